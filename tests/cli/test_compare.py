@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw compare: figures against SciPy's over the same records, verdicts, what is said to be unfair, bounds for
-scripts, bad input.  The directories are of known content (rundirs.py); test_compare_measured.py has runs of ipw itself."""
+"""ipw compare: figures against SciPy on the same records, verdicts, warnings about fairness, bounds for scripts, bad
+input.  The run directories are synthetic (rundirs.py); test_compare_measured.py has measured runs."""
 
 import json
 import math
@@ -30,7 +30,7 @@ except ImportError:
 METRICS = ["energy_per_query", "energy_per_output_token", "active_energy", "latency", "ttft", "itl",
            "tokens_per_s", "accuracy", "ipj", "ipw", "power", "perplexity", "bits_per_byte",
            "cost_per_query", "cost_per_million_output_tokens", "gco2e_per_query", "gco2e_per_million_output_tokens"]
-# What nobody scored or priced here: test_perplexity_oracle.py, test_costs.py.
+# Neither scored nor priced here: see test_perplexity_oracle.py and test_costs.py.
 UNKNOWN_HERE = {"perplexity", "bits_per_byte", *METRICS[-4:]}
 
 
@@ -54,7 +54,7 @@ class CompareTest(unittest.TestCase):
         return self.compare(*arguments)["comparisons"][0]["warnings"]
 
     def random_pair(self, count, shift=0.0, seed=1, **facts):
-        """Two runs of the same questions: costs of the questions, and noise."""
+        """Two runs of the same questions: a cost per question, plus noise."""
         rng = random.Random(seed)
         costs = [rng.lognormvariate(2, 0.5) for _ in range(count)]
         runs = []
@@ -82,7 +82,7 @@ class Oracle(CompareTest):
     def assertClose(self, ours, theirs, tolerance):
         self.assertLessEqual(abs(ours - theirs), tolerance, f"{ours} against {theirs}")
 
-    def test_pairs(self):
+    def test_paired_figures_agree_with_scipy(self):
         (a, in_a), (b, in_b) = self.random_pair(60, shift=0.03)
         found = self.metrics(a, b)
         for name, pick in (("energy_per_query", joules_of),
@@ -93,7 +93,7 @@ class Oracle(CompareTest):
             self.assertClose(row["baseline"]["value"], x.mean(), 1e-12)
             self.assertClose(row["difference"], (y - x).mean(), 1e-12)
             self.assertClose(row["relative"], y.mean() / x.mean() - 1, 1e-12)
-            # A p from 9999 arrangements, and theirs from as many, scatter by their own rules.
+            # p-values from 9999 permutations each scatter independently.
             theirs = st.permutation_test((y, x), lambda u, v, axis: (u - v).mean(axis),
                                          permutation_type="samples", n_resamples=9999, rng=1)
             scatter = 2 * (theirs.pvalue * (1 - theirs.pvalue) / 9999) ** 0.5
@@ -103,7 +103,7 @@ class Oracle(CompareTest):
             self.assertClose(row["difference_interval_95"][1], high, 0.1 * (high - low))
             self.assertClose(row["run"]["plus_minus_statistical"], st.sem(y), 0.1 * st.sem(y))
 
-    def test_ratios_in_pairs(self):
+    def test_paired_ratios_agree_with_scipy(self):
         (a, in_a), (b, in_b) = self.random_pair(50, shift=0.1, seed=4)
         row = self.metrics(a, b)["energy_per_output_token"]
         x, y = np.array(joules_of(in_a)), np.array(joules_of(in_b))
@@ -113,7 +113,7 @@ class Oracle(CompareTest):
         low, high = oracle.studentized(lambda of: of[2] / of[3] / (of[0] / of[1]), (x, s, y, t))
         self.assertClose(row["relative_interval_95"][0], low - 1, 0.1 * (high - low))
         self.assertClose(row["relative_interval_95"][1], high - 1, 0.1 * (high - low))
-        # Exchanging the two runs' joules and tokens within each query.
+        # Permutations exchange joules and tokens of the two runs within each query.
         rng = np.random.default_rng(5)
         seen = abs(y.sum() / t.sum() - x.sum() / s.sum())
         flips = rng.random((9999, len(x))) < 0.5
@@ -122,7 +122,7 @@ class Oracle(CompareTest):
         p = ((abs(f - e) >= seen).sum() + 1) / 10000
         self.assertClose(row["p_value"], p, 8 * (p * (1 - p) / 9999) ** 0.5 + 2e-4)
 
-    def test_accuracy_of_pairs_is_mcnemars(self):
+    def test_paired_accuracy_uses_mcnemar(self):
         (a, in_a), (b, in_b) = self.random_pair(80, seed=7)
         row = self.metrics(a, b)["accuracy"]
         right = [[metric_of(q, "evaluation", "is_correct") for q in qs] for qs in (in_a, in_b)]
@@ -133,7 +133,7 @@ class Oracle(CompareTest):
         self.assertClose(row["difference"], (gained - lost) / 80, 1e-12)
         self.assertClose(row["baseline"]["value"], np.mean(right[0]), 1e-12)
 
-    def test_two_sets(self):
+    def test_unpaired_figures_agree_with_scipy(self):
         rng = np.random.default_rng(11)
         x, y = rng.gamma(3, 2, 45), rng.gamma(3, 2.6, 30)
         a = self.run_of("a", [query(i, joules=float(j)) for i, j in enumerate(x)])
@@ -154,7 +154,7 @@ class Oracle(CompareTest):
         self.assertClose(row["difference_interval_95"][0], low, 0.1 * (high - low))
         self.assertClose(row["difference_interval_95"][1], high, 0.1 * (high - low))
 
-    def test_intelligence(self):
+    def test_intelligence_per_watt_and_joule(self):
         (a, in_a), (b, _) = self.random_pair(40, seed=9, busy=250.0)
         found = self.metrics(a, b)
         accuracy = np.mean([metric_of(q, "evaluation", "is_correct") for q in in_a])
@@ -162,7 +162,7 @@ class Oracle(CompareTest):
         self.assertClose(found["ipw"]["baseline"]["value"], accuracy / 250, 1e-12)
         self.assertClose(found["ipj"]["baseline"]["value"], accuracy / np.mean(joules_of(in_a)), 1e-12)
 
-    def test_holm(self):
+    def test_holm_correction(self):
         (a, _), (b, _) = self.random_pair(60, shift=0.03)
         (_, _), (c, _) = self.random_pair(60, shift=0.02, seed=2)
         report = self.compare(a, b, c)
@@ -179,7 +179,7 @@ class Oracle(CompareTest):
 # ---- verdicts ----
 
 class Verdicts(CompareTest):
-    def test_a_run_against_itself_differs_in_nothing(self):
+    def test_run_against_itself_has_no_difference(self):
         (a, _), _ = self.random_pair(30)
         report = self.compare(a, a)
         self.assertEqual(report["comparisons"][0]["warnings"], [])
@@ -188,12 +188,12 @@ class Verdicts(CompareTest):
             self.assertEqual((row["verdict"], row["difference"], row["p_holm"]), wanted, name)
 
     @unittest.skipIf(SANITIZED, "a rate: twenty times the code of the next test")
-    def test_runs_that_differ_by_chance_give_no_evidence(self):
+    def test_random_differences_are_no_evidence(self):
         worded = 0
         for seed in range(100, 120):
             (a, _), (b, _) = self.random_pair(20, seed=seed)
             worded += any(row["verdict"] != "no evidence" for name, row in self.metrics(a, b).items() if name not in UNKNOWN_HERE)
-        self.assertLessEqual(worded, 5)  # one of twenty is expected; six come once in 3000 times
+        self.assertLessEqual(worded, 5)  # one of twenty is expected; six have a probability of 1/3000
 
     def test_a_known_difference_is_found_in_both_directions(self):
         (a, _), (b, _) = self.random_pair(60, shift=0.2)
@@ -213,15 +213,15 @@ class Verdicts(CompareTest):
         found = self.metrics(a, b)
         for name in ("accuracy", "tokens_per_s", "ipj"):
             self.assertEqual(found[name]["verdict"], "better", name)
-        self.assertEqual(found["power"]["verdict"], "higher")  # the same joules in half of the time
+        self.assertEqual(found["power"]["verdict"], "higher")  # the same joules in half the time
 
-    def test_the_same_seed_gives_the_same(self):
+    def test_same_seed_gives_same_result(self):
         (a, _), (b, _) = self.random_pair(40)
         one, two = (ipw(None, "compare", a, b, "--seed", "5", "--json").stdout for _ in range(2))
         self.assertEqual(one, two)
         self.assertNotEqual(one, ipw(None, "compare", a, b, "--seed", "6", "--json").stdout)
 
-    def test_repeats_are_one_question(self):
+    def test_repeats_of_a_question_count_once(self):
         rng = random.Random(3)
         rows = [[query(i, joules=rng.gauss(10, 2) + more, repeat=r, correct=rng.random() < 0.5)
                  for i in range(12) for r in range(4)] for more in (0, 1)]
@@ -231,11 +231,11 @@ class Verdicts(CompareTest):
         self.assertEqual(found["accuracy"]["test"], "paired permutation")
         sums = [[sum(joules_of(run[4 * i:4 * i + 4])) for i in range(12)] for run in rows]
         self.assertAlmostEqual(found["energy_per_query"]["difference"], (sum(sums[1]) - sum(sums[0])) / 48)
-        # Twelve questions have 4096 arrangements, which are all tried.
+        # Twelve questions have 4096 permutations, all of which are tried.
         p = found["energy_per_query"]["p_value"] * 4096
         self.assertAlmostEqual(p, round(p))
 
-    def test_queries_that_one_run_lacks_are_left_out(self):
+    def test_queries_missing_in_one_run_are_left_out(self):
         a = self.run_of("a", [query(i, joules=10.0 + i) for i in range(20)])
         b = self.run_of("b", [query(i, joules=10.0 + i, failed=i == 3) for i in range(15)])
         report = self.compare(a, b)["comparisons"][0]
@@ -244,11 +244,11 @@ class Verdicts(CompareTest):
         self.assertEqual((row["baseline"]["queries"], row["difference"]), (14, 0))
 
     def commands(self, name, joules):
-        """What `ipw run -r N` leaves: the repeats of a command."""
+        """A run of `ipw run -r N`: repeats of a command."""
         return self.run_of(name, [query(0, joules=j, latency=j / 50, repeat=i) for i, j in enumerate(joules)], kind="run")
 
-    def test_repeats_of_commands(self):
-        """Four of each, 63 % apart at a scatter of 0.5 %, are enough for Welch's test."""
+    def test_repeats_of_commands_get_welch_test(self):
+        """Four repeats each, 63 % apart with a scatter of 0.5 %, are enough for Welch's test."""
         a = self.commands("four", [100.0, 100.5, 99.5, 100.2])
         b = self.commands("more", [163.0, 163.8, 162.2, 163.1])
         found = self.compare(a, b)["comparisons"][0]
@@ -265,8 +265,8 @@ class Verdicts(CompareTest):
         self.assertIn("too few runs for a verdict: at least 2 repeats each (-r 2)", found["warnings"])
         self.assertEqual(found["metrics"]["energy_per_query"]["verdict"], "not known")
 
-    def test_too_few_for_any_verdict_is_reported(self):
-        """A permutation test of n pairs has no p below 2 / 2^n, and one of n against n none below 2 / C(2n, n)."""
+    def test_too_few_queries_for_a_verdict_are_reported(self):
+        """A permutation test of n pairs has p >= 2 / 2^n, one of n against n has p >= 2 / C(2n, n)."""
         def against(n, paired):
             a = self.run_of(f"a{n}{paired}", [query(i, joules=10.0 + i / 10) for i in range(n)])
             b = self.run_of(f"b{n}{paired}", [query(i, joules=99.0 + i / 10, problem=None if paired else f"other {i}")
@@ -286,7 +286,7 @@ class Verdicts(CompareTest):
             self.assertEqual(against(needed - 1, paired)[1], few)
             self.assertEqual(against(needed + 1, paired)[1:], ([], "worse"))
 
-    def test_what_is_not_known_has_no_verdict(self):
+    def test_unknown_figures_have_no_verdict(self):
         a = self.run_of("a", [query(i) for i in range(10)])
         b = self.run_of("b", [query(i, joules=None) for i in range(10)])
         found = self.metrics(a, b)
@@ -304,7 +304,7 @@ class Fairness(CompareTest):
         count = len(list(self.root.iterdir()))
         return self.run_of(f"a{count}", queries), self.run_of(f"b{count}", queries, **facts)
 
-    def test_what_differs_is_reported(self):
+    def test_differences_of_setup_are_reported(self):
         for facts, words in (({"hardware": "A100"}, ("different hardware", "A100", "H100")),
                              ({"host": "node2"}, ("different machine", "node2", "node1")),
                              ({"dataset": "gsm8k"}, ("different dataset", "gsm8k", "builtin")),
@@ -317,7 +317,7 @@ class Fairness(CompareTest):
             self.assertTrue(any(all(word in line for word in words) for line in found), (facts, found))
         self.assertEqual(self.warnings(*self.pair()), [])
 
-    def test_another_model(self):
+    def test_different_models_are_reported(self):
         a, _ = self.pair()
         text = (a / "records.jsonl").read_text().replace(MODEL, "other:7b")
         b = self.root / "other"
@@ -326,21 +326,22 @@ class Fairness(CompareTest):
         (b / "summary.json").write_text((a / "summary.json").read_text().replace(MODEL, "other:7b"))
         self.assertIn(f"different model: 'other:7b', baseline '{MODEL}'", self.warnings(a, b))
 
-    def test_questions(self):
+    def test_different_questions_are_reported(self):
         a, _ = self.pair()
         b = self.run_of("c", [query(i, problem=f"question {i}" if i < 18 else "new") for i in range(20)])
         found = self.warnings(a, b)
         self.assertTrue(any("2 questions with the same key differ" in line for line in found), found)
         self.assertTrue(self.compare(a, b)["comparisons"][0]["paired"])
 
-    def test_windows_are_no_questions(self):
-        """Those of `ipw layers` are its settings, and a run of a command has none; what passed a proxy differs."""
+    def test_question_warnings_depend_on_run_kind(self):
+        """Windows of `ipw layers` are settings and runs of commands have no questions; requests of a proxy may
+        differ."""
         for kind, says in (("layers", False), ("run", False), ("proxy", True), ("profile", True)):
             a = self.run_of(f"a-{kind}", [query(i) for i in range(8)], kind=kind)
             b = self.run_of(f"b-{kind}", [query(i, problem=f"new {i}") for i in range(8)], kind=kind)
             self.assertEqual(any("question" in line for line in self.warnings(a, b)), says, kind)
 
-    def test_ends_failures_and_gaps(self):
+    def test_interruptions_failures_and_low_coverage_are_reported(self):
         queries = [query(i, failed=i < 4) for i in range(20)]
         gaps = [query(i) for i in range(20)]
         for row in gaps:
@@ -358,8 +359,8 @@ class Fairness(CompareTest):
             self.assertTrue(any(words in line for line in found), (words, found))
             self.assertFalse([line for line in found if "{" in line], "a whole line of the journal in a warning")
 
-    def test_sensors_that_differ_widen_the_interval(self):
-        """A difference of 10 % is no evidence where a sensor may be wrong by 10 %, and 50 % is."""
+    def test_different_sensors_widen_the_interval(self):
+        """With a sensor error of 10 %, a difference of 10 % is no evidence, but 50 % is."""
         def against(factor, **facts):
             a = self.run_of(f"a{factor}{len(facts)}", [query(i, joules=10.0 + i % 3) for i in range(40)])
             b = self.run_of(f"b{factor}{len(facts)}",
@@ -377,7 +378,7 @@ class Fairness(CompareTest):
 
 
 class Conditions(CompareTest):
-    """The second run costs 30 % more, and latencies 50 %; is that the program, or the machine?"""
+    """The second run uses 30 % more energy and 50 % more time, because of the program or of the conditions."""
 
     def measured(self, name, factor, conditions, **facts):
         queries = [query(i, joules=factor * (10.0 + i % 3), latency=1.0 + (factor - 1) * 5 / 3,
@@ -397,7 +398,7 @@ class Conditions(CompareTest):
     def finding(code, severity):
         return {"findings": [{"code": code, "severity": severity, "text": f"the {code} of it"}]}
 
-    def test_what_blocks_a_verdict(self):
+    def test_conditions_that_block_a_verdict(self):
         cases = [({}, {"idle_w": 65.0}, "idle power 65 W, baseline 50 W"),
                  ({}, self.finding("background_cpu", "breaks"), "this run: the background_cpu of it"),
                  (self.finding("background_cpu", "breaks"), None, "the baseline: the background_cpu of it"),
@@ -413,7 +414,7 @@ class Conditions(CompareTest):
                 self.assertEqual(row["verdict"] == "not comparable", energy, (name, words))
             self.assertEqual(found["metrics"]["latency"]["verdict"], "worse")
 
-    def test_what_does_not(self):
+    def test_conditions_that_do_not_block_a_verdict(self):
         both = self.finding("throttled", "warning")
         for left, right, facts in (({}, {}, {}), ({}, {"idle_w": 50.9}, {}), (both, both, {}),
                                    ({}, self.finding("background_unknown", "note"), {}),
@@ -422,12 +423,12 @@ class Conditions(CompareTest):
             self.assertEqual((found["conditions"], found["metrics"]["energy_per_query"]["verdict"]),
                              ("comparable", "worse"), (left, right))
 
-    def test_old_runs_are_compared(self):
+    def test_runs_without_conditions_are_compared(self):
         found = self.against({}, None)
         self.assertEqual((found["conditions"], found["metrics"]["energy_per_query"]["verdict"]), ("unknown", "worse"))
         self.assertTrue(found["warnings"][0].startswith("conditions unknown: this run"), found["warnings"])
 
-    def test_bounds(self):
+    def test_bounds_fail_under_bad_conditions(self):
         energy, latency = ("--fail-if", "energy_per_query > 5%"), ("--fail-if", "latency > 5%")
         self.against({}, {"idle_w": 65.0}, *energy, code=4)
         self.assertEqual(self.done.stderr.count("\n"), 1)
@@ -450,12 +451,12 @@ class Bounds(CompareTest):
         self.b = self.run_of("b", [query(i, joules=10.8 + 4 * noise[i] - 4 * sum(noise) / 20, latency=1.0,
                                          correct=i > 0) for i in range(20)])
 
-    def judge(self, *bounds, confident=False):
+    def check_bounds(self, *bounds, confident=False):
         done = ipw(None, "compare", self.a, self.b, *(["--confident"] if confident else []),
                    *(part for bound in bounds for part in ("--fail-if", bound)))
         return done
 
-    def test_both_directions(self):
+    def test_bounds_in_both_directions(self):
         for bound, code in (("energy_per_query > +5%", 1), ("energy_per_query > +9%", 0),
                             ("energy_per_query>5%", 1), ("energy_per_query < +9%", 1),
                             ("energy_per_query < -5%", 0), ("energy_per_query > 0.7", 1),
@@ -463,7 +464,7 @@ class Bounds(CompareTest):
                             ("accuracy < -0.06", 0), ("accuracy < -4%", 1), ("accuracy >= 0", 0),
                             ("latency >= 0", 1), ("latency > 0", 0), ("latency <= 0", 1),
                             ("  latency  <  -1e-3 % ", 0)):
-            done = self.judge(bound)
+            done = self.check_bounds(bound)
             self.assertEqual(done.returncode, code, (bound, done.stderr))
             self.assertIn("FAILED" if code else "passed", done.stdout)
             lines = done.stderr.splitlines()
@@ -473,33 +474,33 @@ class Bounds(CompareTest):
 
     def test_confident_needs_repeats(self):
         bound = "energy_per_query > +5%"
-        done = self.judge(bound, confident=True)
+        done = self.check_bounds(bound, confident=True)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (4, 1))
         for words in (bound, "differences between runs are unknown", "--repeat-runs"):
             self.assertIn(words, done.stderr)
-        self.assertIn("energy_per_query ", done.stdout)  # the report is there all the same
+        self.assertIn("energy_per_query ", done.stdout)  # the report is still printed
         report = self.compare(self.a, self.b, "--confident", "--fail-if", bound, code=4)
         self.assertEqual([c["outcome"] for c in report["checks"]], ["not repeated"])
-        done = self.judge(confident=True)
+        done = self.check_bounds(confident=True)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (4, 1))
         self.assertIn("--repeat-runs", done.stderr)
 
-    def test_one_run_a_side_is_reported(self):
+    def test_one_run_per_side_is_reported(self):
         unknown = "one run per side: differences between runs are unknown"
-        done = self.judge("energy_per_query > +5%", "latency > 1%")
+        done = self.check_bounds("energy_per_query > +5%", "latency > 1%")
         self.assertEqual(done.returncode, 1)
         self.assertIn(unknown, done.stderr)
         self.assertRegex(done.stdout, rf"passed: 'latency > 1%': .*; {unknown}\n")
 
-    def test_several(self):
-        done = self.judge("latency > 1%", "energy_per_query > 5%", "accuracy < -1%")
+    def test_several_bounds(self):
+        done = self.check_bounds("latency > 1%", "energy_per_query > 5%", "accuracy < -1%")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 2))
         report = self.compare(self.a, self.b, "--fail-if", "latency > 1%", "--fail-if",
                               "energy_per_query > 5%", code=1)
         self.assertEqual([(c["metric"], c["outcome"]) for c in report["checks"]],
                          [("latency", "passed"), ("energy_per_query", "failed")])
 
-    def test_what_is_not_known_fails(self):
+    def test_bound_on_unknown_figure_fails(self):
         blind = self.run_of("blind", [query(i, joules=None) for i in range(20)])
         done = ipw(None, "compare", self.a, blind, "--fail-if", "energy_per_query > 5%")
         self.assertEqual(done.returncode, 1)
@@ -513,7 +514,7 @@ class Bounds(CompareTest):
                              ("> 5%", "is not a bound"), ("latency >", "no number"),
                              ("latency > much", "no number"), ("latency > 5%%", "no number"),
                              ("latency > nan", "no number"), ("latency > 0x10%", "no number")):
-            done = self.judge(bound)
+            done = self.check_bounds(bound)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), bound)
             self.assertIn(words, done.stderr)
 
@@ -521,7 +522,7 @@ class Bounds(CompareTest):
 # ---- repeats ----
 
 class Repeats(CompareTest):
-    """Runs that differ by some per cent from one another, and their queries by one."""
+    """Runs differ by a few percent from each other, their queries by one percent."""
     A, B = (-0.04, 0.03, 0.01, -0.02), (0.03, -0.03, 0.02, 0.0)
 
     def repeats(self, name, offsets, shift=0.0, folder="", correct=None, **facts):
@@ -532,7 +533,7 @@ class Repeats(CompareTest):
                                    correct=correct and correct(i)) for i in range(40)], **facts)
                 for r, offset in enumerate(offsets)]
 
-    def test_what_queries_find_runs_do_not(self):
+    def test_repeated_runs_are_compared_at_run_level(self):
         a, b = self.repeats("a", self.A), self.repeats("b", self.B)
         one = self.compare(a[0], b[0])["comparisons"][0]
         self.assertEqual((one["method"], one["runs"]), ("query-level", {"baseline": 1, "run": 1}))
@@ -547,7 +548,7 @@ class Repeats(CompareTest):
             self.assertGreater(all_of[0]["metrics"][name]["p_value"], 0.2)
         self.assertEqual(all_of[0]["directories"], [str(run) for run in b])
 
-    def test_a_difference_beyond_that_of_runs_is_found(self):
+    def test_difference_beyond_run_to_run_scatter_is_found(self):
         a, b = self.repeats("a", self.A), self.repeats("b", self.B, shift=0.3)
         row = self.metrics(*a, *b)["energy_per_query"]
         self.assertEqual((row["verdict"], row["test"]), ("worse", "Welch's t"))
@@ -555,7 +556,7 @@ class Repeats(CompareTest):
         self.assertTrue(0.2 < low < 0.31 < high < 0.4, (low, high))
 
     @unittest.skipIf(st is None, "scipy is not here")
-    def test_as_scipys(self):
+    def test_run_level_figures_agree_with_scipy(self):
         a, b = self.repeats("a", self.A), self.repeats("b", self.B, shift=0.04)
         found = self.metrics(*a, *b)
 
@@ -573,22 +574,22 @@ class Repeats(CompareTest):
             for ours, theirs in zip(row["difference_interval_95"], wanted.confidence_interval(0.95)):
                 self.assertAlmostEqual(ours, theirs, delta=1e-9)
 
-    def test_which_runs_are_one_side(self):
+    def test_grouping_of_runs_into_sides(self):
         a, b = self.repeats("a", self.A[:2]), self.repeats("b", self.B[:3])
 
         def sides(*arguments):
             report = self.compare(*arguments)
             return [len(side["directories"]) for side in (report["baseline"], *report["comparisons"])]
         self.assertEqual(sides(*a, *b), [2, 3])
-        self.assertEqual(sides(a[0], b[0], a[1], b[1]), [2, 2])     # in whatever order
+        self.assertEqual(sides(a[0], b[0], a[1], b[1]), [2, 2])     # in any order
         self.assertEqual(sides(a[0], "--", a[1], "--", *b), [1, 1, 3])
         self.assertEqual(sides(*a, b[0], "--", b[1], b[2]), [3, 2])
-        self.assertEqual(sides(*a), [1, 1])                          # repeats of one setting, with each other
+        self.assertEqual(sides(*a), [1, 1])                          # repeats of one setting against each other
         self.assertEqual(sides(a[0], a[0]), [1, 1])
-        self.assertEqual(sides(self.root), [2, 3])                   # a folder is the runs in it
+        self.assertEqual(sides(self.root), [2, 3])                   # a folder stands for the runs in it
         queries = [query(i) for i in range(40)]
         before, after = self.run_of("before", queries), self.run_of("after", queries)
-        self.assertEqual(sides(before, after), [1, 1])               # of equal settings, and no repeats
+        self.assertEqual(sides(before, after), [1, 1])               # equal settings without a repeat group
         at_8 = self.repeats("a8", self.A[:2], concurrency=8)
         other = self.run_of("a8_r3", queries, concurrency=4)
         self.assertEqual(sides(*at_8, other), [2, 1])
@@ -597,7 +598,7 @@ class Repeats(CompareTest):
         self.assertEqual(sides(*c), [2, 2])
         self.assertEqual(sides(self.root / "c", self.root / "d"), [2, 2])
 
-    def test_options_after_the_separator(self):
+    def test_options_after_separator(self):
         a, b = self.repeats("a", self.A[:2]), self.repeats("b", self.B[:2])
         done = ipw(None, "compare", a[0], "--", b[0], "--format", "md")
         self.assertIn("| metric |", done.stdout, done.stderr)
@@ -613,7 +614,7 @@ class Repeats(CompareTest):
         self.assertTrue(any("differences between runs are unknown" in line for line in found["warnings"]))
         self.compare(a[0], "--", *b, "--confident", "--fail-if", "latency > 90%", code=4)
 
-    def test_confident(self):
+    def test_confident_bounds_use_the_interval(self):
         """+8 % with an interval from about 3 to 13 %."""
         a, b = self.repeats("a", self.A), self.repeats("b", self.B, shift=0.075)
         for bound, code in (("energy_per_query > +5%", 0), ("energy_per_query > -30%", 1),
@@ -632,7 +633,7 @@ class Repeats(CompareTest):
         low, high = row["difference_interval_95"]
         self.assertTrue(low < 0 <= high, (low, high))
 
-    def test_names(self):
+    def test_sides_are_named_by_their_difference(self):
         one, eight = self.repeats("a", self.A[:2]), self.repeats("b", self.B[:2], concurrency=8)
         report = self.compare(*one, *eight)
         self.assertEqual([report["baseline"]["name"], report["comparisons"][0]["name"]],
@@ -643,20 +644,20 @@ class Repeats(CompareTest):
         self.assertEqual(self.compare(*self.repeats("x", self.A[:2]), *self.repeats("y", self.A[:2]))
                          ["comparisons"][0]["name"], "y")
 
-    def test_runs_that_are_no_repeats(self):
+    def test_mixed_settings_on_one_side_are_reported(self):
         a = self.repeats("a", self.A[:1]) + self.repeats("a4", self.A[:1], concurrency=4)
         found = self.compare(*a, "--", *self.repeats("b", self.B[:2]))["comparisons"][0]["warnings"]
         self.assertTrue(any("not repeats of one setting" in line and "a4_r1" in line for line in found), found)
 
 
-# ---- what is common to all ----
+# ---- common calibration error ----
 
-class Common(CompareTest):
+class CommonError(CompareTest):
     def pair(self, **facts):
         (a, _), (b, _) = self.random_pair(30, shift=0.3, calibration=0.6, **facts)
         return a, b
 
-    def test_one_machine(self):
+    def test_common_error_of_one_machine_cancels(self):
         a, b = self.pair(method="estimated", source="cpu model")
         one = self.compare(a, b)["comparisons"][0]
         self.assertAlmostEqual(one["common_pct"], 60)
@@ -669,7 +670,7 @@ class Common(CompareTest):
         self.assertEqual(ipw(None, "compare", a, b, a).stdout.count("all energies ±60 %, common"), 1)
         self.assertIn("all energies ±60 %, common", ipw(None, "compare", a, b, "--format", "md").stdout)
 
-    def test_other_sensors(self):
+    def test_errors_of_different_sensors_do_not_cancel(self):
         a, _ = self.pair()
         b = self.run_of("b", [query(i) for i in range(30)], calibration=0.6, host="node2")
         one = self.compare(a, b)["comparisons"][0]
@@ -680,14 +681,14 @@ class Common(CompareTest):
         self.assertNotIn("common:", ipw(None, "compare", a, b).stdout)
 
 
-# ---- forms, and bad input ----
+# ---- output formats and bad input ----
 
-class Forms(CompareTest):
+class Formats(CompareTest):
     def setUp(self):
         super().setUp()
         (self.a, _), (self.b, _) = self.random_pair(30, shift=0.3)
 
-    def test_table(self):
+    def test_table_format(self):
         text = ipw(None, "compare", self.a, self.b).stdout
         for name in sorted(set(METRICS) - UNKNOWN_HERE):
             self.assertRegex(text, rf"(?m)^   {name} ")
@@ -700,7 +701,7 @@ class Forms(CompareTest):
         text = ipw(None, "compare", self.a, b).stdout
         self.assertLess(text.index("warning: different hardware"), text.index("energy_per_query"))
 
-    def test_markdown(self):
+    def test_markdown_format(self):
         lines = ipw(None, "compare", self.a, self.b, "--format", "md").stdout.splitlines()
         rows = [line for line in lines if line.startswith("|")]
         self.assertEqual(len(rows), 2 + len(METRICS) - len(UNKNOWN_HERE))
@@ -713,7 +714,7 @@ class Forms(CompareTest):
         self.assertEqual(report["correction"], "holm")
         self.assertEqual(ipw(None, "compare", self.a, self.b, "--format", "json").stdout, self.done.stdout)
 
-    def test_a_file(self):
+    def test_output_file(self):
         out = self.root / "out.json"
         done = ipw(None, "compare", self.a, self.b, "--json", "-o", out)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
@@ -721,7 +722,7 @@ class Forms(CompareTest):
         done = ipw(None, "compare", self.a, self.b, "-o", self.root / "no" / "where")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
 
-    def test_several_runs(self):
+    def test_several_runs_against_one_baseline(self):
         report = self.compare(self.a, self.b, self.a)
         self.assertEqual([c["directory"] for c in report["comparisons"]], [str(self.b), str(self.a)])
 
@@ -732,12 +733,12 @@ class BadInput(CompareTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
         self.assertIn(words, done.stderr)
 
-    def test_usage(self):
+    def test_usage_errors(self):
         self.fails(code=2, words="missing run directories")
         self.fails(self.root, code=2, words="missing run to compare with the baseline")
         self.fails(self.root, self.root, "--format", "xml", code=2)
 
-    def test_directories(self):
+    def test_bad_directories(self):
         good = self.run_of("good", [query(i) for i in range(5)])
         self.fails(good, self.root / "nothing", words="no such directory")
         self.fails(self.root / "nothing", good, words="no such directory")
@@ -745,19 +746,19 @@ class BadInput(CompareTest):
         self.fails(good, self.root / "folder", words="holds no run")
         self.fails(good, good, "--model", "other", words="has no model 'other'")
 
-    def test_one_record(self):
+    def test_runs_with_one_record(self):
         one = self.run_of("one", [query(0)])
         row = self.metrics(one, one)["latency"]
         self.assertEqual((row["verdict"], row["difference"], row["difference_interval_95"]),
                          ("no evidence", 0, None))
 
-    def test_no_record_and_all_failed(self):
+    def test_empty_and_failed_runs(self):
         good = self.run_of("good", [query(i) for i in range(5)])
         self.fails(good, self.run_of("empty", []), words="no record")
         self.fails(good, self.run_of("failed", [query(i, failed=True) for i in range(5)]),
                    words="all 5 queries")
 
-    def test_damage(self):
+    def test_damaged_run(self):
         good = self.run_of("good", [query(i) for i in range(10)])
         bad = self.run_of("bad", [query(i) for i in range(10)])
         lines = (bad / "records.jsonl").read_text().splitlines(keepends=True)

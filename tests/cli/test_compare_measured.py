@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw compare of runs that ipw itself has measured, on a machine of known power: these need the processor."""
+"""ipw compare of measured runs on a machine of known power; these tests need an idle CPU."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from machines import Intel, Modeled  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
 
 
-class Real(MachineTest):
+class MeasuredRuns(MachineTest):
     def profile(self, machine, name, *more):
         out = machine.root / name
         done = ipw(machine, "profile", "--client", "null", "--model", "m", "--dataset", "builtin",
@@ -21,13 +21,13 @@ class Real(MachineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)["output_dir"]
 
-    def test_a_slower_run_is_worse(self):
-        """All queries in flight at once, so that a stall of the machine that tests delays every one of them by as
-        much, and is no difference between queries: only one of more than two seconds would hide this one."""
+    def test_slower_run_is_worse(self):
+        """All queries are in flight at once, so a stall of the test host delays all of them equally: only a stall of
+        more than two seconds could hide the difference."""
         on = self.machine(Intel, 50)
         fast = self.profile(on, "fast", "--concurrency", "12", "--client-param", "ttft_ms=20")
         slow = self.profile(on, "slow", "--concurrency", "12", "--client-param", "ttft_ms=2500")
-        report = json.loads(ipw(None, "compare", fast, slow, "--ignore-conditions",  # of the machine that tests
+        report = json.loads(ipw(None, "compare", fast, slow, "--ignore-conditions",  # of the test host
                                 "--json").stdout)["comparisons"][0]
         self.assertTrue(report["paired"])
         self.assertEqual(report["same_queries"], 12)

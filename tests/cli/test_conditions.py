@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What other programs did meanwhile: background load, a baseline that was not idle, idle power that changed."""
+"""Conditions of a measurement: background load, a baseline that was not idle, idle power that changed."""
 
 import json
 import os
@@ -21,8 +21,8 @@ class Background(MachineTest):
     def measure(self, machine, *options):
         return self.run_json(machine, *options, "--", "sleep", "1")[0]
 
-    def test_busy_loops_beside_a_command_that_sleeps(self):
-        """On this very machine: whatever else runs can only add to it."""
+    def test_busy_loops_count_as_background(self):
+        """Runs on the real test host: other processes can only add to the background."""
         file = self.machine(Machine).root / "report.json"
         loops = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(os.cpu_count())]
         try:
@@ -37,20 +37,20 @@ class Background(MachineTest):
         self.assertGreater(conditions["background_cpus"], 0.5 * conditions["cpus"], conditions)
         self.assertEqual(codes(conditions)["background_cpu"], "breaks")
         self.assertLess(conditions["cpu_own_s"], 0.5)
-        if report["energy"]["method"] == "estimated":  # the model states its idle power
+        if report["energy"]["method"] == "estimated":  # the power model defines its idle power
             self.assertGreater(conditions["background_joules"], 0.2 * report["energy"]["joules"])
             self.assertLess(conditions["background_joules"], report["energy"]["joules"])
 
-    def test_the_command_is_not_the_background(self):
+    def test_command_is_not_background(self):
         machine = self.machine(SharedCpus)
         report = self.run_json(machine, "--", "sh", "-c", "i=0; while [ $i -lt 90000 ]; do i=$((i+1)); done")[0]
         conditions = report["conditions"]
         self.assertGreaterEqual(conditions["cpu_own_s"],
                                 report["runs"][0]["user_s"] + report["runs"][0]["system_s"])
-        self.assertEqual(conditions["background_cpus"], 0)  # the machine's CPUs do not show it
+        self.assertEqual(conditions["background_cpus"], 0)  # the fake /proc/stat does not include it
         self.assertEqual(conditions["findings"], [])
 
-    def test_a_quiet_machine_has_no_findings(self):
+    def test_idle_machine_has_no_findings(self):
         conditions = self.measure(self.machine(SharedCpus), "--idle", "0.3")["conditions"]
         self.assertLess(conditions["background_cpus"], 0.05)
         self.assertEqual(conditions["background_joules"], 0)
@@ -58,15 +58,15 @@ class Background(MachineTest):
         self.assertEqual(conditions["idle_tries"], 1)
         self.assertEqual(conditions["cpus"], 2)
 
-    def test_its_part_of_the_energy(self):
+    def test_background_share_of_energy(self):
         machine = self.machine(SharedCpus, 1.5)
         report = self.measure(machine)
         conditions = report["conditions"]
         self.assertAlmostEqual(conditions["background_cpus"], 1.5, delta=0.1)
-        # The model draws (0.25 + 0.75 u) of its most, of which 0.25 is idle; u is 0.75 here.
+        # The model's power is (0.25 + 0.75 u) of its maximum, of which 0.25 is idle; u is 0.75 here.
         self.assertAlmostEqual(conditions["background_joules"] / report["energy"]["joules"],
                                0.5625 / 0.8125, delta=0.04)
-        # Reported beside the energy, not taken from it.
+        # Reported in addition to the energy, not subtracted from it.
         self.assertEqual(report["energy"]["joules"], report["runs"][0]["energy_j"])
         text = ipw(machine, "run", "--", "true").stderr
         done = ipw(machine, "run", "--", "sleep", "1")
@@ -75,11 +75,11 @@ class Background(MachineTest):
         self.assertLess(said, next(i for i, line in enumerate(lines) if "coverage" in line), text)
         self.assertRegex(lines[said], r"of 2 CPUs: about (6[6-9]|7[0-2]) % of the energy is theirs$")
 
-    def test_ticks_of_the_kernel_are_never_more_cpus_than_there_are(self):
+    def test_background_cpus_are_capped_at_cpu_count(self):
         conditions = self.measure(self.machine(SharedCpus, 2.5))["conditions"]
         self.assertEqual(conditions["background_cpus"], 2)
 
-    def test_it_is_saved_and_a_check_of_quality(self):
+    def test_conditions_are_saved_and_checked_by_analyze(self):
         machine = self.machine(SharedCpus, 1.5)
         runs = machine.root / "runs"
         self.measure(machine, "--output-dir", runs)
@@ -92,8 +92,8 @@ class Background(MachineTest):
         self.assertRegex(checks["background_load"]["detail"], r"other processes used 1\.\d+ of 2 CPUs")
 
 
-class Busy(Intel):
-    """Its energy is measured, and other programs use 0.8 of its one CPU."""
+class BusyIntel(Intel):
+    """Its energy is measured, and other processes use 80 % of its one CPU."""
 
     def __init__(self, watts=20):
         super().__init__(watts)
@@ -102,8 +102,8 @@ class Busy(Intel):
 
 class Baseline(MachineTest):
     def refused(self, code, command, *rest):
-        """A baseline that was asked for and not idle: an error with --require-energy, else a finding."""
-        machine = self.machine(Busy)
+        """A requested baseline that was not idle is an error with --require-energy, otherwise a finding."""
+        machine = self.machine(BusyIntel)
         options = ["--require-energy"] if code else []
         done = ipw(
             machine, command, "--idle", "0.2", *options, "--output-dir", machine.root / "runs", *rest)
@@ -117,26 +117,26 @@ class Baseline(MachineTest):
             self.skipTest(clients["llama"]["missing"])
         self.refused(3, *arguments)
 
-    def test_one_that_run_demanded_is_an_error(self):
+    def test_run_fails_if_required_baseline_was_not_idle(self):
         for code in (3, 0):
             self.refused(code, "run", "--", "sleep", "0.3")
-        machine = self.machine(Busy)
+        machine = self.machine(BusyIntel)
         done = ipw(machine, "run", "--require-energy", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_one_that_profile_demanded_is_an_error(self):
+    def test_profile_fails_if_required_baseline_was_not_idle(self):
         for code in (3, 0):
             self.refused(code, "profile", "--client", "null", "--model", "test", "--max-queries", "3",
                          "--warmup-queries", "0", "--client-param", "ttft_ms=100")
 
-    def test_one_that_demo_demanded_is_an_error(self):
+    def test_demo_fails_if_required_baseline_was_not_idle(self):
         self.refused_with_a_model("demo", "--model", "ipw-1m-f16", "--queries", "5")
 
-    def test_one_that_layers_demanded_is_an_error(self):
+    def test_layers_fails_if_required_baseline_was_not_idle(self):
         self.refused_with_a_model("layers", "--model", "ipw-1m-f16", "--prompt-tokens", "16", "--gen", "4", "-r", "1",
                                   "--max-seconds", "1", "--window", "0.25", "-t", "1", "--granularity", "layer")
 
-    def test_idle_power_that_cannot_be_checked_at_the_end(self):
+    def test_unverified_idle_power_is_noted(self):
         machine = self.machine(SharedCpus)
         led = EchoRun(machine, "--idle", "0.3")
         machine.turn(1.5)
@@ -145,7 +145,7 @@ class Baseline(MachineTest):
         self.assertIsNone(conditions["idle_after_w"])
         self.assertEqual(codes(conditions)["idle_unchecked"], "note")
 
-    def test_one_that_was_not_idle_is_refused(self):
+    def test_baseline_that_was_not_idle_is_rejected(self):
         report, done = self.run_json(self.machine(SharedCpus, 1.5), "--idle", "0.3", "--", "sleep", "0.5")
         self.assertEqual(done.returncode, 0)
         self.assertIsNone(report["idle"])
@@ -156,7 +156,7 @@ class Baseline(MachineTest):
         self.assertAlmostEqual(conditions["idle_cpus"], 1.5, delta=0.2)
         self.assertEqual(codes(conditions)["baseline_refused"], "warning")
 
-    def test_idle_power_that_changed(self):
+    def test_changed_idle_power_is_reported(self):
         machine = self.machine(Intel, 20)
         led = EchoRun(machine, "--idle", "0.3")
         machine.turn(40)
@@ -167,14 +167,14 @@ class Baseline(MachineTest):
         self.assertEqual(codes(conditions), {"idle_changed": "warning"})
         self.assertEqual([d["id"] for d in conditions["devices"]], ["cpu0"])
 
-    def test_idle_power_that_stays(self):
+    def test_constant_idle_power_has_no_finding(self):
         report = self.run_json(self.machine(Intel, 20), "--idle", "0.3", "--", "sleep", "0.3")[0]
         self.assertAlmostEqual(report["conditions"]["idle_after_w"] / 20, 1, delta=0.1)
         self.assertEqual(codes(report["conditions"]), {})
 
 
 class Gpu(Nvidia):
-    """A GPU with processes on it, as the host sees them.  PID 4242, a trainer, belongs to somebody else."""
+    """A GPU with processes, as seen by the host.  PID 4242, a trainer, belongs to another user."""
 
     HOST = "pid:[4026531836]"
 
@@ -192,7 +192,7 @@ class Gpu(Nvidia):
         self.put(f"/proc/{pid}/comm", name)
 
     def copy_process(self, pid):
-        """With the sockets that it has open."""
+        """Copies a process with its open sockets."""
         for file in ("stat", "comm"):
             self.put(f"/proc/{pid}/{file}", Path(f"/proc/{pid}/{file}").read_text().strip())
         for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -200,7 +200,7 @@ class Gpu(Nvidia):
 
 
 class Gpus(MachineTest):
-    # Shows itself and who started it in the machine's /proc, and puts itself onto the GPU.
+    # Adds itself and its parent to the machine's /proc, and itself to the GPU's processes.
     JOINS = """
 for pid in $$ $PPID; do
     mkdir -p $IPW_SYSROOT/proc/$pid
@@ -214,12 +214,12 @@ sleep 0.5
     def measure(self, machine, *options, command=JOINS):
         return self.run_json(machine, *options, "--", "sh", "-c", command)[0]["conditions"]
 
-    def test_the_command_is_not_the_background(self):
+    def test_command_is_not_background(self):
         conditions = self.measure(self.machine(Gpu))
         self.assertEqual((conditions["background_gpu_pct"], conditions["background_gpu_processes"]), (0, 0))
         self.assertEqual((conditions["gpu_processes"], conditions["findings"]), ([], []))
 
-    def test_another_process_is(self):
+    def test_other_process_is_background(self):
         conditions = self.measure(self.machine(Gpu, "process 0 4242 2e9 40"))
         self.assertAlmostEqual(conditions["background_gpu_pct"], 40, delta=0.01)
         self.assertEqual(conditions["background_gpu_processes"], 1)
@@ -230,13 +230,13 @@ sleep 0.5
         self.assertEqual(conditions["findings"][0]["text"],
                          "other processes used 40 % of gpu0: trainer (PID 4242, 2 GB)")
 
-    def test_one_that_only_holds_memory_is_listed(self):
+    def test_process_that_only_holds_memory_is_listed(self):
         conditions = self.measure(self.machine(Gpu, "devices 2", "process 1 4242 2e9"))
         self.assertEqual((conditions["background_gpu_pct"], conditions["background_gpu_processes"]), (0, 1))
         self.assertEqual(conditions["gpu_processes"][0]["device"], "gpu1")
         self.assertEqual(conditions["findings"], [])
 
-    def test_utilization_that_is_not_reported_is_unknown(self):
+    def test_unreported_utilization_is_unknown(self):
         conditions = self.measure(self.machine(Gpu, "process 0 4242 nan 40",
                                                "fail nvmlDeviceGetProcessUtilization 0 3"))
         self.assertIsNone(conditions["background_gpu_pct"])
@@ -245,7 +245,7 @@ sleep 0.5
         self.assertIsNone(conditions["gpu_processes"][0]["utilization_pct"])
         self.assertEqual(codes(conditions), {"background_gpu": "note"})
 
-    def test_process_ids_of_a_container_are_not_the_drivers(self):
+    def test_background_is_unknown_in_a_container(self):
         for machine, why in ((self.machine(Gpu, "process 0 4242 2e9 40", namespace="pid:[4026532281]"), "container"),
                              (self.machine(Gpu, "fail nvmlDeviceGetComputeRunningProcesses_v3 0 3"), "not supported")):
             conditions = self.measure(machine)
@@ -256,13 +256,13 @@ sleep 0.5
             self.assertIn(why, conditions["findings"][0]["text"])
 
     def test_repeats_are_averaged(self):
-        """The trainer ends with the first of two runs: it used 40 % of that one's time."""
+        """The trainer uses 40 % during the first of two runs only."""
         ends = 'sleep 0.5; test -e $IPW_SYSROOT/second && sed -i "s/ 40$/ 0/" $IPW_FAKE_NVML; touch $IPW_SYSROOT/second'
         report, _ = self.run_json(self.machine(Gpu, "process 0 4242 2e9 40"), "-r", "2", "--", "sh", "-c", ends)
         first, second = (run["wall_s"] for run in report["runs"])
         self.assertAlmostEqual(report["conditions"]["background_gpu_pct"], 40 * first / (first + second), delta=4)
 
-    def test_energies_beside_it_are_not_comparable(self):
+    def test_background_load_makes_energies_incomparable(self):
         machine = self.machine(Gpu, "process 0 4242 2e9 40")
         for name in ("a", "b"):
             self.measure(machine, "--output-dir", machine.root / name)
@@ -308,16 +308,16 @@ server.serve_forever()
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)["conditions"]
 
-    def test_the_cpu_time_of_a_server_here_is_its_own(self):
+    def test_cpu_time_of_local_server_is_not_background(self):
         place = self.machine(SharedCpus).root
         server = subprocess.Popen([sys.executable, "-S", "-c", self.SERVER], stdout=subprocess.PIPE, text=True)
         try:
             url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
             conditions = self.profile(None, url, place)
-            self.assertGreater(conditions["cpu_own_s"], 0.25)  # six answers of 50 ms
+            self.assertGreater(conditions["cpu_own_s"], 0.25)  # six responses of 50 ms
             self.assertIsNotNone(conditions["background_cpus"])
             self.assertNotIn("background_unknown", codes(conditions))
-            # Nothing of /proc but its CPU time is there: whose it is cannot be known.
+            # The fake /proc has only its CPU time: the owner is unknown.
             hidden = self.profile(self.machine(SharedCpus, 1), url, self.machine(SharedCpus).root)
             self.assertIsNone(hidden["background_cpus"])
             self.assertIsNone(hidden["background_joules"])
@@ -326,7 +326,7 @@ server.serve_forever()
             server.kill()
             server.communicate()
 
-    def test_the_gpu_of_a_server_here_is_not_the_background(self):
+    def test_gpu_use_of_local_server_is_not_background(self):
         machine = self.machine(Gpu, "process 0 4242 2e9 8")
         server = subprocess.Popen([sys.executable, "-S", "-c", self.SERVER], stdout=subprocess.PIPE, text=True)
         try:
@@ -345,7 +345,7 @@ server.serve_forever()
 
 
 class Dedicated(MachineTest):
-    """`ipw agent --require-dedicated-hardware` runs on a machine of its own only."""
+    """`ipw agent --require-dedicated-hardware` refuses a machine with other load."""
 
     def agent(self, machine):
         return ipw(machine, "agent", "--client", "null", "--model", "m", "--max-queries", "1", "--idle", "0", "-q",
@@ -358,13 +358,13 @@ class Dedicated(MachineTest):
         self.assertRegex(done.stderr, said)
         self.assertFalse(list((machine.root / "runs").glob("*/records.jsonl")))
 
-    def test_cpus(self):
+    def test_refuses_busy_cpus(self):
         for others in (0.0, 0.1):  # of two
             done = self.agent(self.machine(SharedCpus, others))
             self.assertEqual(done.returncode, 0, done.stderr)
         self.refused(self.machine(SharedCpus, 0.5), "other processes used 2[345] % of the CPUs")
 
-    def test_gpus(self):
+    def test_refuses_busy_gpus(self):
         self.assertEqual(self.agent(self.machine(Gpu)).returncode, 0)
         self.refused(self.machine(Gpu, "process 0 4242 2e9"), r"1 other process on a GPU, the first is trainer \(pid 4242\)")
         self.refused(self.machine(Gpu, "value utilisation 0 30"), "gpu0 was busy 30 %")

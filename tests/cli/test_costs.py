@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Operating cost and emissions of run, profile, compare and estimate: at prices of the user's, against sums done here."""
+"""Operating cost and emissions of run, profile, compare and estimate, at given prices, against independent
+computation."""
 
 import json
 import re
@@ -21,10 +22,10 @@ KWH, HOUR = 3.6e6, 3600
 
 
 class Costs(unittest.TestCase):
-    """Mixed in: what a charge must be."""
+    """Mixin: checks cost and emissions."""
 
     def check(self, found, each, joules, error, device_s, price=PRICE, hourly=HOURLY, carbon=CARBON):
-        """`error`: of the joules; None where the ± has more in it."""
+        """`error`: relative error of the joules; None if the ± includes more."""
         self.assertAlmostEqual(found["cost" + each] / (joules / KWH * price + device_s / HOUR * hourly), 1, places=9)
         self.assertAlmostEqual(found["gco2e" + each] / (joules / KWH * carbon), 1, places=9)
         if error is not None:
@@ -32,7 +33,7 @@ class Costs(unittest.TestCase):
             self.assertAlmostEqual(found["gco2e" + each + "_plus_minus"] / (error / KWH * carbon), 1, places=9)
 
 
-class OfCommands(MachineTest, Costs):
+class CommandCosts(MachineTest, Costs):
     def test_a_command_costs_its_energy_and_time(self):
         report, done = self.run_json(self.machine(Intel, 50), *OPTIONS, "--", "sleep", "0.2")
         found = report["operating"]
@@ -60,14 +61,14 @@ class OfCommands(MachineTest, Costs):
         self.assertEqual([found[key] for key in ("cost", "cost_plus_minus", "gco2e", "gco2e_plus_minus")], [None] * 4)
         self.assertIn("cost and emissions unknown: the energy is", ipw(machine, "run", *OPTIONS, "--", "true").stderr)
 
-    def test_the_report_states_prices_and_what_they_are_of(self):
+    def test_report_states_prices_and_scope(self):
         done = ipw(self.machine(Intel, 50), "run", *OPTIONS, "--", "sleep", "0.1")
         self.assertRegex(done.stderr, r"cost [\d.]+( ± [\d.]+)?, emissions [\d.]+ ± [\d.]+ .?gCO2e; "
                                       r"at 0.36 per kWh, 1.8 per device hour, 400 gCO2e/kWh\n")
         self.assertIn("electricity at the devices, without cooling (PUE); emissions location-based, of electricity only",
                       done.stderr)
 
-    def test_what_is_no_price(self):
+    def test_rejects_invalid_prices(self):
         for command in (("run", "--", "true"), ("profile",), ("compare", "a", "b"), ("estimate", "--model", "gpt2")):
             for option, value, words in (("--price-per-kwh", "-0.1", "must be between 0 and"),
                                          ("--price-per-kwh", "nan", "takes a number, not 'nan'"),
@@ -80,7 +81,7 @@ class OfCommands(MachineTest, Costs):
                 self.assertIn(f"{option} {words}", done.stderr)
 
 
-class OfProfiles(ProfileTest, Costs):
+class ProfileCosts(ProfileTest, Costs):
     def operating(self, report):
         saved = self.run.summary()["ipw"]["operating"]
         self.assertEqual(report["operating"], saved)
@@ -109,7 +110,7 @@ class OfProfiles(ProfileTest, Costs):
         self.assertEqual((report["currency"], found["gco2e_per_query"]), ("EUR", 0))
         self.assertRegex(self.done.stderr, r"operating     [\d.]+ (± [\d.]+ )?EUR per query, .* EUR per million output tokens")
 
-    def test_a_run_that_is_resumed_keeps_its_prices(self):
+    def test_resumed_run_keeps_its_prices(self):
         machine = self.machine(Intel, 50)
         self.profile(*OPTIONS, "--max-queries", 2, machine=machine, scenario="normal:gap_ms=20")
         found = self.operating(self.profile("--resume", "--gco2-per-kwh", 30, machine=machine,
@@ -129,7 +130,7 @@ class OfProfiles(ProfileTest, Costs):
         self.assertEqual(known, {"price_per_kwh", "gco2_per_kwh", "device_price_per_hour", "device_seconds"})
 
 
-class OfComparisons(MachineTest, Costs):
+class CompareCosts(MachineTest, Costs):
     QUERIES = 30
 
     def run_of(self, name, factor=1.0, prices=None, seconds=None):
@@ -173,7 +174,7 @@ class OfComparisons(MachineTest, Costs):
                 self.assertEqual((row["baseline"]["value"], row["verdict"]), (None, "not known"))
             else:
                 self.assertEqual(row, priced[name], name)
-        # Emissions are energy times a number: never surer than the energy.
+        # Emissions are proportional to energy, so their p-value is not smaller.
         self.assertGreaterEqual(priced["gco2e_per_query"]["p_holm"], priced["energy_per_query"]["p_holm"])
 
     def test_a_run_keeps_its_prices_and_options_override_them(self):
@@ -189,13 +190,13 @@ class OfComparisons(MachineTest, Costs):
         self.assertEqual(found["operating"], {"currency": None, "price_per_kwh": 0.1, "gco2_per_kwh": 50,
                                               "device_price_per_hour": None})
 
-    def test_one_run_without_prices_is_not_free(self):
+    def test_run_without_prices_has_unknown_cost(self):
         a, b = self.run_of("a", prices={"price_per_kwh": 0.1}), self.run_of("b")
         found = self.compare(a, b)
         self.assertIsNone(found["metrics"]["cost_per_query"]["run"]["value"])
         self.assertIn("only the baseline was saved with --price-per-kwh: give one for both", found["warnings"])
 
-    def test_a_bound_on_cost(self):
+    def test_bound_on_cost(self):
         a, b = self.run_of("a"), self.run_of("b", 1.5)
         done = ipw(None, "compare", a, b, "--price-per-kwh", PRICE, "--fail-if", "cost_per_query > +5%")
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -203,7 +204,7 @@ class OfComparisons(MachineTest, Costs):
         self.assertIn("operating cost and emissions at 0.36 per kWh; electricity at the devices, without cooling (PUE)\n",
                       done.stdout)
 
-    def test_the_page_shows_them(self):
+    def test_html_report_shows_costs(self):
         a, b = self.run_of("a"), self.run_of("b", 1.5)
         page = a.parent / "page.html"
         done = ipw(None, "compare", a, b, *OPTIONS, "--format", "html", "-o", page)
@@ -215,7 +216,7 @@ class OfComparisons(MachineTest, Costs):
         self.assertIn("Operating cost per query", text)
 
 
-class OfEstimates(EstimateTest, Costs):
+class EstimateCosts(EstimateTest, Costs):
     DEVICES = 2
 
     def test_a_request_costs_its_energy_and_the_time_of_all_devices(self):
@@ -225,13 +226,13 @@ class OfEstimates(EstimateTest, Costs):
         prompt, output = report["setting"]["prompt_tokens"], report["setting"]["output_tokens"]
         for each, count in (("query", 4), ("million_output_tokens", 4 * output / 1e6)):
             self.check(found, "_per_" + each, joules / count, None, time / count)
-        prefill, count = report["request"]["phases"][0], 4 * prompt / 1e6  # prompt tokens: prefill alone
+        prefill, count = report["request"]["phases"][0], 4 * prompt / 1e6  # prompt tokens: prefill only
         self.check(found, "_per_million_input_tokens", prefill["energy_j"]["total"] / count, None,
                    prefill["latency_s"] * self.DEVICES / count)
         for key in ("cost", "gco2e"):
             self.assertClose(found[f"{key}_per_million_input_tokens_plus_minus"],
                              prefill[f"{key}_per_million_tokens_plus_minus"])
-        # The time is as uncertain as the energy, and in the same direction.
+        # The relative errors of time and energy are equal and correlated.
         error = (report["energy_j"]["plus_minus"] / KWH * PRICE
                  + report["latency_plus_minus"] * self.DEVICES / HOUR * HOURLY) / 4
         self.assertClose(found["cost_per_query_plus_minus"], error)
@@ -240,7 +241,7 @@ class OfEstimates(EstimateTest, Costs):
             self.check(phase, "_per_million_tokens", phase["energy_j"]["total"] / per, None,
                        phase["latency_s"] * self.DEVICES / per)
 
-    def test_a_sample_has_no_tokens(self):
+    def test_model_without_tokens_has_cost_per_query_only(self):
         found = self.on("a100-sxm-80gb", "resnet18", "--batch", 8, *OPTIONS)["operating"]
         self.assertIsNone(found["cost_per_million_output_tokens"])
         self.assertGreater(found["cost_per_query"], 0)
@@ -251,7 +252,7 @@ class OfEstimates(EstimateTest, Costs):
         self.assertNotRegex(text, "cost|emissions|CO2")
         self.assertNotIn("cost_per_query", self.rows("resnet18", "--hardware", "a100-sxm-80gb")[0])
 
-    def test_tables_have_a_column_of_each(self):
+    def test_csv_has_cost_columns(self):
         rows = self.rows("gpt2", "--hardware", "a100-sxm-80gb", "--batch", "1,8", *OPTIONS)
         for row in rows:
             energy, time = float(row["energy_j"]), float(row["latency_s"])
@@ -263,7 +264,7 @@ class OfEstimates(EstimateTest, Costs):
         self.assertRegex(text, r"cost/Mtok +CO2e/Mtok")
         self.assertIn("at 0.36 per kWh, 1.8 per device hour, 400 gCO2e/kWh; electricity at the devices", text)
 
-    def test_text_says_per_what(self):
+    def test_text_states_units_of_costs(self):
         text = self.run_ipw("--model", "llama-3.1-8b", "--hardware", "a100-sxm-80gb", *OPTIONS).stdout
         self.assertRegex(text, r"\n   cost +~[\d.]+( ± [\d.]+)? per request, ~[\d.]+( ± [\d.]+)? per million output tokens, "
                                r"~[\d.]+( ± [\d.]+)? per million prompt tokens \(prefill alone\)\n")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What docs/metrics.md says an operation costs is what the table of the program says, for every
-operation; and `ipw list models` shows what models count to."""
+"""The costs of operations in docs/metrics.md equal those of the source, and `ipw list models` shows the counts of
+models."""
 
 import json
 import re
@@ -15,12 +15,12 @@ from program import ipw  # noqa: E402
 SOURCE = Path(__file__).resolve().parents[2]
 
 DEFINED = re.compile(r'^OP\(\w+, "(\w+)", (\w+), (\d+)\)', re.M)
-# Those with a rule of their own stand in the first table.
+# Operations with their own rule are in the first table.
 OWN_RULE = {"PRODUCT", "RECURRENT", "LOOKUP", "POOL"}
 
 
 def rows(section):
-    """(operations, cells) of each row of the section's tables that begins with names in code."""
+    """(operations, cells) of each table row of the section that starts with names in code spans."""
     for line in section.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         names = re.findall(r"`(\w+)`", cells[0])
@@ -35,12 +35,12 @@ class Counting(unittest.TestCase):
         cls.section = re.search(r"^## Counting\n(.*?)^## ", text, re.M | re.S).group(1)
         cls.defined = DEFINED.findall((SOURCE / "src/graph/ops.def").read_text())
 
-    def test_every_operation_is_in_one_row(self):
+    def test_every_operation_is_documented_once(self):
         named = [name for names, _ in rows(self.section) for name in names]
         self.assertGreater(len(self.defined), 30)
         self.assertEqual(sorted(named), sorted(name for name, _, _ in self.defined))
 
-    def test_costs_are_those_of_the_program(self):
+    def test_documented_costs_equal_source(self):
         shown = {name: cells for names, cells in rows(self.section) for name in names}
         for name, kind, cost in self.defined:
             with self.subTest(operation=name):
@@ -64,7 +64,7 @@ class Models(unittest.TestCase):
         self.assertEqual((models["gpt2"]["params"], models["gpt2"]["image"]), (124439808, None))
         self.assertGreater(models["gpt2"]["context"], 0)
 
-    def test_every_model_can_be_used(self):
+    def test_every_model_is_available(self):
         for model in self.json["models"]:
             with self.subTest(model=model["name"]):
                 self.assertTrue(model["available"], model["missing"])
@@ -73,10 +73,10 @@ class Models(unittest.TestCase):
                 self.assertTrue(model["source"] and model["summary"] and model["family"])
                 self.assertIn(model["name"], self.text)
 
-    def test_readers(self):
+    def test_zoo_reader_is_listed(self):
         self.assertIn("zoo", [reader["name"] for reader in self.json["readers"]])
 
-    def test_a_kind_that_there_is_not(self):
+    def test_misspelled_kind_gets_suggestion(self):
         done = ipw(None, "list", "modles")
         self.assertEqual(done.returncode, 2)
         self.assertIn("did you mean 'models'?", done.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Datasets from outside: the answers of our own tasks computed again from the text of the problem,
-large files in little memory, and public sets over a socket."""
+"""Datasets: answers of the built-in tasks recomputed from the problem text, memory use of large files, and public
+datasets over HTTP."""
 
 import json
 import os
@@ -25,14 +25,14 @@ def dump(*arguments, env=None):
 
 
 def items(*arguments, env=None):
-    """The items, and the summary after them."""
+    """The items, and the summary that follows them."""
     result = dump(*arguments, env=env)
     assert result.returncode == 0, result.stderr + result.stdout
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     return lines[:-1], lines[-1]
 
 
-# ---- an oracle for our own tasks ----
+# ---- an oracle for the built-in tasks ----
 
 def numbers(text):
     return [int(number) for number in re.findall(r"\d+", text)]
@@ -40,7 +40,7 @@ def numbers(text):
 
 def arithmetic(problem):
     terms = re.fullmatch(r"What is ([\d +*()-]+)\?", problem).group(1)
-    return str(eval(terms))  # pylint: disable=eval-used  # digits and signs alone
+    return str(eval(terms))  # pylint: disable=eval-used  # only digits and signs
 
 
 def comparison(problem):
@@ -93,8 +93,8 @@ GRADERS = {"arithmetic": {"numeric"}, "comparison": {"numeric", "choice"}, "sequ
            "sorting": {"list"}, "reading": {"exact"}}
 
 
-class OwnTasks(unittest.TestCase):
-    def test_answers_are_right(self):
+class BuiltinTasks(unittest.TestCase):
+    def test_answers_are_correct(self):
         for split, count in (("test", 2500), ("train", 5000)):
             rows, summary = items("builtin", f"split={split}", f"count={count}", "seed=11")
             self.assertEqual(summary["items"], count)
@@ -113,7 +113,7 @@ class OwnTasks(unittest.TestCase):
             self.assertGreater(lengths[4], lengths[0], subject)
 
     def test_answers_are_not_biased(self):
-        """No answer of a choice or a yes-or-no can be had by always saying the same."""
+        """A constant answer to multiple-choice or yes/no questions is not better than chance."""
         rows, _ = items("builtin", "tasks=comparison", "level=4|5", "count=1000")
         for level, letters in ((4, "ABCD"), (5, "AB")):
             answers = [row["answer"] for row in rows if json.loads(row["metadata"])["level"] == level]
@@ -138,14 +138,14 @@ class LargeFiles(unittest.TestCase):
         self.assertEqual(summary["items"], self.ROWS)
         self.assertLess(summary["rss_kb"], most_kb)
 
-    def test_memory_does_not_grow_with_the_file(self):
+    def test_memory_does_not_grow_with_file_size(self):
         filler = "x" * 100
         lines = self.root / "large.jsonl"
         with lines.open("w") as file:
             for i in range(self.ROWS):
                 file.write(f'{{"problem": "question {i}", "answer": "{i}", "more": "{filler}"}}\n')
         self.check(lines)
-        # Places of the rows are kept, the rows are not.
+        # Offsets of the rows are kept, the rows are not.
         self.check(lines, "shuffle=1", most_kb=12_000 + self.ROWS * 64 // 1024)
         table = self.root / "large.csv"
         with table.open("w") as file:
@@ -154,7 +154,7 @@ class LargeFiles(unittest.TestCase):
                 file.write(f'"question\n{i}",{i},{filler}\n')
         self.check(table)
 
-    def test_a_huge_line_is_reported_and_skipped(self):
+    def test_huge_line_is_reported_and_skipped(self):
         path = self.root / "huge.jsonl"
         with path.open("w") as file:
             file.write('{"problem": "first"}\n{"problem": "')
@@ -171,7 +171,7 @@ class LargeFiles(unittest.TestCase):
 @unittest.skipIf("built without nanoarrow" in dump("hf", "path=/").stderr, "no Arrow in this build")
 class SavedDatasets(unittest.TestCase):
     def save(self, folder, rows):
-        """A directory of save_to_disk, written by our own store; its files are checked elsewhere."""
+        """Writes a directory in the format of save_to_disk with our own store; the files are checked in other tests."""
         folder.mkdir(parents=True)
         with (folder / "records.jsonl").open("w") as journal:
             for i, row in enumerate(rows):
@@ -190,7 +190,7 @@ class SavedDatasets(unittest.TestCase):
         self.rows.append({"problem": "unanswered", "answer": "", "subject": None,
                           "dataset_metadata": {}})
 
-    def test_a_run_can_be_repeated(self):
+    def test_saved_run_is_read_as_dataset(self):
         self.save(self.root / "set", self.rows)
         rows, summary = items(self.root / "set")
         self.assertEqual((summary["driver"], summary["name"], len(rows)), ("hf", "set", 4))
@@ -202,7 +202,7 @@ class SavedDatasets(unittest.TestCase):
                              {"level": i / 2, "source": "é"})
         self.assertEqual(rows[3]["subject"], "general")
 
-    def test_the_bundle_and_its_splits(self):
+    def test_bundled_dataset_and_its_splits(self):
         for split in ("train", "test"):
             self.save(self.root / "dict" / split, self.rows)
         (self.root / "dict" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
@@ -210,7 +210,7 @@ class SavedDatasets(unittest.TestCase):
         self.assertEqual((summary["name"], summary["grader"], len(rows)), ("ipw", "judge", 3))
         self.assertEqual(json.loads(rows[1]["metadata"]), {"level": 0.5, "source": "é"})
 
-    def test_a_truncated_file(self):
+    def test_truncated_arrow_file_is_an_error(self):
         self.save(self.root / "set", self.rows)
         data = self.root / "set" / "data-00000-of-00001.arrow"
         data.write_bytes(data.read_bytes()[:-400])
@@ -219,10 +219,10 @@ class SavedDatasets(unittest.TestCase):
         self.assertIn("data-00000-of-00001.arrow", result.stdout + result.stderr)
 
 
-# ---- public sets over a socket ----
+# ---- public datasets over HTTP ----
 
 class Hub(BaseHTTPRequestHandler):
-    """A server of the row protocol that is busy every third time."""
+    """A server of the rows API that answers "busy" every third time."""
     rows, seen, busy = [], [], True
 
     def log_message(self, *_):
@@ -266,7 +266,7 @@ def http_is_missing():
 
 
 @unittest.skipIf(http_is_missing(), "this build has no HTTP client")
-class PublicSets(unittest.TestCase):
+class PublicDatasets(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="ipw-hub-")
         self.addCleanup(scratch.cleanup)
@@ -280,7 +280,7 @@ class PublicSets(unittest.TestCase):
         self.base = f"base_url=http://127.0.0.1:{self.server.server_port}"
         self.env = {"XDG_CACHE_HOME": scratch.name, "HF_TOKEN": "", "no_proxy": "127.0.0.1"}
 
-    def test_a_preset_over_the_socket_and_again_from_the_cache(self):
+    def test_preset_is_downloaded_then_read_from_cache(self):
         arguments = ("mmlu-pro", self.base, "retry_delay=0")
         rows, summary = items(*arguments, env=self.env)
         self.assertEqual((len(rows), summary["count"], summary["grader"]), (230, 230, "choice"))
@@ -289,17 +289,17 @@ class PublicSets(unittest.TestCase):
                          "Answer with the letter of the right choice.")
         self.assertEqual([row["answer"] for row in rows[:4]], ["A", "B", "A", "B"])
         asked = len(Hub.seen)
-        self.assertEqual(asked, 5)  # three pages, and twice it was busy
+        self.assertEqual(asked, 5)  # three pages, and busy twice
         self.assertEqual(items(*arguments, env=self.env)[0], rows)
         self.assertEqual(len(Hub.seen), asked)
 
-    def test_config_and_split_are_asked_for(self):
+    def test_config_and_split_are_requested(self):
         rows, _ = items("hub", "dataset=some/set", self.base, "retry_delay=0", "limit=3",
                         env=self.env)
         self.assertEqual(len(rows), 3)
         self.assertTrue(any("config=default&split=test" in path for path, _ in Hub.seen))
 
-    def test_a_gated_set_needs_the_token(self):
+    def test_gated_dataset_needs_token(self):
         arguments = ("hub", "dataset=gated/set", "config=c", "split=s", self.base, "retry_delay=0")
         result = dump(*arguments, env=self.env)
         self.assertEqual(result.returncode, 1)
@@ -307,7 +307,7 @@ class PublicSets(unittest.TestCase):
         items(*arguments, "limit=1", env={**self.env, "HF_TOKEN": "hf_secret"})
         self.assertEqual(Hub.seen[-1][1], "Bearer hf_secret")
 
-    def test_an_unreachable_server(self):
+    def test_unreachable_server_is_an_error(self):
         self.server.shutdown()
         self.server.server_close()
         result = dump("hub", "dataset=a/b", "config=c", "split=s", self.base, "retry_delay=0",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the Python library `datasets` saves, we read: shards, splits, nested columns.  $IPW_PYTHON may
-name an interpreter that has it; without it this is a skip."""
+"""Reads datasets saved by the Python library `datasets`: shards, splits, nested columns.  $IPW_PYTHON may name an
+interpreter that has it; without it the test is skipped."""
 
 import os
 import sys
@@ -47,7 +47,7 @@ def rows(count):
             for i in range(count)]
 
 
-class Saved(unittest.TestCase):
+class SavedDatasets(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(dir=SCRATCH.name)
         self.addCleanup(folder.cleanup)
@@ -63,14 +63,14 @@ class Saved(unittest.TestCase):
             self.assertEqual(item["id"], str(i))
             self.assertEqual(json.loads(item["metadata"])["extra"], row["extra"])
 
-    def test_one_dataset_in_several_shards(self):
+    def test_sharded_dataset(self):
         saved = rows(1000)
         datasets.Dataset.from_list(saved).save_to_disk(self.root / "set", num_shards=3)
         items, summary = read(self.root / "set", "choices=options")
         self.assertEqual(summary["grader"], "choice")
         self.check(items, saved)
 
-    def test_splits_and_parts_of_a_dataset(self):
+    def test_splits_and_subsets(self):
         whole = datasets.Dataset.from_list(rows(50))
         part = whole.select(range(40, 50)).flatten_indices()
         datasets.DatasetDict({"train": whole, "test": part}).save_to_disk(self.root / "dict")
@@ -79,7 +79,7 @@ class Saved(unittest.TestCase):
         items, _ = read(self.root / "dict", "choices=options", "split=test")
         self.assertEqual([item["problem"][:8] for item in items], [f"Frage {i}" for i in range(40, 50)])
 
-    def test_the_columns_of_the_bundle(self):
+    def test_columns_of_bundled_dataset(self):
         saved = [{"problem": "p", "answer": "a", "subject": "s", "model_answers": {},
                   "model_metrics": {}, "anthropic_index_category": "x",
                   "dataset_metadata": json.dumps({"config": {"dataset_name": "allenai/WildChat"}})},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw demo: the shipped models side by side, and what it shows where none can run."""
+"""ipw demo: the shipped models compared, and its output without an inference engine."""
 
 import json
 import re
@@ -17,15 +17,15 @@ QUERIES = 30
 FAMILY = [f"ipw-{size}-{kind}" for size in ("1m", "6m") for kind in ("f16", "q4_0", "q8_0")]
 
 
-def beats(a, b):
-    """Is a as accurate as b for as little energy, and better in one of the two?"""
+def dominates(a, b):
+    """True if a is at least as accurate as b with no more energy, and better in one of the two."""
     better = a["accuracy"] > b["accuracy"] or a["joules_per_query"] < b["joules_per_query"]
     return (better and a["accuracy"] >= b["accuracy"]
             and a["joules_per_query"] <= b["joules_per_query"])
 
 
 def per_query(runs, model):
-    """Mean joules of a model's queries, from the records themselves."""
+    """Mean joules of a model's queries, from the records."""
     records = next(runs.glob(f"profile_*_{model.replace('-', '_')}_*")) / "records.jsonl"
     lines = [json.loads(line) for line in records.read_text().splitlines()]
     joules = [line["model_metrics"][model]["energy_metrics"]["cpu_per_query_joules"]
@@ -52,13 +52,13 @@ class Family(DemoTest):
         if not client["available"]:
             raise unittest.SkipTest(f"no model can run here: {client['missing']}")
 
-    def test_measured(self):
+    def test_measured_family(self):
         models, done = self.family(self.machine(Intel, 40, 25))
         self.assertEqual(sorted(model["model"] for model in models), FAMILY)
         for model in models:
             self.assertIsNone(model["error"])
             self.assertEqual(model["completed"], QUERIES)
-            self.assertGreater(model["accuracy"], 0.5, model)  # chance is far below
+            self.assertGreater(model["accuracy"], 0.5, model)  # guessing is far below
             self.assertLess(model["accuracy"], 1, model)
             low, high = model["accuracy_interval_95"]
             self.assertTrue(low < model["accuracy"] < high)
@@ -67,14 +67,14 @@ class Family(DemoTest):
             self.assertGreater(model["joules_per_query_plus_minus"], 0)
             self.assertGreater(model["ipj"], 0)
             self.assertEqual(model["on_frontier"],
-                             not any(beats(other, model) for other in models))
+                             not any(dominates(other, model) for other in models))
             summary = json.loads((Path(model["output_dir"]) / "summary.json").read_text())
             self.assertEqual(summary["ipw"]["accuracy"], model["accuracy"])
         self.assertTrue(any(model["on_frontier"] for model in models))
         self.assertIn("Pareto-optimal", done.stderr)
         self.assertNotIn("~", done.stderr)
 
-    def test_estimated_and_labeled(self):
+    def test_estimated_energy_is_labeled(self):
         machine = self.machine(Modeled)
         models, done = self.family(machine, "--model", "ipw-1m-f16,ipw-1m-q8_0")
         self.assertEqual([model["energy"]["method"] for model in models], ["estimated"] * 2)
@@ -83,13 +83,13 @@ class Family(DemoTest):
         self.assertEqual(done.returncode, 3)
         self.assertIn("~", done.stdout)
 
-    def test_the_answer_comes_first_in_80_columns(self):
+    def test_conclusion_comes_first_in_80_columns(self):
         machine = self.machine(Modeled)
         done = self.demo(machine, "--queries", QUERIES)
         self.assertEqual(done.returncode, 0, done.stderr)
         models = [json.loads(path.read_text()) for path in (machine.root / "runs").glob("*/summary.json")]
-        # Two precisions of one size may be equally accurate: the energy of the queries decides, not the run's, in
-        # which the pauses between queries count too.
+        # Two precisions of one size may be equally accurate: the energy of the queries decides, not that of the run,
+        # which includes pauses between queries.
         each = {model["model"]: per_query(machine.root / "runs", model["model"]) for model in models}
         best = max(models, key=lambda m: (m["ipw"]["accuracy"], -each[m["model"]]))
         least = min(models, key=lambda m: each[m["model"]])
@@ -99,20 +99,21 @@ class Family(DemoTest):
         table = [line for line in lines if re.match(r" [ *] (model|ipw-[16]m-)", line)]
         self.assertEqual(len(table), 7, done.stdout)
         self.assertRegex(table[0], r"J/query +J/token +IPJ +IPW +tok/s$")
-        # Paths may be as long as they are.
+        # Paths may be longer.
         self.assertLessEqual(max(len(line) for line in lines if "/ipw-" not in line), 80, done.stdout)
         for line in table[1:]:
             of = json.loads((machine.root / "runs").glob(f"*{line[3:].split()[0].replace('-', '_')}_*/summary.json").__next__()
                             .read_text())["ipw"]["joules_per_output_token"]
             shown = re.search(r"J +~?([\d.]+) ([munµ]?)J", line)
             scale = {"": 1, "m": 1e-3, "µ": 1e-6, "u": 1e-6, "n": 1e-9}[shown.group(2)]
-            self.assertAlmostEqual(float(shown.group(1)) * scale / of, 1, delta=0.06, msg=line)  # two digits
-        # The names are those that --model takes.
+            # two significant digits
+            self.assertAlmostEqual(float(shown.group(1)) * scale / of, 1, delta=0.06, msg=line)
+        # The names are accepted by --model.
         self.assertEqual(sorted(line[3:].split()[0] for line in table[1:]), FAMILY)
         self.assertEqual(done.stdout.count("estimated from CPU utilization"), 1)
         self.assertLessEqual(done.stderr.count("estimated by a model"), 1)
 
-    def test_the_paths_that_it_ends_with_are_there(self):
+    def test_printed_paths_exist(self):
         done = self.demo(self.machine(Modeled), "--queries", 5, "--model",
                          "ipw-1m-f16,ipw-1m-q8_0")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -124,7 +125,7 @@ class Family(DemoTest):
         if "no page" not in done.stderr:
             self.assertIn("report.html", [path.name for path in paths])
 
-    def test_without_any_sensor_nothing_is_invented(self):
+    def test_energy_is_unknown_without_sensor(self):
         models, done = self.family(self.machine(Machine), "--model", "ipw-1m-f16")
         self.assertIsNone(models[0]["joules_per_query"])
         self.assertIsNone(models[0]["ipw"])
@@ -132,7 +133,7 @@ class Family(DemoTest):
         self.assertGreater(models[0]["accuracy"], 0.5)
         self.assertIn("energy   unknown", done.stderr)
 
-    def test_the_same_answers_again(self):
+    def test_answers_are_reproducible(self):
         machine = self.machine(Machine)
         answers = []
         for _ in range(2):
@@ -143,7 +144,7 @@ class Family(DemoTest):
         self.assertEqual(answers[0], answers[1])
         self.assertEqual(len(answers[0]), QUERIES)
 
-    def test_one_that_fails_stops_no_other(self):
+    def test_failing_model_does_not_stop_others(self):
         machine = self.machine(Machine)
         broken = machine.put("/broken.gguf", "GGUF and nothing more")
         models, done = self.family(machine, "--model", f"{broken},ipw-1m-f16")
@@ -152,8 +153,8 @@ class Family(DemoTest):
         self.assertEqual(models[1]["completed"], QUERIES)
         self.assertIn("failed", done.stderr)
 
-    def test_too_many_failed_queries(self):
-        """A model whose answers end at the first digit 2 has none where they begin with it."""
+    def test_too_many_failed_queries_fail(self):
+        """With the end-of-sequence token set to the digit 2, answers that start with it are empty."""
         machine = self.machine(Machine)
         key = b"tokenizer.ggml.eos_token_id" + struct.pack("<I", 4)
         model = (Path(__file__).parents[2] / "models/ipw-1m-f16.gguf").read_bytes()
@@ -168,17 +169,17 @@ class Family(DemoTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.demo(machine, "--max-failed", "101%").returncode, 2)
 
-    def test_wrong_models(self):
+    def test_rejects_unknown_models(self):
         machine = self.machine(Machine)
         done = self.demo(machine, "--model", "ipw-1m-f61")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("ipw-1m-f16", done.stderr)  # the nearest name
+        self.assertIn("ipw-1m-f16", done.stderr)  # the closest name
         self.assertEqual(self.demo(machine, "--model", ",").returncode, 2)
         self.assertEqual(self.demo(machine, "--queries", "0").returncode, 2)
 
 
 class WithoutEngine(DemoTest):
-    def test_it_shows_what_can_be_measured(self):
+    def test_shows_sensors_without_engine(self):
         done = self.demo(self.machine(Modeled), env={"IPW_LLAMA_LIB": "/nowhere"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("no model can run here", done.stderr)

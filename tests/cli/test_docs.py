@@ -20,7 +20,7 @@ DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),
              *filter(Path.exists, (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md"))]
 # Not what a build or a demo leaves there.
 TOP = {path.name for path in SOURCE.iterdir() if not re.match("build|runs$", path.name)}
-# What the archives need besides: a cache of a build without cJSON has none.
+# Further libraries that the archives need; a build without cJSON has none in its cache.
 LIBRARIES = re.findall(r"^CJSON_LIBRARY:\w+=(/\S+)$", (BUILD / "CMakeCache.txt").read_text(), re.M)
 LAYERS = {path.name for path in (SOURCE / "src").iterdir()}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -87,7 +87,7 @@ class Names(unittest.TestCase):
         for path in DOCUMENTS:
             self.assertEqual(target_problems(path.read_text(), makefile), [], path.name)
 
-    def test_they_can_fail(self):
+    def test_checks_detect_faults(self):
         docs = SOURCE / "docs"
         for good in ("`src/core/err.h`", "`port/fs.h`", "`tests/unit/<folder>/test_<what>.c`",
                      "[x](reading-order.md)", "`IPW=1 tests/cli/test_docs.py`",
@@ -100,8 +100,8 @@ class Names(unittest.TestCase):
             self.assertEqual(len(path_problems(bad, docs)), 1, bad)
         self.assertEqual(len(target_problems("`make nothing` `make test`", "test: x\n")), 1)
 
-    def test_the_page_shows_what_estimate_prints(self):
-        """Estimates are the same on every machine."""
+    def test_examples_of_estimate_are_current(self):
+        """Estimates do not depend on the machine."""
         pages = fences((SOURCE / "docs/estimate.md").read_text(), "")
         shown = "".join(body for body in pages if body.startswith("$ ipw estimate "))
         commands = re.findall(r"^\$ ipw (estimate .*?[^\\])\n(\n.*?)\s*(?=^\$ |\Z)", shown, re.M | re.S)
@@ -110,7 +110,7 @@ class Names(unittest.TestCase):
             done = ipw(None, *command.replace("\\\n", " ").split())
             self.assertEqual(done.stdout.strip("\n"), output.strip("\n"), command)
 
-    def test_reading_takes_an_hour(self):
+    def test_reading_order_is_short(self):
         text = (SOURCE / "docs/reading-order.md").read_text()
         self.assertLessEqual(len(text.splitlines()), 120)
         self.assertEqual(sum(map(int, re.findall(r"^\| (\d+) \|", text, re.M))), 60)
@@ -123,7 +123,7 @@ def part(text, begin, end):
 
 
 def spans_of(text):
-    """Words in code spans: `a`, `b.c` and `.d` are a, b, c and d."""
+    """Names in code spans: `a`, `b.c` and `.d` give a, b, c and d."""
     return {name for span in re.findall(r"`([\w.]+)`", text) for name in span.split(".")}
 
 
@@ -132,7 +132,7 @@ def undocumented(keys, text):
 
 
 def key_cells(text):
-    """The last cells of tables whose last column is `key`."""
+    """The last cells of table rows whose last column is `key`."""
     inside, cells = False, []
     for line in text.splitlines():
         row = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
@@ -175,7 +175,7 @@ class Keys(unittest.TestCase):
     def lines(self, name):
         return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
 
-    def test_of_the_summary(self):
+    def test_keys_of_summary_are_documented(self):
         text = part(self.formats, "### summary.json", "### The run catalog")
         self.assertEqual(undocumented(self.summary, text), [])
         self.assertEqual(undocumented(self.summary["ipw"], text), [])
@@ -186,7 +186,7 @@ class Keys(unittest.TestCase):
         keys = set(self.report) - {"interrupted"}
         self.assertEqual(undocumented(keys, down_to), [])
 
-    def test_of_the_journal_and_the_spans(self):
+    def test_keys_of_journal_and_spans_are_documented(self):
         text = part(self.formats, "### records.jsonl", "### spans.jsonl")
         for line in self.lines("records.jsonl"):
             if line["kind"] in ("run", "end"):
@@ -194,7 +194,7 @@ class Keys(unittest.TestCase):
         text = part(self.formats, "### spans.jsonl", "### The columns of a record")
         self.assertEqual(undocumented(self.lines("spans.jsonl")[0], text), [])
 
-    def test_of_a_record(self):
+    def test_keys_of_record_are_documented(self):
         text = part(self.formats, "### The columns of a record", "### summary.json")
         own = {path.split(".")[1] for path in self.paths if path.startswith("/ipw.")}
         self.assertLess(20, len(own))
@@ -203,13 +203,13 @@ class Keys(unittest.TestCase):
             if line["kind"] == "query":
                 self.assertEqual(undocumented(line["ipw"], text), [])
 
-    def test_the_tables_of_a_record_are_those_of_its_definition(self):
+    def test_record_tables_agree_with_definition(self):
         done = subprocess.run([SOURCE / "tools/record-table"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(re.findall("^\\| `", done.stdout, re.M)), len(self.paths))
         self.assertIn(done.stdout, self.formats, "tools/record-table --write updates docs/formats.md")
 
-    def test_of_the_analyses(self):
+    def test_keys_of_analyses_are_documented(self):
         text = part(self.formats, "### `ipw analyze`", "### The run catalog")
         done = ipw(None, "analyze", self.folder, f"{self.folder}/", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -223,13 +223,13 @@ class Keys(unittest.TestCase):
                           if not key.endswith(("_interval_95", "_error"))
                           and not (key.endswith("_queries") and key.removesuffix("_queries") in keys)], [])
 
-    def test_of_the_metrics(self):
+    def test_documented_metrics_exist(self):
         named = spans_of(key_cells((SOURCE / "docs/metrics.md").read_text()))
         self.assertLess(30, len(named))
         there = self.columns | all_keys(self.summary) | {"ipw"}
         self.assertEqual({name for name in named if name} - there, set())
 
-    def test_of_the_comparison(self):
+    def test_metrics_of_compare_are_documented(self):
         text = (SOURCE / "src/rundir/record.def").read_text()
         names = set(re.findall(r'^(?:METRIC|PRODUCT|EXPONENTIAL)\(\w+, "(\w+)"', text, re.M))
         self.assertLess(10, len(names))
@@ -237,7 +237,7 @@ class Keys(unittest.TestCase):
         told = ipw(None, "compare", "--help").stdout
         self.assertEqual(names - set(re.findall(r"\w+", told[told.index("metrics: "):])), set())
 
-    def test_they_can_fail(self):
+    def test_checks_detect_faults(self):
         self.assertEqual(undocumented({"a": 1, "b": 2, "c": 3}, "`a` and `x.b`, but not c"), ["c"])
         table = "| figure | key |\n|---|---|\n| x | `a.b` |\n\n| y |\n|---|\n| `z` |\n"
         self.assertEqual(spans_of(key_cells(table)), {"a", "b"})
@@ -271,7 +271,7 @@ class WorkedExample(unittest.TestCase):
         return path
 
     def build_and_run(self, driver, test):
-        """The test with the driver in the registry, as a build with the line would make it."""
+        """Builds and runs a test with the driver in the registry, like a build with its line in sensors.def."""
         program = self.root / "program"
         build(f"-iquote{self.root}/src", f"-I{SOURCE}/src", f"-I{SOURCE}/tests", test, driver,
               SOURCE / "src/sensors/registry.c", "-Wl,--start-group",
@@ -279,15 +279,15 @@ class WorkedExample(unittest.TestCase):
               "-Wl,--end-group", "-lcmocka", *LIBRARIES, "-lm", "-ldl", "-lpthread", "-o", program)
         return subprocess.run([program], capture_output=True, text=True, timeout=TIMEOUT_S)
 
-    def test_it_passes_its_own_test(self):
+    def test_example_driver_passes_its_test(self):
         done = self.build_and_run(self.driver, self.test)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_it_conforms(self):
+    def test_example_driver_conforms(self):
         done = self.build_and_run(self.driver, self.suite)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_a_fault_in_it_would_be_found(self):
+    def test_conformance_suite_detects_faults(self):
         text = self.driver.read_text()
         for fault in ("    energy->watts_max = 20000;\n", "    energy->joules_per_count = 1e-6;\n"):
             self.assertIn(fault, text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw doctor from outside: every fake machine gets the right diagnosis, with reason and cure."""
+"""Command-line tests of ipw doctor: each fake machine gets the right diagnosis, with reason and fix."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class Doctor(MachineTest):
                 self.assertTrue(sensor["reason"], sensor)
                 self.assertIsNone(sensor["power_w"], sensor)
 
-    def test_a_meter_of_unknown_scope_measures_no_machine(self):
+    def test_sensor_of_unknown_scope_does_not_measure_the_machine(self):
         laptop = self.machine(Machine)
         laptop.put("/sys/class/hwmon/hwmon0/name", "BAT0")
         laptop.put("/sys/class/hwmon/hwmon0/power1_input", 12000000)
@@ -53,7 +53,7 @@ class Doctor(MachineTest):
         self.assertEqual(ipw(laptop, "doctor", "--require-energy").returncode, 3)
         self.assertEqual(ipw(laptop, "run", "--require-energy", "--", "sleep", "0.2").returncode, 3)
 
-    def test_every_machine(self):
+    def test_diagnosis_of_every_machine(self):
         gpu = "power 0 constant 300"
         silent = "\n".join(f"fail {f} 0 3" for f in (
             "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetPowerUsage",
@@ -89,7 +89,7 @@ class Doctor(MachineTest):
                                  expected)
                 self.assertIs(report["energy_measured"], measured)
 
-    def test_a_working_sensor_has_figures(self):
+    def test_working_sensor_has_figures(self):
         report = self.diagnose(self.machine(Intel, 40))
         rapl = self.sensor(report, "rapl:0")
         self.assertEqual((rapl["driver"], rapl["kind"], rapl["measures"]), ("rapl", "cpu", ["energy"]))
@@ -99,7 +99,7 @@ class Doctor(MachineTest):
         self.assertGreater(rapl["period_ms"], 0)
         self.assertGreater(rapl["read_us"], 0)
 
-    def test_the_period_of_a_gpu_is_reported(self):
+    def test_gpu_update_period_is_reported(self):
         report = self.diagnose(self.machine(Nvidia, "power 0 constant 300"))
         gpu = self.sensor(report, "nvml:0")
         self.assertAlmostEqual(gpu["power_w"] / 300, 1, delta=0.15)
@@ -107,32 +107,32 @@ class Doctor(MachineTest):
         self.assertLessEqual({"energy", "power", "temperature"}, set(gpu["measures"]))
         self.assertEqual(report["host"]["gpu"], "NVIDIA H200 x1")
 
-    def test_dead_says_what_it_did(self):
+    def test_dead_sensor_has_reason(self):
         report = self.diagnose(self.machine(Fixture, "psys-dead"))
         self.assertRegex(self.sensor(report, "rapl:psys")["reason"], r"counter did not change in \d\.\d s under load")
 
-    def denied(self, machine, *arguments):
-        """Runs ipw as a user that may not read what root may."""
+    def run_unprivileged(self, machine, *arguments):
+        """Runs ipw as a user without root's read permission."""
         os.chmod(machine.root, 0o755)
         program = shutil.copy(IPW, machine.root / "ipw")
         options = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         return subprocess.run([program, *arguments], env=machine.environment(), cwd="/", text=True,
                               capture_output=True, timeout=TIMEOUT_S, **options)
 
-    def test_denied_with_the_fix(self):
+    def test_denied_sensor_has_fix(self):
         machine = self.machine(Intel, 40)
         os.chmod(machine.path(), 0o400 if os.geteuid() == 0 else 0)
-        done = self.denied(machine, "doctor", "--json")
+        done = self.run_unprivileged(machine, "doctor", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         rapl = self.sensor(json.loads(done.stdout), "rapl:0")
         self.assertEqual(rapl["status"], "denied")
         self.assertTrue(rapl["reason"])
         self.assertRegex(rapl["fix"], "chmod|setcap|sysctl|udev")
-        text = self.denied(machine, "doctor").stdout
+        text = self.run_unprivileged(machine, "doctor").stdout
         self.assertRegex(text, r"rapl:0 +DENIED")
         self.assertIn("fix: ", text)
 
-    def test_text(self):
+    def test_text_report(self):
         text = ipw(self.machine(Intel, 40), "doctor").stdout
         self.assertRegex(text, r"rapl:0 +ok +Intel\(R\) Xeon\(R\) Gold 6330.*: energy")
         self.assertIn("Energy is measured here.", text)
@@ -143,7 +143,7 @@ class Doctor(MachineTest):
         text = ipw(self.machine(Modeled), "doctor").stdout
         self.assertIn("figures are estimated from CPU utilization", text)
 
-    def test_only_the_drivers_asked_for(self):
+    def test_sensors_option_selects_drivers(self):
         report = self.diagnose(self.machine(Intel, 40), "--sensors", "rapl,host")
         self.assertEqual({s["driver"] for s in report["sensors"]}, {"rapl", "host"})
 
@@ -156,7 +156,7 @@ class Doctor(MachineTest):
         self.assertEqual(ipw(none, "doctor", "extra").returncode, 2)
         self.assertEqual(ipw(none, "doctor", "--", "extra").returncode, 2)
 
-    def test_output(self):
+    def test_output_file(self):
         none = self.machine(Machine)
         path = none.root / "report"
         done = ipw(none, "doctor", "--json", "-o", path)

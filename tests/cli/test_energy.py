@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw energy from outside: its formats, its exit codes, its full-screen view."""
+"""Command-line tests of ipw energy: formats, exit codes, full-screen view."""
 
 import csv
 import io
@@ -51,7 +51,7 @@ class NothingToMeasure(WithMachine):
     def setUp(self):
         self.empty = self.machine(Machine)
 
-    def test_says_so_in_one_line_and_gives_null(self):
+    def test_reports_no_sensor_and_null_energy(self):
         done = ipw(self.empty, "--json")
         self.assertEqual(done.returncode, 0)
         self.assertOneLine(done.stderr, "no readable sensor", "ipw doctor")
@@ -168,7 +168,7 @@ class Measured(WithMachine):
         self.assertAlmostEqual(reading["interval_s"], 0.5, 3)
         self.assertNear(reading["energy"]["joules"], 70)
 
-    def test_require_energy_is_content(self):
+    def test_require_energy_passes_with_sensor(self):
         self.assertEqual(ipw(self.intel, "--once", "--require-energy").returncode, 0)
 
     def test_output_file(self):
@@ -181,13 +181,13 @@ class Measured(WithMachine):
             self.assertEqual(done.returncode, 1)
             self.assertOneLine(done.stderr, "No such file")
 
-    def test_full_disk_is_a_failure(self):
+    def test_full_disk_fails(self):
         for form in ("table", "csv", "json"):
             done = ipw(self.intel, "--once", "--format", form, "-o", "/dev/full")
             self.assertEqual(done.returncode, 1)
             self.assertOneLine(done.stderr, "/dev/full", "No space left")
 
-    def test_closed_pipe_is_a_failure_and_no_hang(self):
+    def test_closed_pipe_fails_without_hang(self):
         process = start(self.intel, "--json", "-i", "0.1")
         process.stdout.readline()
         process.stdout.close()
@@ -195,7 +195,7 @@ class Measured(WithMachine):
         self.assertOneLine(process.stderr.read(), "Broken pipe")
         process.stderr.close()
 
-    def test_signals_end_a_stream_with_whole_lines(self):
+    def test_signal_ends_stream_with_complete_lines(self):
         for form, number in (("json", signal.SIGINT), ("csv", signal.SIGTERM),
                              ("table", signal.SIGINT)):
             process = start(self.intel, "--format", form, "-i", "0.2")
@@ -212,7 +212,7 @@ class Measured(WithMachine):
             if form == "table":
                 self.assertRegex(rest, r"\nin .*\ndevice +energy +mean +peak")
 
-    def test_signal_before_the_first_row(self):
+    def test_signal_before_first_row_prints_partial_interval(self):
         process = start(self.intel, "--json", "-i", "3600")
         wait_for_signal_handlers(process)
         time.sleep(1)
@@ -223,7 +223,7 @@ class Measured(WithMachine):
         self.assertLess(reading["interval_s"], 60)
         self.assertNear(reading["energy"]["joules"], 140 * reading["interval_s"])
 
-    def test_a_stalled_stream_catches_up_with_one_long_row(self):
+    def test_stalled_stream_resumes_with_one_long_row(self):
         process = start(self.intel, "--json", "-i", "0.2", "-n", "4")
         first = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGSTOP)
@@ -238,7 +238,7 @@ class Measured(WithMachine):
 
 
 class DeadSensor(WithMachine):
-    def test_is_named_and_unknown(self):
+    def test_dead_sensor_is_named_and_energy_unknown(self):
         machine = self.machine(Intel, 0)
         done = ipw(machine, "--json", "-n", "1", "-i", "0.5", "--require-energy")
         self.assertEqual(done.returncode, 3)
@@ -250,7 +250,7 @@ class DeadSensor(WithMachine):
 
 
 class Estimated(WithMachine):
-    def test_is_marked_and_not_enough_when_energy_is_required(self):
+    def test_estimate_is_marked_and_fails_require_energy(self):
         machine = self.machine(Modeled)
         done = ipw(machine, "-n", "1", "--require-energy")
         self.assertEqual(done.returncode, 3, done)
@@ -262,7 +262,7 @@ class Estimated(WithMachine):
 
 @unittest.skipUnless(FAKE_NVML.exists(), "the fake NVML library is not built")
 class LostDevice(WithMachine):
-    def test_is_reported_lost_and_available_again(self):
+    def test_lost_device_is_reported_and_recovers(self):
         machine = self.machine(Machine)
         script = machine.put("/script", "power 0 constant 200\nfail * 0 15 from 1.5 to 2.5")
         environment = {**machine.environment(), "IPW_NVML": str(FAKE_NVML),
@@ -299,7 +299,7 @@ class FullScreen(WithMachine):
                               text=True, capture_output=True, timeout=TIMEOUT_S).stdout
 
     def open(self, columns=100, rows=30, **environment):
-        """A shell in a terminal, with `ipw energy` running in it."""
+        """Starts a shell in a terminal with `ipw energy` running."""
         variables = {"LC_ALL": "C.UTF-8", "PS1": "$ ", "IPW_SYSROOT": str(self.intel.root),
                      "LD_PRELOAD": self.intel.environment()["LD_PRELOAD"], **environment}
         words = [f"{key}={value}" for key, value in variables.items()]
@@ -314,8 +314,9 @@ class FullScreen(WithMachine):
     def screen(self, *options):
         return self.tmux("capture-pane", "-p", *options)
 
-    def await_screen(self, pattern, *options, curves=()):
-        """Until the screen has this text, and curves of these devices: a busy machine may draw a frame before readings."""
+    def wait_for_screen(self, pattern, *options, curves=()):
+        """Waits until the screen shows this text, and curves of these devices: on a busy machine, the first frame may
+        precede readings."""
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             screen = self.screen(*options)
@@ -329,7 +330,7 @@ class FullScreen(WithMachine):
         return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
 
     def assertEnded(self, code, totals=True):
-        screen = self.await_screen(rf"EXIT {code}\b")
+        screen = self.wait_for_screen(rf"EXIT {code}\b")
         self.assertIn("MARK", screen)  # the shell's own screen is back
         self.assertEqual("device" in screen, totals)
         end = time.monotonic() + TIMEOUT_S
@@ -339,19 +340,19 @@ class FullScreen(WithMachine):
         self.assertEqual(after.read_text(), (self.intel.root / "before").read_text())
 
     def pause(self):
-        """At a frame with readings of both devices."""
+        """Pauses at a frame with readings of both devices."""
         for _ in range(100):
             self.keys("p")
-            screen = self.await_screen("PAUSED")
+            screen = self.wait_for_screen("PAUSED")
             if "did not change" not in screen and "no reading" not in screen:
                 return screen
             self.keys("p")
-            self.await_screen(r"\Aipw energy +\d")
+            self.wait_for_screen(r"\Aipw energy +\d")
         self.fail(f"no readings on the screen:\n{screen}")
 
     def test_shows_pauses_resizes_and_quits(self):
         self.open()
-        screen = self.await_screen(r"counter(?! did)[\s\S]*total")
+        screen = self.wait_for_screen(r"counter(?! did)[\s\S]*total")
         for piece in ("cpu0", "cpu1", "total", "█", "q quit", "every 0.2 s"):
             self.assertIn(piece, screen)
         self.assertNotIn("MARK", screen)
@@ -359,23 +360,23 @@ class FullScreen(WithMachine):
         time.sleep(0.6)
         self.assertEqual(self.screen(), paused)
         self.tmux("resize-window", "-x", "40", "-y", "8")
-        small = self.await_screen(r"cpu0 +\S+ W +\S+ J")
+        small = self.wait_for_screen(r"cpu0 +\S+ W +\S+ J")
         self.assertIn("PAUSED", small)
         for line in small.splitlines():
             self.assertLessEqual(len(line), 40)
         self.keys("p")
-        self.await_screen(r"\Aipw energy +\d")
+        self.wait_for_screen(r"\Aipw energy +\d")
         self.tmux("resize-window", "-x", "100", "-y", "30")
-        self.await_screen(r"mean \S+ W")
+        self.wait_for_screen(r"mean \S+ W")
         self.keys("?")
-        self.await_screen("close this help")
+        self.wait_for_screen("close this help")
         self.keys("Escape")
-        self.await_screen("cpu0")
+        self.wait_for_screen("cpu0")
         self.keys("q")
         self.assertEnded(0)
 
     def curve_rows(self, screen):
-        """How many lines show a part of a curve, by device."""
+        """Number of screen lines of each device's curve."""
         rows, device = {}, None
         for line in screen.splitlines():
             named = re.match(r"(cpu\d|psys|host|total|processes)\b", line)
@@ -386,11 +387,11 @@ class FullScreen(WithMachine):
 
     def test_charts_fill_the_screen(self):
         self.open(columns=200, rows=60)
-        self.await_screen(r"cpu1[^█]*█")
+        self.wait_for_screen(r"cpu1[^█]*█")
         for columns, rows, least, most in ((200, 60, 14, 36), (80, 24, 2, 7), (40, 10, 1, 1)):
             with self.subTest(f"{columns}x{rows}"):
                 self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
-                screen = self.await_screen(rf"\Aipw energy.*(\n.*){{{rows - 2}}}\nq quit.*\n\Z",
+                screen = self.wait_for_screen(rf"\Aipw energy.*(\n.*){{{rows - 2}}}\nq quit.*\n\Z",
                                            curves=("cpu0", "cpu1"))
                 heights = self.curve_rows(screen)
                 self.assertEqual(set(heights) - {"total"}, {"cpu0", "cpu1"}, screen)
@@ -404,84 +405,85 @@ class FullScreen(WithMachine):
                 axes = [line for line in lines if re.search(r"╵-\d+ s.*now", line)]
                 self.assertEqual(len(axes), 2 if heights["cpu0"] >= 3 else 0, screen)
 
-    def test_a_dead_sensor_comes_last_with_its_reason(self):
+    def test_dead_sensor_is_last_with_reason(self):
         self.intel = self.machine(Intel, 0, 40)
         self.open(columns=120, rows=40)
-        screen = self.await_screen(r"cpu1[\s\S]*counter\n[\s\S]*cpu0 .*did not change", curves=("cpu1",))
+        screen = self.wait_for_screen(r"cpu1[\s\S]*counter\n[\s\S]*cpu0 .*did not change", curves=("cpu1",))
         self.assertEqual(set(self.curve_rows(screen)) - {"total"}, {"cpu1"}, screen)
 
-    def test_processes_of_a_large_screen(self):
-        """Two processes, of which one uses half of the CPU time: half of the power is attributed to it."""
+    def test_large_screen_lists_processes(self):
+        """One of two processes uses half of the CPU time: half of the power is attributed to it."""
         ticks = Ramp(1000, 100)
         self.intel.put("/proc/stat", f"{FAKE}cpu  {ticks} 0 0 {ticks} 0 0 0 0 0 0")
         for pid, name, used in ((100, "llama-server", ticks), (200, "postgres", 1000)):
             self.intel.put(f"/proc/{pid}/stat", f"{FAKE}{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {used} 0 0 0 20 0 1 0 5 6 7")
             self.intel.put(f"/proc/{pid}/comm", name)
         self.open(columns=120, rows=40)
-        screen = self.await_screen("llama-server")
+        screen = self.wait_for_screen("llama-server")
         self.assertRegex(screen, r"attributed by their share")
         self.assertRegex(screen, r" 100 +cpu +(4\d|5\d)\.\d % +\S+ m?W +\S+ m?J +llama-server")
         self.assertNotIn("postgres", screen)
         self.assertRegex(screen, r"cpu +(4\d|5\d)\.\d % +\S+ m?W +- +idle, others")
 
-    def test_ctrl_c_is_130(self):
+    def test_ctrl_c_exits_130(self):
         self.open()
-        self.await_screen("total")
+        self.wait_for_screen("total")
         self.keys("C-c")
         self.assertEnded(130)
 
-    def test_sigterm_is_143(self):
+    def test_sigterm_exits_143(self):
         self.open()
-        self.await_screen("total")
+        self.wait_for_screen("total")
         os.kill(self.program(), signal.SIGTERM)
         self.assertEnded(143)
 
-    def test_a_crash_restores_the_terminal(self):
+    def test_crash_restores_terminal(self):
         self.open()
-        self.await_screen("total")
+        self.wait_for_screen("total")
         os.kill(self.program(), signal.SIGSEGV)
         self.assertEnded(139, totals=False)
 
-    def test_stopped_by_force_it_can_be_continued(self):
+    def test_continues_after_sigstop(self):
         self.open()
-        self.await_screen("total")
+        self.wait_for_screen("total")
         os.kill(self.program(), signal.SIGSTOP)
-        self.await_screen("EXIT 147")  # the terminal is still raw, but a shell can live with it
+        self.wait_for_screen("EXIT 147")  # the terminal is still in raw mode, which a shell can handle
         self.keys("fg", "Enter")
-        self.await_screen(r"\Aipw energy[\s\S]*scroll\s*\Z")
+        self.wait_for_screen(r"\Aipw energy[\s\S]*scroll\s*\Z")
         self.keys("q")
-        self.await_screen(r"device +energy")
+        self.wait_for_screen(r"device +energy")
 
-    def test_stop_and_continue(self):
+    def test_continues_after_ctrl_z(self):
         self.open()
-        self.await_screen("total")
+        self.wait_for_screen("total")
         self.keys("C-z")
-        stopped = self.await_screen(r"MARK[\s\S]*EXIT 148")
+        stopped = self.wait_for_screen(r"MARK[\s\S]*EXIT 148")
         self.assertNotIn("q quit", stopped)
         self.keys("fg; echo EXIT $?", "Enter")
-        self.await_screen(r"\Aipw energy[\s\S]*q quit")
+        self.wait_for_screen(r"\Aipw energy[\s\S]*q quit")
         self.keys("q")
-        self.await_screen(r"MARK[\s\S]*EXIT 0")
+        self.wait_for_screen(r"MARK[\s\S]*EXIT 0")
 
     def test_ascii_without_color(self):
         self.open(LC_ALL="C", NO_COLOR="1")
-        screen = self.await_screen(r"total[\s\S]*counter(?! did)", "-e")
+        screen = self.wait_for_screen(r"total[\s\S]*counter(?! did)", "-e")
         self.assertTrue(screen.isascii(), screen)
         self.assertNotIn("\033[", screen)
         self.assertIn("+-", screen)
         self.keys("q")
-        self.await_screen("EXIT 0")
+        self.wait_for_screen("EXIT 0")
 
     def test_dumb_terminal_streams_the_table(self):
         self.open(TERM="dumb")
-        self.await_screen(r"MARK\n(.*\n)*time +device[\s\S]*total[\s\S]*total")
+        self.wait_for_screen(r"MARK\n(.*\n)*time +device[\s\S]*total[\s\S]*total")
         self.keys("C-c")
-        self.await_screen("EXIT 130")
+        self.wait_for_screen("EXIT 130")
 
 
 class MigTest(MachineTest):
-    def test_instances_share_what_the_card_uses(self):
-        """50 % of 2 of 7 slices, 10 % of one, and one that reports nothing: the rest is nobody's, and the sum is the card."""
+    def test_mig_instances_share_power_of_gpu(self):
+        """50 % of 2 of 7 slices, 10 % of one, and an instance that reports nothing: the rest is unattributed, and the
+        sum is the GPU's."""
         machine = self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\nmig 0 3\nmig_instance 0 0 2 50 2g.35gb\n"
                                "mig_instance 0 1 1 10 1g.18gb\nmig_instance 0 2 1 nan 1g.18gb\n")
         done = ipw(machine, "--json", "-i", "1", "-n", "3")

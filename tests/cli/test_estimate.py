@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw estimate: its figures against sums done here, what it proposes against doing so, frontiers against
-looking at every pair, limits, formats, bad input.  Devices are the catalogue's, and one of round figures."""
+"""ipw estimate: figures against independent sums, recommendations against their own estimates, Pareto frontiers against
+all pairs, limits, formats, bad input.  Devices are from the catalog, plus one with round figures."""
 
 import csv
 import io
@@ -38,7 +38,7 @@ class Figures(EstimateTest):
         "recommendations", "confidence"}
 
     def check(self, report):
-        """What holds of every estimate."""
+        """Invariants of every estimate."""
         self.assertLessEqual(self.KEYS, set(report))
         energy, power = report["energy_j"], report["power_w"]
         parts = sum(energy[key] for key in ("compute", "memory", "static", "link"))
@@ -59,7 +59,7 @@ class Figures(EstimateTest):
         for row in report["hardware_figures"]:
             self.assertTrue(row["value"] is None or row["source"], row)
 
-    def test_what_holds_of_every_estimate(self):
+    def test_invariants_of_estimates(self):
         for model, *more in (["resnet18"], ["mobilenet_v2", "--batch", "16"], ["gpt2"],
                              ["bert-base-uncased", "--no-fusion"], [GGUF], ["gpt2", "--tensor-parallel", "2"],
                              ["gpt2", "--phase", "prefill"],
@@ -70,14 +70,14 @@ class Figures(EstimateTest):
                 with self.subTest(model=model, more=more, hardware=hardware):
                     self.check(self.on(hardware, model, *more))
 
-    def test_counts_are_the_published_ones(self):
+    def test_counts_equal_published_ones(self):
         for model, params, macs in (("resnet18", 11689512, 1814073344),
                                     ("mobilenet_v2", 3504872, 300774272)):
             report = self.on(GPU, model)
             self.assertEqual((report["params"], report["macs"]), (params, macs))
         self.assertEqual(self.on(GPU, "resnet18", "--batch", "3")["macs"], 3 * 1814073344)
 
-    def test_joules_by_hand(self):
+    def test_energy_computed_by_hand(self):
         """1 pJ per operation, 50 pJ per byte, 40 W idle."""
         for more in ([], ["--batch", "8"], ["--no-fusion"]):
             report = self.estimate("resnet18", "--hardware-file", self.device(), *more)
@@ -85,14 +85,14 @@ class Figures(EstimateTest):
             self.assertClose(report["energy_j"]["memory"], report["bytes"] * 50e-12)
             self.assertClose(report["energy_j"]["static"], 40 * report["latency_s"])
 
-    def test_a_narrower_precision_costs_less(self):
+    def test_narrower_precision_costs_less(self):
         for hardware in (GPU, "h100-sxm", "l4"):
             wide, narrow = (self.on(hardware, "resnet18", "--precision", p)["energy_j"]["total"]
                             for p in ("fp32", "fp16"))
             self.assertLess(narrow, wide)
 
-    def test_products_run_on_units_of_their_precision(self):
-        """Or where the device does such numbers for the fewest joules; its file says what those are."""
+    def test_matrix_products_run_on_units_of_their_precision(self):
+        """Or on those that compute such numbers with the least energy, according to the hardware file."""
         for hardware, precision, units, computed_in, others in (
                 ("b200", "fp4", "matrix", "fp4", "fp32"), ("b200", "int4", "matrix", "int8", "fp32"),
                 ("a100-sxm-80gb", "int4", "matrix", "int4", "fp16"),
@@ -111,9 +111,9 @@ class Figures(EstimateTest):
                     rest * device["vector"][others]["energy"]["value"])
                 self.assertClose(report["energy_j"]["compute"], joules, 1e-6)
 
-    def test_every_figure_that_entered_is_listed(self):
-        """Those that were assumed as well: a time and its joules are computed again from the list alone."""
-        gpu = {"compute_share": 0.7, "memory_share": 0.8, "launch": 4e-6}  # as docs/estimate.md has them
+    def test_all_input_figures_are_listed(self):
+        """Including assumed ones: time and energy are recomputed from the list alone."""
+        gpu = {"compute_share": 0.7, "memory_share": 0.8, "launch": 4e-6}  # as in docs/estimate.md
         without = {key: value for key, value in ROUND.items() if key not in gpu}
         path = self.root / "bare.json"
         path.write_text(json.dumps(without))
@@ -143,15 +143,15 @@ class Figures(EstimateTest):
         names = {row["name"] for row in self.on(GPU, "resnet18", "--tensor-parallel", "2")["hardware_figures"]}
         self.assertLessEqual({"link_bandwidth", "link_latency", "units"}, names)
 
-    def test_the_default_precision(self):
+    def test_default_precision_of_devices(self):
         for hardware, precision in ((GPU, "fp16"), ("tpu-v4", "bf16"), ("xeon-8380", "fp32"),
                                     ("epyc-9654", "bf16"), ("xeon-8592", "bf16"),
                                     ("graviton3", "bf16"), ("altra-q80-30", "fp16"),
                                     ("h200", "fp16"), ("coral-edge-tpu", "int8")):
             self.assertEqual(self.on(hardware, "resnet18")["precision"], precision)
 
-    def test_the_default_precision_is_not_expensive(self):
-        """No device is shown in one of 16 bits that costs much more than the other."""
+    def test_default_precision_is_the_cheaper_16_bit_one(self):
+        """No device defaults to a 16-bit precision that costs much more than the other."""
         table = self.rows("bert-base-uncased", "--compare")
         both = {p: {row["hardware"]: row for row in self.rows(
             "bert-base-uncased", "--compare", "--precision", p)}
@@ -165,7 +165,7 @@ class Figures(EstimateTest):
             self.assertLess(float(row["energy_each_j"]), 1.1 * least, row)
         self.assertGreater(seen, 30)
 
-    def test_a_file_keeps_its_format(self):
+    def test_file_keeps_its_precision(self):
         report = self.on(GPU, GGUF)
         self.assertTrue(report["setting"]["keeps_stored"])
         self.assertEqual(report, self.on(GPU, GGUF, "--precision", "stored"))
@@ -173,7 +173,7 @@ class Figures(EstimateTest):
         self.assertFalse(eight["setting"]["keeps_stored"])
         self.assertEqual(eight["memory_bytes"]["weights"], eight["params"])
 
-    def test_a_power_mode(self):
+    def test_power_mode_changes_limit_and_latency(self):
         default, low = (self.on(hardware, "resnet18") for hardware in
                         ("jetson-orin-nano-8gb", "jetson-orin-nano-8gb@7W"))
         self.assertEqual(low["power_w"]["limit"], 7)
@@ -190,22 +190,22 @@ class Requests(EstimateTest):
         return self.on(GPU, "gpt2", "--prompt-tokens", str(prompt), "--output-tokens", str(output),
                        *more)
 
-    def summed(self, prompt, output, *more):
-        """Joules and seconds of a prefill and of every step after it, one by one."""
+    def sum_of_passes(self, prompt, output, *more):
+        """Joules and seconds of a prefill plus each decode step."""
         passes = [self.on(GPU, "gpt2", "--phase", "prefill", "--prompt-tokens", str(prompt), *more)]
         passes += [self.step(prompt + 1 + i, *more) for i in range(output - 1)]
         return (sum(p["energy_j"]["total"] for p in passes), sum(p["latency_s"] for p in passes))
 
-    def test_few_tokens_are_summed_exactly(self):
+    def test_short_request_is_exact_sum_of_passes(self):
         for output in (1, 2, 5):
             report = self.request(20, output, "--batch", "3")
-            joules, seconds = self.summed(20, output, "--batch", "3")
+            joules, seconds = self.sum_of_passes(20, output, "--batch", "3")
             self.assertClose(report["energy_j"]["total"], joules)
             self.assertClose(report["latency_s"], seconds)
 
     @unittest.skipIf(SANITIZED, "the code of test_few_tokens_are_summed_exactly, sixty times")
-    def test_many_tokens_nearly(self):
-        report, (joules, seconds) = self.request(16, 60), self.summed(16, 60)
+    def test_long_request_is_nearly_sum_of_passes(self):
+        report, (joules, seconds) = self.request(16, 60), self.sum_of_passes(16, 60)
         self.assertClose(report["energy_j"]["total"], joules, 1e-3)
         self.assertClose(report["latency_s"], seconds, 1e-3)
 
@@ -223,12 +223,13 @@ class Requests(EstimateTest):
         self.assertClose(prefill["energy_j"]["total"] + decode["energy_j"]["total"],
                          report["energy_j"]["total"])
 
-    def test_a_context_says_where_it_ends(self):
+    def test_context_option_sets_output_length(self):
         self.assertEqual(self.on(GPU, "gpt2", "--prompt-tokens", "10", "--context", "30"),
                          self.request(10, 20))
 
     def test_kv_cache_traffic(self):
-        """16 layers of 8 heads of 64, KV cache of two bytes per element: 512 tokens are read, one is written."""
+        """16 layers of 8 heads of 64, two bytes per element: the KV cache of 512 tokens is read, that of one is
+        written."""
         said = self.estimate("llama-3.2-1b", "--hardware", "h200", "--precision", "fp16", "--phase", "decode",
                              "--context", 512, "--batch", 8)
         moved = said["traffic_bytes"]
@@ -237,13 +238,13 @@ class Requests(EstimateTest):
         self.assertAlmostEqual(sum(moved.values()) / said["bytes"], 1)
         self.assertEqual(moved["link"], 0)
 
-    def test_a_longer_context_costs_more(self):
+    def test_longer_context_costs_more(self):
         costs = [self.step(context)["energy_j"]["total"] for context in (1, 100, 1000)]
         self.assertEqual(costs, sorted(costs))
         caches = [self.step(context)["memory_bytes"]["kv_cache"] for context in (99, 999)]
         self.assertEqual(caches[1] - caches[0], 900 * 2 * 12 * 768 * 2)  # keys, values; layers; fp16
 
-    def test_an_answer_gets_cheaper_in_a_batch(self):
+    def test_batching_reduces_energy_per_token(self):
         alone, together = (self.request(64, 32, "--batch", str(b))["each"]["energy_j"]
                            for b in (1, 16))
         self.assertLess(together, alone / 4)
@@ -251,11 +252,11 @@ class Requests(EstimateTest):
 
 # ---- many ----
 
-class Points(EstimateTest):
+class Sweeps(EstimateTest):
     def points(self, *arguments, code=0):
         return self.estimate("resnet18", *arguments, code=code)["points"]
 
-    def test_every_combination_once_as_it_is_alone(self):
+    def test_every_combination_equals_single_estimate(self):
         points = self.points("--hardware", f"{GPU},l4", "--precision", "fp32,fp16", "--batch", "1,8")
         found = {(p["hardware"], p["precision"], p["batch"]) for p in points}
         self.assertEqual((len(points), len(found)), (8, 8))
@@ -266,28 +267,28 @@ class Points(EstimateTest):
             for key in ("energy_j", "latency_s", "memory_bytes", "each", "bound_counts"):
                 self.assertEqual(point[key], alone[key])
 
-    def test_ranges(self):
+    def test_batch_ranges(self):
         for word, batches in (("1..4", [1, 2, 3, 4]), ("2..20x3", [2, 6, 18]),
                               ("7,1..2", [1, 2, 7])):
             points = self.points("--hardware", GPU, "--batch", word)
             self.assertEqual(sorted(p["batch"] for p in points), batches)
 
-    def test_frontier_and_order(self):
+    def test_pareto_frontier_and_order(self):
         points = self.points("--hardware", f"{GPU},l4,t4,tpu-v4,xeon-8490h", "--sweep")
         self.assertGreater(len(points), 100)
         figures = [(p["each"]["energy_j"], p["latency_s"]) for p in points]
         self.assertEqual([e for e, _ in figures], sorted(e for e, _ in figures))
 
-        def is_beaten(mine):
+        def is_dominated(mine):
             return any(e <= mine[0] and t <= mine[1] and (e, t) != mine for e, t in figures)
-        self.assertEqual([p["frontier"] for p in points], [not is_beaten(f) for f in figures])
+        self.assertEqual([p["frontier"] for p in points], [not is_dominated(f) for f in figures])
 
-    def test_the_whole_catalog(self):
+    def test_compare_covers_whole_catalog(self):
         listed = json.loads(ipw(None, "list", "hardware", "--json").stdout)["hardware"]
         names = {row["id"] if "id" in row else row["name"] for row in listed}
         self.assertEqual({p["hardware"] for p in self.points("--compare")}, names)
 
-    def test_what_does_not_fit_is_no_choice(self):
+    def test_points_that_do_not_fit_are_not_on_frontier(self):
         small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(40, "mib")}])
         points = self.points("--hardware-file", small, "--batch", "1,64,4096")
         self.assertEqual([(p["batch"], p["fits"]) for p in points][0], (1, True))
@@ -297,9 +298,9 @@ class Points(EstimateTest):
 
 # ---- proposals ----
 
-class Proposals(EstimateTest):
-    def again(self, model, before, proposal):
-        """The estimate with the change that is proposed."""
+class Recommendations(EstimateTest):
+    def estimate_with(self, model, before, proposal):
+        """The estimate with the recommended change."""
         words, given = proposal["options"].split(), list(before)
         for option in words[::2]:
             if option in given:
@@ -308,13 +309,13 @@ class Proposals(EstimateTest):
         return self.estimate(model, *given, *words)
 
     def check_all(self, model, *before):
-        """Each proposal by doing so; gives what was proposed."""
+        """Checks each recommendation by its own estimate; returns the recommendations."""
         report = self.estimate(model, *before)
         savings = [p["saving"] for p in report["recommendations"]]
         self.assertEqual(savings, sorted(savings, reverse=True))
         for proposal in report["recommendations"]:
             with self.subTest(model=model, before=before, options=proposal["options"]):
-                then = self.again(model, before, proposal)
+                then = self.estimate_with(model, before, proposal)
                 self.assertClose(then["each"]["energy_j"], proposal["energy_j"])
                 self.assertClose(then["latency_s"], proposal["latency_s"])
                 self.assertClose(then["memory_bytes"]["total_peak"], proposal["memory_bytes"])
@@ -323,7 +324,7 @@ class Proposals(EstimateTest):
                 self.assertGreater(proposal["saving"], 0.02)
         return report["recommendations"]
 
-    def test_each_comes_true(self):
+    def test_recommendations_agree_with_their_estimates(self):
         kinds = set()
         for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
                                ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
@@ -334,8 +335,8 @@ class Proposals(EstimateTest):
         self.assertLessEqual({"batch", "precision", "hardware", "devices"}, kinds)
 
     @unittest.skipIf(SANITIZED, "the code of test_each_comes_true, for other devices")
-    def test_each_comes_true_in_the_default_precision(self):
-        """Which need not be that of the device that is proposed."""
+    def test_recommendations_hold_in_default_precision(self):
+        """The default may differ on the recommended device."""
         told = 0
         for hardware in ("i7-12700k", "epyc-7742", "epyc-9654", "xeon-8180", "xeon-8592",
                          "altra-q80-30", "ampereone-192", "graviton3", "grace", "tpu-v4", "v100",
@@ -349,8 +350,8 @@ class Proposals(EstimateTest):
         self.assertGreater(told, 2)
 
     @unittest.skipIf(SANITIZED, "the code of test_each_comes_true, for other devices")
-    def test_precisions_are_those_of_the_device(self):
-        """Which its file lists; other than those only int4, and then it is said how."""
+    def test_recommended_precisions_are_supported(self):
+        """Those of the hardware file, and int4, for which the text says how it is computed."""
         said = 0
         for hardware in (GPU, "v100-sxm2-32gb", "apple-m3", "h200", "b200", "t4", "rtx-4090", "grace"):
             device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
@@ -381,8 +382,8 @@ class Proposals(EstimateTest):
             text = self.run_ipw("--model", "llama-3.2-1b", "--hardware", "h200", "--runtime", runtime).stdout
             self.assertIn(f"--precision int4: weights only, computed in {used};", text)
 
-    def test_a_saving_within_its_uncertainty_is_not_one(self):
-        """Errors of two devices add up; those of one device cancel, but for what settings differ in."""
+    def test_saving_within_its_error_is_not_recommended(self):
+        """Errors of two devices add up; those of one device cancel, except for what differs between settings."""
         words = ("llama-3.1-8b", "--phase", "decode")
         now = self.on("h100-sxm", *words)
         listed = {p["options"]: p for p in now["recommendations"]}
@@ -406,27 +407,28 @@ class Proposals(EstimateTest):
         self.assertIn(f"; {now['recommendations_unsure']} others save less than their ±\n", text)
         self.assertRegex(text, r"--batch 2 +\d+ ± \d %")
 
-    def test_a_few_percent_by_a_larger_batch(self):
-        """4 % is within the errors of two batches, a doubling later it is 6 % and beyond them."""
+    def test_larger_batch_is_recommended_beyond_error_only(self):
+        """A saving of 4 % is within the error; at twice the batch it is 6 % and beyond it."""
         batches = {p["options"] for p in self.on("h200", "resnet50", "--no-fusion", "--batch", "32")
                    ["recommendations"] if p["kind"] == "batch"}
         self.assertEqual(batches, {"--batch 128"})
 
-    def test_fusion(self):
+    def test_fusion_is_recommended(self):
         report = self.on(GPU, "resnet18", "--no-fusion")
         saved = [p for p in report["recommendations"] if p["kind"] == "fusion"]
         self.assertEqual(len(saved), 1)
         self.assertClose(saved[0]["energy_j"], self.on(GPU, "resnet18")["each"]["energy_j"])
 
-    def test_none_breaks_a_limit(self):
+    def test_recommendations_keep_limits(self):
         free = self.on(GPU, "resnet18")
         limit = 1.2e3 * free["latency_s"]
         held = self.on(GPU, "resnet18", "--max-latency-ms", str(limit))
         self.assertTrue(any(p["latency_s"] > limit / 1e3 for p in free["recommendations"]))
         self.assertFalse(any(p["latency_s"] > limit / 1e3 for p in held["recommendations"]))
 
-    def test_what_keeps_a_broken_limit_comes_first(self):
-        """Of the batches below, the largest that does, by trying all; each verdict by doing so."""
+    def test_recommendations_that_restore_a_limit_come_first(self):
+        """The largest smaller batch that meets the limit, found by trying all; verdicts are checked by their own
+        estimates."""
         for model, before, limit in (
                 ("resnet50", ["--hardware", "l4", "--batch", "64"], ["--max-latency-ms", "5"]),
                 ("gpt2", ["--hardware", GPU, "--batch", "48", "--phase", "decode"],
@@ -457,7 +459,7 @@ class Proposals(EstimateTest):
             if any(2 ** k in kept for k in range(7) if 2 ** k > now):
                 self.assertTrue(any(b > now for b in batches))
 
-    def test_a_smaller_batch_where_the_batch_does_not_fit(self):
+    def test_smaller_batch_is_recommended_if_batch_does_not_fit(self):
         small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(128, "mib")}])
         words = ["--hardware-file", small, "--max-latency-ms", "1e6"]
         report = self.estimate("resnet18", "--batch", "512", *words, code=1)
@@ -467,7 +469,7 @@ class Proposals(EstimateTest):
         self.assertTrue(self.estimate("resnet18", "--batch", str(most), *words)["fits"])
         self.assertFalse(self.estimate("resnet18", "--batch", str(most + 1), *words, code=1)["fits"])
 
-    def test_the_text_says_whether_a_recommendation_meets_the_limits(self):
+    def test_text_states_whether_recommendations_meet_limits(self):
         words = ["--model", "resnet50", "--hardware", "l4", "--batch", "64", "--max-latency-ms", "5"]
         text = self.run_ipw(*words, code=1).stdout
         self.assertRegex(text, r"to meet the limits .* limits\n")
@@ -477,8 +479,8 @@ class Proposals(EstimateTest):
         free = self.on("l4", "resnet50", "--batch", "64")
         self.assertEqual({p["limits"] for p in free["recommendations"]}, {None})
 
-    def test_none_where_nothing_saves(self):
-        """A device with no rest, no overhead and one format gains nothing by a batch."""
+    def test_no_recommendation_without_saving(self):
+        """A device without idle power, overhead and other precisions gains nothing from batching."""
         lazy = self.device(id="lazy", **{"class": "npu"}, launch=figure(1e-9, "us"),
                            power={"limit": figure(200, "w"), "idle": figure(1e-9, "w")})
         report = self.estimate("vgg11", "--hardware-file", lazy, "--batch", "512", "--precision", "int4")
@@ -508,12 +510,12 @@ class Limits(EstimateTest):
                 self.assertEqual([c["verdict"] for c in held["checks"]], [verdict])
                 self.assertClose(held["checks"][0]["margin"], 1 - 1 / factor, 1e-6)
 
-    def test_near_a_limit_the_verdict_is_unsure(self):
+    def test_verdict_near_a_limit_is_unsure(self):
         value = 1.01e3 * self.on(GPU, "resnet18")["latency_s"]
         check, = self.on(GPU, "resnet18", "--max-latency-ms", str(value))["budget"]["checks"]
         self.assertEqual((check["verdict"], check["sure"]), ("PASS", False))
 
-    def test_of_several_one_must_pass(self):
+    def test_one_of_several_devices_must_pass(self):
         latency = {h: self.on(h, "resnet18")["latency_s"] for h in (GPU, "t4")}
         between = 1e3 * sum(latency.values()) / 2
         for limit, code in ((between, 0), (1e3 * min(latency.values()) / 2, 1)):
@@ -523,13 +525,13 @@ class Limits(EstimateTest):
                 held = latency[point["hardware"]] <= limit / 1e3
                 self.assertEqual(point["budget"]["verdict"], "PASS" if held else "FAIL")
 
-    def test_of_a_request(self):
+    def test_energy_limit_applies_per_request(self):
         report = self.on(GPU, "gpt2", "--batch", "4")
         joules = report["request"]["energy_j"]
         self.on(GPU, "gpt2", "--batch", "4", "--max-energy-j", str(1.001 * joules))
         self.on(GPU, "gpt2", "--batch", "4", "--max-energy-j", str(0.999 * joules), code=1)
 
-    def test_too_large_is_reported_and_estimated(self):
+    def test_model_too_large_is_reported_and_estimated(self):
         small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(128, "mib")}])
         words = ["--model", "gpt2", "--hardware-file", small]
         text = self.run_ipw(*words).stdout
@@ -541,8 +543,8 @@ class Limits(EstimateTest):
         self.assertGreater(report["energy_j"]["total"], 0)
         self.run_ipw(*words, "--max-memory-gb", "0.128", code=1)
 
-    def test_what_no_device_holds_is_estimated_on_each(self):
-        """Also where a device could not share it: nobody asked for that."""
+    def test_model_too_large_for_all_devices_is_estimated(self):
+        """Also on devices without a link, since tensor parallelism was not requested."""
         catalogue = json.loads(ipw(None, "list", "hardware", "--json").stdout)["hardware"]
         words = ["llama-3.1-405b", "--phase", "decode", "--context", "64"]
         for device in catalogue[::20] if SANITIZED else catalogue:
@@ -561,7 +563,7 @@ class Limits(EstimateTest):
             self.assertIn("EXCEEDS DEVICE MEMORY", text)
             self.assertEqual("fits with --tensor-parallel" in text, "link" not in changes)
 
-    def test_what_does_not_fit_keeps_no_limit(self):
+    def test_model_that_does_not_fit_fails_limits(self):
         words = ["llama-3.1-70b", "--phase", "decode", "--max-latency-ms", "1e9"]
         report = self.on("l4", *words, code=1)
         memory, budget = report["memory_bytes"], report["budget"]
@@ -578,8 +580,8 @@ class Limits(EstimateTest):
             table = self.run_ipw("--model", *words, "--hardware", hardware, code=code).stdout
             self.assertEqual(table.count("FAIL"), verdicts.count("FAIL"))
 
-    def test_memory_on_the_chip_alone_holds_small_models_alone(self):
-        """As the maker of one compiles them: ResNet-50 whole, twice as many weights cut up."""
+    def test_on_chip_memory_holds_small_models_only(self):
+        """As the vendor's compiler does: ResNet-50 fits, a model with twice as many weights is split."""
         for hardware, small, large in (("hailo-8", "resnet50", "resnet101"),
                                        ("coral-edge-tpu", "mobilenet_v2", "resnet18")):
             self.assertIs(self.on(hardware, small, "--precision", "int8")["fits"], True)
@@ -590,8 +592,8 @@ class Limits(EstimateTest):
 
 # ---- what is not known ----
 
-class Unknown(EstimateTest):
-    """Devices that do not state their idle power, or what work costs: neither joules nor watts follow."""
+class UnknownEnergy(EstimateTest):
+    """Devices without idle power or energy per operation: energy and power are unknown."""
 
     def devices(self):
         dumb = {unit: {name: {"peak": row["peak"]} for name, row in ROUND[unit].items()}
@@ -600,7 +602,7 @@ class Unknown(EstimateTest):
         yield self.device(power={"limit": ROUND["power"]["limit"]})
         yield self.device(**dumb, memories=[memory])
 
-    def test_is_nowhere_a_figure(self):
+    def test_unknown_energy_is_null_everywhere(self):
         for device in self.devices():
             for model in ("resnet18", "gpt2"):
                 words = ["--hardware-file", device, "--max-energy-j", "0.005"]
@@ -616,7 +618,7 @@ class Unknown(EstimateTest):
                 points = self.estimate(model, *words, "--batch", "1,2", code=1)["points"]
                 self.assertEqual([p["budget"]["verdict"] for p in points], ["UNKNOWN"] * 2)
 
-    def test_is_a_dash_for_people_and_empty_in_csv(self):
+    def test_unknown_energy_is_dash_in_text_and_empty_in_csv(self):
         for device in self.devices():
             words = ["--model", "gpt2", "--hardware-file", device, "--max-power-w", "100"]
             for more in ([], ["--batch", "1,2"], ["--format", "md"],
@@ -631,7 +633,7 @@ class Unknown(EstimateTest):
                     self.assertEqual({row[k] for k in ("energy_j", "average_w", "peak_w")}, {""})
                     self.assertEqual(row["limits"], "UNKNOWN")
 
-    def test_there_is_no_picture_of_it(self):
+    def test_unknown_energy_is_not_plotted(self):
         for device in self.devices():
             for more in ([], ["--batch", "1,2"]):
                 done = self.run_ipw("--model", "resnet18", "--hardware-file", device, *more, "--plot",
@@ -639,8 +641,8 @@ class Unknown(EstimateTest):
                 self.assertRegex(done.stderr, r"known.*: nothing to plot\n$")
                 self.assertFalse((self.root / "a.png").exists())
 
-    def test_what_is_known_comes_first(self):
-        """A device without figures of energy stands behind those that have them."""
+    def test_unknown_energy_sorts_last(self):
+        """A device without energy figures is listed after the others."""
         for device in self.devices():
             points = self.estimate("resnet18", "--hardware", "t4,l4", "--hardware-file", device,
                                    "--batch", "1,2")["points"]
@@ -660,10 +662,10 @@ EXPERTS = {"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", 
            "shared_expert_intermediate_size": 40, "decoder_sparse_step": 1}
 
 
-class Sharing(EstimateTest):
-    def test_convolutions_are_not_shared(self):
-        """Of ResNet-152 devices divide the classifier, 2048 x 1000 of 11.51 G multiplications: that is said,
-        and what each of them repeats is counted in all sums."""
+class TensorParallelism(EstimateTest):
+    def test_convolutions_are_replicated(self):
+        """Devices only divide the classifier of ResNet-152, 2048 x 1000 of 11.51 G MACs: this is reported, and
+        replicated work is counted on each device."""
         words = ["--model", "resnet152", "--hardware", "t4", "--tensor-parallel", "64"]
         done = self.run_ipw(*words)
         self.assertIn("64 devices divide 0.018 % of the MACs of resnet152", done.stderr)
@@ -677,13 +679,13 @@ class Sharing(EstimateTest):
         self.assertGreater(many["bytes"], 62 * one["bytes"])
         self.assertClose(64 * many["mfu"] * many["latency_s"], one["mfu"] * one["latency_s"], 1e-6)
 
-    def test_what_nothing_of_is_shared(self):
+    def test_refuses_model_that_cannot_be_divided(self):
         done = self.run_ipw("--model", "squeezenet1_1", "--hardware", "t4", "--tensor-parallel", "2", code=1)
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertIn("squeezenet1_1: tensor parallelism divides none of it",
                       done.stderr)
 
-    def test_a_decoder_is_divided(self):
+    def test_decoder_is_divided(self):
         for model in ("llama-3.2-1b", "gpt2", "gemma-2-2b", "phi-2", "phi-4", "bert-base-uncased"):
             phase = [] if model.startswith("bert") else ["--phase", "prefill"]
             words = [model, *phase, "--prompt-tokens", "64"]
@@ -693,8 +695,8 @@ class Sharing(EstimateTest):
             one, = {p["bytes"] for p in [self.on(GPU, *words)]}
             self.assertLess(report["bytes"], 2 * one)
 
-    def test_heads_are_not_cut(self):
-        """Frameworks refuse numbers of devices that do not divide the query heads; KV heads are replicated."""
+    def test_device_count_must_divide_heads(self):
+        """As in frameworks, the device count must divide the query heads; KV heads are replicated."""
         words = ["--model", "llama-3.1-8b", "--hardware", "h100-sxm", "--phase", "decode", "--context", "64"]
         for devices in ("3", "5", "6", "7", "64"):
             done = self.run_ipw(*words, "--tensor-parallel", devices, code=1)
@@ -706,8 +708,8 @@ class Sharing(EstimateTest):
                             "--tensor-parallel", "4")
         self.assertIn("phi-4 has 10 KV heads: 4 devices do not divide them", done.stderr)
 
-    def test_devices_beyond_the_link_are_reported(self):
-        """An HGX board joins 8 H200; a file without peers states no end."""
+    def test_more_devices_than_the_link_joins_are_reported(self):
+        """An HGX board joins 8 H200; a hardware file without peers has no limit."""
         step = ("--phase", "decode", "--context", "64")
         for devices, warned in ((8, False), (16, True), (32, True)):
             done = self.run_ipw("--model", "llama-3.1-405b", "--hardware", "h200", "--tensor-parallel", devices, *step)
@@ -723,9 +725,9 @@ class Sharing(EstimateTest):
         self.assertIn("7 devices do not divide the 1536 features of its scans", done.stderr)
         self.on("h200", path, "--tensor-parallel", "8")
 
-    def test_collectives_follow_the_links(self):
+    def test_all_reduce_time_depends_on_link(self):
         """A token of Llama-2-70B needs 160 all-reduces of 16 kB: over NVLink each takes two latencies of a one-shot
-        kernel whatever the number of devices, over PCIe as many as the ring has steps."""
+        kernel for any number of devices, over PCIe as many as the ring has steps."""
         def links(hardware, devices):
             report = self.on(hardware, "llama-2-70b", "--phase", "decode", "--context", "64", "--precision", "fp16",
                              "--tensor-parallel", str(devices), "--top", "0")
@@ -739,16 +741,16 @@ class Sharing(EstimateTest):
             self.assertGreater(bus, most)
             self.assertLess(switched, bus)
 
-    def test_a_router_each_device_does(self):
-        """Of Mixtral 4096 x 8 numbers a layer, 32 layers."""
+    def test_moe_router_is_replicated(self):
+        """Mixtral: 4096 x 8 elements per layer, 32 layers."""
         words = ["mixtral-8x7b", "--phase", "decode", "--context", "64"]
         one, two = self.on("h200", *words), self.on("h200", *words, "--tensor-parallel", "2")
         self.assertClose(two["macs"] - one["macs"], 32 * 4096 * 8, 1e-6)
         self.assertClose(two["setting"]["divided"], 1 - 32 * 4096 * 8 / one["macs"])
 
-    def test_devices_together_do_the_work_of_one(self):
-        """What eight devices multiply is what one does, and seven times what each of them repeats: routers of experts,
-        and of DeepSeek V3 the two matrices that compress, which vLLM replicates too.  Matrices by heads are divided."""
+    def test_work_of_all_devices_is_that_of_one_plus_replicas(self):
+        """MACs of eight devices are those of one plus seven times the replicated ones: MoE routers, and the two
+        compression matrices of DeepSeek V3, which vLLM also replicates.  Matrices by heads are divided."""
         layers, hidden = 61, 7168
         compressed = layers * hidden * (1536 + 512 + 64)
         routed = (layers - 3) * hidden * 256
@@ -773,9 +775,9 @@ class Sharing(EstimateTest):
                         kept = {"deepseek-v3": 1}.get(name, heads)
                         self.assertClose(cached[0], kept * cached[1])
 
-    def test_a_scan_runs_on_the_vector_units(self):
-        """A selective scan is no matrix product: 8 operations and a multiplication per element of its state, at a quarter
-        of the vector units in fp32 (assumed), so that half of its time and energy count as uncertain."""
+    def test_selective_scan_runs_on_vector_units(self):
+        """A selective scan is not a matrix product: 8 operations and a multiplication per element of its state, at an
+        assumed quarter of the fp32 vector peak, so half of its time and energy is uncertainty."""
         (self.root / "config.json").write_text(json.dumps(RECORDED["mamba-130m"]["config"]))
         vector = json.loads((SOURCE / "data/hardware/h200.json").read_text())["vector"]["fp32"]["peak"]["value"] * 1e12
 
@@ -789,8 +791,8 @@ class Sharing(EstimateTest):
         self.assertClose(long - short, 8192 * 1536 * 16 * 10 / (vector / 4), 0.03)
         self.assertGreater(report["latency_plus_minus"], 0.5 * 24 * long)
 
-    def test_what_lies_between_matrices_is_divided(self):
-        """Stream and norm whole, columns of the feed-forward divided; larger batches fit with that."""
+    def test_activations_between_matrices_are_divided(self):
+        """Residual stream and norms are replicated, feed-forward columns are divided, so larger batches fit."""
         for devices in (1, 2, 4, 8, 16):
             report = self.on("h100-sxm", "llama-3.1-8b", "--tensor-parallel", str(devices), "--phase",
                              "prefill", "--prompt-tokens", "2048", "--precision", "fp16")
@@ -802,7 +804,7 @@ class Sharing(EstimateTest):
             self.assertEqual(report["largest_batch"],
                              room // (memory["activations_peak"] + cache))
 
-    def test_an_expert_that_all_share_is_in_the_same_sum(self):
+    def test_shared_expert_is_in_the_same_all_reduce(self):
         (self.root / "config.json").write_text(json.dumps(EXPERTS))
         report = self.estimate(self.root / "config.json", "--hardware-file", self.device(),
                                "--phase", "prefill", "--prompt-tokens", "100", "--tensor-parallel", "2",
@@ -813,8 +815,8 @@ class Sharing(EstimateTest):
 
 # ---- forms ----
 
-class Forms(EstimateTest):
-    def test_tables_are_of_a_screens_width(self):
+class Formats(EstimateTest):
+    def test_tables_fit_80_columns(self):
         for words in (["resnet18", "--hardware", GPU], ["gpt2", "--hardware", GPU], [GGUF, "--hardware", "l4"],
                       ["resnet18", "--compare"], ["gpt2", "--hardware", "l4", "--sweep"],
                       ["llama-3.1-8b", "--hardware", f"{GPU},h200", "--batch", "1,8", "--max-latency-ms", "9"],
@@ -846,8 +848,8 @@ class Forms(EstimateTest):
         self.assertEqual(next(csv.DictReader(io.StringIO(one)))["energy_j"],
                          next(row["energy_j"] for row in rows if row["hardware"] == "l4"))
 
-    def test_the_kv_cache_is_that_of_the_last_token(self):
-        """Llama 3.2 1B: K and V of 16 layers, 8 heads of 64 each, in 16 bits."""
+    def test_kv_cache_is_that_of_last_token(self):
+        """Llama 3.2 1B: K and V of 16 layers with 8 heads of 64, in 16 bits."""
         each = 2 * 16 * 8 * 64 * 2
         for batch, words in ((1, "of 639 tokens"), (4, "of 4 x 639 tokens")):
             asked = ("--hardware", "h200", "--prompt-tokens", "512", "--output-tokens", "128", "--batch", batch)
@@ -861,8 +863,8 @@ class Forms(EstimateTest):
         self.assertEqual((step["kv_cache"], step["kv_cache_tokens"]), (100 * each, 100))
         self.assertIsNone(self.on("h200", "resnet18")["memory_bytes"]["kv_cache_tokens"])
 
-    def test_tables_of_requests_have_what_a_user_waits_for(self):
-        """By the JSON report of each point."""
+    def test_tables_of_requests_have_ttft_and_tpot(self):
+        """Compared with the JSON report of each point."""
         words = ("gpt2", "--hardware", f"{GPU},l4", "--batch", "1,8")
         for row in self.rows(*words):
             request = self.on(row["hardware"], "gpt2", "--batch", row["batch"])["request"]
@@ -878,8 +880,8 @@ class Forms(EstimateTest):
         self.assertEqual(self.rows("resnet18", "--hardware", "l4")[0]["first_token_s"], "")
         self.assertNotIn("TTFT", self.run_ipw("--model", "resnet18", "--hardware", f"{GPU},l4").stdout)
 
-    def test_csv_has_every_digit_of_a_count(self):
-        """By the JSON report of the same."""
+    def test_csv_counts_are_exact(self):
+        """Compared with the JSON report."""
         for model, *more in (["resnet50", "--batch", "64"], ["llama-3.1-8b", "--phase", "prefill"]):
             report = self.on("h200", model, *more)
             row, = self.rows(model, "--hardware", "h200", *more)
@@ -899,7 +901,7 @@ class Forms(EstimateTest):
         for text in (relu, token):
             self.assertNotRegex(text, r"(?<![\d.])1 \w+s\b(?!/s)")
 
-    def test_it_says_that_it_is_a_bound(self):
+    def test_ideal_runtime_is_labeled_as_bound(self):
         for model, *options, says in (["resnet50", "took 1.2 to 2.9 times this"],
                                       ["resnet50", "--no-fusion", "took 0.9 to 2.1 times this"],
                                       ["gpt2", "the ± covers published figures of LLMs"]):
@@ -917,8 +919,8 @@ class Forms(EstimateTest):
                 least, most = report["as_shipped_over_estimate"]
                 self.assertIn(f"took {least:.1f} to {most:.1f} times", says)
 
-    def test_the_usual_runtime_is_the_default(self):
-        """By the file, the kind of model and the device; in the first line, with its evidence, and in JSON."""
+    def test_default_runtime(self):
+        """Chosen by file, model type and device; stated in the first line with its evidence, and in JSON."""
         config = self.root / "config.json"
         config.write_text(json.dumps({"model_type": "bert", "vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2,
                                       "num_attention_heads": 2, "intermediate_size": 128, "type_vocab_size": 2,
@@ -954,8 +956,8 @@ class Forms(EstimateTest):
         self.assertRegex(text.splitlines()[1], "^ resnet18, usual runtimes: ")
         self.assertRegex(text, r"hardware +dtype +runtime ")
 
-    def test_a_graph_instead_of_a_host_that_launches(self):
-        """Proposed where the saving is above its ±, and right by the estimate of that runtime."""
+    def test_cuda_graph_is_recommended_if_launch_bound(self):
+        """Recommended if the saving exceeds its ±, and equal to the estimate of that runtime."""
         def proposed(batch):
             report = json.loads(ipw(None, "estimate", "--model", "resnet50", "--hardware", "h200", "--batch", batch,
                                     "--json").stdout)
@@ -967,11 +969,11 @@ class Forms(EstimateTest):
         self.assertGreater(found[0]["saving"], found[0]["saving_plus_minus"])
         self.assertEqual(proposed("256")[1], [])
 
-    def test_a_model_without_its_option(self):
+    def test_model_without_option_is_an_error(self):
         self.assertIn("unexpected argument 'resnet50': use --model for models",
                       self.run_ipw("resnet50", "--hardware", "h200", code=2).stderr)
 
-    def test_the_first_line_is_the_answer(self):
+    def test_first_line_is_the_result(self):
         for model, says in (("resnet50", r" resnet50 on NVIDIA H200 .*: ~\d+.* mJ per sample, \d+.* µs$"),
                             ("gpt2", r" gpt2 on .*: ~\d+.* mJ per output token, \d+.* ms per request$")):
             text = self.run_ipw("--model", model, "--hardware", "h200").stdout
@@ -983,14 +985,14 @@ class Forms(EstimateTest):
         small = self.run_ipw("--model", "vgg11", "--hardware", "coral-edge-tpu").stdout
         self.assertIn("; EXCEEDS DEVICE MEMORY", small.splitlines()[1])
 
-    def test_a_power_mode_is_in_the_heading(self):
+    def test_power_mode_is_in_heading(self):
         mode = "jetson-orin-agx-64gb@30W"
         for form, titles in (("table", ("TTFT", "TPOT", "tokens/s")),
                              ("md", ("latency", "TTFT", "TPOT", "tok/s/user", "tokens/s", "power"))):
             text = self.run_ipw("--model", "resnet18", "--hardware", mode, "--format", form).stdout
             self.assertRegex(text, r"resnet18 on NVIDIA Jetson AGX Orin 64GB@30W, ")
 
-    def test_a_device_that_is_named_twice(self):
+    def test_duplicate_device_is_reported(self):
         done = self.run_ipw("--model", "resnet18", "--hardware", "h100-sxm,l4,h100", "--format", "csv")
         self.assertEqual(done.stdout.count("h100-sxm"), 1)
         self.assertIn("h100-sxm given more than once", done.stderr)
@@ -1013,17 +1015,17 @@ class Forms(EstimateTest):
             for table in tables:
                 self.assertEqual(len({line.count("|") for line in table.splitlines()}), 1, table)
 
-    def test_a_file_is_written_by_its_name(self):
+    def test_output_format_follows_file_name(self):
         for name, begin in (("a.json", "{"), ("a.csv", "model,"), ("a.md", "###"), ("a.txt", "\n ")):
             done = self.run_ipw("--model", "resnet18", "--hardware", GPU, "-o", self.root / name)
             self.assertEqual(done.stdout, "")
             self.assertTrue((self.root / name).read_text().startswith(begin), name)
         self.run_ipw("--model", "resnet18", "--hardware", GPU, "-o", self.root / "no" / "a", code=1)
 
-    def test_top(self):
+    def test_top_limits_consumers(self):
         shown = self.run_ipw("--model", "gpt2", "--hardware", GPU, "--top", "3").stdout
         block = shown.split("top consumers")[1].split("\n\n")[0].splitlines()
-        self.assertEqual(len(block), 5)  # the head, three rows, what is left out
+        self.assertEqual(len(block), 5)  # heading, three rows, count of the rest
         self.assertRegex("\n".join(block), r"transformer\.h\.\*\.mlp\.\w+ +x 12 ")
         everything = self.run_ipw("--model", "gpt2", "--hardware", GPU, "-v").stdout
         self.assertIn("transformer.h.11.mlp.c_fc", everything)
@@ -1046,13 +1048,13 @@ class Forms(EstimateTest):
         self.assertEqual(mermaid.count(" --> "), len(edges))
 
 
-class Pictures(EstimateTest):
+class Plots(EstimateTest):
     def draw(self, name, *arguments):
         self.run_ipw("--model", "resnet18", *arguments, "--plot", self.root / name)
         return (self.root / name).read_bytes()
 
     @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not here")
-    def test_of_one_and_of_many(self):
+    def test_plots_of_one_and_many_estimates(self):
         one = self.draw("a.svg", "--hardware", GPU).decode()
         for word in ("resnet18 on NVIDIA A100", "layer1.*.conv1", "static", "not measured"):
             self.assertIn(word, one)
@@ -1061,7 +1063,7 @@ class Pictures(EstimateTest):
             self.assertIn(word, many)
         self.assertTrue(self.draw("c.png", "--hardware", GPU).startswith(b"\x89PNG"))
 
-    def test_a_name_that_is_no_pictures(self):
+    def test_rejects_plot_name_without_image_suffix(self):
         for name in ("a.gif", "png", ".png"):
             self.assertIn(".png", self.refused("--model", "resnet18", "--hardware", GPU, "--plot",
                                                self.root / name))
@@ -1099,7 +1101,7 @@ class Legacy(EstimateTest):
         self.assertLessEqual(Figures.KEYS, set(report))
         self.assertEqual((report["confidence"], report["flops"]), ("legacy", 3643625984))
 
-    def test_it_wants_its_own_device(self):
+    def test_legacy_model_needs_hardware_file(self):
         self.assertIn("--hardware-file", self.refused("--model", "resnet18", "--hardware", GPU,
                                                       "--model-compat"))
 
@@ -1107,13 +1109,13 @@ class Legacy(EstimateTest):
 # ---- this machine ----
 
 class OwnDevice(MachineTest):
-    def test_the_gpu(self):
+    def test_default_hardware_is_local_gpu(self):
         machine = self.machine(Nvidia, "devices 1\nname 0 NVIDIA H200\npower 0 constant 300")
         done = ipw(machine, "estimate", "--model", "resnet18", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["hardware"], "h200")
 
-    def test_an_unknown_one(self):
+    def test_unknown_local_hardware_is_an_error(self):
         machine = self.machine(Machine)
         machine.put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Abacus 3000\n")
         done = ipw(machine, "estimate", "--model", "resnet18")
@@ -1124,7 +1126,7 @@ class OwnDevice(MachineTest):
 # ---- bad input ----
 
 class Refusals(EstimateTest):
-    def test_what_cannot_be_meant(self):
+    def test_rejects_invalid_arguments(self):
         given = ["--model", "resnet18", "--hardware", GPU]
         for words, hint in (([], "missing --model"),
                             (["--model", "resnet18", "--hardware", "h20"], "did you mean 'h200'"),
@@ -1156,19 +1158,19 @@ class Refusals(EstimateTest):
                 self.assertIn(hint, self.refused(*words))
 
     @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
-    def test_lengths_beyond_any_use(self):
-        """The message has the number that was given, or the sum of two."""
+    def test_rejects_excessive_lengths(self):
+        """The message contains the given number, or the sum of two."""
         for words, said in ((["--context", "100000000"], "'100000000'"),
                             (["--prompt-tokens", "9000000", "--output-tokens", "9000000"],
                              "18000000 tokens together: at most 10000000")):
             self.assertIn(said, self.refused("--model", "llama-3.2-1b", "--hardware", GPU, *words))
 
-    def test_a_model_that_computes_nothing(self):
+    def test_model_without_operations_is_an_error(self):
         done = self.run_ipw("--model", ONNX / "test_identity" / "model.onnx", "--hardware", GPU, code=1)
         self.assertIn("no operations to estimate", done.stderr)
 
     @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
-    def test_an_open_batch_is_1(self):
+    def test_dynamic_batch_defaults_to_1(self):
         model = ONNX / "test_sequence_map_add_1_sequence_1_tensor" / "model.onnx"
         self.run_ipw("--model", model, "--hardware", GPU)
         self.run_ipw("--model", model, "--hardware", GPU, "--dim", "N=8")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw estimate calibrate and validate: known joules come back and agree with NumPy's least squares, public
-measurements are fitted or refused as they deserve, the hardware file serves the estimate, bounds for scripts."""
+"""ipw estimate calibrate and validate: known energies are recovered and agree with NumPy's least squares, public
+measurements are fitted or refused, the hardware file is usable by estimate, bounds for scripts."""
 
 import csv
 import json
@@ -38,7 +38,7 @@ PEAK, WIDE = 2e12, 1e11
 
 
 def row_of(flops, size, rng, noise=0.01, per_flop=PER_FLOP, **more):
-    """A load on a device that draws what the model says, with some noise."""
+    """A row of a load on a device that follows the model, with some noise."""
     latency = max(flops / PEAK, size / WIDE) + 5e-6
     joules = per_flop * flops + PER_BYTE * size + CONSTANT * latency
     return {"op": "load", "dtype": "fp32", "flops": flops, "bytes": size, "latency_s": latency,
@@ -82,7 +82,7 @@ class Files(unittest.TestCase):
 
 
 class Fit(Files):
-    def test_known_joules_are_recovered(self):
+    def test_fit_recovers_known_energies(self):
         report = self.calibrate(loads())
         found = {row["name"]: row for row in report["coefficients"]}
         for name, truth in (("fp32", PER_FLOP), ("byte", PER_BYTE), ("constant", CONSTANT)):
@@ -95,10 +95,10 @@ class Fit(Files):
         self.assertEqual(report["rows"], {"used": 24, "too_short": 0, "without_energy": 0, "idle": 0})
 
     @unittest.skipUnless(np, "NumPy is not installed")
-    def test_it_agrees_with_numpy(self):
+    def test_fit_agrees_with_numpy(self):
         for noise, span in ((0.02, "equal"), (0.02, "relative")):
             rows = loads(noise)
-            if span == "relative":  # rows at next to no work: powers differ by more than two
+            if span == "relative":  # rows with almost no work: powers differ by more than a factor of two
                 rng = random.Random(9)
                 rows += [row_of(1e6, 1e6, rng, noise, window_s=1) for _ in range(4)]
             report = self.calibrate(rows)
@@ -127,7 +127,7 @@ class Fit(Files):
             self.assertAlmostEqual(report["mape_held_out"], np.mean(np.abs(held_out)), delta=1e-9)
 
     @unittest.skipUnless(np, "NumPy is not installed")
-    def test_what_is_given_is_held(self):
+    def test_given_coefficients_are_fixed(self):
         rows, file = loads(0.02), self.root / "given.json"
         t, e, f, b = (np.array([row[key] for row in rows])
                       for key in ("latency_s", "energy_j", "flops", "bytes"))
@@ -149,15 +149,15 @@ class Fit(Files):
             self.assertEqual((figure["evidence"], figure["source"]),
                              ("assumed", "given, not fitted: a datasheet"))
 
-    def test_what_cannot_be_given(self):
+    def test_rejects_invalid_given_coefficients(self):
         for given in (["pj-per-bite=3"], ["pj-per-byte"], ["pj-per-byte=0"], ["pj-per-byte=nan"],
                       ["constant-w=-1"], ["constant-w=1", "--given", "constant-w=2"]):
             done = self.ipw("calibrate", "--csv", self.write(loads()), "--given", *given, code=2)
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
         self.ipw("calibrate", "--csv", self.write(loads()), "--given-source", "me", code=2)
 
-    def test_figures_that_the_rows_do_not_determine_are_named(self):
-        """Next to no bytes: their joules drown in the noise."""
+    def test_undetermined_coefficients_are_named(self):
+        """With almost no bytes, their energy is below the noise."""
         rng, rows = random.Random(7), []
         for i in range(36):
             rate, wide = PEAK / 2 ** (i % 3), 1e8 * (1 + i // 3 % 4)
@@ -168,7 +168,7 @@ class Fit(Files):
         report = self.calibrate(rows, "--given", "pj-per-byte=150")
         self.assertAlmostEqual(report["coefficients"][0]["value"] / PER_FLOP, 1, delta=0.1)
 
-    def test_its_page_has_every_key(self):
+    def test_manual_page_documents_every_key(self):
         lines = section(command_page("estimate calibrate"), "JSON REPORT")
         cache = {"op": "cache", "shape": "1048576", "dtype": "fp32", "flops": 1e6, "bytes": 1e9, "latency_s": 1e-3}
         report = self.calibrate(loads() + [cache])
@@ -177,7 +177,7 @@ class Fit(Files):
         # How fast a cache is says nothing of the energy of memory.
         self.assertEqual(report["coefficients"], self.calibrate(loads())["coefficients"])
 
-    def test_refusals_name_their_reason(self):
+    def test_refusals_state_their_reason(self):
         self.refused(loads()[:8], "too few rows: 8 can be used")
         self.refused(loads(updates=9), "24 too short for the sensor")
         self.refused([{**row, "energy_j": 0} for row in loads()], "24 without energy")
@@ -188,7 +188,7 @@ class Fit(Files):
                  for n in range(1, 25)]
         self.refused(alike, "cannot be separated")
 
-    def test_estimated_joules_carry_their_label(self):
+    def test_estimated_energies_are_labeled(self):
         rows = [{**row, "method": "estimated"} for row in loads()]
         file = self.root / "mine.json"
         report = self.calibrate(rows, "--allow-estimated", "-o", file)
@@ -199,7 +199,7 @@ class Fit(Files):
         self.assertIn("ESTIMATED", self.ipw("calibrate", "--csv", self.root / "rows.csv",
                                             "--allow-estimated").stdout)
 
-    def test_bad_files_name_line_and_column(self):
+    def test_errors_in_files_have_line_and_column(self):
         for text, says in (("latency_s,energy_j\n1,1\n", "missing column op, or"),
                            ("op,latency_s\nidle,1\n", "missing column energy_j"),
                            ("op,shape,latency_s,energy_j\nmatmul,4x4,1,1\n", ":2: op 'matmul'"),
@@ -210,7 +210,7 @@ class Fit(Files):
             path.write_text(text)
             self.assertIn(says, self.ipw("calibrate", "--csv", path, code=1).stderr)
 
-    def test_the_hardware_file_serves(self):
+    def test_hardware_file_is_used_by_estimate(self):
         file = self.root / "mine.json"
         self.calibrate(loads(hardware="i7_12700k"), "-o", file)
         made = json.loads(file.read_text())
@@ -222,8 +222,8 @@ class Fit(Files):
         done = self.ipw("--model", "resnet18", "--hardware-file", file, "--precision", "fp32", "--json")
         self.assertEqual(json.loads(done.stdout)["confidence"], "calibrated")
 
-    def test_the_host_of_eager_mode_is_in_the_file(self):
-        """Its row has a time only: the fit is the same without it, and eager mode is predicted for that host."""
+    def test_host_launch_time_is_in_hardware_file(self):
+        """Its row only has a time: it does not affect the fit, and eager mode is predicted for this host."""
         rows, file = loads(hardware="i7_12700k"), self.root / "mine.json"
         plain = self.calibrate(rows, "-o", file)
         self.assertIsNone(plain["host_launch_s"])
@@ -234,7 +234,7 @@ class Fit(Files):
         self.assertEqual((report["coefficients"], report["rows"]), (plain["coefficients"], plain["rows"]))
         self.assertEqual(json.loads(file.read_text())["host"]["launch"]["value"], 12.5)
 
-    def test_an_unknown_device_gets_a_file_too(self):
+    def test_unknown_device_gets_hardware_file(self):
         file = self.root / "mine.json"
         report = self.calibrate(loads(hardware="Board 9"), "-o", file)
         self.assertIsNone(report["base"])
@@ -244,8 +244,8 @@ class Fit(Files):
         self.ipw("--model", "resnet18", "--hardware-file", file, "--precision", "fp32")
 
 
-class Runs(Files):
-    """Rows out of what other commands measured."""
+class MeasuredRows(Files):
+    """Rows from measurements of other commands."""
 
     def cost(self, *arguments):
         done = self.ipw("--model", "gpt2", "--hardware", "h200", "--precision", "fp32", *arguments, "--json")
@@ -276,7 +276,7 @@ class Runs(Files):
             for phase, prompt, tokens, _, _ in settings]}))
         return path
 
-    def test_windows_of_layers(self):
+    def test_rows_from_layers_result(self):
         report = json.loads(self.ipw("calibrate", "--from", self.layers(), "--json").stdout)
         flop, byte, constant = (row["value"] for row in report["coefficients"])
         self.assertEqual(report["rows"], {"used": 18, "too_short": 0, "without_energy": 0, "idle": 1})
@@ -285,7 +285,7 @@ class Runs(Files):
         self.assertAlmostEqual(constant / CONSTANT, 1, delta=0.3)
         self.assertAlmostEqual(report["idle_w"], 20, delta=1e-9)
 
-    def test_queries_that_ran_alone(self):
+    def test_rows_from_queries_that_ran_alone(self):
         queries = [query(i, company=1 + i % 2) for i in range(10)]
         run = write_run(self.root / "run", queries)
         done = self.ipw("calibrate", "--from", run, "--model", "gpt2", code=1)
@@ -294,10 +294,10 @@ class Runs(Files):
 
 
 @unittest.skipUnless(DATA.is_dir(), f"no measurements in {DATA}")
-class Public(Files):
-    """Measurements that others published: what is right is fitted, what is wrong is refused."""
+class PublicMeasurements(Files):
+    """Published measurements: valid ones are fitted, invalid ones are refused."""
 
-    def test_a_desktop_processor(self):
+    def test_desktop_cpu(self):
         files = ["--csv", DATA / "i7_12700k_matmul.csv", "--csv", DATA / "i7_12700k_vector_add.csv"]
         done = self.ipw("calibrate", *files, code=1)
         self.assertIn("refused: not identified: pJ/byte is 25.2 ", done.stderr)
@@ -314,7 +314,7 @@ class Public(Files):
         self.assertEqual(report["rows"]["too_short"], 48)
         self.assertEqual([row["given"] for row in report["coefficients"]], [False, True, False])
 
-    def test_the_entry_of_that_processor_covers_what_it_was_fitted_to(self):
+    def test_catalog_entry_of_desktop_cpu_covers_its_measurements(self):
         done = self.ipw("validate", "--hardware", "i7-12700k", "--csv", DATA / "i7_12700k_matmul.csv",
                         "--json")
         sums = json.loads(done.stdout)["all"]
@@ -325,10 +325,10 @@ class Public(Files):
         self.assertLess(sums["latency"]["mape"], estimate["latency_plus_minus"] / estimate["latency_s"])
         self.assertLess(abs(sums["energy"]["bias"]), 0.1)
 
-    def test_a_board_whose_rails_were_counted_twice(self):
+    def test_refuses_board_with_rails_counted_twice(self):
         self.refused(DATA / "jetson_orin_nano_8gb_matmul.csv", "negative")
 
-    def test_subgraphs_of_one_host_at_a_time(self):
+    def test_where_selects_one_host(self):
         path = DATA / "subgraph-latency-measured.csv"
         done = self.ipw("validate", "--hardware", "i7-12700k", "--csv", path, code=1)
         self.assertIn("--where hardware_id=", done.stderr)
@@ -348,7 +348,7 @@ class Validate(Files):
         report = json.loads(self.ipw("--hardware", "h200", *arguments, "--json").stdout)
         return report["latency_s"], report["energy_j"]["total"]
 
-    def test_what_estimate_says_is_right_by_its_own_measure(self):
+    def test_estimates_validate_against_themselves(self):
         rows = []
         for precision, batch in (("fp16", 1), ("fp16", 64), ("fp32", 8)):
             latency, joules = self.predicted("--model", "resnet50", "--precision", precision, "--batch",
@@ -367,21 +367,21 @@ class Validate(Files):
         self.assertAlmostEqual(report["all"]["energy"]["bias"], -0.5, delta=1e-6)
         self.assertEqual(sum(part["latency"]["rows"] for part in report["regimes"].values()), 4)
 
-    def test_its_page_has_every_key(self):
+    def test_manual_page_documents_every_key(self):
         path = self.write([{"model": "resnet50", "latency_s": 1, "energy_j": 1}])
         report = self.validate("--hardware", "h200", "--csv", path)
         report["regimes"] = dict.fromkeys(["compute", "memory", "launch", "link", "balanced"])
         lines = section(command_page("estimate validate"), "JSON REPORT")
         self.assertEqual(key_problems(report, lines), [])
 
-    def test_joules_of_less_than_a_millisecond_are_not_compared(self):
+    def test_energies_below_a_millisecond_are_not_compared(self):
         rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "latency_s": 5e-4,
                  "energy_j": 0.1, "window_s": window} for window in ("", 1)]
         report = self.validate("--hardware", "h200", "--csv", self.write(rows))
         self.assertEqual(report["too_short_for_energy"], 1)
         self.assertEqual([row["energy_j"]["measured"] for row in report["rows"]], [None, 0.1])
 
-    def test_a_bound_for_scripts(self):
+    def test_max_mape_sets_exit_status(self):
         latency, joules = self.predicted("--model", "resnet50", "--precision", "fp16")
         path = self.write([{"model": "resnet50", "precision": "fp16", "latency_s": latency * 1.1,
                             "energy_j": joules * 1.1, "window_s": 1}])
@@ -389,7 +389,7 @@ class Validate(Files):
         report = self.validate("--hardware", "h200", "--csv", path, "--max-mape", "5", code=1)
         self.assertFalse(report["pass"])
 
-    def test_single_loads(self):
+    def test_validates_single_operators(self):
         report = self.validate("--hardware", "h200", "--csv", self.write(
             [{"op": "matmul", "shape": "8192x8192x8192", "dtype": "bf16", "latency_s": 1.6e-3,
               "energy_j": 1.1}, {"op": "vector_add", "shape": 1 << 28, "dtype": "fp32",
@@ -398,7 +398,7 @@ class Validate(Files):
         for row in report["rows"]:
             self.assertLess(abs(row["latency_s"]["error"]), 0.5)
 
-    def test_a_report_of_layers(self):
+    def test_validates_layers_result(self):
         path = self.root / "layers.json"
         path.write_text(json.dumps({
             "model": "llama-3.2-1b", "method": "nnls", "workload": {"batch": 1}, "settings": [
@@ -415,7 +415,7 @@ class Validate(Files):
         path.write_text("{}")
         self.assertIn("no settings", self.ipw("validate", "--hardware", "h200", path, code=1).stderr)
 
-    def test_a_run_of_profile(self):
+    def test_validates_profile_run(self):
         run = write_run(self.root / "run", [query(i) for i in range(4)])
         done = self.ipw("validate", "--hardware", "h200", run, code=1)
         self.assertIn("--model", done.stderr)
@@ -444,8 +444,9 @@ UNIT_HOST = ("--host-launch-us", "9.2")
 HOSTS = ("shipped", *(f"unseen{n}" for n in ("", *range(2, 11))))  # a set of measurements for each
 
 
-class Shipped(Files):
-    """The ± covers what models as they ship take, which is more than the bound: 68 and 90 % of rows within 1 and 2."""
+class ShippedModels(Files):
+    """The ± covers models as shipped, which take longer than the bound: 68 and 90 % of rows are within 1 and 2 of
+    it."""
 
     def inside(self, name, *arguments):
         done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate" / name, *arguments, "--json")
@@ -468,12 +469,12 @@ class Shipped(Files):
                 self.inside("shipped.csv", *words, "--no-fusion")
         self.assertEqual(rows, 67)
 
-    def test_layers_written_out_on_an_h200(self):
+    def test_unfused_layers_on_h200(self):
         sums = self.inside("h200.csv", "--hardware", "h200", "--no-fusion")
         self.assertEqual((sums["latency"]["rows"], sums["energy"]["rows"]), (18, 17))
 
     def measured(self, name, *arguments):
-        """The errors of one set of measurements on an H200, whose models are in part those of a config.json."""
+        """Errors of one set of measurements on an H200; some of its models are defined by a config.json."""
         with (SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").open() as file:
             rows = list(csv.DictReader(file))
         for row in rows:
@@ -488,7 +489,7 @@ class Shipped(Files):
 
     def test_models_as_shipped_with_their_runtime(self):
         """114 rows on an H200, as CUDA graphs and in eager mode; also with each family left out of a common correction.
-        They were in sight when the model was made: this holds what it attains, and says nothing of other models."""
+        The model was developed on these rows: this is a regression test, not evidence for other models."""
         for runtime, most, bias in (("graph", 0.12, 0.05), ("eager", 0.20, 0.05)):
             report = self.held_out(runtime)
             self.assertEqual(len(report["held_out"]["groups"]), 22)
@@ -499,8 +500,9 @@ class Shipped(Files):
                     self.assertLess(abs(sums[kind]["bias"]), bias, (runtime, kind))
                     self.assertGreaterEqual(sums[kind]["inside_2_sigma"], 0.85, (runtime, kind))
 
-    def test_what_is_left_out_decides_nothing(self):
-        """Three rows of two families, all twice as slow as predicted: each corrected by the other, nothing is off."""
+    def test_leave_out_corrects_by_other_families_only(self):
+        """Three rows of two families, all twice as slow as predicted: each family corrected by the other has no
+        error."""
         words = ("--hardware", "h200", "--where", "runtime=graph", "--runtime", "pytorch-graph", "--leave-out", "family")
         rows = []
         for family, model, batch in (("a", "resnet18", 1), ("a", "resnet18", 8), ("b", "vgg11", 2)):
@@ -520,15 +522,15 @@ class Shipped(Files):
         done = self.ipw("validate", "--csv", path, *words[:-1], "kind", code=1)
         self.assertIn("no such column", done.stderr)
 
-    def test_runtimes_on_devices_that_were_not_measured(self):
-        """Published step times of cards whose kernels are those of an H200 by their units."""
+    def test_runtimes_on_unmeasured_devices(self):
+        """Published step times of GPUs whose kernel figures are scaled from an H200."""
         for hardware, runtime, name in (("rtx-3090", "eager", "pytorch-eager"), ("rtx-4090", "eager", "pytorch-eager"),
                                         ("rtx-4090", "torch.compile", "torch-compile")):
             sums = self.inside("shipped.csv", "--hardware", hardware, "--where", f"hardware={hardware}", "--where",
                                f"runtime={runtime}", "--runtime", name)
             self.assertLess(sums["latency"]["mape"], 0.30, (hardware, runtime))
 
-    def test_a_runtime_is_never_faster_than_the_roof(self):
+    def test_runtime_is_never_faster_than_roofline(self):
         """Published peaks of an H200: 989.4 TFLOPS in fp16, 494.7 in tf32, 4.8 TB/s."""
         for model, precision, peak in (("resnet50", "fp16", 989.4e12), ("resnet50", "fp32", 494.7e12),
                                        ("vit_b_16", "fp16", 989.4e12), ("mobilenet_v2", "fp16", 989.4e12)):
@@ -542,7 +544,7 @@ class Shipped(Files):
                     self.assertEqual(report["setting"]["runtime"], runtime)
                     self.assertEqual(report["basis"], f"kernels of {runtime}")
 
-    def test_what_a_runtime_decides(self):
+    def test_effects_of_runtime(self):
         def run(runtime, *words):
             return self.estimate("--hardware", "h200", "--runtime", runtime, *words)
         # Kernels that are not fused, and a host that launches them.
@@ -565,8 +567,9 @@ class Shipped(Files):
             words = ("--model", model, "--phase", "decode", "--batch", "16", "--context", "1024" if model == "gpt2" else "8192")
             self.assertEqual(run("pytorch-graph", *words)["bytes"] > 2 * run("vllm", *words)["bytes"], is_repeated)
 
-    def test_kernels_are_those_of_the_hardware_file(self):
-        """Ten microseconds more for each kernel of a device's own file; a device without them has an H200's."""
+    def test_kernel_figures_are_those_of_hardware_file(self):
+        """Ten microseconds more per kernel in the device's file; a device without kernel figures uses those of an
+        H200."""
         device = next(d for d in json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"])
         words = ("--model", "resnet50", "--runtime", "pytorch-graph", "--precision", "fp16")
 
@@ -592,8 +595,9 @@ class Shipped(Files):
                 {} if "kernels:" in says else {"kernels": {"value": 1, "evidence": "fitted", "source": "a test"}}), **changes}))
             self.assertIn(says, self.ipw(*words, "--hardware-file", path, code=1).stderr)
 
-    def test_kernels_fitted_by_the_tool(self):
-        """1288 operators, from figures that are twice or half of those: near the file's again, and as good on whole models."""
+    def test_fit_kernels_tool_recovers_figures(self):
+        """A fit of 1288 operators, started from doubled or halved figures, returns close to the file's and is as
+        accurate on whole models."""
         device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
         classes = device["kernel_classes"]
         far = {k: {**v, "fixed_us": 2 * v["fixed_us"], "memory_share": v["memory_share"] / 2} for k, v in classes.items()}
@@ -613,11 +617,13 @@ class Shipped(Files):
             self.assertLess(sums["latency"]["mape"], 0.12, name)
             self.assertLess(sums["energy"]["mape"], 0.15, name)
 
-    def test_eager_mode_is_the_hosts_time(self):
-        """A host that takes twice as long doubles what it limits, by option, file or row; a graph does not need it."""
+    def test_eager_mode_scales_with_host_launch_time(self):
+        """A host that takes twice as long doubles launch-bound times, by option, file or row; a CUDA graph does not
+        depend on it."""
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
         usual = self.estimate(*words, *UNIT_HOST)["latency_s"]
-        # By the table of the page: 53 convolutions, 53 norms, 49 activations, 16 additions, 2 poolings, a linear layer.
+        # By the table of docs/estimate.md: 53 convolutions, 53 norms, 49 activations, 16 additions, 2 poolings, a
+        # linear layer.
         operations = 53 * 1.12 + 53 * 1.5 + 49 * 0.45 + 16 * 0.5 + 2 + 1.4
         self.assertAlmostEqual(usual, 32e-6 * operations, 9)
         slow = self.estimate(*words, "--host-launch-us", "18.4")["latency_s"]
@@ -634,8 +640,9 @@ class Shipped(Files):
         report = json.loads(self.ipw("validate", "--hardware", "h200", "--csv", self.write(rows), "--json").stdout)
         self.assertLess(report["all"]["latency"]["mape"], 1e-6)
 
-    def test_an_assumed_host_is_the_mean_of_those_measured(self):
-        """Without a profiler, which makes launches of its process slower; ± is that of a tenth host (Student's t, 95 %)."""
+    def test_assumed_launch_time_is_mean_of_measured_hosts(self):
+        """Hosts measured without a profiler, which slows launches; ± is the prediction interval of a tenth host
+        (Student's t, 95 %)."""
         rows = list(csv.DictReader((SOURCE / "tests/fixtures/estimate/h200_hosts.csv").read_text().splitlines()))
         hosts = [float(row["launch_us"]) for row in rows]
         spread = statistics.stdev(map(math.log, hosts)) * 2.306 * math.sqrt(1 + 1 / len(hosts)) / 2
@@ -645,10 +652,10 @@ class Shipped(Files):
         self.assertIs(setting["host_launch_is_assumed"], True)
         self.assertAlmostEqual(setting["host_launch_us"] / statistics.geometric_mean(hosts), 1, delta=0.02)
         self.assertIn(f"± {100 * spread:.0f} %; set it with --host-launch-us", self.ipw(*words).stdout)
-        for row in rows:  # what the same hosts took for the model
+        for row in rows:  # times of the model on the same hosts
             if row["resnet50_s"]:
                 self.assertAlmostEqual(float(row["resnet50_s"]), assumed["latency_s"], delta=2 * assumed["latency_plus_minus"])
-        # Given, the same time is the same estimate with an interval without the spread of hosts.
+        # With the same time given, the estimate is the same and its interval excludes the spread of hosts.
         given = self.estimate(*words, "--host-launch-us", str(setting["host_launch_us"]))
         self.assertEqual((given["setting"]["host_launch_us"], given["setting"]["host_launch_is_assumed"]),
                          (setting["host_launch_us"], False))
@@ -656,14 +663,14 @@ class Shipped(Files):
         self.assertEqual(given["energy_j"]["total"], assumed["energy_j"]["total"])
         wide, narrow = (report["latency_plus_minus"] / report["latency_s"] for report in (assumed, given))
         self.assertAlmostEqual(narrow, 0.2, 6)
-        self.assertAlmostEqual(math.sqrt(wide ** 2 - narrow ** 2), math.expm1(spread), delta=0.03)  # the slower side
-        # A device that waits for it draws idle power.
+        self.assertAlmostEqual(math.sqrt(wide ** 2 - narrow ** 2), math.expm1(spread), delta=0.03)  # the upper side
+        # A device that waits for the host draws idle power.
         joules = math.sqrt(assumed["energy_j"]["plus_minus"] ** 2 - given["energy_j"]["plus_minus"] ** 2)
         seconds = math.sqrt(assumed["latency_plus_minus"] ** 2 - given["latency_plus_minus"] ** 2)
         self.assertAlmostEqual(joules / seconds, assumed["power_w"]["idle"], 3)
 
-    def test_an_assumed_host_is_reported_where_it_matters(self):
-        """Nothing waits for the host at a large batch, in a graph, or where its time is given."""
+    def test_assumed_launch_time_is_reported_if_launch_bound(self):
+        """Not at a large batch, in a CUDA graph, or if the time is given."""
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
         says = "host launch time assumed: 8.5 µs, ± 24 %; set it with --host-launch-us"
         for more, is_said in (((), True), (("--hardware", "a100-sxm-80gb"), True), (("--format", "md"), True),
@@ -677,18 +684,18 @@ class Shipped(Files):
         figures = {row["name"]: row for row in self.estimate(*words)["hardware_figures"]}
         self.assertEqual((figures["host_launch"]["value"], figures["host_launch"]["evidence"]), (8.5e-6, "assumed"))
         self.assertIsNone(self.estimate(*words, "--runtime", "pytorch-graph")["setting"]["host_launch_us"])
-        # What a change saves is as uncertain as the host, if one of the two waits for it more.
+        # A saving has the uncertainty of the host if one of the two settings is more launch-bound.
         savings = [{row["options"]: row["saving_plus_minus"] for row in self.estimate(*words, *host)["recommendations"]}
                    for host in ((), ("--host-launch-us", "8.5"))]
         self.assertGreater(savings[0]["--runtime pytorch-graph"], savings[1]["--runtime pytorch-graph"])
-        # Devices that wait for one host take the same time, so that the cheaper one is the better.
+        # Launch-bound devices take the same time on one host, so the one with less energy is better.
         for us in ("7", "9.2", "11", "14.4"):
             points = self.estimate(*words, "--hardware", "rtx-4090", "--host-launch-us", us)["points"]
             self.assertEqual([row["hardware"] for row in points if row["frontier"]], ["rtx-4090"], us)
 
-    def test_rows_of_usual_hosts_lie_in_the_interval_of_one_that_is_assumed(self):
-        """Two of the ± hold 85 % of the times and energies, whatever the rows say of their host.  Sets 2, 4, 5 and 7 are of
-        hosts that a profiler had slowed down to 13 to 15 µs."""
+    def test_rows_of_usual_hosts_are_within_assumed_interval(self):
+        """85 % of times and energies are within two of the ±, ignoring the hosts stated by the rows.  Sets 2, 4, 5 and
+        7 are of hosts slowed down to 13 to 15 µs by a profiler."""
         for name in HOSTS:
             if name in ("unseen2", "unseen4", "unseen5", "unseen7"):
                 continue
@@ -697,9 +704,9 @@ class Shipped(Files):
                 self.assertGreaterEqual(sums[kind]["inside_2_sigma"], 0.85, (name, kind))
                 self.assertLess(sums[kind]["mape"], most, (name, kind))
 
-    def test_rows_without_a_host_determine_its_launch_time(self):
-        """Of sets that state it the same to a sixth; given that, each is off by a fifth at most (20.0 % where the host's speed
-        changed from row to row, in the sixth and the seventh)."""
+    def test_launch_time_is_inferred_from_rows(self):
+        """Within a sixth of the stated value for sets that have one; with it, each set has an error of at most a fifth
+        (20.0 % in the sixth and seventh, where the host's speed changed between rows)."""
         for name in HOSTS:
             report = self.measured(name, "--where", "runtime=eager", "--host-launch-us", "0")
             with (SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").open() as file:
@@ -718,8 +725,8 @@ class Shipped(Files):
         self.assertIn("host launch time of 4 rows assumed: 8.5 µs\n", said[0])
         self.assertRegex(said[1], r"of 5 rows assumed: 8.5 µs; by these rows it is (\d+) µs: --host-launch-us \1\n")
 
-    def test_which_host_rows_are_predicted_for(self):
-        """An option instead of the column, 0 as if there were no column."""
+    def test_host_launch_option_overrides_column(self):
+        """A launch time of 0 ignores the column."""
         rows = [{k: v for k, v in row.items() if not k.startswith("host_")} for row in csv.DictReader(
             (SOURCE / "tests/fixtures/estimate/h200_unseen3.csv").read_text().splitlines()) if row["runtime"] == "eager"]
 
@@ -732,8 +739,8 @@ class Shipped(Files):
         self.assertEqual(errors("14", "--host-launch-us", "0"), assumed)
         self.assertEqual(errors("8", "--host-launch-us", "14"), slow)
 
-    def test_models_that_the_estimate_was_not_made_with(self):
-        """Two sets that were predicted before anybody looked at them; what was changed since must not undo it."""
+    def test_unseen_models_of_first_two_sets(self):
+        """Two sets that were predicted before they were examined; later changes must not make them worse."""
         for name, runtime, rows, most in (("unseen", "graph", 29, 0.12), ("unseen2", "graph", 23, 0.12),
                                           ("unseen2", "eager", 23, 0.20)):
             done = self.ipw("validate", "--csv", SOURCE / f"tests/fixtures/estimate/h200_{name}.csv", "--hardware", "h200",
@@ -746,9 +753,9 @@ class Shipped(Files):
                 sums = report["all" if runtime == "graph" else "held_out"]
                 self.assertLess(abs((sums if runtime == "graph" else sums["all"])[kind]["bias"]), 0.05, (name, runtime, kind))
 
-    def test_eager_mode_but_for_the_speed_of_the_host(self):
-        """Each host corrected by its rows of other families: what is left is which operations cost it how much.  The host of
-        one set, the fastest, took less for transformers than the other eight (docs/measurements.md)."""
+    def test_eager_mode_with_host_speed_corrected(self):
+        """Each host is corrected by its rows of other families: what remains is the relative cost of operations.  The
+        fastest host took less time for transformers than the other eight (docs/measurements.md)."""
         errors = {"latency": [], "energy": []}
         for name in HOSTS:
             sums = self.measured(name, *(UNIT_HOST if name in HOSTS[:2] else ()), "--where", "runtime=eager", "--leave-out",
@@ -758,11 +765,12 @@ class Shipped(Files):
                 self.assertLess(sums[kind]["mape"], most, (name, kind))
                 self.assertLess(abs(sums[kind]["bias"]), 0.05, (name, kind))
                 found.append(sums[kind]["mape"])
-        self.assertLess(statistics.mean(errors["latency"]), 0.14)  # 16.7 and 11.3 % before they were fitted to all
+        self.assertLess(statistics.mean(errors["latency"]), 0.14)  # 16.7 and 11.3 % before the fit to all sets
         self.assertLess(statistics.mean(errors["energy"]), 0.10)
 
-    def test_a_third_set_with_other_families(self):
-        """What was wrong with it when it was predicted must not come back; in eager mode also by the host of the first."""
+    def test_third_set_with_other_families(self):
+        """Errors found when it was first predicted must not return; in eager mode also with the host of the first
+        set."""
         for runtime, host, most, bias in (("graph", (), 0.12, 0.05), ("eager", (), 0.20, 0.05), ("eager", UNIT_HOST, 0.20, 0.07)):
             report = self.measured("unseen3", "--where", f"runtime={runtime}", *host)
             for kind in ("latency", "energy"):
@@ -772,7 +780,7 @@ class Shipped(Files):
                 self.assertLess(abs(sums["bias"]), bias, (runtime, kind))
                 self.assertGreaterEqual(sums["inside_2_sigma"], 0.85, (runtime, kind))
 
-    def test_a_fourth_set_mostly_of_other_precisions(self):
+    def test_fourth_set_with_other_precisions(self):
         for runtime, most in (("graph", {"latency": 0.12, "energy": 0.12}), ("eager", {"latency": 0.20, "energy": 0.20})):
             done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200_unseen4.csv", "--hardware", "h200",
                             "--where", f"runtime={runtime}", "--json")
@@ -783,8 +791,8 @@ class Shipped(Files):
                 self.assertLess(abs(sums["bias"]), 0.05, (runtime, kind))
                 self.assertGreaterEqual(sums["inside_2_sigma"], 0.85, (runtime, kind))
 
-    def test_a_fifth_set_as_it_was_predicted(self):
-        """None of its rows was seen before the program that predicts them was finished."""
+    def test_fifth_set_predicted_in_advance(self):
+        """None of its rows was seen before the predicting program was finished."""
         for runtime, most, bias in (("graph", 0.12, 0.05), ("eager", 0.20, 0.06)):
             done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200_unseen5.csv", "--hardware", "h200",
                             "--where", f"runtime={runtime}", "--json")
@@ -795,8 +803,8 @@ class Shipped(Files):
                 self.assertLess(abs(sums["bias"]), bias, (runtime, kind))
                 self.assertGreaterEqual(sums["inside_2_sigma"], 0.85, (runtime, kind))
 
-    def test_few_rows_in_fp32_are_limited_by_the_memory(self):
-        """Linear layers of VGG read their 494 MB of weights once for 1 to 4 images; those of 8 take longer."""
+    def test_small_fp32_batches_are_memory_bound(self):
+        """Linear layers of VGG read their 494 MB of weights once for 1 to 4 images; 8 images take longer."""
         def linear(batch):
             report = self.estimate("--model", "vgg13", "--precision", "fp32", "--batch", str(batch), "--hardware", "h200",
                                    "--runtime", "pytorch-graph")
@@ -810,7 +818,7 @@ class Shipped(Files):
             self.assertLess(abs(rows[0]["latency_s"]["predicted"] / rows[0]["latency_s"]["measured"] - 1), 0.12, model)
 
     def config(self, name):
-        """A config.json of tests/fixtures/configs, as tools/measure-models.py gives it to transformers."""
+        """A config.json of tests/fixtures/configs, as passed to transformers by tools/measure-models.py."""
         models = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())["models"]
         words = dict(next(row for row in models if row["name"] == name)["config"])
         if words["model_type"] == "t5":
@@ -820,7 +828,7 @@ class Shipped(Files):
         return path
 
     def check_set(self, name, expected):
-        """Of a set: rows, MAPE, bias and share within 95 %, for words each."""
+        """Checks rows, MAPE, bias and share within the 95 % interval of a set, for each list of options."""
         for words, count, most, bias, inside in expected:
             report = self.measured(name, *words)
             for kind in ("latency", "energy"):
@@ -830,47 +838,48 @@ class Shipped(Files):
                 self.assertLess(abs(sums["bias"]), bias, (words, kind))
                 self.assertGreaterEqual(sums["inside_2_sigma"], inside, (words, kind))
 
-    def test_a_sixth_set_with_families_that_no_other_has(self):
-        """Kernels of attention, GELU and experts were made with it."""
+    def test_sixth_set_with_new_families(self):
+        """Kernels of attention, GELU and experts were fitted to it."""
         self.check_set("unseen6", (
             (("--where", "runtime=graph"), 25, 0.12, 0.05, 0.80),
             (("--where", "runtime=eager"), 34, 0.20, 0.06, 0.85)))
 
-    def test_a_seventh_set_as_it_was_predicted(self):
-        """None of its rows was seen before; those of eager mode were, by the host's time of each operator."""
+    def test_seventh_set_predicted_in_advance(self):
+        """None of its rows was seen before, except those of eager mode by the fit of host times per operator."""
         self.check_set("unseen7", (
             (("--where", "runtime=graph"), 22, 0.12, 0.05, 0.85),
             (("--where", "runtime=eager"), 26, 0.20, 0.05, 0.85)))
 
-    def test_an_eighth_set_as_it_was_predicted(self):
-        """None of its rows was seen before, in either runtime, nor five of its families, three of them with experts."""
+    def test_eighth_set_predicted_in_advance(self):
+        """None of its rows was seen before in either runtime, nor five of its families, three of them with experts."""
         self.check_set("unseen8", (
             (("--where", "runtime=graph"), 32, 0.12, 0.05, 0.85),
             (("--where", "runtime=eager"), 38, 0.20, 0.08, 0.85)))
 
-    def test_a_ninth_set_as_it_was_predicted(self):
-        """Common models on batches that no set has, without a profiler; the bounds are those of the others."""
+    def test_ninth_set_predicted_in_advance(self):
+        """Common models at batch sizes of no other set, without a profiler; the bounds are those of the others."""
         self.check_set("unseen9", (
             (("--where", "runtime=graph"), 44, 0.12, 0.05, 0.85),
             (("--where", "runtime=eager"), 46, 0.20, 0.08, 0.85)))
 
-    def test_a_tenth_set_as_it_was_predicted(self):
-        """None of its rows was seen before, on a host that none of the others had: that of an assumed launch time, too."""
+    def test_tenth_set_predicted_in_advance(self):
+        """None of its rows was seen before, on a new host; also with the assumed launch time."""
         self.check_set("unseen10", (
             (("--where", "runtime=graph"), 32, 0.12, 0.05, 0.85),
             (("--where", "runtime=eager"), 32, 0.20, 0.05, 0.85),
             (("--where", "runtime=eager", "--host-launch-us", "0"), 32, 0.20, 0.05, 0.85)))
 
-    def test_products_in_fp32_are_split_late(self):
-        """Every graph in fp32 that is mostly products (encoders, ViT, ConvNeXt) is off by an eighth at most."""
+    def test_errors_of_fp32_matrix_products(self):
+        """Every fp32 graph that is mostly matrix products (encoders, ViT, ConvNeXt) has an error of at most an
+        eighth."""
         off = {row["name"]: row["latency_s"]["predicted"] / row["latency_s"]["measured"] - 1
                for name in HOSTS for row in self.measured(name, "--where", "runtime=graph")["rows"]
                if " fp32 " in row["name"] and re.match("(bert|roberta|distilbert|all-|vit|convnext)", row["name"])}
         self.assertEqual(len(off), 14)
         self.assertLess(max(map(abs, off.values())), 0.125, off)
 
-    def test_one_kv_head_is_not_copied_to_all(self):
-        """It is a view of as many heads as there are queries; two are copied by 1.5 operations in each layer."""
+    def test_single_kv_head_is_not_copied(self):
+        """A single KV head is expanded as a view; two are copied by 1.5 operations per layer."""
         def launched(heads_kv):
             path = self.root / "config.json"
             path.write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 512,
@@ -881,12 +890,13 @@ class Shipped(Files):
         self.assertAlmostEqual(launched(2) - launched(1), 4 * 1.5, 2)
         self.assertAlmostEqual(launched(8), launched(1), 2)
 
-    def test_experts_are_multiplied_one_by_one_but_in_bf16(self):
-        """transformers has one kernel for all of them in bf16: the host launches two for each active expert otherwise."""
+    def test_experts_are_launched_separately_except_in_bf16(self):
+        """transformers has a grouped kernel in bf16; otherwise the host launches two kernels per active expert."""
         def launched(model, precision, batch):
             words = ("--model", self.config(model), "--precision", precision, "--batch", str(batch), "--phase", "decode",
                      "--context", "64", "--hardware", "h200", "--runtime", "pytorch-eager", "--host-launch-us")
-            return self.estimate(*words, "1000")["latency_s"] / 32e-6 * 9.2 / 1000  # in operators of the page's table
+            # in operators of the table in docs/estimate.md
+            return self.estimate(*words, "1000")["latency_s"] / 32e-6 * 9.2 / 1000
         for batch in (1, 8):
             active = 64 * (1 - (1 - 8 / 64) ** batch)
             more = launched("olmoe-1b-7b", "fp16", batch) - launched("olmoe-1b-7b", "bf16", batch)
@@ -894,7 +904,7 @@ class Shipped(Files):
         self.assertAlmostEqual(launched("pythia-1.4b", "fp16", 8), launched("pythia-1.4b", "bf16", 8), 1)
 
     def test_residuals_of_t5_are_clamped_in_fp16(self):
-        """By nine kernels more each; scores with a bias are computed in fp32 whatever the precision."""
+        """By nine more kernels each; scores with a bias are computed in fp32 in any precision."""
         def passes(precision, *more):
             return self.estimate("--model", self.config("t5-base"), "--precision", precision, "--prompt-tokens", "256",
                                  "--hardware", "h200", "--runtime", "pytorch-graph", "--verbose", *more)["subgraphs"]
@@ -906,8 +916,8 @@ class Shipped(Files):
         scores = [row["latency_s"] for row in passes("bf16", "--batch", "8", "--prompt-tokens", "512") if row["ops"] == ["attention"]]
         self.assertGreater(min(scores), 4 * 12 * 8 * 512 ** 2 * 64 / (0.4 * 67e12))
 
-    def test_attention_with_a_bias_is_many_kernels(self):
-        """PyTorch writes the scores of T5 and reads them again; BERT's, of the same size, never leave the kernel."""
+    def test_attention_with_bias_is_unfused(self):
+        """PyTorch writes the scores of T5 to memory; those of BERT, of the same size, stay in the kernel."""
         def attention(model):
             report = self.estimate("--model", model, "--prompt-tokens", "512", "--batch", "8", "--precision", "fp16",
                                    "--hardware", "h200", "--runtime", "pytorch-graph", "--verbose")
@@ -918,9 +928,9 @@ class Shipped(Files):
         self.assertLess(max(fused), scores)
         self.assertGreater(min(unfused), 4 * scores)
 
-    def test_gelu_is_many_kernels_in_gpt2_and_one_elsewhere(self):
-        """transformers writes that of GPT-2 out, step by step; "gelu" of a config.json and that of Gemma are PyTorch's: read
-        once, written once."""
+    def test_gelu_is_several_kernels_in_gpt2_and_one_elsewhere(self):
+        """transformers computes that of GPT-2 in separate steps; "gelu" of a config.json and that of Gemma use
+        PyTorch's kernel."""
         for model, width, least, most in (("gemma-2b", 16384, 1, 1), (self.config("pythia-1.4b"), 8192, 1, 1),
                                           ("gpt2", 3072, 5, 10), ("phi-2", 10240, 5, 10)):
             report = self.estimate("--model", model, "--phase", "prefill", "--prompt-tokens", "256", "--precision", "fp16",
@@ -930,9 +940,9 @@ class Shipped(Files):
             self.assertEqual(len(found), 1)
             self.assertTrue(least <= found.pop() <= most, model)
 
-    def test_the_power_limit_is_one_of_a_pass(self):
-        """Of kernels in turn some draw more than the limit, as long as the average does not; a limit that an average
-        does not reach changes nothing, and one that it exceeds is what is drawn, in no less time."""
+    def test_power_limit_applies_to_pass_average(self):
+        """Single kernels may exceed the limit as long as the average does not; a limit above the average has no effect,
+        and below it the average equals the limit, in no less time."""
         device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
 
         def run(limit):
@@ -959,8 +969,8 @@ class Shipped(Files):
         return [self.measured(name, "--where", f"runtime={runtime}", *(UNIT_HOST if name in HOSTS[:2] else ()))
                 for name in HOSTS]
 
-    def test_the_interval_is_neither_too_narrow_nor_too_wide(self):
-        """Of all rows 68 and 95 % should be within one and two of the ±."""
+    def test_interval_is_neither_too_narrow_nor_too_wide(self):
+        """About 68 and 95 % of all rows are within one and two of the ±."""
         for runtime, count in (("graph", 349), ("eager", 370)):
             reports = self.all_sets(runtime)
             for kind in ("latency", "energy"):
@@ -971,8 +981,8 @@ class Shipped(Files):
                 self.assertTrue(0.6 < within[0] < 0.85, (runtime, kind, within))
                 self.assertGreaterEqual(within[1], 0.9, (runtime, kind))
 
-    def test_the_interval_is_that_of_held_out_families(self):
-        """The page's table, by bound, against the spread of rows that the other families correct."""
+    def test_interval_equals_spread_of_held_out_families(self):
+        """The table of docs/estimate.md, by bound, against the spread of rows corrected by other families."""
         def families(runtime):
             return [row["family"] for name in HOSTS for row in csv.DictReader(
                 (SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").read_text().splitlines()) if row["runtime"] == runtime]
@@ -993,8 +1003,8 @@ class Shipped(Files):
                     spread = math.sqrt(statistics.mean(error ** 2 for error in errors))
                     self.assertTrue(0.9 < cell[kind] / spread < 1.15, (runtime, key, bound, spread, cell[kind]))
 
-    def test_activations_that_fit_come_from_the_cache(self):
-        """Joules of memory with an L2 that costs nothing, over those with one that costs as much as the memory."""
+    def test_activations_that_fit_are_read_from_cache(self):
+        """Memory energy with a free L2 cache, relative to an L2 as expensive as memory."""
         device = json.loads(ipw(None, "list", "hardware", "h200", "--json").stdout)["hardware"][0]
 
         def memory_joules(batch, joules):
@@ -1013,7 +1023,7 @@ class Shipped(Files):
             saved = (dear - cheap) / (bytes_moved * 102e-12)
             self.assertTrue(0.4 < saved < 0.6 if is_cached else saved < 0.1, (batch, saved))
 
-    def test_runtimes_that_cannot_be(self):
+    def test_rejects_invalid_runtimes(self):
         for words, says in ((("--hardware", "h200", "--runtime", "torch"), "torch is not a runtime: ideal, pytorch-eager"),
                             (("--hardware", "h200", "--runtime", "vllm", "--no-fusion"), "contradicts --runtime"),
                             (("--hardware", "epyc-9654", "--runtime", "tensorrt"), "known of GPUs only")):
@@ -1022,9 +1032,9 @@ class Shipped(Files):
                         "--runtime", "torch", code=2)
         self.assertIn("torch is not a runtime", done.stderr)
 
-    def test_the_sets_of_which_only_means_are_recorded(self):
-        """57 rows on an H200: the mean error of each set, and -85 % furthest off (docs/measurements.md).  With that as
-        two standard deviations of a log-normal distribution around the mean."""
+    def test_sets_with_recorded_means_only(self):
+        """57 rows on an H200: the mean error of each set, and -85 % as the largest error (docs/measurements.md), taken
+        as two standard deviations of a log-normal distribution around the mean."""
         for options, means in ((("--runtime", "ideal"), (0.66, 0.62)), (("--no-fusion",), (0.38, 0.52))):
             report = self.estimate("--model", "resnet50", "--hardware", "h200", "--batch", "8", *options)
             energy = report["energy_j"]
@@ -1038,8 +1048,8 @@ class Shipped(Files):
                         top = math.log(1 + times * (high / value - 1))
                         self.assertGreaterEqual(normal((top - middle) / sigma), share, (options, mean, times))
 
-    def test_decoders_keep_the_uncertainty_that_is_right(self):
-        """72 and 94 % of 71 published figures lie within it."""
+    def test_decoders_keep_their_uncertainty(self):
+        """72 and 94 % of 71 published figures are within one and two of it."""
         for options in ((), ("--phase", "prefill"), ("--phase", "decode"), ("--no-fusion",)):
             bound = () if "--no-fusion" in options else ("--runtime", "ideal")
             report = self.estimate("--model", "llama-3.1-8b", "--hardware", "h100-sxm", *options, *bound)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw estimate over contexts and prompts: every combination as it is alone, counts by hand, what a longer one
-costs, frontiers and limits of each by itself, columns, pictures, bad input."""
+"""ipw estimate over contexts and prompts: every combination equals its single estimate, counts by hand, cost of longer
+contexts, Pareto frontiers and limits per context, columns, plots, bad input."""
 
 import csv
 import io
@@ -19,19 +19,19 @@ from estimates import GPU, ROUND, EstimateTest, figure  # noqa: E402
 
 LLAMA = "llama-3.2-1b"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
-# Of its config.json: layers, features, heads, KV heads, head size, feed-forward, words.
+# From its config.json: layers, hidden size, heads, KV heads, head size, feed-forward size, vocabulary.
 LAYERS, FEATURES, HEADS, HEADS_KV, HEAD, FORWARD, WORDS = 16, 2048, 32, 8, 64, 8192, 128256
 TRAINED = 131072
 
 
 def matrices():
-    """Multiplications of one token with the matrices of all layers."""
+    """MACs of one token with the matrices of all layers."""
     attention = 2 * FEATURES * HEADS * HEAD + 2 * FEATURES * HEADS_KV * HEAD
     return LAYERS * (attention + 3 * FEATURES * FORWARD)
 
 
 def cache_bytes(tokens):
-    """KV cache of two bytes per element."""
+    """Bytes of a KV cache with two bytes per element."""
     return LAYERS * 2 * HEADS_KV * HEAD * 2 * tokens
 
 
@@ -52,7 +52,7 @@ class SweepTest(EstimateTest):
 class Counts(SweepTest):
     CONTEXTS = (1, 512, 2048, 8192, TRAINED)
 
-    def test_a_step_by_hand(self):
+    def test_decode_step_computed_by_hand(self):
         points = self.steps("--context", ",".join(map(str, self.CONTEXTS)), "--batch", "1,3",
                             "--precision", "fp16")
         self.assertEqual(len(points), 2 * len(self.CONTEXTS))
@@ -64,15 +64,15 @@ class Counts(SweepTest):
             self.assertEqual(point["traffic_bytes"]["kv_read"], batch * cache_bytes(context))
             self.assertEqual(point["traffic_bytes"]["kv_written"], batch * cache_bytes(1))
 
-    def test_a_prefill_by_hand(self):
-        """Each token sees those before it and itself; logits are of the last one alone."""
+    def test_prefill_computed_by_hand(self):
+        """Each token attends to itself and those before it; logits are computed for the last one only."""
         for point in self.points("--phase", "prefill", "--prompt-tokens", "1,2,512,1000", "--batch", "2"):
             prompt = point["setting"]["prompt_tokens"]
             attention = LAYERS * 2 * HEADS * HEAD * prompt * (prompt + 1) // 2
             self.assertEqual(point["macs"], 2 * (prompt * matrices() + FEATURES * WORDS + attention))
             self.assertEqual(point["memory_bytes"]["kv_cache"], 2 * cache_bytes(prompt))
 
-    def test_joules_by_hand(self):
+    def test_energy_computed_by_hand(self):
         """1 pJ per operation, 50 pJ per byte, 40 W idle: at every context."""
         points = self.estimate(LLAMA, "--hardware-file", self.device(), "--phase", "decode", "--context",
                                "512..8192x4")["points"]
@@ -81,7 +81,7 @@ class Counts(SweepTest):
             total = point["flops"] * 1e-12 + point["bytes"] * 50e-12 + 40 * point["latency_s"]
             self.assertClose(point["each"]["energy_j"], total)
 
-    def test_a_longer_context_costs_more(self):
+    def test_longer_context_costs_more(self):
         for hardware, batch in itertools.product((GPU, "l4", "xeon-8490h"), (1, 16)):
             points = self.steps("--context", "1,64..65536x4", "--batch", str(batch), hardware=hardware)
             points.sort(key=lambda p: p["setting"]["context"])
@@ -91,8 +91,8 @@ class Counts(SweepTest):
                 values = [key(p) for p in points]
                 self.assertTrue(all(a < b for a, b in zip(values, values[1:])), values)
 
-    def test_a_larger_batch_costs_less_until_the_cache_decides(self):
-        """Weights are shared by a batch, its caches are not: what a batch saves gets less with the context."""
+    def test_saving_of_batch_shrinks_with_context(self):
+        """A batch shares weights but not KV caches."""
         points = {(p["setting"]["context"], p["batch"]): p["each"]["energy_j"]
                   for p in self.steps("--context", "512,65536", "--batch", "1,16")}
         saved = [points[c, 1] / points[c, 16] for c in (512, 65536)]
@@ -109,16 +109,16 @@ class Combinations(SweepTest):
         self.assertEqual(len(points), count)
         for point in points:
             one = alone(point)
-            one["memory_bytes"]["timeline"] = None  # of one alone
+            one["memory_bytes"]["timeline"] = None  # of a single estimate
             for key in self.SAME:
                 self.assertEqual(point[key], one[key], key)
 
-    def test_steps_are_as_they_are_alone(self):
+    def test_decode_steps_equal_single_estimates(self):
         self.check(self.steps("--context", "100,3000", "--batch", "1,8", "--precision", "fp16,int8"),
                    lambda p: self.on(GPU, LLAMA, "--phase", "decode", "--context", p["setting"]["context"],
                                      "--batch", int(p["batch"]), "--precision", p["precision"]), 8)
 
-    def test_requests_are_as_they_are_alone(self):
+    def test_requests_equal_single_estimates(self):
         points = self.points("--prompt-tokens", "10,200", "--context", "300,900", "--batch", "1,4")
         self.check(points, lambda p: self.on(
             GPU, LLAMA, "--prompt-tokens", p["setting"]["prompt_tokens"], "--context",
@@ -128,7 +128,7 @@ class Combinations(SweepTest):
             self.assertEqual(setting["phase"], "request")
             self.assertEqual(setting["prompt_tokens"] + setting["output_tokens"], setting["context"])
 
-    def test_prompts_are_as_they_are_alone(self):
+    def test_prompts_equal_single_estimates(self):
         for model, more in ((LLAMA, ["--phase", "prefill"]), (LLAMA, ["--phase", "decode"]), (LLAMA, []),
                             ("bert-base-uncased", []), (GGUF, [])):
             lengths = {}
@@ -138,7 +138,7 @@ class Combinations(SweepTest):
             self.check(self.points("--prompt-tokens", "16,100", *more, model=model),
                        lambda p, lengths=lengths: lengths[json.dumps(p["setting"])], 2)
 
-    def test_every_point_says_what_it_is_of(self):
+    def test_every_point_states_its_setting(self):
         for more in (["--phase", "decode"], []):
             for point in self.points("--context", "600,700", "--batch", "1,2", *more):
                 self.assertIn(point["setting"]["context"], (600, 700))
@@ -150,17 +150,17 @@ class Combinations(SweepTest):
                               point["mbu"], point["memory_bytes"]["kv_cache"]):
                     self.assertGreater(value, 0)
 
-    def test_a_device_that_cannot_is_reported_at_every_context(self):
+    def test_unsupported_device_is_reported_at_every_context(self):
         points = self.steps("--context", "100,200", "--tensor-parallel", "2", hardware=f"{GPU},xeon-8490h")
         self.assertEqual([(p["hardware"], p["setting"]["context"]) for p in points if p["missing"]],
                          [("xeon-8490h", 100), ("xeon-8490h", 200)])
         self.assertEqual([bool(p["missing"]) for p in points], [False, False, True, True])
 
 
-class Demands(SweepTest):
-    """A context is what somebody needs; a batch, a format, a device are what one may choose."""
+class Requirements(SweepTest):
+    """A context is a requirement; batch, precision and device are choices."""
 
-    def test_frontiers_and_order(self):
+    def test_pareto_frontiers_and_order(self):
         points = self.steps("--context", "8192,512", "--batch", "1,8,64", "--precision", "fp16,int8",
                             hardware=f"{GPU},l4,h200")
         self.assertEqual(len(points), 36)
@@ -170,11 +170,11 @@ class Demands(SweepTest):
             figures = [(p["each"]["energy_j"], p["latency_s"]) for p in group]
             self.assertEqual(figures, sorted(figures))
 
-            def is_beaten(mine, figures=figures):
+            def is_dominated(mine, figures=figures):
                 return any(e <= mine[0] and t <= mine[1] and (e, t) != mine for e, t in figures)
-            self.assertEqual([p["frontier"] for p in group], [not is_beaten(f) for f in figures])
+            self.assertEqual([p["frontier"] for p in group], [not is_dominated(f) for f in figures])
 
-    def test_a_limit_must_be_kept_at_every_context(self):
+    def test_limit_must_be_met_at_every_context(self):
         costs = {c: group[0]["each"]["energy_j"] for c, group in
                  self.by_context(self.steps("--context", "512,65536", "--batch", "1")).items()}
         between = str(sum(costs.values()) / 2)
@@ -184,8 +184,8 @@ class Demands(SweepTest):
                 held = costs[point["setting"]["context"]] <= float(limit)
                 self.assertEqual(point["budget"]["verdict"], "PASS" if held else "FAIL")
 
-    def test_one_choice_that_keeps_it_is_enough_for_a_context(self):
-        """A batch of 1 costs too much at both, one of 16 at neither."""
+    def test_one_choice_per_context_must_meet_the_limit(self):
+        """A batch of 1 exceeds the limit at both contexts, a batch of 16 at neither."""
         groups = self.by_context(self.steps("--context", "512,2048", "--batch", "1,16"))
         dearest = max(min(p["each"]["energy_j"] for p in group) for group in groups.values())
         points = self.steps("--context", "512,2048", "--batch", "1,16", "--max-energy-j",
@@ -193,14 +193,14 @@ class Demands(SweepTest):
         self.assertEqual({(p["batch"], p["budget"]["verdict"]) for p in points},
                          {(1, "FAIL"), (16, "PASS")})
 
-    def test_nothing_shorter_is_proposed(self):
+    def test_shorter_context_is_not_recommended(self):
         report = self.on("l4", LLAMA, "--phase", "decode", "--context", "16384")
         self.assertTrue(report["recommendations"])
         for proposal in report["recommendations"]:
             self.assertNotRegex(proposal["options"], "--context|--prompt|--output")
             self.assertIn(proposal["kind"], ("batch", "precision", "hardware", "point", "devices", "fusion"))
         larger = [p for p in report["recommendations"] if p["kind"] == "batch"]
-        self.assertTrue(larger)  # a batch is a choice
+        self.assertTrue(larger)  # batch is a choice
 
     def test_some_rows_of_every_context_are_shown(self):
         text = self.run_ipw("--model", LLAMA, "--compare", "--phase", "decode", "--context", "512,2048,8192",
@@ -211,12 +211,12 @@ class Demands(SweepTest):
         self.assertRegex(text, r"and \d+ more")
 
 
-class Forms(SweepTest):
+class Formats(SweepTest):
     def head(self, *arguments):
         text = self.run_ipw("--model", LLAMA, "--hardware", GPU, *arguments).stdout
         return text, next(line for line in text.splitlines() if "hardware" in line).split()
 
-    def test_a_column_for_what_differs(self):
+    def test_columns_for_settings_that_differ(self):
         for words, there in ((["--phase", "decode", "--context", "100,200"], {"context"}),
                              (["--prompt-tokens", "100,200"], {"prompt"}),
                              (["--context", "600,700"], {"context"}),
@@ -250,7 +250,7 @@ class Forms(SweepTest):
         self.assertEqual([row[k] for k in ("phase", "prompt_tokens", "output_tokens", "context")],
                          ["decode", "", "", "77"])
 
-    def test_a_title_says_what_is_the_same(self):
+    def test_title_states_common_settings(self):
         for words, said in ((["--context", "600,700"], "requests of 512 prompt tokens"),
                             (["--prompt-tokens", "9,10"], "requests of 128 output tokens"),
                             (["--phase", "decode", "--context", "8,9"], "batch 1, one decode step"),
@@ -258,9 +258,9 @@ class Forms(SweepTest):
             self.assertIn(said, self.head(*words)[0])
 
 
-class Pictures(SweepTest):
+class Plots(SweepTest):
     @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not here")
-    def test_energy_against_lengths(self):
+    def test_plot_of_energy_against_context(self):
         for words, there in ((["--phase", "decode", "--context", "512..8192x2", "--batch", "1,8"],
                               ("context (tokens)", "batch 1", "batch 8", "energy per output token",
                                ">2048<", "decode")),
@@ -276,7 +276,7 @@ class Pictures(SweepTest):
                 self.assertIn(word, drawn)
 
     @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not here")
-    def test_nothing_that_fits(self):
+    def test_nothing_that_fits_is_not_plotted(self):
         small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(1, "mib")}])
         done = self.run_ipw("--model", LLAMA, "--hardware-file", small, "--phase", "decode", "--context",
                             "100,200", "--plot", self.root / "a.svg", code=1)
@@ -284,7 +284,7 @@ class Pictures(SweepTest):
 
 
 class Refusals(SweepTest):
-    def test_what_cannot_be_meant(self):
+    def test_rejects_invalid_lengths(self):
         step = ["--model", LLAMA, "--hardware", GPU, "--phase", "decode"]
         for option in ("--context", "--prompt-tokens"):
             for word in ("0", "-1", "many", "1.5", "1e3", "", "512,", ",512", "512,,1024", "9..5", "1..8x1",
@@ -305,16 +305,16 @@ class Refusals(SweepTest):
             with self.subTest(words=words):
                 self.assertIn(hint, self.refused(*words))
 
-    def test_more_than_it_has_positions(self):
-        """A table of positions ends somewhere; the last token of an answer is not read again."""
+    def test_rejects_context_beyond_position_table(self):
+        """The last output token is not read again, so it needs no position."""
         for words, length in ((["--phase", "decode", "--context", "8,1025"], 1025),
                               (["--context", "900,2000"], 1999)):
             done = self.run_ipw("--model", "gpt2", "--hardware", GPU, *words, code=1)
             self.assertEqual(done.stdout, "")
             self.assertEqual(done.stderr, f"ipw estimate: gpt2 has 1024 positions, too few for {length} tokens\n")
 
-    def test_more_than_it_was_trained_for(self):
-        """Told once, with the model's own number, and estimated."""
+    def test_warns_of_context_beyond_training(self):
+        """One warning with the model's limit; the estimate is still made."""
         config = self.root / "config.json"
         config.write_text(json.dumps({
             "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -331,7 +331,7 @@ class Refusals(SweepTest):
             done = self.run_ipw("--model", model, "--hardware", GPU, "--phase", "decode", "--context", trained)
             self.assertEqual(done.stderr, "")
 
-    def test_a_graph_has_the_batch_that_was_asked_for(self):
+    def test_graph_has_requested_batch(self):
         shapes = [self.run_ipw("--model", "resnet18", "--graph", "dot", *more).stdout
                   for more in ([], ["--batch", "7"])]
         self.assertIn("1x3x224x224", shapes[0])

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""ipw estimate on what people feed it: files that leave something out, contradict themselves or were written
-to deceive, and options that would change nothing."""
+"""ipw estimate on unusual input: incomplete, contradictory or hostile files, and options without effect."""
 
 import json
 import re
@@ -30,24 +29,24 @@ class FileTest(EstimateTest):
 
 
 class NoModel(FileTest):
-    def test_a_file_that_is_no_model_is_not_taken_for_a_name(self):
+    def test_invalid_file_is_not_taken_for_a_model_name(self):
         for name, data in (("empty.gguf", ""), ("text", "hello")):
             words = self.run_ipw("--model", self.write(name, data), "--hardware", GPU, code=1).stderr
             self.assertIn(f"{name} is not a model file", words)
 
 
-# ---- ONNX inputs of no shape ----
+# ---- ONNX inputs without a shape ----
 
 class Shapeless(FileTest):
     def matmul(self):
         return self.onnx([node("MatMul", ["x", "w"], ["y"])], [info("x")], [info("y")],
                          [weight("w", [16, 32])])
 
-    def test_it_is_asked_for(self):
+    def test_missing_shape_is_requested(self):
         words = self.refused("--model", self.matmul(), "--hardware", GPU)
         self.assertRegex(words, r"input 'x' has no shape: give it, for example --dim x=\d+x\d+")
 
-    def test_given_it_counts(self):
+    def test_given_iteration_count_is_used(self):
         report = self.on(GPU, self.matmul(), "--dim", "x=4x16")
         self.assertEqual(report["macs"], 4 * 16 * 32)
         self.assertFalse(report.get("is_guessed"))
@@ -55,12 +54,12 @@ class Shapeless(FileTest):
                          [info("x")], [info("y")], [weight("w", [8, 3, 3, 3])])
         self.assertEqual(self.on(GPU, conv, "--dim", "x=2x3x10x12")["macs"], 2 * 8 * 10 * 12 * 27)
 
-    def test_what_does_not_fit_the_graph_is_reported(self):
+    def test_shape_that_does_not_fit_is_reported(self):
         words = self.run_ipw("--model", self.matmul(), "--hardware", GPU, "--dim", "x=4x17",
                              code=1).stderr
         self.assertIn("MatMul", words)
 
-    def test_no_shape(self):
+    def test_rejects_invalid_shapes(self):
         for wrong in ("x=4x", "x=", "x=axb", "x=0x3", "x=1x1x1x1x1x1x1x1x1", "x=-1x3", "x=1.5"):
             with self.subTest(wrong):
                 self.assertIn("not a shape", self.refused("--model", self.matmul(), "--hardware", GPU,
@@ -70,20 +69,20 @@ class Shapeless(FileTest):
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4]), info("unused")], [info("y")])
         self.assertEqual(self.on(GPU, path)["macs"], 0)
 
-    def test_a_whole_shape_is_for_those_alone(self):
+    def test_rejects_shape_for_input_with_shape(self):
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4])], [info("y")])
         self.assertIn("no dynamic dimension", self.refused("--model", path, "--hardware", GPU, "--dim",
                                                         "x=1x4"))
 
 
 class Images(FileTest):
-    """Heights and widths that a file leaves open, by their names or by their places."""
+    """Dynamic heights and widths, recognized by name or position."""
 
     def conv(self, dims):
         return self.onnx([node("Conv", ["x", "w"], ["y"], "", integers("pads", [1, 1, 1, 1]))],
                          [info("x", dims)], [info("y")], [weight("w", [8, 3, 3, 3])])
 
-    def test_a_side_or_height_and_width(self):
+    def test_image_option_sets_height_and_width(self):
         for dims in (["batch", 3, "height", "width"], ["N", 3, "H", "W"],
                      ["b", 3, "in_height", "in_width"], ["a", 3, "b", "c"], [1, 3, "image_size", "image_size"]):
             with self.subTest(dims):
@@ -102,7 +101,7 @@ class Images(FileTest):
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["b", "s1", "s2", 3])], [info("y")])
         self.assertEqual(self.on(GPU, path, "--image", "6x7")["flops"], 6 * 7 * 3)
 
-    def test_without_an_effect(self):
+    def test_image_option_without_effect_is_rejected(self):
         for dims, more in (([1, 3, 64, 64], ()), ([1, 3, "h", "w"], ("--dim", "h=8,w=8")),
                            ([1, 3, "h", "w"], ("--dim", "x=1x3x8x8"))):
             words = self.refused("--model", self.conv(dims), "--hardware", GPU, "--image", "64", *more)
@@ -113,12 +112,12 @@ class Images(FileTest):
                                                     "--image", "224x256"))
         self.on(GPU, "resnet18", "--image", "224x224")
 
-    def test_a_prompt_of_an_image(self):
+    def test_prompt_option_for_image_is_rejected(self):
         words = self.refused("--model", self.conv([1, 3, "h", "w"]), "--hardware", GPU, "--image", "64",
                              "--prompt-tokens", "7")
         self.assertIn("--prompt-tokens has no effect", words)
 
-    def test_no_size(self):
+    def test_rejects_invalid_image_sizes(self):
         for wrong in ("x", "0", "64x", "x64", "64x0", "64x64x3", "-1", "1e3", "100001", "wide"):
             with self.subTest(wrong):
                 words = self.refused("--model", self.conv([1, 3, "h", "w"]), "--hardware", GPU,
@@ -127,23 +126,23 @@ class Images(FileTest):
 
 
 class DenormalWeights(FileTest):
-    """Of two matrices, a share of the second one is numbers that a CPU multiplies by way of microcode."""
+    """A share of the second matrix is denormal numbers, which a CPU multiplies in microcode."""
 
     def products(self, share):
         numbers = [1e-40 if i % 100 < 100 * share else 0.5 for i in range(64 * 64)]
         return self.onnx([node("MatMul", ["x", "u"], ["h"]), node("MatMul", ["h", "w"], ["y"])], [info("x", [1, 64])],
                          [info("y", [1, 64])], [weight("u", [64, 64]), weight("w", [64, 64], numbers=numbers)])
 
-    def test_they_are_reported(self):
+    def test_denormal_weights_are_reported(self):
         report = self.on(GPU, self.products(0.4))
         self.assertEqual(len(report["notes"]), 1)
         found = re.match(r"(\d+) % of the weights 'w' are denormal numbers", report["notes"][0])
-        self.assertAlmostEqual(int(found[1]), 40, delta=6)  # a sample
+        self.assertAlmostEqual(int(found[1]), 40, delta=6)  # estimated from a sample
         self.assertEqual(self.on(GPU, self.products(0))["notes"], [])
 
 
 class ControlFlow(FileTest):
-    """A loop whose number of iterations is an input: a state of 4 x 16 times a matrix, each time."""
+    """A loop whose iteration count is an input: a 4 x 16 state times a matrix per iteration."""
 
     def loop(self):
         body = b"".join([
@@ -153,7 +152,7 @@ class ControlFlow(FileTest):
         return self.onnx([node("Loop", ["n", "", "x"], ["y"], "repeat", field(1, "body") + field(6, body) + field(20, 5))],
                          [info("n", [], INT64), info("x", [4, 16])], [info("y", [4, 16])], [weight("w", [16, 16])])
 
-    def test_it_is_reported_that_it_is_counted_once(self):
+    def test_loop_of_unknown_length_is_counted_once_and_reported(self):
         report = self.on(GPU, self.loop())
         self.assertEqual(report["macs"], 4 * 16 * 16)
         self.assertEqual(len(report["notes"]), 1)
@@ -164,7 +163,7 @@ class ControlFlow(FileTest):
         self.assertIn("--dim repeat=N", words)
 
     def scan(self, *dims):
-        """A slice of 16 times a matrix for each of the first dimension."""
+        """A scan: for each index of the first dimension, a slice of 16 elements times a matrix."""
         body = b"".join([
             field(1, node("MatMul", ["h", "w"], ["next"])), field(1, node("Add", ["next", "s"], ["out"])),
             field(2, "body"), field(11, info("h", [4, 16])), field(11, info("s", [4, 16])),
@@ -173,7 +172,7 @@ class ControlFlow(FileTest):
                                integer("num_scan_inputs", 1))],
                          [info("x", [4, 16]), info("seq", [*dims, 4, 16])], [info("y", [4, 16])], [weight("w", [16, 16])])
 
-    def test_a_scan_over_an_unknown_length_is_reported(self):
+    def test_scan_of_unknown_length_is_reported(self):
         once = self.on(GPU, self.scan("T"))
         self.assertEqual(once["macs"], 4 * 16 * 16)
         self.assertEqual(once["notes"], ["Scan 'steps' runs over 'T', taken as a batch of 1: "
@@ -183,18 +182,18 @@ class ControlFlow(FileTest):
         fixed = self.on(GPU, self.scan(25))
         self.assertEqual((fixed["macs"], fixed["notes"]), (25 * once["macs"], []))
 
-    def test_given_it_counts(self):
+    def test_given_iteration_count_is_used(self):
         once, report = self.on(GPU, self.loop()), self.on(GPU, self.loop(), "--dim", "repeat=25")
         self.assertEqual(report["macs"], 25 * once["macs"])
         self.assertEqual((report["notes"], len(report["subgraphs"])), ([], 25))
         self.assertEqual(report["memory_bytes"]["weights"], 4 * 16 * 16)  # once
-        self.assertEqual(report["traffic_bytes"]["weights"], 25 * 4 * 16 * 16)  # every time
+        self.assertEqual(report["traffic_bytes"]["weights"], 25 * 4 * 16 * 16)  # per iteration
         words = self.run_ipw("--model", self.loop(), "--hardware", GPU, "--dim", "repeat=25").stdout
         self.assertRegex(words, r"repeat\.\*\.next +x 25 ")
 
 
-class Unneeded(FileTest):
-    def test_what_no_output_needs_is_left_out(self):
+class DeadNodes(FileTest):
+    def test_nodes_without_effect_on_outputs_are_ignored(self):
         live, dead = node("MatMul", ["x", "w"], ["y"]), node("MatMul", ["x", "v"], ["z"])
         dead_too = node("Relu", ["z"], ["q"])
         weights = [weight("w", [16, 32]), weight("v", [16, 4096])]
@@ -221,28 +220,28 @@ class FilePrecision(FileTest):
                           node("MatMul", ["d", "v"], ["y"])], [info("x", [self.M, self.K])], [info("y")],
                          [weight("w", [self.K, self.N], INT8), weight("s", []), weight("z", [], INT8)])
 
-    def own(self):
-        """Each precision has joules of its own."""
+    def device_with_energies(self):
+        """Options for a device with a different energy per precision."""
         matrix = {name: {"peak": figure(peak, "tflops"), "energy": figure(picojoules, "pj")}
                   for name, peak, picojoules in (("int8", 400, 0.25), ("fp16", 200, 0.5))}
         return ("--hardware-file", self.device(matrix=matrix))
 
-    def test_a_file_is_estimated_in_its_own(self):
+    def test_file_is_estimated_in_its_own_precision(self):
         for element, name, width in ((FLOAT, "fp32", 4), (FLOAT16, "fp16", 2)):
-            report = self.estimate(self.matmul(element), *self.own())
+            report = self.estimate(self.matmul(element), *self.device_with_energies())
             self.assertEqual((report["precision"], report["setting"]["file_precision"]), (name, name))
             self.assertEqual(report["memory_bytes"]["weights"], width * self.K * self.N)
-            table = self.run_ipw("--model", self.matmul(element), *self.own()).stdout
+            table = self.run_ipw("--model", self.matmul(element), *self.device_with_energies()).stdout
             self.assertRegex(table, rf"\n   {name}, batch 512\n")
 
-    def test_stored_is_that_of_the_file(self):
-        report = self.estimate(self.matmul(FLOAT16), *self.own(), "--precision", "stored")
+    def test_stored_precision_is_that_of_file(self):
+        report = self.estimate(self.matmul(FLOAT16), *self.device_with_energies(), "--precision", "stored")
         self.assertEqual((report["precision"], report["setting"]["keeps_stored"]), ("fp16", False))
         self.assertIn("no stored precision", self.refused("--model", "resnet18", "--hardware", GPU,
                                                           "--precision", "stored"))
 
-    def test_another_says_so(self):
-        asked = ("--model", self.matmul(), *self.own(), "--precision")
+    def test_other_precision_is_reported(self):
+        asked = ("--model", self.matmul(), *self.device_with_energies(), "--precision")
         report = json.loads(self.run_ipw(*asked, "fp16", "--json").stdout)
         self.assertEqual((report["precision"], report["setting"]["file_precision"]), ("fp16", "fp32"))
         lines = self.run_ipw(*asked, "fp16").stdout.splitlines()
@@ -253,37 +252,37 @@ class FilePrecision(FileTest):
         self.assertEqual(points["file_precision"], "fp32")
         self.assertIsNone(self.on(GPU, "resnet18")["setting"]["file_precision"])
 
-    def test_a_device_that_cannot(self):
-        """It has 16 bits alone, wider ones not even on its vector units."""
+    def test_device_without_support_for_precision(self):
+        """The device only has 16-bit units."""
         sixteen = {"fp16": {"peak": figure(50, "tflops"), "energy": figure(1, "pj")}}
         path = self.device(vector=sixteen)
         words = self.run_ipw("--model", self.matmul(), "--hardware-file", path).stdout
         self.assertIn("fp16 (the file is fp32)", words)
 
-    def test_quantized_by_hand(self):
+    def test_quantized_model_computed_by_hand(self):
         m, k, n = self.M, self.K, self.N
-        report = self.estimate(self.quantized(), *self.own())
+        report = self.estimate(self.quantized(), *self.device_with_energies())
         self.assertEqual((report["precision"], report["setting"]["file_precision"],
                           report["setting"]["computed_in"], report["setting"]["keeps_stored"]),
                          ("int8", "int8", "int8", True))
         self.assertEqual(report["memory_bytes"]["weights"], k * n)
-        moved = 4 * m * k + m * k + m * k + k * n + 4 * m * n  # floats in, codes out and in, weights, floats out
+        moved = 4 * m * k + m * k + m * k + k * n + 4 * m * n  # floats in, int8 out and in, weights, floats out
         self.assertEqual(report["bytes"], moved)
         self.assertAlmostEqual(report["energy_j"]["compute"], (2 * m * k * n / 4 + m * k) * 1e-12, 12)
         self.assertAlmostEqual(report["energy_j"]["memory"], moved * 50e-12, 12)
-        self.assertIn("int8 as in the file", self.run_ipw("--model", self.quantized(), *self.own()).stdout)
+        self.assertIn("int8 as in the file", self.run_ipw("--model", self.quantized(), *self.device_with_energies()).stdout)
 
-    def test_quantized_in_another(self):
-        """As if it had been kept in 16 bits: weights, activations and products."""
+    def test_quantized_model_in_other_precision(self):
+        """As if weights, activations and products were in 16 bits."""
         m, k, n = self.M, self.K, self.N
-        report = self.estimate(self.quantized(), *self.own(), "--precision", "fp16")
+        report = self.estimate(self.quantized(), *self.device_with_energies(), "--precision", "fp16")
         self.assertEqual(report["memory_bytes"]["weights"], 2 * k * n)
         self.assertEqual(report["bytes"], 2 * (3 * m * k + k * n + m * n))
         self.assertAlmostEqual(report["energy_j"]["compute"], (2 * m * k * n / 2 + m * k) * 1e-12, 12)
-        words = self.run_ipw("--model", self.quantized(), *self.own(), "--precision", "fp16").stdout
+        words = self.run_ipw("--model", self.quantized(), *self.device_with_energies(), "--precision", "fp16").stdout
         self.assertIn("fp16 (the file is int8)", words)
 
-    def test_a_part_in_floats(self):
+    def test_partly_quantized_model(self):
         m, k, n = self.M, self.K, self.N
         path = self.onnx([node("QuantizeLinear", ["x", "s", "z"], ["q"]),
                           node("DequantizeLinear", ["q", "s", "z"], ["d"]),
@@ -291,19 +290,19 @@ class FilePrecision(FileTest):
                           node("MatMul", ["d", "v"], ["t"]), node("MatMul", ["t", "u"], ["y"])],
                          [info("x", [m, k])], [info("y")],
                          [weight("w", [k, n], INT8), weight("s", []), weight("z", [], INT8), weight("u", [n, 64])])
-        report = self.estimate(path, *self.own())
+        report = self.estimate(path, *self.device_with_energies())
         self.assertEqual(report["precision"], "int8")
         self.assertEqual(report["memory_bytes"]["weights"], k * n + 4 * n * 64)
         picojoules = 2 * m * k * n / 4 + m * k + 2 * m * n * 64  # fp32 on the vector units: 1 pJ
         self.assertAlmostEqual(report["energy_j"]["compute"], picojoules * 1e-12, 12)
         self.assertIn("int8 as in the file (94.1 % of MACs; others fp32)",
-                      self.run_ipw("--model", path, *self.own()).stdout)
+                      self.run_ipw("--model", path, *self.device_with_energies()).stdout)
 
 
 # ---- options that would change nothing ----
 
 class ConfigPrecision(FileTest):
-    """That of a config.json, by its dtype and its quantization_config."""
+    """The precision of a config.json, by its dtype and quantization_config."""
     runtime = ()
     LAYERS, HIDDEN, WIDTH, WORDS = 8, 2048, 8192, 32000
     MATRICES = LAYERS * (4 * HIDDEN ** 2 + 3 * HIDDEN * WIDTH)
@@ -329,7 +328,7 @@ class ConfigPrecision(FileTest):
         plain = self.on("h200", self.config(dtype="bfloat16"), "-p", "fp8")
         for make in (lambda: self.config(dtype="bfloat16", quantization_config={"quant_method": "fp8"}),
                      lambda: self.compressed(8, "float", 8, strategy="channel")):
-            path = make()  # in turn: both are written to the same file
+            path = make()  # one after the other: both use the same file
             self.assertEqual(self.computed(path, "h200"), ("fp8", "fp8", True))
             report = self.on("h200", path)
             self.assertEqual(report["memory_bytes"]["weights"], self.MATRICES + 2 * self.OTHERS)
@@ -350,20 +349,20 @@ class ConfigPrecision(FileTest):
         done = self.run_ipw("--model", self.compressed(4, "float", 4, group_size=16), "--hardware", GPU, code=1)
         self.assertIn("activations of 8 or 16 bits", done.stderr)
 
-    def test_what_is_not_quantized_is_reported(self):
+    def test_quantization_without_effect_is_reported(self):
         path = self.config(dtype="bfloat16", quantization_config={"quant_method": "mxfp4"})
         done = self.run_ipw("--model", path, "--hardware", "h200")
         self.assertIn("mxfp4 quantizes experts, and this model has none", done.stderr)
         self.assertRegex(done.stdout, r"\n   bf16, batch 1")
 
-    def test_dtype(self):
+    def test_dtype_of_config(self):
         for key in ("dtype", "torch_dtype"):
             path = self.config(**{key: "float32"})
             self.assertIn("fp16 (the file is fp32)", self.run_ipw("--model", path, "--hardware", "h200").stdout)
             self.assertEqual(self.on("h200", self.config(**{key: "bfloat16"}))["precision"], "bf16")
         self.assertEqual(self.on("h200", self.config())["setting"]["file_precision"], None)
 
-    def test_dtype_of_config_and_of_safetensors_agree(self):
+    def test_dtype_of_config_and_safetensors_agree(self):
         for model, dtype, short, expected in (
                 ("gpt2", "float32", "F32", "fp16"), ("gpt2", "bfloat16", "BF16", "bf16"),
                 ("bert", "float32", "F32", "fp32"), ("bert", "float16", "F16", "fp16")):
@@ -379,12 +378,12 @@ class ConfigPrecision(FileTest):
 
 
 class Unused(FileTest):
-    def test_a_prompt_of_a_file_that_has_its_own(self):
+    def test_prompt_option_must_match_fixed_prompt(self):
         path = self.onnx([node("Gather", ["table", "i"], ["z"])], [info("i", [2, 5], 7)], [info("z")],
                          [weight("table", [100, 8])])
         words = self.refused("--model", path, "--hardware", GPU, "--prompt-tokens", "700")
         self.assertIn("prompt", words)
-        self.on(GPU, path, "--prompt-tokens", "5")  # says what is so
+        self.on(GPU, path, "--prompt-tokens", "5")  # the same length
         path = self.onnx([node("Gather", ["table", "i"], ["z"])], [info("i", ["batch", "seq_len"], 7)],
                          [info("z")], [weight("table", [100, 8])])
         self.assertEqual(self.on(GPU, path, "--prompt-tokens", "700", "--batch", "2")["setting"]["prompt_tokens"],
@@ -393,7 +392,7 @@ class Unused(FileTest):
                                              "--dim", "seq_len=4", "--prompt-tokens", "700"))
 
 
-    def test_the_legacy_model_takes_no_more_than_it_heeds(self):
+    def test_legacy_model_rejects_options_it_ignores(self):
         legacy = SOURCE / "tests" / "fixtures" / "hardware"
         path = next(p for p in sorted(legacy.glob("*.json")) if '"legacy"' in p.read_text())
         asked = ["--model", "resnet18", "--model-compat", "--hardware-file", path]
@@ -406,13 +405,13 @@ class Unused(FileTest):
                 self.assertIn("verbose" if option == "-v" else option.split("=")[0], words)
 
 
-    def test_twice(self):
+    def test_duplicate_options_are_rejected(self):
         self.assertIn("more than once", self.refused("--model", "resnet18", "--model", "gpt2", "--hardware", GPU))
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", "seq"])], [info("y")])
         self.assertIn("more than once", self.refused("--model", path, "--hardware", GPU, "--batch", "1", "--dim",
                                             "seq=4", "--dim", "seq=5"))
 
-    def test_a_sweep_of_a_batch_that_is_given(self):
+    def test_sweep_keeps_given_batch(self):
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", 8])], [info("y")])
         for size in (1, 4):
             points = self.on(GPU, path, "--sweep", "--dim", f"batch={size}")["points"]
@@ -428,7 +427,7 @@ class Unused(FileTest):
 
 
 class Listed(unittest.TestCase):
-    def test_one_model(self):
+    def test_list_models_by_name(self):
         done = ipw(None, "list", "models", "resnet50", "microsoft/resnet-18")
         self.assertEqual(done.returncode, 0, done.stderr)
         for figure in ("25557032", "4089184256", "family       resnet", "11689512", "1814073344"):
@@ -456,14 +455,14 @@ class Graphs(FileTest):
                          [info("t0", [2, 3])], [info(names[-1])], name='odd "n|a]me.onnx')
 
     def shown(self, name, index):
-        """A name as people read it: a line end is escaped, what is long is cut, one without a name is what
-        it makes."""
+        """A node name as displayed: newlines are escaped, long names are truncated, an unnamed node has the name of its
+        output."""
         name = name.replace("\n", "\\n") or f"t{index + 1}"
         return name if len(name) <= 60 else name[:60]
 
     @unittest.skipUnless(shutil.which("dot"), "graphviz (dot) is not installed")
-    def test_dot_is_read_by_graphviz(self):
-        """Every box, with its name as it is in the file, and every arrow: by graphviz's own parser."""
+    def test_graphviz_parses_dot(self):
+        """Graphviz's parser finds every node, with its name, and every edge."""
         dot = self.run_ipw("--model", self.odd(), "--graph", "dot").stdout
         svg = subprocess.run(["dot", "-Tsvg"], input=dot, text=True, capture_output=True, check=True)
         self.assertEqual(svg.stderr, "")
@@ -484,10 +483,9 @@ class Graphs(FileTest):
             dot = self.run_ipw("--model", model, "--graph", "dot").stdout
             subprocess.run(["dot", "-Tcanon"], input=dot, text=True, capture_output=True, check=True)
 
-    def test_mermaid_keeps_to_what_its_grammar_calls_a_text(self):
-        """Mermaid's own parser is a program for Node.js, which is not a part of the tests: this holds every
-        line to a box with a quoted text, or an arrow, without any character that would end or begin
-        something inside of quotes.  Whether Mermaid draws it is not tested."""
+    def test_mermaid_output_matches_grammar(self):
+        """Mermaid's parser needs Node.js, which the tests do not have: each line must be a node with quoted text or an
+        edge, without characters that are special within quotes.  Rendering is not tested."""
         lines = self.run_ipw("--model", self.odd(), "--graph", "mermaid").stdout.splitlines()
         self.assertEqual(lines[0], "flowchart TD")
         text = r'"(?:[^"<>`&;#]|<br/>|#(?:quot|lt|gt|amp|35|96|59);)*"'
@@ -502,8 +500,8 @@ class Graphs(FileTest):
 # ---- memory over time ----
 
 class Timeline(FileTest):
-    def test_live_tensors(self):
-        """x, then a = relu(x W) that both branches read; fp16 of 4 x N numbers each."""
+    def test_timeline_of_live_tensors(self):
+        """x, then a = x W, which both branches read; each tensor has 4 x N fp16 elements."""
         path = self.onnx([node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["a", "v"], ["b"]),
                           node("MatMul", ["b", "u"], ["c"]), node("Concat", ["a", "c"], ["y"], "joined",
                                                                   integer("axis", 1))],
@@ -516,7 +514,7 @@ class Timeline(FileTest):
         self.assertEqual([row["step"] for row in memory["timeline"]], [0, 1, 2, 3])
         self.assertEqual(memory["activations_peak"], max(r["bytes"] for r in memory["timeline"]))
 
-    def test_of_every_model_its_peak_is_there(self):
+    def test_timeline_contains_activation_peak(self):
         for model in ("resnet18", "gpt2"):
             memory = self.on(GPU, model)["memory_bytes"]
             self.assertEqual(memory["activations_peak"], max(r["bytes"] for r in memory["timeline"]))
@@ -524,10 +522,10 @@ class Timeline(FileTest):
         self.assertEqual([p["memory_bytes"]["timeline"] for p in points], [None, None])
 
 
-# ---- devices that contradict themselves ----
+# ---- contradictory devices ----
 
-class Doubtful(FileTest):
-    def test_a_file_that_contradicts_itself_is_warned_of(self):
+class DoubtfulDevices(FileTest):
+    def test_warns_of_contradictory_hardware_file(self):
         sane = self.run_ipw("--model", "resnet18", "--hardware-file", self.device(), "--json")
         self.assertEqual(sane.stderr, "")
         energy = {**ROUND["matrix"]["fp16"]["energy"], "value": 1e6}
@@ -545,7 +543,7 @@ class Doubtful(FileTest):
                                  ("interpolated", "theoretical"))
                 self.assertIn(key, report["confidence_reason"])
 
-    def test_a_calibrated_device_says_why_it_is_no_better(self):
+    def test_confidence_of_calibrated_device_has_reason(self):
         base = {**ROUND, "calibrated": True}
         told = lambda *more, **change: self.estimate(
             "resnet18", "--hardware-file", self.device(**{**base, **change}), *more)
@@ -564,16 +562,16 @@ class Doubtful(FileTest):
         self.assertIn("not in int8", report["confidence_reason"])
 
 
-# ---- measurements that are none ----
+# ---- invalid measurements ----
 
-class Validated(FileTest):
+class ValidateInput(FileTest):
     def rows(self, *lines, header="model,latency_s,energy_j"):
         return self.write("v.csv", "\n".join([header, *lines, ""]))
 
     def validate(self, path, *more, code=0):
         return self.run_ipw("validate", "--hardware", GPU, "--csv", path, *more, code=code)
 
-    def test_no_measurement(self):
+    def test_rejects_invalid_measurements(self):
         for wrong in ("0,", "-1,", "nan,", "inf,", "1e400,", "0.01,0", "0.01,-3", "0.01,nan", "0.01,inf"):
             with self.subTest(wrong):
                 done = self.validate(self.rows("resnet18,0.01,1", f"resnet50,{wrong}"), "--max-mape",
@@ -583,9 +581,9 @@ class Validated(FileTest):
         loads = "op,shape,latency_s,energy_j"
         self.assertIn("v.csv:2:", self.validate(self.rows("matmul,8x8x8,0.01,0", header=loads),
                                                 code=1).stderr)
-        self.validate(self.rows("matmul,8x8x8,0.00001,0", header=loads))  # as a meter shows it
+        self.validate(self.rows("matmul,8x8x8,0.00001,0", header=loads))  # as shown by a meter
 
-    def test_nothing_compared_is_no_pass(self):
+    def test_empty_comparison_does_not_pass(self):
         path = self.rows("resnet18,,")
         done = self.validate(path, "--max-mape", "1e5", code=1)
         self.assertIn("UNKNOWN", done.stdout)
@@ -595,7 +593,7 @@ class Validated(FileTest):
         done = self.validate(self.rows("resnet18,0.01,"), "--max-mape", "1e5", "--json")
         self.assertTrue(json.loads(done.stdout)["pass"])
 
-    def test_where(self):
+    def test_where_option(self):
         path = self.rows("resnet18,1,0.01,", "resnet18,2,0.01,", header="model,batch,latency_s,energy_j")
         done = self.validate(path, "--where", "batch=2", "--json")
         self.assertEqual(json.loads(done.stdout)["left_out"], 1)
@@ -610,14 +608,14 @@ class Validated(FileTest):
         self.assertEqual([r["name"] for r in json.loads(done.stdout)["rows"]], ["copy 8 fp32"])
 
 
-# ---- names that were written to deceive ----
+# ---- hostile names ----
 
 ODD = "\x1b[31mred\r\nline\u202egpj"
 BAD = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]")
 
 
 class Help(unittest.TestCase):
-    def test_its_examples_work(self):
+    def test_examples_of_help_work(self):
         example = re.search(r"--context NUMBERS .*: (\S+)\n", ipw(None, "estimate", "--help").stdout)[1]
         done = ipw(None, "estimate", "--model", "llama-3.2-1b", "--hardware", GPU, "--context", example)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -633,7 +631,7 @@ class Help(unittest.TestCase):
         self.assertIn("neither a supported model file nor the name of a model", done.stderr)
 
 
-class Names(FileTest):
+class HostileNames(FileTest):
     def clean(self, *arguments, code=0, lines=1):
         done = ipw(None, "estimate", *arguments)
         self.assertEqual(done.returncode, code, done.stderr)
@@ -642,7 +640,7 @@ class Names(FileTest):
             self.assertEqual(done.stderr.count("\n"), lines, done.stderr)
         return done
 
-    def test_of_onnx_nodes_and_operators(self):
+    def test_hostile_names_of_onnx_nodes_and_operators(self):
         raw = ODD.encode() + b"\xff\xfe"
         path = self.onnx([node("MatMul", ["x", "w"], [raw], raw), node(raw, [raw], ["y"], b"\x1b[2J"),
                           node("Relu", ["y"], ["z"])],
@@ -659,13 +657,13 @@ class Names(FileTest):
         path = self.onnx([node("Relu", [raw], ["z"])], [info(raw)], [info("z")])
         self.clean("--model", path, "--hardware", GPU, code=2)
 
-    def test_of_hardware_files(self):
+    def test_hostile_names_in_hardware_files(self):
         for change in ({ODD: 1}, {"name": ODD}, {"id": ODD}, {"class": ODD}, {"aliases": [ODD]},
                        {"name": "\u202emirrored"}, {"matrix": {ODD: {}}}):
             with self.subTest(change):
                 self.clean("--model", "resnet18", "--hardware-file", self.device(**change), code=1)
 
-    def test_of_a_legacy_file(self):
+    def test_hostile_names_in_legacy_file(self):
         legacy = {"flops": {ODD: 1}, "joules_per_flop": {"fp32": 1}, "bytes_per_s": 1,
                   "joules_per_byte": 1, "threads": 1, "launch_s": 1}
         path = self.write("legacy.json", json.dumps({"id": ODD, "name": ODD, "legacy": legacy}))
@@ -674,7 +672,7 @@ class Names(FileTest):
         path = self.write("legacy.json", json.dumps({"id": ODD, "name": ODD, "legacy": legacy}))
         self.clean("--model", "resnet18", "--model-compat", "--hardware-file", path)
 
-    def test_of_csv_files(self):
+    def test_hostile_names_in_csv_files(self):
         cell = f'"{ODD}"'
         path = self.write("c.csv", f"op,shape,dtype,latency_s,energy_j\nmatmul,8x8x8,{cell},1,1\n")
         self.clean("calibrate", "--csv", path, code=1)
@@ -683,14 +681,14 @@ class Names(FileTest):
         self.clean("validate", "--hardware", GPU, "--csv", path)
         self.clean("validate", "--hardware", GPU, "--csv", path, "--json")
 
-    def test_of_config_and_safetensors(self):
+    def test_hostile_names_in_config_and_safetensors(self):
         path = self.write("config.json", json.dumps({"model_type": ODD}))
-        self.clean("--model", path, "--hardware", GPU, code=1, lines=2)  # one for the types that are known
+        self.clean("--model", path, "--hardware", GPU, code=1, lines=2)  # one line lists the known types
         header = json.dumps({ODD: {"dtype": ODD, "shape": [1], "data_offsets": [0, 4]}}).encode()
         path = self.write("m.safetensors", len(header).to_bytes(8, "little") + header + bytes(4))
         self.clean("--model", path, "--hardware", GPU, code=1)
 
-    def test_of_the_file_itself(self):
+    def test_hostile_file_name(self):
         path = self.onnx([node("Relu", ["x"], ["z"])], [info("x", [4])], [info("z")],
                          name="\x1b[31m\u202e.onnx")
         self.clean("--model", path, "--hardware", GPU)

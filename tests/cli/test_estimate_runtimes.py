@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What runtimes can attain, compute in and run on: bounds over scans of models and devices."""
+"""Runtimes: bounds on performance, precisions and devices, over scans of models and the catalog."""
 
 import json
 import unittest
@@ -22,12 +22,12 @@ class Scan(EstimateTest):
         return row["hardware"], row["precision"], row["batch"]
 
     def scan(self, model, runtime, *arguments):
-        """The rows of devices that the runtime is known on."""
+        """The rows of devices that the runtime supports."""
         rows = self.rows(model, "--hardware", "all", "--runtime", runtime, "--top", "0", *arguments)
         return [row for row in rows if not row["missing"]]
 
     def test_no_device_exceeds_its_peaks(self):
-        """Neither the bandwidth of its memory nor its multiply-adds, whatever caches hold; fp32 may be tf32."""
+        """Neither memory bandwidth nor MAC rate, whatever caches hold; fp32 may be computed in tf32."""
         cpus = 0
         for model in self.models:
             for row in self.scan(model, "onnxruntime", "--precision", "fp32,int8", "--batch", "1,32"):
@@ -37,9 +37,9 @@ class Scan(EstimateTest):
                 cpus += row["hardware"].startswith(("xeon-", "epyc-"))
         self.assertGreater(cpus, 40)
 
-    def test_the_bound_is_below_every_runtime(self):
-        """In time and energy, of the same model, device, precision and batch.  The last matrix of llama.cpp, which is
-        much of a step of these two, is narrower than that of others."""
+    def test_ideal_runtime_is_below_every_other(self):
+        """In time and energy, for the same model, device, precision and batch.  The output matrix of llama.cpp, a large
+        part of a step of these two models, is narrower than that of others."""
         compared = 0
         for model, *phase in (*((model,) for model in self.models), ("lstm-text",), ("phi-2", "--phase", "decode")):
             options = ("--precision", "fp32,bf16,fp8,int8,int4", "--batch", "1,8,64", *phase)
@@ -81,7 +81,7 @@ class Evidence(EstimateTest):
             title = self.run_ipw("--model", model, *words).stdout.splitlines()[1]
             self.assertIn(f"{runtime} ({evidence})", title)
 
-    def test_what_cannot_exist_is_refused(self):
+    def test_refuses_unsupported_combinations(self):
         for model, hardware, runtime, says in (
                 ("resnet50", "mi300x", "tensorrt", "mi300x: tensorrt runs on NVIDIA GPUs only"),
                 ("resnet50", "apple-m3", "tensorrt", "apple-m3: tensorrt runs on NVIDIA GPUs only"),
@@ -96,7 +96,7 @@ class Evidence(EstimateTest):
 
 class StaticInt8(EstimateTest):
     def test_activations_between_layers_have_8_bits(self):
-        """In engines of models that are no decoders; LLMs keep 16 bits between their products."""
+        """In engines of models other than decoders; LLMs keep 16-bit activations."""
         for runtime in ("tensorrt", "onnxruntime"):
             for model, share in (("resnet50", 0.5), ("bert-base-uncased", 0.5), ("llama-3.2-1b", 1)):
                 words = ("a100-sxm-80gb", model, "--batch", "8", "--runtime", runtime, "--precision")
@@ -115,15 +115,16 @@ class StateSpace(EstimateTest):
         recorded = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())
         self.model.write_text(json.dumps(next(m for m in recorded["models"] if m["name"] == "mamba-130m")["config"]))
 
-    def test_a_server_schedules_its_steps(self):
-        """2.2 ms of the host per step, and 20 us per sequence, while the device waits; without them no graph does."""
+    def test_server_step_includes_scheduling(self):
+        """2.2 ms of host time per step and 20 us per sequence, while the device waits; not in a CUDA graph without a
+        server."""
         for batch, least in ((1, 2.22e-3), (64, 3.48e-3)):
             words = ("--phase", "decode", "--context", "512", "--precision", "fp16", "--batch", str(batch))
             served, alone = (self.on("h200", self.model, *words, "--runtime", name)["latency_s"]
                              for name in ("vllm", "torch-compile"))
             self.assertClose(served - alone, least, 1e-6)
 
-    def test_the_default_prompt_is_that_of_other_decoders(self):
+    def test_default_prompt_is_that_of_other_decoders(self):
         setting = self.on("h200", self.model)["setting"]
         self.assertEqual((setting["prompt_tokens"], setting["output_tokens"]), (512, 128))
 
@@ -132,7 +133,7 @@ class OnnxRuntimeOnACpu(EstimateTest):
     runtime = ()
 
     def test_floats_are_computed_in_fp32(self):
-        """The default, and what other floats are computed in; the report says so."""
+        """The default, and also used for other floating-point precisions; the report says so."""
         usual = self.on("xeon-8480", "bert-large-uncased")
         self.assertEqual((usual["setting"]["runtime"], usual["precision"]), ("onnxruntime", "fp32"))
         for precision in ("bf16", "fp16"):

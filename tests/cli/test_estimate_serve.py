@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw estimate --serve: every figure against another simulation of the same rules that keeps each token, energy that
-adds up, loads and SLOs, formats, pictures, bad input."""
+"""ipw estimate --serve: figures against an independent simulation that records each token, conservation of energy,
+loads and SLOs, formats, plots, bad input."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ from estimates import EstimateTest, figure  # noqa: E402
 from program import ipw  # noqa: E402
 
 LLAMA = "llama-3.2-1b"
-KV_BYTES = 16 * 2 * 8 * 64 * 2  # of a token: layers, K and V, KV heads, head size, bytes
+KV_BYTES = 16 * 2 * 8 * 64 * 2  # per token: layers, K and V, KV heads, head size, bytes
 IDLE_W = 40
 FIXED, PER_PROMPT, PER_PAIR, PER_SEQUENCE, PER_CONTEXT = 4e-3, 2e-5, 1e-8, 3e-5, 1e-7
 
@@ -46,7 +46,7 @@ class Job:
 
 
 class Server:
-    """One replica, with every token's time kept: the oracle."""
+    """The oracle: one replica that records the time of every token."""
 
     def __init__(self, jobs, sequences, tokens, blocks, block, reserves):
         self.jobs, self.most, self.tokens, self.block = jobs, sequences, tokens, block
@@ -170,7 +170,7 @@ class OracleTest(ServeTest):
         self.check_spread(point["tpot_s"], [(job.times[-1] - job.times[0]) / (job.output - 1)
                                             for job in jobs if job.output > 1])
         gaps = [b - a for job in jobs for a, b in zip(job.times, job.times[1:])]
-        self.check_spread(point["itl_s"], gaps, relative=2e-3)  # counted in buckets
+        self.check_spread(point["itl_s"], gaps, relative=2e-3)  # histogram buckets
         self.assertAlmostEqual(point["duration_s"], oracle.now, delta=1e-6 * oracle.now)
         tokens_made = sum(job.output for job in jobs)
         self.assertAlmostEqual(point["tokens_per_s"], tokens_made / oracle.now, delta=1e-3)
@@ -182,18 +182,18 @@ class OracleTest(ServeTest):
         self.assertGreater(energy["plus_minus"], 0)
         return point
 
-    def test_preemption_as_another_simulation_has_it(self):
+    def test_preemption_agrees_with_simulation(self):
         self.assertGreater(self.compare(24, 256, 1600, "vllm")["preemptions"], 20)
 
-    def test_long_prompts_in_chunks(self):
+    def test_chunked_prefill_agrees_with_simulation(self):
         self.compare(64, 70, 100000, "vllm")
 
-    def test_slots_that_reserve_their_cache(self):
+    def test_llama_cpp_slots_agree_with_simulation(self):
         self.assertEqual(self.compare(4, 2048, 700, "llama.cpp")["preemptions"], 0)
 
 
 class LoadTest(ServeTest):
-    def test_the_largest_load_meets_the_slo_and_more_does_not(self):
+    def test_largest_load_is_the_highest_that_meets_slo(self):
         slo = ("--slo-ttft-ms", "100", "--slo-itl-ms", "12")
         report = self.serve("--request-rate", "1", *slo)
         rate = report["slo"]["largest_load"]["request_rate"]
@@ -204,14 +204,15 @@ class LoadTest(ServeTest):
             self.assertEqual(point["meets_slo"], meets)
             self.assertEqual(point["ttft_s"]["p95"] <= 0.1 and point["itl_s"]["p95"] <= 0.012, meets)
 
-    def test_the_largest_load_never_exceeds_what_is_served(self):
+    def test_largest_load_never_exceeds_throughput(self):
         for replicas, *slo in ((1, "--slo-itl-ms", "300"), (1, "--slo-ttft-ms", "60000"), (8, "--slo-ttft-ms", "500")):
             ask = ("--replicas", replicas, "--runtime", "vllm")
-            flood, = self.serve("--request-rate", "1e6", *ask)["points"]  # as fast as it can
+            flood, = self.serve("--request-rate", "1e6", *ask)["points"]  # saturated
             report = self.serve("--request-rate", f"5,{3 * flood['requests_per_s']}", *ask, *slo)
             largest = report["slo"]["largest_load"]
             self.assertLessEqual(largest["request_rate"], 1.05 * flood["requests_per_s"])
-            self.assertLessEqual(largest["request_rate"], 1.2 * largest["requests_per_s"])  # while the last are served
+            # while the last requests are served
+            self.assertLessEqual(largest["request_rate"], 1.2 * largest["requests_per_s"])
             self.assertGreater(largest["request_rate"], 0.8 * flood["requests_per_s"])
             self.assertFalse(largest["queue_grows"])
             self.assertEqual(report["slo"]["limited_by"], "capacity")
@@ -221,7 +222,7 @@ class LoadTest(ServeTest):
         self.assertRegex(text, r"300.0 ms is limited by capacity, about [0-9.]+ requests/s")
         self.assertIn("exceeds capacity", text)
 
-    def test_no_load_meets_it(self):
+    def test_no_load_meets_slo(self):
         done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--requests", "50",
                             "--request-rate", "1", "--slo-ttft-ms", "0.01", code=1)
         self.assertIn("No load meets a p95 TTFT of 10.00 µs.", done.stdout)
@@ -248,15 +249,15 @@ class LoadTest(ServeTest):
         self.assertEqual(report["server"]["policy"], "llama.cpp")
         self.assertEqual(len(report["points"]), 8)
 
-    def test_batches_are_those_of_vllm(self):
-        """By the memory of the device, as an API server of vLLM 0.32.0 has them (vllm/engine/arg_utils.py)."""
+    def test_batch_limits_are_those_of_vllm(self):
+        """By device memory, as for the API server of vLLM 0.32.0 (vllm/engine/arg_utils.py)."""
         for hardware, sequences, tokens in (("l4", 256, 2048), ("a100-sxm-80gb", 256, 2048), ("h100-sxm", 1024, 8192),
                                             ("h200", 1024, 8192), ("b200", 1024, 16384), ("mi300x", 1024, 16384)):
             server = self.estimate("gpt2", "--hardware", hardware, "--runtime", "vllm", "--serve", "--requests", "5",
                                    "--request-rate", "1")["server"]
             self.assertEqual((server["max_num_seqs"], server["max_num_batched_tokens"]), (sequences, tokens), hardware)
 
-    def test_a_trace_at_another_rate(self):
+    def test_trace_is_rescaled_to_rate(self):
         path, jobs = self.trace(200, 8)
         own = self.serve("--trace", path)["points"][0]
         span = jobs[-1].arrival
@@ -266,7 +267,7 @@ class LoadTest(ServeTest):
         self.assertEqual(self.serve("--trace", path)["load"]["mean_output_tokens"],
                          sum(job.output for job in jobs) / 200)
 
-    def test_cost_and_emissions_of_tokens(self):
+    def test_cost_and_emissions_per_token(self):
         point = self.serve("--request-rate", "20", "--requests", "300", "--replicas", "2", "--price-per-kwh", "0.3",
                            "--gco2-per-kwh", "400", "--device-price-per-hour", "3")["points"][0]
         kwh = point["energy_per_token_j"] * 1e6 / 3.6e6
@@ -276,8 +277,8 @@ class LoadTest(ServeTest):
         self.assertIsNone(self.serve("--request-rate", "1", "--requests", "9")["points"][0]
                           ["cost_per_million_output_tokens"])
 
-    def test_a_lone_request_is_a_plain_one(self):
-        """Of a decoder, of an encoder of audio and of one of the prompt, which run once per request."""
+    def test_single_request_equals_plain_estimate(self):
+        """For a decoder, and for models with an audio or prompt encoder, which runs once per request."""
         t5 = self.root / "config.json"
         t5.write_text(json.dumps({
             "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 512, "d_ff": 2048, "d_kv": 64,
@@ -293,14 +294,14 @@ class LoadTest(ServeTest):
                     self.assertClose(here, there, 0.01)
 
     def test_every_request_is_encoded(self):
-        """Audio of a fixed length: what many requests take grows with their number, not with their prompts."""
+        """Audio of fixed length: energy grows with the number of requests, not with their prompts."""
         def joules(count, prompt):
             return self.serve("--requests", count, "--request-rate", "1e6", "--prompt-tokens", prompt, "--output-tokens",
                               "1", model="whisper-large-v3")["points"][0]["energy_j"]["steps"]
         self.assertClose(joules(32, "4..64") / joules(32, "34"), 1, 0.1)
         self.assertClose(joules(64, "4..64") / joules(32, "4..64"), 2, 0.1)
 
-    def test_the_default_cache_is_the_share_of_memory_that_help_and_manual_state(self):
+    def test_default_kv_cache_share_is_documented(self):
         stated = {float(re.search(r"of (0\.\d+) of its memory", text).group(1)) for text in (
             re.sub(r"\s+", " ", ipw(None, "estimate", "--help").stdout),
             (SOURCE / "docs" / "man" / "ipw-estimate.1").read_text())}
@@ -308,21 +309,21 @@ class LoadTest(ServeTest):
         server = self.estimate("gpt2", "--hardware-file", self.device(), "--serve", "--requests", "5", "--request-rate",
                                "1", "--max-num-batched-tokens", "64", "--max-num-seqs", "8")["server"]
         cache = server["kv_cache_tokens"] * server["kv_cache_bytes_per_token"]
-        weights = 124.4e6 * 2  # GPT-2 in fp16; the activations of 64 tokens are some MB
+        weights = 124.4e6 * 2  # GPT-2 in fp16; activations of 64 tokens take some MB
         self.assertAlmostEqual((cache + weights) / (16 * 2**30), share, delta=0.005)
 
-    def test_a_given_cache_is_limited_by_memory_if_that_is_known(self):
+    def test_given_kv_cache_is_limited_by_known_memory(self):
         ask = ("--serve", "--requests", "5", "--request-rate", "1", "--kv-cache-gb")
         done = self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", *ask, "500", code=2)
         left = float(re.search(r"--kv-cache-gb 500 exceeds the (\S+) GB that .* leave", done.stderr).group(1))
-        self.assertAlmostEqual(left, 85.9 - 2 * 1.24, delta=5)  # 80 GiB less 1.24 G weights; activations take some GB
+        self.assertAlmostEqual(left, 85.9 - 2 * 1.24, delta=5)  # 80 GiB minus 1.24 G weights; activations take some GB
         self.assertEqual(self.serve(*ask[1:], left - 0.1)["server"]["kv_cache_tokens"], (left - 0.1) * 1e9 // KV_BYTES)
         self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", *ask, left + 0.1, code=2)
         memory = {"name": "RAM", "bandwidth": figure(1000, "gb_per_s"), "energy": figure(50, "pj")}
         server = self.estimate(LLAMA, "--hardware-file", self.device(memories=[memory]), *ask, "500")["server"]
         self.assertEqual(server["kv_cache_tokens"], 500e9 // KV_BYTES)
 
-    def test_the_title_has_the_runtime(self):
+    def test_title_states_runtime(self):
         for runtime in ("vllm", "ideal", "llama.cpp"):
             plain, served = (self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--runtime", runtime, *more)
                              .stdout.splitlines()[1] for more in ((), ("--serve", "--requests", "5")))
@@ -332,7 +333,7 @@ class LoadTest(ServeTest):
 
     def test_few_measured_steps_have_an_unknown_plus_minus(self):
         """Rows of the same step: the fit is the constant c that minimizes the sum of (c / s - 1)^2, c = sum 1/s / sum
-        1/s^2.  As many rows as terms (5) say nothing of their error."""
+        1/s^2.  With as many rows as terms (5), the error is unknown."""
         took = [0.0100, 0.0104, 0.0097, 0.0101, 0.0106, 0.0095, 0.0102, 0.0099]
         c = sum(1 / s for s in took) / sum(1 / s**2 for s in took)
         path = self.root / "steps.csv"
@@ -371,12 +372,12 @@ class LoadTest(ServeTest):
             self.assertIn(words, text)
 
     @unittest.skipUnless(shutil.which("gnuplot"), "needs gnuplot")
-    def test_the_picture(self):
+    def test_plot_of_energy_by_load(self):
         path = self.root / "load.svg"
         self.run_ipw("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--requests", "50", "--plot", path)
         self.assertIn("energy per token by load", path.read_text())
 
-    def test_a_plain_request_has_what_a_user_sees(self):
+    def test_plain_request_has_ttft_and_tpot(self):
         request = self.on("h100-sxm", LLAMA, "--output-tokens", "11")["request"]
         decode = request["latency_s"] - request["first_token_s"]
         self.assertAlmostEqual(request["tpot_s"], decode / 10, delta=1e-9)
@@ -391,11 +392,11 @@ class BadInputTest(ServeTest):
         self.assertIn(words, done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
-    def test_rates(self):
+    def test_rejects_invalid_rates(self):
         for rate in ("0", "-1", "1,", "5:1:1", "x"):
             self.refused("requests per second above 0", "--serve", f"--request-rate={rate}")
 
-    def test_options_without_an_effect(self):
+    def test_rejects_options_without_effect(self):
         self.refused("--request-rate needs --serve", "--request-rate", "1")
         self.refused("--slo-ttft-ms needs --serve", "--slo-ttft-ms", "1")
         self.refused("--serve takes no --batch", "--serve", "--batch", "4")
@@ -407,18 +408,18 @@ class BadInputTest(ServeTest):
         self.refused("use --prompt-tokens", "--input-tokens", "4")
         self.refused("whole number from 1", "--output-tokens", "4..5")
 
-    def test_lengths(self):
+    def test_rejects_invalid_lengths(self):
         self.refused("131100 tokens exceeds the context of 131072 tokens of llama-3.2-1b", "--serve",
                      "--prompt-tokens", "131000", "--output-tokens", "100")
         self.refused("takes one length (512) or a range", "--serve", "--prompt-tokens", "100,200")
         self.refused("above --max-num-batched-tokens", "--serve", "--max-num-seqs", "64",
                      "--max-num-batched-tokens", "32")
 
-    def test_no_memory_for_the_kv_cache(self):
+    def test_rejects_without_memory_for_kv_cache(self):
         self.refused("no memory is left for the KV cache", "--serve", model="llama-3.1-70b")
         self.refused("exceeds the KV cache, which holds", "--serve", "--kv-cache-gb", "0.001")
 
-    def test_traces(self):
+    def test_rejects_invalid_traces(self):
         path = self.root / "bad.csv"
         for text, words in (("", "empty"), ("arrival_s,input_tokens\n1,2\n", "missing column output_tokens"),
                             ("arrival_s,input_tokens,output_tokens\n", "no requests"),
@@ -434,7 +435,7 @@ class BadInputTest(ServeTest):
         self.refused("arrive at the same time", "--serve", "--trace", path)
         self.refused("omit", "--serve", "--trace", path, "--prompt-tokens", "5")
 
-    def test_step_times(self):
+    def test_rejects_invalid_step_times(self):
         path = self.root / "steps.csv"
         path.write_text("prompt_tokens,sequences,context,seconds\n1,0,0,0\n1,1,1,1\n2,1,1,1\n")
         for words in ("must be above 0", "at least 3 rows"):
