@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw export: each format read back by whom it is for (csv, sqlite3, datasets, prometheus_client,
-opentelemetry-proto), and compared with the records as they stand in the journal."""
+"""ipw export: each format is read by its standard library (csv, sqlite3, datasets, prometheus_client,
+opentelemetry-proto) and compared with the records of the journal."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ from rundirs import MODEL, query, summary, write_run  # noqa: E402
 FORMATS = ["jsonl", "csv", "hf", "sqlite", "prom", "perfetto", "otlp-json", "otlp-metrics"]
 STREAMS = ["jsonl", "csv", "prom", "perfetto", "otlp-json", "otlp-metrics"]
 
-# Flat column -> where the journal has it: from the top, or below the model's metrics.
+# Flat column -> path in the journal: from the top, or below the model's metrics.
 PLACES = {
     "key": "/ipw.key", "index": "/ipw.index", "status": "/ipw.status", "error": "/ipw.error",
     "problem": "/problem", "expected_answer": "/answer", "subject": "/subject",
@@ -75,8 +75,8 @@ class ExportTest(unittest.TestCase):
         return done.stdout if code == 0 else done.stderr
 
 
-class Real(ProfileTest):
-    """One run of ipw on a machine with a sensor, two requests at a time, one of them failing."""
+class MeasuredRun(ProfileTest):
+    """A measured run with two concurrent requests, one of which fails."""
 
     @classmethod
     def setUpClass(cls):
@@ -112,7 +112,7 @@ class Real(ProfileTest):
     def expected(self):
         return [flat(record, self.model) for record in self.records]
 
-    def test_the_run_has_what_the_tests_are_about(self):
+    def test_run_has_failure_concurrency_and_energy(self):
         self.assertEqual([r["ipw"]["status"] for r in self.records].count("failed"), 1)
         self.assertTrue(any(r["ipw"]["company"] > 1.5 for r in self.records if "company" in r["ipw"]))
         self.assertTrue(all(r["ipw"]["energy"]["method"] == "counter" for r in self.records))
@@ -121,7 +121,7 @@ class Real(ProfileTest):
         rows = [json.loads(line) for line in self.export("jsonl").splitlines()]
         self.assertEqual([{k: row[k] for k in self.expected()[0]} for row in rows], self.expected())
         self.assertEqual({row["run"] for row in rows}, {self.kept.path.name})
-        self.assertEqual(len({tuple(row) for row in rows}), 1)  # the same keys in the same order
+        self.assertEqual(len({tuple(row) for row in rows}), 1)  # same keys in the same order
         for key in rows[0]:
             if "energy" in key and not re.search(r"_(basis|method|source|coverage|updates|confidence|note)$", key):
                 self.assertRegex(key, "_j$")
@@ -142,7 +142,7 @@ class Real(ProfileTest):
     def test_sqlite(self):
         file = self.root / "all.db"
         file.unlink(missing_ok=True)
-        for more in ((), ("--replace",)):  # the second takes the place of the first
+        for more in ((), ("--replace",)):  # the second replaces the first
             self.export("sqlite", "-o", file, *more)
         other = write_run(self.root / "other", [query(i) for i in range(3)])
         self.assertEqual(ipw(None, "export", other, "--to", "sqlite", "-o", file).returncode, 0)
@@ -195,7 +195,7 @@ class Real(ProfileTest):
             self.assertEqual(family.type, "gauge", family.name)
             self.assertTrue(family.documentation, family.name)
         samples = {(s.name, *sorted(s.labels.items())): s.value for f in families for s in f.samples}
-        self.assertEqual(len(samples), sum(len(f.samples) for f in families))  # no line twice
+        self.assertEqual(len(samples), sum(len(f.samples) for f in families))  # no duplicate line
         common = {"run": self.kept.path.name, "model": "tiny-1b"}
         whole = self.kept.summary()
 
@@ -224,7 +224,7 @@ class Real(ProfileTest):
             if event["ph"] == "X":
                 self.assertGreaterEqual(event["ts"], 0)
                 spans[event["pid"], event["tid"]].append(event)
-        self.assertEqual(len(spans), 2)  # two at a time: two lanes
+        self.assertEqual(len(spans), 2)  # two concurrent requests: two lanes
         seen = 0
         for lane in spans.values():
             queries = [e for e in lane if e["name"].startswith("q")]
@@ -253,7 +253,7 @@ class Real(ProfileTest):
                      if names[pid] == "cpu0" and name.endswith(" W"))
         with open(self.kept.path / "samples.csv", newline="") as file:
             taken = [row for row in csv.DictReader(file) if row["device"] == "cpu0" and row["quantity"] == "energy"]
-        self.assertEqual(len(power), len(taken) - 1)  # the mean of each interval between two readings
+        self.assertEqual(len(power), len(taken) - 1)  # mean power between two readings
         self.assertEqual([t for t, _ in power], sorted(t for t, _ in power))
         begin, end = power[0][0], power[-1][0]
         joules = sum(w * (t1 - t0) for (t0, w), (t1, _) in zip(power, power[1:])) / 1e6
@@ -292,7 +292,7 @@ class Real(ProfileTest):
             self.assertLessEqual(parent.start_time_unix_nano, child.start_time_unix_nano)
             self.assertLessEqual(child.end_time_unix_nano, parent.end_time_unix_nano)
             self.assertIn(child.name, ("prefill", "decode"))
-        self.assertEqual(self.export("otlp-json"), self.export("otlp-json"))  # ids too
+        self.assertEqual(self.export("otlp-json"), self.export("otlp-json"))  # including ids
 
     def check_span(self, span, record):
         attributes = {a.key: a.value for a in span.attributes}
@@ -343,9 +343,9 @@ class Real(ProfileTest):
                               .explicit_bounds)[-1], 81.92)
 
 
-class Written(ExportTest):
-    def test_two_runs_of_one_name(self):
-        """Neither is lost without a word: refused, put beside under another name, or replaced."""
+class ExportedFiles(ExportTest):
+    def test_two_runs_with_the_same_name(self):
+        """Refused, stored under another name, or replaced: neither is lost silently."""
         file, runs = self.root / "all.db", [write_run(self.root / place / "run1", [query(i, joules=joules) for i in range(count)])
                                             for place, count, joules in (("a", 3, 1.0), ("b", 5, 2.0))]
 
@@ -365,12 +365,12 @@ class Written(ExportTest):
         self.export(runs[1], "sqlite", "-o", file, "--replace")
         self.assertEqual(held(), [("run1", 5, 10.0), ("run1 of b", 5, 10.0)])
 
-    def test_the_list(self):
+    def test_list_exports(self):
         listing = json.loads(ipw(None, "list", "exports", "--json").stdout)
         self.assertEqual([row["name"] for row in listing["exports"]], FORMATS)
         self.assertEqual([row["name"] for row in listing["exports"] if not row["available"]], [])
 
-    def test_a_file_is_what_goes_to_stdout(self):
+    def test_file_equals_stdout(self):
         run = write_run(self.root / "run", [query(i) for i in range(5)])
         for name in STREAMS:
             out = self.root / f"out.{name}"
@@ -378,7 +378,7 @@ class Written(ExportTest):
             self.assertEqual(out.read_text(), self.export(run, name), name)
         self.assertEqual([p.name for p in self.root.iterdir() if p.name.endswith(".tmp")], [])
 
-    def test_what_is_no_regular_file_stays_what_it_is(self):
+    def test_writes_into_fifos_and_device_files(self):
         run = write_run(self.root / "run", [query(i) for i in range(5)])
         pipe, node = self.root / "pipe", self.root / "node"
         os.mkfifo(pipe)
@@ -390,7 +390,7 @@ class Written(ExportTest):
         self.assertIn("not a regular file", self.export(run, "sqlite", "-o", pipe, code=1))
         self.assertTrue(stat.S_ISFIFO(pipe.lstat().st_mode))
         try:
-            os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(1, 7))  # a private /dev/full
+            os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(1, 7))  # a copy of /dev/full
             node.open("w").close()
         except OSError as problem:
             self.skipTest(f"no device node can be made here: {problem}")
@@ -400,7 +400,7 @@ class Written(ExportTest):
         self.assertIn("not a regular file", self.export(run, "sqlite", "-o", node, code=1))
         self.assertTrue(stat.S_ISCHR(node.lstat().st_mode))
 
-    def test_names_of_standard_output(self):
+    def test_dash_and_dev_stdout_are_stdout(self):
         run = write_run(self.root / "run", [query(i) for i in range(5)])
         for name in STREAMS:
             for where in ("-", "/dev/stdout"):
@@ -420,7 +420,7 @@ class Written(ExportTest):
         self.assertIn(r'run="run \"x\"\\ü"', line)
         self.assertIn(r'dataset="line\nbreak \\ \"quote\""', line)
 
-    def test_texts_are_no_formulas_of_a_spreadsheet(self):
+    def test_spreadsheet_formulas_are_escaped(self):
         texts = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "-7", "+1.5e3", "a=b", ""]
         run = write_run(self.root / "run", [query(i, problem=text or " ") for i, text in enumerate(texts)])
         wanted = ["'=1+1", "'+cmd|' /C calc'!A0", "'-2+3", "'@SUM(1)", "'\t=1", "-7", "+1.5e3", "a=b", " "]
@@ -428,7 +428,7 @@ class Written(ExportTest):
             rows = list(csv.DictReader(io.StringIO(self.export(run, "csv", *options), newline="")))
             self.assertEqual([row["problem"] for row in rows], problems)
 
-    def test_an_unfinished_run(self):
+    def test_unfinished_run(self):
         run = write_run(self.root / "run", [query(i) for i in range(5)], whole=False)
         self.assertEqual(len(self.export(run, "csv").splitlines()), 6)
         self.assertEqual(json.loads(self.export(run, "jsonl").splitlines()[0])["model"], MODEL)
@@ -479,7 +479,7 @@ class Written(ExportTest):
         self.assertEqual([p.name for p in self.root.iterdir() if ".tmp" in p.name], [])
         self.assertTrue((run / "records.jsonl").read_text().startswith('{"kind": "run"'))
 
-    def test_a_full_disk(self):
+    def test_full_disk_fails(self):
         run = write_run(self.root / "run", [query(i) for i in range(50)])
         with open("/dev/full", "w") as full:
             done = subprocess.run([IPW, "export", run, "--to", "csv"], stdout=full, stderr=subprocess.PIPE,
@@ -487,7 +487,7 @@ class Written(ExportTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("No space left", done.stderr)
 
-    def test_damage(self):
+    def test_damaged_run(self):
         run = write_run(self.root / "run", [query(i) for i in range(5)])
         lines = (run / "records.jsonl").read_text().splitlines(keepends=True)
         lines[2] = "{broken\n"
@@ -498,7 +498,7 @@ class Written(ExportTest):
         (run / "summary.json").write_text("{")
         self.assertIn("summary.json", self.export(run, "csv", code=1))
 
-    def test_overlapping_queries_have_lanes(self):
+    def test_overlapping_queries_have_separate_lanes(self):
         rows = [query(i, latency=5.0, started_at=1.7e9 + i) for i in range(20)]
         run = write_run(self.root / "run", rows)
         spans = [e for e in json.loads(self.export(run, "perfetto"))["traceEvents"]
@@ -506,8 +506,8 @@ class Written(ExportTest):
         self.assertEqual(len({e["tid"] for e in spans}), 5)
         self.assertEqual(sorted(e["name"] for e in spans), [f"q{i:06d}" for i in range(20)])
 
-    def test_lanes_are_as_many_as_workers(self):
-        """Spans of seven workers: seven lanes, and no two spans at a time on one."""
+    def test_number_of_lanes_is_number_of_workers(self):
+        """Spans of seven workers need seven lanes without overlap."""
         draws, rows = random.Random(4), []
         for worker in range(7):
             at = 1.7e9 + 0.01 * worker
@@ -526,8 +526,8 @@ class Written(ExportTest):
             mine = sorted((e["ts"], e["dur"]) for e in spans if e["tid"] == lane)
             self.assertFalse([a for a, b in zip(mine, mine[1:]) if a[0] + a[1] > b[0] + 1])
 
-    def test_memory_does_not_grow_with_the_records(self):
-        """Under a limit that the records themselves would not fit into."""
+    def test_memory_does_not_grow_with_number_of_records(self):
+        """Runs under a memory limit below the size of the records."""
         cache = (Path(os.environ["IPW_BUILD"]) / "CMakeCache.txt").read_text()
         if re.search(r"^IPW_SANITIZE:STRING=.+$", cache, re.M):
             self.skipTest("a sanitizer takes more memory than the limit for itself")
@@ -550,9 +550,9 @@ class Written(ExportTest):
             out.unlink()
 
 
-class Foreign(ExportTest):
-    def test_a_directory_without_a_journal(self):
-        """As the Python IPW leaves one: Arrow files and a summary."""
+class PythonRuns(ExportTest):
+    def test_directory_without_journal(self):
+        """As written by the Python IPW: Arrow files and a summary."""
         ours = write_run(self.root / "ours", [query(i) for i in range(4)])
         made = self.root / "made"
         done = ipw(None, "export", ours, "--to", "hf", "-o", made)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What ipw analyze and compare make of runs whose figures the test chose: energies that are none, repeats,
-uncertainties, means over a part of the queries.  By hand, and by NumPy and SciPy where there are draws."""
+"""Figures of ipw analyze and compare on synthetic runs: invalid energies, repeats, uncertainties, means over part of
+the queries.  Computed by hand, and by NumPy and SciPy for resampling."""
 
 import os
 import sys
@@ -55,7 +55,7 @@ class FiguresTest(unittest.TestCase):
         return got["comparisons"][0]
 
     def page(self, *paths):
-        """The text of the report; its data is in it as it is."""
+        """The text of the HTML report, including its data."""
         if not PARTS["ECharts"]["available"]:
             self.skipTest(PARTS["ECharts"]["missing"])
         self.ipw("report", *paths, "-o", self.folder / "page.html")
@@ -71,9 +71,9 @@ def changed(line, **energy):
     return line
 
 
-class NoEnergy(FiguresTest):
-    def test_rounding_of_a_difference_is_nothing(self):
-        """At its ceiling a machine spends idle what it spends at work; 1e-13 J are left of the two."""
+class InvalidEnergy(FiguresTest):
+    def test_rounding_residue_is_not_active_energy(self):
+        """If idle and total energy are equal, their difference is only rounding, here 1e-13 J."""
         def run(name, residue):
             return self.run_of([changed(query(i, joules=0.3, tokens=20 + i), idle_joules=0.3 - residue * (1 + i % 3),
                                         active_joules=residue * (1 + i % 3)) for i in range(40)], name)
@@ -84,13 +84,13 @@ class NoEnergy(FiguresTest):
         self.assertIsNone(active["relative"])
         self.assertEqual(active["verdict"], "no evidence")
 
-    def test_a_small_energy_above_idle_stays(self):
+    def test_small_active_energy_is_kept(self):
         path = self.run_of([changed(query(i, joules=10), idle_joules=10 - 1e-6, active_joules=1e-6)
                             for i in range(20)])
         got = self.analyze(path)["efficiency"]["summary"]["active_joules_per_output_token"]
         self.assertAlmostEqual(got, 1e-6 / 20, delta=1e-15)
 
-    def test_below_zero_is_unknown(self):
+    def test_negative_energy_is_unknown(self):
         good = self.run_of([query(i, joules=10 + i % 5, correct=i % 2) for i in range(40)], "good")
         bad = self.run_of([query(i, joules=-5 if i < 30 else 10 + i % 5, correct=i % 2) for i in range(40)], "bad")
         got = self.analyze(bad)
@@ -117,41 +117,41 @@ class NoEnergy(FiguresTest):
 
 
 class Uncertainty(FiguresTest):
-    def test_parts_of_the_queries(self):
-        """3 % of 10 J by calibration in all alike, 0.4 J by chance in each: 12 J +- 4 J of 40 queries."""
+    def test_error_of_sum_combines_calibration_and_statistics(self):
+        """3 % of 10 J calibration error, common to all, and 0.4 J statistical error of each of 40 queries."""
         lines = [changed(query(i, joules=10), plus_minus=0.5, plus_minus_statistical=0.4) for i in range(40)]
         got = self.analyze(self.run_of(lines))["efficiency"]["summary"]
         self.assertAlmostEqual(got["joules_error"], math.hypot(40 * 0.3, 0.4 * math.sqrt(40)), places=9)
 
-    def test_parts_that_are_not_reported(self):
-        """May be the sensors' altogether: they add up."""
+    def test_errors_without_parts_add_up(self):
+        """They may be calibration errors, so they add up linearly."""
         lines = [changed(query(i, joules=10), plus_minus=0.5, plus_minus_statistical=None) for i in range(40)]
         got = self.analyze(self.run_of(lines))["efficiency"]["summary"]
         self.assertAlmostEqual(got["joules_error"], 20, places=9)
 
-    def test_no_uncertainty_is_unknown(self):
+    def test_missing_errors_are_unknown(self):
         lines = [changed(query(i, joules=10), plus_minus=None, plus_minus_statistical=None) for i in range(40)]
         self.assertIsNone(self.analyze(self.run_of(lines))["efficiency"]["summary"]["joules_error"])
 
 
-class Words(FiguresTest):
-    def test_an_interval_says_what_it_is_of(self):
+class IntervalLabels(FiguresTest):
+    def test_intervals_state_their_kind(self):
         path = self.run_of([query(i, joules=10 + i % 7, correct=i % 2) for i in range(40)], busy=50.0)
-        said = self.ipw("analyze", path, "-v")
+        text = self.ipw("analyze", path, "-v")
         for key in ("joules per output token", "ipj", "ipw"):
-            line = next(line for line in said.splitlines() if line.startswith(f"   {key}  "))
+            line = next(line for line in text.splitlines() if line.startswith(f"   {key}  "))
             self.assertIn("95 % CI (sampling error only): ", line)
             self.assertIn(", n = 40)", line)
-        self.assertIn("(95 % CI: 35.2 % to 64.8 %)", said)
+        self.assertIn("(95 % CI: 35.2 % to 64.8 %)", text)
         page = self.page(path)
         self.assertIn("95 % CI (sampling error only): ", page)
         self.assertNotIn("An interval holds 95 %", page)
 
 
 class Digits(FiguresTest):
-    """One rule for a figure in every command: two digits of the ±, the value to the same place, one unit a metric."""
+    """Figures of all commands have two digits of the ±, the value to the same digit, and one unit per metric."""
 
-    def said(self):
+    def outputs(self):
         lines = [query(i, joules=10 + i % 7, tokens=20 + i % 5, correct=i % 2, source="nvml energy") for i in range(40)]
         other = [query(i, joules=15 + i % 5, tokens=20 + i % 5, correct=i % 2) for i in range(40)]
         a, b = self.run_of(lines, "a", busy=50.0, rate=20.5), self.run_of(other, "b", busy=61.0)
@@ -159,8 +159,8 @@ class Digits(FiguresTest):
         return {"analyze": self.ipw("analyze", a, "-v"), "compare": self.ipw("compare", a, b),
                 "page": "\n".join(f"{item['key']} {item['text']}" for item in headline)}
 
-    def test_two_digits_of_the_uncertainty_and_the_value_to_match(self):
-        for command, text in self.said().items():
+    def test_two_digits_of_uncertainty(self):
+        for command, text in self.outputs().items():
             found = re.findall(r"(-?[\d.]+) ± ([\d.]+)", text)
             self.assertGreater(len(found), 3, text)
             for value, error in found:
@@ -170,16 +170,16 @@ class Digits(FiguresTest):
                     self.assertLessEqual(len(digits.rstrip("0")), 2)
                     self.assertGreaterEqual(len(digits), 2)
 
-    def test_one_unit_for_a_metric(self):
-        for command, text in self.said().items():
+    def test_one_unit_per_metric(self):
+        for command, text in self.outputs().items():
             with self.subTest(command=command):
                 for metric, unit in (("ipj", "J"), ("ipw", "W")):
                     line = next(line for line in text.splitlines() if line.split()[:1] == [metric])
                     self.assertRegex(line, rf"[\d.]+ /k?{unit}\b")
                 self.assertNotRegex(text, r"\d 1/[JWs]\b")
 
-    def test_a_p_value_at_the_floor_of_the_permutations_is_a_bound(self):
-        """9999 permutations cannot tell less than 0.0001, here times the number of tests."""
+    def test_smallest_possible_p_value_is_shown_as_bound(self):
+        """9999 permutations cannot resolve less than 0.0001, here times the number of tests."""
         a = self.run_of([query(i, joules=10 + i % 7) for i in range(40)], "a")
         b = self.run_of([query(i, joules=30 + i % 7) for i in range(40)], "b")
         got = self.compare(a, b)["metrics"]["energy_per_query"]
@@ -195,8 +195,8 @@ class Digits(FiguresTest):
 
 
 class Basis(FiguresTest):
-    def test_each_line_says_whose_energy_it_is(self):
-        """GPUs take 2 J and 0.1 J per token, the machine 12 J and 0.3 J."""
+    def test_regression_lines_state_their_energy_basis(self):
+        """GPUs use 2 J plus 0.1 J per token, the machine 12 J plus 0.3 J per token."""
         lines = []
         for i in range(30):
             tokens = 10 + 3 * i
@@ -212,15 +212,15 @@ class Basis(FiguresTest):
             self.assertAlmostEqual(line["intercept"], intercept, places=9)
         self.assertEqual(got["more"]["total_tokens_vs_energy_log_log"]["energy_basis"], "machine")
         self.assertNotIn("energy_basis", got["regressions"]["total_tokens_vs_latency"])
-        # The page's points are the machine's, and so must its line be.
+        # The points of the page are of the machine, so its line must be too.
         self.assertIn('{ key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules"', self.page(path))
 
 
-class Parts(FiguresTest):
-    """Means over some of the queries."""
+class PartialMeans(FiguresTest):
+    """Means over part of the queries."""
 
     def phases(self, known):
-        """24 queries about reading and 24 others; known: how many of each tell their phases."""
+        """24 queries of the subject reading and 24 others; known: how many of each have phases."""
         lines = []
         for i in range(48):
             line = query(i, joules=10, tokens=20)
@@ -230,7 +230,7 @@ class Parts(FiguresTest):
             lines.append(line)
         return self.run_of(lines)
 
-    def test_some(self):
+    def test_means_state_number_of_queries(self):
         path = self.phases((1, 20))
         got = self.analyze(path)["efficiency"]
         self.assertEqual(got["summary"]["prefill_joules_per_input_token_queries"], 21)
@@ -244,12 +244,12 @@ class Parts(FiguresTest):
                       got["warnings"])
         self.assertIn("prefill_joules_per_input_token is known for fewer than half of the queries in 1 group by subject: for 1 of "
                       "24 in 'reading'", got["warnings"])
-        said = self.ipw("analyze", path, "-v")
-        self.assertRegex(said, r"prefill joules per input token +[0-9.]+ J \(21 of 48\)")
-        self.assertRegex(said, r"reading .*200\.0 mJ \(1 of 24\)")
-        self.assertNotIn("token queries", said)
+        text = self.ipw("analyze", path, "-v")
+        self.assertRegex(text, r"prefill joules per input token +[0-9.]+ J \(21 of 48\)")
+        self.assertRegex(text, r"reading .*200\.0 mJ \(1 of 24\)")
+        self.assertNotIn("token queries", text)
 
-    def test_times_and_energies_of_some(self):
+    def test_means_of_times_and_energies_state_number_of_queries(self):
         lines = [query(i, joules=10 if i < 5 else None, correct=1) for i in range(24)]
         for line in lines[3:]:
             del line["model_metrics"][MODEL]["latency_metrics"]["time_to_first_token_seconds"]
@@ -260,7 +260,7 @@ class Parts(FiguresTest):
         self.assertEqual(got["accuracy"]["summary"]["joules_per_query_queries"], 5)
         self.assertEqual(got["efficiency"]["data"]["by_subject"][0]["joules_per_query_queries"], 5)
 
-    def test_all(self):
+    def test_complete_means_have_no_count(self):
         path = self.phases((24, 24))
         got = self.analyze(path)["efficiency"]
         self.assertEqual(got["summary"]["prefill_joules_per_input_token_queries"], 48)
@@ -269,7 +269,7 @@ class Parts(FiguresTest):
 
 
 class AllFailed(FiguresTest):
-    def test_nothing_is_said_of_answers_that_are_not_there(self):
+    def test_no_figures_without_completed_queries(self):
         lines = [query(i, joules=1.0, failed=True) for i in range(10)]
         path = self.run_of(lines)
         energy = self.check(self.analyze(path), "energy")
@@ -284,7 +284,7 @@ class AllFailed(FiguresTest):
 
 
 class Pairs(FiguresTest):
-    def test_how_many_were_used(self):
+    def test_number_of_pairs_is_reported(self):
         a = self.run_of([query(i, joules=10 + i % 5, correct=i % 2) for i in range(40)], "a")
         b = self.run_of([query(i, joules=None if i < 20 else 10 + i % 5, correct=i % 2, failed=i % 3 == 0)
                          for i in range(40)], "b")
@@ -292,19 +292,19 @@ class Pairs(FiguresTest):
         self.assertEqual((got["same_queries"], got["pairs"]), (40, 26))
         self.assertEqual(got["metrics"]["latency"]["run"]["queries"], 26)
         self.assertEqual(got["metrics"]["energy_per_query"]["run"]["queries"], 13)
-        said = self.ipw("compare", a, b)
-        self.assertIn("26 of 40 common queries, paired: those that both runs completed", said)
-        self.assertIn("energy_per_query (13 of 26)", said)
-        self.assertIn(" latency  ", said)
+        text = self.ipw("compare", a, b)
+        self.assertIn("26 of 40 common queries, paired: those that both runs completed", text)
+        self.assertIn("energy_per_query (13 of 26)", text)
+        self.assertIn(" latency  ", text)
 
-    def test_all_were(self):
+    def test_all_queries_are_paired(self):
         a = self.run_of([query(i, joules=10 + i % 5) for i in range(40)], "a")
         self.assertIn("40 common queries, paired\n", self.ipw("compare", a, a))
 
 
 class Scaling(FiguresTest):
     def test_sizes_and_precisions_are_distinguished(self):
-        """J per token is 2e-6 x parameters^0.8 x bits^0.5, but for noise that the test knows."""
+        """J per token is 2e-6 x parameters^0.8 x bits^0.5, with known noise."""
         runs, rows = [], []
         noise = iter((0.02, -0.01, 0.03, -0.02, 0.01, 0.0))
         for name, size in (("ipw-1m", 1066368), ("ipw-6m", 6025472)):
@@ -326,7 +326,7 @@ class Scaling(FiguresTest):
             self.assertAlmostEqual(law["exponent"], wanted[0], places=9, msg=key)
             self.assertAlmostEqual(law["exponent_error"], error, places=9, msg=key)
 
-    def test_no_law_where_nothing_differs_alone(self):
+    def test_no_scaling_law_if_size_and_precision_are_confounded(self):
         runs = []
         for model, joules in (("ipw-1m-f16", 1.0), ("ipw-6m-q4_0", 2.0)):
             lines = [json.loads(json.dumps(query(i, joules=joules)).replace(MODEL, model)) for i in range(6)]
@@ -335,7 +335,7 @@ class Scaling(FiguresTest):
 
 
 def wilson(p, n):
-    """The interval of p right of n, by SciPy; n need not be whole."""
+    """Wilson's interval of a proportion p of n, by SciPy; n may be fractional."""
     z = st.norm.isf(0.025)
     middle, half = (p + z * z / (2 * n)) / (1 + z * z / n), z / (1 + z * z / n) * math.sqrt(
         p * (1 - p) / n + z * z / (4 * n * n))
@@ -343,7 +343,7 @@ def wilson(p, n):
 
 
 class Repeats(FiguresTest):
-    """The unit is the question: asking it ten times tells nothing of other questions."""
+    """The unit is the question: repeats give no information on other questions."""
 
     RIGHT = [i % 3 == 0 for i in range(24)]
     JOULES = [5 + 1.7 * (i * 7 % 11) for i in range(24)]
@@ -373,7 +373,7 @@ class Repeats(FiguresTest):
         np.testing.assert_allclose(ten["accuracy"]["summary"]["accuracy_interval_95"], list(wanted), rtol=1e-9)
 
     def test_rounds_that_differ(self):
-        """Draws of questions, by NumPy; and Wilson's interval of as many answers as are independent."""
+        """Bootstrap over questions by NumPy, and Wilson's interval of the effective number of answers."""
         rng = np.random.default_rng(5)
         hard = rng.random(60)
         right = rng.random((60, 4)) < hard[:, None]
@@ -397,8 +397,8 @@ class Repeats(FiguresTest):
             self.assertAlmostEqual(low, wanted[0], delta=0.12 * width, msg=key)
             self.assertAlmostEqual(high, wanted[1], delta=0.12 * width, msg=key)
 
-    def test_the_run_itself_says_the_same(self):
-        """ipw profile, whose echo answers right what asks for itself."""
+    def test_interval_of_run_agrees(self):
+        """ipw profile with the echo client, which is correct if the answer is in the question."""
         (self.folder / "questions.jsonl").write_text("".join(
             json.dumps({"problem": f"word {i}", "answer": "word" if i % 3 else "none"}) + "\n" for i in range(9)))
         done = json.loads(self.ipw(
@@ -411,8 +411,8 @@ class Repeats(FiguresTest):
         got = self.analyze(Path(done["output_dir"]))["accuracy"]["summary"]["accuracy_interval_95"]
         np.testing.assert_allclose(got, wanted, rtol=1e-9)
 
-    def test_bars_of_plots_are_over_questions(self):
-        """Without the sensors' 3 %, which are common to both runs and stand in the subtitle."""
+    def test_error_bars_of_plots_are_over_questions(self):
+        """Without the calibration error of 3 %, which is common to both runs and is in the subtitle."""
         program, script = self.folder / "bin/gnuplot", self.folder / "script"
         program.parent.mkdir()
         program.write_text(f"#!/bin/sh\ncat > {script}; echo drawn\n")
@@ -431,14 +431,14 @@ class Repeats(FiguresTest):
         done = ipw(None, "plot", *runs, "--plot", "concurrency", "-o", self.folder / "out",
                    env={"PATH": f"{program.parent}:/usr/bin:/bin"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = script.read_text()
-        self.assertIn("energies measured (counter), ±3.0 % common; bars: 95 % CI", said)
-        self.assertIn("energy (mJ per output token)", said)
-        bars = [tuple(map(float, row.split())) for row in said.split("$p0s1 << END\n")[1].split("END")[0].splitlines()]
+        text = script.read_text()
+        self.assertIn("energies measured (counter), ±3.0 % common; bars: 95 % CI", text)
+        self.assertIn("energy (mJ per output token)", text)
+        bars = [tuple(map(float, row.split())) for row in text.split("$p0s1 << END\n")[1].split("END")[0].splitlines()]
         np.testing.assert_allclose(bars, wanted, rtol=1e-6)
 
-    def test_all_or_none_right(self):
-        """Does not scatter, and is no surer for that."""
+    def test_interval_with_all_or_no_answer_correct(self):
+        """Without scatter, the interval is not zero."""
         for right, name in ((0, "none"), (1, "all")):
             path = self.run_of([query(i, joules=self.JOULES[i], correct=right) for i in range(24)], name)
             got = self.analyze(path)["accuracy"]["summary"]

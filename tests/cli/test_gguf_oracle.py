@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""GGUF files against another implementation: the package gguf reads what we read and writes what we
-read, and what a pass costs is counted a second time, from what it read.  $IPW_PYTHON may name an
-interpreter that has it; without it this is a skip.  $IPW_GGUF may name a model to compare as well."""
+"""GGUF files against the package gguf, which writes and reads the same files; the cost of a pass is counted
+independently from what it reads.  $IPW_PYTHON may name an interpreter that has it; without it the test is skipped.
+$IPW_GGUF may name a further model to compare."""
 
 import os
 import sys
@@ -36,12 +36,12 @@ sys.path.append(str(SOURCE / "tests/e2e"))
 import make_gguf
 
 Kind, Quant = gguf.GGUFValueType, gguf.GGMLQuantizationType
-# The type of products of numbers in memory: no file has it, and the package still tells an older size.
+# A type for intermediate results in memory: no file has it, and the package has an outdated size.
 IN_MEMORY_ONLY = {Quant.Q8_1}
 
 
 def show(path, *step):
-    """What our reader says of a file."""
+    """The content of a file as read by ipw."""
     done = subprocess.run([BUILD / "tests/tools/gguf_show", path, *map(str, step)],
                           capture_output=True, text=True, timeout=TIMEOUT_S)
     assert not done.stderr, done.stderr
@@ -49,10 +49,10 @@ def show(path, *step):
     return json.loads(done.stdout, strict=False)
 
 
-# ---- what the other reader says ----
+# ---- the reference reader ----
 
 def items_of(field):
-    """The items of a key, as Python numbers and texts."""
+    """The items of a key, as Python numbers and strings."""
     kind = field.types[-1]
     if kind == Kind.STRING:
         return [bytes(field.parts[index]).decode(errors="replace") for index in field.data]
@@ -68,8 +68,8 @@ class FileTest(unittest.TestCase):
         cls.addClassCleanup(scratch.cleanup)
         cls.scratch = Path(scratch.name)
 
-    def assert_alike(self, path):
-        """Every key, every tensor."""
+    def assert_equal_content(self, path):
+        """Compares every key and tensor."""
         ours, theirs = show(path), gguf.GGUFReader(path)
         fields = {name: field for name, field in theirs.fields.items()
                   if not name.startswith("GGUF.")}
@@ -100,10 +100,10 @@ class FileTest(unittest.TestCase):
             self.assertEqual(isinstance(one, bool), isinstance(other, bool))
 
 
-# ---- files of every kind ----
+# ---- files with every type ----
 
 def bytes_for(shape, kind):
-    """Numbers of a tensor, as stored: nothing looks at them."""
+    """Data of a tensor; the values do not matter."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
     rows = math.prod(shape[1:])
     assert shape[0] % block == 0, (shape, kind)
@@ -113,7 +113,7 @@ def bytes_for(shape, kind):
 
 
 def add_tensor(writer, name, shape, kind=Quant.F32):
-    """shape: columns, rows, ... as files have it."""
+    """shape: columns, rows, ... in the order of the file."""
     if kind in (Quant.F32, Quant.F16):
         dtype = numpy.float32 if kind == Quant.F32 else numpy.float16
         writer.add_tensor(name, numpy.zeros(tuple(reversed(shape)), dtype=dtype))
@@ -144,7 +144,7 @@ class Files(FileTest):
                 writer.add_key_value(f"one.{kind.name}.{number}", value, kind)
             writer.add_key_value(f"list.{kind.name}", list(values), Kind.ARRAY, sub_type=kind)
         finish(writer)
-        ours, _ = self.assert_alike(path)
+        ours, _ = self.assert_equal_content(path)
         self.assertEqual(len(ours["values"]), 1 + sum(map(len, edges.values())) + len(edges))
 
     def test_tensors_of_every_type(self):
@@ -160,10 +160,10 @@ class Files(FileTest):
                     add_tensor(writer, f"{kind.name}.one", (256,), kind)
                     add_tensor(writer, f"{kind.name}.three", (768, 3, 2), kind)
             finish(writer)
-            ours, _ = self.assert_alike(path)
+            ours, _ = self.assert_equal_content(path)
             self.assertLess(50, len(ours["tensors"]))
 
-    def test_our_types_are_theirs(self):
+    def test_tensor_types_equal_reference(self):
         rows = re.findall(r'\{(\d+), "(\w+)", (\d+), (\d+)\}', (SOURCE / "src/graph/gguf.c").read_text())
         ours = {name: (int(number), int(block), int(size)) for number, name, block, size in rows}
         for kind, (block, size) in gguf.GGML_QUANT_SIZES.items():
@@ -177,7 +177,7 @@ class Files(FileTest):
         self.assertIn("big-endian", show(path)["error"])
 
 
-# ---- the cost, a second time ----
+# ---- an independent count of costs ----
 
 RMS, LAYER_NORM, ROTATION, SOFTMAX, SILU, GELU = 4, 7, 3, 5, 4, 8
 IN_LAYERS = ("norm", "attn_qkv", "attn_scores", "attn_out", "ffn_gate_up", "ffn_down")
@@ -187,9 +187,9 @@ PART_OF = {"attn_q": "attn_qkv", "attn_k": "attn_qkv", "attn_v": "attn_qkv", "at
            "ffn_up_exps": "ffn_gate_up", "ffn_down": "ffn_down", "ffn_down_exps": "ffn_down"}
 
 
-class Recount:
-    """What a pass over a model costs, token by token and matrix by matrix, from the package's reading.
-    It knows the architectures of the tests below and no others."""
+class ReferenceCount:
+    """Cost of a pass, token by token and matrix by matrix, from the package's reading. It only supports the
+    architectures of the tests below."""
 
     def __init__(self, reader):
         self.architecture = reader.fields["general.architecture"].contents()
@@ -235,7 +235,7 @@ class Recount:
         return found
 
     def matrix_flops(self, layer, component):
-        """Of one token, without attention's scores."""
+        """FLOPs of one token, without attention scores."""
         flops = 0
         for name, tensor in self.tensors.items():
             if self.part_of(name) == (layer, component) and len(tensor.shape) > 1:
@@ -243,8 +243,8 @@ class Recount:
                 flops += 2 * int(tensor.n_elements) * share
         return flops
 
-    def seen(self, layer, tokens, before):
-        """How many tokens each of the pass sees, and how many any of them sees."""
+    def attended(self, layer, tokens, before):
+        """Number of tokens that each token of the pass attends to, and the size of their union."""
         period = {"gemma2": 2, "gemma3": 6}.get(self.architecture)
         windowed = period and (layer + 1) % period
         views = [range(max(0, at + 1 - self.window) if windowed else 0, at + 1)
@@ -252,7 +252,7 @@ class Recount:
         return sum(map(len, views)), len(set().union(*views))
 
     def elementwise(self, layer, component, pairs):
-        """Of one token (but the softmax: of the whole pass); biases are with their matrix."""
+        """Elementwise operations of one token (softmax: of the whole pass); biases are counted with their matrix."""
         width = {"norm": self.norms(layer) * (LAYER_NORM if self.has_bias("attn_norm") else RMS),
                  "attn_qkv": (self.heads + self.heads_kv) * self.head * ROTATION,
                  "attn_out": self.width, "attn_scores": 0}.get(component)
@@ -292,7 +292,7 @@ class Models(FileTest):
             decoder = show(path, *step, 0, 0, 0)["decoder"]
             self.assertNotIn("error", decoder)
             self.assert_sums(decoder, reader)
-            self.assert_cost(decoder["cost"], Recount(reader), *step)
+            self.assert_cost(decoder["cost"], ReferenceCount(reader), *step)
         return decoder
 
     def assert_sums(self, decoder, reader):
@@ -325,7 +325,7 @@ class Models(FileTest):
             self.assertAlmostEqual(total, parts, delta=1e-9 * parts)
 
     def assert_layer(self, figures, count, layer, name, tokens, before, sequences):
-        pairs, keys = count.seen(layer, tokens, before)
+        pairs, keys = count.attended(layer, tokens, before)
         matrix = count.matrix_flops(layer, name) * tokens * sequences
         other = count.elementwise(layer, name, pairs) * tokens * sequences
         both = 2 * count.head  # sizes of a key and a value
@@ -342,7 +342,7 @@ class Models(FileTest):
         self.assertEqual(figures["cache_write_bytes"], written)
 
     def write_model(self, name, architecture, layers, keys, outside, inside):
-        """A model of zeros: tensors as name -> (shape, type); `inside` is of each layer."""
+        """A model of zeros: tensors as name -> (shape, type); `inside` is per layer."""
         path = self.scratch / f"{name}.gguf"
         writer = gguf.GGUFWriter(path, architecture)
         writer.add_uint32(f"{architecture}.block_count", layers)
@@ -356,17 +356,17 @@ class Models(FileTest):
         finish(writer)
         return path
 
-    def test_a_random_model_of_thirty_layers(self):
+    def test_random_model_of_thirty_layers(self):
         path = self.scratch / "random.gguf"
         parameters = make_gguf.make(path, layers=30, hidden=64, heads=4)
-        self.assert_alike(path)
+        self.assert_equal_content(path)
         decoder = self.assert_counted(path)
         self.assertEqual(decoder["parameters"], parameters)
         self.assertFalse(decoder["has_tied_head"])
         self.assertEqual((decoder["layers"][29]["heads"], decoder["layers"][29]["heads_kv"]), (4, 2))
 
     def test_published_counts(self):
-        """Parameters of models whose makers tell them, built from their published shapes."""
+        """Published parameter counts, from published shapes."""
         for name, total, layers, width, heads, heads_kv, inner, vocabulary, tied in (
                 ("smollm2-135m", 134_515_008, 30, 576, 9, 3, 1536, 49152, True),
                 ("llama-3.2-1b", 1_235_814_400, 16, 2048, 32, 8, 8192, 128256, True)):
@@ -383,13 +383,13 @@ class Models(FileTest):
             decoder = show(path, 1, 0, 1, 1, 0, 0, 0)["decoder"]
             self.assertEqual(decoder["parameters"], total)
             self.assertEqual(decoder["has_tied_head"], tied)
-            # 2 a parameter of a matrix, and the scores of one pair
+            # 2 per matrix parameter, plus the scores of one pair
             norms = (2 * layers + 1) * width
             self.assertEqual(decoder["cost"]["total"]["matrix_flops"],
                              2 * (total - norms) + 4 * layers * width)
 
     def header_only(self, path, layers, keys, outside, inside):
-        """A file whose tensors are a hole: as large as it says, and nearly nothing on disk."""
+        """A sparse file: its tensors take no space on disk."""
         fields = [("general.architecture", make_gguf.STRING, "llama"),
                   ("llama.block_count", make_gguf.U32, layers)]
         fields += [(f"llama.{key}", make_gguf.U32, value) for key, value in keys.items()]
@@ -420,7 +420,7 @@ class Models(FileTest):
             "attn_output.weight": ((256, 256), Quant.IQ4_XS), "ffn_norm.weight": ((256,), Quant.F32),
             "ffn_gate.weight": ((256, 512), Quant.Q5_1), "ffn_up.weight": ((256, 512), Quant.Q5_1),
             "ffn_down.weight": ((512, 256), Quant.BF16)})
-        self.assert_alike(path)
+        self.assert_equal_content(path)
         decoder = self.assert_counted(path)
         self.assertTrue(decoder["has_tied_head"])
         parts = decoder["layers"][2]["parts"]
@@ -459,7 +459,7 @@ class Models(FileTest):
             "ffn_up.weight": ((64, 96), Quant.F16), "ffn_down.weight": ((96, 64), Quant.F16)})
         self.assert_counted(path)
 
-    def test_one_matrix_for_qkv_and_one_for_gate_and_up(self):
+    def test_fused_qkv_and_gate_up_matrices(self):
         path = self.write_model("fused", "phi3", 2, {
             "embedding_length": 64, "attention.head_count": 4, "attention.head_count_kv": 4}, {
             "token_embd.weight": ((64, 40), Quant.F16), "output.weight": ((64, 40), Quant.F16),
@@ -469,7 +469,7 @@ class Models(FileTest):
             "ffn_up.weight": ((64, 192), Quant.F16), "ffn_down.weight": ((96, 64), Quant.F16)})
         self.assert_counted(path)
 
-    def test_norms_with_a_mean_and_no_gate(self):
+    def test_layer_norms_without_gate(self):
         path = self.write_model("phi2", "phi2", 2, {
             "embedding_length": 64, "attention.head_count": 4}, {
             "token_embd.weight": ((64, 40), Quant.F16), "output.weight": ((64, 40), Quant.F16),
@@ -482,11 +482,11 @@ class Models(FileTest):
         reader = gguf.GGUFReader(path)
         for step in self.STEPS:
             decoder = show(path, *step, 0, 0, 0)["decoder"]
-            count = Recount(reader)
+            count = ReferenceCount(reader)
             count.activation = GELU
             self.assert_cost(decoder["cost"], count, *step)
 
-    def test_windows(self):
+    def test_sliding_windows(self):
         for architecture in ("gemma2", "gemma3"):
             path = self.write_model(architecture, architecture, 7, {
                 "embedding_length": 64, "attention.head_count": 4, "attention.head_count_kv": 1,
@@ -506,15 +506,15 @@ class Models(FileTest):
             self.assertEqual(windows, [6, 0, 6, 0, 6, 0, 6] if architecture == "gemma2"
                              else [6, 6, 6, 6, 6, 0, 6])
 
-    def test_an_unknown_architecture_is_named(self):
+    def test_unknown_architecture_is_named(self):
         path = self.write_model("other", "mamba", 1, {"embedding_length": 64}, {
             "token_embd.weight": ((64, 40), Quant.F16)}, {})
         self.assertIn("'mamba'", show(path)["decoder"]["error"])
 
     @unittest.skipUnless(os.environ.get("IPW_GGUF"), "no model given in IPW_GGUF")
-    def test_a_given_model(self):
+    def test_model_of_ipw_gguf(self):
         path = os.environ["IPW_GGUF"]
-        self.assert_alike(path)
+        self.assert_equal_content(path)
         decoder = self.assert_counted(path)
         if "smollm2-135m" in path.lower():
             self.assertEqual(decoder["parameters"], 134_515_008)

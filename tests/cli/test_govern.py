@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw govern against a GPU that is not there and a server that simulates one: latency and power follow the clock that
-is set in the fake NVML.  The official client library writes the metrics, and its parser is the oracle of what they say."""
+"""ipw govern with a fake GPU and a simulated server: latency and power follow the clock set in the fake NVML.
+Prometheus' client library writes the metrics, and its parser is the oracle."""
 
 import json
 import math
@@ -33,7 +33,7 @@ ITL, TTFT = "vllm:inter_token_latency_seconds", "vllm:time_to_first_token_second
 
 
 class Endpoint:
-    """Serves what `text()` returns; `texts` are all that were served."""
+    """Serves the result of `text()`; `texts` are all responses so far."""
 
     def __init__(self, text, port=0):
         self.texts, endpoint = [], self
@@ -64,9 +64,9 @@ class Endpoint:
 
 
 class Plant(ControllableGpu):
-    """A server whose inter-token latency is `itl_ms` at the highest clock; `share` of it depends on the clock.  It has no
-    thread that a busy machine could delay: it does its work up to now when its metrics are read, and the fake NVML
-    knows what a clock and a limit draw."""
+    """A server whose inter-token latency is `itl_ms` at the highest clock; `share` of it depends on the clock.  It has
+    no thread that a busy machine could delay: its work is computed when its metrics are read, and the fake NVML
+    computes power from clock and limit."""
 
     BOUNDS = [0.001 * 1.03 ** i for i in range(200)]
     TOKENS_PER_S = 1000
@@ -86,7 +86,7 @@ class Plant(ControllableGpu):
         return prometheus_client.Histogram(name, "seconds", ["model_name"], buckets=self.BOUNDS, registry=self.registry)
 
     def text(self, path):
-        """`answers` come first: each a status, or a function that is called before the metrics are taken."""
+        """`answers` are used first: each is a status, or a function called before the metrics are read."""
         answer = self.answers.pop(0) if self.answers else None
         if isinstance(answer, int):
             return answer
@@ -113,7 +113,7 @@ class Plant(ControllableGpu):
         self.before = now
 
     def change(self, old, new):
-        """Of the script of the fake NVML."""
+        """Replaces text in the script of the fake NVML."""
         text = (self.root / "nvml.txt").read_text()
         assert old in text
         self.script(text.replace(old, new))
@@ -124,7 +124,7 @@ class Plant(ControllableGpu):
 
 
 def quantile(older, newer, name, p):
-    """Of the increase of a histogram between two texts, as Prometheus' histogram_quantile has it."""
+    """Quantile of the increase of a histogram between two texts, like Prometheus' histogram_quantile."""
     def buckets(text):
         return {float(sample.labels["le"]): sample.value for family in text_string_to_metric_families(text)
                 for sample in family.samples if sample.name == f"{name}_bucket"}
@@ -179,13 +179,13 @@ class GovernTest(unittest.TestCase):
         return list((plant.root / "run/ipw").glob("*.state"))
 
     def lowered(self, plant, *options, **more):
-        """A process that has lowered the clock."""
+        """Starts a process and waits until it has lowered the clock."""
         process = self.start(plant, *options, **more)
         self.wait_for(lambda: plant.clock() < FMAX, process)
         return process
 
     def run_json(self, plant, *options, steps=24, **more):
-        """Runs it for so many steps, however long a busy machine takes for them."""
+        """Runs it for this many steps, however long they take."""
         process = self.start(plant, "--json", *options, stdout=subprocess.PIPE, **more)
         self.addCleanup(process.stdout.close)
         self.wait_for(lambda: len(self.steps()) >= steps, process)
@@ -198,8 +198,8 @@ class GovernTest(unittest.TestCase):
         return result
 
 
-class Loop(GovernTest):
-    def test_it_settles_below_the_slo_and_saves_power(self):
+class ControlLoop(GovernTest):
+    def test_settles_below_slo_and_saves_power(self):
         plant = self.plant(itl_ms=30, share=1)
         result = self.run_json(plant)
         steps = self.steps()
@@ -217,19 +217,19 @@ class Loop(GovernTest):
         self.assertEqual(result["metrics"], {"ttft": None, "itl": ITL})
         self.assertEqual(result["energy"]["method"], "counter")
 
-    def test_what_the_metrics_say_is_what_the_official_parser_says(self):
+    def test_latencies_agree_with_prometheus_parser(self):
         plant = self.plant(itl_ms=20, share=0.3, has_ttft=True)
         ipw(plant, *self.words(plant, "--duration", 4, objective=("--slo-itl-ms", 60, "--slo-ttft-ms", 900)))
         texts, compared = plant.endpoint.texts, 0
         for older, newer, step in zip(texts, texts[1:], self.steps()):
             if step["problem"]:
-                break  # the window grows: it is no longer that of two readings in a row
+                break  # the window has grown beyond two consecutive readings
             for key, name in (("itl_ms", ITL), ("ttft_ms", TTFT)):
                 self.assertAlmostEqual(step[key], 1e3 * quantile(older, newer, name, 0.95), places=6)
                 compared += 1
         self.assertGreater(compared, 8)
 
-    def test_a_violation_restores_the_default(self):
+    def test_violation_restores_default(self):
         plant = self.plant(itl_ms=30)
         process = self.lowered(plant, "--duration", 60)
         self.wait_for(lambda: plant.clock() < 1200, process)
@@ -240,7 +240,7 @@ class Loop(GovernTest):
         self.assertIsNone(step["setting"])
         self.assertTrue(step["violated"])
 
-    def test_a_server_that_dies_restores_the_default(self):
+    def test_dead_server_restores_default(self):
         plant = self.plant(itl_ms=30)
         process = self.lowered(plant, "--duration", 120)
         port = plant.endpoint.port
@@ -248,17 +248,17 @@ class Loop(GovernTest):
         self.wait_for(lambda: plant.clock() == FMAX, process)
         self.wait_for(lambda: self.steps()[-1]["action"] == "stale", process)
         self.assertIn("127.0.0.1", self.steps()[-1]["problem"])
-        plant.endpoint = Endpoint(plant.text, port)  # and it goes on when the server is back
+        plant.endpoint = Endpoint(plant.text, port)  # and governing resumes when the server is back
         self.wait_for(lambda: plant.clock() < FMAX, process)
 
-    def test_no_requests_restores_the_default(self):
+    def test_no_requests_restores_default(self):
         plant = self.plant(itl_ms=30)
         process = self.lowered(plant, "--duration", 60)
         plant.stopped = True
         self.wait_for(lambda: plant.clock() == FMAX, process)
         self.assertEqual(self.steps()[-1]["problem"], "no requests")
 
-    def test_a_server_that_restarts_is_counted_from_0(self):
+    def test_counters_of_restarted_server_start_at_0(self):
         plant = self.plant(itl_ms=30)
         process = self.lowered(plant, "--duration", 60)
         before = len(self.steps())
@@ -270,7 +270,7 @@ class Loop(GovernTest):
         self.assertFalse(any(step["violated"] for step in after), after)
         self.assertTrue(all(step["tokens_per_s"] is None or step["tokens_per_s"] >= 0 for step in after))
 
-    def test_a_power_cap(self):
+    def test_power_cap_is_met(self):
         plant = self.plant(watts=600)
         result = self.run_json(plant, objective=("--max-power-w", 350))
         steps = self.steps()
@@ -281,18 +281,18 @@ class Loop(GovernTest):
         self.assertLess(result["violations"], 5)
         self.assertIsNone(result["metrics"]["itl"])
 
-    def test_power_limits(self):
-        plant = self.plant(itl_ms=20, share=0)  # latency does not depend on it at all
+    def test_sets_power_limits(self):
+        plant = self.plant(itl_ms=20, share=0)  # latency does not depend on the clock
         result = self.run_json(plant, "--set", "power-limit", "--lowest", 300)
         steps = self.steps()
         self.assertEqual([step["setting"] for step in steps[10:]], [300] * (len(steps) - 10), steps)
         self.assertEqual(result["violations"], 0)
 
-    def test_a_stall_is_no_cost(self):
-        """Wherever a scrape is late, by the server or because the governor had to wait, tokens per second are those of the
-        server, or unknown: as a cost they would bring the default back."""
+    def test_stall_is_not_a_cost(self):
+        """If a scrape is late, because of the server or the governor, throughput is that of the server or unknown:
+        counted as a cost it would restore the default."""
         runs = []
-        for late in (1, 3):  # the law's own test has every step
+        for late in (1, 3):  # the unit test of the control law has every step
             plant = self.plant(itl_ms=20, share=0)
             plant.answers = [None] * late + [lambda: time.sleep(0.3)]
             self.log = self.log.with_name(f"{late}.jsonl")
@@ -313,7 +313,7 @@ class Loop(GovernTest):
             for rate in rates:  # as certain as is asked for
                 self.assertAlmostEqual(rate, Plant.TOKENS_PER_S, delta=0.06 * Plant.TOKENS_PER_S)
 
-    def test_one_scrape_may_be_missed(self):
+    def test_one_missed_scrape_is_tolerated(self):
         plant = self.plant(itl_ms=30)
         process = self.lowered(plant)
         before = len(self.steps())
@@ -326,8 +326,8 @@ class Loop(GovernTest):
         self.assertFalse([step for step in after if step["setting"] is None], after)
         self.assertIsNotNone(after[missed[0] + 1]["itl_ms"])
 
-    def test_a_model_has_the_least_energy(self):
-        plant = self.plant(itl_ms=10, share=1)  # the SLO would allow the lowest clock
+    def test_power_model_selects_least_energy(self):
+        plant = self.plant(itl_ms=10, share=1)  # the SLO allows the lowest clock
         rows = [f"{f},{200 + 400 * (f / 1785) ** 2.5},{10 * 1785 / f}" for f in range(600, 1786, 15)]
         csv = self.log.parent / "clocks.csv"
         csv.write_text("freq_mhz,power_w,time_s\n" + "\n".join(rows) + "\n")
@@ -344,17 +344,17 @@ class Loop(GovernTest):
                 self.assertIn(said, done.stderr)
 
 
-class Ends(GovernTest):
-    def test_signals(self):
+class Termination(GovernTest):
+    def test_signals_restore_default(self):
         plant = self.plant()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process = self.lowered(plant)
             process.send_signal(number)
             self.assertEqual(process.wait(TIMEOUT_S), 128 + number)
-            self.assertEqual(plant.settings(), ControllableGpu.FREE)  # before it ended, not by the watchdog
+            self.assertEqual(plant.settings(), ControllableGpu.FREE)  # before the exit, not by the watchdog
             self.assertEqual(self.states(plant), [])
 
-    def test_the_watchdog_restores_after_what_cannot_be_caught(self):
+    def test_watchdog_restores_default_after_crash(self):
         plant = self.plant()
         for number in (signal.SIGKILL, signal.SIGSEGV):
             process = self.lowered(plant)
@@ -362,7 +362,7 @@ class Ends(GovernTest):
             process.wait(TIMEOUT_S)
             self.wait_for(lambda: plant.settings() == ControllableGpu.FREE and not self.states(plant))
 
-    def test_a_gpu_that_refuses_later(self):
+    def test_gpu_that_rejects_settings_later(self):
         plant = self.plant()
         process = self.lowered(plant)
         plant.change("power 0", "fail nvmlDeviceSetGpuLockedClocks 0 4\npower 0")
@@ -370,7 +370,7 @@ class Ends(GovernTest):
         self.assertIn("cannot lock the graphics clock", process.stderr.read())
         self.assertEqual(plant.settings(), ControllableGpu.FREE)
 
-    def test_one_at_a_time(self):
+    def test_second_governor_is_refused(self):
         plant = self.plant()
         self.lowered(plant)
         done = ipw(plant, "govern", "--max-power-w", 300, "--duration", 1)
@@ -379,7 +379,7 @@ class Ends(GovernTest):
 
 
 class DryRun(GovernTest):
-    def test_it_says_what_it_would_do_and_does_nothing(self):
+    def test_dry_run_prints_changes_without_setting_them(self):
         plant = self.plant()
         done = ipw(plant, *self.words(plant, "--dry-run", "--duration", 2))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -390,7 +390,7 @@ class DryRun(GovernTest):
         self.assertTrue(all(step["setting"] is None for step in self.steps()))
         self.assertTrue(any(step["decided"] for step in self.steps()))
 
-    def test_without_permission(self):
+    def test_fails_without_permission(self):
         plant = self.plant()
         plant.change("power 0", "fail nvmlDeviceResetGpuLockedClocks 0 4\nfail nvmlDeviceSetGpuLockedClocks 0 4\npower 0")
         done = ipw(plant, *self.words(plant, "--duration", 2))
@@ -401,7 +401,7 @@ class DryRun(GovernTest):
         done = ipw(plant, *self.words(plant, "--dry-run", "--duration", 2))
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_a_gpu_at_its_power_limit_is_in_use(self):
+    def test_power_limited_gpu_is_in_use(self):
         plant = self.plant()
         plant.change("throttle 0 0", "throttle 0 4")
         self.run_json(plant, steps=3)

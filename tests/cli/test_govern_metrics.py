@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw govern --dry-run: which metrics of which servers it reads, and what a server may answer."""
+"""ipw govern --dry-run: supported metrics of servers, and unexpected responses."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from test_govern import ITL, TTFT, Endpoint  # noqa: E402
 
 
 class Servers(unittest.TestCase):
-    """Names and kinds of metrics; what a server may answer."""
+    """Names and types of metrics, and responses of servers."""
 
     def setUp(self):
         self.machine = ControllableGpu("value throttle 0 0\npower 0 constant 200")
@@ -30,11 +30,11 @@ class Servers(unittest.TestCase):
         return done, steps
 
     def growing(self, *lines):
-        """A text whose {n} grows by one with each reading."""
+        """A response whose {n} increases by one per reading."""
         reading = iter(range(1, 1000))
         return lambda _: "\n".join(lines).replace("{n}", "%d" % next(reading)) + "\n"
 
-    def test_names(self):
+    def test_metric_names_of_servers(self):
         histogram = ('{name}_bucket{{le="0.01"}} 0', '{name}_bucket{{le="0.05"}} {n}00',
                      '{name}_bucket{{le="+Inf"}} {n}00', "{name}_sum {n}", "{name}_count {n}00")
         for option, key, names in (
@@ -53,7 +53,7 @@ class Servers(unittest.TestCase):
                     self.assertAlmostEqual(steps[0][key], 48, places=6)  # 0.95 of the way from 10 to 50
 
     def test_counters_of_llama_cpp_have_a_mean(self):
-        """And a rate, unless a busy machine takes so long for a reading that its time is unknown: then once more."""
+        """And a rate, unless a reading is so late on a busy machine that its time is unknown: then it is repeated."""
         def has_rate():
             done, steps = self.govern(self.growing("llamacpp:tokens_predicted_total {n}00",
                                                    "llamacpp:tokens_predicted_seconds_total {n}.5"), "--slo-itl-ms", 80)
@@ -88,7 +88,7 @@ class Servers(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(steps[0]["violated"])
 
-    def test_a_series_that_appears_with_the_first_request(self):
+    def test_series_that_appears_with_first_request(self):
         texts = iter(["vllm:num_requests_running 0\n"] * 2 + [
             f'{ITL}_bucket{{le="0.05"}} {n}00\n{ITL}_bucket{{le="+Inf"}} {n}00\n{ITL}_sum 1\n{ITL}_count {n}00\n'
             for n in range(1, 50)])
@@ -97,7 +97,7 @@ class Servers(unittest.TestCase):
         self.assertIsNone(steps[0]["itl_ms"])
         self.assertAlmostEqual(steps[1]["itl_ms"], 47.5)
 
-    def test_a_metric_that_the_server_does_not_have_is_named_once_requests_come(self):
+    def test_missing_metric_is_named_once_requests_arrive(self):
         histogram = (f'{TTFT}_bucket{{le="0.05"}} {{n}}00', f'{TTFT}_bucket{{le="+Inf"}} {{n}}00', f"{TTFT}_sum {{n}}",
                      f"{TTFT}_count {{n}}00")
         done, steps = self.govern(self.growing(*histogram), "--slo-itl-ms", 80)
@@ -108,12 +108,12 @@ class Servers(unittest.TestCase):
         _, steps = self.govern(lambda _: "\n".join(histogram).replace("{n}", "7") + "\n", "--slo-itl-ms", 80)
         self.assertEqual({step["problem"] for step in steps}, {"no requests"})
 
-    def test_few_observations_wait_for_more(self):
+    def test_waits_for_more_observations(self):
         done, steps = self.govern(self.growing(f'{ITL}_bucket{{le="0.05"}} {{n}}', f'{ITL}_bucket{{le="+Inf"}} {{n}}',
                                                f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}"), "--slo-itl-ms", 80)
         self.assertEqual({step["problem"] for step in steps}, {"too few requests yet"}, done.stderr)
 
-    def test_what_is_no_metrics(self):
+    def test_rejects_responses_without_metrics(self):
         for answer, said in ((lambda _: 404, "HTTP status 404"), (lambda _: "<html>\n<p>no\n", "Prometheus' text format"),
                              (lambda _: "", "no known metric of inter-token latency"),
                              (lambda _: "go_goroutines 5\n", "no known metric of inter-token latency")):
@@ -122,7 +122,7 @@ class Servers(unittest.TestCase):
                 self.assertEqual((done.returncode, steps), (1, []), done.stderr)
                 self.assertIn(said, done.stderr)
 
-    def test_wrong_input(self):
+    def test_rejects_invalid_options(self):
         url = ["--metrics-url", "http://127.0.0.1:9"]
         for words, code, said in (
                 ([], 2, "missing objective"), (["--slo-itl-ms", 50], 2, "--metrics-url"),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The graders by score agree with the packages that define them: bleu with sacrebleu, rouge_* with
-rouge-score, f1 with SQuAD's definition written out here; math agrees with sympy.  On the labeled answers
-of tests/fixtures/graders, choice, numeric and math miss less than math-verify and than the extractors of
-lm-eval, and accept no more wrong ones.  Other texts are made by chance from a fixed seed.  $IPW_PYTHON names an interpreter that has the packages;
-else it is the one that the set-up of the tests made.  Skips what is not installed."""
+"""Graders against reference packages: bleu with sacrebleu, rouge_* with rouge-score, f1 with SQuAD's definition, math
+with sympy.  On the labeled answers of tests/fixtures/graders, choice, numeric and math have fewer false negatives than
+math-verify and the extractors of lm-eval, and no more false positives.  Other texts are random, with a fixed seed.
+$IPW_PYTHON names an interpreter with the packages; the default is that of the tests' set-up.  Tests without their
+package are skipped."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 def grade(lines):
-    """The grades of many lines by one run of the helper."""
+    """Grades of many lines, by one run of the helper program."""
     text = "".join(json.dumps(line) + "\n" for line in lines)
     done = subprocess.run([GRADE], input=text, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode == 77:
@@ -69,26 +69,26 @@ WORDS = ("the cat sat on a mat and an owl flew over it The Cat U.S.A. 3.14 1,000
 GAPS = [" "] * 12 + ["\n", "\t", "  ", "-\n", "\u00a0", "\u2009", ""]
 
 
-def sentence(chance, longest=14):
-    return "".join(chance.choice(WORDS) + chance.choice(GAPS)
-                   for _ in range(chance.randint(1, longest))).strip() or "x"
+def sentence(rng, longest=14):
+    return "".join(rng.choice(WORDS) + rng.choice(GAPS)
+                   for _ in range(rng.randint(1, longest))).strip() or "x"
 
 
-def varied(chance, text):
-    """A text that shares something with another."""
+def varied(rng, text):
+    """A variation of a text."""
     words = text.split(" ")
-    for _ in range(chance.randint(0, 4)):
-        place = chance.randrange(len(words) + 1)
-        words[place:place + chance.randint(0, 2)] = sentence(chance, 3).split(" ")
-    chance.random() < 0.1 and chance.shuffle(words)
+    for _ in range(rng.randint(0, 4)):
+        place = rng.randrange(len(words) + 1)
+        words[place:place + rng.randint(0, 2)] = sentence(rng, 3).split(" ")
+    rng.random() < 0.1 and rng.shuffle(words)
     return " ".join(words).strip() or "x"
 
 
 def pairs(seed):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(CASES):
-        expected = sentence(chance)
-        answer = varied(chance, expected) if chance.random() < 0.8 else sentence(chance)
+        expected = sentence(rng)
+        answer = varied(rng, expected) if rng.random() < 0.8 else sentence(rng)
         yield expected, answer
 
 
@@ -124,24 +124,24 @@ class Scores(unittest.TestCase):
             self.assertAlmostEqual(got["score"], wanted, delta=1e-9, msg=json.dumps(line))
         self.assertGreater(sum(0 < score < 1 for score in scores), len(scores) // 3)
 
-    def test_f1(self):
+    def test_f1_agrees_with_squad(self):
         self.compare("f1", list(pairs(1)), squad_f1)
 
     @unittest.skipUnless(sacrebleu, "sacrebleu is not installed")
-    def test_bleu(self):
+    def test_bleu_agrees_with_sacrebleu(self):
         self.compare("bleu", list(pairs(2)), lambda expected, answer: sacrebleu.sentence_bleu(
             answer, [expected]).score / 100)
 
     @unittest.skipUnless(sacrebleu, "sacrebleu is not installed")
     def test_bleu_with_several_references(self):
-        chance = random.Random(3)
-        cases = [([expected, varied(chance, expected), sentence(chance)], answer)
+        rng = random.Random(3)
+        cases = [([expected, varied(rng, expected), sentence(rng)], answer)
                  for expected, answer in pairs(3)]
         self.compare("bleu", cases, lambda expected, answer: sacrebleu.sentence_bleu(
             answer, expected).score / 100, several=True)
 
     @unittest.skipUnless(rouge_scorer, "rouge-score is not installed")
-    def test_rouge(self):
+    def test_rouge_agrees_with_rouge_score(self):
         for grader, kind in ROUGE.items():
             scorer = rouge_scorer.RougeScorer([kind])
             self.compare(grader, list(pairs(4)), lambda expected, answer: scorer.score(
@@ -150,9 +150,9 @@ class Scores(unittest.TestCase):
     @unittest.skipUnless(rouge_scorer, "rouge-score is not installed")
     def test_rouge_with_several_references(self):
         for grader, kind in ROUGE.items():
-            chance = random.Random(5)
+            rng = random.Random(5)
             scorer = rouge_scorer.RougeScorer([kind])
-            cases = [([expected, varied(chance, expected)], answer) for expected, answer in pairs(5)]
+            cases = [([expected, varied(rng, expected)], answer) for expected, answer in pairs(5)]
             self.compare(grader, cases, lambda expected, answer: scorer.score_multi(
                 expected, answer)[kind].fmeasure, several=True)
 
@@ -161,28 +161,28 @@ class Scores(unittest.TestCase):
 
 @unittest.skipUnless(sympy, "sympy is not installed")
 class Math(unittest.TestCase):
-    def expression(self, chance, depth):
-        if depth == 0 or chance.random() < 0.2:
-            return chance.choice([sympy.Symbol("x"), sympy.Symbol("y"), sympy.pi,
-                                  sympy.Integer(chance.randint(-9, 9)),
-                                  sympy.Rational(chance.randint(1, 9), chance.randint(2, 9))])
-        left, right = (self.expression(chance, depth - 1) for _ in range(2))
-        return chance.choice([lambda: left + right, lambda: left * right, lambda: left - right,
-                              lambda: left ** chance.randint(2, 3), lambda: sympy.sin(left),
+    def expression(self, rng, depth):
+        if depth == 0 or rng.random() < 0.2:
+            return rng.choice([sympy.Symbol("x"), sympy.Symbol("y"), sympy.pi,
+                                  sympy.Integer(rng.randint(-9, 9)),
+                                  sympy.Rational(rng.randint(1, 9), rng.randint(2, 9))])
+        left, right = (self.expression(rng, depth - 1) for _ in range(2))
+        return rng.choice([lambda: left + right, lambda: left * right, lambda: left - right,
+                              lambda: left ** rng.randint(2, 3), lambda: sympy.sin(left),
                               lambda: sympy.sqrt(left ** 2 + 1)])()
 
     def test_rewritten_expressions_are_equal_and_changed_ones_are_not(self):
-        chance = random.Random(6)
+        rng = random.Random(6)
         lines, wanted = [], []
         while len(lines) < 300:
-            one = self.expression(chance, 3)
+            one = self.expression(rng, 3)
             if one.has(sympy.zoo, sympy.nan, sympy.oo):
                 continue
-            other = chance.choice([sympy.expand, sympy.factor, lambda e: e])(one)
+            other = rng.choice([sympy.expand, sympy.factor, lambda e: e])(one)
             for form, equal in ((other, True), (other + sympy.Rational(1, 7), False)):
                 lines.append({"grader": "math", "params": {"final": "whole"},
                               "expected": sympy.latex(one),
-                              "answer": chance.choice([sympy.latex, lambda e: str(e)])(form)})
+                              "answer": rng.choice([sympy.latex, lambda e: str(e)])(form)})
                 wanted.append(equal)
         for line, got, equal in zip(lines, grade(lines), wanted):
             self.assertEqual(got.get("verdict"), equal, json.dumps(line))
@@ -194,7 +194,7 @@ LABELLED = SOURCE / "tests/fixtures/graders"
 
 
 def labeled(grader):
-    """[right?, expected, answer, question] of each row; the sign for the end of a line stands for one."""
+    """[is_correct, expected, answer, question] of each row; the newline symbol stands for a newline."""
     rows = []
     for line in (LABELLED / f"{grader}.tsv").read_text().split("\n")[:-1]:
         label, expected, answer, *question = line.replace("\u2424", "\n").split("\t")
@@ -209,7 +209,7 @@ def accepted(grader, rows):
 
 
 def errors(rows, verdicts):
-    """How many right answers are missed, and how many wrong ones accepted."""
+    """Counts of false negatives and false positives."""
     missed = sum(row[0] and not verdict for row, verdict in zip(rows, verdicts))
     return missed, sum(verdict and not row[0] for row, verdict in zip(rows, verdicts))
 
@@ -276,20 +276,20 @@ class Answers(unittest.TestCase):
         print(f"{grader}: {missed} missed, {wrong} wrong accepted; "
               f"{oracle.__name__}: {their_missed}, {their_wrong} of {len(rows)}")
 
-    def test_against_the_extractors_of_lm_eval(self):
+    def test_fewer_errors_than_lm_eval_extractors(self):
         for grader, oracle in (("numeric", gsm8k_strict), ("numeric", gsm8k_flexible),
                                ("choice", mmlu_pro), ("choice", mmlu_flexible)):
             self.compare(grader, oracle)
 
     @unittest.skipUnless(math_verify, "math-verify is not installed")
-    def test_against_math_verify(self):
-        logging.disable(logging.ERROR)  # it reports each answer that it cannot parse
+    def test_fewer_errors_than_math_verify(self):
+        logging.disable(logging.ERROR)  # it logs each answer that it cannot parse
         for grader in ("math", "numeric"):
-            self.compare(grader, by_math_verify, step=3)  # of all of them it would take most of a minute
+            self.compare(grader, by_math_verify, step=3)  # all rows would take most of a minute
 
 
 class LowerCase(unittest.TestCase):
-    def test_as_unicode_does(self):
+    def test_lower_case_follows_unicode(self):
         letters = "\u0130\u00c4\u00d8\u0141\u01a0\u01af\u0394\u0416\u0531\u1ea0\u1e9e"
         lines = [{"grader": grader, "expected": letter.lower(), "answer": letter}
                  for letter in letters for grader in ("exact", "f1")]

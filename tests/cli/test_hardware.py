@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The hardware catalogue from outside: what `ipw list hardware` shows, what the build refuses, and
-whether its figures are the vendors'."""
+"""The hardware catalog: output of `ipw list hardware`, entries that the build rejects, and comparison with vendors'
+figures."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ CROSSCHECK = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / \
 
 
 def figures(value, path=""):
-    """Every figure of an entry, with where it stands."""
+    """Every figure of an entry, with its path."""
     if isinstance(value, dict) and "value" in value:
         yield path, value
     elif isinstance(value, (dict, list)):
@@ -44,7 +44,7 @@ class Listed(unittest.TestCase):
         cls.done = done
         cls.text = done.stdout
 
-    def test_a_line_a_device(self):
+    def test_one_line_per_device(self):
         self.assertEqual((self.done.returncode, self.done.stderr), (0, ""))
         lines = self.text.splitlines()
         self.assertEqual(len(lines), 2 + len(FILES))
@@ -55,21 +55,21 @@ class Listed(unittest.TestCase):
         h200 = next(line for line in lines if line.startswith("  h200 "))
         self.assertRegex(h200, r"NVIDIA H200 SXM 141GB +gpu +989\.4 +bf16 +4800 +139\.8 GiB +700 ")
 
-    def test_json_is_the_files(self):
+    def test_json_equals_files(self):
         done = ipw(None, "list", "hardware", "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         listed = json.loads(done.stdout)
         self.assertEqual(list(listed), ["hardware"])
         self.assertEqual(listed["hardware"], [json.loads(path.read_text()) for path in FILES])
 
-    def test_everything_has_it_too(self):
+    def test_list_all_includes_hardware(self):
         text = ipw(None, "list", "all").stdout
         self.assertIn("hardware: ", text)
         for path in FILES:
             self.assertRegex(text, rf"(?m)(^|\s){re.escape(path.stem)}(\s|$)")
         self.assertEqual(len(json.loads(ipw(None, "list", "--json").stdout)["hardware"]), len(FILES))
 
-    def test_one_device_with_sources(self):
+    def test_device_details_have_sources(self):
         done = ipw(None, "list", "hardware", "NVIDIA H200")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"^h200: NVIDIA H200 SXM 141GB, gpu of NVIDIA, 2024\n")
@@ -79,7 +79,7 @@ class Listed(unittest.TestCase):
         for path, figure in figures(entry):
             self.assertIn(figure["source"], done.stdout, path)
 
-    def test_a_point_of_a_device(self):
+    def test_operating_point_of_device(self):
         done = ipw(None, "list", "hardware", "jetson-orin-agx@30W", "l4")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^jetson-orin-agx-64gb@30W: ")
@@ -88,7 +88,7 @@ class Listed(unittest.TestCase):
         listed = json.loads(ipw(None, "list", "hardware", "jetson-orin-agx@30W", "--json").stdout)
         self.assertEqual([row["id"] for row in listed["hardware"]], ["jetson-orin-agx-64gb"])
 
-    def test_misspelled_names(self):
+    def test_misspelled_names_get_suggestions(self):
         for words, hint in ((["h20"], "did you mean 'h200'"), (["h200", "abacus"], "unknown hardware"),
                             (["jetson-orin-nx@x"], "it has "), (["l4@x"], "no operating points")):
             done = ipw(None, "list", "hardware", *words)
@@ -101,9 +101,9 @@ class Listed(unittest.TestCase):
 
 
 class Entries(unittest.TestCase):
-    """The files themselves, read by another reader of JSON."""
+    """The catalog files, read by Python's JSON parser."""
 
-    def test_every_figure_says_how_it_is_known(self):
+    def test_every_figure_has_evidence_and_source(self):
         self.assertGreaterEqual(len(FILES), 50)
         for path in FILES:
             entry = json.loads(path.read_text())
@@ -113,7 +113,7 @@ class Entries(unittest.TestCase):
                 self.assertGreaterEqual(len(figure["source"]), 5, f"{path.name} {where}")
                 self.assertGreater(figure["value"], 0, f"{path.name} {where}")
 
-    def test_lists_say_how_their_figures_are_known(self):
+    def test_rows_of_lists_have_evidence_and_source(self):
         rows = [row for path in LISTS for key in ("devices", "processors")
                 for row in json.loads(path.read_text()).get(key, [])]
         self.assertGreaterEqual(len(rows), 300)
@@ -122,8 +122,8 @@ class Entries(unittest.TestCase):
             self.assertGreaterEqual(len(row["source"]), 5, row)
             self.assertTrue(row["match"], row)
 
-    def test_no_pattern_is_in_two_files(self):
-        """A driver's name or a processor's brand that two rows match alike would get either's figures."""
+    def test_name_patterns_are_unique(self):
+        """A device name that matches two rows would get the figures of either."""
         seen = {}
         for path in ALL_FILES:
             entry = json.loads(path.read_text())
@@ -134,8 +134,8 @@ class Entries(unittest.TestCase):
                     self.assertNotIn((kind, pattern), seen, path)
                     seen[kind, pattern] = path
 
-    def test_published_figures_say_whether_they_were_looked_up(self):
-        """A vendor's document alone does not say whether anybody opened it."""
+    def test_published_figures_state_whether_source_was_read(self):
+        """The title of a vendor document does not show that it was read."""
         for path in FILES:
             for where, figure in figures(json.loads(path.read_text())):
                 if figure["evidence"] == "published":
@@ -146,14 +146,14 @@ class Entries(unittest.TestCase):
                 if row["evidence"] == "published":
                     self.assertRegex(row["source"], r"(, read \d{4}-\d\d-\d\d|; from knowledge)$", row)
 
-    def test_no_energy_is_called_published(self):
-        """No vendor publishes joules per operation: a figure that claims so was not looked up."""
+    def test_no_energy_is_labeled_published(self):
+        """No vendor publishes joules per operation."""
         for path in FILES:
             for where, figure in figures(json.loads(path.read_text())):
                 if where.endswith(".energy"):
                     self.assertNotEqual(figure["evidence"], "published", f"{path.name} {where}")
 
-    def test_what_people_ask_for_is_there(self):
+    def test_common_devices_are_in_catalog(self):
         names = set()
         for path in FILES:
             entry = json.loads(path.read_text())
@@ -169,7 +169,7 @@ class Entries(unittest.TestCase):
 
 @unittest.skipUnless(CHECKER.exists(), "this build does not check the catalogue (no cJSON, or a cross build)")
 class Build(unittest.TestCase):
-    """What the build does with a wrong entry."""
+    """How the build handles invalid entries."""
 
     def check(self, **files):
         with tempfile.TemporaryDirectory(prefix="ipw-hardware-") as folder:
@@ -182,14 +182,14 @@ class Build(unittest.TestCase):
     def entry(self, name="t4"):
         return json.loads((SOURCE / f"data/hardware/{name}.json").read_text())
 
-    def test_the_catalog_passes(self):
+    def test_catalog_passes_check(self):
         done = subprocess.run([CHECKER, *FILES], capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_a_right_entry_passes(self):
+    def test_valid_entry_passes_check(self):
         self.assertEqual(self.check(t4=self.entry()), (0, ""))
 
-    def test_wrong_entries_fail(self):
+    def test_invalid_entries_fail(self):
         def energy(entry):  # 20 pJ a FLOP at the peak of fp16: 1.3 kW on a card of 70 W
             entry["matrix"]["fp16"]["energy"]["value"] = 20
 
@@ -212,7 +212,7 @@ class Build(unittest.TestCase):
             self.assertIn(words, text)
             self.assertIn("/t4.json", text)
 
-    def test_names_are_distinguished(self):
+    def test_names_must_be_unique(self):
         code, text = self.check(t5=self.entry())
         self.assertEqual(code, 1)
         self.assertIn("its id is not its name", text)
@@ -222,7 +222,7 @@ class Build(unittest.TestCase):
 
 
 class Compiler(unittest.TestCase):
-    """tools/catalog.cmake, which makes tables of the files: what it refuses."""
+    """tools/catalog.cmake, which compiles the files to tables."""
 
     def compile(self, **files):
         with tempfile.TemporaryDirectory(prefix="ipw-catalog-") as folder:
@@ -245,12 +245,12 @@ class Compiler(unittest.TestCase):
                "source": "a \\ \"sheet\"; 3"}
         return {"kind": "peak-only", "id": "peaks-x", "devices": [row | changes]}
 
-    def test_rows(self):
+    def test_compiled_row(self):
         code, text, tables = self.compile(**{"peaks-x": self.peaks()})
         self.assertEqual((code, text), (0, ""))
         self.assertIn('DEVICE("A B", "bf16", 1.5, 2, NULL, "a \\\\ \\"sheet\\"; 3")', tables["device_peaks"])
 
-    def test_wrong_lists_stop_the_build(self):
+    def test_invalid_lists_fail_the_build(self):
         for entry, words in ((self.peaks(tflop=3), 'devices.0: unknown key "tflop"'),
                              (self.peaks(tflops="3"), "tflops: must be a number"),
                              (self.peaks() | {"kind": "peek-only"}, "kind: must be"),
@@ -344,7 +344,7 @@ class Vendors(unittest.TestCase):
             value = value[int(key)] if isinstance(value, list) else value[key]
         return value["value"]
 
-    def test_figures_are_the_vendors(self):
+    def test_figures_equal_vendors(self):
         with CROSSCHECK.open() as file:
             rows = {(row["device"], row["field"]): row["vendor_value"]
                     for row in csv.DictReader(file)}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Names and texts that others wrote (models, datasets, servers, paths, firmware) cannot control the terminal, whatever
-command shows them: nothing but text, line ends and the program's own colors reaches it."""
+"""Untrusted text (models, datasets, servers, paths, firmware) cannot control the terminal in any command: only
+printable text, newlines and the program's own colors are printed."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Evil(ScenarioHandler):
 
 
 def strings(value):
-    """Every string in a JSON value."""
+    """All strings in a JSON value."""
     if isinstance(value, (dict, list)):
         inner = [*value.keys(), *value.values()] if isinstance(value, dict) else value
         return [text for one in inner for text in strings(one)]
@@ -58,7 +58,7 @@ class HostileText(ProfileTest):
             self.assertIn(piece, text)
 
     def show(self, *words, machine=None, code=0, shown=("\\x1b[2J",)):
-        """stdout and stderr of a command, as they go through a pipe and to a terminal."""
+        """stdout and stderr of a command, through a pipe and on a terminal."""
         machine = machine or self.on
         done = ipw(machine, *words)
         self.assertEqual(done.returncode, code, done.stderr)
@@ -92,11 +92,11 @@ class HostileText(ProfileTest):
     def run_directory(self):
         return next((self.on.root / f"runs {NAME}").glob("*/summary.json")).parent
 
-    def test_profile_and_what_reads_its_run(self):
+    def test_profile_and_commands_that_read_its_run(self):
         self.show(*self.words())
         run = self.run_directory()
         summary = json.loads((run / "summary.json").read_text())
-        self.assertEqual(summary["model"], EVIL)  # data stay as they are
+        self.assertEqual(summary["model"], EVIL)  # data is unchanged
         for words in (("analyze", run), ("analyze", run, "-v"), ("compare", run, run), ("report", run),
                       ("plot", run, "--format", "svg"), ("list", "runs", run.parent)):
             with self.subTest(words[0]):
@@ -106,11 +106,11 @@ class HostileText(ProfileTest):
             done = self.show(*words, shown=())  # JSON escapes what a terminal must not see, and means the same
             self.assertIn(EVIL, strings(json.loads(done.stdout)))
 
-    def test_a_service_that_answers_with_escapes(self):
+    def test_server_response_with_escapes(self):
         self.show(*self.words("evil", MODEL), code=1)
         self.show("list", "models", "--client", "openai", "--client-base-url", self.service.url())
 
-    def test_a_csv_keeps_its_data(self):
+    def test_csv_data_is_unchanged(self):
         self.show(*self.words())
         run = self.run_directory()
         done = ipw(self.on, "export", run, "--to", "csv", text=False)
@@ -126,7 +126,7 @@ class HostileText(ProfileTest):
             self.show("energy", "--once", machine=machine, shown=())
             self.show("run", "--", "true", EVIL, machine=machine)
 
-    def test_errors(self):
+    def test_error_messages(self):
         run = rundirs.write_run(self.on.root / f"made {NAME}", [rundirs.query(i) for i in range(3)])
         for words, code in ((("analyze", run, "--model", EVIL), 1), (("analyze", run, "--analysis", EVIL), 2),
                             (("compare", run, run.parent / EVIL), 1), (("report", run.parent / NAME), 1),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ctrl-C and SIGTERM end ipw whatever it waits for: a dataset that does not come, a driver that does not return."""
+"""SIGINT and SIGTERM end ipw while it waits for a dataset that stalls or a driver that hangs."""
 import json
 import os
 import signal
@@ -31,7 +31,7 @@ class Interrupted(unittest.TestCase):
         return process
 
     def end_by(self, process, number):
-        """Once: no second or third signal is needed."""
+        """A single signal must be enough."""
         process.send_signal(number)
         _, err = process.communicate(timeout=SOON_S)
         self.assertIn(process.returncode, (128 + number, -number), err)
@@ -48,7 +48,7 @@ class Datasets(Interrupted):
         os.mkfifo(path)
         return path
 
-    def test_a_fifo_without_a_writer(self):
+    def test_interrupts_fifo_without_writer(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             machine = self.on(Machine())
             process = self.profile(machine, self.fifo(machine))
@@ -57,7 +57,7 @@ class Datasets(Interrupted):
             self.end_by(process, number)
             self.assertFalse((machine.root / "runs").exists())
 
-    def test_a_fifo_whose_writer_stops(self):
+    def test_interrupts_fifo_whose_writer_stalls(self):
         row = json.dumps({"problem": "What is 1 + 1?", "answer": "2"}) + "\n"
         for rows, number in ((0, signal.SIGINT), (1, signal.SIGTERM), (3, signal.SIGINT)):
             machine = self.on(Machine())
@@ -71,8 +71,9 @@ class Datasets(Interrupted):
                 self.end_by(process, number)
 
     def interrupt_warm_up(self, settled_s):
-        """What is said when a dataset, a file while the run is set up, is a FIFO that nobody writes when the warm-up opens
-        it again; None if the warm-up came first.  settled_s: in which the set-up is over, once it has its directory."""
+        """Replaces the dataset file by a FIFO without a writer between set-up and warm-up; returns the messages of the
+        interrupted run, or None if the warm-up came first.  settled_s: time for the set-up to end after it has created
+        the directory."""
         machine = self.on(Machine())
         path, fifo = machine.root / "questions.jsonl", machine.root / "fifo"
         path.write_text(json.dumps({"problem": "What is 1 + 1?", "answer": "2"}) + "\n")
@@ -93,15 +94,15 @@ class Datasets(Interrupted):
                 os.close(writer)
         return None
 
-    def test_a_dataset_that_stalls_later(self):
+    def test_interrupts_dataset_that_stalls_in_warm_up(self):
         said = []
-        for settled_s in (1, 3, 9):  # on a busy machine the set-up may take longer than a second, or we do
+        for settled_s in (1, 3, 9):  # on a busy machine, the set-up or this test may take longer than a second
             said.append(self.interrupt_warm_up(settled_s))
             if said[-1] and "interrupted while the dataset was being read" in said[-1]:
                 return
         self.fail(said)
 
-    def test_a_hub_that_does_not_answer(self):
+    def test_interrupts_hub_that_does_not_answer(self):
         machine = self.on(Machine())
         with socket.create_server(("127.0.0.1", 0)) as silent:
             port = silent.getsockname()[1]
@@ -115,7 +116,7 @@ class Datasets(Interrupted):
 class Drivers(Interrupted):
     COUNTER = f"block nvmlDeviceGetTotalEnergyConsumption 0 {HANGS}"
 
-    def test_a_command_ends_and_is_reported_without_the_sensor_that_hangs(self):
+    def test_command_is_reported_without_hanging_sensor(self):
         machine = self.on(Nvidia(f"power 0 constant 100\n{self.COUNTER} from 3\n"))
         report = machine.root / "report.json"
         done = ipw(machine, "run", "--sensors", "nvml", "--json", "-o", report, "--", "sleep", "6", timeout=SOON_S)
@@ -127,7 +128,7 @@ class Drivers(Interrupted):
         self.assertLess(energy["coverage"], 0.9)
         self.assertAlmostEqual(energy["joules"], 100 * report["wall_s"]["mean"] * energy["coverage"], delta=20)
 
-    def test_what_is_missing_has_its_reason_also_when_the_driver_hangs_shortly_before_the_end(self):
+    def test_missing_coverage_has_reason_if_driver_hangs_near_the_end(self):
         runs = []
         for hangs_at in (1.2, 1.4, 1.6, 1.8):
             machine = self.on(Nvidia(f"power 0 constant 100\n{self.COUNTER} from {hangs_at}\n"))
@@ -143,7 +144,7 @@ class Drivers(Interrupted):
         for note in missing:
             self.assertIn("driver has not returned", note, missing)
 
-    def test_a_sensor_that_never_answered_is_unknown(self):
+    def test_energy_of_hanging_sensor_is_unknown(self):
         machine = self.on(Nvidia(f"power 0 constant 100\n{self.COUNTER} after 2\n"))
         done = ipw(machine, "run", "--sensors", "nvml", "--", "sleep", "2", timeout=SOON_S)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -152,9 +153,9 @@ class Drivers(Interrupted):
         done = ipw(machine, "run", "--sensors", "nvml", "--require-energy", "--", "sleep", "2", timeout=SOON_S)
         self.assertEqual(done.returncode, 3, done.stderr)
 
-    def test_a_driver_that_hangs_before_the_start_is_abandoned(self):
+    def test_driver_that_hangs_in_setup_is_abandoned(self):
         runs = []
-        for call in ("nvmlDeviceGetUUID", "nvmlDeviceGetTotalEnergyConsumption"):  # finding it; opening it
+        for call in ("nvmlDeviceGetUUID", "nvmlDeviceGetTotalEnergyConsumption"):  # in probe; in open
             machine = self.on(Nvidia(f"power 0 constant 100\nblock {call} 0 {HANGS}\n"))
             runs.append((machine, self.start(machine, "run", "--json", "-o", machine.root / "report.json", "--", "true")))
         for machine, process in runs:
@@ -164,7 +165,7 @@ class Drivers(Interrupted):
             report = json.loads((machine.root / "report.json").read_text())
             self.assertNotIn("nvml", {device["driver"] for device in report["devices"]})
 
-    def test_signals_end_what_waits_for_a_driver(self):
+    def test_signals_end_wait_for_driver(self):
         reads = f"power 0 constant 100\n{self.COUNTER} after 2\n"
         opens = f"block nvmlDeviceGetUUID 0 {HANGS}\n"
         for script, number, command in ((reads, signal.SIGINT, ("run", "--", "sleep", "100")),

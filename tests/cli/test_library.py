@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libipw from outside: the example from C and C++, and the plain ABI from Python."""
+"""libipw: the example in C and C++, and the ABI from Python."""
 import ctypes
 import math
 import os
@@ -67,7 +67,7 @@ class Example(unittest.TestCase):
         self.assertNotIn(" J ", out)
 
     @unittest.skipIf(SANITIZED, "a sanitized library needs its run-time linked into the program")
-    def test_the_example_compiles_as_cpp(self):
+    def test_example_compiles_as_cpp(self):
         compiler = shutil.which("g++") or shutil.which("clang++")
         if not compiler:
             self.skipTest("no C++ compiler here")
@@ -117,11 +117,11 @@ class PlainAbi(unittest.TestCase):
         self.assertGreater(total.coverage, 0.6)  # a busy machine holds the fake counter up
         devices = [lib.ipw_device_id(session, i) for i in range(lib.ipw_device_count(session))]
         self.assertEqual(sorted(devices), [b"cpu0", b"cpu1", b"dram0", b"dram1"])
-        time.sleep(0.5)  # what is learned about the counters meanwhile changes nothing that was read
+        time.sleep(0.5)  # later information on the counters does not change earlier readings
         parts = [self.read(lib, session, region, d)[1].joules for d in devices]
         self.assertAlmostEqual(sum(parts), total.joules, delta=1e-6 * total.joules)
 
-    def test_regions_that_are_never_ended_take_linear_memory(self):
+    def test_memory_of_open_regions_is_linear(self):
         def resident_mb():
             return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
         lib, session = self.open(Machine("none"))
@@ -133,7 +133,7 @@ class PlainAbi(unittest.TestCase):
         self.assertEqual(lib.ipw_end(session, 7999), 0)
 
     def test_short_regions_under_a_square_wave(self):
-        """The second GPU of the fake draws the same power and has a counter without steps: the truth."""
+        """The second GPU of the fake has the same power and a counter without steps: the ground truth."""
         machine = Machine("none")
         script = os.path.join(machine.root, "nvml.txt")
         with open(script, "w") as file:
@@ -194,7 +194,7 @@ class PlainAbi(unittest.TestCase):
         self.assertLess(self.read(lib, session, region, b"gpu9")[0], 0)
         self.assertLess(lib.ipw_begin(session, None), 0)
 
-    def test_after_a_fork_the_child_neither_hangs_nor_measures(self):
+    def test_forked_child_neither_hangs_nor_measures(self):
         lib, session = self.open(Machine("intel2", 100))
         region = lib.ipw_begin(session, b"work")
         child = os.fork()
@@ -214,7 +214,7 @@ class PlainAbi(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(lib.ipw_end(session, region), 0)
 
-    def test_its_threads_take_no_signals(self):
+    def test_library_threads_block_signals(self):
         self.open(Machine("intel2", 100))
         own = str(threading.get_native_id())
         masks = {task: re.search(r"SigBlk:\s*(\w+)", open(f"/proc/self/task/{task}/status").read())[1]
@@ -225,7 +225,7 @@ class PlainAbi(unittest.TestCase):
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM):
                 self.assertTrue(int(mask, 16) >> (number - 1) & 1, masks)
 
-    def test_options_must_say_their_size(self):
+    def test_options_need_size_field(self):
         class Options(ctypes.Structure):
             _fields_ = [("size", ctypes.c_size_t), ("devices", ctypes.c_char_p), ("sensors", ctypes.c_char_p),
                         ("rate_hz", ctypes.c_double)]

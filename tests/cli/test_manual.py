@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The man pages say what the program does: commands, options, formats, environment, functions.
-Each comparison is a function from texts to problems, so that a planted fault shows it can fail."""
+"""The man pages agree with the program: commands, options, formats, environment, functions.  Each comparison is a
+function from texts to problems, which is tested with injected faults."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def words_of(line):
 
 
 def listed(lines, macro):
-    """What the items of lists are: the words after .It MACRO, commas apart."""
+    """The items of lists: words after .It MACRO, without commas."""
     found = []
     for line in lines:
         if line.startswith(f".It {macro} "):
@@ -55,7 +55,7 @@ def listed(lines, macro):
 
 
 def marked(lines, macro):
-    """Every word behind the macro, in items and in running text."""
+    """Every word after the macro, in items and in running text."""
     found = []
     for line in lines:
         words = words_of(line)
@@ -73,7 +73,7 @@ def item_option(line):
 
 
 def flatten(line):
-    """A synopsis line as a reader sees it: `.Op Fl -count Ar N` is [--count N]."""
+    """A synopsis line as rendered: `.Op Fl -count Ar N` is [--count N]."""
     words = words_of(line)
     optional = words[0] == ".Op"
     words = words[1:] if optional else [words[0][1:], *words[1:]]
@@ -88,7 +88,7 @@ def flatten(line):
 
 
 def synopses(text):
-    """One string a use: a new one begins with .Nm."""
+    """One string per usage; each starts with .Nm."""
     uses = []
     for line in section(text, "SYNOPSIS"):
         if line.startswith(".Nm "):
@@ -129,7 +129,7 @@ def option_problems(help_text, text):
 
 
 def mention_problems(text, known):
-    """Options that running text speaks of must be somebody's."""
+    """Options mentioned in running text must exist in some command."""
     names = re.findall(r"\bFl -([\w-]+)", text)
     return [f"--{name} is no option of any command" for name in names if name not in known]
 
@@ -155,7 +155,7 @@ def column_problems(header, text, title):
 
 
 def json_keys(value):
-    """Every key in a document, but for those of "facts", which are the hardware's."""
+    """Every key in a document, except those of "facts", which depend on the hardware."""
     if isinstance(value, list):
         return set().union(*map(json_keys, value))
     if not isinstance(value, dict):
@@ -217,8 +217,8 @@ class Pages(unittest.TestCase):
         self.assertEqual({f"ipw-{name}.1" for name in names} | {"ipw.1"},
                          {path.name for path in MAN.glob("ipw*.1")})
 
-    def test_programs_beside_it(self):
-        """Their pages list the options of their help, and no others."""
+    def test_pages_of_other_programs_list_their_options(self):
+        """Exactly the options of their help."""
         for name, section_number in (("energy-monitor", 1), ("ipw-reader", 8)):
             program = Path(os.environ.get("IPW", "build/ipw")).resolve().parent / name
             if not program.exists():
@@ -228,7 +228,7 @@ class Pages(unittest.TestCase):
             listed_here = set(re.findall(r"^\.It Fl -([\w-]+)", page(f"{name}.{section_number}"), re.M))
             self.assertEqual(listed_here - {"help", "version"}, mentioned, name)
 
-    def test_ipw_1_lists_the_commands(self):
+    def test_ipw_1_lists_all_commands(self):
         lines = section(page("ipw.1"), "DESCRIPTION")
         methods = {"counter", "integral", "estimated"}
         self.assertEqual(set(listed(lines, "Cm")) - methods, set(self.commands))
@@ -249,7 +249,7 @@ class Pages(unittest.TestCase):
                 self.assertEqual(ipw(None, word).returncode, 0, word)
             self.assertIn(f"--{name}", self.help)
 
-    def test_options_that_are_only_mentioned(self):
+    def test_mentioned_options_exist(self):
         known = {"version", "help"}
         for help_text, _, _ in self.each():
             known |= {name for _, name, _ in help_options(help_text)}
@@ -261,24 +261,24 @@ class Pages(unittest.TestCase):
         for help_text, text, _ in self.each():
             self.assertEqual(usage_problems(help_text, text), [])
 
-    def test_name_lines(self):
+    def test_name_lines_equal_summaries(self):
         for help_text, text, command in self.each():
             summary = self.commands.get(command) or help_text.split(" - ")[1].splitlines()[0]
             self.assertEqual(summary_problems(summary, text), [])
 
-    def test_environment_of_the_help(self):
+    def test_environment_variables_of_help_are_documented(self):
         names = re.findall(r"\b([A-Z][A-Z_]+)=", self.help.split("\nenvironment:")[1])
         self.assertLessEqual({"IPW_SYSROOT", "IPW_LOG", "NO_COLOR"}, set(names))
         self.assertEqual(environment_problems(names, page("ipw.1")), [])
 
-    def test_environment_of_the_source(self):
+    def test_environment_variables_of_source_are_documented(self):
         names = set()
         for path in (SOURCE / "src").rglob("*.c"):
             names |= set(re.findall(r'getenv\("(\w+)"\)', path.read_text()))
         self.assertIn("TMPDIR", names)
         self.assertEqual(environment_problems(names, page("ipw.1")), [])
 
-    def test_drivers(self):
+    def test_drivers_are_documented(self):
         listing = (SOURCE / "src/sensors/sensors.def").read_text()
         drivers = re.findall(r"^SENSOR\((\w+)\)", listing, re.M)
         shown = listed(section(command_page("doctor"), "DESCRIPTION"), "Cm")
@@ -295,7 +295,7 @@ class Pages(unittest.TestCase):
                 self.assertTrue((MAN / f"{name}.{number}").exists(), f"{path.name}: {name}")
 
     @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
-    def test_mandoc_has_nothing_to_say(self):
+    def test_mandoc_lint_passes(self):
         for path in sorted(MAN.iterdir()):
             done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", path],
                                   capture_output=True, text=True)
@@ -303,7 +303,7 @@ class Pages(unittest.TestCase):
 
 
 class Formats(MachineTest):
-    """Columns and keys, as the program writes them on a machine that has everything."""
+    """Columns and keys as written on a machine with all kinds of sensors."""
 
     def setUp(self):
         self.fake = self.machine(Fixture, "intel2", watts=100)
@@ -407,7 +407,7 @@ class Formats(MachineTest):
 
 
 class LibraryExample(MachineTest):
-    def test_it_compiles_and_measures(self):
+    def test_library_example_compiles_and_measures(self):
         blocks = re.findall(r"^\.Bd -literal\n(.*?)^\.Ed", page("libipw.3"), re.M | re.S)
         self.assertEqual(len(blocks), 1)
         machine = self.machine(Fixture, "intel2", watts=100)
@@ -426,8 +426,8 @@ class LibraryExample(MachineTest):
 
 # ---- the planted faults ----
 
-class CanFail(unittest.TestCase):
-    """Each comparison, given a page with one fault, names it."""
+class InjectedFaults(unittest.TestCase):
+    """Each comparison reports the fault of a page."""
 
     HELP = ("ipw x - does x\n\nusage: ipw x [--count N] [OPTIONS]\n\noptions:\n"
             "  -n, --count N                how many\n      --json                   as JSON\n"
@@ -437,7 +437,7 @@ class CanFail(unittest.TestCase):
             ".It Fl h , Fl -help\n.Sh COLUMNS\n.It Cm a\n.It Cm b , c\n"
             ".Sh ENVIRONMENT\n.It Ev A , B\n")
 
-    def test_the_page_as_it_is(self):
+    def test_correct_page_has_no_problems(self):
         self.assertEqual(option_problems(self.HELP, self.PAGE), [])
         self.assertEqual(usage_problems(self.HELP, self.PAGE), [])
         self.assertEqual(summary_problems("does x", self.PAGE), [])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Models by their numbers: parameters as published, operations by a formula of our own, the same model from
-a config.json, from a GGUF file and by name; and what is refused, with the key that is wrong."""
+"""Models by config.json: published parameter counts, operations by an independent formula, equality with the same model
+by name and in a GGUF file, and rejected configs with the offending key."""
 
 import json
 import os
@@ -17,7 +17,7 @@ SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 
 
 def llama(layers, hidden, heads, kv, width, vocabulary, tied, **more):
-    """A config.json as the hub has it, of Llama's kind."""
+    """A config.json of a Llama-like model, as on the Hugging Face hub."""
     return {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
             "num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads,
             "num_key_value_heads": kv, "intermediate_size": width, "vocab_size": vocabulary,
@@ -96,12 +96,12 @@ OTHERS = {
 # ---- operations, by hand ----
 
 def pairs(tokens, before, window):
-    """Of a token and one that it sees, itself included: one by one."""
+    """Pairs of a token and one that it attends to, including itself, counted one by one."""
     return sum(min(before + i + 1, window or before + i + 1) for i in range(tokens))
 
 
-def sees_window(config, layer):
-    """Is this layer one with a sliding window?"""
+def has_window(config, layer):
+    """True if this layer has a sliding window."""
     kind = config["model_type"]
     if kind == "gemma2":
         return layer % 2 == 0
@@ -111,7 +111,7 @@ def sees_window(config, layer):
 
 
 def macs(config, tokens, before, batch):
-    """Multiplications with an addition of one pass; logits of the last token of each sequence."""
+    """MACs of one pass; logits of the last token of each sequence."""
     hidden, heads = config["hidden_size"], config["num_attention_heads"]
     size = config.get("head_dim") or hidden // heads
     query, key = heads * size, config["num_key_value_heads"] * size
@@ -122,13 +122,13 @@ def macs(config, tokens, before, batch):
     linear = hidden * (2 * query + 2 * key) + matrices * hidden * width * used + hidden * experts
     total = config["num_hidden_layers"] * linear * tokens * batch
     for layer in range(config["num_hidden_layers"]):
-        window = (config.get("sliding_window") or 0) if sees_window(config, layer) else 0
+        window = (config.get("sliding_window") or 0) if has_window(config, layer) else 0
         total += 2 * query * pairs(tokens, before, window) * batch
     return total + hidden * config["vocab_size"] * batch
 
 
 def compressed(bits, kind, activations, **more):
-    """A quantization_config as llm-compressor writes it."""
+    """A quantization_config in the format of llm-compressor."""
     inputs = activations and {"num_bits": activations, "type": kind, "dynamic": True, "strategy": "token"}
     return {"quant_method": "compressed-tensors", "ignore": ["lm_head"], "quantization_status": "compressed",
             "config_groups": {"group_0": {"targets": ["Linear"], "output_activations": None,
@@ -158,7 +158,7 @@ class Published(Written):
                     prefill = show(word, phase="prefill", tokens=700)
                     self.assertEqual(prefill["macs"], macs(config, 700, 0, 1))
 
-    def test_windows_bound_what_is_seen(self):
+    def test_sliding_windows_bound_attention(self):
         for name in ("mistral-7b", "gemma-2-2b", "gemma-3-1b"):
             config = CONFIGS[name][0]
             with self.subTest(name):
@@ -167,8 +167,8 @@ class Published(Written):
                 prefill = show(name, phase="prefill", tokens=6000)
                 self.assertEqual(prefill["macs"], macs(config, 6000, 0, 1))
 
-    def test_a_token_costs_its_parameters(self):
-        """The figures of one token that sees itself alone; each more adds 2 x layers x queries."""
+    def test_macs_of_first_token_are_parameters(self):
+        """One token that only attends to itself; each further one adds 2 x layers x query size."""
         for name, gmac, layers, query in (("smollm2-135m", 0.1345, 30, 576),
                                           ("llama-3.2-1b", 1.2358, 16, 2048)):
             first = show(name, phase="decode", context=1)["macs"]
@@ -177,7 +177,7 @@ class Published(Written):
                 more = show(name, phase="decode", context=context)["macs"] - first
                 self.assertEqual(more, 2 * layers * (context - 1) * query)
 
-    def test_the_same_as_by_name(self):
+    def test_config_equals_model_by_name(self):
         for name, (config, _) in {**CONFIGS, **OTHERS}.items():
             settings = {"batch": 2} if name == "vit_b_16" else {"batch": 2, "tokens": 60}
             of_file, by_name = show(self.write(config, name), **settings), show(name, **settings)
@@ -185,8 +185,8 @@ class Published(Written):
                 with self.subTest(f"{name} {key}"):
                     self.assertEqual(of_file[key], by_name[key])
 
-    def test_the_cache_that_is_given(self):
-        """So many tokens as were asked for, the new one among them."""
+    def test_decode_reads_kv_cache_of_given_context(self):
+        """As many tokens as requested, including the new one."""
         done = subprocess.run([IPW, "estimate", "--model", "llama-3.2-1b", "--hardware", "h100",
                                "--phase", "decode", "--context", "1024", "--precision", "fp16",
                                "--json"], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
@@ -195,7 +195,7 @@ class Published(Written):
         self.assertEqual(report["memory_bytes"]["weights"], 2 * 1_235_814_400)
         self.assertEqual(report["macs"], macs(CONFIGS["llama-3.2-1b"][0], 1, 1023, 1))
 
-    def test_names_of_hugging_face(self):
+    def test_hugging_face_names(self):
         for spelled, name in (("meta-llama/Llama-3.2-1B", "llama-3.2-1b"),
                               ("HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-135m"),
                               ("meta-llama/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"),
@@ -261,7 +261,7 @@ class Details(Written):
                 changed = show(self.write({**plain, key: value}))["parameters"]
                 self.assertEqual(changed - base, more)
 
-    def test_layers_that_are_listed_one_by_one(self):
+    def test_layer_types_per_layer(self):
         config = llama(4, 64, 4, 2, 96, 100, True, model_type="qwen3", sliding_window=10, head_dim=16,
                        layer_types=["sliding_attention", "full_attention"] * 2)
         found = show(self.write(config), phase="decode", context=50)
@@ -293,8 +293,8 @@ class Details(Written):
                                        delta=200)
                 self.assertEqual(found["parameters"], 1_235_814_400)
 
-    def test_missing_keys_are_those_of_transformers(self):
-        """Counted by transformers 5.22 (on the meta device) of the same files."""
+    def test_defaults_of_missing_keys_equal_transformers(self):
+        """Counted by transformers 5.22 (on the meta device) for the same files."""
         def without(config, *keys):
             return {key: value for key, value in config.items() if key not in keys}
         self.assertEqual(show(self.write(without(BERT, "type_vocab_size")))["parameters"], 109_482_240)
@@ -309,7 +309,7 @@ class Details(Written):
         self.assertEqual(show(self.write(bart))["parameters"], 407_344_131)
 
     def test_architectures_of_clip(self):
-        """Towers of CLIP by the class that reads them, counted by transformers 5.22."""
+        """Towers of CLIP by architecture class, counted by transformers 5.22."""
         for name, parameters in (("CLIPModel", 151_277_313), ("CLIPVisionModel", 87_456_000),
                                  ("CLIPTextModel", 63_165_952), ("CLIPVisionModelWithProjection", 87_849_216),
                                  ("CLIPTextModelWithProjection", 63_428_096)):
@@ -319,14 +319,14 @@ class Details(Written):
                           "vision_config": {"model_type": "clip_vision_model"}}
                 self.assertEqual(show(self.write(config))["parameters"], parameters)
 
-    def test_biases_of_qwen2_moe_by_their_key(self):
+    def test_qkv_bias_key_of_qwen2_moe(self):
         config = llama(2, 64, 4, 4, 96, 100, False, model_type="qwen2_moe", num_experts=6,
                        num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40)
         plain, without = (show(self.write({**config, "qkv_bias": value}))["parameters"] for value in (True, False))
         self.assertEqual(plain - without, 2 * 3 * 64)
 
     def test_irrelevant_keys_are_not_reported(self):
-        """As transformers 5 saves them; another key is reported."""
+        """Keys saved by transformers 5; other keys are reported."""
         small = llama(2, 64, 4, 4, 96, 100, False)
         for config in ({**BERT, "tie_word_embeddings": True}, {**VIT, "pooler_output_size": 768},
                        {**small, "dropout_rate": 0.1, "legacy": True, "original_max_position_embeddings": 4096},
@@ -345,7 +345,7 @@ class Details(Written):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
-    def test_shared_experts_and_dense_layers_between(self):
+    def test_shared_experts_and_interleaved_dense_layers(self):
         config = llama(4, 64, 4, 4, 96, 100, False, model_type="qwen2_moe", num_experts=6,
                        num_experts_per_tok=2, moe_intermediate_size=24,
                        shared_expert_intermediate_size=40, decoder_sparse_step=2)
@@ -356,19 +356,19 @@ class Details(Written):
                          2 * 100 * 64 + 64 + 4 * (attention + 128) + 2 * dense + 2 * sparse)
 
     def test_experts_by_the_key_of_transformers_5(self):
-        """What it writes for the same model that older files say with num_experts."""
+        """Its key for num_experts of older files."""
         config, parameters = CONFIGS["qwen3-30b-a3b"]
         newer = {key: value for key, value in config.items() if key != "num_experts"}
         found = show(self.write({**newer, "num_local_experts": 128}))
         self.assertEqual(found["parameters"], parameters)
 
-    def test_queries_without_biases_in_images(self):
+    def test_vit_without_qkv_bias(self):
         self.assertEqual(show(self.write({**VIT, "qkv_bias": False}))["parameters"],
                          86_567_656 - 12 * 3 * 768)
 
-    def test_a_head_for_images(self):
+    def test_vit_head_and_pooler(self):
         bare = {**VIT, "architectures": ["ViTModel"]}
-        self.assertEqual(show(self.write(bare))["parameters"], 86_389_248)  # with its pooler
+        self.assertEqual(show(self.write(bare))["parameters"], 86_389_248)  # with pooler
         small = show(self.write(VIT), image=112)
         self.assertEqual(small["parameters"], 86_567_656)
         self.assertLess(small["macs"], show(self.write(VIT))["macs"] / 3.5)
@@ -382,7 +382,7 @@ class Refused(Written):
             self.assertIn(word, answer["error"])
         self.assertNotIn("\n", answer["error"])
 
-    def test_absurd_numbers_are_named(self):
+    def test_absurd_values_are_rejected_by_key(self):
         good = {"llama": llama(2, 64, 4, 2, 96, 100, True),
                 "mixtral": llama(2, 64, 4, 2, 96, 100, True, model_type="mixtral",
                                  num_local_experts=4, num_experts_per_tok=2),
@@ -399,7 +399,7 @@ class Refused(Written):
                 if key not in optional:
                     self.refused({**config, key: 0}, f"'{key}'")
 
-    def test_what_does_not_fit_together(self):
+    def test_inconsistent_values_are_rejected(self):
         good = llama(2, 64, 4, 2, 96, 100, True)
         self.refused({**good, "num_attention_heads": 6, "num_key_value_heads": 6},
                      "'num_attention_heads' is 6: does not divide 'hidden_size'")
@@ -413,13 +413,13 @@ class Refused(Written):
         huge = llama(4096, 1 << 22, 1, 1, 1 << 22, 100, True)
         self.refused(huge, "parameters")
 
-    def test_norms_of_queries_that_are_not_counted(self):
+    def test_unsupported_keys_are_rejected(self):
         phi = CONFIGS["phi-2"][0]
         self.assertNotIn("error", show(self.write({**phi, "qk_layernorm": False})))
         self.refused({**phi, "qk_layernorm": True}, "'qk_layernorm'", "not supported")
         self.refused({**phi, "tie_word_embeddings": True}, "'tie_word_embeddings'", "not supported")
 
-    def test_kinds_that_are_not_known(self):
+    def test_unknown_model_types_are_rejected(self):
         self.refused({"model_type": "rwkv"}, "unknown model_type 'rwkv'")
         self.refused({"model_type": "lama"}, "'lama'", "did you mean 'llama'?")
         self.refused({"hidden_size": 8}, "'model_type' is missing")
@@ -427,7 +427,7 @@ class Refused(Written):
         self.refused("[]", "not a JSON object")
         self.refused('{"model_type": "llama",', "not JSON")
 
-    def test_phases(self):
+    def test_invalid_phases_and_lengths_are_rejected(self):
         self.assertIn("no decode", show(self.write(BERT), phase="decode")["error"])
         self.assertIn("positions", show(self.write(BERT), tokens=513)["error"])
         self.assertIn("token count", show(self.write(GPT2), tokens=-3)["error"])

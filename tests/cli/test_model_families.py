@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Models by their config.json against what transformers makes of the same file: parameters to the digit, and the
-multiply-accumulates and cache of a pass as PyTorch counts them.  The figures in tests/fixtures/configs/models.json are
-recorded by tools/record-configs.py, with the versions of both."""
+"""Models by config.json against transformers: exact parameter counts, and MACs and KV cache of a pass as counted by
+PyTorch.  The figures in tests/fixtures/configs/models.json are recorded by tools/record-configs.py, with the versions
+of both."""
 
 import json
 import os
@@ -20,14 +20,14 @@ MODELS = {model["name"]: model for model in RECORDED["models"]}
 
 
 class Recorded(Written):
-    def test_parameters(self):
+    def test_parameters_equal_transformers(self):
         for name, model in MODELS.items():
             with self.subTest(name):
                 found = show(self.write(model["config"], name))
                 self.assertNotIn("error", found)
                 self.assertEqual(found["parameters"], model["parameters"])
 
-    def test_passes(self):
+    def test_macs_of_passes_equal_pytorch(self):
         for name, model in MODELS.items():
             for one in model.get("passes", []):
                 settings = {key: value for key, value in one.items() if key not in ("macs", "cached")}
@@ -36,8 +36,8 @@ class Recorded(Written):
                     self.assertEqual(found["macs"], one["macs"])
                     self.assertEqual(found["parameters"], model["parameters"])
 
-    def test_caches(self):
-        """K and V that a decoded token attends to, its own included, are what transformers keeps after it."""
+    def test_kv_caches_equal_transformers(self):
+        """K and V that a decoded token attends to, including its own, equal the cache of transformers after it."""
         compared = 0
         for name, model in MODELS.items():
             has_window = model["config"].get("sliding_window") or "attention_chunk_size" in model["config"]
@@ -62,7 +62,7 @@ class Caches(Written):
         found = self.show(MODELS[name]["config"], phase="decode", context=context)
         return found["in"]["cached"], found["out"]["cached"]
 
-    def test_windows_bound_the_cache(self):
+    def test_sliding_windows_bound_kv_cache(self):
         """gpt-oss-20b: 12 layers with a window of 128 tokens, 12 without."""
         token = 2 * 8 * 64
         for context in (100, 128, 129, 5000):
@@ -71,7 +71,7 @@ class Caches(Written):
             self.assertEqual(written, 24 * token)
 
     def test_chunked_attention_restarts_at_each_chunk(self):
-        """Llama 4 Scout: every fourth layer sees all tokens, the others those of the same 8192."""
+        """Llama 4 Scout: every fourth layer attends to all tokens, the others to those of the same chunk of 8192."""
         token = 2 * 8 * 128
         for context, seen in ((8192, 8192), (8193, 1), (20000, 20000 - 2 * 8192)):
             read, _ = self.cached("llama-4-scout", context)
@@ -84,9 +84,9 @@ class Caches(Written):
         chunked = 2 * triangle(8192) + triangle(20000 - 2 * 8192)
         self.assertEqual(of_prompt, 40 * 256 * (12 * triangle(20000) + 36 * chunked))
 
-    def test_latents_are_cached(self):
-        """DeepSeek V3: 512 features and 64 rotated ones per token and layer, whatever the number of heads; queries
-        meet the latents themselves, and the two matrices that make K and V from them are applied to one token."""
+    def test_mla_latents_are_cached(self):
+        """DeepSeek V3: 512 latent and 64 rotary features per token and layer for any number of heads; queries attend to
+        the latents directly, and the two up-projections of K and V are applied to one token."""
         layers, heads, latent, rotated = 61, 128, 512, 64
         read, written = self.cached("deepseek-v3", 1000)
         self.assertEqual(read, layers * 1000 * (latent + rotated))
@@ -94,10 +94,10 @@ class Caches(Written):
         config = MODELS["deepseek-v3"]["config"]
         near, far = (self.show(config, phase="decode", context=n)["macs"] for n in (1, 1001))
         self.assertEqual(far - near, layers * heads * 1000 * (2 * latent + rotated))
-        one = self.show(config, tokens=1)["macs"]  # K and V of 192 and 128 features
+        one = self.show(config, tokens=1)["macs"]  # K and V have 192 and 128 features
         self.assertEqual(near - one, layers * heads * (2 * latent + rotated - 192 - 128))
 
-    def test_a_state_does_not_grow(self):
+    def test_mamba_state_does_not_grow(self):
         """Mamba 130M: per layer 1536 features, each with the last 4 tokens and 16 elements of state."""
         layers, hidden, inner, state, kernel, rank = 24, 768, 1536, 16, 4, 48
         for context in (2, 100_000):
@@ -110,8 +110,8 @@ class Caches(Written):
         self.assertEqual(decode["macs"], 3 * (per_token + head))
         self.assertEqual(self.show(config, tokens=50)["macs"], 50 * per_token + head)
 
-    def test_a_token_uses_its_experts_alone(self):
-        """Llama 4 Scout, of 107.8 billion parameters: one of 16 experts and the shared one."""
+    def test_token_reads_its_active_experts_only(self):
+        """Llama 4 Scout, 107.8 billion parameters: one of 16 experts and the shared one."""
         config = MODELS["llama-4-scout"]["config"]
         idle = 48 * 15 * 3 * 5120 * 8192
         vectors = 97 * 5120  # norms
@@ -122,21 +122,21 @@ class Caches(Written):
 
 
 class Heads(Written):
-    def test_a_head_that_is_not_the_embedding(self):
+    def test_untied_head(self):
         """FLAN-T5 XL as published; transformers 5 ties the head of T5 unless a checkpoint has one."""
         tied = MODELS["flan-t5-xl"]
         found = self.show({**tied["config"], "tie_word_embeddings": False})
         self.assertEqual(found["parameters"], 2_849_757_184)
         self.assertEqual(found["parameters"] - tied["parameters"], 32128 * 2048)
 
-    def test_without_architectures(self):
-        """The bare model: with its pooler, without a head."""
+    def test_config_without_architectures(self):
+        """The base model: with pooler, without head."""
         config = {key: value for key, value in MODELS["bert-base-uncased"]["config"].items()
                   if key != "architectures"}
         self.assertEqual(self.show(config)["parameters"], 109_482_240)
 
-    def test_input_and_output_share_a_context(self):
-        """A request of 20 tokens in and 8 out fits 21 positions each; the output alone counts for its table."""
+    def test_encoder_decoder_positions(self):
+        """A request of 20 input and 8 output tokens fits 21 positions: the output has its own table."""
         config = {**MODELS["bart-small"]["config"], "max_position_embeddings": 21}
         last = show(self.write(config), phase="decode", tokens=20, context=40)
         self.assertNotIn("error", last)
@@ -147,7 +147,7 @@ class Heads(Written):
                               capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_memory_of_a_decode_pass_has_the_encoder(self):
+    def test_memory_of_decode_pass_includes_encoder(self):
         for name in ("t5-small-shape", "bart-small", "whisper-small-shape"):
             model = MODELS[name]
             decode = self.show(model["config"], phase="decode", context=5)
@@ -156,13 +156,13 @@ class Heads(Written):
 
 
 class Quantized(Written):
-    def test_mxfp4_is_of_experts_alone(self):
-        """gpt-oss-20b as it ships: 4 bits and a scale of 8 per 32 elements of the experts' matrices; all else
+    def test_mxfp4_applies_to_experts_only(self):
+        """gpt-oss-20b as shipped: expert matrices have 4 bits per element and an 8-bit scale per 32 elements; the rest
         is bf16."""
         config = {**MODELS["gpt-oss-20b"]["config"], "quantization_config": {"quant_method": "mxfp4"}}
         found = self.show(config, phase="decode", batch=100_000)  # all experts are read
         experts = 24 * 32 * 3 * 2880 * 2880
-        biases = 24 * 32 * 3 * 2880  # of the same matrices, in bf16
+        biases = 24 * 32 * 3 * 2880  # the same matrices in bf16
         self.assertAlmostEqual(found["weights"]["stored_bytes"], experts * 4.25 / 8 + 2 * biases, delta=1000)
         self.assertEqual(found["parameters"], MODELS["gpt-oss-20b"]["parameters"])
 
@@ -183,7 +183,7 @@ class Refused(Written):
         listed = done.stderr.split("model_type must be one of: ")[1].splitlines()[0].split(", ")
         self.assertEqual([kind for kind in kinds if kind not in listed], [])
 
-    def test_heads_that_are_not_known(self):
+    def test_unknown_heads_are_rejected(self):
         llama = MODELS["llama-small"]["config"]
         self.refused({**llama, "architectures": ["LlamaForDreams"]}, "'architectures'", "LlamaForDreams",
                      "ForSequenceClassification")
@@ -192,7 +192,7 @@ class Refused(Written):
             self.refused({**MODELS[name]["config"], "architectures": ["XForDreams"]}, "'architectures'",
                          "XForDreams")
 
-    def test_absurd_numbers_are_named(self):
+    def test_absurd_values_are_rejected_by_key(self):
         tried = 0
         for name in ("deepseek-v3-small", "gpt-oss-small", "llama4-text-small", "opt-projected-small",
                      "falcon-new-small", "bloom-small", "t5-small-shape", "bart-small", "whisper-small-shape", "deberta-v2-conv-small",
@@ -209,7 +209,7 @@ class Refused(Written):
                     with self.subTest(f"{name} {key} {absurd}"):
                         self.refused({**config, key: absurd}, f"'{key}'")
 
-    def test_what_does_not_fit_together(self):
+    def test_inconsistent_values_are_rejected(self):
         llama4 = MODELS["llama4-text-small"]["config"]
         self.refused({**llama4, "moe_layers": [0, 3]}, "'moe_layers'", "regular pattern")
         self.refused({**llama4, "no_rope_layers": [1, 0]}, "'no_rope_layers'")
@@ -238,7 +238,7 @@ class Refused(Written):
         self.assertIn("'num_memory_layers', 'has_dreams'", done.stderr)
         self.assertNotIn("has_none", done.stderr)
 
-    def test_parts_that_are_not_counted_are_reported(self):
+    def test_uncounted_parts_are_reported(self):
         done = self.estimate(MODELS["gemma-3-4b"]["config"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("vision", done.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The shipped models: the build makes the very files that are described, and as the reference would.
-$IPW_PYTHON may name an interpreter that has gguf; without it the comparison is a skip."""
+"""The shipped models: the build creates the documented files, quantized like the reference implementation. $IPW_PYTHON
+may name an interpreter that has gguf; without it the comparison is skipped."""
 
 import os
 import sys
@@ -48,11 +48,11 @@ def problems(*arguments):
 
 
 class Files(unittest.TestCase):
-    def test_all_sizes_are_here_and_the_repository_stays_small(self):
+    def test_all_sizes_exist_and_are_small(self):
         self.assertEqual(NAMES, ["ipw-1m", "ipw-6m", "tools-2m"])
         self.assertLess(sum(path.stat().st_size for path in MODELS.glob("*.gguf")), 20e6)
 
-    def test_every_file_has_the_checksum_that_is_listed(self):
+    def test_files_have_listed_checksums(self):
         listed = dict(reversed(line.split()) for line in
                       (MODELS / "SHA256SUMS").read_text().splitlines())
         built = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
@@ -60,7 +60,7 @@ class Files(unittest.TestCase):
         self.assertEqual(len(listed), 3 * len(NAMES))
         self.assertEqual(built, listed)
 
-    def test_what_is_no_model_is_refused(self):
+    def test_invalid_models_are_rejected(self):
         with tempfile.TemporaryDirectory() as folder:
             whole = (MODELS / "ipw-1m-f16.gguf").read_bytes()
             for name, content, said in (("empty", b"", "ends too early"),
@@ -81,13 +81,13 @@ class Questions(unittest.TestCase):
         self.golden = [item["problem"] for item in
                        json.loads((MODELS / "golden.json").read_text())["items"]]
 
-    def test_the_generator_still_asks_what_the_models_were_judged_by(self):
+    def test_generated_test_questions_are_unchanged(self):
         self.assertEqual(problems(f"count={len(self.golden)}"), self.golden)
 
-    def test_what_was_trained_on_has_none_of_what_is_asked(self):
+    def test_training_and_test_questions_are_disjoint(self):
         asked = set(problems("split=test", "count=2500"))
         self.assertTrue(asked >= set(self.golden))
-        for seed in 1, 2, 3:  # prepare.py starts at seed 1
+        for seed in 1, 2, 3:  # seeds of prepare.py start at 1
             seen = set(problems("split=train", f"seed={seed}", "count=20000"))
             self.assertGreater(len(seen), 10000)
             self.assertFalse(seen & asked)
@@ -95,9 +95,9 @@ class Questions(unittest.TestCase):
 
 @unittest.skipUnless(gguf, "" if gguf else MISSING)
 class Reference(unittest.TestCase):
-    """gguf, of llama.cpp's makers, has the rules of the formats in NumPy."""
+    """The package gguf of llama.cpp implements the formats in NumPy."""
 
-    def test_every_matrix_is_packed_as_by_the_reference(self):
+    def test_matrices_are_quantized_like_reference(self):
         for name in NAMES:
             source = gguf.GGUFReader(MODELS / f"{name}-f16.gguf")
             for precision in PRECISIONS:
@@ -116,7 +116,7 @@ class Reference(unittest.TestCase):
             else:
                 self.assertEqual(after.data.tobytes(), before.data.tobytes(), before.name)
 
-    def test_the_facts_are_those_of_the_source_but_for_the_precision(self):
+    def test_metadata_equals_source_except_precision(self):
         for name in NAMES:
             source = gguf.GGUFReader(MODELS / f"{name}-f16.gguf")
             facts = {key: field.contents() for key, field in source.fields.items()}
@@ -125,12 +125,12 @@ class Reference(unittest.TestCase):
                 found = {key: field.contents() for key, field in built.fields.items()}
                 self.assertEqual(found, {**facts, "general.file_type": file_type})
 
-    def test_numbers_at_the_edges_are_packed_as_by_the_reference(self):
+    def test_extreme_values_are_quantized_like_reference(self):
         rng = np.random.default_rng(1)
         rows = rng.standard_normal((256, 64)) * np.logspace(-7, 4, 256)[:, None]
         rows[3] = 0
-        rows[5, :32] = 2.0 ** -24        # the smallest half there is
-        rows[7, :] = -rows[7, :].max()   # all the same
+        rows[5, :32] = 2.0 ** -24        # smallest positive half
+        rows[7, :] = -rows[7, :].max()   # all equal
         rows[9, 0], rows[9, 1] = 60000, -60000
         rows = rows.astype(np.float16)
         with tempfile.TemporaryDirectory() as folder:
@@ -138,7 +138,7 @@ class Reference(unittest.TestCase):
             writer = gguf.GGUFWriter(source, "llama")
             writer.add_file_type(1)
             writer.add_tensor("matrix", rows)
-            writer.add_tensor("odd", rows[:, :33].copy())  # no whole blocks: stays as it is
+            writer.add_tensor("odd", rows[:, :33].copy())  # not a multiple of the block size: stays unquantized
             writer.write_header_to_file()
             writer.write_kv_data_to_file()
             writer.write_tensors_to_file()
