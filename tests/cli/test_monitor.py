@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw monitor` from outside: what it serves of machines whose readings are known, what becomes of that when a sensor
-is lost or all are reopened, to whom the joules are attributed, and how it behaves as a server."""
+"""Command-line tests of `ipw monitor` on machines with known readings: metrics, lost and reopened sensors, attribution
+of energy, and behavior as a server."""
 
 import os
 import re
@@ -34,7 +34,7 @@ class MonitorTest(MachineTest):
 
 
 class SeriesTest(MonitorTest):
-    def test_energy_is_that_of_the_counter(self):
+    def test_energy_equals_counter(self):
         machine = self.machine(Intel, 40, 25)
         monitor = self.monitor(machine, "--processes", "off")
 
@@ -59,13 +59,13 @@ class SeriesTest(MonitorTest):
         self.assertEqual(scrape.labels("ipw_node_cpu_joules_total", device="cpu1"),
                          [{"zone": "package", "device": "cpu1", "sensor": "rapl:1", "method": "counter"}])
 
-    def test_every_figure_of_a_gpu(self):
+    def test_all_gpu_metrics(self):
         machine = self.machine(Nvidia, "devices 2\npower 0 constant 300\npower 1 constant 100\ntick * 0.02\n"
                                "value throttle 0 4\nvalue temperature 1 51\nvalue clock_sm 0 1500\n"
                                "value memory_used 0 3e9\nname 1 NVIDIA \"quoted\\back\"")
         monitor = self.monitor(machine)
 
-        def settled(now):  # power that continues a counter is corrected by its first readings; activities need two
+        def settled(now):  # power is corrected by the first counter readings; activities need two readings
             return (now.find("ipw_gpu_sm_active_ratio", gpu="0") and now.find("ipw_gpu_temperature_celsius", gpu="1")
                     and all(abs(found - watts) <= 0.5 for zone, watts in (("gpu", 300), ("gpu_memory", 60))
                             for found in now.find("ipw_node_gpu_watts", gpu="0", zone=zone) or [0]))
@@ -92,11 +92,11 @@ class SeriesTest(MonitorTest):
         passed = time.monotonic() - began
         grown = [later.get("ipw_node_gpu_joules_total", gpu=gpu, zone="gpu") -
                  first.get("ipw_node_gpu_joules_total", gpu=gpu, zone="gpu") for gpu in ("0", "1")]
-        for watts, joules in zip((300, 100), grown):  # readings may be some seconds older than a scrape
+        for watts, joules in zip((300, 100), grown):  # readings may be some seconds old
             self.assertAlmostEqual(joules, watts * passed, delta=watts * 4)
 
     def test_mig_instances(self):
-        """By slices and SM activity; what is idle, or of an instance without activity, is nobody's."""
+        """Shared by slices and SM activity; idle power, and that of instances without activity, is unattributed."""
         monitor = self.monitor(self.machine(Nvidia, PARTITIONED))
         gpu = {"gpu": "0", "UUID": UUID.format(0)}
         name = "ipw_node_gpu_instance_joules_total"
@@ -120,7 +120,7 @@ class SeriesTest(MonitorTest):
         self.assertEqual(last.get("ipw_node_joules_total", method="counter"),
                          last.get("ipw_node_gpu_joules_total", gpu="0", zone="gpu"))
 
-    def test_power_takes_the_place_of_a_dead_counter(self):
+    def test_power_replaces_dead_counter(self):
         machine = self.machine(Nvidia, "power 0 constant 300\nvalue energy_mj 0 5000")
         monitor = self.monitor(machine)
         labels = {"gpu": "0", "zone": "gpu", "method": "integral"}
@@ -129,7 +129,7 @@ class SeriesTest(MonitorTest):
         monitor.wait(lambda now: now.get("ipw_node_gpu_joules_total", **labels) >
                      first.get("ipw_node_gpu_joules_total", **labels) + 600)
 
-    def test_a_dead_sensor_has_no_figures(self):
+    def test_dead_sensor_has_no_metrics(self):
         machine = self.machine(Intel, 40, 0)
         monitor = self.monitor(machine)
         scrape = monitor.wait_updates(3)
@@ -141,7 +141,7 @@ class SeriesTest(MonitorTest):
         self.assertEqual(scrape.labels("ipw_sensor_info", sensor="rapl:1")[0]["status"], "dead")
         self.assertEqual(scrape.get("ipw_sensor_up", sensor="rapl:0"), 1)
 
-    def test_a_dead_counter_is_read_seldom_until_it_counts_again(self):
+    def test_dead_counter_is_read_rarely_until_it_recovers(self):
         machine = self.machine(Intel, 40, 0)
         monitor = self.monitor(machine, "--interval", "0.1", "--processes", "off")
         reads = lambda scrape: [scrape.get("ipw_sensor_reads_total", sensor=f"rapl:{i}") for i in (0, 1)]
@@ -155,20 +155,20 @@ class SeriesTest(MonitorTest):
         after = reads(monitor.wait_updates(30))
         self.assertGreater(after[1] - before[1], (after[0] - before[0]) / 2)
 
-    def test_what_is_served_is_documented(self):
+    def test_metrics_are_documented(self):
         page = (SOURCE / "docs/monitor.md").read_text()
         documented = set(re.findall(r"^\| `(ipw_\w+)", page, re.M))
         families = re.findall(r'^FAMILY\(\w+, (\w+), "(\w+)"', (SOURCE / "src/monitor/families.def").read_text(), re.M)
         defined = {name + ("_total" if kind == "COUNTER" else "") for kind, name in families}
         self.assertEqual(documented, defined)
         self.assertFalse([name for name in defined if name.startswith("ipw_run_")])
-        # Activities need two readings of a card, so the first scrapes do not have every family yet.
+        # Activities need two readings, so the first scrapes may lack some families.
         scrape = self.monitor(self.machine(IntelNvidia)).wait(lambda now: len(now.types) > 40)
         self.assertLessEqual(set(scrape.types), defined)
 
 
 class LossTest(MonitorTest):
-    def test_a_card_is_lost_and_available_again(self):
+    def test_lost_gpu_recovers(self):
         healthy = "devices 2\npower * constant 300\ntick * 0.02\n"
         machine = self.machine(Nvidia, healthy)
         monitor = self.monitor(machine)
@@ -187,12 +187,12 @@ class LossTest(MonitorTest):
         for name in ("ipw_node_gpu_joules_total",):
             self.assertGreaterEqual(back.get(name, gpu="0", zone="gpu"), before.get(name, gpu="0", zone="gpu"))
         self.assertGreaterEqual(back.get("ipw_node_joules_total"), lost.get("ipw_node_joules_total"))
-        # The seconds without readings are not in it, those of the other card are.
+        # The time without readings is not included; that of the other GPU is.
         self.assertLess(back.get("ipw_node_gpu_joules_total", gpu="0", zone="gpu") + 300,
                         back.get("ipw_node_gpu_joules_total", gpu="1", zone="gpu"))
 
-    def test_the_machine_s_total_stays_when_its_only_card_is_lost(self):
-        """A sum over methods that fell and rose again would be a reset, and Prometheus would add all of it once more."""
+    def test_total_does_not_fall_when_only_gpu_is_lost(self):
+        """Prometheus would treat a decrease as a counter reset and add the total again."""
         healthy = "devices 1\npower * constant 300\ntick * 0.02\n"
         machine = self.machine(Nvidia, healthy)
         monitor = self.monitor(machine)
@@ -244,7 +244,7 @@ class AttributionTest(MonitorTest):
             self.assertAlmostEqual(given + parts["unattributed"], parts["active"], delta=1e-6 * parts["active"] + 1e-9)
         return parts
 
-    def test_cpu_time_shares_the_active_joules(self):
+    def test_active_energy_is_shared_by_cpu_time(self):
         machine = self.machine(Intel, 40)
         (machine.root / "proc/stat").symlink_to("/proc/stat")
         monitor = self.monitor(machine)
@@ -272,7 +272,7 @@ class AttributionTest(MonitorTest):
         def attributed(scrape):
             return sum(scrape.find("ipw_node_cpu_active_joules_total") + scrape.find("ipw_node_cpu_idle_joules_total"))
 
-        for _ in range(2):  # rounds that begin after they were stopped
+        for _ in range(2):  # rounds that start after they were stopped
             seen = attributed(monitor.scrape())
             scrape = monitor.wait(lambda now: attributed(now) > seen)
         joules = [scrape.get("ipw_process_cpu_joules_total", pid=str(process.pid)) for process in processes]
@@ -283,7 +283,7 @@ class AttributionTest(MonitorTest):
         self.assertEqual(scrape.labels("ipw_process_cpu_joules_total", pid=str(processes[0].pid))[0]["comm"],
                          Path(f"/proc/{processes[0].pid}/comm").read_text().strip())
         self.assertEqual(scrape.get("ipw_attribution_info", of="cpu", method="counter", by="cpu_time"), 1)
-        for process in processes:  # one that has ended becomes a part of the others
+        for process in processes:  # a process that ended is counted with the others
             process.kill()
             process.wait()
         for process in processes:
@@ -292,7 +292,7 @@ class AttributionTest(MonitorTest):
         self.assertGreaterEqual(scrape.get("ipw_process_other_cpu_joules_total"), sum(joules) * 0.999999)
         self.conserved(scrape, "cpu")
 
-    def test_utilization_shares_what_a_gpu_draws_above_idle(self):
+    def test_active_gpu_energy_is_shared_by_utilization(self):
         script = "tick * 0.02\npower 0 constant {0}\nvalue utilisation 0 {1}\n"
         machine = self.machine(Nvidia, script.format(100, 0))
         for pid, name in ((4242, "trainer"), (4243, "server")):
@@ -304,7 +304,7 @@ class AttributionTest(MonitorTest):
         idle = monitor.wait(lambda now: now.find("ipw_node_gpu_idle_joules_total", **gpu) > [400])
         self.assertEqual(idle.find("ipw_process_gpu_joules_total"), [])
         machine.script(script.format(300, 80) + "process 0 4242 1e9 60\nprocess 0 4243 1e9 20\n")
-        # The round in which power changed is mixed; those after it are not.
+        # The round in which power changed has both; later rounds do not.
         first = monitor.wait(lambda now: len(now.find("ipw_process_gpu_joules_total")) == 2)
         first = monitor.wait(lambda now: now.get("ipw_process_gpu_joules_total", pid="4243") >
                              first.get("ipw_process_gpu_joules_total", pid="4243"))
@@ -327,7 +327,7 @@ class AttributionTest(MonitorTest):
         self.assertLessEqual(parts["active"] + parts["idle"],
                              last.get("ipw_node_gpu_joules_total", gpu="0", zone="gpu") * (1 + 1e-9))
 
-    def test_attribution_can_be_switched_off(self):
+    def test_attribution_can_be_disabled(self):
         scrape = self.monitor(self.machine(IntelNvidia), "--processes", "off").wait_updates(1)
         self.assertFalse([name for name in scrape.types if re.search("process|cgroup|attribut|idle", name)])
 
@@ -340,7 +340,7 @@ class ServerTest(MonitorTest):
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    def test_pages(self):
+    def test_http_pages(self):
         monitor = self.monitor(self.machine(Intel, 40))
         self.assertEqual(self.status(monitor, "/healthz"), (200, "ok\n"))
         monitor.wait(lambda now: now.get("ipw_sensor_up"))
@@ -374,7 +374,7 @@ class ServerTest(MonitorTest):
         self.assertEqual(self.status(monitor, "/healthz")[0], 200)
         self.assertEqual(monitor.scrape().find("ipw_node_joules_total"), [])
 
-    def test_a_token(self):
+    def test_token_is_required(self):
         machine = self.machine(Intel, 40)
         token = machine.put("/token", "correct-horse")
         monitor = self.monitor(machine, "--token-file", token, listen="0.0.0.0:0")
@@ -392,7 +392,7 @@ class ServerTest(MonitorTest):
         monitor = self.monitor(machine, "--no-token", listen="0.0.0.0:0")
         self.assertEqual(self.status(monitor, "/metrics")[0], 200)
 
-    def test_wrong_options(self):
+    def test_rejects_invalid_options(self):
         machine = self.machine(Intel, 40)
         empty, short = machine.put("/empty", ""), machine.put("/short", "abc")
         for options, complaint in ((["--processes", "many"], "--processes many"), (["--listen", "127.0.0.1:x"], "--listen"),
@@ -410,19 +410,19 @@ class ServerTest(MonitorTest):
         done = ipw(machine, "monitor", "--token-file", machine.root / "none")
         self.assertEqual(done.returncode, 1)
 
-    def test_a_port_in_use(self):
+    def test_port_in_use(self):
         machine = self.machine(Intel, 40)
         monitor = self.monitor(machine)
         done = ipw(machine, "monitor", "--listen", monitor.port)
         self.assertEqual(done.returncode, 1)
         self.assertIn(str(monitor.port), done.stderr)
 
-    def test_scrapes_read_no_sensor_and_slow_ones_block_no_other(self):
+    def test_scrapes_read_no_sensor_and_slow_clients_block_no_other(self):
         monitor = self.monitor(self.machine(IntelNvidia))
         before = monitor.wait_updates(2)
         slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) for _ in range(100)]
         self.addCleanup(lambda: [connection.close() for connection in slow])
-        for i, connection in enumerate(slow):  # half a request; a request whose answer is not read
+        for i, connection in enumerate(slow):  # half a request; a request whose response is not read
             connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"\r\n" * (i % 2))
         with socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) as connection, \
                 connection.makefile("rb") as stream:
@@ -438,7 +438,7 @@ class ServerTest(MonitorTest):
         self.assertGreaterEqual(scrapes, 1050)
         updates = after.get("ipw_monitor_updates_total") - before.get("ipw_monitor_updates_total")
         reads = sum(after.find("ipw_sensor_reads_total")) - sum(before.find("ipw_sensor_reads_total"))
-        self.assertLess(reads, 40 * (updates + 2))  # two cards and two packages, whatever is scraped
+        self.assertLess(reads, 40 * (updates + 2))  # two GPUs and two packages, independent of scrapes
         self.assertEqual(monitor.end(), 0)
 
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Run directories of an earlier version are read with the same figures, to the last digit: what
-tests/fixtures/runs/expected holds was written by the program that wrote the runs, but for the bootstrap intervals, whose
-method changed since."""
+"""Run directories of an earlier version give exactly the same figures: tests/fixtures/runs/expected was written by the
+version that wrote the runs, except for bootstrap intervals, whose method has changed since."""
 
 import csv
 import io
@@ -20,12 +19,12 @@ from program import ipw  # noqa: E402
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures/runs"
 EXPECTED = FIXTURES / "expected"
 RUNS = ("gpu-concurrent", "gpu-repeats", "cpu-killed-resumed", "cpu-judged")
-# Sentences, whose wording may change.
+# Prose, whose wording may change.
 PROSE = {"warnings", "detail", "not_enough_data", "reason", "note"}
 
 
 def missing(old, new, where="", prose=PROSE):
-    """What `old` has and `new` has not, or has otherwise; keys may be added."""
+    """Values of `old` that `new` lacks or changes; keys may be added."""
     if isinstance(old, dict):
         if not isinstance(new, dict):
             return [f"{where}: {new!r} in place of an object"]
@@ -50,49 +49,49 @@ class OldRuns(unittest.TestCase):
     def copy(self, name):
         shutil.copytree(FIXTURES / name, self.folder / name)
         for path in (self.folder / name).glob("*.arrow"):
-            path.touch()  # a checkout may leave the journal newer, which would then be read instead
+            path.touch()  # a checkout may make the journal newer, so that it would be read instead
         return name
 
-    def say(self, *words):
+    def run_ipw(self, *words):
         done = ipw(self.on, *words, cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def assertHolds(self, old, new):
+    def assertContains(self, old, new):
         differences = missing(old, new)
         self.assertFalse(differences, "\n".join(differences[:20]))
 
     def test_analyze(self):
         for name in RUNS:
             with self.subTest(name):
-                found = json.loads(self.say("analyze", self.copy(name), "--json"))
-                self.assertHolds(json.loads((EXPECTED / f"{name}.analyze.json").read_text()), found)
+                found = json.loads(self.run_ipw("analyze", self.copy(name), "--json"))
+                self.assertContains(json.loads((EXPECTED / f"{name}.analyze.json").read_text()), found)
 
     def test_analyze_without_arrow_files(self):
         name = self.copy("gpu-concurrent")
         for path in (self.folder / name).glob("*.arrow"):
             path.unlink()
-        found = json.loads(self.say("analyze", name, "--json"))
+        found = json.loads(self.run_ipw("analyze", name, "--json"))
         old = json.loads((EXPECTED / f"{name}.analyze.json").read_text())
         self.assertEqual(found[name]["quality"]["summary"].pop("records"), "journal")
         self.assertEqual(old[name]["quality"]["summary"].pop("records"), "arrow")
-        self.assertHolds(old, found)
+        self.assertContains(old, found)
 
     def test_layers(self):
         self.copy("layers")
-        found = json.loads(self.say("analyze", "layers/layers-1m.json", "--json"))
-        self.assertHolds(json.loads((EXPECTED / "layers.analyze.json").read_text()), found)
+        found = json.loads(self.run_ipw("analyze", "layers/layers-1m.json", "--json"))
+        self.assertContains(json.loads((EXPECTED / "layers.analyze.json").read_text()), found)
 
     def test_compare(self):
-        found = json.loads(self.say("compare", self.copy("gpu-concurrent"), self.copy("gpu-repeats"),
+        found = json.loads(self.run_ipw("compare", self.copy("gpu-concurrent"), self.copy("gpu-repeats"),
                                     "--json"))
-        self.assertHolds(json.loads((EXPECTED / "compare.json").read_text()), found)
+        self.assertContains(json.loads((EXPECTED / "compare.json").read_text()), found)
 
     def test_csv(self):
         for name in RUNS:
             with self.subTest(name):
                 old = list(csv.DictReader(io.StringIO((EXPECTED / f"{name}.csv").read_text())))
-                new = list(csv.DictReader(io.StringIO(self.say("export", self.copy(name), "--to", "csv"))))
+                new = list(csv.DictReader(io.StringIO(self.run_ipw("export", self.copy(name), "--to", "csv"))))
                 self.assertEqual(len(new), len(old))
                 for before, now in zip(old, new):
                     self.assertEqual({key: now[key] for key in before}, before)
@@ -101,13 +100,13 @@ class OldRuns(unittest.TestCase):
         for name in ("gpu-concurrent", "cpu-killed-resumed"):
             with self.subTest(name):
                 old = (EXPECTED / f"{name}.jsonl").read_text().splitlines()
-                new = self.say("export", self.copy(name), "--to", "jsonl").splitlines()
-                self.assertHolds([json.loads(line) for line in old], [json.loads(line) for line in new])
+                new = self.run_ipw("export", self.copy(name), "--to", "jsonl").splitlines()
+                self.assertContains([json.loads(line) for line in old], [json.loads(line) for line in new])
 
     def test_prometheus(self):
         for name in RUNS:
             with self.subTest(name):
-                new = self.say("export", self.copy(name), "--to", "prom").splitlines()
+                new = self.run_ipw("export", self.copy(name), "--to", "prom").splitlines()
                 for line in (EXPECTED / f"{name}.prom").read_text().splitlines():
                     if not line.startswith("# HELP"):
                         self.assertIn(line, new)
@@ -119,7 +118,7 @@ class OldRuns(unittest.TestCase):
                 if not (self.folder / name).exists():
                     self.copy(name)
                 old = json.loads((EXPECTED / f"{name}.{form}").read_text())
-                found = json.loads(self.say("export", name, "--to", form))
+                found = json.loads(self.run_ipw("export", name, "--to", form))
                 differences = missing(old, found, prose=PROSE | {"description", "traceId", "spanId"})
                 self.assertFalse(differences, "\n".join(differences[:20]))
 

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""ONNX files as frameworks export them: what exporters write in ways of their own, in the smallest form that
-shows it, with ONNX's own package as the second opinion.  Functions that a file brings along are held to
-ONNX's own inliner.  Without the package this is a skip."""
+"""ONNX files as exported by frameworks: minimal examples of patterns of exporters, compared with the onnx package.
+Local functions are compared with ONNX's inliner.  Without the package the test is skipped."""
 
 import sys
 import unittest
 
 sys.dont_write_bytecode = True
-import test_onnx_oracle  # skips where there is no onnx, and starts again where another Python has it
+import test_onnx_oracle  # skips without onnx, or re-executes with another Python that has it
 from test_onnx_oracle import Case, onnx
 
 import onnx.inliner
@@ -17,8 +16,8 @@ from onnx_models import Writer
 IMPORTS = [helper.make_opsetid("", 17), helper.make_opsetid("ours", 1)]
 
 
-def passed(name, of_call, kind=onnx.AttributeProto.INTS):
-    """A setting that has the value of one of the function's."""
+def attribute_reference(name, of_call, kind=onnx.AttributeProto.INTS):
+    """A node attribute that refers to an attribute of the function."""
     return onnx.AttributeProto(name=name, ref_attr_name=of_call, type=kind)
 
 
@@ -31,14 +30,14 @@ def call(op, inputs, outputs, name="", **settings):
 
 
 class Functions(Case):
-    """In the place of a call stand the nodes of the function."""
+    """A call is replaced by the nodes of its function."""
 
     def filtered(self):
-        """A convolution whose bias may be left out, with settings of the call and of its own."""
+        """A convolution with optional bias, with attributes of the call and its own."""
         conv = helper.make_node("Conv", ["x", "w", "b"], ["y"])
-        conv.attribute.extend([passed("strides", "strides"), passed("pads", "pads")])
+        conv.attribute.extend([attribute_reference("strides", "strides"), attribute_reference("pads", "pads")])
         act = helper.make_node("LeakyRelu", ["y"], ["z"])
-        act.attribute.append(passed("alpha", "slope", onnx.AttributeProto.FLOAT))
+        act.attribute.append(attribute_reference("alpha", "slope", onnx.AttributeProto.FLOAT))
         return function("Filtered", ["x", "w", "b"], ["z"], [conv, act], ["strides", "slope"],
                         [helper.make_attribute("pads", [1, 1, 1, 1])])
 
@@ -57,7 +56,7 @@ class Functions(Case):
         return made
 
     def blocks(self):
-        """One block twice, and its weights at the second call those of the first."""
+        """One block called twice, with shared weights."""
         out = Writer()
         x = out.input("x", [2, 8, 6, 6])
         w = [out.weight(f"w{i}", [8, 8, 3, 3]) for i in range(2)]
@@ -65,8 +64,8 @@ class Functions(Case):
                            call("Block", ["h", w[1], "", w[0]], ["y"], "layers.1")],
                           [self.block(), self.filtered()], out)
 
-    def test_as_onnx_inlines_them(self):
-        """But for defaults of settings, which its inliner leaves out."""
+    def test_functions_are_inlined_like_onnx(self):
+        """Except for attribute defaults, which ONNX's inliner ignores."""
         model = self.blocks()
         shown, inlined = self.read(model), self.read(onnx.inliner.inline_local_functions(model))
         for key in "parameters", "macs", "unknown", "is_guessed":
@@ -78,12 +77,12 @@ class Functions(Case):
         self.assertEqual([tensor["dims"] for tensor in shown["tensors"]],
                          [tensor["dims"] for tensor in inlined["tensors"]])
 
-    def test_nodes_are_named_by_their_calls(self):
+    def test_inlined_nodes_are_named_by_their_calls(self):
         nodes = self.read(self.blocks())["nodes"]
         self.assertEqual(nodes[0]["name"], "layers.0/first/y")
         self.assertEqual([node["layer"] for node in nodes], [0] * 5 + [1] * 5)
 
-    def test_a_setting_of_the_call_or_its_default_decides_shapes(self):
+    def test_call_attributes_and_defaults_determine_shapes(self):
         for strides, pads, side in (([2, 2], None, 5), ([1, 1], [0] * 4, 7), ([3, 3], None, 3)):
             more = {"pads": pads} if pads else {}
             out = Writer()
@@ -94,8 +93,8 @@ class Functions(Case):
             self.assertEqual(shown["tensors"][-1]["dims"], [1, 4, side, side])
             self.assertEqual(shown["macs"], side * side * 4 * 27)
 
-    def test_shapes_that_functions_compute(self):
-        """Numbers go in and out of calls: a reshape by what one computed of another's shape."""
+    def test_shapes_computed_by_functions(self):
+        """A reshape by values that a function computes from the shape of another tensor."""
         sizes = function("Sizes", ["x"], ["s"], [
             helper.make_node("Shape", ["x"], ["all"]),
             helper.make_node("Constant", [], ["i"], value_ints=[0, 2]),
@@ -108,7 +107,7 @@ class Functions(Case):
         self.assertEqual(shown["tensors"][-1]["dims"], [2, 5])
         self.assertEqual([node["label"] for node in shown["nodes"]], ["Reshape"])
 
-    def test_a_branch_inside_sees_what_the_function_takes(self):
+    def test_branch_in_function_sees_its_inputs(self):
         def branch(op, name):
             return helper.make_graph([helper.make_node(op, ["a"], [name])], name, [], [
                 helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
@@ -123,7 +122,7 @@ class Functions(Case):
         shown = self.read(self.model([call("Chosen", [x, "no"], ["y"])], [chosen], out))
         self.assertEqual([node["label"] for node in shown["nodes"]], ["Tanh"])
 
-    def test_a_function_does_not_see_who_calls_it(self):
+    def test_function_does_not_see_tensors_of_caller(self):
         spying = function("Spying", ["a"], ["out"], [helper.make_node("Add", ["a", "w"], ["out"])])
         out = Writer()
         x = out.input("x", [3])
@@ -131,7 +130,7 @@ class Functions(Case):
         said = self.refused(self.model([call("Spying", [x], ["y"])], [spying], out))
         self.assertIn("'w' is not defined", said)
 
-    def test_an_operator_that_is_known_needs_no_function(self):
+    def test_known_operator_is_not_inlined(self):
         gelu = helper.make_function("com.microsoft", "Gelu", ["a"], ["out"], [
             helper.make_node("Relu", ["a"], ["out"])], IMPORTS)
         out = Writer()
@@ -140,7 +139,7 @@ class Functions(Case):
                                      [gelu], out))
         self.assertEqual([node["op"] for node in shown["nodes"]], ["gelu"])
 
-    def test_functions_that_call_themselves(self):
+    def test_recursive_functions_are_rejected(self):
         out = Writer()
         x = out.input("x", [3])
         functions = [function("A", ["a"], ["out"], [call("B", ["a"], ["out"])]),
@@ -148,8 +147,8 @@ class Functions(Case):
         self.assertIn("function 'A' calls itself",
                       self.refused(self.model([call("A", [x], ["y"])], functions, out)))
 
-    def test_calls_that_grow_without_end(self):
-        """Each function calls the next twice: forty would be more nodes than there are atoms in a cup."""
+    def test_exponential_inlining_is_rejected(self):
+        """Each function calls the next twice: a depth of forty would be 2^40 nodes."""
         for depth in 12, 40:
             out = Writer()
             x = out.input("x", [3])
@@ -164,7 +163,7 @@ class Functions(Case):
             else:
                 self.assertIn("nested too deeply", self.refused(model))
 
-    def test_a_function_that_makes_nothing(self):
+    def test_function_without_its_output_is_rejected(self):
         out = Writer()
         x = out.input("x", [3])
         empty = function("Empty", ["a"], ["out"], [helper.make_node("Relu", ["a"], ["other"])])
@@ -172,13 +171,13 @@ class Functions(Case):
 
 
 class Exporters(Case):
-    """Ways of exporters."""
+    """Patterns of exporters."""
 
     def labels(self, model, *arguments):
         return [node["label"] for node in self.read(model, *arguments)["nodes"]]
 
-    def test_padding_as_the_older_exporter_computes_it(self):
-        """Pairs of torch's order are turned round: reshape, reverse, transpose, flatten."""
+    def test_padding_of_older_torch_exporter(self):
+        """Pairs in torch's order are reversed: reshape, reverse, transpose, flatten."""
         out = Writer()
         x = out.input("x", [1, 3, 9, 14])
         width = out.node("Gather", out.node("Shape", x), out.integers(3), axis=0)
@@ -194,14 +193,14 @@ class Exporters(Case):
         self.assertFalse(shown["is_guessed"])
         self.assertEqual(self.labels(model), ["Pad"])
 
-    def test_padding_by_nothing_does_nothing(self):
+    def test_zero_padding_is_a_view(self):
         out = Writer()
         x = out.node("Pad", out.input("x", [1, 3, 4]), out.integers(0, 0, 0, 0, 0, 0))
         nodes = self.read(out.model(out.node("Relu", x)))["nodes"]
         self.assertEqual([node["op"] for node in nodes], ["view", "relu"])
 
-    def test_what_is_the_same_at_every_pass_is_done_once(self):
-        """A mask that is computed of shapes, a table of weights that is spread out by known places."""
+    def test_constant_subgraphs_are_folded(self):
+        """A mask computed from shapes, and a weight table gathered by constant indices."""
         out = Writer()
         x = out.input("x", [2, 4, 64, 64])
         zeros = out.node("Expand", out.scalar(0.0), out.integers(64, 64))
@@ -217,22 +216,22 @@ class Exporters(Case):
         self.assertEqual(self.labels(model), ["Add", "Add"])
         self.assertEqual(self.read(model)["parameters"], 225 * 4)
 
-    def test_what_is_random_is_not_the_same(self):
+    def test_random_operators_are_not_folded(self):
         out = Writer()
         noise = out.node("RandomNormalLike", out.weight("w", [3, 4]))
         self.assertEqual(self.labels(out.model(out.node("Add", out.input("x", [3, 4]), noise))),
                          ["RandomNormalLike", "Add"])
 
-    def test_lone_numbers_that_were_not_trained(self):
-        """Scales that an exporter made up have no place in the model, a bias of one number has."""
+    def test_exporter_constants_are_no_parameters(self):
+        """Scales added by an exporter are not parameters; a bias with one element is."""
         out = Writer()
         x = out.node("Mul", out.input("x", [2, 8]), out.weight("val_7", [1]))
         x = out.node("MatMul", x, out.weight("head.weight", [8, 1]))
         model = out.model(out.node("Add", x, out.weight("head.bias", [1])))
         self.assertEqual(self.read(model)["parameters"], 9)
 
-    def test_tables_that_an_exporter_computed(self):
-        """Cosines of a fixed number of tokens, frequencies of any: of the model, and not trained."""
+    def test_tables_computed_by_exporter_are_buffers(self):
+        """Rotary cosines of a fixed length and frequencies belong to the model but are not trained."""
         out = Writer()
         x = out.node("Mul", out.input("x", [2, 3, 128, 64]), out.weight("unsqueeze_14", [1, 1, 128, 64]))
         x = out.node("Mul", x, out.weight("model.rotary_emb.inv_freq", [64]))
@@ -242,8 +241,8 @@ class Exporters(Case):
         self.assertEqual({tensor["name"]: tensor["role"] for tensor in shown["tensors"]}["unsqueeze_14"],
                          "buffer")
 
-    def test_norms_of_groups_in_small_steps(self):
-        """Ones and zeros that the norm needs were not trained; weights of channels were, whatever their name."""
+    def test_group_norm_in_separate_operators(self):
+        """Constant ones and zeros are no parameters; channel weights are, whatever their name."""
         out = Writer()
         x = out.node("Reshape", out.input("x", [2, 8, 6, 6]), out.integers(0, 4, -1))
         for name, number in (("ones", 1.0), ("zeros", 0.0)):
@@ -255,20 +254,20 @@ class Exporters(Case):
         model = out.model(out.node("Add", x, out.weight("onnx::Add_45", [8, 1, 1])))
         self.assertEqual(self.read(model)["parameters"], 16)
 
-    def test_states_that_a_recurrence_begins_with(self):
+    def test_initial_states_are_no_parameters(self):
         out = Writer("constants")
         weights = [out.weight("w", [1, 64, 8]), out.weight("r", [1, 64, 16]), out.weight("b", [1, 128])]
         y = out.node("LSTM", out.input("x", [5, 2, 8]), *weights, "", out.weight("h", [1, 2, 16]),
                      out.weight("c", [1, 2, 16]), hidden_size=16)
         self.assertEqual(self.read(out.model(y))["parameters"], 64 * 24 + 128)
 
-    def test_a_slope_that_was_trained(self):
+    def test_prelu_slope_is_a_parameter(self):
         out = Writer()
         model = out.model(out.node("PRelu", out.input("x", [2, 8]), out.weight("onnx::PRelu_7", [1])))
         self.assertEqual(self.read(model)["parameters"], 1)
 
-    def test_lists_of_parts(self):
-        """As chunks are exported without optimization."""
+    def test_sequence_of_chunks(self):
+        """As exported without optimization."""
         out = Writer()
         parts = out.node("SplitToSequence", out.input("x", [2, 6, 5]), out.integers(3, 3), axis=1)
         ends = [out.node("SequenceAt", parts, out.integers(i)) for i in range(2)]
@@ -279,8 +278,8 @@ class Exporters(Case):
                          (2 * 3 * 3 * 5, 0, False))
         self.assertEqual(shown["tensors"][-1]["dims"], [2, 3, 3])
 
-    def test_one_of_several_is_a_slice(self):
-        """Queries, keys and values by a known place; a place that comes in is a copy."""
+    def test_gather_of_constant_index_is_a_slice(self):
+        """Q, K and V by constant index; a dynamic index is a copy."""
         for is_known in True, False:
             out = Writer()
             x = out.input("x", [3, 4, 5])
@@ -290,8 +289,8 @@ class Exporters(Case):
             self.assertEqual(ops, ["rearrange" if is_known else "move", "relu"])
 
 
-class Runtime(Case):
-    """Operators of ONNX Runtime, as its optimizer and its quantizer write them."""
+class RuntimeOperators(Case):
+    """Operators of ONNX Runtime's optimizer and quantizer."""
 
     def write(self, out, op, *inputs, **settings):
         out.nodes.append(helper.make_node(op, list(inputs), [name := out.name(op.lower())],
@@ -304,8 +303,8 @@ class Runtime(Case):
         out.tensors.append(helper.make_tensor(zero, kind, [], [0]))
         return out.scalar(0.5), zero
 
-    def test_products_of_heads_that_lie_behind_rows(self):
-        """Rows, batches, columns: 5 x (2 x 3) x 8 times 7 x (2 x 3) x 8, turned."""
+    def test_fused_matmul_with_transposed_batch(self):
+        """Rows, batches, columns: 5 x (2 x 3) x 8 times 7 x (2 x 3) x 8, transposed."""
         out = Writer()
         y = self.write(out, "FusedMatMul", out.input("a", [5, 6, 8]), out.input("b", [7, 6, 8]),
                        transBatchA=1, transBatchB=1, transA=0, transB=1)
@@ -316,7 +315,7 @@ class Runtime(Case):
         self.assertEqual((dims[y], dims[z]), ([6, 5, 7], [6, 5, 9]))
         self.assertEqual(shown["macs"], 6 * 5 * 7 * 8 + 6 * 5 * 9 * 8)
 
-    def test_quantized_steps(self):
+    def test_quantized_operators(self):
         out = Writer()
         x = out.input("x", [2, 4, 6, 6], TensorProto.UINT8)
         y = self.write(out, "QLinearAdd", x, *self.scale(out), x, *self.scale(out), *self.scale(out))
@@ -334,8 +333,8 @@ class Runtime(Case):
                          ["add", "move", "reduce", "view", "linear"])
         self.assertEqual(shown["tensors"][-1]["dims"], [2, 10])
 
-    def test_a_quantized_table_at_known_places(self):
-        """Positions of a fixed number of tokens: looked up and scaled when the model is loaded."""
+    def test_quantized_table_with_constant_indices_is_folded(self):
+        """Position embeddings of a fixed length are looked up and scaled at load time."""
         out = Writer()
         rows = out.node("Gather", out.weight("places", [64, 32], TensorProto.INT8),
                         out.integers(*range(40)))

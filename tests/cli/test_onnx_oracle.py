@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""ONNX files against ONNX itself: its package writes models, and infers every shape a second time; the
-operator models that Debian has are all read.  $IPW_PYTHON may name an interpreter that has the package;
-without it this is a skip."""
+"""ONNX files against the onnx package, which writes models and infers shapes; all operator models of Debian's package
+are read.  $IPW_PYTHON may name an interpreter that has the package; without it the test is skipped."""
 
 import json
 import os
@@ -37,8 +36,8 @@ def run(*arguments, **more):
                           **more)
 
 
-def told_shapes(graph):
-    """Name and dimensions of each tensor that is fully known."""
+def known_shapes(graph):
+    """Dimensions by name of each tensor whose shape is fully known."""
     for value in [*graph.value_info, *graph.output]:
         kind = value.type.tensor_type
         if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
@@ -75,18 +74,18 @@ class Case(unittest.TestCase):
         return shown
 
     def refused(self, model, *arguments):
-        """What is wrong with it, in one line."""
+        """The one-line error message."""
         shown = self.show(model, *arguments)
         self.assertIn("error", shown)
         self.assertNotIn("\n", shown["error"])
         return shown["error"]
 
     def assert_shapes(self, model, shown, at_least):
-        """Every tensor that both know has the same shape; how many that are must not fall."""
+        """Tensors known to both have the same shape; at least this many are compared."""
         inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
         ours = {tensor["name"]: tensor["dims"] for tensor in shown["tensors"]}
         compared = 0
-        for name, dims in told_shapes(inferred.graph):
+        for name, dims in known_shapes(inferred.graph):
             if name in ours:
                 self.assertEqual(ours[name], dims, name)
                 compared += 1
@@ -94,7 +93,7 @@ class Case(unittest.TestCase):
 
 
 class Counts(Case):
-    """Parameters and multiplications of models whose makers tell them."""
+    """Published parameter and MAC counts of models."""
 
     def test_resnets(self):
         for depth, parameters, macs in ((18, 11_689_512, 1_814_073_344),
@@ -116,7 +115,7 @@ class Counts(Case):
         self.read(onnx_models.resnet(18, weights="outside"))
         (self.scratch / "weights.bin").unlink()
 
-    def test_running_means_are_no_parameters(self):
+    def test_batch_norm_statistics_are_buffers(self):
         shown = self.read(onnx_models.resnet(18))
         roles = {tensor["name"]: tensor["role"] for tensor in shown["tensors"]}
         self.assertEqual(roles["bn1.weight"], "parameter")
@@ -128,7 +127,7 @@ class Counts(Case):
             self.assertEqual((shown["parameters"], shown["macs"]), (3_504_872, batch * 300_774_272))
 
     def test_transformer(self):
-        """Counted by hand: four projections, two of four times the width, scores and their product."""
+        """Counted by hand: four projections, two of four times the width, attention scores and values."""
         batch, tokens, width = 2, 7, 64
         shown = self.read(onnx_models.transformer(), 0, f"batch={batch},tokens={tokens}")
         self.assertEqual(shown["parameters"],
@@ -152,7 +151,7 @@ class Counts(Case):
             self.assertEqual(shown["batch"], 2)
             self.assert_shapes(model, shown, 2)
 
-    def test_tied_and_transposed_weights_are_one(self):
+    def test_tied_and_transposed_weights_count_once(self):
         out = Writer()
         table = out.weight("table", [50, 16])
         x = out.node("Gather", table, out.input("ids", [1, 4], TensorProto.INT64))
@@ -161,8 +160,8 @@ class Counts(Case):
         self.assertEqual((shown["parameters"], shown["macs"]), (800, 4 * 16 * 50))
         self.assertEqual([node["op"] for node in shown["nodes"]], ["embedding", "linear"])
 
-    def test_weights_that_are_split_and_concatenated(self):
-        """As torch writes gates in the order that ONNX has them: nothing of it is done at every pass."""
+    def test_split_and_concatenated_weights_are_folded(self):
+        """torch reorders gates into ONNX's order in the graph: this is not part of a pass."""
         for weights in ("raw", "constants"):
             out = Writer(weights)
 
@@ -188,7 +187,7 @@ class Counts(Case):
             self.assertEqual([node["op"] for node in shown["nodes"]], ["lstm", "linear", "linear"])
             self.assert_shapes(model, shown, 4)
 
-    def test_filters_that_are_put_together(self):
+    def test_concatenated_filters(self):
         out = Writer()
         filters = out.node("Concat", out.weight("a", [2, 3, 3, 3]), out.weight("b", [4, 3, 3, 3]), axis=0)
         model = out.model(out.node("Conv", out.input("x", [1, 3, 5, 5]), filters))
@@ -215,9 +214,9 @@ class Counts(Case):
         self.assertEqual((stored["w"], stored["v"]), (288, 24))
         self.assert_shapes(model, shown, 3)
 
-    def test_weights_of_four_bits(self):
+    def test_four_bit_weights(self):
         out = Writer()
-        packed = out.weight("w", [48, 2, 16], TensorProto.UINT8)  # 48 x 64 in blocks of 32
+        packed = out.weight("w", [48, 2, 16], TensorProto.UINT8)  # 48 x 64 elements in blocks of 32
         out.nodes.append(helper.make_node(
             "MatMulNBits", [out.input("x", [2, 5, 64]), packed, out.weight("s", [96])], ["y"],
             domain="com.microsoft", N=48, K=64, bits=4, block_size=32))
@@ -227,7 +226,7 @@ class Counts(Case):
         stored = {tensor["name"]: tensor["stored_bytes"] for tensor in shown["tensors"]}
         self.assertEqual(stored["w"], 48 * 32)
 
-    def test_what_is_summed_over_is_counted_however_it_lies(self):
+    def test_macs_for_any_contracted_axis(self):
         for op, shapes, settings, macs in (
                 ("Gemm", ([5, 3], [5, 7]), {"transA": 1}, 3 * 5 * 7),
                 ("Einsum", ([2, 3, 4], [2, 5, 3]), {"equation": "bsi,bjs->bij"}, 2 * 3 * 4 * 5),
@@ -255,7 +254,7 @@ class Counts(Case):
         self.assertEqual([node["op"] for node in shown["nodes"]],
                          ["linear", "attention", "add", "layer_norm"])
 
-    def test_attention_of_version_23(self):
+    def test_attention_of_opset_23(self):
         out = Writer(opset=23)
         q = out.input("q", [2, 8, 5, 16])
         k, v = out.input("k", [2, 2, 9, 16]), out.input("v", [2, 2, 9, 12])
@@ -266,13 +265,13 @@ class Counts(Case):
 
 
 class Quantized(Case):
-    """Files whose tensors are codes of 8 bits: computed in them, and stored so."""
+    """Files with 8-bit tensors, which are stored and computed in 8 bits."""
 
     def precisions(self, shown):
         return [node["precision"] for node in shown["nodes"] if node["macs"]]
 
-    def test_pairs_leave_no_kernel(self):
-        """Beside the quantization of the input, the nodes are those of the same net in floats."""
+    def test_qdq_pairs_are_fused(self):
+        """Except for the quantization of the input, the nodes are those of the float model."""
         floats = self.read(onnx_models.small_net())
         for quantize in "qdq", "trained":
             shown = self.read(onnx_models.small_net(quantize))
@@ -287,7 +286,7 @@ class Quantized(Case):
             self.assertEqual([stored[name] for name in ("w1", "w2", "w3")], [216, 576, 80])
         self.assertEqual((floats["file_precision"], floats["floats"]), ("fp32", "fp32"))
 
-    def test_a_tensor_that_is_read_both_ways_is_quantized_by_a_kernel(self):
+    def test_tensor_read_in_both_precisions_is_quantized_by_kernel(self):
         out = Writer()
         out.tensors += [numpy_helper.from_array(np.float32(0.5), "scale")]
         x = out.node("Relu", out.input("x", [4, 8]))
@@ -295,7 +294,7 @@ class Quantized(Case):
         model = out.model(out.node("Add", y, x))
         self.assertEqual([node["label"] for node in self.read(model)["nodes"]],
                          ["Relu", "QuantizeLinear", "Add"])
-        model = out.model(y)  # an output is floats again
+        model = out.model(y)  # an output is in floats again
         self.assertEqual([node["label"] for node in self.read(model)["nodes"]],
                          ["Relu", "DequantizeLinear"])
 
@@ -321,7 +320,7 @@ class Quantized(Case):
         self.assertEqual((shown["file_precision"], shown["parameters"]),
                          ("int8", 2 * 144 + 144 * 16 + 3 * 128))
 
-    def test_narrow_weights_alone_are_computed_in_floats(self):
+    def test_weight_only_quantization_computes_in_floats(self):
         for kind in TensorProto.FLOAT, TensorProto.FLOAT16:
             out = Writer()
             x = out.input("x", [2, 64], kind)
@@ -336,8 +335,8 @@ class Quantized(Case):
             self.assertEqual(self.precisions(shown), [name] * 2)
             self.assertEqual((shown["file_precision"], shown["floats"]), (name, name))
 
-    def test_most_of_it_decides(self):
-        """A file in which one product of three stays in floats."""
+    def test_precision_is_that_of_most_macs(self):
+        """A model with one of three products in floats."""
         out = Writer()
         out.tensors.append(numpy_helper.from_array(np.float32(0.5), "s"))
         x = out.input("x", [2, 64])
@@ -351,7 +350,7 @@ class Quantized(Case):
         shown = self.read(out.model(out.node("MatMul", x, out.weight("v", [64, 32]))))
         self.assertEqual((self.precisions(shown), shown["file_precision"]), (["int8", "int8", "fp32"], "int8"))
 
-    def test_floats_of_8_bits(self):
+    def test_fp8(self):
         out = Writer(opset=19)
         out.tensors += [numpy_helper.from_array(np.float32(0.5), "s"),
                         helper.make_tensor("z", TensorProto.FLOAT8E4M3FN, [], [0.0])]
@@ -361,8 +360,8 @@ class Quantized(Case):
         self.assertEqual((self.precisions(shown), shown["file_precision"]), (["fp8"], "fp8"))
 
 
-class Random(Case):
-    """Settings at random, of operators whose shapes are easily got wrong."""
+class RandomAttributes(Case):
+    """Random attributes of operators with complex shape rules."""
     ROUNDS = 400
 
     def window(self, out, pick):
@@ -405,7 +404,7 @@ class Random(Case):
             "i", pick.integers(1, 4, pick.integers(0, 4)).tolist(), TensorProto.INT64),
                         axis=int(pick.integers(-rank, rank)))
 
-    def test_shapes(self):
+    def test_shapes_agree(self):
         pick, paths, wanted = np.random.default_rng(11), [], []
         makers = (self.window, self.slice, self.broadcast, self.gather)
         for number in range(self.ROUNDS):
@@ -414,8 +413,8 @@ class Random(Case):
             try:
                 inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
             except shape_inference.InferenceError:
-                continue  # a window larger than its input
-            shapes = dict(told_shapes(inferred.graph))
+                continue  # window larger than its input
+            shapes = dict(known_shapes(inferred.graph))
             if any(dim < 0 for dims in shapes.values() for dim in dims):
                 continue
             paths.append(self.scratch / f"{number}.onnx")
@@ -430,16 +429,16 @@ class Random(Case):
                 self.assertEqual(ours.get(name), dims, (
                     name, shown.get("error"), str(onnx.load(path).graph)))
 
-    def test_a_window_that_would_begin_behind_the_input_is_none(self):
-        """As the format says since it has an example of it, and torch does; its inference does not."""
+    def test_window_beyond_input_is_dropped(self):
+        """As in the ONNX specification and torch; ONNX's shape inference differs."""
         out = Writer()
         model = out.model(out.node("MaxPool", out.input("x", [1, 1, 2, 2]), kernel_shape=[1, 1],
                                    strides=[2, 2], ceil_mode=1))
         self.assertEqual(self.read(model)["tensors"][-1]["dims"], [1, 1, 1, 1])
 
 
-class Dimensions(Case):
-    """Sizes that a file leaves open."""
+class DynamicDimensions(Case):
+    """Dynamic dimensions of a file."""
 
     def model(self, dims, **more):
         out = Writer()
@@ -465,12 +464,12 @@ class Dimensions(Case):
         said = self.refused(out.model(out.node("Sum", *names)))
         self.assertRegex(said, r"inputs: input_00 \[batch, length\]; .*; \d+ more$")
 
-    def test_a_batch_is_1(self):
+    def test_dynamic_batch_defaults_to_1(self):
         for first in ("batch", "decoder_batch_size", "N", "whatever", None, "?"):
             self.assertEqual(self.read(self.model([first, 4]))["tensors"][0]["dims"], [1, 4])
-        self.assertIn("samples", self.refused(self.model(["samples"])))  # a sound, not a batch
+        self.assertIn("samples", self.refused(self.model(["samples"])))  # audio samples, not a batch
 
-    def test_a_whole_shape(self):
+    def test_given_input_shape(self):
         model = self.model(["batch", 3, "height", "width"])
         shown = self.read(model, 0, "x=2x3x64x48")
         self.assertEqual((shown["tensors"][0]["dims"], shown["batch"]), ([2, 3, 64, 48], 2))
@@ -482,12 +481,12 @@ class Dimensions(Case):
         self.assertIn("no dynamic dimension", self.refused(self.model([1, 4]), 0, "x=1x4"))
         self.assertIn("--batch", self.refused(self.model([1, 3, "h", "w"]), 0, "x=2x3x8x8"))
 
-    def test_a_name_that_is_misspelled_comes_before_what_is_missing(self):
+    def test_misspelled_dimension_is_reported_first(self):
         said = self.refused(self.model(["batch", 3, "height", "width"]), 0, "heihgt=640")
         self.assertRegex(said, "^--dim heihgt: .* has no dynamic dimension, input or loop of that name; inputs: x ")
 
-    def test_a_sum_of_dimensions(self):
-        """As the mask of a decoder has them, which comes before the cache that has the other."""
+    def test_sum_of_dimensions(self):
+        """As in the mask of a decoder, which precedes the KV cache input that has the other dimension."""
         out = Writer()
         mask = out.input("mask", ["batch", "past_sequence_length + sequence_length"])
         more = out.input("more", ["batch", "past_sequence_length + 1"])
@@ -503,9 +502,9 @@ class Dimensions(Case):
         said = self.refused(model)
         self.assertIn("unknown size of past_sequence_length, sequence_length:", said)
 
-    def test_a_whole_shape_gives_dimensions_of_other_inputs(self):
+    def test_given_shape_binds_dimensions_of_other_inputs(self):
         out = Writer()
-        first = out.input("first", ["batch", "length"])  # bound by the other, which comes later
+        first = out.input("first", ["batch", "length"])  # bound by the other, later input
         y = out.node("MatMul", first, out.input("second", ["length", "width"]))
         model = out.model(y)
         shown = self.read(model, 0, "second=16x24,batch=5")
@@ -513,19 +512,19 @@ class Dimensions(Case):
         self.assertIn("differ in size", self.refused(model, 0, "first=5x17,second=16x24"))
 
 
-    def test_given_ones_are_taken(self):
+    def test_given_dimensions_are_used(self):
         shown = self.read(self.model(["batch", 3, "side", "side"]), 0, "batch=8,side=32")
         self.assertEqual(shown["tensors"][0]["dims"], [8, 3, 32, 32])
         self.assertEqual(self.read(self.model([None, 4]), 0, "x.0=6")["batch"], 6)
 
-    def test_an_invalid_name(self):
-        """Paddle calls every open dimension "?"."""
+    def test_dimensions_without_valid_name(self):
+        """Paddle names every dynamic dimension "?"."""
         model = self.model(["?", 3, "?", "?"])
         self.assertIn("x.2, x.3", self.refused(model))
         shown = self.read(model, 2, "x.2=32,x.3=64")
         self.assertEqual(shown["tensors"][0]["dims"], [2, 3, 32, 64])
 
-    def test_a_batch_is_the_first(self):
+    def test_batch_is_first_dimension(self):
         for first in ("batch", "N", "whatever", None):
             self.assertEqual(self.read(self.model([first, 4]), 5)["tensors"][0]["dims"], [5, 4])
 
@@ -534,10 +533,10 @@ class Dimensions(Case):
         self.assertIn("not a size", self.refused(self.model(["batch", 4]), 0, "batch=many"))
         self.assertIn("not a size", self.refused(self.model(["batch", 4]), 0, "batch=0"))
 
-    def test_another_batch_than_the_files(self):
+    def test_batch_overrides_fixed_batch(self):
         self.assertEqual(self.read(onnx_models.resnet(18), 4)["macs"], 4 * 1_814_073_344)
 
-    def test_a_batch_that_is_written_into_the_graph(self):
+    def test_rejects_batch_fixed_in_graph(self):
         out = Writer()
         y = out.node("Reshape", out.input("x", [1, 3, 4]), out.integers(1, -1, 2))
         model = out.model(y)
@@ -546,8 +545,8 @@ class Dimensions(Case):
         self.assertIn("batch of 1 is fixed in its graph", self.refused(model, 2))
 
 
-class Inside(Case):
-    """Graphs inside of nodes, operators that nobody knows, nodes in any order."""
+class Subgraphs(Case):
+    """Subgraphs of nodes, unknown operators, unordered nodes."""
 
     def branch(self, op, name):
         return helper.make_graph([helper.make_node(op, ["x"], [name])], name, [],
@@ -564,7 +563,7 @@ class Inside(Case):
                                           else_branch=self.branch("Tanh", "b")))
         return out.model("y")
 
-    def test_the_branch_that_is_taken(self):
+    def test_taken_branch_is_counted(self):
         for condition, label, guessed in ((True, "Relu", False), (False, "Tanh", False),
                                           (None, "Tanh", True)):
             shown = self.read(self.conditional(condition))
@@ -572,7 +571,7 @@ class Inside(Case):
             self.assertEqual((shown["is_guessed"], len(shown["notes"])), (guessed, int(guessed)))
 
     def weighted(self, width, name, inside):
-        """A branch that multiplies by a weight, of its own or of the graph around it."""
+        """A branch that multiplies by a weight, its own or of the outer graph."""
         weight = numpy_helper.from_array(np.zeros((3, width), np.float32), f"{name}_weight")
         return helper.make_graph([helper.make_node("MatMul", ["x", weight.name], [f"{name}_t"]),
                                   helper.make_node("MatMul", [f"{name}_t", f"{name}_back"], [name])], name, [],
@@ -599,7 +598,7 @@ class Inside(Case):
                 self.assertIn(f"If 'choice' depends on data: its larger branch ({'then' if first > second else 'else'})",
                               shown["notes"][0])
 
-    def test_a_branch_that_contradicts_the_shapes_is_not_taken(self):
+    def test_branch_with_invalid_shapes_is_not_taken(self):
         out = Writer()
         out.input("x", [2, 3])
         out.input("c", [], TensorProto.BOOL)
@@ -611,7 +610,7 @@ class Inside(Case):
             self.assertEqual([node["label"] for node in self.read(out.model("y"))["nodes"]], ["Relu"])
 
     def loop(self, trips, condition="go", extra=(), limit=None, state=(2, 4)):
-        """state = state @ w in each iteration, and the sum over a stack of all states."""
+        """state = state @ w in each iteration, and the sum over the stacked states."""
         nodes = [helper.make_node("MatMul", ["state", "w"], ["next"]), *extra,
                  helper.make_node("Identity", [condition], ["on"]),
                  helper.make_node("Identity", ["next"], ["each"])]
@@ -634,26 +633,26 @@ class Inside(Case):
                                           name="repeat", body=body))
         return out.model("y", out.node("ReduceSum", "all"))
 
-    def test_a_loop_is_counted_as_often_as_it_runs(self):
+    def test_loop_is_counted_per_iteration(self):
         for trips in 1, 3, 50:
             shown = self.read(self.loop(trips))
             self.assertEqual((shown["macs"], shown["parameters"]), (trips * 32, 16))
             self.assertEqual((shown["is_guessed"], shown["notes"]), (False, []))
             dims = {tensor["name"]: tensor["dims"] for tensor in shown["tensors"]}
-            self.assertEqual(dims["all"], [trips, 2, 4])  # the stack of all states
+            self.assertEqual(dims["all"], [trips, 2, 4])  # the stacked states
             self.assertEqual(shown["elementwise"], trips * 8)
         shown = self.read(self.loop(0))
         self.assertEqual((shown["macs"], shown["parameters"]), (0, 0))
 
-    def test_a_loop_that_ends_by_its_number(self):
-        """A condition on the number of the iteration is computed: less than 5 after six of them."""
+    def test_loop_that_ends_by_iteration_number(self):
+        """A condition on the iteration number is evaluated: six iterations until it is not less than 5."""
         less = [helper.make_node("Less", ["i", "limit"], ["less"])]
         for trips in None, 1000, 9223372036854775807:
             shown = self.read(self.loop(trips, "less", less, 5) if trips is not None else
                               self.loop(trips, "less", less, 5), 0, *(["repeat=1000"] if trips != 1000 else []))
             self.assertEqual((shown["macs"], shown["is_guessed"]), (6 * 32, False))
 
-    def test_a_number_of_iterations_that_is_unknown(self):
+    def test_loop_of_unknown_length(self):
         for trips in None, "trips":
             shown = self.read(self.loop(trips))
             self.assertEqual((shown["macs"], shown["is_guessed"]), (32, True))
@@ -664,15 +663,15 @@ class Inside(Case):
             self.assertIn("not a number of iterations", self.refused(self.loop(trips), 0, "repeat=often"))
         self.assertIn("of that name", self.refused(self.loop(3), 0, "repeat=7"))  # it is 3
 
-    def test_a_loop_that_may_end_early(self):
+    def test_loop_that_may_end_early(self):
         depends = [helper.make_node("ReduceMax", ["next"], ["most"], keepdims=0),
                    helper.make_node("Cast", ["most"], ["ends"], to=TensorProto.BOOL)]
         shown = self.read(self.loop(10, "ends", depends))
         self.assertEqual((shown["macs"], shown["is_guessed"]), (320, True))
         self.assertEqual(shown["notes"], ["Loop 'repeat' may end early: all 10 iterations are counted"])
 
-    def test_a_state_that_grows(self):
-        """One row more in each iteration, all of them multiplied: the shapes of each iteration count."""
+    def test_loop_state_that_grows(self):
+        """One more row in each iteration, all of them multiplied: each iteration has its own shapes."""
         body = helper.make_graph(
             [helper.make_node("Concat", ["state", "row"], ["next"], axis=0),
              helper.make_node("MatMul", ["next", "w"], ["product"]),
@@ -693,7 +692,7 @@ class Inside(Case):
         self.assertEqual(shown["parameters"], 20)
 
     def scan(self, length, axis=0, features=6, hidden=4):
-        """A recurrence by hand: h = tanh(x w + h r)."""
+        """A recurrence in elementary operators: h = tanh(x w + h r)."""
         body = helper.make_graph(
             [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("MatMul", ["h", "r"], ["b"]),
              helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("Tanh", ["s"], ["next"]),
@@ -711,7 +710,7 @@ class Inside(Case):
                                           num_scan_inputs=1, scan_input_axes=[axis], scan_output_axes=[axis]))
         return out.model("last", "all")
 
-    def test_a_scan_is_counted_for_each_slice(self):
+    def test_scan_is_counted_per_slice(self):
         for length, axis in ((1, 0), (9, 0), (9, 1), (9, 2)):
             shown = self.read(self.scan(length, axis))
             self.assertEqual(shown["macs"], length * 2 * (6 * 4 + 4 * 4))
@@ -721,9 +720,9 @@ class Inside(Case):
             dims.insert(axis, length)
             self.assertEqual(last["dims"], dims)
         inferred = shape_inference.infer_shapes(self.scan(9, 1), strict_mode=True, data_prop=True)
-        self.assertIn(("all", [2, 9, 4]), list(told_shapes(inferred.graph)))
+        self.assertIn(("all", [2, 9, 4]), list(known_shapes(inferred.graph)))
 
-    def test_a_loop_inside_of_a_loop(self):
+    def test_nested_loops(self):
         inner = self.loop(4).graph.node[0].attribute[0].g
         del inner.output[2:]
         body = helper.make_graph(
@@ -739,7 +738,7 @@ class Inside(Case):
         shown = self.read(out.model("y"))
         self.assertEqual((shown["macs"], shown["parameters"], shown["is_guessed"]), (20 * 32, 16, False))
 
-    def test_too_many_iterations(self):
+    def test_long_loop_is_truncated(self):
         shown = self.read(self.loop(10_000_000))
         self.assertTrue(shown["is_guessed"])
         self.assertRegex(shown["notes"][0], r"Loop 'repeat' runs 10000000 times, too many to unroll: the first "
@@ -754,7 +753,7 @@ class Inside(Case):
                          [("Conjure", "unknown"), ("Relu", "relu")])
         self.assertEqual(shown["tensors"][-1]["dims"], [2, 3])
 
-    def test_nodes_in_any_order(self):
+    def test_unordered_nodes(self):
         out = Writer()
         x = out.input("x", [1, 3])
         for _ in range(50):
@@ -766,8 +765,8 @@ class Inside(Case):
         self.assertEqual(len(self.read(model)["nodes"]), 50)
 
 
-class Wrong(Case):
-    """Files that contradict themselves: one line that says what and where."""
+class InvalidFiles(Case):
+    """Contradictory files: a one-line error with the location."""
 
     def relu(self, *edges, dims=(1, 2)):
         return helper.make_model(helper.make_graph(
@@ -776,12 +775,12 @@ class Wrong(Case):
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(dims))],
             [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]))
 
-    def test_cycles(self):
+    def test_rejects_cycles(self):
         said = self.refused(self.relu(("x", "b", "a"), ("a", "x", "b"), ("b", "x", "y")))
         self.assertIn("cycle", said)
         self.assertIn("cycle", self.refused(self.relu(("x", "y", "y"))))
 
-    def test_names(self):
+    def test_rejects_undefined_and_duplicate_names(self):
         self.assertIn("'nowhere' is not defined", self.refused(self.relu(("x", "nowhere", "y"))))
         self.assertIn("output of two nodes", self.refused(self.relu(("x", "x", "y"), ("x", "x", "y"))))
         self.assertIn("its output 'y' is not defined", self.refused(self.relu(("x", "x", "z"))))
@@ -790,7 +789,7 @@ class Wrong(Case):
             model.graph.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "w"))
         self.assertIn("'w' is defined more than once", self.refused(model))
 
-    def test_shapes(self):
+    def test_rejects_invalid_shapes(self):
         model = self.relu(("x", "w", "y"))
         model.graph.initializer.append(TensorProto(name="w", dims=[-3], data_type=1))
         self.assertIn("negative", self.refused(model))
@@ -803,7 +802,7 @@ class Wrong(Case):
         self.assertIn("too many elements",
                       self.refused(self.relu(("x", "x", "y"), dims=(1 << 62, 8))))
 
-    def test_products_that_do_not_fit(self):
+    def test_rejects_operands_that_do_not_fit(self):
         for op, shapes, settings in (
                 ("MatMul", ([2, 3], [4, 5]), {}), ("Gemm", ([2, 3], [4, 5]), {}),
                 ("Conv", ([1, 3, 8, 8], [4, 2, 3, 3]), {}),
@@ -815,7 +814,7 @@ class Wrong(Case):
             names = [out.input(f"x{i}", shape) for i, shape in enumerate(shapes)]
             self.assertIn(f"({op})", self.refused(out.model(out.node(op, *names, **settings))))
 
-    def test_graphs_inside_of_graphs_without_end(self):
+    def test_rejects_deeply_nested_graphs(self):
         graph = b""
         for _ in range(5000):
             body = self.field(1, b"body") + self.field(6, graph)
@@ -825,11 +824,11 @@ class Wrong(Case):
         path.write_bytes(b"\x08\x08" + self.field(7, graph))
         self.assertIn("nested too deeply", json.loads(run(path).stdout)["error"])
 
-    def test_types_inside_of_types_without_end(self):
-        """Twenty thousand lists in a list, which a recursive reader would follow."""
+    def test_rejects_deeply_nested_types(self):
+        """Twenty thousand nested sequence types, which would overflow the stack of a recursive reader."""
         kind = b""
         for _ in range(20000):
-            kind = self.field(4, self.field(1, kind))  # a sequence of
+            kind = self.field(4, self.field(1, kind))  # sequence type
         info = self.field(1, b"x") + self.field(2, kind)
         path = self.scratch / "deep.onnx"
         path.write_bytes(b"\x08\x08" + self.field(7, self.field(11, info)))
@@ -839,15 +838,15 @@ class Wrong(Case):
 
     @staticmethod
     def field(number, body):
-        """A field of bytes, as the wire has it."""
+        """A length-delimited protobuf field."""
         length, size = len(body), b""
         while length > 127:
             size, length = size + bytes([length & 127 | 128]), length >> 7
         return bytes([number << 3 | 2]) + size + bytes([length]) + body
 
 
-class Drawings(Case):
-    """DOT and Mermaid: names stay inside of labels."""
+class GraphOutput(Case):
+    """DOT and Mermaid: names stay within labels."""
     BOX = re.compile(r'  [nio]\d+ \[label="(?:[^"\\]|\\.)*"(, shape=ellipse)?\];')
     ARROW = re.compile(r'  [nio]\d+ -> [nio]\d+ \[label="[\dx]+"\];')
     MERMAID = re.compile(r'  [nio]\d+(\["[^"]*"\]|\(\["[^"]*"\]\)| -- "[\dx]+" --> [nio]\d+)')
@@ -863,7 +862,7 @@ class Drawings(Case):
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout.splitlines()
 
-    def test_hostile_names(self):
+    def test_hostile_names_stay_in_labels(self):
         for name in ('a"]; x', "a\\", 'b\n"] --> evil', "<b>&amp;</b>", "`x`", "#quot;", "é\x01", "]" * 300):
             model = self.model(name)
             lines = self.draw("--dot", model)
@@ -882,7 +881,7 @@ class Drawings(Case):
         self.assertRegex(text, r'n0 -> n1 \[label="1x64x112x112"\]')
         self.assertEqual(text.count(" -> "), 68 + 8 + 2)
 
-    def test_large_graphs_are_drawn_in_runs(self):
+    def test_large_graphs_are_drawn_in_groups(self):
         out = Writer()
         x = out.input("x", [1, 2])
         for _ in range(5000):
@@ -895,10 +894,10 @@ class Drawings(Case):
 
 
 @unittest.skipUnless(DEBIAN.is_dir(), "Debian's libonnx-testdata is not installed")
-class Debian(Case):
-    """One model an operator, as ONNX tests its backends with them."""
+class DebianModels(Case):
+    """One model per operator, from ONNX's backend tests."""
 
-    def test_all_are_read_and_shapes_agree(self):
+    def test_all_models_are_read_and_shapes_agree(self):
         paths = sorted(DEBIAN.rglob("*.onnx"))
         self.assertGreater(len(paths), 1000)
         done = run("-", input="".join(f"{path}\n" for path in paths))
@@ -913,7 +912,7 @@ class Debian(Case):
                 continue
             names = {tensor["name"]: tensor["dims"] for tensor in shown["tensors"]}
             inferred = shape_inference.infer_shapes(model, data_prop=True)
-            for name, dims in told_shapes(inferred.graph):
+            for name, dims in known_shapes(inferred.graph):
                 if name not in names:
                     folded += 1
                     continue

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ONNX files against ONNX Runtime: it runs a model and gives the shape of every tensor, from which products are counted
-one by one, and its quantizer writes the quantized forms.  Without the package this is a skip."""
+"""ONNX files against ONNX Runtime: MACs are counted from the tensor shapes of a real run, and its quantizer writes
+quantized models.  Without the package the test is skipped."""
 
 import importlib.util
 import sys
@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-import test_onnx_oracle  # skips where there is no onnx, and starts again where another Python has it
+import test_onnx_oracle  # skips without onnx, or re-executes with another Python that has it
 from test_onnx_oracle import Case, np, onnx
 
 try:
@@ -25,7 +25,7 @@ onnxruntime.set_default_logger_severity(4)
 
 
 def inputs_of(model):
-    """Ones for every input, of the shape in the file."""
+    """Ones for every input, with the shape of the file."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return {value.name: np.ones([dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim],
                                 KINDS[value.type.tensor_type.elem_type])
@@ -33,7 +33,7 @@ def inputs_of(model):
 
 
 def run_shapes(model, inputs):
-    """The shape of every tensor, as a run has it: nothing is optimized away."""
+    """The shape of every tensor in a run without graph optimizations."""
     every = onnx.ModelProto()
     every.CopyFrom(model)
     known = {value.name for value in every.graph.output}
@@ -51,7 +51,7 @@ def run_shapes(model, inputs):
 
 
 def products(model, shapes):
-    """MACs of every product: elements of its result times the elements that are summed for each."""
+    """MACs of every product: elements of its result times the length of the contraction."""
     total = 0
     for node in model.graph.node:
         size = int(np.prod(shapes[node.output[0]])) if node.output[0] in shapes else 0
@@ -63,7 +63,7 @@ def products(model, shapes):
     return total
 
 
-class Once(CalibrationDataReader):
+class OneBatchReader(CalibrationDataReader):
     def __init__(self, inputs):
         self.rows = iter([inputs])
 
@@ -72,7 +72,7 @@ class Once(CalibrationDataReader):
 
 
 class Quantizer(Case):
-    """What ONNX Runtime's own quantizer makes of a model, in each of its forms."""
+    """Models quantized by ONNX Runtime, in each of its formats."""
 
     def quantize(self, model, form):
         here, there = self.scratch / "floats.onnx", self.scratch / f"{form}.onnx"
@@ -80,7 +80,7 @@ class Quantizer(Case):
         if form == "dynamic":
             quantize_dynamic(here, there)
         else:
-            quantize_static(here, there, Once(inputs_of(model)), quant_format=QuantFormat[form],
+            quantize_static(here, there, OneBatchReader(inputs_of(model)), quant_format=QuantFormat[form],
                             per_channel=form == "QDQ")
         return onnx.load(there)
 
@@ -89,9 +89,9 @@ class Quantizer(Case):
         yield "mobilenet", onnx_models.mobilenet_v2(side=64)
         yield "transformer", onnx_models.transformer(1, 12)
 
-    def test_products_in_8_bits(self):
+    def test_quantized_products_are_int8(self):
         for name, model in self.models():
-            model.ir_version = 8  # which every ONNX Runtime reads
+            model.ir_version = 8  # supported by every ONNX Runtime
             floats = self.read(model)
             for form in "QDQ", "QOperator", "dynamic":
                 with self.subTest(f"{name} {form}"):
@@ -107,13 +107,13 @@ class Quantizer(Case):
                         kernels = [node["label"] for node in shown["nodes"] if "Quantize" in node["label"]]
                         pairs = sum("Quantize" in node.op_type for node in quantized.graph.node)
                         self.assertGreater(pairs, 8)
-                        self.assertLessEqual(len(kernels), 2)  # at the border to floats
+                        self.assertLessEqual(len(kernels), 2)  # at the boundary to floats
 
 
-class Shipped(Case):
-    """A model as a package ships it."""
+class PackagedModel(Case):
+    """A model shipped with a Python package."""
 
-    def test_magika(self):
+    def test_magika_model(self):
         spec = importlib.util.find_spec("magika")
         if not spec:
             self.skipTest("magika is not installed")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw optimize from outside: on data made here, and on public measurements where they are ($IPW_SHARED, or shared/ beside
-the source)."""
+"""Command-line tests of ipw optimize: on synthetic data, and on public measurements if present ($IPW_SHARED, or shared/
+in the source tree)."""
 
 import csv
 import io
@@ -51,8 +51,8 @@ class OptimizeTest(unittest.TestCase):
         return self.file("sweep.csv", ("freq_mhz", "power_w", "time_s"), made_rows(fmax=fmax, noise=noise))
 
 
-class Made(OptimizeTest):
-    def test_the_published_example(self):
+class SyntheticData(OptimizeTest):
+    def test_published_example(self):
         edp, ed2p = (self.json("--input", self.published(), "--objective", name) for name in ("edp", "ed2p"))
         self.assertEqual(edp["recommended"]["freq_mhz"], 1000)
         self.assertEqual(ed2p["recommended"]["freq_mhz"], 1400)
@@ -67,7 +67,7 @@ class Made(OptimizeTest):
         self.assertLessEqual(KEYS, edp.keys())
         self.assertIn("measured_not_fitted", edp["flags"])
 
-    def test_a_sweep_has_the_optimum_of_its_formula(self):
+    def test_finds_optimum_of_known_formula(self):
         true = {mhz: (p * t, t) for mhz, p, t in made_rows()}
         for objective, n in (("energy", 0), ("edp", 1), ("ed2p", 2)):
             report = self.json("--input", self.sweep(), "--objective", objective)
@@ -83,8 +83,8 @@ class Made(OptimizeTest):
             self.assertGreaterEqual(report["sensitivity"]["high_mhz"], mhz)
             self.assertEqual(report["recommended"]["command"], f"sudo nvidia-smi -lgc {mhz},{mhz}")
 
-    def test_a_cold_highest_clock_is_no_baseline(self):
-        """The first clock measured took ten times as long: neither its sweep nor its few points make that a saving."""
+    def test_cold_run_at_highest_clock_is_not_the_baseline(self):
+        """The first clock took ten times as long: this is not a saving, with many or few clocks."""
         rows = [(i, mhz, p, 10 * t if mhz == 1400 else t)
                 for i, (mhz, p, t) in enumerate(sorted(made_rows(), reverse=True))]
         report = self.json("--input", self.file("cold.csv", ("seq", "freq_mhz", "power_w", "time_s"), rows))
@@ -105,7 +105,7 @@ class Made(OptimizeTest):
         path = self.file("preset.csv", ("freq_mhz", "power_w", "time_s"), rows)
         for preset, clock, slowdown in (("llama", 0.85, 5), ("vit", 0.7, 20), ("sd", 0.8, 10), ("whisper", 0.75, 15), ("lstm", 0.75, 15)):
             limited = self.json("--input", path, "--objective", "energy", "--preset", preset)
-            # The lowest clock within both limits of those that were measured: lower ones use less energy still.
+            # The lowest measured clock within both limits: lower ones use even less energy.
             wanted = min(mhz for mhz, _, t in rows if mhz >= clock * 1400 and t <= 10 * (1 + slowdown / 100))
             self.assertAlmostEqual(limited["recommended"]["freq_mhz"], wanted, delta=15)
             self.assertTrue(set(limited["binding"]) & {"min_clock", "max_slowdown"}, limited["binding"])
@@ -113,7 +113,7 @@ class Made(OptimizeTest):
         self.assertIsNone(report["recommended"])
         self.assertIn("max_power", report["reason"])
         self.assertEqual(report["flags"][0], "no_setting_within_limits")
-        hot = self.json("--input", self.sweep(), "--max-temperature", "80")  # which nobody measured
+        hot = self.json("--input", self.sweep(), "--max-temperature", "80")  # not measured
         self.assertIn("max_temperature (no temperature was measured)", hot["reason"])
         rows = [(mhz, p, t, 90 if mhz > 900 else 70) for mhz, p, t in made_rows()]
         cool = self.json("--max-temperature", "80", "--input",
@@ -121,7 +121,7 @@ class Made(OptimizeTest):
         self.assertLessEqual(cool["recommended"]["freq_mhz"], 905)
         self.assertEqual(cool["recommended"]["temperature_c"], 70)
 
-    def test_any_power_of_time(self):
+    def test_objective_with_any_power_of_time(self):
         rows = [(mhz, 0.3 * p + 60, 10 * (0.5 + 0.5 * 1400 / mhz)) for mhz, p, _ in made_rows()]
         path = self.file("power.csv", ("freq_mhz", "power_w", "time_s"), rows)
         names = {0: "energy", 1: "edp", 2: "ed2p"}
@@ -135,8 +135,8 @@ class Made(OptimizeTest):
                 named = self.json("--input", path, "--objective", names[n])
                 self.assertEqual((named["recommended"], named["reason"]), (report["recommended"], report["reason"]))
 
-    def test_a_limit_may_cost_energy(self):
-        """Where idle power dominates, a lower clock wastes energy: it is recommended only where a limit asks for it."""
+    def test_limit_may_cost_energy(self):
+        """If idle power dominates, a lower clock wastes energy and is recommended only to meet a limit."""
         rows = [(mhz, 100 + 20 * mhz / 1400, 14000 / mhz) for mhz in range(500, 1401, 15)]
         path = self.file("idle.csv", ("freq_mhz", "power_w", "time_s"), rows)
         self.assertIn("highest_clock_is_best", self.json("--input", path)["flags"])
@@ -146,7 +146,7 @@ class Made(OptimizeTest):
         done = ipw(None, "optimize", "--input", path, "--max-power", "115")
         self.assertRegex(done.stdout.splitlines()[0], r" costs [\d.]+ ± [\d.]+ % energy")
 
-    def test_only_legal_clocks_are_recommended(self):
+    def test_only_supported_clocks_are_recommended(self):
         clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", mhz) for mhz in (100, 500, 800, 1010, 1205, 1400)])
         rows = [row for row in made_rows() if row[0] in (500, 800, 1010, 1205, 1400)]
         path = self.file("legal.csv", ("freq_mhz", "power_w", "time_s"), rows)
@@ -154,7 +154,7 @@ class Made(OptimizeTest):
         self.assertIn(report["recommended"]["freq_mhz"], (500, 800, 1010, 1205))
         self.assertEqual(report["models"]["settings"], 5)  # 100 MHz was not measured
 
-    def test_a_model_file_gives_the_same_clock(self):
+    def test_model_file_gives_same_clock(self):
         clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in made_rows()])
         from_data = self.json("--input", self.sweep(), "--gpu", "A100", "--clocks", clocks)
         done = ipw(None, "power", "fit", "--input", self.sweep(), "--gpu", "A100", "-o", self.path / "m.json")
@@ -167,8 +167,8 @@ class Made(OptimizeTest):
         (self.path / "none.json").write_text("")
         self.assertNotIn("clocks", self.fails(1, self.path / "none.json"))
 
-    def test_other_kinds_of_models(self):
-        """Their files keep no application to choose a clock for: the reason is given, and what works instead."""
+    def test_unsupported_models_are_refused_with_reason(self):
+        """Their files have no application to choose a clock for; the message says what works instead."""
         rows = [("A100", name, mhz, p * (1 + fp), t * (1 + fp * (1400 / mhz - 1)), fp, dram) for name, fp, dram in
                 (("a", 0.5, 0.2), ("b", 0.1, 0.6), ("c", 0.3, 0.3), ("d", 0.7, 0.1)) for mhz, p, t in made_rows(name, noise=0.005)]
         path = self.file("act.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s", "fp", "dram"), rows)
@@ -184,7 +184,7 @@ class Made(OptimizeTest):
                 self.assertIn(f"--input FILE --model {kind}", self.fails(1, self.path / "m.json", "--clocks", clocks))
         self.assertEqual(len(self.json("--input", path, "--model", "poly2")["applications"]), 4)
 
-    def test_settings_with_quality(self):
+    def test_settings_with_minimum_quality(self):
         rows = [("q4", 1, 50, 10, 0.80), ("q4", 8, 30, 4, 0.80), ("q8", 1, 70, 12, 0.90), ("q8", 8, 45, 5, 0.88),
                 ("f16", 8, 90, 8, 0.90), ("f16", 16, -3, 8, 0.9)]
         path = self.file("s.csv", ("precision", "batch", "energy_j", "time_s", "accuracy"), rows)
@@ -204,7 +204,7 @@ class Made(OptimizeTest):
                         "--setting", "m", "--quality", "ppl", "--min-quality", "95", "--lower-is-better")
         self.assertEqual(low["recommended"]["setting"], "a")
 
-    def test_a_limit_that_binds_is_named(self):
+    def test_binding_limit_is_named(self):
         free = self.json("--input", self.sweep(), "--objective", "energy")
         self.assertEqual(free["binding"], [])
         rows = [(*row, 30 + row[1] / 4) for row in made_rows(noise=0.01)]
@@ -219,8 +219,8 @@ class Made(OptimizeTest):
                 text = ipw(None, "optimize", "--input", path, "--objective", "energy", "--" + name, limit).stdout.splitlines()
                 self.assertEqual(text[1], f"  limited by {name.replace('-', '_')}")
 
-    def test_the_temperature_between_measured_clocks_follows_from_power(self):
-        """Every fourth clock was measured; 25 °C and 0.2 °C per watt; one GPU was not warm yet."""
+    def test_temperature_is_interpolated_by_power(self):
+        """Every fourth clock was measured; 25 °C plus 0.2 °C per watt; one row was not warm yet."""
         clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in made_rows()])
         rows = [("A100", *row, 25 + 0.2 * row[1] - (15 if i == 3 else 0)) for i, row in enumerate(list(made_rows())[::4])]
         path = self.file("t.csv", ("gpu", "freq_mhz", "power_w", "time_s", "temperature_c"), rows)
@@ -231,7 +231,7 @@ class Made(OptimizeTest):
         best = report["recommended"]
         self.assertAlmostEqual(best["temperature_c"], true[best["freq_mhz"]], delta=0.2)
         self.assertLessEqual(best["temperature_c"], 51)
-        self.assertIn(best["freq_mhz"], set(true) - {row[1] for row in rows})  # which nobody measured
+        self.assertIn(best["freq_mhz"], set(true) - {row[1] for row in rows})  # not measured
         self.assertGreater(true[best["freq_mhz"] + 15], 50.8)
         self.assertIsNone(self.json("--input", self.sweep())["thermal"])
 
@@ -249,7 +249,7 @@ class Made(OptimizeTest):
         self.assertIn("not a number", self.fails(1, *words, self.file("x.csv", ("setting", "value"), [("a", "good")])))
         self.assertIn("contradicts", self.fails(2, *words, fid, "--lower-is-better", "--quality-better", "higher"))
 
-    def test_a_policy_by_its_worst_regret(self):
+    def test_minimax_regret_policy(self):
         rows = [("A100", name, mhz, p, t * (1400 / mhz) ** n) for name, n in (("a", 0.01), ("bb", 0.05), ("ccc", 0.6))
                 for mhz, p, t in made_rows(name, noise=0.005)]
         path = self.file("three.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
@@ -260,7 +260,7 @@ class Made(OptimizeTest):
         self.assertEqual(max(row["regret_pct"] for row in minimax["applications"]), minimax["most_regret_pct"])
         self.assertIn("least maximum regret", ipw(None, "optimize", "--input", path, "--policy", "minimax").stdout)
 
-    def test_one_clock_for_all(self):
+    def test_one_clock_for_all_applications(self):
         rows = [("A100", name, mhz, p, t * (1400 / mhz if name == "compute" else 1)) for name in ("compute", "memory")
                 for mhz, p, t in made_rows(name, noise=0.005)]
         path = self.file("two.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
@@ -271,7 +271,7 @@ class Made(OptimizeTest):
         self.assertLessEqual(policy["freq_mhz"], best[1])
         regrets = [row["regret_pct"] for row in policy["applications"]]
         self.assertAlmostEqual(policy["mean_regret_pct"], statistics.mean(regrets), places=9)
-        # Errors of two applications are independent; at its own best clock an application has the error of its choice.
+        # Errors of two applications are independent; at its own best clock an application has the error of that choice.
         errors = {row["application"]: row["plus_minus"] for row in policy["applications"]}
         self.assertAlmostEqual(policy["plus_minus"], math.hypot(*errors.values()) / 2, places=9)
         at_best = [row for row in report["applications"] if row["recommended"]["freq_mhz"] == policy["freq_mhz"]]
@@ -283,12 +283,13 @@ class Made(OptimizeTest):
         self.assertEqual([float(row["freq_mhz"]) for row in table],
                          [row["recommended"]["freq_mhz"] for row in report["applications"]])
 
-    def test_times_that_follow_no_model_have_a_wider_error(self):
-        """Refits to times that rise otherwise than the model's all err alike: their ± says nothing of it."""
+    def test_model_misfit_widens_the_error(self):
+        """Bootstrap refits of a misfitting model share its bias, so their spread does not show it."""
         for power, noisy in ((2.5, True), (1, False)):
             rows = [(mhz, p, 10 * (1400 / mhz) ** power) for mhz, p, _ in made_rows(noise=0.002)]
             path = self.file(f"steep{power}.csv", ("freq_mhz", "power_w", "time_s"), rows)
-            report = self.json("--input", path, "--objective", "energy", "--max-power", "180")  # so that there is a choice
+            # so that several clocks qualify
+            report = self.json("--input", path, "--objective", "energy", "--max-power", "180")
             self.assertEqual("noisy_time" in report["flags"], noisy, report["flags"])
             best, base, savings = report["recommended"]["energy_j"], report["baseline"]["energy_j"], report["savings_pct"]
             interval = 100 * best["value"] / base["value"] * math.hypot(best["high"] / best["value"] - 1, base["high"] / base["value"] - 1)
@@ -297,7 +298,7 @@ class Made(OptimizeTest):
             else:
                 self.assertIn("refits", savings["method"])
 
-    def test_each_of_several_applications_has_its_command(self):
+    def test_each_application_has_its_command(self):
         slow = {"knee": lambda u: 10 + 9 * max(0, u - 1.2), "memory": lambda u: 10 + 0.1 * u}
         rows = [("A100", name, mhz, p, time(1400 / mhz)) for name, time in slow.items()
                 for mhz, p, _ in made_rows(name, noise=0.002)]
@@ -307,8 +308,9 @@ class Made(OptimizeTest):
             self.assertIn(f"\n  A100 {one['application']}: {one['recommended']['command']}\n", done.stdout)
         self.assertEqual(len({one["recommended"]["command"] for one in chosen}), 2)
 
-    def test_times_of_no_roofline(self):
-        """The ± has the true saving of 90 % of curves that no knee follows: powers of 1/f, saturating, stepped, S-shaped."""
+    def test_error_covers_savings_of_other_time_curves(self):
+        """The ± covers the true saving for 90 % of curves without a knee: powers of 1/f, saturating, stepped,
+        S-shaped."""
         rng, mhz, rows, truth = random.Random(7), range(600, 1981, 60), [], {}
         top = mhz[-1]
         for n in range(200):
@@ -327,7 +329,7 @@ class Made(OptimizeTest):
         self.assertGreater(len(covered), 140)
         self.assertGreaterEqual(sum(covered) / len(covered), 0.9)
 
-    def test_the_saving_of_one_clock_is_within_its_error(self):
+    def test_saving_of_common_clock_is_within_error(self):
         bound = {"compute": lambda u, t: 10 * u, "memory": lambda u, t: t}
         rows = [("A100", name, mhz, p * rough, time(1400 / mhz, t)) for name, time in bound.items()
                 for (mhz, p, t), (_, q, _) in zip(made_rows(), made_rows(name, noise=0.005)) for rough in (q / p,)]
@@ -340,8 +342,8 @@ class Made(OptimizeTest):
         self.assertAlmostEqual(policy["mean_savings_pct"], statistics.mean(truth), delta=policy["plus_minus"] + 0.2)
         self.assertLess(policy["plus_minus"], 2)
 
-    def test_single_runs_are_no_saving(self):
-        """Without repeats nothing tells a saving from noise; rows that are copies of each other are no repeats."""
+    def test_single_runs_show_no_saving(self):
+        """Without repeats, a saving cannot be distinguished from noise; identical rows are not repeats."""
         rows = [(1000, 100, 1), (1200, 120, 0.9), (1400, 140, 0.8)]
         for name, times in (("once", 1), ("copied", 3)):
             path = self.file(name + ".csv", ("freq_mhz", "energy_j", "time_s"), rows * times)
@@ -361,31 +363,31 @@ class Made(OptimizeTest):
                             [(mhz, e * f, t * f) for f in (0.99, 1, 1.01) for mhz, e, t in rows])
         self.assertRegex(ipw(None, "optimize", "--input", repeats).stdout, r"^all rows: 1000 MHz saves 29 ± \d % energy")
 
-    def test_the_highest_clock_measured_is_not_that_of_the_gpu(self):
+    def test_highest_clock_of_gpu_was_not_measured(self):
         clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("H200", mhz) for mhz in (1000, 1200, 1400, 1785)])
         rows = [(mhz, e * f, t * f) for f in (0.99, 1.01) for mhz, e, t in ((1000, 500, 1), (1200, 450, 0.9), (1400, 400, 0.8))]
         path = self.file("low.csv", ("freq_mhz", "energy_j", "time_s"), rows)
         words = ("--input", path, "--gpu", "NVIDIA H200 x1", "--clocks", clocks)
         report = self.json(*words)
         self.assertLessEqual({"highest_clock_not_measured", "highest_clock_is_best"}, set(report["flags"]))
-        self.assertIsNone(report["recommended"]["command"])  # nothing is to change
+        self.assertIsNone(report["recommended"]["command"])  # no change recommended
         shown = ipw(None, "optimize", *words).stdout
         self.assertIn("1400 MHz, the highest clock measured, is the best", shown)
         self.assertNotIn("apply", shown)
         self.assertNotIn("highest_clock_not_measured", self.json("--input", path, "--gpu", "H200")["flags"])
 
-    def test_measurements_need_no_option(self):
+    def test_input_option_is_optional(self):
         path = self.published()
         self.assertEqual(self.json(path), self.json("--input", path))
         self.assertIn("is not a readable sweep", self.fails(1, self.path))
         self.assertIn("no such file", self.fails(1, self.path / "nothing.json"))
 
-    def test_text_answers_first(self):
+    def test_text_starts_with_result(self):
         done = ipw(None, "optimize", "--input", self.sweep(), "--gpu", "A100")
         self.assertRegex(done.stdout.splitlines()[0], r"^A100: \d+ MHz saves [\d.]+ ± [\d.]+ % energy, [\d.]+ % slower \(EDP\)$")
         self.assertIn("nvidia-smi -lgc", done.stdout)
 
-    def test_bad_input_is_named(self):
+    def test_bad_input_is_reported(self):
         self.assertIn("missing measurements", self.fails(2))
         head = self.file("head.csv", ("freq_mhz", "power_w", "time_s"), [])
         self.assertIn("no rows", self.fails(1, "--input", head))
@@ -408,7 +410,7 @@ class Made(OptimizeTest):
 # ---- sweeps ----
 
 def student(outside, freedom):
-    """The t beyond which, on both sides, lies this share: by Simpson's rule and bisection."""
+    """The two-sided quantile of Student's t, by Simpson's rule and bisection."""
     scale = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
 
     def beyond(t, steps=2000):
@@ -431,14 +433,14 @@ class Sweeps(OptimizeTest):
         return write_sweep(self.path / f"knobs{len(attempts) + len(more)}", self.KNOBS, [*attempts, *more],
                           command=("bench", "-t", "{threads}", "-b{batch}", "it's"))
 
-    def test_the_best_setting_and_what_repeats_say_of_it(self):
+    def test_best_setting_with_error_from_repeats(self):
         scatter = (0.99, 1.0, 1.02)
         report = self.json(self.knobs(scatter=scatter))
         self.assertEqual(report["recommended"]["setting"], "threads=4, batch=8")
         self.assertEqual(report["baseline"]["setting"], "threads=1, batch=1")
         self.assertAlmostEqual(report["savings_pct"]["energy"], 50, places=9)
         self.assertAlmostEqual(report["recommended"]["energy_j"]["value"], 50 * statistics.mean(scatter), places=9)
-        # Four settings, three runs each: eight degrees of freedom, and three settings beside the baseline.
+        # Four settings, three runs each: eight degrees of freedom, and three settings besides the baseline.
         relative = statistics.stdev(scatter) / statistics.mean(scatter)
         wanted = 50 * student(0.1 / 3, 8) * relative * math.sqrt(2 / 3)
         self.assertAlmostEqual(report["savings_pct"]["plus_minus"], wanted, places=5)
@@ -447,17 +449,17 @@ class Sweeps(OptimizeTest):
         first = ipw(None, "optimize", self.path / "knobs12").stdout.splitlines()[0]
         self.assertRegex(first, r"threads=4, batch=8 saves 50 ± \d % energy against threads=1, batch=1, 70\.\d % less time")
 
-    def test_quality_is_the_accuracy_of_the_points(self):
+    def test_quality_defaults_to_accuracy(self):
         report = self.json(self.knobs(), "--min-quality", "95")
         self.assertEqual(report["recommended"]["setting"], "threads=4, batch=1")
         self.assertAlmostEqual(report["recommended"]["quality"], 0.8)
-        self.assertIn("threads=1, batch=8", {row["setting"] for row in report["pareto"]})  # of the best quality
+        self.assertIn("threads=1, batch=8", {row["setting"] for row in report["pareto"]})  # with the best quality
         other = self.json(self.knobs(more=[((1, 1), {"joules": 100, "seconds": 10, "accuracy": 0.8})]),
                           "--baseline", "threads=4, batch=1", "--where", "threads=4")
         self.assertEqual(other["baseline"]["setting"], "threads=4, batch=1")
         self.assertAlmostEqual(other["savings_pct"]["energy"], 100 * (1 - 50 / 70), places=9)
 
-    def test_quality_is_a_figure_of_the_runs(self):
+    def test_quality_option_selects_figure(self):
         work = {"f16": (100, 10, 4.0), "q8": (60, 8, 4.1), "q2": (40, 7, 9.0)}
         sweep = write_sweep(self.path / "work", ("model",), [((name,), {"joules": e, "seconds": t, "perplexity": q, "score": 1 / q})
                                                            for name, (e, t, q) in work.items()])
@@ -471,7 +473,7 @@ class Sweeps(OptimizeTest):
         self.assertIn("expected accuracy, score", self.fails(2, sweep, "--quality", "beauty"))
 
     def latencies(self, name, queries, tail=1.0):
-        """Batches that use less energy and make queries wait longer; the slowest of ten wait longer than their mean says."""
+        """Larger batches use less energy and have longer latencies, with a tail above the mean."""
         def answers(scale):
             rng = random.Random(scale)
             return [query(i, latency=scale * (1 + rng.random() + (tail if i % 10 == 0 else 0)), tokens=11) for i in range(queries)]
@@ -489,12 +491,12 @@ class Sweeps(OptimizeTest):
             seconds.append({"latency": whole, "ttft": first, "tpot": (whole - first) / 10, "itl": metrics["median_itl_ms"] / 1e3}[path])
         return sorted(seconds)
 
-    def test_latency_objectives_are_of_percentiles(self):
+    def test_latency_objectives_use_percentiles(self):
         sweep = self.latencies("slo", 100)
         self.assertEqual(self.json(sweep, "--objective", "energy")["recommended"]["setting"], "batch=32")
         for name, which, p in (("ttft", "p95", 0.95), ("tpot", "p50", 0.5), ("latency", "p95", 0.95), ("itl", "p50", 0.5)):
             seconds = self.figure(8, name)
-            share = p * 99 % 1  # of the quantile between two order statistics
+            share = p * 99 % 1  # interpolated quantile
             value = seconds[int(p * 99)] * (1 - share) + seconds[int(p * 99) + 1] * share
             below = [sum(math.comb(100, k) * p**k * (1 - p) ** (100 - k) for k in range(r + 1)) for r in range(100)]
             high = seconds[next(r for r in range(100) if below[r] >= 0.95)]
@@ -509,7 +511,7 @@ class Sweeps(OptimizeTest):
             self.assertNotIn("slo_within_uncertainty", report["flags"])
             near = self.json(sweep, *slo[:3], 1e3 * (value + high) / 2, *slo[4:])
             self.assertIn("slo_within_uncertainty", near["flags"])
-        # The mean would do where the 95th percentile does not.
+        # The mean meets the limit, the 95th percentile does not.
         mean = statistics.mean(self.figure(32, "latency"))
         slo = ("--objective", "energy", "--slo-latency-ms", 1e3 * mean + 1)
         self.assertEqual(self.json(sweep, *slo, "--slo-percentile", "mean")["recommended"]["setting"], "batch=32")
@@ -517,18 +519,19 @@ class Sweeps(OptimizeTest):
         text = ipw(None, "optimize", sweep, *map(str, slo)).stdout.splitlines()
         self.assertRegex(text[2], r"^  latency p95 [\d.]+ ms \([\d.]+ ms to [\d.]+ ms\), SLO [\d.]+ ms")
 
-    def test_a_percentile_of_too_few_queries_is_refused(self):
+    def test_percentile_needs_enough_queries(self):
         report = self.json(self.latencies("few", 100), "--slo-ttft-ms", "1e6", "--slo-percentile", "p99")
         self.assertIsNone(report["recommended"])
         self.assertIn("slo_ttft (p99 needs 299 queries in each run, the runs have 100)", report["reason"])
         sweep = self.latencies("many", 300)
         self.assertIsNotNone(self.json(sweep, "--slo-ttft-ms", "1e6", "--slo-percentile", "p99")["recommended"])
-        report = self.json(sweep, "--slo-itl-ms", "1e6", "--slo-percentile", "p99")  # these records have the median alone
+        # these records only have the median
+        report = self.json(sweep, "--slo-itl-ms", "1e6", "--slo-percentile", "p99")
         self.assertIn("slo_itl (not recorded)", report["reason"])
         self.assertIn("sweep of profiles", self.fails(2, self.knobs(), "--slo-ttft-ms", "5"))
         self.assertIn("sweep of profiles", self.fails(2, "--input", self.published(), "--slo-ttft-ms", "5"))
 
-    def test_a_lower_perplexity_is_better(self):
+    def test_lower_perplexity_is_better(self):
         attempts = [((dtype,), {"joules": e, "seconds": 1, "perplexity": p}) for dtype, e, p in (("f16", 10, 8.0), ("q8", 6, 8.1), ("q2", 3, 14.0))]
         sweep = write_sweep(self.path / "ppl", ("dtype",), attempts)
         self.assertEqual(self.json(sweep, "--min-quality", "95")["recommended"]["setting"], "dtype=q8")
@@ -550,7 +553,7 @@ class Sweeps(OptimizeTest):
         all_bad = write_sweep(self.path / "bad", ("a",), [((1,), {"joules": 5, "seconds": 1, "exit_code": 1})])
         self.assertIn("1 failed", self.fails(1, all_bad))
 
-    def test_noise_is_no_optimum(self):
+    def test_noise_has_no_optimum(self):
         rng = random.Random(7)
         attempts = [((n,), {"joules": rng.gauss(100, 3), "seconds": rng.gauss(10, 0.3)}) for _ in range(3) for n in range(9)]
         report = self.json(write_sweep(self.path / "noise", ("n",), attempts))
@@ -562,7 +565,7 @@ class Sweeps(OptimizeTest):
         self.assertIn("no_meaningful_optimum", report["flags"])
         self.assertIn("GPU was idle", report["reason"])
 
-    def test_clocks_are_fitted_as_from_a_file(self):
+    def test_clock_sweep_is_fitted_like_csv(self):
         rows = list(made_rows(noise=0.01))
         sweep = write_sweep(self.path / "clocks", ("gpu-clock",),
                            [((mhz,), {"joules": p * t, "seconds": t}) for mhz, p, t in rows] +
@@ -579,7 +582,7 @@ class Sweeps(OptimizeTest):
         self.assertEqual(self.json(self.path / "m.json", "--clocks", clocks)["recommended"]["freq_mhz"],
                          ours["recommended"]["freq_mhz"])
 
-    def test_an_incomplete_sweep_is_flagged(self):
+    def test_incomplete_sweep_is_flagged(self):
         attempts = [((mhz,), {"joules": e * f, "seconds": 1 / mhz}) for f in (0.99, 1.01) for mhz, e in ((600, 9), (900, 6))]
         failed = [((1200,), {"joules": 1, "seconds": 1, "exit_code": 1})]
         for name, more in (("killed", {"attempts": attempts, "planned": [(1200,)], "ended": False}),
@@ -595,7 +598,7 @@ class Sweeps(OptimizeTest):
         whole = write_sweep(self.path / "whole", ("gpu-clock",), attempts)
         self.assertNotIn("incomplete_sweep", self.json(whole)["flags"])
 
-    def test_the_command_is_for_the_gpus_that_were_measured(self):
+    def test_command_names_measured_gpus(self):
         def swept(name, knobs, uuids):
             return self.json(write_sweep(self.path / name, knobs, [
                 ((mhz, *["x"] * (len(knobs) - 1)), {"joules": e * f, "seconds": 1, "uuids": uuid}) for f, uuid in zip((0.99, 1.01), uuids)
@@ -609,7 +612,7 @@ class Sweeps(OptimizeTest):
         for name, uuids in (("others", ["GPU-0a-1", "GPU-0b-2"]), ("bad", ["GPU-1;reboot"] * 2)):
             self.assertEqual(swept(name, ("gpu-clock",), uuids)["command"], "sudo nvidia-smi -lgc 600,600")
 
-    def test_legal_clocks_of_a_sweep(self):
+    def test_sweep_recommends_supported_clocks_only(self):
         clocks = self.file("cl.csv", ("gpu", "graphics_mhz"), [("H200", mhz) for mhz in (1785, 900, 450)])
         attempts = [((mhz,), {"joules": e * f, "seconds": 1, "gpu": "NVIDIA H200 x1"}) for f in (0.99, 1.01)
                     for mhz, e in ((1785, 900), (1200, 300), (900, 600))]
@@ -619,7 +622,7 @@ class Sweeps(OptimizeTest):
         self.assertEqual(report["recommended"]["freq_mhz"], 900)
         self.assertIn("illegal_clock", report["flags"])
 
-    def test_a_knob_of_another_name_is_no_gpu_clock(self):
+    def test_other_knobs_are_not_gpu_clocks(self):
         attempts = [((n,), {"joules": n * f, "seconds": n * f}) for f in (0.99, 1.01) for n in (10, 20, 40)]
         for name in ("freq", "clock"):
             sweep = write_sweep(self.path / name, (name,), attempts, command=("sleep", "0.{%s}" % name))
@@ -629,11 +632,11 @@ class Sweeps(OptimizeTest):
         asked = self.json(sweep, "--columns", "freq_mhz=clock")
         self.assertEqual(asked["baseline"]["freq_mhz"], 40)
 
-    def test_a_limit_on_an_unmeasured_figure(self):
+    def test_limit_on_unmeasured_figure(self):
         sweep = write_sweep(self.path / "plain", ("n",), [((n,), {"joules": n, "seconds": 1}) for n in (2, 1)])
         self.assertIn("min_quality (the baseline has no quality above 0)", self.json(sweep, "--min-quality", "95")["reason"])
 
-    def test_a_few_clocks_against_the_default(self):
+    def test_few_clocks_against_default_clock(self):
         attempts = [((mhz,), {"joules": e * f, "seconds": t}) for f in (0.995, 1.005)
                     for mhz, e, t in (("default", 140, 0.8), (1000, 100, 0.9), (1200, 120, 0.85))]
         report = self.json(write_sweep(self.path / "few", ("gpu-clock",), attempts), "--objective", "energy")
@@ -660,7 +663,7 @@ class Sweeps(OptimizeTest):
         self.assertEqual(report["recommended"]["command"], "ipw profile --concurrency 8")
         self.assertEqual(self.json(sweep, "--max-time", "3", "--objective", "energy")["recommended"]["setting"], "n=1")
 
-    def test_what_is_refused(self):
+    def test_rejects_invalid_options_for_sweeps(self):
         sweep = self.knobs()
         self.assertIn("omit --setting", self.fails(2, sweep, "--setting", "threads"))
         self.assertIn("no setting 'x' was measured", self.fails(2, sweep, "--baseline", "x"))
@@ -676,7 +679,7 @@ class Sweeps(OptimizeTest):
 # ---- public measurements ----
 
 def least_absolute(rows, values, rounds=60):
-    """Reweighted least squares by normal equations: written apart from the program's."""
+    """Iteratively reweighted least squares by normal equations, independent of the program."""
     weights = [1.0] * len(rows)
     for _ in range(rounds):
         n = len(rows[0])
@@ -705,7 +708,7 @@ def knee_fit(u, seconds):
 
 
 def reference(gpu, workload):
-    """{clock: EDP} by the robust fit of the medians of warm runs: knees of time and of the window, a cubic of power."""
+    """{clock: EDP} by a robust fit to medians of warm runs: knees of time and of the window, a cubic of power."""
     with open(AI) as file:
         rows = [row for row in csv.DictReader(file) if (row["gpu"], row["workload"], row["run"] == "1") == (gpu, workload, False)]
     clocks = sorted({float(row["freq_mhz"]) for row in rows})
@@ -720,7 +723,7 @@ def reference(gpu, workload):
 
 
 @needs_data
-class Public(OptimizeTest):
+class PublicMeasurements(OptimizeTest):
     @classmethod
     def setUpClass(cls):
         done = ipw(None, "optimize", "--json", "--input", AI, "--clocks", CLOCKS)
@@ -733,14 +736,15 @@ class Public(OptimizeTest):
             with self.subTest(pair):
                 edp, clocks = reference(*pair)
                 best = min(map(edp, clocks))
-                self.assertLess(edp(stated) / best - 1, 0.02)  # the fit here is that of the stated answers
+                self.assertLess(edp(stated) / best - 1, 0.02)  # the same fit as for the stated optima
                 self.assertLess(edp(self.rows[pair]["recommended"]["freq_mhz"]) / best - 1, 0.02)
                 savings = self.rows[pair]["savings_pct"]
                 self.assertGreater(savings["energy"], savings["plus_minus"])
                 self.assertLess(savings["energy"], 40)
 
-    def test_the_error_holds_for_clocks_that_were_left_out(self):
-        """Every other clock of a V100 is given; the others, by local lines through eleven of them, are the truth."""
+    def test_error_covers_held_out_clocks(self):
+        """Every other clock of a V100 is given; the rest, smoothed by local lines over eleven clocks, is the ground
+        truth."""
         with open(V100, newline="") as file:
             rows = sorted(csv.DictReader(file), key=lambda row: float(row["sm_app_clock_mhz"]))
         apart, covered = {}, []
@@ -763,7 +767,7 @@ class Public(OptimizeTest):
         self.assertGreater(len(covered), 20)
         self.assertGreaterEqual(sum(covered) / len(covered), 0.85)
 
-    def test_an_idle_gpu_saves_nothing(self):
+    def test_idle_gpu_has_no_saving(self):
         idle = {("A100", "vit"), ("A100", "whisper"), ("V100", "whisper")}
         for pair, row in self.rows.items():
             self.assertEqual(row["recommended"] is None, pair in idle, pair)
@@ -772,21 +776,21 @@ class Public(OptimizeTest):
                 self.assertEqual((row["savings_pct"]["energy"], row["edp"]), (None, None))
                 self.assertIn("idle_gpu", row["flags"])
 
-    def test_an_idle_gpu_saves_nothing_from_a_model_either(self):
+    def test_idle_gpu_has_no_saving_from_model_file(self):
         ipw(None, "power", "fit", "--input", AI, "--clocks", CLOCKS, "-o", self.path / "m.json")
         report = self.json(self.path / "m.json", "--clocks", CLOCKS)
         for row in report["applications"]:
             wanted = self.rows[row["gpu"], row["application"]]["recommended"]
             self.assertEqual((row["recommended"] or {}).get("freq_mhz"), (wanted or {}).get("freq_mhz"))
 
-    def test_one_row_is_selected(self):
+    def test_where_selects_one_application(self):
         report = self.json("--input", AI, "--where", "gpu=A100,workload=stablediffusion", "--clocks", CLOCKS)
         self.assertLessEqual(KEYS, report.keys())
         self.assertEqual(report["application"], "stablediffusion")
         few = self.json("--input", AI, "--where", "gpu=A100,workload=vit", "--model", "roofline")
         self.assertIsNone(few["recommended"])
 
-    def test_copied_times_make_no_saving(self):
+    def test_identical_times_show_no_saving(self):
         report = self.json("--input", V100, "--gpu", "V100", "--columns", "time_s=run_time_s_raw")
         copied = [row for row in report["applications"] if "identical_times" in row["flags"]]
         self.assertEqual(len(copied), 12)

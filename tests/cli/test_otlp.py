@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw monitor --otlp`: what an OpenTelemetry receiver gets, read by OpenTelemetry's own message definitions, of
-machines whose counters are known; and what becomes of it when the receiver is slow, fails, refuses or is not there,
-and when the wall clock steps."""
+"""`ipw monitor --otlp` on machines with known counters: messages parsed with OpenTelemetry's definitions; receivers
+that are slow, fail, refuse or are unreachable; and steps of the wall clock."""
 
 import http.server
 import json
@@ -31,7 +30,7 @@ CUMULATIVE = 2
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Takes batches; answers with `status`, `answer_s` later."""
+    """Receives batches; responds with `status` after `answer_s`."""
 
     daemon_threads = True
 
@@ -43,7 +42,7 @@ class Receiver(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def close(self):
-        self.is_gone = True  # also to connections that are open
+        self.is_gone = True  # open connections too
         self.shutdown()
         self.server_close()
 
@@ -79,7 +78,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             self.wfile.write(b"{}")
         except OSError:
-            pass  # nobody waits for it any more
+            pass  # the client has given up
 
     def log_message(self, *_):
         pass
@@ -106,7 +105,7 @@ class PushTest(MachineTest):
         count += len(receiver.batches)
         wait_until(lambda: len(receiver.batches) >= count, "batches")
 
-    def test_energy_and_power(self):
+    def test_energy_and_power_metrics(self):
         machine = self.machine(Intel, 40)
         monitor, receiver = self.start(machine)
         self.settle(receiver, 12)
@@ -130,12 +129,12 @@ class PushTest(MachineTest):
             self.assertEqual(resource["service.instance.id"], json.load(answer)["instance"])
         self.assertEqual(receiver.asked[-1][1], "/v1/metrics")
         self.assertEqual(receiver.asked[-1][2]["Content-Type"], "application/json")
-        # A push is counted when its answer has come, which is after the receiver had it.
+        # A push is counted after its response, that is, after the receiver has the batch.
         wait_until(lambda: monitor.scrape().get("ipw_monitor_otlp_pushes_total") >= 12, "the count of pushes")
         scrape = monitor.scrape()
         self.assertEqual(scrape.get("ipw_monitor_otlp_failures_total"), 0)
 
-    def test_gpus_and_their_parts(self):
+    def test_gpu_and_gpu_memory_metrics(self):
         monitor, receiver = self.start(self.machine(IntelNvidia))
         wait_until(lambda: receiver.series("hw.temperature", **{"hw.type": "gpu"})
                         and receiver.series("hw.energy", **{"hw.id": "gpu0/gpu_memory"}), "figures of a GPU")
@@ -148,18 +147,18 @@ class PushTest(MachineTest):
                for metric, have, point in receiver.points("hw.power")]
         self.assertEqual(len(ids), len(set(ids)))
 
-    def test_a_board_is_the_host(self):
+    def test_board_energy_is_host_energy(self):
         monitor, receiver = self.start(self.machine(Fixture, "jetson"))
         wait_until(lambda: receiver.series("hw.host.energy"), "energy of the board")
         self.assertFalse(receiver.series("hw.energy", **{"ipw.scope": "board"}))
 
-    def test_what_is_unknown_is_absent(self):
+    def test_unknown_energy_is_absent(self):
         monitor, receiver = self.start(self.machine(Intel, 40, 0))
         self.settle(receiver, 10)
         self.assertTrue(receiver.series("hw.energy", **{"hw.id": "cpu0"}))
         self.assertFalse(receiver.series("hw.energy", **{"hw.id": "cpu1"}))
 
-    def test_headers(self):
+    def test_headers_from_environment(self):
         env = {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Basic%20c2VjcmV0OnNlY3JldA==,x-team=one"}
         monitor, receiver = self.start(self.machine(Intel, 40), env=env, path="/v1/metrics")
         self.settle(receiver, 1)
@@ -167,14 +166,14 @@ class PushTest(MachineTest):
         self.assertEqual(receiver.asked[0][2]["x-team"], "one")
         self.assertEqual(receiver.asked[0][1], "/v1/metrics")
 
-    def test_an_unreachable_receiver_loses_no_joules(self):
+    def test_unreachable_receiver_loses_no_energy(self):
         machine, receiver = self.machine(Intel, 40), self.receiver()
         monitor, _ = self.start(machine, receiver=receiver)
         self.settle(receiver, 3)
         port, before = receiver.port, receiver.series("hw.energy")[0]
         receiver.close()
         monitor.wait(lambda now: now.get("ipw_monitor_otlp_failures_total") >= 2)
-        updates = monitor.wait_updates(5)  # it is not held up
+        updates = monitor.wait_updates(5)  # sampling is not delayed
         self.assertLess(updates.get("ipw_monitor_update_age_seconds"), 5)
         receiver = self.receiver(port)
         self.settle(receiver, 8)
@@ -183,11 +182,11 @@ class PushTest(MachineTest):
         passed = 1e-9 * (after.time_unix_nano - before.time_unix_nano)
         self.assertAlmostEqual(after.as_double - before.as_double, 40 * passed, delta=0.03 * 40 * passed)
 
-    def test_a_receiver_that_refuses_or_is_busy(self):
+    def test_receiver_that_rejects_or_is_busy(self):
         receiver = self.receiver()
         receiver.status = 400
         monitor, _ = self.start(self.machine(Intel, 40), receiver=receiver)
-        monitor.wait(lambda now: now.get("ipw_monitor_otlp_dropped_total") >= 3)  # given up at once
+        monitor.wait(lambda now: now.get("ipw_monitor_otlp_dropped_total") >= 3)  # dropped without retry
         receiver.status, receiver.headers, count = 503, {"Retry-After": "2"}, len(receiver.asked)
         wait_until(lambda: len(receiver.asked) >= count + 3, "repeats")
         pauses = [b[0] - a[0] for a, b in zip(receiver.asked[count:], receiver.asked[count + 1:])]
@@ -195,7 +194,7 @@ class PushTest(MachineTest):
         receiver.status = 200
         self.settle(receiver, 3)
 
-    def test_a_slow_receiver_does_not_hold_up_sampling(self):
+    def test_slow_receiver_does_not_delay_sampling(self):
         receiver = self.receiver()
         receiver.answer_s = 5
         monitor, _ = self.start(self.machine(Intel, 40), receiver=receiver)
@@ -205,7 +204,7 @@ class PushTest(MachineTest):
         self.assertGreaterEqual(after - before, 10)
         self.assertLess(len(receiver.asked), 2 + (time.monotonic() - began) / 5)
 
-    def test_the_wall_clock_steps(self):
+    def test_wall_clock_steps(self):
         machine = self.machine(Intel, 40)
         step = machine.put("/step", "0")
         preload = f"{machine.environment()['LD_PRELOAD']}:{os.path.abspath(FAKES)}/libfake_wall_clock.so"
@@ -215,7 +214,7 @@ class PushTest(MachineTest):
             step.write_text(seconds)
             self.settle(receiver, 8)
         points, total, last = receiver.series("hw.energy", **{"hw.id": "cpu0"}), 0, None
-        for point in points:  # as a receiver adds up: another start is another stream, from 0
+        for point in points:  # as a receiver sums: another start time is a new stream, from 0
             self.assertLessEqual(point.start_time_unix_nano, point.time_unix_nano)
             same = last and last.start_time_unix_nano == point.start_time_unix_nano
             total += point.as_double - (last.as_double if same else 0)
@@ -228,14 +227,14 @@ class PushTest(MachineTest):
         self.assertAlmostEqual(total, monitor.scrape().get("ipw_node_cpu_joules_total", device="cpu0"),
                                delta=40 * 2)
 
-    def test_a_receiver_that_hangs_does_not_keep_it(self):
+    def test_hanging_receiver_does_not_delay_exit(self):
         receiver = self.receiver()
         receiver.answer_s = 2 * TIMEOUT_S
         monitor, _ = self.start(self.machine(Intel, 40), receiver=receiver)
         wait_until(lambda: receiver.asked, "a batch")
         self.assertEqual(monitor.end(), 0)
 
-    def test_wrong_addresses(self):
+    def test_rejects_invalid_addresses(self):
         for wrong in ("ftp://127.0.0.1", "http://"):
             done = ipw(self.machine(Intel, 40), "monitor", "--listen", "127.0.0.1:0", "--otlp", wrong)
             self.assertEqual(done.returncode, 2, done.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw profile --task perplexity` from outside: the null client, whose figures follow from arithmetic, and servers of
-OpenAI's completions that a test makes here.  test_perplexity_oracle.py has the models."""
+"""Command-line tests of `ipw profile --task perplexity`: the null client, whose figures follow from arithmetic, and
+fake servers of OpenAI's completions API.  test_perplexity_oracle.py has real models."""
 
 import csv
 import http.server
@@ -22,7 +22,7 @@ TEXT = "The quick brown fox jumps over the lazy dog. Käse kostet 3 €.\n" * 40
 
 
 class Completions(http.server.BaseHTTPRequestHandler):
-    """Words are tokens; the path says what the server can do: /echo, /usage_only, /refuses."""
+    """Words are tokens; the path selects the behavior: /echo, /usage_only, /refuses."""
 
     def log_message(self, *_):
         pass
@@ -46,7 +46,8 @@ class Completions(http.server.BaseHTTPRequestHandler):
         tokens = re.findall(r"\s*\S+|\s+$", asked["prompt"])
         choice = {"index": 0, "text": asked["prompt"] + " end", "finish_reason": "length"}
         if scenario in ("echo", "shifted"):
-            # The likeliest token is the right one half of the time; one token off, as llama-cpp-python 0.3.36 has it.
+            # The most likely token is correct half of the time; "shifted" is one token off, like llama-cpp-python
+            # 0.3.36.
             every = [*tokens, " end"]
             right = [{every[k]: -0.5} if k % 2 else {" no": -0.5, every[k]: -2} for k in range(len(every))]
             top = [None, *right[1:]] if scenario == "echo" else [None, *right[2:]]
@@ -81,7 +82,7 @@ class Perplexity(unittest.TestCase):
     def refused(self, *words, code=2, **options):
         done = self.profile(*words, **options)
         self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
-        self.assertEqual(list((self.path / "runs").glob("*")), [])  # before anything is written
+        self.assertEqual(list((self.path / "runs").glob("*")), [])  # nothing was written
         return done.stderr
 
     def serve(self):
@@ -92,11 +93,11 @@ class Perplexity(unittest.TestCase):
         self.addCleanup(server.shutdown)
         return server, f"http://127.0.0.1:{server.server_port}"
 
-    def test_a_uniform_model_over_bytes(self):
+    def test_uniform_model_over_bytes(self):
         report = self.report("--concurrency", "3", "--dataset-param", "window=64")
         self.assertAlmostEqual(report["perplexity"], 256, places=9)
         self.assertAlmostEqual(report["bits_per_byte"], 8, places=12)
-        self.assertEqual(report["input_tokens"], len(TEXT.encode()))  # nothing of the text is lost
+        self.assertEqual(report["input_tokens"], len(TEXT.encode()))  # the whole text
         self.assertEqual(report["scored_tokens"], report["scored_bytes"])
         self.assertEqual(report["ungraded_reason"], None)
         records = self.records(report)
@@ -114,26 +115,26 @@ class Perplexity(unittest.TestCase):
         rows = list(csv.DictReader(io.StringIO(done.stdout)))
         self.assertEqual(sum(int(row["scored_tokens"]) for row in rows), report["scored_tokens"])
 
-    def test_the_report_and_a_resume(self):
+    def test_report_and_resume(self):
         done = self.profile("--max-queries", "1")
         self.assertRegex(done.stderr, r"perplexity +256 per token, 8 bits per byte \(\d+ tokens, \d+ bytes scored\)")
         self.assertNotIn("accuracy", done.stderr)
         first = json.loads(done.stdout)
-        self.assertIsNone(first["perplexity_plus_minus"])  # of one window
+        self.assertIsNone(first["perplexity_plus_minus"])  # one window only
         self.assertEqual(self.report("--resume")["perplexity_plus_minus"], 0)
         done = ipw(None, "profile", "--client", "null", "--model", "m", "--dataset", self.text, "--idle", "0",
                    "--output-dir", self.path / "runs", "--resume")
         self.assertEqual(done.returncode, 2)
         self.assertIn("task was \"perplexity\"", done.stderr)
 
-    def test_a_server_that_is_one_token_off(self):
-        """What it reports as a token's is of the token after it: a perplexity from that would be plain wrong."""
+    def test_server_with_shifted_tokens_is_refused(self):
+        """Its log-probabilities belong to the next token, so the perplexity would be wrong."""
         _, url = self.serve()
         said = self.refused("--client-base-url", url + "/shifted", "--dataset-param", "window=64", client="openai", code=1)
         self.assertIn("one token off", said)
         self.assertIn("--client llama", said)
 
-    def test_a_server_that_echoes(self):
+    def test_server_with_echo(self):
         server, url = self.serve()
         report = self.report("--client-base-url", url + "/echo", "--dataset-param", "window=64", client="openai")
         path, asked = server.asked[0]
@@ -146,7 +147,7 @@ class Perplexity(unittest.TestCase):
             wanted = tokens[len(tokens) // 2 + 1:]
             nats, scored = nats + sum(map(len, wanted)), scored + len(wanted)
             size += sum(len(token.encode()) for token in wanted)
-            self.assertEqual(line["model_answers"]["m"], "")  # the echo is no answer
+            self.assertEqual(line["model_answers"]["m"], "")  # the echoed prompt is not an answer
         self.assertEqual((report["scored_tokens"], report["scored_bytes"]), (scored, size))
         self.assertAlmostEqual(report["perplexity"], math.exp(nats / scored), places=6)
         self.assertAlmostEqual(report["bits_per_byte"], nats / math.log(2) / size, places=9)
@@ -159,7 +160,7 @@ class Perplexity(unittest.TestCase):
         message = self.refused("--client-base-url", url + "/refuses", client="openai", code=1)
         self.assertIn("Only no echo is supported", message)
 
-    def test_what_cannot_be_scored_is_named(self):
+    def test_rejects_clients_and_options_that_cannot_be_scored(self):
         self.assertIn("client ollama returns no log-probabilities", self.refused(client="ollama"))
         self.assertIn("give --dataset FILE.txt", self.refused(dataset="builtin"))
         self.assertIn("--system", self.refused("--system", "x"))

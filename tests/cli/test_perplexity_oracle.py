@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Perplexity of the shipped models against a second implementation: the tokenizer, the forward pass and the windows in
-NumPy, from the weights as the package gguf reads them.  $IPW_PYTHON may name an interpreter that has it; without it this
-is a skip."""
+"""Perplexity of the shipped models against a NumPy implementation of tokenizer, forward pass and windows, with weights
+read by the package gguf.  $IPW_PYTHON may name an interpreter that has it; without it the test is skipped."""
 
 import os
 import sys
@@ -36,7 +35,7 @@ WORDS = regex.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{
 
 
 def byte_letters():
-    """GPT-2's way to write bytes as letters."""
+    """GPT-2's mapping of bytes to characters."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = [byte for byte in range(256) if byte not in plain]
     return {**{byte: chr(byte) for byte in plain}, **{byte: chr(256 + i) for i, byte in enumerate(rest)}}
@@ -58,13 +57,13 @@ class Tokenizer:
         return parts
 
     def tokens(self, text):
-        for piece in regex.findall(r"\p{N}|[^\p{N}]+", text):  # digits one by one
+        for piece in regex.findall(r"\p{N}|[^\p{N}]+", text):  # single digits
             for word in WORDS.findall(piece):
                 yield from self.word(word)
 
 
 class Llama:
-    """RMSNorm, RoPE of neighboring pairs, grouped-query attention, SwiGLU, tied embedding; float64."""
+    """RMSNorm, RoPE of adjacent pairs, grouped-query attention, SwiGLU, tied embedding; float64."""
 
     def __init__(self, path):
         reader = gguf.GGUFReader(path)
@@ -113,7 +112,7 @@ class Llama:
         return logits - top - numpy.log(numpy.exp(logits - top).sum(-1, keepdims=True))
 
     def windows(self, text, length, begin=None):
-        """-ln p, tokens and bytes of each window: its second half, as llama.cpp's perplexity program has it."""
+        """-ln p, tokens and bytes of the second half of each window, like llama.cpp's perplexity program."""
         pieces = ([None] if begin is not None else []) + list(self.tokenizer.tokens(text))
         ids = [begin if piece is None else self.tokenizer.ids[piece] for piece in pieces]
         for at in range(0, len(ids) - length + 1, length):
@@ -156,7 +155,7 @@ class Perplexity(unittest.TestCase):
                           * len(wanted) / (len(wanted) - 1)) / tokens.sum()
         self.assertAlmostEqual(report["perplexity_plus_minus"] / (perplexity * error), 1, delta=0.02)
 
-    def test_a_second_implementation_has_the_same_perplexity(self):
+    def test_perplexity_agrees_with_numpy(self):
         for model, window in (("ipw-1m-f16", 128), ("ipw-1m-f16", 512), ("ipw-6m-f16", 256)):
             with self.subTest(model=model, window=window):
                 report = self.profile(model, f"{model}-{window}", window=window)
@@ -165,12 +164,12 @@ class Perplexity(unittest.TestCase):
                 self.assertGreater(report["joules_per_input_token"], 0)
                 self.assertEqual(report["input_tokens"], report["completed"] * window)
 
-    def test_a_batch_smaller_than_the_window_changes_nothing(self):
+    def test_batch_smaller_than_window_gives_same_perplexity(self):
         whole, parts = (self.profile("ipw-1m-f16", name, *words, window=128)["perplexity"] for name, words in
                         (("whole", ()), ("parts", ("--client-param", "batch=48,ubatch=16,flash_attention=off"))))
         self.assertAlmostEqual(parts / whole, 1, delta=2e-3)
 
-    def test_the_bos_token_is_added_if_the_model_uses_one(self):
+    def test_bos_token_is_added_if_model_uses_one(self):
         model = self.path / "begins.gguf"
         shutil.copy(SOURCE / "models/ipw-1m-f16.gguf", model)
         reader = gguf.GGUFReader(model, "r+")
@@ -182,7 +181,7 @@ class Perplexity(unittest.TestCase):
         self.assertNotAlmostEqual(report["perplexity"] / self.profile("ipw-1m-f16", "plain", window=128)["perplexity"], 1,
                                   delta=1e-3)
 
-    def test_a_sweep_over_model_files_is_optimized_by_it(self):
+    def test_sweep_over_model_files_is_optimized_by_perplexity(self):
         self.profile("ipw-1m-f16", "there", window=256)  # or skipped
         done = ipw(None, "sweep", "--profile", "-q", "--knob", "model=ipw-1m-f16,ipw-1m-q4_0", "--output-dir", self.path / "sweeps", "--",
                    "--task", "perplexity", "--client", "llama", "--model", "{model}", "--dataset", self.path / "text.txt",
@@ -203,7 +202,7 @@ class Perplexity(unittest.TestCase):
                                     "--json").stdout)
             self.assertIn(report["recommended"]["setting"], left)
 
-    def test_compare_and_export_show_it(self):
+    def test_compare_and_export_have_perplexity(self):
         runs = [self.profile(model, model, window=64) for model in ("ipw-1m-f16", "ipw-1m-q4_0")]
         folders = [self.path / "runs" / model for model in ("ipw-1m-f16", "ipw-1m-q4_0")]
         done = ipw(None, "compare", *folders, "--json")

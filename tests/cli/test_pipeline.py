@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pipeline parallelism in `ipw estimate` against a simulation of its own: what a stage takes is summed from the kernels of
-one device, layers are divided as vLLM's get_pp_indices does it, and events are played one by one."""
+"""Pipeline parallelism in `ipw estimate` against an event simulation: stage times are summed from the kernels of one
+device, and layers are divided like vLLM's get_pp_indices."""
 
 import csv
 import heapq
@@ -16,7 +16,7 @@ from compiler import SOURCE  # noqa: E402
 from estimates import EstimateTest  # noqa: E402
 
 MODEL, LAYERS, HIDDEN, VOCABULARY = "llama-3.2-1b", 16, 2048, 128256
-BANDWIDTH, LATENCY, IDLE_W, JOULES_PER_BYTE = 100e9, 1e-6, 40, 50e-12  # of the round device
+BANDWIDTH, LATENCY, IDLE_W, JOULES_PER_BYTE = 100e9, 1e-6, 40, 50e-12  # of the device with round figures
 PUBLISHED = list(csv.DictReader((SOURCE / "tests/fixtures/estimate/published_pipeline.csv").open()))
 
 
@@ -29,8 +29,8 @@ def layers_of(layers, stages):
 
 
 class Simulation:
-    """Machine 0 is the scheduler on the host.  Jobs of a round follow in order; with rounds, a job begins its next one when
-    it has left the last machine."""
+    """Machine 0 is the scheduler on the host.  Jobs of a round run in order; a job starts its next round when it has
+    left the last machine."""
 
     def __init__(self, jobs, rounds):
         self.jobs, self.rounds, self.ends, self.events, self.ticket = jobs, rounds, [], [], itertools.count()
@@ -83,7 +83,8 @@ def each_round(jobs, rounds=300):
 
 class Pipeline(EstimateTest):
     def rows(self, batch, words, stages, tensor=1, runtime="ideal", hardware=None):
-        """Seconds and joules above idle of each stage for one micro-batch, from the kernels of devices without a pipeline."""
+        """Seconds and active joules of each stage for one micro-batch, from the kernels of devices without a
+        pipeline."""
         where = ["--hardware", hardware] if hardware else ["--hardware-file", self.device()]
         report = self.estimate(MODEL, *where, "--precision", "fp16", "--batch", batch, "--tensor-parallel", tensor, "--top", 0,
                                "--runtime", runtime, *words)
@@ -100,7 +101,7 @@ class Pipeline(EstimateTest):
     def job(self, busy, tokens, tensor=1, host=0):
         message = tokens * HIDDEN * 2
         send = LATENCY + message / tensor / (0.8 * BANDWIDTH)
-        if tensor > 1:  # the receivers gather their parts in a ring
+        if tensor > 1:  # the receivers gather their parts by a ring all-gather
             send += (tensor - 1) * (LATENCY + message / tensor / (0.8 * BANDWIDTH))
         return {"busy": [host, *busy], "send": [0] + [send] * len(busy)}
 
@@ -133,20 +134,20 @@ class Pipeline(EstimateTest):
             self.assertClose(report["pipeline"]["bubble"], 1 - busy / (stages * report["latency_s"]), 1e-6)
             self.assertEqual(report["macs"], sum(made[size][2]["macs"] for size in sizes))
 
-    def test_decoding_against_a_simulation(self):
+    def test_decode_agrees_with_simulation(self):
         words = ["--phase", "decode", "--context", "1000"]
         for stages, batch, micro in ((2, 2, 2), (4, 8, 4), (4, 7, 3), (3, 5, 2), (5, 1, 1), (4, 32, 16), (16, 16, 16)):
             self.check(stages, batch, micro, words, 1)
         self.check(3, 6, 3, words, 1, tensor=2)
 
-    def test_prompts_against_a_simulation(self):
+    def test_prefill_agrees_with_simulation(self):
         words = ["--phase", "prefill", "--prompt-tokens", "300"]
         for stages, batch, micro in ((2, 2, 2), (4, 8, 4), (4, 7, 3), (7, 9, 5)):
             self.check(stages, batch, micro, words, 300)
         self.check(2, 4, 4, words, 300, tensor=2)
 
-    def test_one_stage_at_a_time(self):
-        """Without micro-batches the stages take turns: the time of one device, and the messages."""
+    def test_without_micro_batches_stages_are_sequential(self):
+        """The time is that of one device plus the messages."""
         words = ["--phase", "decode", "--context", "100"]
         one = self.estimate(MODEL, "--hardware-file", self.device(), "--precision", "fp16", *words)
         for stages in (2, 4, 8):
@@ -155,8 +156,8 @@ class Pipeline(EstimateTest):
             self.assertGreater(many["pipeline"]["bubble"], 1 - 1 / stages)
             self.assertEqual(many["setting"]["devices"], stages)
 
-    def test_the_scheduler_is_a_stage_of_its_own(self):
-        """vLLM schedules 2.2 ms and 20 us a sequence while the stages work on other micro-batches."""
+    def test_scheduler_overlaps_with_stages(self):
+        """vLLM takes 2.2 ms plus 20 us per sequence to schedule while the stages process other micro-batches."""
         words = ["--phase", "decode", "--context", "100"]
         for stages, batch in ((2, 2), (2, 6), (4, 4)):
             micro = min(stages, batch)
@@ -167,8 +168,8 @@ class Pipeline(EstimateTest):
                              "--runtime", "vllm")
             self.assertClose(report["latency_s"], took, 0.01)  # and messages over NVLink
 
-    def test_chunks_of_a_prompt(self):
-        """Chunks attend to those before them, so that all do the work of the prompt; each computes logits of its own."""
+    def test_chunked_prefill(self):
+        """Chunks attend to earlier ones, so together they do the work of the prompt; each computes its own logits."""
         words = ["--phase", "prefill", "--prompt-tokens", "4000"]
         whole = self.ask(2, 1, words, "--micro-batches", 1)
         for chunks in (2, 4, 5):
@@ -182,7 +183,7 @@ class Pipeline(EstimateTest):
         usual = self.ask(2, 1, ["--phase", "prefill", "--prompt-tokens", "20000"])
         self.assertEqual(usual["pipeline"]["micro_batches"], 3)  # of 8192 at most
 
-    def test_requests_are_sums(self):
+    def test_requests_are_sums_of_passes(self):
         words = ["--prompt-tokens", "200", "--output-tokens", "4"]
         report = self.ask(4, 6, words)
         prefill = self.ask(4, 6, ["--phase", "prefill", "--prompt-tokens", "200"])
@@ -195,7 +196,7 @@ class Pipeline(EstimateTest):
         self.assertClose(report["request"]["tpot_s"], sum(step["latency_s"] for step in steps) / 3)
 
     def test_memory_of_stages(self):
-        """The head of this model is its embedding: the first and the last stage both hold it."""
+        """The head is tied to the embedding: the first and the last stage both hold it."""
         words = ["--phase", "decode", "--context", "1000"]
         one = self.estimate(MODEL, "--hardware-file", self.device(), "--precision", "fp16", "--batch", 8, *words)["memory_bytes"]
         report = self.ask(4, 8, words)
@@ -208,8 +209,8 @@ class Pipeline(EstimateTest):
         self.assertEqual(report["memory_bytes"]["total_peak"], max(peaks))
 
     def test_published_speedups(self):
-        """Prompts of llama.cpp on eight devices over one: in chunks of 512, of which one alone gains nothing.  Absolute speeds
-        of that version are two thirds of those estimated; four chunks overlapped less than they could."""
+        """llama.cpp prompts on eight devices relative to one, in chunks of 512, of which a single one gains nothing.
+        Absolute speeds of that version are two thirds of the estimates; four chunks overlapped less than possible."""
         speeds = {}
         for row in PUBLISHED:
             report = self.on(row["device"], row["model"], "--runtime", row["runtime"], "--precision", row["precision"], "--phase",
@@ -220,7 +221,7 @@ class Pipeline(EstimateTest):
             with self.subTest(tokens=tokens, estimated=estimated, published=published):
                 self.assertTrue(0.97 <= estimated / published <= most, estimated / published)
 
-    def test_refused(self):
+    def test_rejects_invalid_pipelines(self):
         hardware = ["--hardware-file", self.device()]
         for words, code, said in (
                 (["--model", MODEL, "--pipeline-parallel", "17"], 1, f"{MODEL}: 17 stages of pipeline parallelism, but 16 layers"),
@@ -233,7 +234,7 @@ class Pipeline(EstimateTest):
         done = self.run_ipw("--model", MODEL, "--hardware-file", self.root / "alone.json", "--pipeline-parallel", "2", code=1)
         self.assertIn("no link between devices stated", done.stderr)
 
-    def test_words(self):
+    def test_text_describes_pipeline(self):
         text = self.run_ipw("--model", MODEL, "--hardware-file", self.device(), "--pipeline-parallel", "3", "--batch", "3").stdout
         self.assertIn("3 devices, 3 stages", text)
         self.assertRegex(text, r"pipeline +3 stages of 5 to 6 layers, 3 micro-batches; bubble [\d.]+ % of the time")
