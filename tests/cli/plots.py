@@ -145,7 +145,7 @@ class Picture:
     def texts(self):
         return ["".join(text.itertext()).strip() for text in self.root.iter(f"{SVG}text")]
 
-    def placed(self):
+    def placed_texts(self):
         """Every text with its position, or the anchor that gnuplot gives it."""
         found = []
         for group in self.root.iter(f"{SVG}g"):

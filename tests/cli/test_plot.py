@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw plot: every picture in every format, what is not drawn and why, and texts that stay texts."""
+"""ipw plot: every plot in every format, plots that are skipped and why, and escaping of texts."""
 
 import json
 import math
@@ -19,7 +19,7 @@ from plots import Picture, add_gauge, layers_of, png_size, run_at, run_directory
 from program import TIMEOUT_S, SANITIZED, ipw  # noqa: E402
 from sweeps import write_sweep  # noqa: E402
 
-# What must stand on each: axes with their units, and what tells series apart.
+# Expected texts of each plot: axes with units, and names of series.
 OF_RUN = {
     "ttft": ("prompt (tokens)", "time to first token (ms)"),
     "latency": ("prompt and output (tokens)", "latency (s)"),
@@ -38,7 +38,7 @@ OF_RUNS = {
     "context": ("mean prompt (tokens)", "energy (J per output token)"),
     "models": ("J per query", "J per output token", "median latency (s)", "accuracy (%)"),
 }
-OF_CLOCKS = {  # of runs that differ in their clock alone
+OF_CLOCKS = {  # runs that only differ in their clock
     "frequency": ("energy (J per query)", "time (s per query)", "EDP (J·s per query)", "ED²P (J·s² per query)",
                   "mean GPU clock while requests ran (MHz)", "lowest energy", "lowest EDP"),
 }
@@ -50,7 +50,7 @@ OF_LAYERS = {
     "layer_scaling": ("prompt (tokens)", "energy (J per token)", "prefill", "decode", "energy measured; bars: ±"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "ffn.gate_up"),
 }
-# Gnuplot draws them: with a sanitizer ipw says nothing more in the second and third.
+# Gnuplot draws them: further formats do not exercise more of ipw under a sanitizer.
 FORMATS = ("svg",) if SANITIZED else ("png", "svg", "pdf")
 
 
@@ -71,7 +71,7 @@ class PlotTest(unittest.TestCase):
     def plot(self, *arguments, code=0, **options):
         done = ipw(None, "plot", *arguments, timeout=TIMEOUT_S, **options)
         self.assertEqual(done.returncode, code, done.stderr)
-        self.assertNotIn("line 0", done.stderr)  # gnuplot's own complaints do not come through
+        self.assertNotIn("line 0", done.stderr)  # no warnings of gnuplot
         return done
 
     def run_of(self, count, name="run", **options):
@@ -82,8 +82,8 @@ class PlotTest(unittest.TestCase):
         path.write_text(json.dumps(layers_of(**options)))
         return path
 
-    def drawn(self, *sources, plot):
-        """What gnuplot gets: rows of numbers by panel and series, and all of the script."""
+    def plotted_data(self, *sources, plot):
+        """The input of gnuplot: rows of numbers by panel and series, and the whole script."""
         program, script = self.root / "bin/gnuplot", self.root / "script"
         program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!/bin/sh\ncat > {script}; echo drawn\n")
@@ -114,40 +114,40 @@ class PlotTest(unittest.TestCase):
 
 
 class EveryPlot(PlotTest):
-    """In each format, from what is known."""
+    """Every plot in each format, from known data."""
 
-    def test_there_is_a_test_of_each(self):
+    def test_every_plot_is_tested(self):
         self.assertEqual(set(self.names), {*OF_RUN, *OF_RUNS, *OF_CLOCKS, *OF_LAYERS})
 
-    def test_of_a_run(self):
+    def test_plots_of_one_run(self):
         run = self.run_of(20)
         done = self.plot(run, "--format", ",".join(FORMATS))
         self.check_files(run / "plots", OF_RUN)
         self.assertEqual(sorted(done.stdout.split()), sorted(
             f"{run}/plots/{name}.{suffix}" for name in OF_RUN for suffix in FORMATS))
-        # What needs another kind of source is named, not drawn.
+        # Plots that need another kind of source are named, not drawn.
         for name in {**OF_RUNS, **OF_CLOCKS, **OF_LAYERS}.keys() - OF_RUN.keys():
             self.assertIn(name, done.stderr)
 
-    def test_of_several_runs(self):
+    def test_plots_of_several_runs(self):
         runs = [run_directory(self.root / f"r{n}", [{"tokens_in": 100 * n}] * 12, concurrency=n,
                               model=f"tiny-{n}b") for n in (1, 4)]
         out = self.root / "out"
         self.plot(*runs, "--plot", ",".join(OF_RUNS), "--format", ",".join(FORMATS), "-o", out)
         self.check_files(out, OF_RUNS)
 
-    def test_of_several_clocks(self):
+    def test_plots_of_several_clocks(self):
         runs = [run_at(self.root / f"r{mhz}", mhz) for mhz in (900, 1500)]
         out = self.root / "out"
         self.plot(*runs, "--plot", ",".join(OF_CLOCKS), "--format", ",".join(FORMATS), "--output-dir", out)
         self.check_files(out, OF_CLOCKS)
 
-    def test_of_layers(self):
+    def test_plots_of_layers(self):
         path = self.layers_file()
         self.plot(path, "--format", ", ".join(reversed(FORMATS)))
         self.check_files(self.root / "measured-plots", OF_LAYERS)
 
-    def test_of_several_models(self):
+    def test_plots_of_several_models(self):
         path = self.root / "both.json"
         path.write_text(json.dumps({"models": [layers_of("a/x.gguf"), layers_of("a/y.gguf")],
                                     "host": {"gpu": None}}))
@@ -156,8 +156,8 @@ class EveryPlot(PlotTest):
             said = Picture(self.root / f"both-plots/{name}/layers.svg").text
             self.assertIn(f"{name}.gguf", said)
 
-    def test_places(self):
-        """Below -o each source has a folder by its name, and equal names do not meet."""
+    def test_output_directories_do_not_collide(self):
+        """Below -o each source has a folder named after it, and equal names do not collide."""
         runs = [self.run_of(3, "a/run"), self.run_of(4, "b/run")]
         out = self.root / "deep/out"
         self.plot(*runs, "--output-dir", out, "--plot", "ttft,models")
@@ -169,93 +169,94 @@ class EveryPlot(PlotTest):
         self.assertTrue((runs[1] / "plots/energy.png").exists())
 
 
-class WhatIsDrawn(PlotTest):
+class Content(PlotTest):
     def svg(self, source, name, *more):
         self.plot(source, "--plot", name, "--format", "svg", "-o", self.root / "out", *more)
         return Picture(self.root / f"out/{name}.svg")
 
-    def test_a_mark_for_every_completed_query(self):
+    def test_every_completed_query_has_a_mark(self):
         rows = [{"tokens_in": 10 * n, "tokens_out": 5, "joules": 3 * n + n % 2} for n in range(1, 18)]
         run = run_directory(self.root / "run", [
             *rows, {"status": "failed"}, {"status": "failed"}, {"joules": None}])
         picture = self.svg(run, "energy")
         marks = picture.series()[0]
         self.assertEqual(len(marks), len(rows))
-        # Their places are a linear picture of the figures: scales by the first and the last.
+        # Positions are linear in the figures: the scale follows from the first and the last.
         xs, ys = [row["tokens_in"] + 5 for row in rows], [row["joules"] for row in rows]
         for values, axis in ((xs, 0), (ys, 1)):
             scale = (marks[-1][axis] - marks[0][axis]) / (values[-1] - values[0])
             for value, mark in zip(values, marks):
                 self.assertAlmostEqual(mark[axis], marks[0][axis] + scale * (value - values[0]),
                                        delta=0.05)
-        # And the line is that of least squares.
+        # The line is the least-squares fit.
         mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
         slope = (sum((x - mx) * (y - my) for x, y in zip(xs, ys))
                  / sum((x - mx) ** 2 for x in xs))
         self.assertIn(f"{1000 * slope:.1f} mJ/token", picture.text)
 
-    def test_both_lines_of_power(self):
+    def test_power_has_linear_and_logarithmic_fit(self):
         rows = [{"tokens_in": 2 ** n, "tokens_out": 2 ** n} for n in range(2, 9)]
         run = run_directory(self.root / "run", rows)
         lines = [text for text in self.svg(run, "power").texts() if "R²" in text]
         self.assertEqual([("token" in line, "ln x" in line) for line in lines],
                          [(True, False), (False, True)])
 
-    def test_of_many_queries_those_that_differ(self):
+    def test_duplicate_marks_are_drawn_once(self):
         count = 5000
         rows = [{"tokens_in": 100 + n % 50, "tokens_out": 1, "joules": 10 + n % 50}
                 for n in range(count)] + [{"tokens_in": 400, "tokens_out": 1, "joules": 99}]
         marks = self.svg(run_directory(self.root / "run", rows), "energy").series()[0]
         self.assertEqual(len(marks), 51)
         far = max(marks)
-        self.assertEqual(sum(mark[0] > far[0] - 50 for mark in marks), 1)  # the outlier is there
+        self.assertEqual(sum(mark[0] > far[0] - 50 for mark in marks), 1)  # the outlier is drawn
 
-    def test_the_frontier(self):
+    def test_pareto_frontier(self):
         choices = {"cheap": (10, 4), "dear": (50, 9), "beaten": (60, 6)}
         runs = [run_directory(self.root / name, [
             {"joules": joules, "correct": n < right} for n in range(10)], model=name)
             for name, (joules, right) in choices.items()]
         self.plot(*runs, "--plot", "pareto", "--format", "svg", "-o", self.root / "out")
         picture = Picture(self.root / "out/pareto.svg")
-        series = picture.series()  # beaten: upright, lying; on the frontier: upright, lying
+        # error bars of dominated points (vertical, horizontal), then of those on the frontier
+        series = picture.series()
         self.assertEqual([len(set(marks)) for marks in series[:4]], [1 + 1, 1, 2 + 1, 2])
         for name in choices:
             self.assertIn(name, picture.texts())
 
-    def placed(self, runs):
-        """Of the frontier's picture: marks by name of the run, texts with their places, and all texts."""
+    def frontier(self, runs):
+        """Of the Pareto plot: marks by run name, texts with their positions, and all texts."""
         folders = [run_directory(self.root / f"{name}-{joules}", [{"joules": joules, "correct": n < right} for n in range(20)],
                                  model=name, timeline=False) for name, (joules, right) in runs.items()]
         self.plot(*folders, "--plot", "pareto", "--format", "svg", "-o", self.root / "out")
         picture = Picture(self.root / "out/pareto.svg")
-        # One mark a run, without those of the legend; energies grow from left to right.
+        # One mark per run, without the legend; energies grow from left to right.
         marks = sorted({mark for series in picture.series()[1:4:2] for mark in series})
         self.assertEqual(len(marks), len(runs))
-        return dict(zip(sorted(runs, key=lambda name: runs[name][0]), marks)), picture.placed(), picture.texts()
+        return dict(zip(sorted(runs, key=lambda name: runs[name][0]), marks)), picture.placed_texts(), picture.texts()
 
     def assert_nearest(self, label, place, owner, marks):
         nearest = min(marks, key=lambda name: math.dist(place, marks[name]))
         self.assertEqual(nearest, owner, (label, place, marks))
 
-    def test_a_label_is_at_its_own_point(self):
+    def test_label_is_nearest_to_its_point(self):
         runs = {"first": (10, 8), "second": (50, 18), "third": (80, 12)}
-        marks, placed, _ = self.placed(runs)
+        marks, labels, _ = self.frontier(runs)
         for name in runs:
-            self.assert_nearest(name, next(place for text, place in placed if text == name), name, marks)
+            self.assert_nearest(name, next(place for text, place in labels if text == name), name, marks)
 
-    def test_labels_of_near_points_are_numbers_with_a_legend(self):
-        """Names would stand nearer to another point: each has a number at its own, and the legend explains it."""
+    def test_labels_of_close_points_are_numbered(self):
+        """If names would be closer to another point, points are numbered and a legend has the names."""
         runs = {f"model number {word}": (50 + i, 10) for i, word in enumerate(("one", "two", "three", "four"))}
         runs["far away"] = (500, 19)
-        marks, placed, texts = self.placed(runs)
+        marks, labels, texts = self.frontier(runs)
         for number, name in enumerate(runs, 1):
             self.assertIn(f"{number}  {name}", texts)
             self.assertNotIn(name, texts)
-        by_number = {text: place for text, place in placed if text in {"1", "2", "3", "4", "5"}}
+        by_number = {text: place for text, place in labels if text in {"1", "2", "3", "4", "5"}}
         self.assert_nearest("5", by_number["5"], "far away", marks)
 
-    def test_energies_say_how_they_were_obtained(self):
-        """In every picture of energy or power, and of all runs."""
+    def test_plots_state_method_of_energies(self):
+        """In every plot of energy or power, for all runs."""
         runs = [self.run_of(6, f"r{n}", model=f"m{n}") for n in (1, 2)]
         for method, words in (("counter", "energies measured (counter), ±2.0 % common"), ("estimated", "energies estimated, ±2.0 % common")):
             for run in runs:
@@ -263,37 +264,37 @@ class WhatIsDrawn(PlotTest):
                 summary["ipw"]["energy"]["method"] = method
                 (run / "summary.json").write_text(json.dumps(summary))
             for plot in ("energy", "power", "energy_distribution", "phases", "timeline"):
-                self.assertIn(words, self.drawn(runs[0], plot=plot)[1], plot)
+                self.assertIn(words, self.plotted_data(runs[0], plot=plot)[1], plot)
             for plot in ("pareto", "models"):
-                self.assertIn(words, self.drawn(*runs, plot=plot)[1], plot)
+                self.assertIn(words, self.plotted_data(*runs, plot=plot)[1], plot)
 
-    def test_units_suit_their_figures(self):
+    def test_units_fit_magnitude(self):
         for joules, unit, scale in ((0.004, "mJ", 1e3), (3e-6, "µJ", 1e6), (12.0, "J", 1), (45e3, "kJ", 1e-3)):
             rows = [{"joules": joules * (1 + n / 10), "latency": 0.002} for n in range(6)]
-            blocks, said = self.drawn(run_directory(self.root / unit, rows), plot="energy")
+            blocks, said = self.plotted_data(run_directory(self.root / unit, rows), plot="energy")
             self.assertIn(f"'energy ({unit} per query)'", said)
             self.assertAlmostEqual(blocks[0, 0][0][1], joules * scale, delta=1e-6 * joules * scale)
-            self.assertIn(" (ms)'", self.drawn(self.root / unit, plot="latency")[1])
+            self.assertIn(" (ms)'", self.plotted_data(self.root / unit, plot="latency")[1])
 
-    def test_what_is_left_out_is_counted(self):
+    def test_omitted_queries_are_counted(self):
         rows = [{}] * 165 + [{"joules": None}] * 30 + [{"status": "failed"}] * 5
         run = run_directory(self.root / "run", rows)
-        blocks, said = self.drawn(run, plot="phases")
+        blocks, said = self.plotted_data(run, plot="phases")
         self.assertIn("165 of 200 queries; 5 failed, 30 without separate phases; energies", said)
         widths = [row[3] - row[2] for row in blocks[0, 0]]
         self.assertEqual(len(widths), 80)
         self.assertGreater(min(widths), 0.6 * max(widths))  # no slivers
-        self.assertIn("165 of 200 queries; 5 failed, 30 without tokens or energy; ", self.drawn(run, plot="energy")[1])
-        self.assertIn("'195 of 200 queries; 5 failed; ", self.drawn(run, plot="latency")[1])
+        self.assertIn("165 of 200 queries; 5 failed, 30 without tokens or energy; ", self.plotted_data(run, plot="energy")[1])
+        self.assertIn("'195 of 200 queries; 5 failed; ", self.plotted_data(run, plot="latency")[1])
 
-    def test_bars_show_what_can_differ(self):
-        """The sensors' error is common to runs of one machine; of different machines it is in the bars."""
+    def test_error_bars_exclude_common_error(self):
+        """The sensor error is common to runs of one machine; for different machines it is in the error bars."""
         rows = [{"joules": 10 + n % 3} for n in range(9)]
         runs = [run_directory(self.root / name, rows, model=name, timeline=False) for name in ("first", "other")]
         spread = 1.96 * math.sqrt(sum((10 + n % 3 - 11) ** 2 for n in range(9)) / 8 / 9)
 
         def width():
-            low, high = self.drawn(*runs, plot="pareto")[0][0, 3][0][2:]
+            low, high = self.plotted_data(*runs, plot="pareto")[0][0, 3][0][2:]
             return (high - low) / 2
 
         self.assertAlmostEqual(width(), spread, delta=1e-6)
@@ -301,14 +302,14 @@ class WhatIsDrawn(PlotTest):
         (runs[1] / "summary.json").write_text(json.dumps({**summary, "hardware_label": "A100"}))
         self.assertAlmostEqual(width(), math.hypot(spread, 1.96 * 0.02 * 11), delta=1e-6)
 
-    def test_one_line_a_device(self):
-        """The core's joules are in the package's: it is not drawn beside it."""
+    def test_one_line_per_device(self):
+        """The core's energy is part of the package's, so it is not drawn separately."""
         said = self.svg(self.run_of(8), "timeline").text
         self.assertIn("cpu0 package", said)
         self.assertNotIn("core", said)
 
-    def test_the_roof(self):
-        """Queries at 0.3 of the bandwidth lie on a line at 0.3 of the roof's slope, and not above it."""
+    def test_queries_lie_below_the_roofline(self):
+        """Queries at 0.3 of the bandwidth lie on a line with 0.3 of the roof's slope."""
         picture = self.svg(self.run_of(9), "roofline")
         marks = sorted(picture.series()[0])
         self.assertEqual(len(set(marks)), 9)
@@ -324,8 +325,8 @@ class WhatIsDrawn(PlotTest):
         doubling = (marks[0][1] - marks[-1][1]) / 8
         self.assertAlmostEqual(below / doubling, math.log2(1 / 0.3), delta=0.05)
 
-    def test_every_start_of_a_continued_run(self):
-        """One after the other, without the hour between them, which is reported."""
+    def test_timeline_has_every_start_of_a_resumed_run(self):
+        """One after the other, without the gap between them, which is reported."""
         run = self.run_of(8)
         spans = [json.loads(line) for line in (run / "spans.jsonl").read_text().splitlines()]
         for start, shift in ((2, 100.0), (3, 0.0)):
@@ -351,13 +352,13 @@ class WhatIsDrawn(PlotTest):
         (run / "samples-2.csv").unlink()
         self.svg(run, "timeline")
 
-    def test_the_machine_where_no_gpu_was_measured(self):
+    def test_uses_machine_energy_without_gpu_energy(self):
         run = self.run_of(6)
         records = run / "records.jsonl"
         records.write_text(records.read_text().replace('"per_query_joules"', '"nothing"'))
         self.assertIn("of the machine", self.svg(run, "energy").text)
 
-    def test_watts_of_the_machine_where_only_joules_of_the_gpus_are_reported(self):
+    def test_uses_machine_power_without_gpu_power(self):
         run = self.run_of(6)
         records = run / "records.jsonl"
         records.write_text(records.read_text().replace('"power_metrics"', '"nothing"'))
@@ -366,20 +367,20 @@ class WhatIsDrawn(PlotTest):
         self.assertIn("of the machine: GPU power was not recorded", said)
         self.assertNotIn("no GPU", said)
 
-    def test_a_fit_is_mentioned_where_there_is_one(self):
+    def test_fit_is_mentioned_if_drawn(self):
         self.assertIn("least squares", self.svg(self.run_of(6), "latency").text)
         same = run_directory(self.root / "same", [{"tokens_in": 10, "tokens_out": 5}] * 6)
         for name in ("latency", "ttft", "energy"):
             self.assertNotIn("least squares", self.svg(same, name).text)
 
-    def test_an_axis_between_two_powers_has_numbers(self):
+    def test_log_axis_within_one_decade_has_labels(self):
         runs = [run_directory(self.root / f"r{n}", [{"tokens_in": n, "tokens_out": 9}] * 4, model=f"m{n}") for n in (150, 170, 195)]
         self.plot(*runs, "--plot", "context", "--format", "svg", "-o", self.root)
         numbers = [float(text) for text in Picture(self.root / "context.svg").texts() if re.fullmatch(r"1\d\d|200", text)]
         self.assertGreaterEqual(len(numbers), 3)
         self.assertTrue(all(145 <= number <= 205 for number in numbers), numbers)
 
-    def test_the_same_every_time(self):
+    def test_output_is_deterministic(self):
         run = self.run_of(10)
         for out in ("one", "two"):
             self.plot(run, "--plot", "energy,timeline", "--format", "png,svg,pdf", "-o",
@@ -388,7 +389,7 @@ class WhatIsDrawn(PlotTest):
             self.assertEqual(path.read_bytes(), (self.root / "two" / path.name).read_bytes(),
                              path.name)
 
-    def test_dark(self):
+    def test_dark_theme(self):
         run = self.run_of(5)
         light = self.svg(run, "ttft")
         dark = self.svg(run, "ttft", "--dark")
@@ -402,10 +403,10 @@ class WhatIsDrawn(PlotTest):
 
 
 class Frequency(PlotTest):
-    """Energy, time and EDP against the clock, of runs that differ in nothing else."""
+    """Energy, time and EDP against the clock, for runs that only differ in it."""
 
     def blocks(self, *runs):
-        return self.drawn(*runs, plot="frequency")
+        return self.plotted_data(*runs, plot="frequency")
 
     def why_not(self, *runs):
         done = self.plot(*runs, "--plot", "frequency", "-o", self.root / "out", code=1)
@@ -414,14 +415,14 @@ class Frequency(PlotTest):
         return done.stderr
 
     def clock_of(self, run):
-        """The x of a run, drawn with another one at 5000 MHz."""
+        """The x of a run, plotted with another run at 5000 MHz."""
         other = self.root / "other"
         shutil.rmtree(other, ignore_errors=True)
         marks = self.blocks(run, run_at(other, 5000))[0][0, 1]
         return next(mark[0] for mark in marks if mark[0] != 5000)
 
-    def test_logs_of_a_gpu_profiler(self):
-        blocks, said = self.drawn("--input", logs.LOGS, "--where", "gpu=A100", plot="frequency")
+    def test_gpu_profiler_logs(self):
+        blocks, said = self.plotted_data("--input", logs.LOGS, "--where", "gpu=A100", plot="frequency")
         points = logs.usable()
         self.assertEqual([row[0] for row in blocks[0, 0]], sorted(points))
         for row in blocks[0, 0]:
@@ -440,7 +441,7 @@ class Frequency(PlotTest):
         self.assertIn("missing run directory, or --input", self.plot(code=2).stderr)
         self.assertIn("no logs", self.plot("--input", self.root / "out/A100_llama", code=1).stderr)
 
-    def test_the_figures(self):
+    def test_frequency_figures(self):
         # By clock: joules and seconds of a run's queries.
         queries = {1980: [(40, 1.0), (48, 1.2), (56, 1.1), (40, 0.9)],
                    1200: [(30, 1.5), (36, 1.8), (42, 1.7), (30, 1.4)],
@@ -478,7 +479,7 @@ class Frequency(PlotTest):
         self.assertRegex(said, r"title 'lowest ED²P: 51 ± 19 J·s² at 1980 MHz'")
         self.assertIn("'3 runs of sums on H100, 4 queries each; energies measured (counter), ±2.0 % common; bars and ±: 95 % CI'", said)
 
-    def test_places_on_the_page(self):
+    def test_frequency_positions(self):
         joules = {600: 30, 1000: 20, 1800: 40}
         runs = [run_at(self.root / f"r{mhz}", mhz, [{"joules": j, "latency": 2}] * 4)
                 for mhz, j in joules.items()]
@@ -493,8 +494,8 @@ class Frequency(PlotTest):
         self.assertAlmostEqual((y0 - y2) / (y1 - y0), 10 / 10, delta=0.02)
         self.assertEqual(len({y for _, y in panels[1]}), 1)
 
-    def test_only_while_requests_ran(self):
-        """By time, not by the number of readings: 1 s of 600 and 3 s of 1400 MHz, and none of what is between."""
+    def test_clock_is_averaged_while_requests_ran(self):
+        """Weighted by time, not by readings: 1 s at 600 and 3 s at 1400 MHz, without the time in between."""
         run = self.run_of(4)
         spans = [(0, 1.0), (2, 4), (3, 5)]
         (run / "spans.jsonl").write_text("".join(json.dumps(
@@ -502,12 +503,12 @@ class Frequency(PlotTest):
         add_gauge(run, [(-9, 99), (0, 99), (0.25, 600), (0.5, 600), (1, 600), (2, 5000), (5, 1400), (9, 99)])
         self.assertAlmostEqual(self.clock_of(run), (1 * 600 + 3 * 1400) / 4, delta=1e-5)
 
-    def test_gaps_count_for_nothing(self):
+    def test_gaps_are_ignored(self):
         run = add_gauge(self.run_of(4), [(0, 800), (1, 800), (3, 9000, 0), (4, 1000)])
         self.assertAlmostEqual(self.clock_of(run), 900, delta=1e-5)
 
-    def test_every_start(self):
-        """Each has seconds of its own: 4 s at 700 and 1 s at 1200 MHz."""
+    def test_clock_of_every_start(self):
+        """Each start has its own time axis: 4 s at 700 and 1 s at 1200 MHz."""
         run = add_gauge(self.run_of(4), [(0, 700), (4, 700)])
         with open(run / "spans.jsonl", "a", encoding="utf-8") as file:
             file.write('{"key": "q", "start": 2, "span": "request", "from_s": 100, "to_s": 101}\n')
@@ -516,7 +517,7 @@ class Frequency(PlotTest):
         add_gauge(run, [(0, 300), (100, 300), (101, 1200)], start=2)
         self.assertAlmostEqual(self.clock_of(run), (4 * 700 + 1200) / 5, delta=1e-5)
 
-    def test_of_several_gpus_the_busiest(self):
+    def test_clock_of_busiest_gpu(self):
         run = self.run_of(4)
         for number, mhz, busy in ((0, 300, 2), (1, 1300, 80), (2, 400, 5)):
             add_gauge(run, [(0, mhz), (5, mhz)], device=f"gpu{number}", sensor=f"nvml:{number}")
@@ -525,7 +526,7 @@ class Frequency(PlotTest):
         add_gauge(run, [(0, 3000), (5, 3000)], device="host", sensor="host")
         self.assertAlmostEqual(self.clock_of(run), 1300, delta=1e-5)
 
-    def test_the_cpu_where_no_gpu_works(self):
+    def test_cpu_clock_if_gpu_is_idle(self):
         runs = []
         for mhz, gpu in ((2000, False), (3000, True)):
             runs.append(add_gauge(self.run_of(4, f"r{mhz}"), [(0, mhz), (5, mhz)], device="host", sensor="host"))
@@ -541,7 +542,7 @@ class Frequency(PlotTest):
         shutil.rmtree(self.root / "out")
         return self.why_not(run, run_at(self.root / "gpu", 1000))
 
-    def test_repeated_runs_share_a_place_of_the_line(self):
+    def test_repeated_runs_share_a_point_of_the_line(self):
         runs = [run_at(self.root / f"r{n}", mhz, [{"joules": joules}] * 4)
                 for n, (mhz, joules) in enumerate([(1000, 10), (1004, 14), (1500, 20)])]
         blocks, _ = self.blocks(*runs)
@@ -555,14 +556,14 @@ class Frequency(PlotTest):
         runs.append(run_at(self.root / "more", 1200, [{}] * 3 + [{"status": "failed"}]))
         self.assertIn("3 runs of sums on H100, 1 to 3 queries each", self.blocks(*runs)[1])
 
-    def test_a_run_without_a_clock_is_left_out(self):
+    def test_run_without_clock_is_left_out(self):
         runs = [run_at(self.root / "a", 900), self.run_of(4, "b"), run_at(self.root / "c", 1500)]
         blocks, said = self.blocks(*runs)
         self.assertEqual([row[0] for row in blocks[0, 1]], [900, 1500])
         self.assertIn("2 runs of sums on H100, 6 queries each; 1 without clock or energy left out", said)
         self.assertIn("energies measured (counter), ±2.0 % common", said)
 
-    def test_why_there_is_none(self):
+    def test_skipped_frequency_plot_has_reason(self):
         run = run_at(self.root / "run", 900)
 
         def other(name, **options):
@@ -587,7 +588,7 @@ class Frequency(PlotTest):
         add_gauge(idle, [(0, 0), (5, 0)], quantity="utilisation")
         self.assertIn("no GPU was active while requests ran", self.why_not(run, idle))
 
-    def test_a_long_path(self):
+    def test_long_path(self):
         runs = [run_at(self.root / "/".join(["deep" * 20] * 5) / f"r{mhz}", mhz) for mhz in (900, 1500)]
         self.assertEqual(len(self.blocks(*runs)[0][0, 1]), 2)
 
@@ -604,7 +605,7 @@ class Frequency(PlotTest):
         self.assertIn("mean GPU clock while the command ran (MHz)", said)
         self.assertIn("3 runs each", said)
 
-    def test_a_sweep(self):
+    def test_frequency_of_sweep(self):
         true = {600: (33, 3.0), 1200: (30, 1.5), 1980: (46, 1.0)}
         attempts = [((mhz,), {"joules": j * f, "seconds": s * f}) for f in (0.98, 1.02) for mhz, (j, s) in true.items()]
         attempts += [((1980,), {"joules": 1, "seconds": 1, "flags": "throttled"}), (("default",), {"joules": 50, "seconds": 1})]
@@ -622,7 +623,7 @@ class Frequency(PlotTest):
         self.assertIn("left out: 1 throttled", said)
         self.assertIn("ED²P (J·s² per run)", said)
 
-    def test_a_sweep_of_another_knob(self):
+    def test_sweep_of_other_knob(self):
         attempts = [((n,), {"joules": 10 / n, "seconds": n, "queries": 5, "method": "estimated"}) for n in (4, 1, 2)]
         sweep = write_sweep(self.root / "sweep", ("n",), attempts, profile=True)
         blocks, said = self.blocks(sweep)
@@ -630,19 +631,19 @@ class Frequency(PlotTest):
         self.assertRegex(said, r"lowest energy: 500.* mJ at n = 4'")
         self.assertIn("energies estimated", said)
 
-    def test_why_a_sweep_is_not_drawn(self):
+    def test_skipped_sweep_has_reason(self):
         other = write_sweep(self.root / "other", ("n", "m"), [((n, m), {"joules": n, "seconds": m}) for n in (1, 2) for m in (1, 2)])
         self.assertIn("two knobs, n and m", self.why_not(other))
         words = write_sweep(self.root / "words", ("n",), [((n,), {"joules": 1, "seconds": 1}) for n in ("a", "b")])
         self.assertIn("not numbers", self.why_not(words))
 
-    def test_other_words_for_it(self):
+    def test_former_plot_names_get_suggestion(self):
         for name in ("sweep", "frequency_sweep"):
             self.assertIn("did you mean 'frequency'?", self.plot("x", "--plot", name, code=2).stderr)
 
 
-class TextsStayTexts(PlotTest):
-    def test_no_text_becomes_a_command(self):
+class Escaping(PlotTest):
+    def test_texts_are_not_executed_by_gnuplot(self):
         mark = self.root / "touched"
         for evil in (f'a_b"; system("touch {mark}")', f"a'; system('touch {mark}'); '",
                      f"`touch {mark}`", f"$(touch {mark})", f"'.system(\"touch {mark}\").'",
@@ -663,14 +664,14 @@ class TextsStayTexts(PlotTest):
             for picture in (self.root / "runs/out").rglob("*.svg"):
                 Picture(picture)  # still XML
 
-    def test_it_is_shown_as_it_is(self):
+    def test_special_characters_are_shown(self):
         evil = """a_b"; system("x") 'q' `t` 100% {c}^d <&> @e \\n"""
         run = self.run_of(4, model=evil)
         self.plot(run, "--plot", "energy", "--format", "svg", "-o", self.root)
         self.assertIn(evil, Picture(self.root / "energy.svg").text)
 
-    def test_a_long_name_keeps_its_end(self):
-        """What tells two runs apart is often part of the label."""
+    def test_long_name_keeps_its_end(self):
+        """The end often distinguishes two runs."""
         models = [f"{first}-model-with-a-really-long-name-ending-in-q{bits}" for first, bits in (("a", 4), ("b", 8))]
         for concurrency, end in ((1, "in-q{}"), (2, "in-q{}, concurrency {}")):
             runs = [self.run_of(4, f"{model}-{concurrency}", model=model, concurrency=i * (concurrency - 1) + 1)
@@ -688,7 +689,7 @@ class TextsStayTexts(PlotTest):
         self.plot(*runs, "--plot", plot, "--format", "svg", "-o", self.root)
         return Picture(self.root / f"{plot}.svg").texts()
 
-    def test_names_are_shortened_where_they_stay_different(self):
+    def test_names_are_shortened_if_they_stay_distinct(self):
         for plot in ("context", "models"):
             said = self.legend("/data/models/tiny-1b.gguf", "meta/llama-8b", plot=plot)
             self.assertLessEqual({"tiny-1b.gguf", "llama-8b"}, set(said))
@@ -699,19 +700,19 @@ class TextsStayTexts(PlotTest):
             evil = 'a_b"; system("touch /tmp/x")'
             self.assertIn(evil, self.legend(evil, "b", plot=plot))
 
-    def test_names_that_differ_where_they_are_truncated(self):
+    def test_truncated_names_stay_distinct(self):
         models = [f"beginning.of.a.name.{word}.and.then.a.long.end.of.the.name" for word in ("one", "two")]
         for plot in ("context", "models"):
             names = [text for text in self.legend(*models, plot=plot) if "…" in text]
             self.assertEqual(len(set(names)), 2, names)
             self.assertEqual([name.count("…") for name in names], [1, 1])
 
-    def test_the_heading_of_layers(self):
+    def test_heading_of_layers_plot(self):
         for model, shown in (("/m/tiny.gguf", ": tiny.gguf"), ('x"; y("/tmp/z")', ': x"; y("/tmp/z")')):
             self.plot(self.layers_file(model=model), "--plot", "layers", "--format", "svg", "-o", self.root)
             self.assertTrue(any(text.endswith(shown) for text in Picture(self.root / "layers.svg").texts()))
 
-    def test_names_of_marks_with_per_cent_signs(self):
+    def test_names_with_percent_signs(self):
         runs = [self.run_of(4, f"r{n}", model=f"100%s{n}") for n in (1, 2)]
         self.plot(*runs, "--plot", "models", "--format", "svg", "-o", self.root)
         self.assertIn("100%s1", Picture(self.root / "models.svg").texts())
@@ -727,7 +728,7 @@ class LayerScaling(PlotTest):
         return path
 
     def expected(self, *paths, phase):
-        """(prompt, J per token, less ±, with ±) by prompt, and the parameters."""
+        """(prompt, J per token, minus ±, plus ±) by prompt, and the parameters."""
         rows = []
         for path in paths:
             result = json.loads(path.read_text())
@@ -745,7 +746,7 @@ class LayerScaling(PlotTest):
     def test_prompts_and_sizes(self):
         small = self.put("small.json", model="a/small.gguf", parameters=5e8)
         large = self.put("large/layers.json", model="a/large.gguf", parameters=8e9, prompts=(128, 512))
-        blocks, said = self.drawn(large.parent, small, plot="layer_scaling")
+        blocks, said = self.plotted_data(large.parent, small, plot="layer_scaling")
         # Panel 0: large and small, each prefill and decode: a line, and marks with ±.
         for series, (path, phase) in enumerate([(large, "prefill"), (large, "decode"), (small, "prefill"),
                                                 (small, "decode")]):
@@ -763,11 +764,11 @@ class LayerScaling(PlotTest):
         self.assertIn("'parameters (billions)'", said)
         self.assertIn("2 results, energy measured; bars: ±", said)
 
-    def test_one_line_of_several_results(self):
-        """Of the same model, measured alike; on another machine it is another line."""
+    def test_results_of_one_model_share_a_line(self):
+        """For the same model and setup; another machine has its own line."""
         parts = [self.put("1.json", model="here/m.gguf", prompts=(512, 32)),
                  self.put("2.json", model="there/m.gguf", prompts=(128,))]
-        blocks, said = self.drawn(*parts, plot="layer_scaling")
+        blocks, said = self.plotted_data(*parts, plot="layer_scaling")
         self.assertEqual(set(blocks), {(0, series) for series in range(4)})
         self.assertRows(blocks[0, 1], [row[:4] for row in self.expected(*parts, phase="prefill")])
         self.assertRegex(said, "against prompt length: m.gguf'")
@@ -775,30 +776,30 @@ class LayerScaling(PlotTest):
         other = json.loads(parts[1].read_text())
         other.update(host={"hardware_label": "M4"}, method="estimated")
         parts[1].write_text(json.dumps(other))
-        blocks, said = self.drawn(*parts, plot="layer_scaling")
+        blocks, said = self.plotted_data(*parts, plot="layer_scaling")
         self.assertRows(blocks[0, 1], [row[:4] for row in self.expected(parts[0], phase="prefill")])
         self.assertIn("title 'M4, decode'", said)
         self.assertIn("energy measured or estimated", said)
 
-    def test_one_point(self):
+    def test_single_point_is_not_plotted(self):
         path = self.put("one.json", prompts=(32,))
         done = self.plot(path, "--plot", "layer_scaling", code=1)
         self.assertIn("one prompt length (32 tokens) and one model size", done.stderr)
         self.assertIn("--prompt-tokens", done.stderr)
         # Two sizes at one length: nothing against prompt length.
         other = self.put("other.json", model="b.gguf", parameters=2e9, prompts=(32,))
-        blocks, said = self.drawn(path, other, plot="layer_scaling")
+        blocks, said = self.plotted_data(path, other, plot="layer_scaling")
         self.assertEqual([row[0] for row in blocks[0, 1]], [1, 2])
         self.assertNotIn("'prompt (tokens)'", said)
 
-    def test_where_it_goes(self):
+    def test_output_path_of_layer_scaling(self):
         folder = self.put("run/layers.json").parent
         done = self.plot(folder, self.put("f.json", parameters=3e9), "--plot", "layer_scaling")
         self.assertEqual(done.stdout, f"{folder}/plots/layers/layer_scaling.png\n")
 
 
-class WithoutData(PlotTest):
-    def test_no_energy(self):
+class MissingData(PlotTest):
+    def test_plots_without_energy_are_skipped(self):
         run = run_directory(self.root / "run", [{"joules": None}] * 5, timeline=False)
         done = self.plot(run)
         self.assertTrue((run / "plots/ttft.png").exists())
@@ -810,7 +811,7 @@ class WithoutData(PlotTest):
         self.assertEqual(done.stdout, "")
         self.plot(run, "--plot", "energy,ttft", code=1)
 
-    def test_one_record(self):
+    def test_run_with_one_record(self):
         run = self.run_of(1)
         done = self.plot(run, "--format", "svg")
         self.assertEqual(len(Picture(run / "plots/energy.svg").series()[0]), 1)
@@ -818,23 +819,23 @@ class WithoutData(PlotTest):
         self.assertIn("energy_distribution: a distribution needs three", done.stderr)
         self.assertIn("completion_tokens_kde: a density needs two", done.stderr)
 
-    def test_all_the_same(self):
+    def test_identical_queries(self):
         run = run_directory(self.root / "run", [{"tokens_in": 7, "tokens_out": 7, "joules": 2}] * 9)
         self.plot(run, "--format", "svg")
         self.assertTrue((run / "plots/energy_distribution.svg").exists())
 
-    def test_all_failed(self):
+    def test_all_queries_failed(self):
         run = run_directory(self.root / "run", [{"status": "failed"}] * 3, timeline=False)
         done = self.plot(run, code=1)
         self.assertIn("energy", done.stderr)
         self.assertFalse((run / "plots").exists())
 
-    def test_runs_that_do_not_differ(self):
+    def test_runs_with_equal_concurrency(self):
         runs = [self.run_of(4, name) for name in "ab"]
         done = self.plot(*runs, "--plot", "concurrency", code=1)
         self.assertIn("all runs have the same concurrency", done.stderr)
 
-    def test_layers_that_were_not_distinguished(self):
+    def test_layers_result_without_layers(self):
         measured = layers_of()
         measured["granularity"] = "phase"
         for entry in measured["layers"]:
@@ -860,7 +861,7 @@ class WithoutData(PlotTest):
 
 
 class BadInput(PlotTest):
-    def test_wrong_words(self):
+    def test_usage_errors(self):
         for arguments, words in (
                 ((), "missing run directory"), (("x", "--plot", "enrgy"), "did you mean 'energy'"),
                 (("x", "--plot", ","), "--plot is empty"), (("x", "--format", "gif"), "png, svg"),
@@ -878,7 +879,7 @@ class BadInput(PlotTest):
         for path in (self.root / "nowhere", self.root / "empty"):  # a line, and none of plots that need another source
             self.assertEqual(self.plot(path, code=1).stderr.count("\n"), 1)
 
-    def test_a_bad_one_does_not_keep_the_others_from_being_drawn(self):
+    def test_bad_source_does_not_stop_others(self):
         run = self.run_of(4)
         self.plot(self.root / "nowhere", run, "--plot", "energy", code=1)
         self.assertTrue((run / "plots/energy.png").exists())
@@ -905,7 +906,7 @@ class BadInput(PlotTest):
 
 
 class Gnuplot(PlotTest):
-    def test_without_it(self):
+    def test_missing_gnuplot(self):
         run = self.run_of(3)
         for path in ("", str(self.root)):
             done = self.plot(run, code=1, env={"PATH": path})
@@ -925,7 +926,7 @@ class Gnuplot(PlotTest):
         program.chmod(0o755)
         return {"PATH": f":{program.parent}:/usr/bin:/bin"}
 
-    def test_one_that_fails(self):
+    def test_failing_gnuplot(self):
         run = self.run_of(3)
         for script, words in (("echo 'unknown terminal' >&2; exit 3", "unknown terminal"),
                               ("kill -9 $$", "signal 9"), ("exit 0", "drew nothing"),
@@ -935,7 +936,7 @@ class Gnuplot(PlotTest):
             self.assertEqual(list((run / "plots").iterdir()), [])
 
     def scripts(self, *sources, plot, fonts=None):
-        """What gnuplot is given for each format, on a machine with these fonts."""
+        """The gnuplot script of each format, on a machine with these fonts."""
         env = self.fake(f'cat > "{self.root}/script"; cat "{self.root}/script"')
         lister = self.root / "bin/fc-list"
         lister.write_text(f"#!/bin/sh\necho '{fonts}'\n" if fonts else "#!/bin/sh\nexit 1\n")
@@ -943,34 +944,35 @@ class Gnuplot(PlotTest):
         self.plot(*sources, "--plot", plot, "--format", "png,svg,pdf", "-o", self.root / "out", env=env)
         return {suffix: (self.root / f"out/{plot}.{suffix}").read_text() for suffix in FORMATS}
 
-    def test_characters_that_no_font_has(self):
-        """They would be drawn as large boxes: by their numbers instead.  An SVG is drawn elsewhere."""
+    def test_characters_missing_in_fonts(self):
+        """Replaced by their code points, since they would be drawn as boxes; not in SVG, which is rendered
+        elsewhere."""
         run = self.run_of(3, model="模型 🦙 für µ…")
         for fonts, shown in ((None, "[U+6A21][U+578B] [U+1F999] für µ…"), ("20-7e a0-17f", "[U+6A21][U+578B] [U+1F999] für µ…"),
                              ("20-7e 4e00-7000 \n 1f900-1f9ff", "模型 🦙 für µ…"), ("6a21", "模[U+578B] [U+1F999] für µ…")):
             for suffix, script in self.scripts(run, plot="ttft", fonts=fonts).items():
                 self.assertIn("模型 🦙 für µ…" if suffix == "svg" else shown, script, (fonts, suffix))
 
-    def test_the_same_color_is_the_same_energy(self):
+    def test_heat_maps_share_one_color_scale(self):
         for script in self.scripts(self.layers_file(), plot="layer_heatmap").values():
             scales = re.findall(r"set cbrange \[0:([\d.]+)\]", script)
             self.assertEqual(len(scales), 2)  # prefill and decode
-            # The dearest place of both: feed-forward, the last layer, in decode.
+            # The largest energy of both: feed-forward of the last layer, in decode.
             self.assertEqual({float(scale) for scale in scales}, {3.0 * 1.5 * 2.5})
 
-    def test_small_energies_of_a_heat_map_have_a_prefix(self):
+    def test_small_energies_of_heat_map_have_unit_prefix(self):
         layers = layers_of()
         for layer in layers["layers"]:
             for part in layer["components"]:
                 part["energy_j"] /= 1000
         path = self.root / "small.json"
         path.write_text(json.dumps(layers))
-        rows, script = self.drawn(path, plot="layer_heatmap")
+        rows, script = self.plotted_data(path, plot="layer_heatmap")
         self.assertIn("energy (mJ)", script)
         self.assertEqual({float(scale) for scale in re.findall(r"set cbrange \[0:([\d.]+)\]", script)}, {3.0 * 1.5 * 2.5})
         self.assertAlmostEqual(max(row[-1] for row in rows[0, 0] + rows[1, 0]), 3.0 * 1.5 * 2.5)
 
-    def test_the_user_s_own_settings_do_not_matter(self):
+    def test_user_settings_of_gnuplot_are_ignored(self):
         run = self.run_of(5)
         home = self.root / "home"
         home.mkdir()
@@ -982,9 +984,9 @@ class Gnuplot(PlotTest):
         self.assertEqual(len(picture.series()[0]), 5)
 
 
-class Marks(PlotTest):
-    def test_they_can_be_read(self):
-        """Texts of one picture do not lie upon each other (by a rough width of letters)."""
+class Layout(PlotTest):
+    def test_texts_do_not_overlap(self):
+        """By an approximate width of characters."""
         run = self.run_of(30)
         self.plot(run, "--format", "svg")
         for path in (run / "plots").glob("*.svg"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw power from outside: on data made here, and on public measurements where they are ($IPW_SHARED, or shared/ beside
-the source)."""
+"""Command-line tests of ipw power: on synthetic data, and on public measurements if present ($IPW_SHARED, or shared/ in
+the source tree)."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ needs_data = unittest.skipUnless(AI.exists(), f"no measurements at {DATA}")
 
 
 def made_rows(application="work", fmax=1400, noise=0.0):
-    """A knee at 1000 MHz, a cubic of power, idle power 30 W: (clock, watts, seconds)."""
+    """(clock, watts, seconds) with a knee at 1000 MHz, a cubic power curve and 30 W idle power."""
     for i in range(0, 61):
         mhz = 500 + 15 * i
         z, u = mhz / fmax - 1, fmax / mhz
@@ -57,11 +57,11 @@ class PowerTest(unittest.TestCase):
         return {(row["gpu"], row["application"]) for row in report["findings"] if row["check"] == check}
 
 
-class Made(PowerTest):
+class SyntheticData(PowerTest):
     def sweep(self, header=("freq_mhz", "power_w", "time_s"), **options):
         return write_csv(self.path / "made.csv", header, made_rows(**options))
 
-    def test_a_curve_is_found_again_and_saved(self):
+    def test_fit_recovers_curve_and_is_saved(self):
         report = self.json("fit", "--input", self.sweep(), "-o", self.path / "m.json")
         at = report["curves"][0]["at_fmax"]
         self.assertAlmostEqual(at["power_w"]["value"], 220, delta=0.1)
@@ -86,7 +86,7 @@ class Made(PowerTest):
         self.assertEqual(report["rows"], 61)
         self.assertAlmostEqual(report["curves"][0]["at_fmax"]["power_w"]["value"], 440, delta=0.2)
 
-    def test_probes_of_a_new_application(self):
+    def test_predicts_new_application_from_probes(self):
         ipw(None, "power", "fit", "--input", self.sweep(), "-o", self.path / "m.json")
         points = {mhz: (p, t) for mhz, p, t in made_rows()}
         probes = [word for mhz in (1400, 1010, 620) for word in
@@ -97,7 +97,7 @@ class Made(PowerTest):
         self.assertEqual(len(errors), 61)
         self.assertLess(sum(errors) / len(errors), 0.03)
 
-    def test_bad_input_is_named(self):
+    def test_bad_input_is_reported(self):
         empty = self.path / "empty.csv"
         empty.write_text("")
         self.assertIn("empty", self.fails(1, "fit", "--input", empty))
@@ -121,8 +121,9 @@ class Made(PowerTest):
         for words in (("fit", "--model", "linear"), ("fit",), ("validate", "--model", "poly2,ridge")):
             self.assertIn("--published applies to fgcs", self.fails(2, *words, "--input", self.sweep(), "--published"))
 
-    def test_flaws_of_rows_are_flagged_by_every_command(self):
-        """A bad energy, a clock twice, times out of order, a GPU without a list, a clock outside it: named, never a crash."""
+    def test_bad_rows_are_flagged_by_every_command(self):
+        """A bad energy, a duplicate clock, unordered times, a GPU without a clock list, an unsupported clock: reported
+        without a crash."""
         header = ("gpu", "freq_mhz", "power_w", "time_s", "energy_j", "timestamp_s")
         good = [("A100", mhz, p, t, p * t, 1000 + i) for i, (mhz, p, t) in enumerate(made_rows(noise=0.01))]
         clocks = write_csv(self.path / "c.csv", ("gpu", "graphics_mhz"), [("A100", row[1]) for row in good])
@@ -148,7 +149,7 @@ class Made(PowerTest):
         self.assertNotIn("±", text)
         self.assertIn("1 curve; ± is 90 %", ipw(None, "power", "fit", "--input", self.sweep()).stdout)
 
-    def test_data_checks_of_one_input_flag_no_other(self):
+    def test_data_checks_flag_their_own_input_only(self):
         named = write_csv(self.path / "named.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"),
                           [("A100", "llama", *row) for row in made_rows(noise=0.01)])
         few = write_csv(self.path / "few.csv", ("freq_mhz", "power_w", "time_s"), [(1400, 220, 10), (1000, 150, 12)])
@@ -158,7 +159,7 @@ class Made(PowerTest):
         self.assertNotIn("too_few_points", flags["llama"])
         self.assertIn("too_few_points", flags[None])
 
-    def test_a_probe_below_the_highest_clock(self):
+    def test_probe_below_highest_clock(self):
         model = self.path / "m.json"
         ipw(None, "power", "fit", "--input", self.sweep(), "--gpu", "A100", "-o", model)
         points = {mhz: (p, t) for mhz, p, t in made_rows()}
@@ -172,8 +173,8 @@ class Made(PowerTest):
 
 
 @needs_data
-class Traps(PowerTest):
-    """What the public data hides."""
+class DataProblems(PowerTest):
+    """Known problems of the public measurements."""
 
     @classmethod
     def setUpClass(cls):
@@ -187,13 +188,13 @@ class Traps(PowerTest):
         vit = next(row for row in self.ai["curves"] if row["application"] == "vit")
         self.assertLess(vit["at_fmax"]["time_s"]["value"], 60)  # the rows say 383 s
 
-    def test_an_idle_gpu_is_void_and_a_busy_one_is_not(self):
+    def test_idle_gpus_are_void(self):
         self.assertEqual(self.found(self.ai, "idle_gpu"),
                          {("A100", "vit"), ("A100", "whisper"), ("V100", "whisper")})
         void = {(row["gpu"], row["application"]) for row in self.ai["curves"] if row["void"]}
         self.assertEqual(void, self.found(self.ai, "idle_gpu"))
 
-    def test_copied_times_are_not_used(self):
+    def test_identical_times_are_not_used(self):
         report = self.json("fit", "--input", V100, "--gpu", "V100")
         self.assertEqual(self.found(report, "identical_raw_times"), {(None, None)})
         self.assertEqual(self.found(report, "identical_times"), set())
@@ -203,7 +204,7 @@ class Traps(PowerTest):
         for row in raw["curves"]:
             self.assertEqual(row["at_fmax"]["energy_j"]["value"] is None, row["application"] in copied)
 
-    def test_clocks_outside_the_list_are_left_out(self):
+    def test_unsupported_clocks_are_left_out(self):
         with open(AI) as file:
             rows = list(csv.DictReader(file))[:30]
         rows[3]["freq_mhz"] = "1403"
@@ -213,8 +214,8 @@ class Traps(PowerTest):
 
 
 @needs_data
-class Proof(PowerTest):
-    """Bounds on the public measurements, for what was left out."""
+class HeldOutErrors(PowerTest):
+    """Error bounds for held-out public measurements."""
 
     def scores(self, *words):
         return self.json("validate", *words)["validations"][0]
@@ -241,7 +242,7 @@ class Proof(PowerTest):
         void = {row["application"] for row in found["curves"] if row["edp_regret"] is None}
         self.assertEqual(void, {"vit", "whisper"})
 
-    def test_activities_alone_do_worse_and_a_random_split_hides_it(self):
+    def test_activities_alone_are_worse_and_random_split_hides_it(self):
         for model in ("fgcs", "poly2"):
             alone = self.scores("--input", V100, "--leave-out", "application", "--model", model)
             self.assertEqual(alone["probes"], 0)
@@ -250,8 +251,8 @@ class Proof(PowerTest):
         self.assertTrue(random["leaks"])
         self.assertLess(random["power_w"]["mape"], 0.8 * alone["power_w"]["mape"])
 
-    def test_the_published_model_is_that_of_two_kernels(self):
-        """Refitted to DGEMM and STREAM it has the published coefficients, but for rounding in the public data."""
+    def test_published_model_is_fitted_to_two_kernels(self):
+        """A fit to DGEMM and STREAM gives the published coefficients, up to rounding in the public data."""
         with open(V100) as file:
             rows = [row for row in csv.DictReader(file) if row["application"] in ("dgemm", "stream")]
         path = write_csv(self.path / "two.csv", rows[0].keys(), (row.values() for row in rows))
@@ -260,7 +261,7 @@ class Proof(PowerTest):
         for found, wanted in zip(power, (-1.00224, 0.83927, 0.10419, 0.76658)):
             self.assertAlmostEqual(found, wanted, delta=6e-6)
 
-    def test_a_limit(self):
+    def test_max_mape_sets_exit_status(self):
         words = ("validate", "--input", V100, "--leave-out", "application")
         self.assertTrue(self.json(*words, "--max-mape", 5)["pass"])
         done = ipw(None, "power", *words, "--max-mape", 1)

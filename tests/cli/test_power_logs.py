@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Logs of GPU profilers as measurements of `ipw power` and `ipw optimize`, against a reader of their own: cells are cut
-where two spaces or a comma are, and figures are made with plain Python.  On logs made for every quirk
-(tests/fixtures/gpu_logs), and on public ones where they are ($IPW_SHARED, or shared/ beside the source)."""
+"""Logs of GPU profilers as input of `ipw power` and `ipw optimize`, against an independent Python reader that splits
+cells at two spaces or a comma.  On logs with known quirks (tests/fixtures/gpu_logs), and on public ones if present
+($IPW_SHARED, or shared/ in the source tree)."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def number(cell):
 
 
 def read(path):
-    """Rows as {column: text}; complete lines alone."""
+    """Rows as {column: text}; complete lines only."""
     rows, names = [], None
     for line in path.read_text().split("\n")[:-1]:
         if line.lstrip().startswith("#"):
@@ -62,7 +62,7 @@ def column(rows, *names):
 
 
 def spans_of(rows, power):
-    """Seconds that each row stands for; also a pause of the log, but not a clock that was set back."""
+    """Seconds covered by each row, including pauses of the log, but not steps of the clock."""
     if "timestamp" in rows[0]:
         times = [datetime.strptime(row["timestamp"], "%Y/%m/%d %H:%M:%S.%f").timestamp() for row in rows]
         steps = [b - a for a, b in zip(times, times[1:])]
@@ -73,7 +73,7 @@ def spans_of(rows, power):
 
 
 def point(path):
-    """What a log says of the work: from the first to the last row in which the GPU was active."""
+    """The measurement of a log: from the first to the last row with an active GPU."""
     rows = read(path)
     power = column(rows, "POWER", "power.draw")
     active = [max((x for x in pair if x is not None), default=None)
@@ -98,7 +98,7 @@ def point(path):
 
 
 def usable():
-    """Points that the checks leave: not the first runs, not the failed one, not the one at another clock."""
+    """Points that pass the checks: without the first runs, the failed one and the one at another clock."""
     out = {}
     for path in sorted(LLAMA.glob("*_profile.csv")):
         _, seq, run, _, mhz, _ = path.name.split("_")
@@ -124,7 +124,7 @@ class LogTest(unittest.TestCase):
     def found(self, report):
         return {(row["check"], row["gpu"], row["application"]) for row in report["findings"]}
 
-    def same_as_read_here(self, path, gpu, application, mhz):
+    def check_against_reader(self, path, gpu, application, mhz):
         report, states = self.fit(path)
         wanted, curve, state = point(path), report["curves"][0], states[0]
         self.assertEqual((curve["gpu"], curve["application"], curve["at_fmax"]["freq_mhz"]), (gpu, application, mhz))
@@ -134,51 +134,51 @@ class LogTest(unittest.TestCase):
         return report
 
     def off_clock(self, path, mhz):
-        """Its message has the clock of the log."""
+        """The message states the clock of the log."""
         done = ipw(None, "power", "fit", "--input", path)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn(f"ran at another clock, for example {point(path)['achieved']:g} MHz instead of {mhz}", done.stderr)
 
 
-class Made(LogTest):
-    def test_a_table_with_names_that_have_spaces(self):
-        self.same_as_read_here(LLAMA / "run_3_03_freq_1410_profile.csv", "A100", "llama", 1410)
+class SyntheticLogs(LogTest):
+    def test_table_with_spaces_in_names(self):
+        self.check_against_reader(LLAMA / "run_3_03_freq_1410_profile.csv", "A100", "llama", 1410)
 
     def test_samples_without_activities(self):
-        report = self.same_as_read_here(LLAMA / "run_11_02_freq_960_profile.csv", "A100", "llama", 960)
+        report = self.check_against_reader(LLAMA / "run_11_02_freq_960_profile.csv", "A100", "llama", 960)
         self.assertIn(("idle_parts", "A100", "llama"), self.found(report))
 
-    def test_a_row_that_is_damaged_and_a_truncated_one(self):
-        report = self.same_as_read_here(LLAMA / "run_8_02_freq_1110_profile.csv", "A100", "llama", 1110)
+    def test_damaged_and_truncated_rows(self):
+        report = self.check_against_reader(LLAMA / "run_8_02_freq_1110_profile.csv", "A100", "llama", 1110)
         self.assertIn(("damaged_log", "A100", "llama"), self.found(report))
-        report = self.same_as_read_here(LLAMA / "run_21_03_freq_510_profile.csv", "A100", "llama", 510)
+        report = self.check_against_reader(LLAMA / "run_21_03_freq_510_profile.csv", "A100", "llama", 510)
         self.assertNotIn(("damaged_log", "A100", "llama"), self.found(report))
 
-    def test_a_row_with_a_zero_byte_ends_nothing(self):
+    def test_row_with_nul_bytes(self):
         lines = (LLAMA / "run_3_03_freq_1410_profile.csv").read_bytes().split(b"\n")
         lines.insert(8, b"GPU 0     0     NVI\0\0\0")
         copy = self.path / "llama_1410MHz.log"
         copy.write_bytes(b"\n".join(lines))
-        self.assertIn("damaged_log", str(self.same_as_read_here(copy, "NVIDIA A100-PCIE-40GB", "llama", 1410)))
+        self.assertIn("damaged_log", str(self.check_against_reader(copy, "NVIDIA A100-PCIE-40GB", "llama", 1410)))
 
-    def test_csv_without_a_header(self):
-        self.same_as_read_here(LOGS / "results_h100_vit/run_baseline_01_freq_1785_profile.csv", "H100", "vit", 1785)
+    def test_csv_without_header(self):
+        self.check_against_reader(LOGS / "results_h100_vit/run_baseline_01_freq_1785_profile.csv", "H100", "vit", 1785)
 
-    def test_csv_with_units_and_a_clock_that_was_set_back(self):
+    def test_csv_with_units_and_clock_step(self):
         text = (LOGS / "sort_1380MHz.csv").read_text()
         copy = self.path / "sort_1230MHz.csv"
         copy.write_text(text)
-        report = self.same_as_read_here(copy, "Tesla V100-PCIE-32GB", "sort", 1230)
+        report = self.check_against_reader(copy, "Tesla V100-PCIE-32GB", "sort", 1230)
         self.assertIn(("unordered_timestamps", "Tesla V100-PCIE-32GB", "sort"), self.found(report))
         self.off_clock(LOGS / "sort_1380MHz.csv", 1380)
         copy.write_text(text.replace("\n", "\r\n"))
-        self.same_as_read_here(copy, "Tesla V100-PCIE-32GB", "sort", 1230)
+        self.check_against_reader(copy, "Tesla V100-PCIE-32GB", "sort", 1230)
 
-    def test_an_older_table_and_its_name(self):
-        self.same_as_read_here(LOGS / "GV100-dvfs-LSTM-1380-0.45d9bf4", "V100", "LSTM", 1380)
+    def test_older_table_format(self):
+        self.check_against_reader(LOGS / "GV100-dvfs-LSTM-1380-0.45d9bf4", "V100", "LSTM", 1380)
         self.off_clock(LOGS / "GV100-dvfs-LSTM-1380-1.45d9bf4", 1380)
 
-    def test_times_that_were_recorded_beside_logs_without_any(self):
+    def test_times_from_separate_file(self):
         lines = [re.sub(r"\d{12}", "N/A", line) for line in
                  (LOGS / "GV100-dvfs-LSTM-1380-0.45d9bf4").read_text().splitlines()]
         (self.path / "GV100-dvfs-LSTM-1380-1").write_text("\n".join(lines) + "\n")
@@ -190,7 +190,7 @@ class Made(LogTest):
         report, _ = self.fit(self.path / "GV100-dvfs-LSTM-1380-1")
         self.assertIsNone(report["curves"][0]["at_fmax"]["time_s"]["value"])
 
-    def test_outcomes_of_runs_in_either_file(self):
+    def test_run_outcomes_from_either_summary(self):
         for name in ("timing_summary.log", "experiment_summary.log"):
             folder = self.path / name[:6] / LLAMA.name
             shutil.copytree(LLAMA, folder)
@@ -202,7 +202,7 @@ class Made(LogTest):
             (folder / "experiment_summary.log").unlink(missing_ok=True)
             self.assertNotIn("failed_runs", str(self.fit(folder)[0]["findings"]))
 
-    def test_the_gpu_of_the_log_and_that_of_the_name(self):
+    def test_gpu_of_log_overrides_file_name(self):
         wrong = self.path / "GV100-dvfs-LSTM-1410-0"
         wrong.write_text((LLAMA / "run_3_03_freq_1410_profile.csv").read_text())
         report, _ = self.fit(wrong)
@@ -212,12 +212,12 @@ class Made(LogTest):
         self.assertEqual(report["curves"][0]["gpu"], "A100")
 
     def published(self, path, mhz, fp, dram):
-        """The published formula needs the activities alone."""
+        """Checks the published formula, which only needs activities."""
         report, _ = self.fit(path, options=["--model", "fgcs", "--published"])
         watts = math.exp(-1.0318354343254663 + 0.84864 * fp + 0.09749 * dram + 0.77006 * math.log(1 + mhz)) - 1
         self.assertAlmostEqual(report["curves"][0]["at_fmax"]["power_w"]["value"] / watts, 1, places=6)
 
-    def test_activities_of_a_log_and_of_a_sweep_reach_the_models(self):
+    def test_activities_of_logs_and_sweeps_are_used(self):
         self.published(LOGS / "GV100-dvfs-LSTM-1380-0.45d9bf4", 1380, 0.3 / 2, 0.25)
         activity = {"source": "gpm", "sm_active": 0.7, "dram_active": 0.15, "fp64_active": 0.1, "fp32_active": 0.4,
                     "utilization": 0.9}
@@ -225,7 +225,7 @@ class Made(LogTest):
             ((510 + 60 * i,), {"joules": 100 + i, "seconds": 2, "activity": activity}) for i in range(12)])
         self.published(sweep, 1170, 0.4 / 2 + 0.1, 0.15)
 
-    def test_several_gpus_in_one_log(self):
+    def test_busy_gpus_of_one_log(self):
         lines = (LOGS / "sort_1380MHz.csv").read_text().splitlines()[:30]
         other = [re.sub(r", 0, ", ", 1, ", line) for line in lines]
         idle = [re.sub(r", \d+ %", ", 0 %", re.sub(r", 0, ", ", 2, ", line)) for line in lines]
@@ -235,7 +235,7 @@ class Made(LogTest):
         self.assertEqual([curve["gpu"] for curve in report["curves"]],
                          ["Tesla V100-PCIE-32GB:0", "Tesla V100-PCIE-32GB:1"])
 
-    def test_a_stray_reading_long_before_the_work(self):
+    def test_stray_reading_before_the_work(self):
         lines = (LOGS / "sort_1380MHz.csv").read_text().splitlines()
         idle, busy = lines[3], lines[1:30]
         start = [idle] * 5 + [idle.replace(", 0 %", ", 1 %")] + [idle] * 60
@@ -243,17 +243,17 @@ class Made(LogTest):
         _, states = self.fit(self.path / "sort_1230MHz.csv")
         self.assertAlmostEqual(states[0]["time"]["t0_s"], 0.1 * (len(busy) - 13), places=2)
 
-    def test_an_idle_part_and_a_pause_inside_the_work(self):
+    def test_idle_period_and_pause_within_the_work(self):
         lines = [f"2025/07/08 {15 + (i > 40)}:00:{i / 10:06.3f}, 0, Tesla V100, {90 if busy else 40} W, "
                  f"{80 if busy else 0} %, {1230 if busy else 135} MHz"
                  for i, busy in enumerate([0] * 10 + [1] * 8 + [0] * 30 + [1] * 8 + [0] * 4)]
         log = self.path / "sort_1230MHz.csv"
         log.write_text("\n".join(["timestamp, index, name, power.draw [W], utilization.gpu [%], clocks.sm [MHz]",
                                   *lines]) + "\n")
-        self.same_as_read_here(log, "Tesla V100", "sort", 1230)
+        self.check_against_reader(log, "Tesla V100", "sort", 1230)
 
     def stalled(self, name="llama_1410MHz.log", pause=3.0, watts=lambda i: 200, counter=None, spacing=0.05):
-        """A logger that stalls twice; counter(i): joules since the row before."""
+        """A log whose logger stalls twice; counter(i): joules since the previous row."""
         seconds, joules, rows = 0, 0, ["timestamp, power.draw [W], clocks.sm [MHz], utilization.gpu [%]" +
                                        (", total_energy_consumption [mJ]" if counter else "")]
         for i in range(60):
@@ -271,7 +271,7 @@ class Made(LogTest):
         return (round(at["time_s"]["value"], 4), round(at["energy_j"]["value"], 2),
                 {check for check, _, _ in self.found(report)} & {"log_pauses", "unordered_timestamps"})
 
-    def test_a_logger_that_stalls_loses_no_time(self):
+    def test_stalled_logger_loses_no_time(self):
         self.assertEqual(self.figures(self.stalled()), (8.9, 1780, {"log_pauses"}))
         # the power is held between the rows before and after: 100 W, 200 W, 300 W
         rising = self.stalled(watts=lambda i: 100 + 200 * (i > 20))
@@ -281,20 +281,20 @@ class Made(LogTest):
         jumps.write_text(jumps.read_text().replace("2025/11/02 01:00:01.500", "2025/11/03 01:00:01.500"))
         self.assertEqual(self.figures(jumps), (3, 600, {"unordered_timestamps"}))
 
-    def test_the_counter_says_what_a_stalled_logger_missed(self):
-        quiet = self.stalled(counter=lambda i: 150 if i in (21, 41) else 10)  # 50 W while nobody looked
+    def test_energy_counter_covers_pauses_of_logger(self):
+        quiet = self.stalled(counter=lambda i: 150 if i in (21, 41) else 10)  # 50 W during the pauses
         self.assertEqual(self.figures(quiet), (8.9, 2 * 150 + 58 * 10, {"log_pauses"}))
-        steady = self.stalled(counter=lambda i: 10)  # no energy in it: it is the clock that jumped
+        steady = self.stalled(counter=lambda i: 10)  # no energy in the pause: the clock was stepped
         self.assertEqual(self.figures(steady), (3, 600, {"unordered_timestamps"}))
 
-    def test_a_recorded_duration_distinguishes_a_pause_from_a_clock_that_was_set(self):
+    def test_recorded_duration_distinguishes_pause_from_clock_step(self):
         log = self.stalled("run_02_freq_1410_profile.csv")
         for duration, wanted in ((9, (8.9, 1780, {"log_pauses"})), (3, (3, 600, {"unordered_timestamps"}))):
             (self.path / "timing_summary.log").write_text(
                 f"run_id,frequency_mhz,duration_seconds,exit_code,status\n02,1410,{duration},0,success\n")
             self.assertEqual(self.figures(log), wanted)
 
-    def test_pauses_make_intervals_wider(self):
+    def test_pauses_widen_intervals(self):
         def saving(spacing, pause):
             for mhz in range(600, 1401, 50):
                 x = mhz / 1400
@@ -308,13 +308,13 @@ class Made(LogTest):
         paused, wide = saving(0.05, 0.6)  # 1.2 of 4.1 s: half of that may be wrong
         self.assertGreater(wide, narrow + 0.1)
         self.assertGreater(wide, 0.5 * 1.2 / 4.1 - 0.001)
-        pauses = 100 - paused["savings_pct"]["energy"]  # of both ends, beside what refits say
+        pauses = 100 - paused["savings_pct"]["energy"]  # of both ends, in addition to the bootstrap error
         self.assertGreater(paused["savings_pct"]["plus_minus"], pauses * 0.5 * 1.2 / 4.1 * 2 ** 0.5 - 0.1)
         self.assertLess(without["savings_pct"]["plus_minus"], 5)
         self.assertIn("log_pauses", paused["flags"])
         self.assertNotIn("log_pauses", without["flags"])
 
-    def test_a_directory_of_results(self):
+    def test_directory_of_results(self):
         report, states = self.fit(LOGS)
         found = self.found(report)
         self.assertEqual(report["rows"], 25)
@@ -338,7 +338,7 @@ class Made(LogTest):
         done = ipw(None, "power", "fit", "--input", LOGS, "--where", "gpu=A100,application=llama,freq_mhz=960", "--json")
         self.assertEqual(json.loads(done.stdout)["rows"], 3)
 
-    def test_bad_input_is_named(self):
+    def test_bad_input_is_reported(self):
         def fails(*words):
             done = ipw(None, "power", "fit", "--input", *words)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
@@ -350,7 +350,7 @@ class Made(LogTest):
         (self.path / "run_01_freq_510_profile.csv").write_text("# Entity  POWER  SMACT\n      Id  W\n")
         self.assertIn("none of 1 rows is usable", fails(self.path))
 
-    def test_a_table_of_results_is_no_log(self):
+    def test_table_of_results_is_not_a_log(self):
         table = self.path / "power.csv"
         table.write_text("timestamp,index,name,freq,power,time_s,saclk\n" +
                          "".join(f"{i},0,work,{500 + 100 * i},{100 + i},{9 - i},{500 + 100 * i}\n" for i in range(6)))
@@ -359,23 +359,23 @@ class Made(LogTest):
 
 
 @needs_raw
-class Public(LogTest):
+class PublicLogs(LogTest):
     def test_tables_and_csv(self):
         for name, gpu, application, mhz in (("GA100-baseline-LSTM-1410-1", "A100", "LSTM", 1410),
                                             ("GV100-baseline-LSTM-1380-2", "V100", "LSTM", 1380),
                                             ("GV100-baseline-LSTM-1380-1.45d9bf4", "V100", "LSTM", 1380)):
-            self.same_as_read_here(next(RAW.glob(name + "*")), gpu, application, mhz)
+            self.check_against_reader(next(RAW.glob(name + "*")), gpu, application, mhz)
 
     def test_almost_half_of_the_samples_are_missing(self):
-        report = self.same_as_read_here(next(RAW.glob("GH100-baseline-StableDiffusion*")), "H100", "StableDiffusion",
+        report = self.check_against_reader(next(RAW.glob("GH100-baseline-StableDiffusion*")), "H100", "StableDiffusion",
                                         1785)
         self.assertNotIn(("idle_gpu", "H100", "StableDiffusion"), self.found(report))
 
-    def test_the_directory(self):
+    def test_directory_of_public_logs(self):
         report, _ = self.fit(RAW)
         found = self.found(report)
         self.assertEqual((report["rows"], report["rows_used"]), (6, 5))
-        self.assertIn(("clock_mismatch", "V100", "LSTM"), found)  # 1230 MHz under a name of 1380
+        self.assertIn(("clock_mismatch", "V100", "LSTM"), found)  # 1230 MHz in a file named 1380
         self.assertIn(("idle_gpu", "H100", "LSTM"), found)
         work = next(curve for curve in report["curves"] if curve["gpu"] == "V100")["at_fmax"]["time_s"]["value"]
         self.assertAlmostEqual(work, 22.2, delta=0.5)  # as its files of times have it: 22.1 to 22.6 s when warm

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""The models of ipw power against scikit-learn and xgboost, on the same rows: coefficients, trees, forests, and the
-scores of a validation against their definitions in NumPy.  $IPW_PYTHON may name an interpreter that has them; without
-them this is a skip."""
+"""Models of ipw power against scikit-learn and xgboost on the same rows: coefficients, trees, forests, and validation
+scores against NumPy.  $IPW_PYTHON may name an interpreter with these packages; without them the test is skipped."""
 
 import os
 import sys
@@ -41,7 +40,8 @@ LIBRARY = Path(xgboost.__file__).parent / "lib/libxgboost.so"
 
 
 def make_rows(seed=7):
-    """In the order that ipw sorts them in, which decides what a tree's sample is.  Applications with activities of their own, and measurement noise: (application, fp, dram, MHz, W, s)."""
+    """Rows (application, fp, dram, MHz, W, s) of applications with different activities, with noise, in the order of
+    ipw, which determines the samples of a tree."""
     rng = np.random.default_rng(seed)
     for a in range(APPLICATIONS):
         fp, dram = rng.uniform(0.05, 0.9), rng.uniform(0.05, 0.8)
@@ -93,7 +93,7 @@ class Oracle(unittest.TestCase):
         got = self.predicted(self.fit(model, *options))
         self.assertLess(np.max(np.abs(got / wanted - 1)), tolerance)
 
-    def test_linear_and_polynomials(self):
+    def test_linear_and_polynomial_models(self):
         for model, degree in (("linear", 1), ("poly2", 2), ("poly3", 3)):
             wanted = sklearn.pipeline.make_pipeline(
                 sklearn.preprocessing.PolynomialFeatures(degree), sklearn.preprocessing.StandardScaler(),
@@ -101,7 +101,7 @@ class Oracle(unittest.TestCase):
             with self.subTest(model):
                 self.close(model, wanted, 1e-4)
 
-    def test_ridge(self):
+    def test_ridge_regression(self):
         for penalty in (1.0, 250.0):
             wanted = sklearn.pipeline.make_pipeline(
                 sklearn.preprocessing.StandardScaler(),
@@ -116,9 +116,9 @@ class Oracle(unittest.TestCase):
                                 "nthread": 1}, data, 120).predict(xgboost.DMatrix(self.tried.astype(np.float32)))
         self.close("gbt", wanted, 1e-4, "--seed", 5, "--trees", 120)
 
-    def test_a_forest(self):
-        """Samples are drawn in another way than scikit-learn does: forests agree as two of its own with other seeds
-        do."""
+    def test_random_forest(self):
+        """Samples are drawn differently from scikit-learn: the forests agree as well as two of its own with different
+        seeds."""
         forests = [sklearn.ensemble.RandomForestRegressor(100, random_state=seed).fit(self.x, self.watts)
                    .predict(self.tried) for seed in (1, 2, 3)]
         ours = self.predicted(self.fit("rf"))
@@ -128,7 +128,7 @@ class Oracle(unittest.TestCase):
         self.assertGreater(np.corrcoef(ours, mean)[0, 1], 0.995)
 
     def test_scores_of_a_held_out_application(self):
-        """Of a linear model, which NumPy repeats whole."""
+        """For a linear model, which NumPy recomputes."""
         done = ipw(None, "power", "validate", "--input", self.input, "--model", "linear", "--leave-out", "application",
                    "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -165,7 +165,7 @@ def least_absolute(x, y):
 
 
 def knee_curve(u, t):
-    """The best t0 + t1 max(0, u - knee) over all knees, at u."""
+    """The best fit t0 + t1 max(0, u - knee) over all knees, evaluated at u."""
     tried = []
     for knee in [1, *u[u < u.max()]]:
         x = np.column_stack([np.ones_like(u), np.maximum(u, knee) - knee])
@@ -176,9 +176,10 @@ def knee_curve(u, t):
 
 @unittest.skipUnless(AI.exists(), f"no measurements at {AI}")
 class Optima(unittest.TestCase):
-    """The clock of the lowest predicted EDP, priced by a robust fit made here: curves are flat, so not by MHz."""
+    """The clock of the lowest predicted EDP, judged by the EDP of an independent robust fit, since curves are flat in
+    MHz."""
 
-    def test_usable_applications(self):
+    def test_optima_of_usable_applications(self):
         with open(AI) as file:
             rows = list(csv.DictReader(file))
         with tempfile.TemporaryDirectory() as folder:

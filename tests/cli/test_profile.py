@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw profile from outside: the report, the summary and the options, with a scripted server."""
+"""Command-line tests of ipw profile: report, summary and options, with a fake server."""
 
 import json
 import math
@@ -27,7 +27,7 @@ CONFIG = {"dataset_id", "client_id", "client_base_url", "dataset_params", "clien
 
 
 def quantile(values, p):
-    """As numpy's default: linear between the two nearest."""
+    """Like numpy's default: linear interpolation."""
     values = sorted(values)
     at = p * (len(values) - 1)
     low = math.floor(at)
@@ -35,22 +35,22 @@ def quantile(values, p):
     return values[low] + (at - low) * (values[high] - values[low])
 
 
-class TheReport(ProfileTest):
-    """What scripts rely on."""
+class Report(ProfileTest):
+    """Keys and figures that scripts rely on."""
 
     def graded(self):
         rows = [{"problem": f"{n} [say:text={n}]", "answer": str(n if n % 3 else -1)}
                 for n in range(9)]
         return self.dataset(*rows, {"problem": "[status:code=500]", "answer": "?"})
 
-    def test_one_object_with_every_key(self):
+    def test_report_has_every_key(self):
         report = self.profile()
         self.assertLessEqual(CONTRACT, set(report))
         self.assertLessEqual(ENERGY, set(report["energy"]))
         self.assertEqual(set(report["time_to_first_token_s"]), {"p50", "p95"})
         self.assertEqual((report["queries"], report["completed"], report["failed"]), (4, 4, 0))
 
-    def test_without_a_sensor_all_energy_is_null(self):
+    def test_energy_is_null_without_sensor(self):
         report = self.profile("--grader", "exact")
         self.assertUnknown(report["energy"])
         for key in ("joules_per_output_token", "ipj", "ipw", "conservation_error", "busy_watts",
@@ -62,7 +62,7 @@ class TheReport(ProfileTest):
             self.assertUnknown(record["ipw"]["energy"])
             self.assertNotIn("energy_metrics", record["model_metrics"][MODEL])  # nothing is known
 
-    def test_figures_are_those_of_the_records(self):
+    def test_figures_agree_with_records(self):
         report = self.profile("--grader", "exact", "--concurrency", 3, scenario="mixed",
                               dataset=self.graded())
         records = self.run.records().values()
@@ -96,7 +96,7 @@ class TheReport(ProfileTest):
         for name, p in (("p50", 0.5), ("p95", 0.95)):
             self.assertAlmostEqual(report["time_to_first_token_s"][name], quantile(firsts, p))
 
-    def test_summary_has_the_keys_of_the_python_version(self):
+    def test_summary_has_keys_of_python_ipw(self):
         report = self.profile("--param", "max_tokens=3", "--max-queries", 2, "--concurrency", 2)
         summary = self.run.summary()
         self.assertLessEqual(SUMMARY, set(summary))
@@ -113,7 +113,7 @@ class TheReport(ProfileTest):
         for key in CONTRACT:
             self.assertEqual(summary["ipw"][key], report[key], key)
 
-    def test_a_record_says_what_happened(self):
+    def test_record_content(self):
         self.profile("--grader", "contains", dataset=self.dataset(
             {"problem": "say it", "answer": "bye", "subject": "manners", "level": 3}))
         record = self.run.records()["q000000"]
@@ -127,7 +127,7 @@ class TheReport(ProfileTest):
         self.assertEqual(record["ipw"]["finish_reason"], "stop")
         self.assertEqual(record["ipw"]["pieces"], TOKENS)
 
-    def test_the_dataset_on_disk_has_every_record(self):
+    def test_arrow_dataset_has_every_record(self):
         source = os.environ.get("IPW_SOURCE", Path(__file__).parent.parent.parent)
         other = Path(source) / ".test-env/python/bin/python3"
         script = ("import datasets, json, sys\n"
@@ -153,13 +153,13 @@ class TheReport(ProfileTest):
                              ours.get("evaluation", {}).get("is_correct"))
             self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])
 
-    def test_the_object_goes_into_a_file_too_and_quiet_is_quiet(self):
+    def test_output_file_and_quiet(self):
         file = self.on.root / "report.json"
         self.profile("-q", "-o", file)
         self.assertEqual(json.loads(file.read_text()), json.loads(self.done.stdout))
         self.assertEqual(self.done.stderr, "")
 
-    def test_the_table_is_on_stderr_and_stdout_is_empty(self):
+    def test_table_is_on_stderr(self):
         done = ipw(self.on, *self.arguments("--grader", "exact"))
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         for words in ("energy of 4 queries", "to first token", "unknown: no sensor",
@@ -168,19 +168,19 @@ class TheReport(ProfileTest):
         self.assertNotIn("\x1b", done.stderr)
 
 
-class WhatIsAsked(ProfileTest):
-    """Which questions the server sees, and how."""
+class Requests(ProfileTest):
+    """Requests received by the server."""
 
-    def test_the_first_items_only(self):
+    def test_max_queries_takes_first_items(self):
         report = self.profile("--max-queries", 2)
         self.assertEqual(report["queries"], 2)
         self.assertEqual(self.service.questions()[-2:], ["question 0", "question 1"])
         self.assertEqual(set(self.run.records()), {"q000000", "q000001"})
 
-    def test_warm_up_comes_on_top(self):
+    def test_warm_up_queries_are_additional(self):
         self.profile()
         plain = len(self.service.questions())
-        for extra in (1, 6):  # fewer and more than the dataset has
+        for extra in (1, 6):  # less and more than the size of the dataset
             self.service.requests.clear()
             report = self.profile("--warmup-queries", extra, "--overwrite")
             self.assertEqual(len(self.service.questions()), plain + extra)
@@ -188,7 +188,7 @@ class WhatIsAsked(ProfileTest):
             self.assertEqual(self.service.questions()[-4:], [f"question {n}" for n in range(4)])
             self.assertEqual(len(self.run.records()), 4)
 
-    def test_repeats_have_keys_of_their_own(self):
+    def test_repeats_have_distinct_keys(self):
         report = self.profile("--repeat", 3, "--max-queries", 2)
         self.assertEqual(report["queries"], 6)
         asked = Counter(self.service.questions()[-6:])
@@ -196,13 +196,13 @@ class WhatIsAsked(ProfileTest):
         self.assertEqual(set(self.run.records()), {"q000000", "q000000.r1", "q000000.r2", "q000001",
                                                    "q000001.r1", "q000001.r2"})
 
-    def test_as_many_concurrently_as_requested(self):
+    def test_concurrency_is_reached(self):
         self.profile("--concurrency", 5, scenario="normal:gap_ms=30", dataset=self.numbered(15))
         self.assertEqual(self.service.most, 5)
         self.profile("--overwrite", dataset=self.numbered(15))
         self.assertEqual(len(self.run.records()), 15)
 
-    def test_arrivals_are_the_same_for_the_same_seed(self):
+    def test_arrivals_are_reproducible_by_seed(self):
         def gaps(seed):
             self.profile("--request-rate", 40, "--seed", seed, "--overwrite", dataset=self.numbered(12))
             spans = {s["key"]: s["from_s"] for s in self.run.lines("spans.jsonl")}
@@ -218,12 +218,12 @@ class WhatIsAsked(ProfileTest):
         self.assertGreater(min(first), 0)
         self.assertGreater(statistics.stdev(first), 0.2 * statistics.fmean(first))
 
-    def test_without_a_rate_there_is_no_queue(self):
+    def test_no_queue_time_without_request_rate(self):
         report = self.profile()
         self.assertNotIn("queue_s", self.run.records()["q000000"]["ipw"])
         self.assertNotIn("queue_s", report["statistics"])
 
-    def test_a_question_may_set_the_length_of_its_answer(self):
+    def test_dataset_may_set_output_length(self):
         """--param max_tokens overrides it."""
         rows = self.dataset({"problem": "a", "output_length": 7}, {"problem": "b"},
                             {"problem": "c", "output_length": "long"})
@@ -250,7 +250,7 @@ class WhatIsAsked(ProfileTest):
         self.assertEqual(messages, [{"role": "system", "content": "Be brief."},
                                     {"role": "user", "content": 'Qx7: why?\n(3, {nothing}, {"a": x7})'}])
 
-    def test_an_unknown_placeholder_is_refused_before_the_run(self):
+    def test_unknown_placeholder_is_rejected_before_the_run(self):
         dataset = self.dataset({"id": "x7", "problem": "why?", "colour": 3})
         report = self.profile("--template", "{problem} {color}", dataset=dataset, code=2)
         self.assertIsNone(report)
@@ -265,7 +265,7 @@ class WhatIsAsked(ProfileTest):
         self.assertFalse([text for text in asked if text.startswith("b")])
         self.assertIn("unknown placeholder {colour}", self.run.records()["q000001"]["ipw"]["error"])
 
-    def test_prices_make_a_cost(self):
+    def test_cost_by_price_file(self):
         prices = self.on.put("/prices.json", json.dumps(
             {"currency": "EUR", "models": {MODEL: {"input_per_million": 2e6, "output_per_million": 3e6,
                                                    "cached_input_per_million": 1e6}}}))
@@ -275,7 +275,7 @@ class WhatIsAsked(ProfileTest):
         self.assertEqual(report["currency"], "EUR")
         self.assertAlmostEqual(self.run.metrics("q000000")["cost"]["total_cost_usd"], each)
 
-    def test_a_models_size_makes_flops(self):
+    def test_flops_by_model_size(self):
         report = self.profile("--parameters", "30B,3B", "--weight-bits", 16)
         self.assertEqual(report["flops_per_token"], 6e9)
         compute = self.run.metrics("q000000")["compute_metrics"]
@@ -283,9 +283,9 @@ class WhatIsAsked(ProfileTest):
 
 
 class Names(ProfileTest):
-    """A name that does not exist is answered with the nearest that does, before anything runs."""
+    """Unknown names get a suggestion before anything runs."""
 
-    def test_unknown_names(self):
+    def test_unknown_names_get_suggestions(self):
         for options, word in ((("--client", "opnai"), "openai"),
                               (("--dataset", "builtn"), "builtin"),
                               (("--grader", "exactt"), "exact"),
@@ -303,12 +303,12 @@ class Names(ProfileTest):
                 self.assertFalse(self.out.exists())
                 shutil.rmtree(self.out, ignore_errors=True)
 
-    def test_a_model_that_the_service_lacks(self):
+    def test_unknown_model_gets_suggestion(self):
         self.profile("--model", "tiny-1c", code=2)
         self.assertComplains("tiny-1c", "tiny-1b")
         self.assertFalse(self.out.exists())
 
-    def test_runs_of_different_loads_have_names_of_their_own(self):
+    def test_runs_of_different_loads_have_distinct_names(self):
         few = {"dataset": self.numbered(2)}
         self.profile(**few)
         self.profile("-c", 2, **few)
@@ -321,7 +321,7 @@ class Names(ProfileTest):
         plain = next(name for name in names if name.endswith("_questions"))
         self.assertEqual(names, ["before", plain, plain + "_c2", plain + "_rate50"])
 
-    def test_the_models_of_a_service(self):
+    def test_list_models_of_server(self):
         for client in ("openai", "vllm"):
             done = ipw(None, "list", "models", "--client", client, "--client-base-url", self.service.url())
             self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -329,7 +329,7 @@ class Names(ProfileTest):
         done = ipw(None, "list", "models", "--client-base-url", self.service.url(), "--json")
         self.assertIn("tiny-1b", json.loads(done.stdout)["models"])
 
-    def test_what_must_be_given(self):
+    def test_missing_and_invalid_options_are_rejected(self):
         malformed = self.on.put("/prices.json", '{"models": 7}')
         for arguments, word in (((), "--client"), (("--client", "null"), "--model"),
                                 (("--client", "null", "--model", "m", "--resume", "--overwrite"),
@@ -346,9 +346,9 @@ class Names(ProfileTest):
 
 
 class DefaultGraders(ProfileTest):
-    """Expected answers and no --grader."""
+    """Datasets with expected answers, without --grader."""
 
-    def test_it_follows_from_the_expected_answer(self):
+    def test_default_grader_follows_expected_answer(self):
         wanted = {"choice": ("B", "I'd go with B"), "numeric": ("1234", "It is 1 234 in all."),
                   "math": ("\\frac{1}{2}", "1/2"), "contains": ("blue whale", "The blue whale.")}
         rows = self.dataset(*({"problem": f"[say:text={text}]", "answer": expected}
@@ -360,7 +360,7 @@ class DefaultGraders(ProfileTest):
                 for record in self.run.records().values()]
         self.assertEqual(used, list(wanted))
 
-    def test_what_is_not_graded_says_why_and_which_option_changes_that(self):
+    def test_ungraded_answers_have_reason_and_option(self):
         long = "It is a long text, which no rule can compare with another one word by word."
         for more, answer, words in (((), "", "no expected answers"),
                                     ((), long, "pass --grader f1"),
@@ -371,13 +371,13 @@ class DefaultGraders(ProfileTest):
             self.assertIn("accuracy      unknown: no answer was graded; ", done.stderr)
             self.assertIn(words, done.stderr.split("no answer was graded; ")[1].splitlines()[0])
 
-    def test_none_turns_grading_off(self):
+    def test_grader_none_disables_grading(self):
         report = self.profile("--grader", "none")
         self.assertEqual((report["accuracy"], report["ungraded"]), (None, 4))
 
 
 class Judges(ProfileTest):
-    """Answers that only another model can grade."""
+    """Answers graded by another model."""
 
     def rows(self):
         return self.dataset({"problem": "a [say:text=yes]", "answer": "yes"},
@@ -388,7 +388,7 @@ class Judges(ProfileTest):
         return self.profile("--grader", "judge", "--eval-base-url", self.service.url(judge),
                             *more, scenario="mixed", dataset=self.rows(), **options)
 
-    def test_true_and_false(self):
+    def test_judge_verdicts(self):
         report = self.judged("--eval-model", "tiny-3b-chat", "--eval-param", "temperature=0")
         self.assertEqual(self.run.verdicts(), {"q000000": True, "q000001": False, "q000002": None})
         self.assertEqual((report["accuracy"], report["failed"]), (0.5, 1))
@@ -397,7 +397,7 @@ class Judges(ProfileTest):
         self.assertEqual({body["temperature"] for body in bodies}, {0})
         self.assertEqual(len(bodies), 2)  # what failed is not judged
 
-    def test_without_a_judge_a_warning_and_later_the_verdicts(self):
+    def test_answers_without_judge_are_graded_on_resume(self):
         report = self.judged("--concurrency", 2)
         self.assertIn("warning: answers not graded: pass --eval-model", self.done.stderr)
         self.assertIsNone(report["accuracy"])
@@ -408,14 +408,14 @@ class Judges(ProfileTest):
         again = self.service.questions("mixed")[asked:]
         self.assertFalse([q for q in again if "say" in q], again)  # only what had failed
 
-    def test_a_password_in_its_address_is_not_kept(self):
+    def test_password_in_judge_url_is_not_saved(self):
         url = self.service.url("judge").replace("://", "://me:hidden@")
         self.profile("--grader", "judge", "--eval-base-url", url, "--eval-model", "tiny-3b-chat")
         kept = [path for path in self.out.glob("**/*") if path.is_file()]
         self.assertGreater(len(kept), 5)
         self.assertFalse([path for path in kept if b"hidden" in path.read_bytes()])
 
-    def test_a_row_that_names_a_judge_says_what_it_waits_for(self):
+    def test_row_with_judge_grader_reports_missing_judge(self):
         rows = self.dataset({"problem": "a [say:text=yes]", "answer": "yes", "by": "judge"},
                             {"problem": "b [say:text=no]", "answer": "yes", "by": "exact"})
         judge = ("--eval-base-url", self.service.url("judge"), "--eval-model", "tiny-3b-chat",
@@ -427,14 +427,14 @@ class Judges(ProfileTest):
         report = self.profile(*judge, "--grader", "judge", "--resume", scenario="mixed", dataset=rows)
         self.assertEqual((report["correct"], report["incorrect"]), (1, 1))
 
-    def test_a_missing_judge(self):
+    def test_unavailable_judge(self):
         report = self.judged("--eval-model", "x", judge="status:code=500", code=1)
         self.assertEqual(report["completed"], 2)
         self.assertIsNone(report["accuracy"])
         report = self.judged("--eval-model", "x", "--resume")
         self.assertEqual(report["accuracy"], 0.5)
 
-    def test_a_judge_that_fails_is_retried_by_a_resumed_run(self):
+    def test_failed_judge_is_retried_on_resume(self):
         report = self.judged("--eval-model", "tiny-3b-chat", judge="die")
         self.assertIsNone(report["accuracy"])
         self.assertEqual(report["ungraded"], 2)
@@ -443,9 +443,9 @@ class Judges(ProfileTest):
 
 
 class Lists(ProfileTest):
-    """ipw list, where the names above come from."""
+    """ipw list of drivers."""
 
-    def test_text_and_json(self):
+    def test_list_as_text_and_json(self):
         text = ipw(self.on, "list", "all")
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         kinds = json.loads(ipw(self.on, "list", "--json").stdout)
@@ -455,7 +455,7 @@ class Lists(ProfileTest):
             self.assertIn(name, text.stdout)
             self.assertIn(name, [row["name"] for row in kinds[kind]])
 
-    def test_one_kind(self):
+    def test_list_one_kind(self):
         done = ipw(self.on, "list", "graders")
         self.assertIn("numeric", done.stdout)
         self.assertNotIn("openai", done.stdout)
@@ -463,14 +463,14 @@ class Lists(ProfileTest):
         self.assertEqual(set(json.loads(ipw(self.on, "list", "graders", "--json").stdout)),
                          {"graders"})
 
-    def test_an_unknown_kind(self):
+    def test_unknown_kind_gets_suggestion(self):
         done = ipw(self.on, "list", "grader")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("graders", done.stderr)
 
 
 class OtherClients(ProfileTest):
-    def test_ollama_and_null(self):
+    def test_ollama_and_null_clients(self):
         self.profile("--client", "ollama", "--model", "tiny-1b:latest")
         record = self.run.records()["q000000"]
         self.assertEqual(record["model_answers"]["tiny-1b:latest"], TEXT)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw profile on fake machines whose power is known: joules add up, and can be recomputed."""
+"""ipw profile on fake machines with known power: energies add up and can be recomputed."""
 
 import json
 import signal
@@ -17,14 +17,14 @@ CARRIES = ("joules", "plus_minus", "method", "source", "coverage")
 
 
 def joules_of(record):
-    """Of a query, with the attempts before its last one."""
+    """Joules of a query, including failed attempts."""
     own = record["ipw"]
     return own["energy"]["joules"] + sum(
         attempt["joules"] for attempt in own.get("failed_attempts", {}).values())
 
 
 class Conservation(ProfileTest):
-    """Nothing is lost and nothing counted twice."""
+    """No energy is lost or counted twice."""
 
     def check(self, report):
         records = self.run.records()
@@ -41,7 +41,7 @@ class Conservation(ProfileTest):
         self.assertAlmostEqual(self.run.summary()["ipw"]["energy"]["joules"], total)
         return records
 
-    def test_eight_concurrently_on_four_devices(self):
+    def test_eight_concurrent_requests_on_four_devices(self):
         machine = self.machine(IntelNvidia)
         report = self.profile("--concurrency", 8, "--idle", 0.5, machine=machine,
                               scenario="normal:gap_ms=40", dataset=self.numbered(40))
@@ -78,7 +78,7 @@ class Conservation(ProfileTest):
         for expected, mean in zip(sorted(watts), means):
             self.assertAlmostEqual(mean / expected, 1, delta=0.05)
 
-    def test_failures_and_their_attempts_have_a_place(self):
+    def test_failed_attempts_are_accounted(self):
         machine = self.machine(Intel, 50)
         report = self.profile("--concurrency", 2, "--retries", 1, machine=machine,
                               scenario="flaky:fails=1,code=503,retry_after=0,head_ms=100")
@@ -97,7 +97,7 @@ class Conservation(ProfileTest):
         machine = self.machine(Intel, 50)
         process = self.start(machine=machine, scenario="mixed", dataset=self.dataset("question [hang]"))
         self.until(lambda: any("hang" in q for q in self.service.questions()), "the query")
-        time.sleep(0.5)  # joules to speak of
+        time.sleep(0.5)  # a measurable energy
         for number in (signal.SIGINT, signal.SIGTERM):  # two of a kind would be one
             process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -120,7 +120,7 @@ class Conservation(ProfileTest):
         self.assertPauses(report, "unattributed")
 
     def assertPauses(self, report, part):
-        """That part of the joules is what 50 W are in the time without a request: most of it, unless the machine is slow."""
+        """This part of the energy is 50 W times the time without a request: most of it, unless the machine is slow."""
         spans = sorted((span["from_s"], span["to_s"]) for span in self.run.lines("spans.jsonl") if span["span"] == "request")
         busy = reached = 0
         for begin, end in spans:
@@ -132,7 +132,7 @@ class Conservation(ProfileTest):
 
 
 class Figures(ProfileTest):
-    def test_energies_carry_what_they_are_worth(self):
+    def test_energies_have_error_method_and_coverage(self):
         machine = self.machine(Intel, 50)
         report = self.profile("--idle", 0.5, "--grader", "contains", machine=machine,
                               scenario="normal:gap_ms=60", dataset=self.dataset(
@@ -164,7 +164,7 @@ class Figures(ProfileTest):
         idle = self.run.summary()["ipw"]["idle"]
         self.assertAlmostEqual(sum(d["power_w"] for d in idle["devices"]) / 50, 1, delta=0.05)
 
-    def test_an_estimate_is_not_a_measurement(self):
+    def test_require_energy_rejects_estimates(self):
         modeled = self.machine(Modeled)
         report = self.profile("--require-energy", machine=modeled, scenario="normal:gap_ms=20", code=3)
         self.assertEqual(report["energy"]["method"], "estimated")
@@ -173,7 +173,7 @@ class Figures(ProfileTest):
         self.profile("--overwrite", "--require-energy", machine=self.machine(Intel, 50),
                      scenario="normal:gap_ms=20")
 
-    def test_windows_can_be_recomputed_from_the_samples(self):
+    def test_energies_can_be_recomputed_from_samples(self):
         machine = self.machine(IntelNvidia)
         self.profile(machine=machine, scenario="normal:gap_ms=60", dataset=self.numbered(6))
         sums = EnergySums(self.run.path / "samples.csv")
@@ -200,7 +200,7 @@ class Figures(ProfileTest):
             self.assertAlmostEqual(window / record["ipw"]["energy"]["joules"], 1, delta=0.01)
         self.assertGreater(checked, 1)
 
-    def test_use_of_a_gpu_whose_peaks_are_known(self):
+    def test_mfu_and_mbu_of_known_gpu(self):
         machine = self.machine(Nvidia, "name 0 NVIDIA H200\npower 0 constant 300\ntick 0 0.02")
         size = ("--parameters", "8e9")
         for more, known in (((), {"mfu"}), (("--weight-bits", 16),
@@ -219,7 +219,7 @@ class Figures(ProfileTest):
         self.assertEqual(self.run.summary()["gpu_info"]["name"], "NVIDIA H200 x1")
         self.assertEqual(metrics["energy_metrics"]["basis"], "gpu")
 
-    def test_the_judge_is_accounted_separately(self):
+    def test_judge_energy_is_separate(self):
         machine = self.machine(Intel, 50)
         rows = self.dataset({"problem": "a [say:text=yes]", "answer": "yes"},
                             {"problem": "b [say:text=no]", "answer": "yes"})
@@ -240,7 +240,7 @@ class Figures(ProfileTest):
             self.assertAlmostEqual(metrics["total_task_cpu_joules"],
                                    metrics["cpu_per_query_joules"] + metrics["judge_cpu_joules"])
 
-    def test_starts_add_up(self):
+    def test_energies_of_starts_add_up(self):
         machine = self.machine(Intel, 50)
         first = self.profile("--max-queries", 2, "--idle", 0.3, machine=machine,
                              scenario="normal:gap_ms=40")
@@ -275,8 +275,8 @@ class Figures(ProfileTest):
             joules = sum(one[f"{phase}_energy_j"] for one in told)
             self.assertAlmostEqual(report[figure], joules / tokens)
 
-    def test_when_a_sensor_dies_the_kinds_are_still_the_total(self):
-        for delay in (0.05, 0.35, 0.65):  # after what was settled first, so before and after the next
+    def test_parts_equal_total_when_a_sensor_dies(self):
+        for delay in (0.05, 0.35, 0.65):  # after the first settling, so before and after the next
             machine = self.machine(Intel, 40, 25)
             place = self.out / str(delay)
             process = self.start("--output-dir", place, "--request-rate", 12, machine=machine,
@@ -299,7 +299,7 @@ class Figures(ProfileTest):
         self.assertAlmostEqual(parts / report["energy"]["joules"], 1, delta=1e-6)
         self.assertLess(report["conservation_error"], 1e-6)
 
-    def test_a_try_that_failed_in_an_earlier_start_has_a_place(self):
+    def test_failed_attempt_of_earlier_start_is_accounted(self):
         machine = self.machine(Intel, 50)
         first = self.profile(machine=machine, scenario="flaky:code=500,head_ms=60", code=1)
         self.assertGreater(first["joules"]["failed"], 0)
@@ -308,7 +308,7 @@ class Figures(ProfileTest):
         self.assertAlmostEqual(both["joules"]["failed"], first["joules"]["failed"])
         self.assertAddsUp(both)
 
-    def test_of_a_start_that_was_killed_the_queries_are_in_the_energy(self):
+    def test_queries_of_killed_start_are_in_total(self):
         machine = self.machine(Intel, 50)
         options = {"machine": machine, "scenario": "normal:gap_ms=40", "dataset": self.numbered(12)}
         process = self.start("--parameters", "1B", **options)
@@ -321,7 +321,7 @@ class Figures(ProfileTest):
         self.assertGreater(report["energy"]["joules"], report["joules"]["queries"])
         self.assertAddsUp(report)
 
-    def test_a_judge_that_is_retried_adds_to_what_it_spent(self):
+    def test_retried_judge_adds_to_its_energy(self):
         machine = self.machine(Intel, 50)
         judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--max-queries", 2)
 
@@ -345,7 +345,7 @@ class Figures(ProfileTest):
                 self.assertGreater(one, 0.08 * 50 * 0.8)
             self.assertGreater(both[key]["plus_minus"], energy["plus_minus"])
 
-    def test_what_interrupted_streams_spend_is_not_lost(self):
+    def test_energy_of_interrupted_streams_is_accounted(self):
         rows = self.dataset("question 0", "question 1 [interrupted:first_ms=80,pieces=2]", "question 2")
         report = self.profile(machine=self.machine(Intel, 50), scenario="mixed:gap_ms=20", dataset=rows)
         self.assertEqual((report["completed"], report["failed"]), (2, 1))
@@ -353,7 +353,7 @@ class Figures(ProfileTest):
         self.assertAlmostEqual(report["joules_per_query"], report["joules"]["queries"] / 2)
         self.assertAddsUp(report)
 
-    def test_a_start_that_asks_nothing_adds_nothing(self):
+    def test_start_without_requests_adds_no_energy(self):
         machine = self.machine(Intel, 50)
         first = self.profile("--idle", 0.3, machine=machine, scenario="normal:gap_ms=40")
         for _ in range(2):
@@ -361,14 +361,14 @@ class Figures(ProfileTest):
             for key in ("energy", "joules", "busy_watts", "conservation_error"):
                 self.assertEqual(again[key], first[key], key)
 
-    def test_a_start_that_measured_nothing_is_reported(self):
+    def test_start_without_measurement_is_reported(self):
         self.profile("--max-queries", 2, machine=self.machine(Intel, 0), scenario="normal:gap_ms=40")
         both = self.profile("--resume", machine=self.machine(Intel, 50), scenario="normal:gap_ms=40")
         self.assertEqual((both["completed"], both["energy_known"]), (4, 2))
         self.assertIn("1 of the starts measured nothing", both["energy"]["note"])
         self.assertAddsUp(both)
 
-    def test_electricity_has_a_price(self):
+    def test_electricity_cost(self):
         machine = self.machine(Intel, 50)
         prices = self.on.put("/prices.json", '{"currency": "EUR", "electricity_per_kwh": 0.36}')
         report = self.profile("--prices", prices, machine=machine, scenario="normal:gap_ms=20")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw profile when things go wrong: the service, the dataset, the directory, the disk."""
+"""ipw profile with faults of the server, the dataset, the directory and the disk."""
 
 import json
 import os
@@ -20,20 +20,20 @@ ARROW = "data-00000-of-00001.arrow"
 
 
 def listing(path):
-    """Everything below it, with its bytes; only who held the lock last may change."""
+    """All files below a directory with their content, except the owner of the lock."""
     return {str(p.relative_to(path)): p.name != ".lock" and p.is_file() and p.read_bytes()
             for p in Path(path).rglob("*")}
 
 
-class OneBadAnswer(ProfileTest):
-    """A query that fails is a record with the reason, and the run goes on."""
+class FailedQuery(ProfileTest):
+    """A failed query is recorded with the reason, and the run continues."""
 
     def mixed(self, fault, *more, **options):
         report = self.profile(*more, scenario="mixed", dataset=self.dataset(
             "first", f"second [{fault}]", "third"), **options)
         return report, self.run.records()["q000001"]
 
-    def test_what_a_service_can_do(self):
+    def test_faults_of_server_fail_one_query(self):
         for fault, reason, status in (
                 ("status:code=400", "the moon is full", 400),
                 ("status:code=404,body=text", "the moon is full", 404),
@@ -61,11 +61,11 @@ class OneBadAnswer(ProfileTest):
                 self.assertLess(abs(own["started_at"] - time.time()), 60)
                 self.assertEqual(set(self.run.records()), {"q000000", "q000001", "q000002"})
 
-    def test_what_had_arrived_is_kept(self):
+    def test_partial_answer_is_kept(self):
         _, record = self.mixed("die:after=content")
         self.assertEqual(record["model_answers"][MODEL], "Hello")
 
-    def test_one_that_hangs_is_abandoned(self):
+    def test_hanging_request_times_out(self):
         for after in ("request", "headers", "content"):
             report, record = self.mixed(f"hang:after={after}", "--timeout", 1, "--overwrite")
             self.assertEqual((report["completed"], report["failed"]), (2, 1))
@@ -73,13 +73,13 @@ class OneBadAnswer(ProfileTest):
             seconds = record["model_metrics"][MODEL]["latency_metrics"]["total_query_seconds"]
             self.assertGreater(seconds, 0.9)
 
-    def test_a_line_of_a_hundred_megabytes(self):
+    def test_huge_line_fails_one_query(self):
         report, record = self.mixed("huge_line:mb=100")
         self.assertEqual((report["completed"], report["failed"]), (2, 1))
         self.assertTrue(record["ipw"]["error"])
         self.assertLess((self.run.path / "records.jsonl").stat().st_size, 1 << 20)
 
-    def test_a_long_answer_is_kept_and_one_too_long_is_reported(self):
+    def test_long_answer_is_kept_and_too_long_one_fails(self):
         report, record = self.mixed("many:mb=40")
         self.assertEqual((report["queries"], report["completed"]), (3, 3))
         self.assertEqual(len(record["model_answers"][MODEL]), 40 << 20)
@@ -89,7 +89,7 @@ class OneBadAnswer(ProfileTest):
         self.assertIn("too long for the journal", record["ipw"]["error"])
         self.assertGreater(record["ipw"]["pieces"], 0)
 
-    def test_no_counts_are_null_not_0(self):
+    def test_missing_token_counts_are_null(self):
         report, record = self.mixed("no_usage")
         self.assertEqual(report["completed"], 3)
         self.assertEqual(record["model_answers"][MODEL], TEXT)
@@ -107,7 +107,7 @@ class OneBadAnswer(ProfileTest):
             self.assertEqual(report["output_tokens"], 2 * TOKENS)
             self.assertIn("tokens unknown for 1 of 3 queries", self.done.stderr)
 
-    def test_no_counts_at_all(self):
+    def test_run_without_token_counts(self):
         report = self.profile(scenario="no_usage")
         for key in ("output_tokens", "input_tokens", "output_tokens_per_s"):
             self.assertIsNone(report[key], key)
@@ -123,8 +123,8 @@ class OneBadAnswer(ProfileTest):
         whole = self.profile("--overwrite", "--param", "stream=false", scenario="whole")
         self.assertEqual((whole["output_tokens"], whole["tokens_note"]), (4 * TOKENS, None))
 
-    def test_an_answer_of_nothing_is_no_answer(self):
-        """Also where the stream ends as an interrupted one does: counted, it would look cheap and wrong."""
+    def test_empty_answer_is_a_failure(self):
+        """Also if the stream ends early: counted as an answer, it would seem cheap and wrong."""
         for fault, reason in (("empty", "empty (finish_reason: stop)"), ("interrupted", "finish"),
                               ("interrupted:pieces=3", "finish"), ("cut", "finish")):
             report, record = self.mixed(fault, "--overwrite", "--grader", "exact")
@@ -136,23 +136,23 @@ class OneBadAnswer(ProfileTest):
             self.assertEqual(report["incorrect"], 2)  # of those that were answered
             self.assertIn("1 of 3 queries failed", self.done.stderr)
 
-    def test_what_ollama_leaves_unfinished(self):
+    def test_unfinished_ollama_answers_fail(self):
         report = self.profile("--client", "ollama", "--model", "tiny-1b", scenario="mixed",
                               dataset=self.dataset("first", "second [interrupted:pieces=3]", "third [empty]"))
         self.assertEqual((report["completed"], report["failed"]), (1, 2))
 
-    def test_an_answer_at_the_limit_is_one(self):
+    def test_answer_truncated_at_token_limit_is_completed(self):
         report = self.profile("--param", "max_tokens=2", "--max-failed", "0")
         self.assertEqual((report["completed"], report["failed"], report["cut"]), (4, 0, 4))
         self.assertIn("4 answers were truncated at the token limit", self.done.stderr)
 
-    def test_several_answers_to_one_request(self):
+    def test_several_choices_are_rejected(self):
         self.profile("--param", "n=2", code=1)
         self.assertIn("n=2", self.run.records()["q000000"]["ipw"]["error"])
         self.profile("--param", "n=2", "--warmup-queries", 1, "--overwrite", code=1)
         self.assertIn("n=2", self.done.stderr)
 
-    def test_how_many_may_fail(self):
+    def test_max_failed_sets_exit_status(self):
         rows = [f"question {n}" for n in range(19)] + ["last [status:code=500]"]
         for option, code in (("5%", 0), ("4%", 1), ("1", 0), ("0", 1), (None, 0)):
             limit = ["--max-failed", option] if option else ["--max-failed", "5%"]
@@ -166,20 +166,20 @@ class OneBadAnswer(ProfileTest):
         for wrong in ("x", "-1", "101%", "%", ""):
             self.profile("--overwrite", "--max-failed", wrong, code=2)
 
-    def test_ways_to_send_an_answer(self):
+    def test_transfer_encodings_and_stream_variants(self):
         for scenario in ("normal:gzip=1", "normal:frame=close", "normal:split=1", "normal:eol=crlf",
                      "whole", "no_done", "old", "new"):
             self.profile("--overwrite", "--param", "max_tokens=100", scenario=scenario)
             self.assertEqual(set(self.run.answers().values()), {TEXT}, scenario)
 
-    def test_reasoning_is_separate(self):
+    def test_reasoning_is_stored_separately(self):
         _, record = self.mixed("thinking")
         self.assertEqual(record["model_answers"][MODEL], "42")
         self.assertIn("reasoning?", record["reasoning"])
 
 
 class Retries(ProfileTest):
-    def test_an_interrupted_stream_is_retried(self):
+    def test_interrupted_stream_is_retried(self):
         for scenario in ("interrupted", "empty", "cut"):
             report = self.profile("--retries", 2, "--max-failed", 0, "--overwrite",
                                   scenario=f"flaky:fails=1,by={scenario},pieces=2",
@@ -189,7 +189,7 @@ class Retries(ProfileTest):
             self.assertEqual(record["ipw"]["attempts"], 2)
             self.assertEqual(record["model_answers"][MODEL], TEXT)
 
-    def test_a_transient_failure(self):
+    def test_transient_failure_is_retried(self):
         began = time.monotonic()
         report = self.profile("--retries", 2, "--max-queries", 1,
                               scenario="flaky:fails=2,code=503,retry_after=0.2")
@@ -206,7 +206,7 @@ class Retries(ProfileTest):
                      scenario="flaky:fails=1,code=429,retry_after=1")
         self.assertGreater(time.monotonic() - began, 1)
 
-    def test_not_more_often_than_requested(self):
+    def test_retries_are_limited(self):
         report = self.profile("--retries", 1, "--max-queries", 1, code=1,
                               scenario="flaky:fails=9,code=503,retry_after=0")
         self.assertEqual(report["failed"], 1)
@@ -218,19 +218,19 @@ class Retries(ProfileTest):
         self.assertEqual(self.service.times("question 0"), 1)
 
 
-class NoService(ProfileTest):
-    def test_no_server_listens(self):
+class UnavailableServer(ProfileTest):
+    def test_no_server_is_listening(self):
         self.profile("--client-base-url", "http://127.0.0.1:9", code=1)
         self.assertComplains("127.0.0.1:9")
         self.assertFalse(self.out.exists())
 
-    def test_it_refuses_or_is_something_else(self):
+    def test_server_that_rejects_or_is_not_http(self):
         for scenario in ("loading", "garbage", "status:code=500"):
             self.profile(code=1, scenario=scenario)
             self.assertComplains(f"127.0.0.1:{self.service.port}")
             self.assertFalse(self.out.exists(), scenario)
 
-    def test_it_hangs(self):
+    def test_server_that_hangs(self):
         began = time.monotonic()
         self.profile("--timeout", 1, code=1, scenario="hang:after=request,all=1")
         self.assertComplains("no response within 1 s")
@@ -240,7 +240,7 @@ class NoService(ProfileTest):
         # Where there is no terminal, a plain line says now and then how far it is.
         self.assertRegex(self.done.stderr, r"(?m)\Aipw profile: preparing [\d.]+ s$")
 
-    def test_if_all_queries_fail_the_run_has_failed(self):
+    def test_run_fails_if_all_queries_fail(self):
         report = self.profile(code=1, scenario="mixed", dataset=self.dataset(
             "a [error]", "b [die]", "c [status:code=500]"))
         self.assertEqual((report["completed"], report["failed"]), (0, 3))
@@ -249,13 +249,13 @@ class NoService(ProfileTest):
         self.assertIn("every query failed", self.done.stderr)
         self.assertEqual(len(self.run.records()), 3)
 
-    def test_a_warm_up_that_fails_says_why(self):
+    def test_failed_warm_up_has_reason(self):
         self.profile("--warmup-queries", 2, code=1, scenario="mixed",
                      dataset=self.dataset("a [status:code=500]"))
         self.assertComplains("warm-up", "the moon is full")
-        self.assertEqual(list(self.out.iterdir()), [])  # no run began
+        self.assertEqual(list(self.out.iterdir()), [])  # no run was started
 
-    def test_a_warm_up_that_fails_leaves_a_run_that_is_there(self):
+    def test_failed_warm_up_keeps_existing_run(self):
         rows = self.dataset("question 0 [status:code=500]", "question 1")
         self.profile(scenario="mixed", dataset=rows)
         before = {path: path.read_bytes() for path in self.directory().iterdir()}
@@ -269,7 +269,7 @@ class Datasets(ProfileTest):
         path.write_bytes(content)
         return path
 
-    def test_none_and_empty(self):
+    def test_missing_and_empty_dataset(self):
         for path, words in ((self.on.root / "none.jsonl", "none.jsonl"),
                             (self.file(b"", "empty.jsonl"), "empty.jsonl"),
                             (self.file(b"\n\n", "blank.jsonl"), "blank.jsonl")):
@@ -277,13 +277,13 @@ class Datasets(ProfileTest):
             self.assertComplains(words)
             self.assertFalse(self.out.exists())
 
-    def test_line_ends_and_marks(self):
+    def test_crlf_and_byte_order_mark(self):
         rows = b'{"problem": "p\xc3\xb6", "answer": "x"}\r\n{"problem": "q", "answer": "y"}\r\n'
         report = self.profile(dataset=self.file(b"\xef\xbb\xbf" + rows))
         self.assertEqual(report["queries"], 2)
         self.assertEqual(self.service.questions()[-2:], ["p\u00f6", "q"])
 
-    def test_rows_that_cannot_be_used_are_left_out_and_reported(self):
+    def test_unusable_rows_are_skipped_and_reported(self):
         rows = (b'{"problem": "p"}', b'{"answer": "x"}', b'{"problem": ', b'{"problem": "z"}')
         report = self.profile(dataset=self.file(b"\n".join(rows)))
         self.assertEqual(report["queries"], 2)
@@ -297,17 +297,17 @@ class Datasets(ProfileTest):
         self.assertEqual(report["queries"], 6)
         self.assertEqual(self.run.summary()["ipw"]["rows_left_out"], 2)  # not once a repeat
 
-    def test_bytes_that_are_no_text_are_replaced(self):
+    def test_invalid_utf8_is_replaced(self):
         self.profile(dataset=self.file(b'{"problem": "a\xff\xfeb"}'))
         self.assertRegex(self.service.questions()[-1], "^a\ufffd+b$")
         self.assertEqual(self.run.records()["q000000"]["problem"], self.service.questions()[-1])
 
-    def test_csv(self):
+    def test_csv_dataset(self):
         path = self.file(b"\xef\xbb\xbfquestion,answer\r\n\"a,\"\"b\"\"\",c\r\n", "rows.csv")
         self.profile(dataset=path)
         self.assertEqual(self.service.questions()[-1], 'a,"b"')
 
-    def test_odd_characters_come_back_as_they_were(self):
+    def test_special_characters_round_trip(self):
         odd = 'tab\t quote" back\\ nul-free \u2028 \U0001f600 </script>'
         self.profile(dataset=self.dataset(odd))
         self.assertEqual(self.service.questions()[-1], odd)
@@ -315,7 +315,7 @@ class Datasets(ProfileTest):
 
 
 class Directories(ProfileTest):
-    """What stands in the way is not touched unless the user says so."""
+    """Existing files are not modified without confirmation."""
 
     def test_a_run_is_not_replaced_without_confirmation(self):
         self.profile()
@@ -324,7 +324,7 @@ class Directories(ProfileTest):
         self.assertComplains("already holds a run", "--resume", "--overwrite")
         self.assertEqual(listing(self.directory()), before)
 
-    def test_overwrite_and_yes_replace_it(self):
+    def test_overwrite_and_yes_replace_run(self):
         for word in ("--overwrite", "--yes"):
             self.profile()
             report = self.profile(word, "--max-queries", 1)
@@ -332,14 +332,14 @@ class Directories(ProfileTest):
             self.assertEqual(len(self.run.records()), 1)
             shutil.rmtree(self.out)
 
-    def test_replacing_a_resumed_run_leaves_nothing_of_it(self):
+    def test_replacing_a_resumed_run_removes_its_files(self):
         self.profile("--max-queries", 1)
         self.profile("--resume")
         self.assertTrue((self.directory() / "samples-2.csv").exists())
         self.profile("--overwrite")
         self.assertFalse((self.directory() / "samples-2.csv").exists())
 
-    def test_one_that_is_deleted_meanwhile_is_named(self):
+    def test_directory_deleted_during_run_is_reported(self):
         process = self.start(dataset=self.numbered(40), scenario="normal:gap_ms=10")
         self.until(lambda: self.service.times("question 1"), "a second question")
         shutil.rmtree(self.directory())
@@ -347,7 +347,7 @@ class Directories(ProfileTest):
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("was deleted or moved while the run was writing to it", err)
 
-    def test_foreign_files_are_refused_and_left_alone(self):
+    def test_directory_with_foreign_files_is_refused(self):
         self.profile()
         where = self.directory()
         shutil.rmtree(where)
@@ -359,14 +359,14 @@ class Directories(ProfileTest):
             self.assertComplains("files that do not belong to a run", str(where))
             self.assertEqual(listing(where), before)
 
-    def test_a_file_beside_a_run_survives_its_replacement(self):
+    def test_foreign_file_in_run_survives_replacement(self):
         self.profile()
         (self.directory() / "notes.txt").write_text("mine")
         self.profile("--overwrite")
         self.assertEqual((self.directory() / "notes.txt").read_text(), "mine")
 
-    def test_nothing_is_written_through_a_link(self):
-        """What an attacker puts into a run directory does not lead the next start out of it."""
+    def test_does_not_write_through_symlinks(self):
+        """Symlinks planted in a run directory do not redirect writes of the next start."""
         outside = self.on.root / "outside"
         outside.mkdir()
         victim = outside / "precious"
@@ -386,7 +386,7 @@ class Directories(ProfileTest):
                 self.assertComplains(f"{name} is a symbolic link")
                 self.assertEqual(listing(outside), before)
                 self.assertTrue(link.is_symlink())
-        # What replaces the run removes the links, and only them.
+        # Replacing the run removes the links, not their targets.
         shutil.rmtree(self.out)
         self.profile("--max-queries", 2)
         for name in ("summary.json", "samples.csv", "report.html"):
@@ -397,18 +397,18 @@ class Directories(ProfileTest):
         self.assertEqual(listing(outside), before)
         self.assertFalse((self.directory() / "summary.json").is_symlink())
 
-    def test_a_file_where_the_directory_should_be(self):
+    def test_file_instead_of_directory(self):
         self.out.write_text("a file")
         self.profile(code=1)
         self.assertComplains("not a directory")
 
-    def test_a_place_without_a_name(self):
+    def test_empty_output_directory_is_rejected(self):
         self.profile("--output-dir", "", code=2)
         self.assertComplains("--output-dir is empty")
 
-    def test_a_place_that_cannot_be_written(self):
+    def test_unwritable_output_directory(self):
         self.out.mkdir(mode=0o555)
-        if os.geteuid() == 0:  # whom no mode holds back
+        if os.geteuid() == 0:  # root ignores the mode
             mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", self.out],
                                      capture_output=True, check=False)
             if mounted.returncode:
@@ -418,7 +418,7 @@ class Directories(ProfileTest):
         self.assertComplains(str(self.out))
         self.assertEqual(list(self.out.iterdir()), [])
 
-    def test_two_concurrently(self):
+    def test_concurrent_run_is_refused(self):
         first = self.start("--concurrency", 1, scenario="normal:gap_ms=200")
         self.until(lambda: self.service.now > 0 and list(self.out.glob("*/records.jsonl")),
                    "the first run")
@@ -431,7 +431,7 @@ class Directories(ProfileTest):
 
 
 class FullDisks(ProfileTest):
-    """A clear error, and a journal that is whole and can be resumed."""
+    """A clear error, and a valid journal that can be resumed."""
 
     ROWS = 400
 
@@ -454,7 +454,7 @@ class FullDisks(ProfileTest):
         self.assertTrue(0 < len(done) < self.ROWS, len(done))
         return done
 
-    def test_a_small_file_system(self):
+    def test_full_file_system(self):
         self.out.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=640k", "none", self.out],
                           capture_output=True, check=False).returncode:
@@ -469,7 +469,7 @@ class FullDisks(ProfileTest):
         asked = {int(q.split()[0]) for q in self.service.questions() if "long" in q}
         self.assertEqual(asked, set(range(self.ROWS)) - {int(key[1:]) for key in done})
 
-    def test_a_limit_on_the_size_of_files(self):
+    def test_file_size_limit(self):
         dataset = self.long()
         process = subprocess.Popen(
             [IPW, *map(str, self.arguments("--json", dataset=dataset))], text=True,
@@ -480,7 +480,7 @@ class FullDisks(ProfileTest):
         self.check(process, dataset, "ulimit -f")
 
     def limited(self, machine, bytes_most, *more, **options):
-        """A run whose files may not grow longer; its report, None without one."""
+        """Runs with a file size limit; returns the report, or None."""
         arguments = self.arguments("--json", *more, **options)
         self.done = subprocess.run(
             [IPW, *map(str, arguments)], text=True, env=machine.environment(), stdin=subprocess.DEVNULL,
@@ -489,7 +489,7 @@ class FullDisks(ProfileTest):
         return json.loads(self.done.stdout) if self.done.stdout else None
 
     def assertInterrupted(self, report):
-        """And the energies of all queries that are there."""
+        """The run is marked interrupted, and all its queries have energies."""
         self.assertEqual(self.done.returncode, 1, self.done.stderr)
         self.assertIn("the run was interrupted, and --resume continues it", self.done.stderr)
         lines = Run(self.directory()).lines()
@@ -509,8 +509,8 @@ class FullDisks(ProfileTest):
         parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))
         self.assertAlmostEqual(parts / report["energy"]["joules"], 1, delta=1e-6)
         self.assertLess(report["conservation_error"], 1e-6)
-        self.assertEqual(joules["failed"], 0)  # no query did
-        # An answer that came when its line no longer fit was asked for again: its joules belong to no record.
+        self.assertEqual(joules["failed"], 0)  # no query was completed
+        # An answer whose line did not fit was requested again: its first energy belongs to no record.
         lines = self.run.lines()
         lines = lines[:[line["kind"] for line in lines].index("end")]
         kept = {line["key"] for line in lines if line["kind"] == "query"}
@@ -523,7 +523,7 @@ class FullDisks(ProfileTest):
             self.assertIsNone(report["energy"]["note"])
 
     def test_no_energy_is_lost(self):
-        """Wherever the journal ends: the energies of its queries have their place in it, or the run stops before."""
+        """Wherever the journal ends, it has the energies of its queries, or the run stops earlier."""
         machine = self.machine(Nvidia, "power 0 constant 100")
         dataset = self.numbered(40)
         for limit in range(30_000, 75_000, 9_000):
@@ -552,8 +552,9 @@ class FullDisks(ProfileTest):
                 self.assertNothingLost(self.profile("--resume", "-c", 2, **options), 60)
                 subprocess.run(["umount", "-l", self.out], check=True)
 
-    def test_what_is_lost_is_unattributed(self):
-        """The whole of 100 W against records of which a part is gone: neither failed nor good."""
+    def test_energy_of_lost_records_is_unattributed(self):
+        """Total energy at 100 W against records of which a part is lost: it belongs to neither failed nor completed
+        queries."""
         machine = self.machine(Nvidia, "power 0 constant 100")
         options = {"scenario": "normal:gap_ms=5", "dataset": self.numbered(20), "machine": machine}
         process = self.start(**options)
@@ -568,7 +569,7 @@ class FullDisks(ProfileTest):
         parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))
         self.assertAlmostEqual(abs(parts / report["energy"]["joules"] - 1), report["conservation_error"], delta=1e-9)
 
-    def test_an_unwritable_report(self):
+    def test_unwritable_report_fails(self):
         done = ipw(self.on, *self.arguments("-o", "/dev/full"))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("/dev/full", done.stderr)

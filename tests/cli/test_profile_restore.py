@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw profile killed and resumed on a machine of known power: energies that were settled stay as they
-were, the others are null with the reason, and what is known still adds up."""
+"""ipw profile killed and resumed on a machine of known power: settled energies are unchanged, others are null with a
+reason, and known ones still add up."""
 
 import json
 import random
@@ -17,10 +17,10 @@ from profiling import MODEL, ProfileTest, Run, merge_record  # noqa: E402
 from program import main_parallel  # noqa: E402
 
 WATTS = 50
-ROWS = 60  # so many that a start has not asked all of them before it is killed
+ROWS = 60  # more than one start completes before it is killed
 SLOW, QUICK = "normal:gap_ms=30", "normal:gap_ms=2"
-SETTLE_S = 1.0  # between two settlings at most
-SLACK_S = 1.0  # a busy machine
+SETTLE_S = 1.0  # maximum time between two settlings
+SLACK_S = 1.0  # allowance for a busy machine
 NOTE = "the run was killed before its energy was settled"
 
 
@@ -32,12 +32,12 @@ class KillTest(ProfileTest):
         return Run(self.directory())
 
     def whole_lines(self, name="records.jsonl"):
-        """Of a file that may end in a torn line."""
+        """Complete lines of a file that may end in a truncated one."""
         path = self.directory() / name
         return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
 
     def ended(self):
-        """Keys of the queries that are in the journal."""
+        """Keys of queries in the journal."""
         found = list(self.out.glob("*/records.jsonl"))
         return [line["key"] for line in self.whole_lines() if line["kind"] == "query"] if found else []
 
@@ -46,8 +46,8 @@ class KillTest(ProfileTest):
         return [line["kind"] for line in self.whole_lines()] if found else []
 
     def kill_while(self, process, holds, what):
-        """Kills it at a moment at which this holds.  It is stopped to look: a busy machine may take long
-        between a look and a kill."""
+        """Kills the process while a condition holds.  It is stopped for the check, because time may pass between a
+        check and the kill."""
         while True:
             self.until(lambda: holds() or process.poll() is not None, what)
             self.assertIsNone(process.poll(), f"it ended before there were {what}")
@@ -57,7 +57,7 @@ class KillTest(ProfileTest):
             process.send_signal(signal.SIGCONT)
 
     def kill_after(self, least, more_s, *options, machine=None, **scenario):
-        """Kills a start of ipw when `least` more queries have ended and a moment later."""
+        """Kills a start of ipw `more_s` after at least `least` more queries have ended."""
         least += len(self.ended())
         process = self.start(*options, machine=machine, **scenario)
         self.until(lambda: len(self.ended()) >= least or process.poll() is not None, "queries")
@@ -66,7 +66,7 @@ class KillTest(ProfileTest):
         return self.kill(process)
 
     def settled(self):
-        """Key to what the energy lines of the journal tell, merged."""
+        """Merged energy lines of the journal by key."""
         found = {}
         for line in self.whole_lines():
             if line["kind"] == "energy" and "energy" in line["ipw"]:
@@ -82,7 +82,7 @@ class KillTest(ProfileTest):
         self.assertAlmostEqual(sum(j for j in known if j is not None) / joules["queries"], 1, delta=1e-9)
 
     def assertKept(self, before):
-        """Energies that were settled are the same to the last digit."""
+        """Settled energies are unchanged to the last digit."""
         records = self.run.records()
         for key, line in before.items():
             self.assertWithin(records[key], {**line, "kind": "query"}, key)
@@ -95,7 +95,7 @@ class KillTest(ProfileTest):
             self.assertEqual(ours, theirs, where)
 
     def assertUnknown(self, report, keys):
-        """Exactly these queries have no energy, each with the reason, which the journal tells once."""
+        """Exactly these queries have no energy, each with a reason, which is in the journal once."""
         records = self.run.records()
         unknown = {key for key in records if records[key]["ipw"]["energy"]["joules"] is None}
         self.assertEqual(unknown, set(keys))
@@ -109,9 +109,9 @@ class KillTest(ProfileTest):
 
 
 class Killed(KillTest):
-    def assertFew(self, start, unsettled, concurrency):
-        """Not settled at the kill were only queries that had ended a moment before, or that overlapped
-        one that had, or one in flight."""
+    def assertFewUnsettled(self, start, unsettled, concurrency):
+        """Unsettled at the kill are only queries that had just ended, or that overlapped such a query or one in
+        flight."""
         spans = {span["key"]: span for span in self.whole_lines("spans.jsonl")
                  if span["span"] == "request" and span["start"] == start}
         runs = [line for line in self.whole_lines() if line["kind"] == "run"]
@@ -122,7 +122,7 @@ class Killed(KillTest):
         self.assertLessEqual(unsettled, set(recent))
         self.assertLessEqual(len(unsettled), len(recent) + concurrency)
 
-    def check(self, concurrency, chance, kills):
+    def check(self, concurrency, rng, kills):
         machine = self.machine(Intel, WATTS)
         options = {"machine": machine, "dataset": self.numbered(ROWS)}
         words = ("--concurrency", concurrency, "--idle", 0.3)
@@ -131,11 +131,11 @@ class Killed(KillTest):
         with self.service.lock:
             self.service.requests.clear()
         for kill in range(kills):
-            self.kill_after(chance.randrange(1, 12), chance.random() * 0.3,
+            self.kill_after(rng.randrange(1, 12), rng.random() * 0.3,
                             *words, *(["--resume"] if kill else []), scenario=SLOW, **options)
             now, energies = set(self.ended()), self.settled()
             new = now - before - set(energies)
-            self.assertFew(kill + 1, new, concurrency)
+            self.assertFewUnsettled(kill + 1, new, concurrency)
             before, unsettled = now, unsettled | new
         asked = len(self.service.questions())
         report = self.profile("--resume", *words, scenario=QUICK, **options)
@@ -154,7 +154,7 @@ class Killed(KillTest):
         return len(energies), len(unsettled)
 
     def check_until_both(self, concurrency, seeds):
-        """Kills at random moments, until some energies were settled then and some were not."""
+        """Repeats with kills at random times until some energies were settled and some were not."""
         settled = unsettled = 0
         for count, seed in enumerate(seeds):
             with self.subTest(seed):
@@ -164,16 +164,16 @@ class Killed(KillTest):
                 return
         self.fail(f"{settled} settled, {unsettled} not")
 
-    def test_one_at_a_time(self):
+    def test_killed_with_concurrency_1(self):
         self.check_until_both(1, range(8))
 
-    def test_four_at_a_time(self):
+    def test_killed_with_concurrency_4(self):
         self.check_until_both(4, range(100, 108))
 
-    def test_a_resumed_start_that_is_killed_too(self):
+    def test_resumed_start_is_killed_too(self):
         self.check(4, random.Random(7), 2)
 
-    def test_in_the_middle_of_a_judgment(self):
+    def test_killed_while_judging(self):
         machine = self.machine(Intel, WATTS)
         rows = self.dataset(*({"problem": f"question {n} [say:text=yes]", "answer": "yes"}
                               for n in range(24)))
@@ -186,7 +186,7 @@ class Killed(KillTest):
         words, more = options(150)
 
         def judged():
-            """Keys that have a verdict, and what the judge's energy was of those whose is settled."""
+            """Keys with a verdict, and the settled energies of the judge."""
             lines = self.whole_lines() if self.kinds() else []
             return ({line["key"] for line in lines if line["kind"] == "grade"},
                     {line["key"]: line["ipw"]["judge_energy"] for line in lines
@@ -219,8 +219,8 @@ class Killed(KillTest):
         self.assertAddsUp(report)
 
 
-class Changed(KillTest):
-    """A journal without some of its energies, as a kill leaves it, and one that an older ipw wrote."""
+class ModifiedJournal(KillTest):
+    """A journal without some of its energies, as after a kill, and one of an older version."""
 
     def rewrite(self, lines, name="records.jsonl"):
         (self.run.path / name).write_text("".join(json.dumps(line, separators=(",", ":")) + "\n"
@@ -236,10 +236,10 @@ class Changed(KillTest):
                               f"gap_ms={20 + 3 * n}]" for n in range(16)))
         options = {"machine": machine, "scenario": "mixed", "dataset": rows}
         first = self.profile(*words, **options)
-        tries, before, chance, gone = self.attempts(), self.settled(), random.Random(5), set()
+        tries, before, rng, gone = self.attempts(), self.settled(), random.Random(5), set()
 
         def keeps(line):
-            stays = line["kind"] != "end" and (line["kind"] != "energy" or chance.random() < share
+            stays = line["kind"] != "end" and (line["kind"] != "energy" or rng.random() < share
                                                or "failed_attempts" in line["ipw"])
             gone.update([] if stays or line["kind"] == "end" else [line["key"]])
             return stays
@@ -260,13 +260,13 @@ class Changed(KillTest):
     def test_some_energies_are_missing(self):
         self.check(self.machine(Intel, 40, 25), 0.4)
 
-    def test_all_are_missing(self):
+    def test_all_energies_are_missing(self):
         self.check(self.machine(Intel, 40, 25), 0)
 
-    def test_of_gpus_too(self):
+    def test_some_energies_of_gpus_are_missing(self):
         self.check(self.machine(IntelNvidia), 0.4)
 
-    def test_not_twice(self):
+    def test_missing_energy_is_reported_once(self):
         machine = self.machine(Intel, WATTS)
         self.profile(machine=machine, scenario="normal:gap_ms=20")
         lines = [line for line in self.whole_lines()
@@ -282,7 +282,7 @@ class Changed(KillTest):
                          ["energy", "run", "end", "run", "end"])
 
     def test_a_failed_query_is_retried_and_measured(self):
-        """What was not settled of the first try does not spoil the second."""
+        """The unsettled first attempt does not affect the second."""
         machine = self.machine(Intel, WATTS)
         rows = self.dataset("question 0", "question 1 [status:code=500,head_ms=50]")
         self.profile(machine=machine, scenario="mixed:gap_ms=20", dataset=rows)
@@ -293,8 +293,8 @@ class Changed(KillTest):
         self.assertGreater(records["q000001"]["ipw"]["energy"]["joules"], 0)
         self.assertEqual((report["completed"], report["energy_known"]), (2, 1))
 
-    def test_what_older_versions_wrote(self):
-        """They attributed again after a kill: `restored`, START.ATTEMPT, more lines and spans."""
+    def test_reads_restored_energies_of_older_versions(self):
+        """They re-attributed energy after a kill: `restored`, START.ATTEMPT, further lines and spans."""
         machine = self.machine(Intel, WATTS)
         first = self.profile(machine=machine, scenario="normal:gap_ms=20", dataset=self.numbered(3))
         lines = self.whole_lines()

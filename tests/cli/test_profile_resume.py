@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw profile interrupted, killed and resumed; and what it shows while it runs."""
+"""ipw profile interrupted, killed and resumed; and its progress display."""
 
 import fcntl
 import json
@@ -26,7 +26,7 @@ from program import IPW, ipw  # noqa: E402
 
 
 class RepeatedRuns(ProfileTest):
-    """--repeat-runs: the run as a whole, several times."""
+    """--repeat-runs: the whole run several times."""
 
     def runs(self):
         return {path.name: Run(path) for path in sorted(self.out.iterdir()) if path.is_dir()}
@@ -40,7 +40,7 @@ class RepeatedRuns(ProfileTest):
         self.done = done
         return json.loads(done.stdout) if done.stdout else None
 
-    def test_each_is_a_run_of_its_own(self):
+    def test_each_repeat_is_a_separate_run(self):
         report = self.repeats("--idle", "0.1")
         runs = self.runs()
         self.assertEqual(list(runs), ["x_r1", "x_r2", "x_r3"])
@@ -51,10 +51,10 @@ class RepeatedRuns(ProfileTest):
                              (report["repeat_group"], number))
             self.assertEqual(run.summary()["repeat_group"], report["repeat_group"])
             self.assertEqual(run.summary()["profiler_config"]["idle_s"], 0.1)
-            self.assertGreaterEqual(run.summary()["ipw"]["conditions"]["idle_tries"], 1)  # a baseline each
+            self.assertGreaterEqual(run.summary()["ipw"]["conditions"]["idle_tries"], 1)  # one baseline each
             self.assertIn(f"run {number} of 3", self.done.stderr)
 
-    def test_what_is_there_is_refused_or_replaced(self):
+    def test_existing_repeats_are_refused_or_replaced(self):
         self.repeats(count=2)
         first = self.runs()["x_r1"].lines()[0]["repeat_group"]
         self.repeats(count=2, code=2)
@@ -64,19 +64,19 @@ class RepeatedRuns(ProfileTest):
         self.assertEqual(len(groups), 1)
         self.assertNotIn(first, groups)
 
-    def test_more_of_them_later(self):
+    def test_resume_adds_repeats(self):
         report = self.repeats(count=2)
         before = {name: (run.path / "records.jsonl").read_bytes() for name, run in self.runs().items()}
         again = self.repeats("--resume", count=3)
         self.assertEqual(again["repeat_group"], report["repeat_group"])
         self.assertEqual(len(again["repeats"]), 3)
         self.assertEqual(again["repeats"][0]["energy"], report["repeats"][0]["energy"])
-        for name, journal in before.items():  # finished ones are not touched
+        for name, journal in before.items():  # finished ones are unchanged
             self.assertEqual((self.runs()[name].path / "records.jsonl").read_bytes(), journal)
         self.assertEqual({run.lines()[0]["repeat_group"] for run in self.runs().values()}, {report["repeat_group"]})
         self.assertEqual(self.asked(), 12)
 
-    def test_interrupted_and_resumed(self):
+    def test_interrupted_repeats_are_resumed(self):
         dataset = self.numbered(12)
         process = self.start("--name", "x", "--repeat-runs", "2", scenario="normal:gap_ms=60", dataset=dataset)
         self.until(lambda: self.asked() >= 14, "the second run")
@@ -92,7 +92,7 @@ class RepeatedRuns(ProfileTest):
         self.assertEqual(self.runs()["x_r2"].summary()["repeat_group"], report["repeat_group"])
         self.assertEqual([run.summary()["ipw"]["starts"] for run in self.runs().values()], [1, 2, 1])
 
-    def test_one_after_another_is_no_repeat(self):
+    def test_single_run_has_no_repeat_group(self):
         self.profile("--name", "y")
         self.assertNotIn("repeat_group", self.run.lines()[0])
         self.assertIsNone(self.run.summary()["repeat_group"])
@@ -122,7 +122,7 @@ class Signals(ProfileTest):
         self.assertEqual(self.run.lines()[-1]["kind"], "end")
         return report
 
-    def test_one_lets_the_queries_in_flight_end(self):
+    def test_first_signal_completes_queries_in_flight(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.begin("normal:gap_ms=150", "--overwrite")
             process.send_signal(number)
@@ -133,7 +133,7 @@ class Signals(ProfileTest):
             self.assertEqual(set(self.run.answers().values()), {TEXT})
             self.service.requests.clear()
 
-    def test_a_second_aborts_them(self):
+    def test_second_signal_aborts_queries(self):
         hanging = self.dataset(*(f"question {n} [hang]" for n in range(9)))
         process = self.begin("mixed", dataset=hanging)
         process.send_signal(signal.SIGINT)
@@ -141,9 +141,9 @@ class Signals(ProfileTest):
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGTERM)  # two of a kind would be one, where the first is still pending
         report = self.ended(process)
-        self.assertEqual((report["queries"], report["failed"]), (0, 0))  # as if never asked
+        self.assertEqual((report["queries"], report["failed"]), (0, 0))  # as if never sent
 
-    def test_a_third_ends_immediately(self):
+    def test_third_signal_ends_immediately(self):
         hanging = self.dataset("question 0", *(f"question {n} [hang]" for n in range(1, 9)))
         process = self.begin("mixed", dataset=hanging)
         self.until(lambda: b'"kind":"query"' in (self.directory() / "records.jsonl").read_bytes(),
@@ -159,7 +159,7 @@ class Signals(ProfileTest):
         self.assertEqual((report["queries"], report["completed"]), (9, 9))
         self.assertEqual(self.service.times("question 0"), 1)
 
-    def test_during_warm_up_and_idle_power(self):
+    def test_signal_during_warm_up_and_idle_power(self):
         process = self.start("--warmup-queries", 3, scenario="normal:gap_ms=300")
         self.until(lambda: self.asked() > 0, "a warm-up query")
         process.send_signal(signal.SIGINT)
@@ -172,7 +172,7 @@ class Signals(ProfileTest):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
 
-    def test_during_the_health_check(self):
+    def test_signal_during_health_check(self):
         process = self.start(scenario="hang:after=request,all=1")
         self.until(lambda: self.service.requests, "the first request")
         process.send_signal(signal.SIGINT)
@@ -180,7 +180,7 @@ class Signals(ProfileTest):
         self.assertEqual(process.returncode, 130, err)
         self.assertFalse(self.out.exists())
 
-    def test_a_query_that_spans_a_stop_is_marked(self):
+    def test_query_that_spans_a_suspension_is_marked(self):
         process = self.start("--concurrency", 1, scenario="normal:gap_ms=60", dataset=self.numbered(8))
         self.until(lambda: self.asked() >= 3, "the third query")
         process.send_signal(signal.SIGSTOP)
@@ -198,7 +198,7 @@ class Signals(ProfileTest):
         quality = ipw(None, "analyze", self.directory(), "--analysis", "quality")
         self.assertIn("1 of 8 queries include time in which ipw was", quality.stdout)
 
-    def test_an_interrupted_run_is_resumed(self):
+    def test_interrupted_run_is_resumed(self):
         process = self.begin("normal:gap_ms=50")
         process.send_signal(signal.SIGINT)
         first = self.ended(process)
@@ -210,7 +210,7 @@ class Signals(ProfileTest):
 
 
 class Killed(ProfileTest):
-    """kill -9 at a random moment: nothing that ended is lost or asked again."""
+    """SIGKILL at a random time: no completed query is lost or repeated."""
 
     ROWS = 60
 
@@ -219,21 +219,21 @@ class Killed(ProfileTest):
             with self.subTest(seed):
                 self.kill_and_resume(random.Random(seed))
 
-    def kill_and_resume(self, chance):
+    def kill_and_resume(self, rng):
         self.service.requests.clear()
         dataset = self.numbered(self.ROWS)
         kills = 0
         for attempt in range(3):
             word = "--resume" if attempt else "--overwrite"
             process = self.start(word, "--concurrency", 4, scenario="normal:gap_ms=5", dataset=dataset)
-            goal = len(self.service.questions()) + chance.randrange(2, 15)
+            goal = len(self.service.questions()) + rng.randrange(2, 15)
             self.until(lambda: len(self.service.questions()) >= goal or process.poll() is not None,
                        "some queries")
-            time.sleep(chance.random() * 0.05)
+            time.sleep(rng.random() * 0.05)
             process.kill()
             process.communicate(timeout=60)
             kills += 1
-        # What was in the journal when the last kill came may not be asked once more.
+        # Queries in the journal at the last kill must not be sent again.
         path = self.directory() / "records.jsonl"
         whole = path.read_bytes().rpartition(b"\n")[0].decode().split("\n")
         done = {line["problem"] for line in map(json.loads, whole) if line["kind"] == "query"}
@@ -246,17 +246,17 @@ class Killed(ProfileTest):
         self.assertEqual(sorted(self.run.records()), [f"q{n:06d}" for n in range(self.ROWS)])
         keys = Counter(line["key"] for line in self.run.lines() if line["kind"] == "query")
         self.assertEqual(set(keys.values()), {1})
-        # At most what was in flight at each kill came twice.
+        # At most the queries in flight at each kill are repeated.
         asked = [q for q in self.service.questions() if q.startswith("question")]
         self.assertLessEqual(len(asked) - self.ROWS, 4 * kills)
         self.assertEqual(len(set(asked)), self.ROWS)
         self.assertEqual(self.run.summary()["ipw"]["starts"], kills + 1)
         ends = [line["start"] for line in self.run.lines() if line["kind"] == "end"]
-        self.assertEqual(ends, [kills + 1])  # of a killed start there is no account
+        self.assertEqual(ends, [kills + 1])  # a killed start has no end line
 
 
 class Resuming(ProfileTest):
-    def test_a_truncated_last_line_is_dropped(self):
+    def test_truncated_last_line_is_dropped(self):
         self.profile()
         journal = self.directory() / "records.jsonl"
         whole = journal.read_bytes()
@@ -274,7 +274,7 @@ class Resuming(ProfileTest):
         self.assertEqual((report["queries"], report["completed"], report["failed"]), (3, 3, 0))
         self.assertEqual(self.service.times("question 0"), 1)
 
-    def test_one_that_is_complete_stays_as_it_is(self):
+    def test_complete_run_is_unchanged(self):
         first = self.profile("--grader", "exact")
         asked = len(self.service.questions())
         again = self.profile("--grader", "exact", "--resume")
@@ -288,9 +288,9 @@ class Resuming(ProfileTest):
         report = self.profile("--resume", "--max-queries", 5, dataset=self.numbered(6))
         self.assertEqual(report["queries"], 5)
         report = self.profile("--resume", "--max-queries", 3, dataset=self.numbered(6))
-        self.assertEqual(report["queries"], 5)  # what is there is there
+        self.assertEqual(report["queries"], 5)  # existing ones are kept
 
-    def test_changed_settings_are_refused(self):
+    def test_resume_rejects_changed_settings(self):
         self.profile("--system", "a", "--param", "max_tokens=5")
         before = (self.directory() / "records.jsonl").read_bytes()
         for changed, word in ((("--system", "b", "--param", "max_tokens=5"), "system"),
@@ -307,7 +307,7 @@ class Resuming(ProfileTest):
             self.assertComplains("cannot resume", word)
         self.assertEqual((self.directory() / "records.jsonl").read_bytes(), before)
 
-    def test_a_changed_dataset_is_refused(self):
+    def test_resume_rejects_changed_dataset(self):
         rows = [f"question {n}" for n in range(6)]
         self.profile("--max-queries", 2, dataset=self.dataset(*rows))
         before = (self.directory() / "records.jsonl").read_bytes()
@@ -317,12 +317,12 @@ class Resuming(ProfileTest):
         report = self.profile("--resume", dataset=self.dataset(*rows))
         self.assertEqual(report["completed"], 6)
 
-    def test_nothing_to_resume_is_a_new_run(self):
+    def test_resume_without_run_starts_a_new_one(self):
         self.assertEqual(self.profile("--resume")["queries"], 4)
 
 
 class Terminal:
-    """A program on a pseudo-terminal of 100 columns."""
+    """A process on a pseudo-terminal of 100 columns."""
 
     def __init__(self, arguments, environment, columns=100):
         self.screen = b""
@@ -333,13 +333,13 @@ class Terminal:
         os.close(slave)
 
     def read(self, until=None, timeout_s=60):
-        """Until a text appears, or the program ends."""
+        """Reads until a text appears, or the process ends."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline and not (until and until in self.text()):
             if select.select([self.master], [], [], 0.2)[0]:
                 try:
                     self.screen += os.read(self.master, 65536)
-                except OSError:  # nobody has the other end open
+                except OSError:  # the other end is closed
                     break
         return self.text()
 
@@ -366,7 +366,7 @@ class OnATerminal(ProfileTest):
         self.addCleanup(terminal.close)
         return terminal
 
-    def test_a_bar_with_rate_time_left_watts_and_joules(self):
+    def test_progress_bar_has_rate_time_power_and_energy(self):
         machine = self.machine(Intel, 50)
         terminal = self.terminal("--concurrency", 2, "--max-queries", 30, machine=machine,
                                  scenario="normal:gap_ms=40", dataset="builtin")
@@ -381,19 +381,19 @@ class OnATerminal(ProfileTest):
             self.assertLess(len(frame.rstrip("\r\n").split("\r")[0].split("\n")[0]), 101)
         self.assertIn("energy of 30 queries", shown)
 
-    def test_without_color_no_bar(self):
+    def test_no_progress_bar_without_color(self):
         terminal = self.terminal(env={"NO_COLOR": "1"})
         shown = terminal.read()
         self.assertEqual(terminal.process.wait(), 0, shown)
         self.assertNotIn("\x1b", shown)
         self.assertIn("energy of 4 queries", shown)
 
-    def test_not_on_a_terminal_plain_lines(self):
+    def test_plain_lines_without_terminal(self):
         self.profile("--concurrency", 2)
         self.assertNotIn("\x1b", self.done.stderr)
         self.assertNotIn("\r", self.done.stderr)
 
-    def test_the_question_before_replacing_a_run(self):
+    def test_asks_before_replacing_a_run(self):
         self.profile()
         before = (self.directory() / "records.jsonl").read_bytes()
         for answer in ("n\n", "\n", "\x04"):
