@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw proxy between raw clients and a raw server: what passes, what is recorded, what is refused."""
+"""ipw proxy between raw clients and a raw server: forwarding, recording, refusals."""
 
 import ctypes
 import gzip
@@ -25,11 +25,11 @@ from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, docu
 STREAM = STREAM_HEAD + chunk(event("a", "stop") + DONE) + LAST_CHUNK
 PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 
-# Any byte may occur in a body, and JSON may be written in any way.
+# Bodies may contain any byte, and JSON any formatting.
 ODD_JSON = b'{ "model" :\t"m\\u0041",\r\n"messages":[{"role":"user","content":"\xc3\xa9 \\ud83d\\ude00"}] ,"n":1.0e0}\n'
 
 
-class Passing(ProxyTest):
+class Forwarding(ProxyTest):
     def test_request_and_response_are_forwarded_byte_for_byte(self):
         answer = b'{"choices" : [ {"index":0,"message":{"content":"\\u00e9\xc3\xa9"},"finish_reason":"stop"}]}\n\n'
         upstream = self.upstream(lambda c, *_: c.sendall(response(answer, headers=[
@@ -51,7 +51,7 @@ class Passing(ProxyTest):
                          ["accept", "authorization", "content-length", "host", "user-agent", "x-stainless-lang"])
         self.assertEqual(dict(sent)["host"], upstream.url.removeprefix("http://"))
 
-    def test_a_stream_is_forwarded_as_it_arrives(self):
+    def test_stream_is_forwarded_as_it_arrives(self):
         pieces = [event("a"), event("b")[:20], event("b")[20:], event(None, "stop") + DONE]
         turn = threading.Semaphore(0)
 
@@ -65,9 +65,9 @@ class Passing(ProxyTest):
         proxy = self.proxy(self.upstream(answer))
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall(request(CHAT, b'{"stream":true}'))
-            while stream.readline().strip():  # the head comes before the first piece
+            while stream.readline().strip():  # the head arrives before the first chunk
                 pass
-            for piece in pieces:  # and every piece before the next is sent
+            for piece in pieces:  # and every chunk before the next is sent
                 turn.release()
                 got = b""
                 while got != piece:
@@ -102,7 +102,7 @@ class Passing(ProxyTest):
             self.assertEqual(read_message(stream)[2], back)
         self.assertEqual(upstream.requests[0][2], large)
 
-    def test_connections_are_kept_on_both_sides(self):
+    def test_connections_are_kept_alive_on_both_sides(self):
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
@@ -131,8 +131,8 @@ class Passing(ProxyTest):
         proxy.end()
         self.assertEqual(proxy.records(), [], "none of them is an inference")
 
-    def test_a_name_is_reached_as_an_address_is(self):
-        """By libcurl, which adds nothing of its own."""
+    def test_upstream_by_host_name(self):
+        """Connected by libcurl, which adds no headers."""
         packed = gzip.compress(document())
         upstream = self.upstream(lambda c, line, *_: c.sendall(
             STREAM_HEAD + chunk(event("a")) + chunk(DONE) + LAST_CHUNK if "chat" in line else
@@ -147,7 +147,7 @@ class Passing(ProxyTest):
         self.assertEqual(sorted(n for n, _ in sent), ["content-length", "host", "x-b"])
         self.assertEqual(upstream.connections, 1)
 
-    def test_the_path_of_the_upstream_precedes_that_of_requests_once(self):
+    def test_path_of_upstream_is_prefixed_once(self):
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream.url + "/openai/v1/")
         for path in ("/chat/completions", "/openai/v1/chat/completions"):
@@ -157,10 +157,10 @@ class Passing(ProxyTest):
 
 
 
-class Ending(ProxyTest):
-    """However one of the three ends, the others learn of it."""
+class Disconnection(ProxyTest):
+    """If client, proxy or server disconnects, the others are informed."""
 
-    def test_a_client_that_disconnects_cancels_its_request(self):
+    def test_client_disconnect_cancels_request(self):
         for streams in (False, True):
             with self.subTest(streams=streams):
                 gone = threading.Event()
@@ -168,7 +168,7 @@ class Ending(ProxyTest):
                 def answer(connection, *_):
                     if streams:
                         connection.sendall(STREAM_HEAD + chunk(event("a")))
-                    if connection.recv(1) == b"":  # the upstream's client has closed
+                    if connection.recv(1) == b"":  # closed by the proxy
                         gone.set()
                     return False
 
@@ -186,8 +186,8 @@ class Ending(ProxyTest):
                 record, = proxy.records()
                 self.assertEqual((record["ipw"]["status"], record["dataset_metadata"]["canceled"]), ("failed", True))
 
-    def test_a_client_that_closes_at_the_end_of_the_answer_has_got_it(self):
-        """As the official client does at [DONE]: the end of the body is still to come."""
+    def test_client_that_closes_at_done_is_completed(self):
+        """Like OpenAI's client at [DONE], before the end of the body."""
         gone = threading.Event()
 
         def answer(connection, line, *_):
@@ -209,8 +209,8 @@ class Ending(ProxyTest):
         self.assertEqual([(r["ipw"]["status"], r["dataset_metadata"]["canceled"]) for r in proxy.records()],
                          [("completed", False)] * 2)
 
-    def test_an_early_answer_passes_though_the_server_closes(self):
-        """It has read the head, and none of the body."""
+    def test_early_response_is_forwarded_though_server_closes(self):
+        """The server has read the head, but not the body."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
 
@@ -225,8 +225,8 @@ class Ending(ProxyTest):
         proxy = self.proxy(f"http://127.0.0.1:{listener.getsockname()[1]}")
         self.assertEqual(proxy.ask(body=b"x" * 20_000_000)[0::2], ("HTTP/1.1 413 Content Too Large", b"{}"))
 
-    def test_a_length_beside_chunks_says_nothing(self):
-        """RFC 9112, 6.3: the chunks are the body, be they more or fewer."""
+    def test_content_length_with_chunked_encoding_is_ignored(self):
+        """RFC 9112, 6.3: the chunks are the body, whatever the length."""
         for length in (1, 100):
             with self.subTest(length=length):
                 proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(
@@ -235,7 +235,7 @@ class Ending(ProxyTest):
                 self.assertEqual(proxy.ask("/v1/other")[2], b"whole")
                 self.assertEqual(proxy.end(), 0)
 
-    def test_errors_of_the_upstream_are_forwarded(self):
+    def test_upstream_errors_are_forwarded(self):
         body = b'{"error":{"message":"slow down","type":"rate_limit"}}'
         upstream = self.upstream(lambda c, *_: c.sendall(response(
             body, "429 Too Many Requests", [("Content-Type", "application/json"), ("Retry-After", "7")])))
@@ -246,7 +246,7 @@ class Ending(ProxyTest):
         record, = proxy.records()
         self.assertEqual((record["ipw"]["status"], record["ipw"]["http_status"]), ("failed", 429))
 
-    def test_an_unreachable_upstream_is_a_502(self):
+    def test_unreachable_upstream_is_502(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
         proxy = self.proxy(f"http://user:hunter22@127.0.0.1:{port}")
@@ -259,7 +259,7 @@ class Ending(ProxyTest):
         self.assertNotIn("hunter22", proxy.stderr + (self.root / "runs/run/records.jsonl").read_text()
                          + (self.root / "runs/run/summary.json").read_text())
 
-    def test_a_truncated_response_stays_truncated(self):
+    def test_truncated_response_stays_truncated(self):
         def short(connection, *_):
             connection.sendall(response(b"x" * 100)[:-60])
             return False
@@ -283,8 +283,9 @@ class Ending(ProxyTest):
                 proxy.end()
                 self.assertEqual(proxy.records()[0]["ipw"]["status"], "failed")
 
-    def test_a_request_that_was_sent_is_not_sent_again(self):
-        """Even if the connection was kept: the server has perhaps done all the work.  What changes nothing may be."""
+    def test_sent_request_is_not_retried(self):
+        """Even on a reused connection, because the server may have done the work.  Idempotent requests may be
+        retried."""
         def answer(connection, *_):
             if len(upstream.requests) in (2, 5):
                 return False
@@ -297,7 +298,7 @@ class Ending(ProxyTest):
         self.assertEqual(proxy.ask("/v1/models", b"", "GET")[0], "HTTP/1.1 200 OK")
         self.assertEqual(len(upstream.requests), 6)
 
-    def test_a_kept_connection_that_was_closed_meanwhile(self):
+    def test_reused_connection_closed_by_server(self):
         closed = threading.Semaphore(0)
 
         def answer(connection, *_):
@@ -312,8 +313,8 @@ class Ending(ProxyTest):
             closed.acquire(timeout=TIMEOUT_S)
         self.assertEqual((len(upstream.requests), upstream.connections), (5, 5))
 
-    def test_a_server_that_closes_after_a_stream_without_saying_so(self):
-        """As llama.cpp's does: when the next request has been sent, it is too late."""
+    def test_server_that_closes_after_stream_without_notice(self):
+        """Like llama.cpp's: after the next request has been sent, it is too late to retry."""
         def answer(connection, *_):
             connection.sendall(STREAM)
             time.sleep(0.2)
@@ -326,9 +327,9 @@ class Ending(ProxyTest):
             self.assertEqual(proxy.ask()[0].split()[1], "200")
         self.assertEqual(upstream.connections, 13)
 
-    def keeper(self, ends=lambda: False):
-        """A proxy that has learned that its server, which sends streams, keeps its connections.  `ends` is asked for each
-        request on a connection that had a stream: whether it is closed without an answer."""
+    def keep_alive_proxy(self, ends=lambda: False):
+        """A proxy that has learned that its server keeps connections after streams.  `ends` is called for each request
+        on a connection that had a stream: whether to close without a response."""
         used = set()
 
         def answer(connection, *_):
@@ -352,17 +353,17 @@ class Ending(ProxyTest):
             self.assertEqual(proxy.ask()[0].split()[1], "200")
         self.assertEqual(upstream.connections, before + 9)
 
-    def test_a_server_that_keeps_connections_after_streams(self):
-        proxy, upstream = self.keeper()
+    def test_connections_are_reused_after_streams(self):
+        proxy, upstream = self.keep_alive_proxy()
         before = upstream.connections
         for _ in range(8):
             self.assertEqual(proxy.ask()[2], event("a", "stop") + DONE)
         self.assertEqual(upstream.connections, before)
 
-    def test_a_server_that_closes_after_some_streams(self):
-        """Once is enough, while the connection was idle or when a request, which is not sent again, was on its way."""
+    def test_connections_are_not_reused_after_server_closed_once(self):
+        """Either while the connection was idle, or while a request, which is not retried, was in flight."""
         with self.subTest("idle"):
-            proxy, upstream = self.keeper()
+            proxy, upstream = self.keep_alive_proxy()
             kept, closed = upstream.answer, threading.Event()
 
             def close(connection, *_):
@@ -379,7 +380,7 @@ class Ending(ProxyTest):
             ending = []
             proxy.end()
             self.root = self.root / "second"
-            proxy, upstream = self.keeper(lambda: bool(ending))
+            proxy, upstream = self.keep_alive_proxy(lambda: bool(ending))
             ending.append(1)
             sent = len(upstream.requests)
             self.assertEqual(proxy.ask()[0].split()[1], "502")
@@ -387,11 +388,11 @@ class Ending(ProxyTest):
             ending.clear()
             self.assert_not_reused(proxy, upstream)
 
-    def test_no_answer_at_all(self):
+    def test_upstream_without_response_is_502(self):
         proxy = self.proxy(self.upstream(lambda *_: False))
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 502 Bad Gateway")
 
-    def test_a_signal_lets_requests_end_and_the_second_aborts_them(self):
+    def test_first_signal_drains_and_second_aborts(self):
         for signals, status in ((1, "completed"), (2, "failed")):
             with self.subTest(signals=signals):
                 came, go = threading.Event(), threading.Event()
@@ -424,7 +425,7 @@ class Ending(ProxyTest):
         except OSError:
             return False
 
-    def test_a_slow_client_slows_its_own_request_down(self):
+    def test_slow_client_only_slows_its_own_request(self):
         sent = 0
         block = b"y" * 65536
 
@@ -446,15 +447,15 @@ class Ending(ProxyTest):
             connection.sendall(request(CHAT, b'{"stream":true}'))
             until(lambda: sent > 0)
             before = -1
-            while sent != before:  # until nothing more is taken
+            while sent != before:  # until the buffers are full
                 before = sent
                 time.sleep(1.2)
             self.assertLess(sent, 200 * len(block), "it does not read, and yet everything was taken")
-            line, _, _ = proxy.ask("/v1/models", b"", "GET")  # others are served meanwhile
+            line, _, _ = proxy.ask("/v1/models", b"", "GET")  # others are still served
             self.assertTrue(line.startswith("HTTP/1.1"))
 
-    def test_all_of_a_large_stream_comes_to_a_slow_client(self):
-        blocks = [bytes([i % 251]) * 65536 for i in range(400)]  # more than the buffers of four sockets
+    def test_slow_client_gets_whole_stream(self):
+        blocks = [bytes([i % 251]) * 65536 for i in range(400)]  # more than four socket buffers
 
         def answer(connection, *_):
             connection.sendall(STREAM_HEAD + b"".join(map(chunk, blocks)) + LAST_CHUNK)
@@ -466,7 +467,7 @@ class Ending(ProxyTest):
             self.assertEqual(read_message(stream)[2], b"".join(blocks))
 
 
-class Refusing(ProxyTest):
+class Refusals(ProxyTest):
     def test_bodies_and_headers_have_limits(self):
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream, "--max-body", "1")
@@ -475,8 +476,8 @@ class Refusing(ProxyTest):
         self.assertRegex(proxy.ask(headers=[("X-Long", "x" * 40_000)])[0], " (431|413) ")
         self.assertEqual(len(upstream.requests), 1)
 
-    def test_what_servers_read_differently_is_refused(self):
-        """Connections to the upstream server are shared: none of these may reach it."""
+    def test_rejects_ambiguous_framing(self):
+        """Upstream connections are shared, so none of these requests may be forwarded."""
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream)
         lines = {
@@ -492,7 +493,7 @@ class Refusing(ProxyTest):
             with self.subTest(name), proxy.connect() as connection, connection.makefile("rb") as stream:
                 connection.sendall(sent)
                 answer = read_message(stream)
-                if answer or name != "target, space":  # after that one the library may just close
+                if answer or name != "target, space":  # after that one the HTTP library may just close
                     self.assertRegex(answer[0], "^HTTP/1.[01] 400 ")
         self.assertEqual(upstream.requests, [])
         self.assertEqual(proxy.ask(headers=[("X-!#$%&'*+.^_`|~9", "\t\u00e9 (a);,\"")])[0], "HTTP/1.1 200 OK")
@@ -505,7 +506,7 @@ class Refusing(ProxyTest):
             self.assertIn("token", done.stderr)
         self.assertFalse((self.root / "runs").exists() and any((self.root / "runs").iterdir()))
 
-    def test_the_token_is_required_and_not_forwarded(self):
+    def test_token_is_required_and_not_forwarded(self):
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream, "--listen", "0.0.0.0:0", env={"IPW_PROXY_TOKEN": "let-me-in-42",
                                                                    "IPW_API_KEY": "sk-upstream-7"})
@@ -529,7 +530,7 @@ class Refusing(ProxyTest):
             self.assertNotIn(secret.encode(), written)
             self.assertNotIn(secret, proxy.stderr + proxy.stdout)
 
-    def test_the_token_may_be_any_kind_of_key(self):
+    def test_token_in_any_key_header(self):
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream, env={"IPW_PROXY_TOKEN": "let-me-in-42", "IPW_API_KEY": "sk-upstream-7"})
         token, own = "let-me-in-42", "Bearer sk-upstream-7"
@@ -544,7 +545,7 @@ class Refusing(ProxyTest):
                                   ("authorization", "x-api-key", "api-key")}, passed)
         self.assertIn(" 401 ", proxy.ask(headers=[("x-api-key", "let-me-in-43")])[0])
 
-    def test_a_request_that_does_not_end_is_closed(self):
+    def test_incomplete_request_times_out(self):
         proxy = self.proxy(self.upstream(send_document), "--client-timeout", "0.5")
         for beginning in (b"", b"POST /v1/chat", f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nX-A:".encode(),
                           request(CHAT, b"x" * 100)[:-50]):
@@ -553,19 +554,19 @@ class Refusing(ProxyTest):
                 self.assertEqual(connection.recv(100), b"", "closed without an answer")
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")
 
-    def test_nor_may_a_later_request_on_a_connection(self):
+    def test_incomplete_later_request_on_connection_times_out(self):
         proxy = self.proxy(self.upstream(send_document), "--client-timeout", "0.5")
         for beginning in (b"P", b"POST /v1/chat", request(CHAT, b"x" * 100)[:-50]):
             with self.subTest(beginning), proxy.connect() as connection, connection.makefile("rb") as stream:
                 for _ in range(2):
                     connection.sendall(request())
                     self.assertEqual(read_message(stream)[0], "HTTP/1.1 200 OK")
-                    time.sleep(1)  # without a request it may stay
+                    time.sleep(1)  # an idle connection may stay open
                 connection.settimeout(30)
                 connection.sendall(beginning)
                 self.assertEqual(stream.read(), b"", "closed without an answer")
 
-    def test_nor_may_one_that_began_before_the_answer(self):
+    def test_incomplete_pipelined_request_times_out(self):
         asked, go_on = threading.Event(), threading.Event()
 
         def answer(connection, *_):
@@ -578,7 +579,7 @@ class Refusing(ProxyTest):
             connection.sendall(request())
             self.assertTrue(asked.wait(TIMEOUT_S))
             connection.sendall(b"P")
-            time.sleep(0.5)  # until the proxy has seen it
+            time.sleep(0.5)  # until the proxy has read it
             go_on.set()
             self.assertEqual(read_message(stream)[0], "HTTP/1.1 200 OK")
             connection.settimeout(30)
@@ -594,7 +595,7 @@ class Refusing(ProxyTest):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(words, done.stderr)
 
-    def test_itself_is_no_upstream(self):
+    def test_rejects_itself_as_upstream(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         for upstream, listen in (("http://127.0.0.1:{}", "127.0.0.1:{}"), ("http://localhost:{}/v1", "127.0.0.1:{}"),
@@ -606,9 +607,9 @@ class Refusing(ProxyTest):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertRegex(done.stderr, f"the upstream server .*:{port} is this proxy itself.*another port")
         self.assertFalse((self.root / "runs").exists())
-        self.proxy(f"http://127.0.0.1:{port}")  # another port of the same machine
+        self.proxy(f"http://127.0.0.1:{port}")  # another port of the same host
 
-    def test_a_port_that_is_taken(self):
+    def test_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             done = ipw(None, "proxy", "--upstream", "http://127.0.0.1:1", "--listen",
                        f"127.0.0.1:{taken.getsockname()[1]}", "--output-dir", self.root / "runs")
@@ -618,7 +619,7 @@ class Refusing(ProxyTest):
 
 
 class Recording(ProxyTest):
-    def test_streams_have_their_tokens_and_times(self):
+    def test_stream_records_tokens_and_times(self):
         turn, begun = threading.Semaphore(0), threading.Event()
         last = event(None, "length", usage={"prompt_tokens": 11, "completion_tokens": 3})
 
@@ -647,7 +648,7 @@ class Recording(ProxyTest):
         self.assertGreaterEqual(model["latency_metrics"]["total_query_seconds"], 0.3)
         self.assertEqual((record["problem"], model["lm_response"]), ("", ""), "content is not stored unasked")
 
-    def test_every_protocol_is_understood(self):
+    def test_all_protocols_are_recorded(self):
         openai = document("hi", 5, 2)
         responses = json.dumps({"object": "response", "status": "completed", "output": [
             {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}],
@@ -680,7 +681,7 @@ class Recording(ProxyTest):
                 self.assertEqual((records[path]["ipw"]["status"], tokens["input"], tokens.get("output")),
                                  ("completed", 5, output))
 
-    def test_labels(self):
+    def test_labels_of_requests(self):
         proxy = self.proxy(self.upstream(send_document), "--key-name", "key-00000000=nobody")
         proxy.ask(body=b'{"model":"a"}', headers=[("x-ipw-query", "Q 1"), ("x-ipw-turn", "2"),
                                                   ("Authorization", "Bearer sk-first-key")])
@@ -699,8 +700,8 @@ class Recording(ProxyTest):
         named.ask(headers=[("Authorization", "Bearer sk-first-key")])
         self.assertEqual(named.recent()[0]["key"], "alice")
 
-    def test_clients_do_not_choose_what_is_hidden(self):
-        """Their keys are, where a server echoes them or they are asked about; nothing of ours is."""
+    def test_client_keys_are_masked_and_nothing_else(self):
+        """Keys are masked in responses and content, but clients cannot mask other data."""
         key, model = "sk-Xq7Lm20PzR8aTw", "a1b2c3d4e5f6a7b8"
         proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(response(document(f"no such key: {key}")))),
                            "--store-content", "--model", model)
@@ -717,11 +718,11 @@ class Recording(ProxyTest):
         self.assertEqual(json.loads(summary)["model"], model)
         self.assertNotIn("***", summary)
 
-    def test_one_piece_has_no_time_to_first_token(self):
+    def test_unstreamed_answer_has_no_time_to_first_token(self):
         def answer(connection, _, headers, body):
             if b"false" in body:
                 connection.sendall(response(document()))
-            elif b"one" in body:  # a whole answer in one event
+            elif b"one" in body:  # whole answer in one event
                 connection.sendall(STREAM_HEAD + chunk(event("a b", "stop", usage={
                     "prompt_tokens": 4, "completion_tokens": 3}) + DONE) + LAST_CHUNK)
             else:
@@ -735,7 +736,7 @@ class Recording(ProxyTest):
             proxy.ask(body=body)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall(request(body=b'{"stream":true}'))
-            while b"data:" not in stream.readline():  # the first piece has passed
+            while b"data:" not in stream.readline():  # the first chunk was forwarded
                 pass
             turn.set()
             while stream.readline() != b"0\r\n":
@@ -749,8 +750,8 @@ class Recording(ProxyTest):
                  for r in proxy.records()]
         self.assertEqual((times[:2], times[2] > 0), ([None, None], True))
 
-    def test_several_answers_to_one_request(self):
-        """n > 1: the server counts the tokens of all of them, and the first is the one that is recorded."""
+    def test_request_with_several_choices(self):
+        """n > 1: token counts are of all choices, and the first choice is recorded."""
         def choice(index, content, finish=None):
             return event(content, finish).replace(b'"index": 0', b'"index": %d' % index)
 
@@ -792,7 +793,7 @@ class Recording(ProxyTest):
 
         def answer(connection, *_):
             connection.sendall(STREAM_HEAD)
-            for at in range(0, len(whole), 7):  # no piece is an event
+            for at in range(0, len(whole), 7):  # no chunk is a whole event
                 connection.sendall(chunk(whole[at:at + 7]))
             connection.sendall(LAST_CHUNK)
 
@@ -827,8 +828,8 @@ class Recording(ProxyTest):
 
 
 class Governing(ProxyTest):
-    def test_govern_reads_the_latency_of_the_proxy(self):
-        """The upstream server has no metrics of its own: the proxy's are enough to govern its GPU."""
+    def test_govern_reads_latency_of_proxy(self):
+        """The upstream server has no metrics; those of the proxy are enough to govern its GPU."""
         def answer(connection, *_):
             connection.sendall(STREAM_HEAD)
             for _ in range(8):
@@ -843,7 +844,7 @@ class Governing(ProxyTest):
                                   env=machine.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(govern.stderr.close)
         self.addCleanup(govern.kill)
-        govern.stderr.readline()  # it has taken its first reading
+        govern.stderr.readline()  # after its first reading
 
         def readings():
             for _ in range(5):
@@ -857,8 +858,8 @@ class Governing(ProxyTest):
         self.assertGreaterEqual(step["ttft_ms"], 20)
 
 
-class Keeping(ProxyTest):
-    """What was recorded stays recorded, once, however the proxy ends; and it does not eat all memory."""
+class Persistence(ProxyTest):
+    """Records are kept exactly once, however the proxy ends, with bounded memory."""
 
     def lines(self, name="records"):
         return list(map(json.loads, (self.root / f"runs/run/{name}.jsonl").read_text().splitlines()))
@@ -878,7 +879,7 @@ class Keeping(ProxyTest):
             proxy.process.communicate()
         return proxy
 
-    def test_a_killed_run_is_continued(self):
+    def test_killed_run_is_continued(self):
         def answer(connection, line, headers, body):
             if len(upstream.requests) == 2:
                 connection.sendall(response(b"{}", "503 Service Unavailable"))
@@ -890,13 +891,13 @@ class Keeping(ProxyTest):
 
         upstream = self.upstream(answer)
         self.killed(upstream)
-        # It may have been killed inside a line.
+        # It may have been killed within a line.
         with (self.root / "runs/run/records.jsonl").open("a") as records:
             records.write('{"kind":"query","key":"q00')
         done = ipw(None, "proxy", "--upstream", upstream.url, "--listen", "127.0.0.1:0", "--idle", "0", "--output-dir",
                    self.root / "runs", "--name", "run")
         self.assertEqual((done.returncode, "--resume" in done.stderr), (2, True), done.stderr)
-        for keys in (["q000003", "q000004"], ["q000005", "q000006"]):  # after a kill, and after an ordinary end
+        for keys in (["q000003", "q000004"], ["q000005", "q000006"]):  # after a kill, and after a normal end
             proxy = self.proxy(upstream, "--resume")
             for key in keys:
                 proxy.ask()
@@ -914,7 +915,7 @@ class Keeping(ProxyTest):
         self.assertEqual(len(ipw(None, "export", self.root / "runs/run", "--to", "jsonl", "-o", "-").stdout
                              .splitlines()), 7)
 
-    def test_the_latest_run_is_continued_without_a_name(self):
+    def test_latest_run_is_continued_without_name(self):
         runs = self.root / "runs"
 
         def start(*options):
@@ -927,7 +928,7 @@ class Keeping(ProxyTest):
             process.communicate(timeout=TIMEOUT_S)
             return {path.name for path in runs.iterdir() if path.name.startswith("proxy_")}
 
-        first, = start("--resume")  # there is none: a new one
+        first, = start("--resume")  # no run yet: a new one
         old = re.sub(r"\d{8}T\d{6}Z$", "20200101T000000Z", first)
         (runs / first).rename(runs / old)
         self.assertEqual(start("--resume"), {old})
@@ -937,12 +938,12 @@ class Keeping(ProxyTest):
                          [2, 2])
         self.assertEqual(start("--resume", "--model", "other") - {old, new} != set(), True, "another model is another run")
 
-    def test_what_cannot_be_recorded_is_counted(self):
-        """The recorder waits for a disk, here for a debugger: streams go on, and memory stays bounded."""
+    def test_unrecorded_requests_are_counted(self):
+        """The recorder thread is blocked, here by a debugger: streams continue, and memory is bounded."""
         proxy = self.proxy(self.upstream(send_document), "--store-content")
         tasks = Path(f"/proc/{proxy.process.pid}/task")
 
-        def recorders():  # a thread has its name when it runs
+        def recorders():  # a thread has its name once it runs
             return [int(task.name) for task in tasks.iterdir() if (task / "comm").read_text() == "ipw-record\n"]
 
         until(recorders)
@@ -956,7 +957,7 @@ class Keeping(ProxyTest):
             self.assertEqual(proxy.ask(body=body)[0], "HTTP/1.1 200 OK")
         counted = re.search(r"^ipw_proxy_unrecorded_requests_total (\d+)$", proxy.get("/ipw/metrics"), re.M)
         dropped = int(counted[1])
-        self.assertTrue(10 < dropped < 30, dropped)  # the rest is at most 64 MiB
+        self.assertTrue(10 < dropped < 30, dropped)  # the queue is at most 64 MiB
         libc.ptrace(PTRACE_DETACH, recorder, None, None)
         until(lambda: self.recorded() == 80 - dropped)
         proxy.ask()
@@ -999,7 +1000,7 @@ class Energy(ProxyTest):
             self.assertEqual(done.returncode, 0, (words, done.stderr))
         self.assertIn("proxy", done.stdout)
 
-    def test_the_energy_is_returned_to_clients(self):
+    def test_energy_is_returned_to_clients(self):
         def answer(connection, _, headers, body):
             time.sleep(0.2)
             if b"true" in body:
@@ -1023,7 +1024,7 @@ class Energy(ProxyTest):
         self.assertAlmostEqual(joules, energies["q000000"]["joules"], delta=1e-4 * joules)
         self.assertAlmostEqual(float(said[1]), energies["q000001"]["joules"], delta=1e-4 * float(said[1]))
 
-    def test_an_ollama_stream_is_forwarded_as_it_arrives_with_the_energy_header(self):
+    def test_ollama_stream_with_energy_is_forwarded_as_it_arrives(self):
         turn = threading.Event()
         lines = [json.dumps({"message": {"content": "h"}, "done": False}).encode() + b"\n",
                  json.dumps({"message": {"content": "i"}, "done": True}).encode() + b"\n"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw proxy and the corners of HTTP: TLS to the upstream server, old and odd clients, framing that must not pass."""
+"""ipw proxy and HTTP edge cases: TLS to the upstream server, old and odd clients, invalid framing."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, docu
 
 
 class Certificates:
-    """A CA of our own, and a server certificate of it for the name localhost."""
+    """A test CA and its server certificate for localhost."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -54,7 +54,7 @@ class Tls(ProxyTest):
         cls.certificates = Certificates(folder.name)
         cls.trust = {"CURL_CA_BUNDLE": str(cls.certificates.authority)}
 
-    def test_requests_and_streams_are_forwarded(self):
+    def test_requests_and_streams_over_tls(self):
         def answer(connection, line, headers, body):
             if b"true" in body:
                 connection.sendall(STREAM_HEAD + b"".join(chunk(event(word)) for word in "abc")
@@ -75,7 +75,7 @@ class Tls(ProxyTest):
         self.assertEqual([r["ipw"]["status"] for r in proxy.records()], ["completed"] * 2)
         self.assertEqual(proxy.records()[0]["model_metrics"]["mixed"]["token_metrics"]["input"], 7)
 
-    def test_a_certificate_that_is_not_trusted(self):
+    def test_untrusted_certificate_is_502(self):
         for name, environment, words in (("server", {}, "certificate"), ("elsewhere", self.trust, "localhost"),
                                          ("server", {"CURL_CA_BUNDLE": "/nonexistent.pem"}, "/nonexistent.pem")):
             with self.subTest(name, environment=environment):
@@ -90,18 +90,18 @@ class Tls(ProxyTest):
                 self.assertEqual(record["ipw"]["status"], "failed")
                 self.assertIn(words, record["ipw"]["error"])
 
-    def test_the_environment_names_what_to_do(self):
+    def test_untrusted_certificate_message_has_fix(self):
         upstream = self.upstream(send_document, self.certificates.context())
         message = json.loads(self.proxy(upstream).ask()[2])["error"]["message"]
         self.assertIn("is not trusted", message)
         self.assertIn("CURL_CA_BUNDLE", message)
 
-    def test_a_server_without_tls(self):
+    def test_server_without_tls_is_502(self):
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream.url.replace("http:", "https:"))
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 502 Bad Gateway")
 
-    def test_a_truncated_stream_stays_truncated(self):
+    def test_truncated_stream_stays_truncated(self):
         def answer(connection, *_):
             connection.sendall(STREAM_HEAD + chunk(event("a")))
             return False
@@ -113,8 +113,8 @@ class Tls(ProxyTest):
                 pass
             self.assertEqual(stream.read(), chunk(event("a")), "and no end of a body")
 
-    def test_a_request_that_was_sent_is_not_sent_again(self):
-        """Nor by libcurl, which would on a connection that was kept."""
+    def test_sent_request_is_not_retried(self):
+        """Nor by libcurl, which would retry on a reused connection."""
         def answer(connection, *_):
             if len(upstream.requests) in (2, 5):
                 return False
@@ -127,7 +127,7 @@ class Tls(ProxyTest):
         self.assertEqual(proxy.ask("/v1/models", b"", "GET")[0], "HTTP/1.1 200 OK", "what changes nothing may be")
         self.assertEqual(len(upstream.requests), 6)
 
-    def test_a_client_that_disconnects_cancels_its_request(self):
+    def test_client_disconnect_cancels_request(self):
         gone = threading.Event()
 
         def answer(connection, *_):
@@ -147,16 +147,16 @@ class Tls(ProxyTest):
 
 
 class Clients(ProxyTest):
-    """What nginx does, asked by the same bytes, is what is expected here."""
+    """The expected behavior is that of nginx for the same bytes."""
 
-    def say(self, proxy, head, *more):
-        """All that comes back for these lines and what follows them, up to the end of the connection."""
+    def send_raw(self, proxy, head, *more):
+        """Sends a head and body; returns everything up to the end of the connection."""
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall("\r\n".join([*head, "", ""]).encode() + b"".join(more))
             return stream.read()
 
-    def test_http_1_0(self):
-        """No chunks, and the end of the connection ends a stream."""
+    def test_http_1_0_client(self):
+        """No chunked encoding; the end of the connection ends a stream."""
         def answer(connection, line, *_):
             if "chat" in line:
                 connection.sendall(STREAM_HEAD + chunk(event("a")) + chunk(DONE) + LAST_CHUNK)
@@ -164,10 +164,10 @@ class Clients(ProxyTest):
                 send_document(connection)
 
         proxy = self.proxy(self.upstream(answer))
-        head, body = self.say(proxy, [f"POST {CHAT} HTTP/1.0", "Content-Length: 2"], b"{}").split(b"\r\n\r\n", 1)
+        head, body = self.send_raw(proxy, [f"POST {CHAT} HTTP/1.0", "Content-Length: 2"], b"{}").split(b"\r\n\r\n", 1)
         self.assertNotIn(b"chunked", head)
         self.assertEqual(body, event("a") + DONE)
-        head, body = self.say(proxy, ["GET /v1/models HTTP/1.0"]).split(b"\r\n\r\n", 1)
+        head, body = self.send_raw(proxy, ["GET /v1/models HTTP/1.0"]).split(b"\r\n\r\n", 1)
         self.assertEqual(body, document())
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             for _ in range(2):
@@ -180,7 +180,7 @@ class Clients(ProxyTest):
             connection.sendall(STREAM_HEAD + chunk(DONE) + LAST_CHUNK)
 
         proxy = self.proxy(self.upstream(answer))
-        said = self.say(proxy, [f"POST {CHAT} HTTP/1.1", "Host: x", "Connection: close", "Content-Length: 2"], b"{}")
+        said = self.send_raw(proxy, [f"POST {CHAT} HTTP/1.1", "Host: x", "Connection: close", "Content-Length: 2"], b"{}")
         self.assertTrue(said.endswith(chunk(DONE).upper().replace(b"DATA", b"data") + LAST_CHUNK), said)
 
     def test_expect_100_continue(self):
@@ -195,8 +195,8 @@ class Clients(ProxyTest):
         self.assertEqual(upstream.requests[0][2], b"{}")
         self.assertNotIn("expect", dict(upstream.requests[0][1]))
 
-    def test_a_body_whose_length_is_unclear_is_refused(self):
-        """At once, with the connection closed: whatever follows would be read as the next request by someone."""
+    def test_rejects_body_of_ambiguous_length(self):
+        """Immediately, with the connection closed: the rest could be read as another request."""
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream)
         chunked = chunk(b"{}") + LAST_CHUNK
@@ -207,11 +207,11 @@ class Clients(ProxyTest):
                                     (["Transfer-Encoding: xchunked"], chunked, 501),
                                     (["Content-Length: -2"], b"", 400)):
             with self.subTest(lines):
-                said = self.say(proxy, [f"POST {CHAT} HTTP/1.1", "Host: x", *lines], body)
+                said = self.send_raw(proxy, [f"POST {CHAT} HTTP/1.1", "Host: x", *lines], body)
                 self.assertIn(b"HTTP/1.1 %d " % status, said[:13])
         self.assertEqual(upstream.requests, [])
 
-    def test_methods_that_have_no_body_or_show_keys(self):
+    def test_methods_without_body_and_trace(self):
         def answer(connection, line, *_):
             if line.startswith("HEAD"):
                 connection.sendall(response(b"", headers=[("Content-Length", "1234")], length=False))
@@ -225,13 +225,14 @@ class Clients(ProxyTest):
                                 ("OPTIONS " + CHAT, b"access-control-allow-origin: *"),
                                 ("HEAD /v1/models", b"content-length: 1234")):
                 connection.sendall(f"{line} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-                head = b"".join(iter(stream.readline, b"\r\n"))  # nothing but that, or the next would not begin here
+                # nothing else, or the next response would not start here
+                head = b"".join(iter(stream.readline, b"\r\n"))
                 self.assertIn(field, head.lower())
                 self.assertRegex(head, b"^HTTP/1.1 20")
         self.assertIn(" 405 ", proxy.ask(CHAT, b"", "TRACE")[0])
         self.assertEqual([line.split()[0] for line, _, _ in upstream.requests], ["HEAD", "OPTIONS", "HEAD"])
 
-    def test_requests_may_follow_each_other_immediately(self):
+    def test_pipelined_requests(self):
         upstream = self.upstream(lambda c, line, *_: c.sendall(response(line.encode())))
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
@@ -239,7 +240,7 @@ class Clients(ProxyTest):
             for i in range(20):
                 self.assertEqual(read_message(stream)[2], b"POST /v1/models?%d HTTP/1.1" % i)
 
-    def test_addresses_of_version_6(self):
+    def test_ipv6_address(self):
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
         except OSError:
@@ -251,7 +252,7 @@ class Clients(ProxyTest):
             self.assertEqual(read_message(stream)[2], document())
 
     def test_long_events(self):
-        """With --inject-usage they are not waited for, and take no longer the longer they are."""
+        """With --inject-usage they are not buffered, and the time is linear in their length."""
         long = event("x" * 12_000_000)
         usage = b'data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":1}}\n\n'
 
@@ -277,7 +278,7 @@ class Clients(ProxyTest):
         proxy.end()
         self.assertEqual(proxy.records()[0]["model_metrics"]["mixed"]["token_metrics"]["input"], 4)
 
-    def test_a_compressed_stream_is_forwarded_as_it_arrives(self):
+    def test_compressed_stream_is_forwarded_as_it_arrives(self):
         packer = zlib.compressobj(wbits=31)
         pieces = [packer.compress(event(word)) + packer.flush(zlib.Z_SYNC_FLUSH) for word in "ab"] + [packer.flush()]
         turn = threading.Semaphore(0)
@@ -301,8 +302,8 @@ class Clients(ProxyTest):
             self.assertEqual(stream.readline(), b"0\r\n")
 
     @unittest.skipUnless(shutil.which("curl"), "curl is not installed")
-    def test_curl(self):
-        """Through the proxy it prints what it prints without."""
+    def test_curl_output_is_unchanged(self):
+        """curl prints the same with and without the proxy."""
         def answer(connection, line, headers, body):
             if "stream" in line:
                 connection.sendall(STREAM_HEAD + b"".join(chunk(event(word)) for word in "abc") + LAST_CHUNK)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ipw estimate against published figures of LLMs: vendors' tables, benchmarks of runtimes, threads of users.  Ratios are
-of speeds, predicted over published, so that 1.1 is a tenth too fast whatever the metric."""
+"""ipw estimate against published figures of LLMs: vendors' tables, runtime benchmarks, forum threads.  Ratios are
+predicted over published speeds, so 1.1 is a tenth too fast for any metric."""
 
 import csv
 import io
@@ -17,8 +17,8 @@ from compiler import SOURCE  # noqa: E402
 from estimates import EstimateTest  # noqa: E402
 
 ROWS = list(csv.DictReader((SOURCE / "tests/fixtures/estimate/published_llm.csv").open()))
-LEAST, MOST = 0.85, 1.15  # of the geometric mean of a group
-# Of each half of the sources by itself: the model's parameters were chosen with the first in view.
+LEAST, MOST = 0.85, 1.15  # bounds of the geometric mean of a group
+# Bounds of each half of the sources: the model's parameters were fitted to the first.
 LEAST_HALF, MOST_HALF = 0.80, 1.20
 GROUPS = {
     "A100": lambda row: row["device"].startswith("a100"),
@@ -40,12 +40,12 @@ GROUPS = {
     "torch-compile": lambda row: row["runtime"] == "torch-compile",
     "llama.cpp": lambda row: row["runtime"] == "llama.cpp",
 }
-TIMES = {"ttft_ms": 1e3, "tpot_ms": 1e3, "latency_s": 1}  # per second
+TIMES = {"ttft_ms": 1e3, "tpot_ms": 1e3, "latency_s": 1}  # rates
 PREFILLS, DECODES = ("ttft_ms", "prefill_tokens_per_s"), ("tpot_ms", "decode_tokens_per_s")
 
 
-def words_of(row):
-    """The question that a row answers, but for the batch.  Steps are taken in the middle of the answer."""
+def arguments_of(row):
+    """The arguments of a row's estimate, without the batch.  Decode steps are taken in the middle of the output."""
     given, made = int(row["input"]), int(row["output"])
     words = ["--model", row["model"], "--hardware", row["device"], "--precision", row["precision"],
              "--runtime", row["runtime"], "--tensor-parallel", row["tp"]]
@@ -71,23 +71,24 @@ def mean(ratios):
 
 class Published(EstimateTest):
     def seconds(self, words, batches):
-        """And their ±, by batch.  There are always several: of one alone other devices would be tried too."""
+        """Seconds and their ± by batch.  Several batches are given, because a single estimate also tries other
+        devices."""
         table = self.run_ipw(*words, "--batch", ",".join(sorted(batches | {"1", "2"}, key=int)), "--format", "csv").stdout
         return {point["batch"]: (float(point["latency_s"]), float(point["latency_plus_minus"]))
                 for point in csv.DictReader(io.StringIO(table))}
 
     def estimates(self):
-        """Speed over published and relative ±, of each row."""
+        """Ratio to the published speed and relative ± of each row."""
         questions = {}
         for row in ROWS:
-            questions.setdefault(tuple(words_of(row)), set()).add(row["batch"])
+            questions.setdefault(tuple(arguments_of(row)), set()).add(row["batch"])
         with ThreadPoolExecutor(2) as pool:
             asked = dict(zip(questions, pool.map(self.seconds, questions, questions.values())))
         for row in ROWS:
-            took, plus_minus = asked[tuple(words_of(row))][row["batch"]]
+            took, plus_minus = asked[tuple(arguments_of(row))][row["batch"]]
             yield speed_over_published(row, took), plus_minus / took
 
-    def test_where_they_are_from(self):
+    def test_rows_have_sources(self):
         self.assertGreaterEqual(len(ROWS), 40)
         seen = set()
         for row in ROWS:
@@ -101,12 +102,12 @@ class Published(EstimateTest):
             self.assertNotIn(key, seen)
             seen.add(key)
         halves = {}
-        for row in ROWS:  # a source is in one half
+        for row in ROWS:  # each source is in one half
             self.assertEqual(halves.setdefault(row["source"], row["half"]), row["half"])
 
     def check_intervals(self, estimates):
-        """The ± of a runtime is the spread of its rows, of each source by the others, and what the page says: about 68 and
-        95 % lie within one and two of it."""
+        """The ± of a runtime equals the spread of its rows, with each source corrected by the others, and the
+        documented value: about 68 and 95 % are within one and two of it."""
         page = (SOURCE / "docs/estimate.md").read_text()
         for runtime in ("vllm", "llama.cpp", "tensorrt", "torch-compile"):
             rows = [(row["source"], ratio - 1, relative) for row, (ratio, relative) in zip(ROWS, estimates)
@@ -143,21 +144,21 @@ class Published(EstimateTest):
         errors = [abs(ratio - 1) for ratio in ratios]
         self.assertLess(sum(errors) / len(errors), 0.16)
 
-    def test_what_is_computed(self):
-        """Integers are weights alone and multiplied in 16 bits; fp8 is native on Hopper, Ada and MI300X."""
+    def test_computed_precisions(self):
+        """Integer precisions are weight-only, computed in 16 bits; fp8 is native on Hopper, Ada and MI300X."""
         words = ["llama-3.1-8b", "--phase", "decode", "--context", "64", "--runtime", "vllm", "--precision"]
         for device, eight in (("h100-sxm", "fp8"), ("rtx-4090", "fp8"), ("mi300x", "fp8"), ("a100-sxm-80gb", "fp16")):
             self.assertEqual(self.on(device, *words, "fp8")["setting"]["computed_in"], eight, device)
             four = self.on(device, *words, "int4")
             self.assertEqual(four["setting"]["computed_in"], "fp16", device)
-            # 4 bits, a scale of 16 for 32 weights, and a last matrix of 16 bits.
+            # 4 bits, a 16-bit scale per 32 weights, and an output matrix in 16 bits.
             matrices, head = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336), 4096 * 128256
             self.assertClose(four["traffic_bytes"]["weights"], matrices * 4.5 / 8 + head * 2, 1e-3)
-            # In memory there are the embeddings too.
+            # Memory also has the embeddings.
             self.assertClose(four["memory_bytes"]["weights"], (matrices + head) * 4.5 / 8 + head * 2, 1e-3)
 
-    def test_steps_take_the_host(self):
-        """Between two steps vLLM schedules: a model of half a billion parameters takes no less than 2.2 ms."""
+    def test_server_steps_include_scheduling(self):
+        """vLLM schedules between two steps: a model of half a billion parameters takes at least 2.2 ms."""
         words = ["qwen2.5-0.5b", "--phase", "decode", "--context", "64", "--precision", "bf16", "--runtime"]
         served, compiled = (self.on("h200", *words, name)["latency_s"] for name in ("vllm", "torch-compile"))
         self.assertClose(served - compiled, 2.22e-3, 0.01)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Both ways with the Python IPW.  No registry has its package, so what its analyze and plot do with a
-directory is rebuilt here step by step as its source was read (15 November 2026), in words of our own: Hugging
-Face's datasets load the directory, NumPy fits, the same columns are asked for in the same order.  Our directories must give it the figures of our own analysis/*.json, and
-directories in its layouts, old and new, must go through every command of ours with its figures.
-$IPW_PYTHON may name an interpreter that has datasets and NumPy; without them this is a skip."""
+"""Compatibility with the Python IPW in both directions.  Its package is in no registry, so its analyze and plot are
+reimplemented here after its source (15 November 2026): Hugging Face datasets load the directory, NumPy fits, the same
+columns are read in the same order.  For our directories it must give the figures of our analysis/*.json, and
+directories in its old and new layouts must work in every command with its figures.
+$IPW_PYTHON may name an interpreter that has datasets and NumPy; without them the test is skipped."""
 
 import sys
 from pathlib import Path
@@ -53,7 +53,7 @@ PAIRS = {"input_tokens_vs_ttft": ("input", "ttft", False), "total_tokens_vs_ener
 PLOTS = ("ttft", "latency", "energy", "power", "completion_tokens_kde")
 
 
-# ---- what the Python IPW does with a directory ----
+# ---- the Python IPW's analysis of a directory ----
 
 def at(value, *path):
     for name in path:
@@ -61,7 +61,7 @@ def at(value, *path):
     return value
 
 
-def first_told(values):
+def first_known(values):
     return next((value for value in values if value is not None), None)
 
 
@@ -70,7 +70,7 @@ def first_positive(values):
 
 
 def only_model(rows):
-    """It names a model itself where the directory has exactly one with figures."""
+    """The model of a directory that has exactly one with figures."""
     named = {name for row in rows for name, metrics in row["model_metrics"].items() if metrics}
     if len(named) != 1:
         raise RuntimeError(f"which of {sorted(named)}?")
@@ -83,7 +83,7 @@ def watts_of(metrics, component):
 
 
 def entries(path, model=None):
-    """One a record that has the model: the columns that its regression, plots and accuracy read."""
+    """One entry per record with the model: the columns of its regression, plots and accuracy."""
     rows = datasets.load_from_disk(str(path))
     if not isinstance(rows, datasets.Dataset) or not len(rows):
         raise RuntimeError("no dataset")
@@ -95,7 +95,7 @@ def entries(path, model=None):
             continue
         tokens_in, tokens_out = at(metrics, "token_metrics", "input"), at(metrics, "token_metrics", "output")
         total = at(metrics, "token_metrics", "total")
-        if total is None and None not in (tokens_in, tokens_out):  # it takes one that is unknown for 0
+        if total is None and None not in (tokens_in, tokens_out):  # it treats unknown as 0
             total = tokens_in + tokens_out
         basis = at(metrics, "energy_metrics", "basis") or at(metrics, "power_metrics", "basis") or "gpu"
         joules, rail = at(metrics, "energy_metrics", "per_query_joules"), "gpu"
@@ -107,8 +107,8 @@ def entries(path, model=None):
         notes = json.loads(notes) if isinstance(notes, str) else notes or {}
         found.append({
             "input": tokens_in, "output": tokens_out, "total": total, "energy": joules, "rail": rail,
-            "power": first_told(watts_of(metrics, rail)), "watts": first_positive(watts_of(metrics, rail)),
-            "power_given": first_told(watts_of(metrics, rail)) is not None,
+            "power": first_known(watts_of(metrics, rail)), "watts": first_positive(watts_of(metrics, rail)),
+            "power_given": first_known(watts_of(metrics, rail)) is not None,
             "latency": at(metrics, "latency_metrics", "total_query_seconds"),
             "ttft": at(metrics, "latency_metrics", "time_to_first_token_seconds"),
             "graded": bool(evaluation), "in_vain": bool(notes.get("evaluation_failed")),
@@ -123,9 +123,8 @@ def column(found, name):
 
 
 def fit(x, y, log=False):
-    """Least squares; null under two points or over one x; the mean is over all pairs, also those of
-    which the logarithm is not taken.  Its mean of a value that is not finite is not finite: ours is of
-    the others."""
+    """Least squares; null for less than two points or a single x; the mean is over all pairs, also those without a
+    logarithm.  Its mean of non-finite values is not finite; ours is over the others."""
     keep = np.isfinite(x) & np.isfinite(y)
     known = y[keep]
     result = {"avg_y": known.mean() if len(known) else None, "slope": None, "intercept": None, "r2": None}
@@ -168,8 +167,8 @@ def share(verdicts):
 
 
 def accuracy(found):
-    """Its summary and its efficiency: of the records with a verdict alone.  A query's power is energy over
-    time, else the sampled one; an energy of zero or less becomes power times time, one that is missing not."""
+    """Its summary and efficiency, for records with a verdict.  The power of a query is energy over time, else the
+    sampled one; an energy of zero or less is replaced by power times time, a missing one is not."""
     joules, watts, made_up, with_joules, with_watts = [], [], [], [], []
     zero_joules = zero_watts = derived = 0
     counted = [entry for entry in found if entry["graded"] and not entry["in_vain"]]
@@ -225,7 +224,7 @@ class PythonTest(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def saved(self, rows, name="profile_H10080GB_org_Model_7B_MMLU-Pro", first=False, shards=None, **facts):
-        """A directory as the Python IPW leaves it."""
+        """A directory as written by the Python IPW."""
         path = self.folder / name
         datasets.Dataset.from_list(rows).save_to_disk(path, num_shards=shards)
         (path / "summary.json").write_text(json.dumps(summary(rows, first=first, **facts), indent=2))
@@ -237,7 +236,7 @@ class PythonTest(unittest.TestCase):
         return done.stdout
 
     def assertSame(self, got, wanted, what):
-        """Every key of wanted, to 1e-9 of its size."""
+        """Compares every key of wanted, with a relative tolerance of 1e-9."""
         for key, value in wanted.items():
             if value is None or isinstance(value, (int, bool, str)):
                 self.assertEqual(got[key], value, f"{what} {key}")
@@ -246,7 +245,7 @@ class PythonTest(unittest.TestCase):
                 self.assertLessEqual(abs(got[key] - value), 1e-9 * max(abs(value), 1e-3), f"{what} {key}")
 
     def check_analysis(self, path, model=None, graded=True, samples=None):
-        """Our files hold what it would have written."""
+        """Our analysis files equal its results."""
         self.run_ipw("analyze", path, *(["--model", model] if model else []))
         found = entries(path, model)
         file = json.loads((path / "analysis/regression.json").read_text())
@@ -280,7 +279,7 @@ class PythonTest(unittest.TestCase):
                          [(e["problem"], e["expected"], e["answer"], e["correct"]) for e in found])
 
     def check_plots(self, path, found):
-        """Its file names; a mark where it would have drawn one."""
+        """Our plots have its file names and marks."""
         listed = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]
         if not all(row["available"] for row in listed):
             self.skipTest(listed[0]["missing"])
@@ -292,7 +291,7 @@ class PythonTest(unittest.TestCase):
             points = np.column_stack([column(found, x), column(found, y)])
             points = points[np.isfinite(points).all(axis=1)]
             marks = np.array(sorted(set(Picture(path / f"plots/{name}.svg").series()[0])))
-            for axis, sign in ((0, 1), (1, -1)):  # a linear picture of the same values; y goes down
+            for axis, sign in ((0, 1), (1, -1)):  # linear in the same values; y points down
                 wanted = np.unique(points[:, axis])
                 drawn = np.sort(sign * marks[:, axis])
                 self.assertEqual(len(marks), len(points), name)
@@ -302,7 +301,7 @@ class PythonTest(unittest.TestCase):
 
 
 class OurDirectories(PythonTest):
-    """It reads what we write, and finds what we found."""
+    """The Python IPW reads our directories with the same figures."""
 
     @classmethod
     def setUpClass(cls):
@@ -325,25 +324,25 @@ class OurDirectories(PythonTest):
     def copy(self, path=None):
         return Path(shutil.copytree(path or self.path, self.folder / "run"))
 
-    def test_figures(self):
+    def test_figures_agree(self):
         found = self.check_analysis(self.copy())
         self.assertEqual(len(found), 40)
         self.assertGreater(sum(positive(entry["energy"]) for entry in found), 30)
 
-    def test_queries_that_failed(self):
-        """To it they are records of which little is known, and without a verdict."""
+    def test_failed_queries(self):
+        """It reads them as records with few figures and no verdict."""
         path = self.copy(self.with_failures)
         completed = sum(row["ipw"]["status"] == "completed" for row in datasets.load_from_disk(str(path)))
         self.assertIn(completed, range(30, 36))
         found = self.check_analysis(path, samples=completed)
         self.assertEqual((len(found), accuracy(found)[0]["unevaluated"]), (40, 40 - completed))
 
-    def test_plots(self):
+    def test_plots_agree(self):
         path = self.copy()
         self.check_plots(path, entries(path))
 
-    def test_what_its_plots_need(self):
-        """They stop at a record whose counts of tokens are no struct, and title a picture by the names."""
+    def test_fields_needed_by_its_plots(self):
+        """They fail on a record whose token counts are not a struct, and use the names as titles."""
         path = self.copy()
         self.run_ipw("analyze", path)
         drawn = json.loads((path / "analysis/regression.json").read_text())["data"]["regressions"]
@@ -354,7 +353,7 @@ class OurDirectories(PythonTest):
             self.assertIsInstance(metrics["token_metrics"], dict)
             self.assertTrue(metrics["gpu_info"]["name"] or metrics["system_info"]["cpu_brand"])
 
-    def test_what_it_needs_to_score_again(self):
+    def test_fields_needed_for_rescoring(self):
         told = json.loads((self.path / "summary.json").read_text())
         self.assertEqual(told["model"], "echo:1b")
         self.assertIsInstance(told["dataset"], str)
@@ -367,8 +366,8 @@ class OurDirectories(PythonTest):
         self.assertIn("gpu_info", metrics)
         self.assertIn("system_info", metrics)
 
-    def test_scored_by_it_again(self):
-        """It saves the dataset beside, puts it in the place of ours, and copies the other files back."""
+    def test_run_rescored_by_python_ipw(self):
+        """It saves a new dataset, replaces ours with it, and copies the other files back."""
         path, model = self.copy(), "echo:1b"
 
         def score(row):
@@ -389,31 +388,31 @@ class OurDirectories(PythonTest):
                          [len(row["problem"]) % 3 == 0 for row in datasets.load_from_disk(str(path))])
 
 
-class ItsDirectories(PythonTest):
-    """We read what it writes, every command."""
+class PythonDirectories(PythonTest):
+    """Every command of ours reads directories of the Python IPW."""
 
     def rows(self, count=60, seed=1, **options):
         rng = np.random.default_rng(seed)
         return [record(i, rng, **options) for i in range(count)]
 
-    def test_a_later_version(self):
+    def test_later_version(self):
         path = self.saved(self.rows())
         self.check_plots(path, self.check_analysis(path))
 
-    def test_the_first_release(self):
+    def test_first_release(self):
         path = self.saved(self.rows(first=True), first=True)
         self.check_plots(path, self.check_analysis(path, graded=False))
 
-    def test_shards(self):
+    def test_sharded_dataset(self):
         self.check_analysis(self.saved(self.rows(), shards=3))
 
-    def test_without_a_total(self):
+    def test_token_counts_without_total(self):
         rows = self.rows()
         for row in rows:
             del row["model_metrics"][MODEL]["token_metrics"]["total"]
         self.check_analysis(self.saved(rows))
 
-    def test_zeros_nulls_and_what_is_not_finite(self):
+    def test_zeros_nulls_and_non_finite_values(self):
         rows = self.rows()
         for i, (group, key, value) in enumerate((
                 ("energy_metrics", "per_query_joules", 0.0), ("energy_metrics", "per_query_joules", None),
@@ -426,8 +425,8 @@ class ItsDirectories(PythonTest):
         rows[42]["model_metrics"][MODEL]["evaluation"]["is_correct"] = None
         self.check_analysis(self.saved(rows))
 
-    def test_grading_that_failed(self):
-        """Is counted by itself, and its energy is not among that of graded answers."""
+    def test_failed_grading(self):
+        """It is counted separately, and its energy is not part of graded answers."""
         rows = self.rows()
         for i in (3, 4, 5):
             rows[i]["model_metrics"][MODEL]["evaluation"] = {
@@ -438,7 +437,7 @@ class ItsDirectories(PythonTest):
         whole, _, _ = accuracy(self.check_analysis(self.saved(rows)))
         self.assertEqual((whole["failed"], whole["unevaluated"], whole["energy_sample_count"]), (3, 1, 56))
 
-    def test_lines_that_cannot_be_drawn(self):
+    def test_regressions_without_data_are_not_plotted(self):
         rows = self.rows()
         for row in rows:
             row["model_metrics"][MODEL]["latency_metrics"]["time_to_first_token_seconds"] = None
@@ -449,7 +448,7 @@ class ItsDirectories(PythonTest):
         self.check_analysis(path)
 
     def test_many_records(self):
-        """Of a long run some texts are shown, evenly picked, and the page says so."""
+        """A subset of the texts of a long run is shown, and the page says so."""
         path = self.saved(self.rows(4100))
         self.run_ipw("analyze", path, "--analysis", "accuracy")
         file = json.loads((path / "analysis/accuracy.json").read_text())
@@ -457,7 +456,7 @@ class ItsDirectories(PythonTest):
         self.assertEqual(records, [f"question {i}" for i in range(0, 4100, 2)])
         self.assertIn("records: 2050 of 4100 queries, evenly spaced", file["warnings"])
 
-    def test_the_chip_of_an_apple(self):
+    def test_energy_basis_soc(self):
         rows = self.rows()
         for i, row in enumerate(rows):
             metrics = row["model_metrics"][MODEL]
@@ -472,13 +471,13 @@ class ItsDirectories(PythonTest):
             row["model_metrics"]["b:2"] = record(i, rng, model="b:2")["model_metrics"]["b:2"] if i < 25 else None
             row["model_answers"]["b:2"] = "x"
         path = self.saved(rows)
-        self.assertRaises(RuntimeError, entries, path)  # it wants to be told; we take the summary's
+        self.assertRaises(RuntimeError, entries, path)  # it requires a choice; we use the model of the summary
         self.run_ipw("analyze", path)
         self.assertEqual(len(self.check_analysis(path, MODEL)), 60)
         self.assertEqual(len(self.check_analysis(path, "b:2")), 25)
 
     def layouts(self):
-        """Old and new, and some that lack whole groups."""
+        """Old and new layouts, and some that lack whole groups."""
         yield "later", self.rows(), {}
         yield "first", self.rows(first=True), {"first": True}
         yield "no-gpu", self.rows(gpu=False), {}
@@ -493,7 +492,7 @@ class ItsDirectories(PythonTest):
                 del row[name]
         yield "metrics-alone", bare, {}
 
-    def test_every_command_takes_every_layout(self):
+    def test_every_command_reads_every_layout(self):
         page = "ECharts" not in ipw(None, "report", self.folder).stderr
         for name, rows, facts in self.layouts():
             path = self.saved(rows, name, **facts)
@@ -506,7 +505,7 @@ class ItsDirectories(PythonTest):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def check_page(self, path, found):
-        """No figure on it that the records do not have, and those that they have are right."""
+        """The page has exactly the figures of the records."""
         self.run_ipw("report", path, "-o", path / "page.html")
         html = (path / "page.html").read_text()
         data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html,
@@ -521,7 +520,7 @@ class ItsDirectories(PythonTest):
             "accuracy": np.mean(graded) if graded else None,
             "joules_per_query": known.mean() if len(known) else None,
             "joules": known.sum() if len(known) else None,
-            "output_tokens_per_s": None,  # a run of its tells no throughput of its own
+            "output_tokens_per_s": None,  # its runs have no throughput
             "latency_s": np.median(times) if (times := [e["latency"] for e in found
                                                         if e["latency"] is not None]) else None}
         self.assertSame(headline, wanted, path.name)
@@ -545,12 +544,12 @@ class ItsDirectories(PythonTest):
         self.run_ipw("export", path, "--to", "hf", "-o", path / "hf")
         self.assertEqual(len(datasets.load_from_disk(str(path / "hf"))), len(found))
         self.assertIn("ipw_", self.run_ipw("export", path, "--to", "prom"))
-        for name in ("perfetto", "otlp-json"):  # its records have no times of day
+        for name in ("perfetto", "otlp-json"):  # its records have no timestamps
             done = ipw(None, "export", path, "--to", name)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
             self.assertIn("do not say when queries were sent", done.stderr)
 
-    def test_comparing(self):
+    def test_compare(self):
         a, b = self.rows(seed=3), self.rows(seed=4)
         for row in b:
             row["model_metrics"][MODEL]["energy_metrics"]["per_query_joules"] *= 2
@@ -563,7 +562,7 @@ class ItsDirectories(PythonTest):
                          "run": metric["run"]["value"]},
                         {"baseline": means[0], "run": means[1], "difference": means[1] - means[0]}, "compare")
         self.assertEqual(metric["verdict"], "worse")
-        self.assertIn("A100SXM4", done.stdout)  # another machine is reported
+        self.assertIn("A100SXM4", done.stdout)  # a different machine is reported
         first = self.saved(self.rows(first=True), "c", first=True)
         warnings = json.loads(self.run_ipw("compare", paths[0], first, "--json"))["comparisons"][0]["warnings"]
         self.assertIn("this run does not record, and may differ in: dataset selection, concurrency, client, "

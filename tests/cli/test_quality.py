@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of ipw analyze's quality: each fires on a run that was made so, and is quiet on one that was not."""
+"""Quality checks of ipw analyze: each warns for a run with its problem, and not for a good run."""
 
 import json
 import random
@@ -25,8 +25,8 @@ HEADER = "t_s,sensor,device,channel,scope,quantity,unit,value,sum\n"
 
 
 def steady(**change):
-    """60 queries that scatter by 2 % about the same figures; each of `change` is a factor that grows, or shrinks,
-    to its value over the run: of "seconds", of "joules", and "degrees" in °C more."""
+    """60 queries with a scatter of 2 %; `change` gives linear drifts over the run: factors of "seconds" and "joules",
+    and "degrees" in °C."""
     chance = random.Random(11)
     lines = []
     for i in range(QUERIES):
@@ -57,16 +57,16 @@ class Quality(unittest.TestCase):
         return {check["check"]: (check["verdict"], check["detail"]) for check in found}
 
     def assertOnly(self, checks, *warned, of=DRIFTS):
-        """Of these checks exactly those warn."""
+        """Exactly these drift checks warn."""
         self.assertEqual([name for name in of if checks[name][0] == "warning"], list(warned), checks)
 
-    def test_a_steady_run_is_good(self):
+    def test_steady_run_passes_all_checks(self):
         checks = self.checks(steady())
         for name in (*DRIFTS, "cold_start", "cut_answers", "failed_queries", "finished", "energy", "coverage"):
             self.assertEqual(checks[name][0], "good", f"{name}: {checks[name]}")
 
-    def test_parts_that_do_not_add_up(self):
-        """Whatever conservation_error says: earlier versions compared other sums."""
+    def test_warns_if_parts_do_not_add_up(self):
+        """Independent of conservation_error, which earlier versions computed from other sums."""
         lines = steady()
         whole = summary(lines)
         own = whole["ipw"]
@@ -82,27 +82,27 @@ class Quality(unittest.TestCase):
         self.assertEqual(checks["unattributed"][0], "warning")
         self.assertIn("48.6 J, 38 % of the energy, are not attributed to any query", checks["unattributed"][1])
 
-    def test_it_warms_up(self):
+    def test_warns_of_temperature_drift(self):
         self.assertOnly(self.checks(steady(degrees=12)), "temperature_drift")
 
-    def test_three_degrees_do_not_matter(self):
+    def test_small_temperature_drift_passes(self):
         self.assertOnly(self.checks(steady(degrees=3)))
 
-    def test_it_slows_down(self):
-        """At the same joules: less power, and more time a token."""
+    def test_warns_of_speed_and_power_drift(self):
+        """At constant energy: less power and more time per token."""
         checks = self.checks(steady(seconds=1.3))
         self.assertOnly(checks, "power_drift", "speed_drift")
         self.assertRegex(checks["speed_drift"][1], r"changes by \+2[0-9]\.[0-9] % of its median")
         self.assertRegex(checks["power_drift"][1], r"changes by -2[0-9]\.[0-9] % of its median")
 
-    def test_it_costs_more(self):
-        """In the same time: more joules per token, and more power."""
+    def test_warns_of_energy_and_power_drift(self):
+        """At constant time: more energy per token and more power."""
         self.assertOnly(self.checks(steady(joules=1.3)), "energy_drift", "power_drift")
 
-    def test_three_per_cent_do_not_matter(self):
+    def test_small_drifts_pass(self):
         self.assertOnly(self.checks(steady(joules=1.03, seconds=1.03)))
 
-    def test_ten_queries_are_needed(self):
+    def test_drift_checks_need_ten_queries(self):
         checks = self.checks(steady(joules=2, degrees=30)[:9])
         for name in (*DRIFTS, "cold_start"):
             self.assertEqual(checks[name][0], "unknown", name)
@@ -110,25 +110,25 @@ class Quality(unittest.TestCase):
     def first_token(self, line, seconds):
         line["model_metrics"][MODEL]["latency_metrics"]["time_to_first_token_seconds"] = seconds
 
-    def test_a_cold_start(self):
+    def test_warns_of_cold_start(self):
         lines = steady()
         self.first_token(lines[0], 1.5)
         verdict, detail = self.checks(lines)["cold_start"]
         self.assertEqual(verdict, "warning")
         self.assertIn("first query 1.5 s", detail)
 
-    def test_a_slow_query_later_is_no_cold_start(self):
+    def test_later_slow_query_is_no_cold_start(self):
         lines = steady()
         self.first_token(lines[30], 1.5)
         self.assertEqual(self.checks(lines)["cold_start"][0], "good")
 
-    def test_truncated_answers(self):
+    def test_warns_of_truncated_answers(self):
         lines = steady()
         for i in (3, 7, 11):
             lines[i]["ipw"]["finish_reason"] = "length"
         self.assertEqual(self.checks(lines)["cut_answers"], ("warning", "3 answers reached the token limit"))
 
-    def test_of_answers_whose_end_is_not_reported(self):
+    def test_truncation_is_unknown_without_finish_reason(self):
         lines = steady()
         for line in lines:
             del line["ipw"]["finish_reason"]
@@ -139,15 +139,15 @@ class Quality(unittest.TestCase):
         return "".join(f"{i / 10},nvml:0,gpu0,clocks,gpu,throttle,bits,{bits},\n"
                        f"{i / 10},nvml:0,gpu0,power,gpu,power,W,{300 + i},\n" for i, bits in enumerate(causes))
 
-    def test_throttling(self):
+    def test_warns_of_throttling(self):
         verdict, detail = self.checks(steady(), self.samples(0, 1, 1, 2, 0, 0, 0, 0))["throttling"]
         self.assertEqual(verdict, "warning")
         self.assertEqual(detail, "clocks throttled in 37.5 % of 8 samples: power, thermal")
 
-    def test_no_throttling(self):
+    def test_no_throttling_passes(self):
         self.assertEqual(self.checks(steady(), self.samples(*[0] * 8))["throttling"], ("good", "none in 8 samples"))
 
-    def test_throttling_that_is_not_reported(self):
+    def test_unreported_throttling_is_unknown(self):
         power = "0.1,nvml:0,gpu0,power,gpu,power,W,300,\n"
         self.assertEqual(self.checks(steady(), power)["throttling"][0], "unknown")
         self.assertEqual(self.checks(steady(), name="bare")["throttling"], ("unknown", "no samples"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw-reader: counters of root's, read by a user that may not open them."""
+"""ipw-reader: root-only counters, read by an ordinary user."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class Reader(unittest.TestCase):
         for zone in (self.machine.root / "sys/class/powercap").iterdir():
             os.chmod(zone / "energy_uj", 0o400)
         self.socket = self.machine.root / "reader.sock"
-        self.ipw = shutil.copy(IPW, self.machine.root / "ipw")  # where anybody may start it
+        self.ipw = shutil.copy(IPW, self.machine.root / "ipw")  # where any user may execute it
 
     def start(self, *options):
         reader = subprocess.Popen([READER, "--socket", self.socket, "--root", self.machine.root, *options],
@@ -40,7 +40,7 @@ class Reader(unittest.TestCase):
         self.addCleanup(reader.stderr.close)
         self.addCleanup(reader.wait)
         self.addCleanup(reader.kill)
-        self.assertIn("1 counters", reader.stderr.readline())  # it listens, and has no privileges any more
+        self.assertIn("1 counters", reader.stderr.readline())  # it listens and has dropped its privileges
         return reader
 
     def as_user(self, *arguments, group=NOBODY):
@@ -49,7 +49,7 @@ class Reader(unittest.TestCase):
                               timeout=TIMEOUT_S, user=NOBODY, group=group, extra_groups=[], cwd="/")
 
     def rapl(self, **user):
-        """The finding of `ipw doctor` for the counter."""
+        """The row of `ipw doctor` for the counter."""
         found = json.loads(self.as_user("doctor", "--json", **user).stdout)["sensors"]
         return next(sensor for sensor in found if sensor["id"].startswith("rapl"))
 
@@ -64,7 +64,7 @@ class Reader(unittest.TestCase):
         client.send(request)
         return client.recv(100)
 
-    def test_a_user_measures(self):
+    def test_group_member_can_measure(self):
         denied = self.rapl()
         self.assertEqual(denied["status"], "denied")
         self.assertIn("ipw-reader --group", denied["fix"])
@@ -79,16 +79,16 @@ class Reader(unittest.TestCase):
         self.assertGreater(energy["joules"], 0)
         self.assertLessEqual(energy["joules"] - energy["plus_minus"], most)
 
-    def test_others_may_not(self):
+    def test_other_users_are_denied(self):
         self.start("--group", "nogroup")
         self.assertEqual(self.rapl(group=1)["status"], "denied")
 
-    def test_without_a_group_only_root(self):
+    def test_without_group_only_root_can_read(self):
         self.start()
         self.assertEqual(self.rapl()["status"], "denied")
-        self.assertRegex(self.ask(self.connect(), ENERGY.encode()), rb"^\d+\n$")  # this test is root
+        self.assertRegex(self.ask(self.connect(), ENERGY.encode()), rb"^\d+\n$")  # this test runs as root
 
-    def test_it_drops_its_privileges(self):
+    def test_drops_privileges(self):
         reader = self.start("--group", "nogroup")
         status = dict(line.split(":\t", 1) for line in Path(f"/proc/{reader.pid}/status").read_text().splitlines()
                       if ":\t" in line)
@@ -99,7 +99,7 @@ class Reader(unittest.TestCase):
         self.assertEqual(status["Groups"].split(), [])
         self.assertEqual(status["NoNewPrivs"].strip(), "1")
 
-    def test_nothing_else_is_read(self):
+    def test_reads_only_energy_counters(self):
         self.machine.put("/secret", "123")
         self.machine.say(0, b"root:x:0:0:\n")
         self.start()
@@ -109,10 +109,10 @@ class Reader(unittest.TestCase):
                 try:
                     self.assertEqual(self.ask(client, path or b"\n"), b"")
                 except (ConnectionResetError, BrokenPipeError):
-                    pass  # closed, too
-        self.assertEqual(self.ask(self.connect(), ENERGY.encode()), b"E5\n")  # digits only leave it
+                    pass  # also closed
+        self.assertEqual(self.ask(self.connect(), ENERGY.encode()), b"E5\n")  # only digits are sent
 
-    def test_a_counter_is_not_read_more_often_than_requested(self):
+    def test_interval_limits_counter_reads(self):
         self.start("--interval-ms", "60000")
         client = self.connect()
         first = self.ask(client, ENERGY.encode())
@@ -123,8 +123,8 @@ class Reader(unittest.TestCase):
         self.assertEqual(self.ask(client, b"r"), first)
         self.assertEqual(self.ask(self.connect(), ENERGY.encode()), first)
 
-    def test_a_reader_that_ends_is_a_lost_sensor(self):
-        """Its energy is unknown from there, and not 0; the command goes on."""
+    def test_reader_that_exits_is_a_lost_sensor(self):
+        """Its energy is unknown from then on, not 0; the command continues."""
         reader = self.start("--group", "nogroup")
         environment = {**self.machine.environment(), "IPW_READER": str(self.socket)}
         running = subprocess.Popen([self.ipw, "run", "--json", "--", "cat"], env=environment, text=True,
@@ -139,11 +139,11 @@ class Reader(unittest.TestCase):
         self.assertTrue(energy["joules"] is None or energy["coverage"] < 1, energy)
 
 
-class Wrong(unittest.TestCase):
+class Usage(unittest.TestCase):
     def run_reader(self, *options):
         return subprocess.run([READER, *options], capture_output=True, text=True, timeout=TIMEOUT_S)
 
-    def test_usage(self):
+    def test_usage_errors(self):
         for options, word in ((("--interval-ms", "0"), "1 to 60000"), (("--interval-ms", "1x"), "1 to 60000"),
                               (("--group", "no such"), "no such group"), (("more",), "unexpected argument"),
                               (("--root", "/nonexistent"), "no energy counter")):

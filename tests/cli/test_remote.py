@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`--sensors remote=HOST`: the energy of machines whose counters are known, read through the `ipw monitor` that runs on
-each; over slow paths, with other clocks, and when a monitor ends, comes back or refuses."""
+"""`--sensors remote=HOST`: energy of machines with known counters, read through their `ipw monitor`; over slow
+networks, with other clocks, and when a monitor exits, restarts or refuses."""
 
 import csv
 import http.client
@@ -31,9 +31,9 @@ FRONT = Path(IPW).resolve().parent / "energy-monitor"
 SECRET = "a-token-for-the-tests-of-remote"
 
 
-class Way(http.server.ThreadingHTTPServer):
-    """The way to a monitor: slow by so many seconds there and back, to a host whose monotonic clock is ahead by `ahead`
-    and too fast by `drift`.  `step` puts that clock ahead at any time."""
+class NetworkPath(http.server.ThreadingHTTPServer):
+    """A network path to a monitor with delays `there` and `back`, to a host whose monotonic clock is ahead by `ahead`
+    and drifts by `drift`.  `step` steps that clock."""
 
     daemon_threads = True
 
@@ -97,20 +97,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class RemoteTest(MachineTest):
     def setUp(self):
-        self.here = self.machine(Machine)  # nothing is measured where the program runs
+        self.here = self.machine(Machine)  # no sensors on the local machine
 
     def monitor(self, machine, *options, interval=0.1, **more):
         monitor = Monitor(machine, "--processes", "off", "--interval", interval, *options, **more)
         self.addCleanup(monitor.close)
-        monitor.wait_updates(12)  # so that what it has of the past is whole
+        monitor.wait_updates(12)  # so that its history is complete
         return monitor
 
-    def way(self, *arguments, **options):
-        path = Way(*arguments, **options)
+    def network_path(self, *arguments, **options):
+        path = NetworkPath(*arguments, **options)
         self.addCleanup(path.close)
         return path
 
-    def led(self, *ends, **options):
+    def echo_run(self, *ends, **options):
         return EchoRun(self.here, "--sensors", ",".join(f"remote=127.0.0.1:{end.port}" for end in ends), **options)
 
     def refused(self, sensors, *words, command=("run", "--", "true"), **options):
@@ -121,9 +121,9 @@ class RemoteTest(MachineTest):
         return done
 
     def pulse(self, machine, *ends, high=200, low=10, length=1.5, edge=0.0):
-        """A run around a time of high power; gives the report, and what the counter really gained."""
+        """A run with a pulse of high power; returns the report and the true energy."""
         machine.turn(low)
-        led = self.led(*ends)
+        echo_run = self.echo_run(*ends)
         before = machine.count()
         time.sleep(edge)
         machine.turn(high)
@@ -131,16 +131,16 @@ class RemoteTest(MachineTest):
         machine.turn(low)
         time.sleep(edge)
         after = machine.count()
-        return led.end(), (after - before) * 1e-6
+        return echo_run.end(), (after - before) * 1e-6
 
 
 class EnergyTest(RemoteTest):
-    def test_energy_is_that_of_the_counter_there(self):
+    def test_energy_equals_remote_counter(self):
         machine = self.machine(Intel, 10)
         monitor = self.monitor(machine)
         report, true = self.pulse(machine, monitor, edge=0.5)
         energy = device(report, f"127.0.0.1:{monitor.port}/cpu0")["energy"]
-        self.assertAlmostEqual(energy["joules"], true, delta=4)  # 10 W around the edges; true is more than 300
+        self.assertAlmostEqual(energy["joules"], true, delta=4)  # 10 W at the edges; the true energy is more than 300 J
         self.assertGreater(true, 300)
         self.assertEqual(energy["coverage"], 1)
         self.assertEqual(energy["method"], "counter")
@@ -148,13 +148,13 @@ class EnergyTest(RemoteTest):
         self.assertAlmostEqual(energy["plus_minus"], 0.03 * energy["joules"], delta=0.01 * energy["joules"] + 4)
         self.assertEqual(report["energy"]["joules"], energy["joules"])
 
-    def test_hosts_add_up(self):
+    def test_energies_of_hosts_add_up(self):
         machines = [self.machine(Intel, 40, 25), self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\n"
                                                               "value temperature 0 51"), self.machine(Intel, 30)]
         monitors = [self.monitor(machine) for machine in machines]
-        led = self.led(*monitors)
+        echo_run = self.echo_run(*monitors)
         time.sleep(1.5)
-        report = led.end()
+        report = echo_run.end()
         ports = [monitor.port for monitor in monitors]
         watts = {f"127.0.0.1:{ports[0]}/cpu0": 40, f"127.0.0.1:{ports[0]}/cpu1": 25, f"127.0.0.1:{ports[1]}/gpu0": 300,
                  f"127.0.0.1:{ports[2]}/cpu0": 30}
@@ -170,8 +170,8 @@ class EnergyTest(RemoteTest):
         done = ipw(self.here, "run", "--sensors", f"remote=127.0.0.1:{ports[1]}", "--json", "--", "sleep", "0.5")
         self.assertAlmostEqual(json.loads(done.stdout)["devices"][0]["temperature_c"]["mean"], 51, places=6)
 
-    def test_rows_wait_for_what_is_measured_there(self):
-        """Updates of the monitor come later than a row ends."""
+    def test_rows_wait_for_remote_updates(self):
+        """Updates of the monitor arrive after the end of a row."""
         monitor = self.monitor(self.machine(Intel, 40), interval=0.7)
         done = ipw(self.here, "energy", "--sensors", f"remote=127.0.0.1:{monitor.port}", "--count", "3", "--interval",
                    "1", "--format", "csv")
@@ -181,38 +181,38 @@ class EnergyTest(RemoteTest):
             self.assertAlmostEqual(float(row["power_w"]), 40, delta=2)
             self.assertEqual(float(row["coverage"]), 1)
 
-    def test_an_estimate_there_is_an_estimate_here(self):
+    def test_remote_estimate_is_an_estimate(self):
         monitor = self.monitor(self.machine(Modeled))
-        led = self.led(monitor)
+        echo_run = self.echo_run(monitor)
         time.sleep(1)
-        energy = led.end()["energy"]
+        energy = echo_run.end()["energy"]
         self.assertEqual(energy["method"], "estimated")
 
-    def test_an_integral_there_is_an_integral_here(self):
+    def test_remote_integral_is_an_integral(self):
         monitor = self.monitor(self.machine(Fixture, "jetson"))
-        led = self.led(monitor)
+        echo_run = self.echo_run(monitor)
         time.sleep(1)
-        energy = led.end()["energy"]
+        energy = echo_run.end()["energy"]
         self.assertEqual(energy["method"], "integral")
         self.assertIn(f"remote:127.0.0.1:{monitor.port}/board", energy["source"])
 
 
 class ClockTest(RemoteTest):
-    def test_another_clock(self):
-        """It is far ahead, and drifts as much as clocks do that are being corrected."""
+    def test_remote_clock_with_offset_and_drift(self):
+        """The clock is far ahead and drifts like a clock that is being slewed."""
         machine = self.machine(Intel, 10)
-        path = self.way(self.monitor(machine), ahead=1e5, drift=300e-6)
+        path = self.network_path(self.monitor(machine), ahead=1e5, drift=300e-6)
         report, true = self.pulse(machine, path)
         energy = report["energy"]
         self.assertEqual(energy["coverage"], 1)
         self.assertLess(abs(energy["joules"] - true), 3 * energy["plus_minus_statistical"] + 0.001 * true)
 
-    def test_the_uncertainty_covers_a_slow_path(self):
+    def test_uncertainty_covers_slow_path(self):
         machine = self.machine(Intel, 10)
         monitor = self.monitor(machine)
         quick, _ = self.pulse(machine, monitor)
         for there, back in ((0.2, 0.2), (0.4, 0), (0, 0.4)):
-            report, true = self.pulse(machine, self.way(monitor, there, back))
+            report, true = self.pulse(machine, self.network_path(monitor, there, back))
             energy = report["energy"]
             with self.subTest(there=there, back=back, true=true, energy=energy):
                 self.assertLess(abs(energy["joules"] - true), 2 * energy["plus_minus_statistical"])
@@ -220,21 +220,21 @@ class ClockTest(RemoteTest):
                 self.assertEqual(energy["coverage"], 1)
         self.assertLess(quick["energy"]["plus_minus_statistical"], 0.2 * 190)
 
-    def test_a_clock_that_steps_leaves_a_gap(self):
-        """As that of a host that was suspended."""
+    def test_remote_clock_step_leaves_a_gap(self):
+        """Like the clock of a host that was suspended."""
         machine = self.machine(Intel, 40)
-        path = self.way(self.monitor(machine), ahead=1000)
-        led = self.led(path)
+        path = self.network_path(self.monitor(machine), ahead=1000)
+        echo_run = self.echo_run(path)
         time.sleep(1)
         path.ahead += 600
         time.sleep(1.5)
-        report = led.end()
+        report = echo_run.end()
         energy = report["energy"]
         self.assertLess(energy["coverage"], 1)
         self.assertGreater(energy["coverage"], 0.5)
         self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"], delta=5)
 
-    def test_the_wall_clock_steps(self):
+    def test_wall_clock_steps(self):
         machine = self.machine(Intel, 10)
         step = machine.put("/step", "0")
         preload = machine.environment()["LD_PRELOAD"]
@@ -245,7 +245,7 @@ class ClockTest(RemoteTest):
         monitor = self.monitor(machine)
         before = monitor.scrape()
         machine.turn(10)
-        led = self.led(monitor, env={key: stepping[key] for key in stepping})
+        echo_run = self.echo_run(monitor, env={key: stepping[key] for key in stepping})
         first, began = machine.count(), time.monotonic()
         for seconds in ("864000", "-864000", "0"):
             step.write_text(seconds)
@@ -254,7 +254,7 @@ class ClockTest(RemoteTest):
             time.sleep(0.5)
             machine.turn(10)
             time.sleep(0.2)
-        true, report, passed = (machine.count() - first) * 1e-6, led.end(), time.monotonic() - began
+        true, report, passed = (machine.count() - first) * 1e-6, echo_run.end(), time.monotonic() - began
         self.assertAlmostEqual(report["energy"]["joules"], true, delta=4)
         self.assertEqual(report["energy"]["coverage"], 1)
         self.assertLessEqual(1.5, wall(report))
@@ -269,17 +269,17 @@ class ClockTest(RemoteTest):
 
 
 class LossTest(RemoteTest):
-    def test_a_monitor_that_is_restarted(self):
+    def test_monitor_restart(self):
         machine = self.machine(Intel, 40)
         monitor = self.monitor(machine)
-        led = self.led(monitor)
+        echo_run = self.echo_run(monitor)
         time.sleep(1)
         monitor.close()
-        led.wait_for_message("device lost")
+        echo_run.wait_for_message("device lost")
         monitor = self.monitor(machine, listen=f"127.0.0.1:{monitor.port}")
-        led.wait_for_message("device available again")
+        echo_run.wait_for_message("device available again")
         time.sleep(1.5)
-        report = led.end()
+        report = echo_run.end()
         energy = report["energy"]
         self.assertLess(energy["coverage"], 1)
         self.assertGreater(energy["coverage"], 1.5 / wall(report))
@@ -287,24 +287,24 @@ class LossTest(RemoteTest):
                                delta=0.02 * energy["joules"])
         self.assertIn("not covered", report["devices"][0]["energy"]["note"])
 
-    def test_a_monitor_that_ends(self):
+    def test_monitor_exit(self):
         machine = self.machine(Intel, 40)
         monitor = self.monitor(machine)
-        led = self.led(monitor)
+        echo_run = self.echo_run(monitor)
         time.sleep(2)
         monitor.close()
-        led.wait_for_message("device lost")
-        report = led.end()
+        echo_run.wait_for_message("device lost")
+        report = echo_run.end()
         energy = report["energy"]
         self.assertGreater(energy["joules"], 40 * 1.5)
         self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
                                delta=0.02 * energy["joules"])
         self.assertLess(energy["coverage"], 0.8)
 
-    def test_a_path_that_fails_for_a_while_costs_nothing(self):
+    def test_temporary_network_failure_loses_nothing(self):
         machine = self.machine(Intel, 40)
-        path = self.way(self.monitor(machine))
-        led = self.led(path)
+        path = self.network_path(self.monitor(machine))
+        echo_run = self.echo_run(path)
         port = path.port
         path.monitor, monitor = type("Nobody", (), {"port": 1}), path.monitor
         time.sleep(1.5)
@@ -312,13 +312,14 @@ class LossTest(RemoteTest):
         asked = path.asked
         while path.asked < asked + 3:
             time.sleep(0.1)
-        energy = led.end()["energy"]
+        energy = echo_run.end()["energy"]
         self.assertEqual(energy["coverage"], 1, port)
 
 
 @unittest.skipUnless(FRONT.exists(), "energy-monitor was not built: libgrpc-dev is not installed")
 class GrpcTest(RemoteTest):
-    """Of the service that the Python ipw has: here our own, whose messages are compared with upstream's elsewhere."""
+    """The gRPC service of the Python IPW, here our own implementation, whose messages are tested in
+    tests/e2e/test_energy_monitor.py."""
 
     def serve(self, machine, *options, port=None):
         with socket.socket() as free:
@@ -329,27 +330,27 @@ class GrpcTest(RemoteTest):
         self.addCleanup(front.wait)
         self.addCleanup(front.kill)
         front.port = f"{port}"
-        self.await_energy(port)
+        self.wait_for_energy(port)
         return front
 
-    def await_energy(self, port):
-        """Until it has energy, which a counter shows at its second reading."""
+    def wait_for_energy(self, port):
+        """Waits for energy, which is available at the second counter reading."""
         def is_ok():
             done = ipw(self.here, "doctor", "--json", "--sensors", f"remote=grpc://127.0.0.1:{port}")
             return all(row["status"] == "ok" for row in json.loads(done.stdout)["sensors"])
         wait_until(is_ok, "energy over gRPC")
 
-    def led(self, *ends, **options):
+    def echo_run(self, *ends, **options):
         return EchoRun(self.here, "--sensors", ",".join(f"remote=grpc://127.0.0.1:{end.port}" for end in ends), **options)
 
-    def test_energy_is_that_of_the_counter_there(self):
+    def test_energy_equals_remote_counter(self):
         machine = self.machine(Intel, 10)
         front = self.serve(machine)
         report, true = self.pulse(machine, front, edge=1)
-        self.assertEqual([d["id"] for d in report["devices"]], [f"127.0.0.1:{front.port}/cpu"])  # -1 J of GPUs: none
+        self.assertEqual([d["id"] for d in report["devices"]], [f"127.0.0.1:{front.port}/cpu"])  # -1 J for GPUs: none
         energy = report["energy"]
         self.assertGreater(true, 300)
-        # A busy machine may read the last of it late, at 10 W: the pulse is covered all the same.
+        # On a busy machine the last reading may be late, at 10 W: the pulse is still covered.
         covered = energy["coverage"] * wall(report)
         missing = 10 * (wall(report) - covered)
         self.assertLess(abs(energy["joules"] + missing - true), 2 * energy["plus_minus_statistical"] + 8, (energy, true))
@@ -357,23 +358,23 @@ class GrpcTest(RemoteTest):
         self.assertGreater(covered, 1.5)
         self.assertEqual(energy["method"], "counter")
 
-    def test_a_server_that_is_restarted(self):
+    def test_server_restart(self):
         machine = self.machine(Intel, 40)
         front = self.serve(machine)
-        led = self.led(front)
+        echo_run = self.echo_run(front)
         time.sleep(1.5)
         front.kill()
         front.wait()
-        led.wait_for_message("device lost")
+        echo_run.wait_for_message("device lost")
         self.serve(machine, port=int(front.port))
-        led.wait_for_message("device available again")
+        echo_run.wait_for_message("device available again")
         time.sleep(2)
-        report = led.end()
+        report = echo_run.end()
         energy = report["energy"]
         self.assertLess(energy["coverage"], 1)
         self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"], delta=0.15 * energy["joules"])
 
-    def test_the_other_protocol(self):
+    def test_wrong_protocol_is_reported(self):
         monitor = self.monitor(self.machine(Intel, 40))
         self.refused(f"remote=grpc://127.0.0.1:{monitor.port}", f"127.0.0.1:{monitor.port}")
         self.refused("remote=grpc://127.0.0.1:1", "cannot reach")
@@ -382,7 +383,7 @@ class GrpcTest(RemoteTest):
 
 
 class RefusalTest(RemoteTest):
-    def test_a_token(self):
+    def test_token_is_required(self):
         file = self.here.put("/token", SECRET)
         monitor = self.monitor_with_token(file)
         where = f"remote=127.0.0.1:{monitor.port}"
@@ -409,7 +410,7 @@ class RefusalTest(RemoteTest):
         except urllib.error.HTTPError:
             return False
 
-    def test_what_is_no_monitor(self):
+    def test_rejects_servers_that_are_no_monitor(self):
         class Other(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(200 if self.server.body else 404)
@@ -430,11 +431,11 @@ class RefusalTest(RemoteTest):
         rows = json.loads(ipw(self.here, "doctor", "--json", "--sensors", where).stdout)["sensors"]
         self.assertEqual([row["status"] for row in rows], ["unsupported"])
 
-    def test_addresses(self):
+    def test_rejects_invalid_addresses(self):
         monitor = self.monitor(self.machine(Intel, 40))
         good = f"remote=127.0.0.1:{monitor.port}"
         self.refused("remote=127.0.0.1:1", "127.0.0.1:1", "cannot reach")
-        self.refused(f"{good},remote=127.0.0.1:1", "127.0.0.1:1", "cannot reach")  # not one host of two
+        self.refused(f"{good},remote=127.0.0.1:1", "127.0.0.1:1", "cannot reach")  # one of two hosts is unreachable
         self.refused("remote=no-such-host.invalid", "no-such-host.invalid")
         self.refused(f"{good},{good}", "more than once")
         for wrong in ("remote", "remote="):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw run from outside: the command's own affairs, the report, and figures on fake machines."""
+"""Command-line tests of ipw run: transparency for the command, report, and figures on fake machines."""
 
 import csv
 import json
@@ -20,8 +20,8 @@ from program import (  # noqa: E402
 WATTS = 50
 
 
-class TheCommand(MachineTest):
-    """What the command gets and gives is its own."""
+class Transparency(MachineTest):
+    """The command's input, output and status are unaffected."""
 
     def setUp(self):
         self.empty = self.machine(Machine)
@@ -29,13 +29,13 @@ class TheCommand(MachineTest):
     def run_it(self, *arguments, **options):
         return ipw(self.empty, "run", *arguments, **options)
 
-    def test_stdout_is_untouched_and_the_report_is_on_stderr(self):
+    def test_stdout_is_unchanged_and_report_is_on_stderr(self):
         done = self.run_it("--", "printf", "a\\0b\\n", text=False)
         self.assertEqual(done.stdout, b"a\0b\n")
         self.assertIn(b"energy of 'printf a\\0b\\n'", done.stderr)
         self.assertEqual(done.returncode, 0)
 
-    def test_stdin_reaches_it(self):
+    def test_stdin_is_passed_to_command(self):
         done = self.run_it("--", "cat", input="over and over\n")
         self.assertEqual(done.stdout, "over and over\n")
 
@@ -47,23 +47,23 @@ class TheCommand(MachineTest):
             self.assertEqual(report["exit_code"], code)
             self.assertEqual(report["runs"][0]["exit_code"], code)
 
-    def test_what_cannot_be_run(self):
+    def test_commands_that_cannot_be_executed(self):
         plain = self.empty.put("/plain", "no program")
         for command, code, words in (("/no/such/thing", 127, "No such file"),
                                      ("ipw-no-such-command", 127, "No such file"),
                                      (plain, 126, "Permission denied"),
                                      (self.empty.root, 126, "Permission denied")):
-            # A folder of PATH that may not be searched turns "not found" into "denied".
+            # A PATH entry that may not be searched turns "not found" into "denied".
             done = self.run_it("--", command, env={"PATH": "/usr/bin:/bin"})
             self.assertEqual(done.returncode, code)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(f"cannot run '{command}': {words}", done.stderr)
 
-    def test_dashes_belong_to_the_command_after_its_name(self):
+    def test_options_after_command_belong_to_it(self):
         self.assertEqual(self.run_it("echo", "-r", "--json").stdout, "-r --json\n")
         self.assertEqual(self.run_it("--", "echo", "--", "x").stdout, "-- x\n")
 
-    def test_a_pipe_that_closes_ends_its_writer_quietly(self):
+    def test_sigpipe_has_default_action_in_command(self):
         done = self.run_it("--", "sh", "-c", "yes | head -1")
         self.assertEqual(done.stdout, "y\n")
         self.assertNotIn("yes:", done.stderr)
@@ -78,28 +78,28 @@ class TheCommand(MachineTest):
             self.assertTrue(report.read_text().startswith("\n energy of"))
         done = subprocess.run(["sh", "-c", f"exec 2>&-; exec {IPW} run -- true"],
                               env=self.empty.environment(), capture_output=True, timeout=TIMEOUT_S)
-        self.assertEqual(done.returncode, 1)  # the report went nowhere
+        self.assertEqual(done.returncode, 1)  # the report was lost
         done = subprocess.run(["sh", "-c", f"exec 1>&-; exec {IPW} --version"], capture_output=True)
         self.assertEqual(done.returncode, 1)
 
-    def test_a_child_that_our_parent_ignores_is_still_awaited(self):
+    def test_waits_for_command_if_sigchld_is_ignored(self):
         show = "import signal; print(signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN)"
         done = self.run_it("--", *python(show + "; raise SystemExit(7)"), preexec_fn=lambda:
                            signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         self.assertEqual((done.returncode, done.stdout), (7, "True\n"))
 
-    def test_closed_descriptors_stay_closed_for_it(self):
+    def test_closed_descriptors_stay_closed_for_command(self):
         def close_all():
             for fd in range(3):
                 os.close(fd)
         found = self.empty.root / "found"
-        answer_other = ("import os, sys\nopen_ = []\nfor fd in range(3):\n  try: os.fstat(fd)\n"
+        script = ("import os, sys\nopen_ = []\nfor fd in range(3):\n  try: os.fstat(fd)\n"
                 "  except OSError: continue\n  open_.append(fd)\n"
                 "open(sys.argv[1], 'w').write(str(open_))")
-        report, done = self.run_json(self.empty, "--", *python(answer_other, found), preexec_fn=close_all)
+        report, done = self.run_json(self.empty, "--", *python(script, found), preexec_fn=close_all)
         self.assertEqual((done.returncode, found.read_text()), (0, "[]"))
 
-    def test_what_it_leaves_running_is_noticed(self):
+    def test_background_processes_are_reported(self):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
                  "capture_output": False}
         left = self.empty.root / "left"
@@ -134,7 +134,7 @@ class Interruption(MachineTest):
     def setUp(self):
         self.intel = self.machine(Intel, WATTS)
 
-    def test_a_signal_to_us_reaches_the_command_and_the_report_is_partial(self):
+    def test_signal_is_forwarded_and_report_is_partial(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             run = EchoRun(self.intel)
             time.sleep(0.2)
@@ -146,7 +146,7 @@ class Interruption(MachineTest):
             self.assertEqual(report["runs"][0]["exit_code"], 128 + number)
             self.assertGreater(report["energy"]["joules"], 0.1 * WATTS)
 
-    def test_a_command_that_ignores_a_signal_gets_stronger_ones(self):
+    def test_ignored_signals_escalate(self):
         stubborn = ("import signal, sys, time\n"
                     "seen = lambda n, f: print(n, flush=True)\n"
                     "signal.signal(signal.SIGINT, seen)\n"
@@ -165,7 +165,7 @@ class Interruption(MachineTest):
         self.assertEqual(run.code, 130)
         self.assertEqual(report["runs"][0]["exit_code"], 137)
 
-    def test_an_interruption_ends_the_repeats(self):
+    def test_interruption_ends_repeats(self):
         run = EchoRun(self.intel, "-r", 5)
         run.process.send_signal(signal.SIGINT)
         report = run.finish()
@@ -173,7 +173,7 @@ class Interruption(MachineTest):
         self.assertEqual((run.code, len(report["runs"])), (130, 1))
 
     def interrupt(self, when, *arguments):
-        """Once it has measured for half a second, and `when`, of its children's names, is so."""
+        """Interrupts after half a second of measurement, once `when(names of its children)` holds."""
         report = self.intel.root / "report.json"
         process = subprocess.Popen([IPW, "run", "--json", "-o", report, *arguments],
                                    env=self.intel.environment(), stdout=subprocess.DEVNULL,
@@ -186,25 +186,25 @@ class Interruption(MachineTest):
                     names.append(Path(f"/proc/{pid}/comm").read_text().strip())
             return names
 
-        def is_so():
+        def holds():
             try:
                 return when(children())
-            except OSError:  # one of them ended meanwhile
+            except OSError:  # a process has ended
                 return False
         wait_until(lambda: any(task.read_text().startswith("ipw-rapl") for task in
                                     Path(f"/proc/{process.pid}/task").glob("*/comm")), "its sampler")
         time.sleep(0.5)
-        wait_until(is_so, "its children")
+        wait_until(holds, "its children")
         process.send_signal(signal.SIGINT)
         code = process.wait(TIMEOUT_S)
         return code, json.loads(report.read_text())
 
-    def test_while_measuring_idle_power(self):
+    def test_interrupted_while_measuring_idle_power(self):
         code, report = self.interrupt(lambda children: True, "--idle", "600", "--", "true")
         self.assertEqual((code, report["runs"], report["interrupted"]), (130, [], True))
         self.assertUnknown(report["energy"])
 
-    def test_while_waiting_for_what_the_command_left(self):
+    def test_interrupted_while_waiting_for_background_processes(self):
         left = self.intel.root / "left"
         self.addCleanup(lambda: os.kill(int(left.read_text()), signal.SIGKILL))
         code, report = self.interrupt(lambda children: children == ["sleep"], "-r", "3", "--wait-all", "--", "sh", "-c",
@@ -227,19 +227,19 @@ class Reports(MachineTest):
     def setUp(self):
         self.intel = self.machine(Intel, WATTS)
 
-    def test_shape(self):
+    def test_report_keys_and_types(self):
         report, done = self.run_json(self.intel, "--", "sleep", "0.3")
         self.assertEqual(report["command"], ["sleep", "0.3"])
         self.assertEqual(report["exit_code"], 0)
         self.assertEqual(len(report["runs"]), 1)
         for key in ("wall_s", "energy_j", "user_s", "system_s"):
             self.assertIsInstance(report["runs"][0][key], (int, float), key)
-        self.assertIsNone(report["runs"][0]["rss_mb"])  # less than our own, so not known
+        self.assertIsNone(report["runs"][0]["rss_mb"])  # below our own usage, so unknown
         report, _ = self.run_json(self.intel, "--", *python("x = bytearray(200 << 20)"))
         self.assertGreater(report["runs"][0]["rss_mb"], 200)
         report, done = self.run_json(self.intel, "--", "sleep", "1")
         self.assertEqual(set(report["wall_s"]), {"mean", "stddev", "min", "max"})
-        self.assertIsNone(report["wall_s"]["stddev"])  # one run says nothing about spread
+        self.assertIsNone(report["wall_s"]["stddev"])  # one run has no spread
         energy = report["energy"]
         for key in ("joules", "plus_minus", "coverage"):
             self.assertIsInstance(energy[key], (int, float), key)
@@ -255,10 +255,10 @@ class Reports(MachineTest):
         self.assertTrue(report["host"]["hardware_label"])
         self.assertRegex(report["started"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
-    def test_a_jetson_is_named_after_its_board(self):
-        """As the Python IPW does it: NVML knows nothing of its GPU."""
+    def test_jetson_is_named_after_its_board(self):
+        """As in the Python IPW, because NVML does not know its GPU."""
         for model, label in (("NVIDIA Jetson TX2 Developer Kit", "TX2"),
-                             ("NVIDIA Jetson Orin Nano Developer Kit", "A78AE")):  # no digit: that of the CPU
+                             ("NVIDIA Jetson Orin Nano Developer Kit", "A78AE")):  # without a digit: name of the CPU
             machine = self.machine(Fixture, "jetson")
             (machine.root / "proc/device-tree/model").write_text(model + "\0")
             report, _ = self.run_json(machine, "--output-dir", machine.root / "runs", "--", "sleep", "0.3")
@@ -269,7 +269,7 @@ class Reports(MachineTest):
             self.assertEqual(summary["gpu_info"], {"name": model, "vendor": "NVIDIA", "device_id": 0,
                                                    "device_type": "SoC", "backend": "sysfs/ina3221"})
 
-    def test_any_bytes_in_the_command_stay_json(self):
+    def test_command_with_any_bytes_gives_valid_json(self):
         report, _ = self.run_json(self.intel, "--", "true", "a\"b\\\n", b"\xff\xc3".decode("latin1"))
         self.assertEqual(report["command"][1], "a\"b\\\n")
         raw = subprocess.run([IPW, "run", "--json", "-o", self.intel.root / "raw", "--", b"true",
@@ -279,7 +279,7 @@ class Reports(MachineTest):
         self.assertEqual(command[1], "\ufffd\ufffd")
 
     def test_json_can_be_piped(self):
-        """Standard output is the report alone, whatever the command writes there."""
+        """Standard output has only the report, whatever the command writes."""
         for options in (["--json"], ["--json", "-o", "-"]):
             done = ipw(self.intel, "run", *options, "--", "echo", "hello")
             self.assertEqual(json.loads(done.stdout)["command"], ["echo", "hello"])
@@ -288,33 +288,33 @@ class Reports(MachineTest):
         self.assertIn("energy of 'echo hello'", done.stdout)
         self.assertFalse(os.path.exists("-"))
 
-    def test_without_json_standard_output_is_the_command_s(self):
+    def test_without_json_stdout_is_that_of_command(self):
         done = ipw(self.intel, "run", "--", "echo", "hello")
         self.assertEqual(done.stdout, "hello\n")
         self.assertIn("energy of 'echo hello'", done.stderr)
 
-    def test_text(self):
+    def test_text_report(self):
         done = ipw(self.intel, "run", "-r", 2, "--", "sleep", "0.2")
         self.assertRegex(done.stderr, r"cpu0 +[\d.]+ ± [\d.]+ J .* counter +[\d.]+ %")
         self.assertIn("mean of 2 runs", done.stderr)
         self.assertRegex(done.stderr, r"ipw itself: [\d.]+ .s CPU, [\d.]+ MB, \d+ reads")
         self.assertNotIn("\033", done.stderr)
 
-    def test_output_file_and_nothing_on_stderr(self):
+    def test_output_file_replaces_stderr(self):
         path = self.intel.root / "out.txt"
         done = ipw(self.intel, "run", "-o", path, "--", "true")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("energy of 'true'", path.read_text())
 
-    def test_a_report_that_cannot_be_written_is_shown_and_fails(self):
+    def test_unwritable_report_is_shown_and_fails(self):
         done = ipw(self.intel, "run", "-o", "/dev/full", "--", "true")
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write /dev/full: No space left", done.stderr)
         self.assertIn("energy of 'true'", done.stderr)
         done = ipw(self.intel, "run", "-o", "/dev/full", "--", "sh", "-c", "exit 7")
-        self.assertEqual(done.returncode, 7)  # the command's own failure comes first
+        self.assertEqual(done.returncode, 7)  # the exit status of the command has priority
 
-    def test_nothing_runs_for_an_output_that_cannot_be_written(self):
+    def test_unwritable_output_is_detected_before_the_run(self):
         root, ran = self.intel.root, self.intel.root / "ran"
         (root / "file").write_text("")
         for option, path, words in (("-o", root / "none/out", "No such file"), ("-o", root, "Is a directory"),
@@ -325,7 +325,7 @@ class Reports(MachineTest):
             self.assertRegex(done.stderr, rf"^ipw run: cannot \w+ {path}: {words}[^\n]*\n$")
             self.assertFalse(ran.exists(), option)
 
-    def test_samples_are_kept_even_when_the_report_is_not(self):
+    def test_samples_are_kept_if_report_cannot_be_written(self):
         samples = self.intel.root / "s.csv"
         done = ipw(self.intel, "run", "-o", "/dev/full", "--samples", samples, "--", "sleep", "0.3")
         self.assertEqual(done.returncode, 1)
@@ -370,7 +370,7 @@ class Reports(MachineTest):
         self.assertAlmostEqual(report["energy"]["joules"], sum(r["energy_j"] for r in runs) / 3,
                                delta=1e-6)
 
-    def test_a_failing_run_stops_the_repeats(self):
+    def test_failing_run_stops_repeats(self):
         count = self.intel.root / "count"
         fails_second = f"echo x >>{count}; [ $(wc -l <{count}) -ne 2 ] || exit 9"
         report, done = self.run_json(self.intel, "-r", 4, "--", "sh", "-c", fails_second)
@@ -384,7 +384,7 @@ class Reports(MachineTest):
         self.assertEqual((len(report["runs"]), done.returncode), (0, 4))
         self.assertUnknown(report["energy"])
 
-    def test_idle_and_active_make_the_total(self):
+    def test_idle_and_active_energy_add_up(self):
         began = time.monotonic()
         report, _ = self.run_json(self.intel, "--idle", 0.5, "--", "sleep", "0.4")
         most = time.monotonic() - began - report["wall_s"]["mean"]
@@ -405,20 +405,20 @@ class Reports(MachineTest):
 
 
 class Figures(MachineTest):
-    """Joules on machines whose counters tell the truth, or stop doing so."""
+    """Energies on machines with correct counters, and with failing ones."""
 
     def assertNear(self, joules, low, high):
         self.assertTrue(low <= joules <= high, f"{joules} J is not in {low} .. {high}")
 
     def whole(self, energy):
-        """Joules for all of the run.  On a busy machine the hand that moves a fake counter may
-        rest, and what it leaves out at an end is not covered: that must stay the exception."""
+        """Joules extrapolated to the whole run.  On a busy machine, a late reading leaves the end uncovered; coverage
+        must still be high."""
         self.assertGreater(energy["coverage"], 0.6)
         return energy["joules"] / energy["coverage"]
 
     def measure(self, machine, during=lambda: None, seconds=0.4, options=()):
-        """A run that stays for `seconds` before and after `during`.  The counter is read just
-        inside the run at both ends: the report must hold at least what it advanced by."""
+        """A run with `seconds` before and after `during`.  The counter is read within the run at both ends, so the
+        report must have at least that difference."""
         run = EchoRun(machine, *options)
         before = machine.count()
         time.sleep(seconds)
@@ -429,11 +429,11 @@ class Figures(MachineTest):
         self.assertEqual(run.code, 0, run.stderr)
         return report, inside
 
-    def test_joules_are_what_the_counter_advanced_by(self):
+    def test_energy_equals_counter_difference(self):
         report, inside = self.measure(self.machine(Intel, WATTS))
         energy = report["energy"]
         self.assertEqual(energy["method"], "counter")
-        # The run is longer than what the test saw of it; the wall clock says by how much at most.
+        # The run is longer than what the test observed; wall time bounds the difference.
         self.assertNear(self.whole(energy), inside * 0.95,
                         inside * 1.05 + WATTS * (report["wall_s"]["mean"] - 0.8 + 0.1))
         self.assertAlmostEqual(device(report, "cpu0")["power_w"]["mean"] / WATTS, 1, delta=0.15)
@@ -454,8 +454,8 @@ class Figures(MachineTest):
         self.assertEqual({d["id"] for d in report["devices"] if d["in_total"]},
                          {"cpu0", "cpu1", "dram0", "dram1"})
 
-    def test_a_wrap_is_no_loss(self):
-        # A minute from the start, but two seconds from when the run has begun.
+    def test_counter_wrap_loses_nothing(self):
+        # A minute from the start, but two seconds after the run starts.
         machine = self.machine(Intel, 6, start_uj=RANGE_UJ - 400_000_000)
         run = EchoRun(machine)
         machine.turn(200)
@@ -466,7 +466,7 @@ class Figures(MachineTest):
         report = run.end()
         self.assertNear(self.whole(report["energy"]), inside * 0.95, 200 * report["wall_s"]["mean"] * 1.05)
 
-    def test_a_reset_costs_coverage_not_sense(self):
+    def test_counter_reset_reduces_coverage(self):
         machine = self.machine(Intel, WATTS)
         report, _ = self.measure(machine, machine.reset, 1.5)
         energy = report["energy"]
@@ -475,7 +475,7 @@ class Figures(MachineTest):
         self.assertNear(energy["joules"], 0.25 * WATTS, report["wall_s"]["mean"] * WATTS)
         self.assertAlmostEqual(device(report, "cpu0")["power_w"]["mean"] / WATTS, 1, delta=0.3)
 
-    def test_nonsense_for_a_while_is_bridged_by_the_counter(self):
+    def test_temporary_garbage_is_bridged_by_counter(self):
         for nonsense in (b"", b"12", b"garbage\n", b"-5\n", b"99999999999999999999999\n", b"nan\n"):
             machine = self.machine(Intel, WATTS)
 
@@ -486,7 +486,7 @@ class Figures(MachineTest):
             report, inside = self.measure(machine, during, 0.2)
             self.assertNear(self.whole(report["energy"]), inside * 0.9, 1.05 * WATTS * report["wall_s"]["mean"])
 
-    def test_a_meter_that_turns_to_0_w_is_dead(self):
+    def test_meter_that_drops_to_0_w_is_dead(self):
         machine = self.machine(Machine)
         machine.put("/sys/class/hwmon/hwmon0/name", "power_meter")
         machine.put("/sys/class/hwmon/hwmon0/power1_average", 50_000_000)
@@ -502,14 +502,14 @@ class Figures(MachineTest):
         self.assertIn("reads 0 W: a dead sensor", energy["note"])
         self.assertAlmostEqual(energy["joules"], 50 * energy["coverage"] * report["wall_s"]["mean"], delta=0.1)
 
-    def test_nonsense_to_the_end_is_not_covered(self):
+    def test_garbage_to_the_end_reduces_coverage(self):
         machine = self.machine(Intel, WATTS)
         report, _ = self.measure(machine, lambda: machine.say(0, b"garbage\n"), 1.5)
         energy = report["energy"]
         self.assertNear(energy["coverage"], 0.2, 0.8)
         self.assertIn("not covered", energy["note"] or device(report, "cpu0")["energy"]["note"])
 
-    def test_half_a_figure_is_not_what_was_required(self):
+    def test_require_energy_rejects_low_coverage(self):
         machine = self.machine(Intel, WATTS)
         run = EchoRun(machine, "--require-energy")
         time.sleep(0.4)
@@ -519,16 +519,16 @@ class Figures(MachineTest):
         self.assertEqual(run.code, 3, run.stderr)
         self.assertRegex(run.stderr, "coverage only .* %")
 
-    def test_nonsense_from_the_start_is_unknown(self):
+    def test_garbage_from_the_start_is_unknown(self):
         machine = self.machine(Intel, WATTS)
-        run = EchoRun(machine)  # the sensor opens while it is sound ...
+        run = EchoRun(machine)  # the sensor works when it is opened ...
         run.end()
         machine.say(0, b"garbage\n")
         report, _ = self.run_json(machine, "--", "sleep", "0.2")
         self.assertIsNone(report["energy"]["joules"])
         self.assertIsNone(report["runs"][0]["energy_j"])
 
-    def test_a_zone_that_disappears(self):
+    def test_zone_that_disappears(self):
         machine = self.machine(Intel, WATTS, 70)
         run = EchoRun(machine)
         time.sleep(0.3)
@@ -541,7 +541,7 @@ class Figures(MachineTest):
         self.assertGreater(device(report, "cpu0")["energy"]["joules"], 0.1 * WATTS)
         self.assertGreater(report["energy"]["joules"], 0.1 * WATTS)
 
-    def test_a_dead_counter_is_unknown_beside_a_working_one(self):
+    def test_dead_counter_is_unknown_next_to_working_one(self):
         report, _ = self.run_json(self.machine(Intel, WATTS, 0), "--", "sleep", "0.3")
         self.assertUnknown(device(report, "cpu1")["energy"])
         self.assertEqual(device(report, "cpu1")["power_w"], {"mean": None, "max": None})
@@ -549,7 +549,7 @@ class Figures(MachineTest):
         self.assertGreater(report["energy"]["joules"], 0)
         self.assertIn("without cpu1", report["energy"]["note"])
 
-    def test_machines_without_joules(self):
+    def test_machines_without_energy(self):
         for name in ("none", "guest", "psys-dead"):
             machine = self.machine(Fixture, name)
             report, done = self.run_json(machine, "-r", 2, "--idle", 0.1, "--", "sleep", "0.1")
@@ -562,7 +562,7 @@ class Figures(MachineTest):
         self.assertUnknown(device(report, "psys")["energy"])
         self.assertIn("counter did not change", report["energy"]["note"])
 
-    def test_an_estimate_says_so(self):
+    def test_estimate_is_labeled(self):
         machine = self.machine(Machine)
         for path in ("/proc/stat", "/proc/cpuinfo"):
             (machine.root / "proc").mkdir(exist_ok=True)
@@ -576,8 +576,8 @@ class Figures(MachineTest):
         self.assertEqual(done.returncode, 3)
         self.assertIn("only estimated", done.stderr)
 
-    def test_an_estimate_that_comes_late_is_of_all_the_time(self):
-        """Utilization is that since the read before, however long ago a busy machine let that happen."""
+    def test_late_estimate_covers_the_whole_interval(self):
+        """Utilization covers the time since the previous reading, however late."""
         machine = self.machine(Modeled)
         led = EchoRun(machine)
         time.sleep(0.3)
@@ -597,25 +597,25 @@ class Figures(MachineTest):
         self.assertIn("energy is required but was not measured", done.stderr)
         self.assertEqual(ipw(none, "run", "--require-energy", "--", "sh", "-c", "exit 5").returncode, 5)
 
-    def test_a_short_run_is_honest(self):
+    def test_short_run_has_low_confidence(self):
         report, _ = self.run_json(self.machine(Intel, WATTS), "--", "true")
         energy = report["energy"]
         if energy["joules"] is not None:
             self.assertGreater(energy["joules"], 0)
             self.assertTrue(energy["low_confidence"] or energy["updates"] >= 10)
 
-    def test_boards(self):
+    def test_board_sensors(self):
         report, _ = self.run_json(self.machine(Fixture, "jetson"), "--", "sleep", "0.3")
         self.assertEqual([d["id"] for d in report["devices"] if d.get("in_total")], ["board"])
-        covered = report["energy"]["coverage"] * report["wall_s"]["mean"]  # less than all where readings came late
+        covered = report["energy"]["coverage"] * report["wall_s"]["mean"]  # below 1 if readings were late
         self.assertAlmostEqual(report["energy"]["joules"] / covered, 6, delta=0.2)
         report, _ = self.run_json(self.machine(Fixture, "grace"), "--", "sleep", "0.3")
         self.assertEqual([d["id"] for d in report["devices"] if d.get("in_total")],
                          ["module0", "module1"])
         self.assertEqual(report["energy"]["method"], "integral")
 
-    def test_a_requested_driver_must_be_available(self):
-        """Or nothing is run; with the reason that doctor gives."""
+    def test_requested_driver_must_be_available(self):
+        """Otherwise nothing is run; the reason is that of doctor."""
         machine = self.machine(Intel, WATTS)
         rows = {row["driver"]: row for row in json.loads(ipw(machine, "doctor", "--json").stdout)["sensors"]}
         for names, driver in (("nvml", "nvml"), ("rapl,hwmon", "hwmon")):
@@ -631,7 +631,7 @@ class Figures(MachineTest):
         self.assertFalse((machine.root / "ran").exists())
         self.assertEqual(ipw(machine, "doctor", "--sensors", "nvml").returncode, 0)
 
-    def test_denied(self):
+    def test_denied_sensor(self):
         machine = self.machine(Intel, WATTS)
         os.chmod(machine.root, 0o755)
         os.chmod(machine.path(), 0o400 if os.geteuid() == 0 else 0)
@@ -674,18 +674,18 @@ class Gpus(MachineTest):
             joules += gpu["energy"]["joules"]
         self.assertAlmostEqual(joules, report["energy"]["joules"], delta=1e-6)
 
-    def test_which_gpus(self):
+    def test_selected_gpus(self):
         machine = self.machine(Nvidia, self.TWO)
         for arguments, env, expected in (
                 (["--devices", "1"], {}, ["gpu1"]),
-                (["--devices", "nvml:1"], {}, ["gpu1"]),  # as messages name it
+                (["--devices", "nvml:1"], {}, ["gpu1"]),  # the name used in messages
                 (["--devices", "GPU-00000000-1111-2222-3333-444444444444"], {}, ["gpu0"]),
                 ([], {"CUDA_VISIBLE_DEVICES": "1"}, ["gpu1"]),
                 (["--devices", "0,1"], {"CUDA_VISIBLE_DEVICES": "1"}, ["gpu0", "gpu1"])):
             report, _ = self.run_json(machine, *arguments, "--", "true", env=env)
             self.assertEqual([d["id"] for d in report["devices"] if d["kind"] == "gpu"], expected)
 
-    def test_a_missing_gpu_is_reported(self):
+    def test_missing_gpu_is_reported(self):
         machine = self.machine(Nvidia, self.TWO)
         for devices, words in (("7", '"7" does not identify exactly one GPU'),
                                ("0,7", '"7" does not identify'),
@@ -696,7 +696,7 @@ class Gpus(MachineTest):
         done = ipw(self.machine(Machine), "run", "--devices", "0", "--", "true")
         self.assertIn('no readable GPU matches "0"', done.stderr)
 
-    def test_every_error_of_the_counter_leaves_the_integral(self):
+    def test_integral_is_used_on_counter_errors(self):
         # not supported, no permission, not found, timeout, unknown
         for code in (3, 4, 6, 10, 999):
             machine = self.machine(Nvidia, "power 0 constant 200\n"
@@ -708,14 +708,14 @@ class Gpus(MachineTest):
             self.assertEqual(energy["method"], "integral", code)
             self.assertAlmostEqual(energy["joules"] / (200 * report["wall_s"]["mean"]), 1, delta=0.15)
 
-    def test_a_library_that_does_not_start(self):
+    def test_library_that_fails_to_initialize(self):
         # uninitialized, no permission, driver not loaded, driver/library mismatch, unknown
         for code in (1, 4, 9, 18, 999):
             report, done = self.run_json(self.machine(Nvidia, f"init {code}"), "--", "true")
             self.assertEqual(done.returncode, 0)
             self.assertUnknown(report["energy"])
 
-    def test_a_gpu_that_answers_nothing_is_unknown(self):
+    def test_gpu_without_readings_is_unknown(self):
         machine = self.machine(Nvidia, "\n".join(
             f"fail {name} 0 3" for name in (
                 "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetPowerUsage",
@@ -723,7 +723,7 @@ class Gpus(MachineTest):
         report, _ = self.run_json(machine, "--", "sleep", "0.2")
         self.assertUnknown(report["energy"])
 
-    def test_values_that_cannot_be_are_unknown(self):
+    def test_invalid_values_are_unknown(self):
         machine = self.machine(Nvidia, "type fields double\ntype samples double\n"
                                "value power_mw 0 nan\nvalue samples_mw 0 nan\n"
                                "fail nvmlDeviceGetTotalEnergyConsumption 0 3\n"
@@ -744,7 +744,7 @@ class Gpus(MachineTest):
         self.assertAlmostEqual(report["energy"]["joules"] / (200 * report["wall_s"]["mean"]), 1,
                                delta=0.15)
 
-    def test_lost_and_available_again(self):
+    def test_lost_gpu_recovers(self):
         machine = self.machine(Nvidia, "power 0 constant 200")
         run = EchoRun(machine)
         time.sleep(0.5)
@@ -761,7 +761,7 @@ class Gpus(MachineTest):
         self.assertIn("not covered", energy["note"])
         self.assertAlmostEqual(device(report, "gpu0")["power_w"]["mean"] / 200, 1, delta=0.15)
 
-    def test_counter_reset(self):
+    def test_gpu_counter_reset(self):
         machine = self.machine(Nvidia, "power 0 constant 200\nenergy_start 0 5000000\n"
                                "energy_reset 0 1")
         report, _ = self.run_json(machine, "--", "sleep", "1.5")

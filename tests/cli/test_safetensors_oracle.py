@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Safetensors files that the package of that name writes: alone, in several files, with a config.json that fits
-and with one that does not.  $IPW_PYTHON may name an interpreter that has it; without it this is a skip."""
+"""Safetensors files written by the safetensors package: single, sharded, with a matching or a wrong config.json.
+$IPW_PYTHON may name an interpreter that has it; without it the test is skipped."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ def zeros(*shape, dtype=numpy.float16):
 
 
 def layer(number, moe=None, query=64, key=32, bias=False, fused=False, normed=0):
-    """The tensors of one layer, 64 features wide."""
+    """The tensors of one layer with 64 features."""
     place = f"model.layers.{number}."
     tensors = {"input_layernorm.weight": zeros(64), "post_attention_layernorm.weight": zeros(64),
                "self_attn.o_proj.weight": zeros(64, query)}
@@ -90,7 +90,7 @@ class Safetensors(unittest.TestCase):
         if config:
             (self.folder / "config.json").write_text(json.dumps(config))
 
-    def test_with_its_config(self):
+    def test_file_with_config(self):
         self.save(decoder(), CONFIG)
         for word in (self.file, self.folder):
             found = show(word, phase="decode", context=9)
@@ -101,8 +101,8 @@ class Safetensors(unittest.TestCase):
             by_config = show(self.folder / "config.json", phase="decode", context=9)
             self.assertEqual(found["macs"], by_config["macs"])
 
-    def test_the_precision_of_the_file(self):
-        """A decoder is estimated in 16 bits, and a file in 32 says that it is."""
+    def test_precision_of_file(self):
+        """A decoder is estimated in 16 bits; a 32-bit file is reported."""
         for dtype, name, words in ((numpy.float16, "fp16", "   fp16, batch 1"),
                                    (numpy.float32, "fp32", "   fp16 (the file is fp32), batch 1")):
             self.save({key: value.astype(dtype) for key, value in decoder().items()}, CONFIG)
@@ -113,19 +113,19 @@ class Safetensors(unittest.TestCase):
             done = subprocess.run(asked, capture_output=True, text=True, timeout=TIMEOUT_S)
             self.assertIn(words, done.stdout)
 
-    def test_with_another_ones_config(self):
+    def test_config_of_another_model_is_rejected(self):
         self.save(decoder(), {**CONFIG, "num_hidden_layers": 4})
         error = show(self.folder)["error"]
         self.assertIn(str(count(decoder())), error)
         self.assertIn("not of the same model", error)
 
-    def test_a_tied_head_that_is_stored_again_and_buffers(self):
+    def test_duplicate_tied_head_and_buffers_are_not_counted(self):
         tensors = decoder(head=True)
         tensors["model.rotary_emb.inv_freq"] = zeros(8, dtype=numpy.float32)
         self.save(tensors, CONFIG)
         self.assertEqual(show(self.folder)["parameters"], count(decoder()))
 
-    def test_without_a_config(self):
+    def test_file_without_config(self):
         cases = {
             "plain": {}, "own head": {"head": True}, "biases": {"bias": True},
             "norms of heads": {"normed": 16}, "one matrix for three": {"fused": True},
@@ -142,13 +142,13 @@ class Safetensors(unittest.TestCase):
                 linear = 3 * (64 * (2 * 64 + 2 * 32) + used * 3 * 64 * 96 + 64 * more.get("moe", 0))
                 self.assertEqual(found["macs"], linear + 3 * 2 * 64 + 64 * 100)
 
-    def test_what_is_no_decoder(self):
+    def test_other_model_needs_config(self):
         self.save({"conv1.weight": zeros(8, 3, 3, 3), "fc.weight": zeros(10, 8)})
         error = show(self.folder)["error"]
         for words in ("2 tensors with 296 parameters", "config.json"):
             self.assertIn(words, error)
 
-    def test_packed(self):
+    def test_packed_weights_need_config(self):
         tensors = decoder()
         tensors["model.layers.0.mlp.up_proj.weight"] = zeros(96, 32, dtype=numpy.uint8)
         self.save(tensors)
@@ -156,7 +156,7 @@ class Safetensors(unittest.TestCase):
         self.save(tensors, CONFIG)
         self.assertEqual(show(self.folder)["parameters"], count(decoder()))
 
-    def test_others_with_their_config(self):
+    def test_other_models_with_config(self):
         config = {"model_type": "gpt2", "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 16,
                   "vocab_size": 50}
         tensors = {"wte.weight": zeros(50, 32), "wpe.weight": zeros(16, 32),
@@ -175,7 +175,7 @@ class Safetensors(unittest.TestCase):
         self.save(tensors, config)
         self.assertTrue(show(self.folder, tokens=8)["is_guessed"])
 
-    def test_several_files(self):
+    def test_sharded_files(self):
         tensors = decoder()
         names = sorted(tensors)
         parts = {"model-00001-of-00002.safetensors": names[:9],
@@ -198,13 +198,13 @@ class Safetensors(unittest.TestCase):
         index.write_text("{}")
         self.assertIn("'weight_map' is missing", show(index)["error"])
 
-    def test_every_type_of_numbers(self):
+    def test_every_dtype(self):
         tensors = decoder()
         for dtype in (numpy.float64, numpy.float32):
             self.save({name: tensor.astype(dtype) for name, tensor in tensors.items()}, CONFIG)
             self.assertEqual(show(self.folder)["parameters"], count(tensors))
 
-    def test_damage(self):
+    def test_damaged_files_are_rejected(self):
         self.save(decoder(), CONFIG)
         whole = self.file.read_bytes()
         length = struct.unpack("<Q", whole[:8])[0]

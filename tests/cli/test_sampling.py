@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often ipw calls the GPU's library, and what becomes of energy between readings of the counter."""
+"""Number of NVML calls, and energy between readings of the counter."""
 
 import json
 import signal
@@ -15,7 +15,7 @@ WATTS = 300
 
 
 class Stream:
-    """`ipw energy --json` on a GPU that a script describes."""
+    """`ipw energy --json` on a scripted GPU."""
 
     def __init__(self, case, script, interval, rows):
         self.machine = Nvidia(f"power 0 constant {WATTS}\n{script}\n")
@@ -37,18 +37,18 @@ class Stream:
         self.stall = stalls.longest(self.begin)
         return self
 
-    def most_off(self, share, truth, energy):
-        """How far its joules may be from the truth: by a share of it; on a machine that stopped another program meanwhile,
-        also by what is used in that time; where rows were late, by what they say themselves."""
+    def tolerance_j(self, share, truth, energy):
+        """Allowed deviation from the true energy: a relative share, plus the energy used during stalls of the test
+        host, plus the stated uncertainty of late rows."""
         allowed = share * truth + (WATTS * self.stall if self.stall > 0.005 else 0)
         return energy["plus_minus"] if self.late else min(energy["plus_minus"], allowed)
 
 
 def setUpModule():
-    """All programs run at once: they mostly wait."""
+    """All programs run concurrently: they mostly sleep."""
     global stalls
     stalls = StallMonitor()
-    TheCalls.start()
+    CallCounts.start()
 
 
 def tearDownModule():
@@ -58,21 +58,21 @@ def tearDownModule():
 class Sampling(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """All at once: they mostly wait."""
+        """Concurrently: they mostly sleep."""
         streams = {"fast": Stream(cls, "", 0.1, 80), "slow": Stream(cls, "", 1, 8),
                    "reset": Stream(cls, "energy_reset 0 4", 0.5, 16),
                    "lost": Stream(cls, "fail * 0 15 from 3 to 4", 0.5, 16),
                    "biased": Stream(cls, f"value samples_mw 0 {WATTS * 800}", 0.5, 24)}
         cls.streams = {name: stream.end() for name, stream in streams.items()}
 
-    def test_reads_the_expensive_counter_seldom(self):
+    def test_expensive_counter_is_read_rarely(self):
         for name in ("fast", "slow"):
             calls = self.streams[name].calls
-            # Opening, learning how often it changes, and at 1, 2 and 4 s; a reading per row would be 80.
+            # At open, to learn its update period, and at 1, 2 and 4 s; one reading per row would be 80.
             self.assertLess(calls[COUNTER], 30, name)
             self.assertEqual(calls["repeated"], 0, name)
 
-    def test_fetches_the_samples_twice_per_second_at_most(self):
+    def test_samples_are_fetched_at_most_twice_per_second(self):
         for name in ("fast", "slow"):
             stream = self.streams[name]
             self.assertLess(stream.calls["nvmlDeviceGetSamples"], 2 * stream.length + 16, name)
@@ -81,7 +81,7 @@ class Sampling(unittest.TestCase):
         for name in ("fast", "slow"):
             stream = self.streams[name]
             truth = WATTS * stream.length
-            self.assertAlmostEqual(stream.since[-1], truth, delta=stream.most_off(0.005, truth, stream.energy))
+            self.assertAlmostEqual(stream.since[-1], truth, delta=stream.tolerance_j(0.005, truth, stream.energy))
             self.assertAlmostEqual(sum(d["energy"]["joules"] for d in stream.gpu), stream.since[-1], delta=1e-6)
             for device in stream.gpu:
                 self.assertEqual(device["energy"]["method"], "counter")
@@ -92,13 +92,13 @@ class Sampling(unittest.TestCase):
             since = self.streams[name].since
             self.assertEqual(since, sorted(since), name)
 
-    def test_a_reset_of_the_counter_costs_nothing(self):
+    def test_counter_reset_loses_nothing(self):
         stream = self.streams["reset"]
         truth = WATTS * stream.length
-        self.assertAlmostEqual(stream.since[-1], truth, delta=stream.most_off(0.01, truth, stream.energy))
+        self.assertAlmostEqual(stream.since[-1], truth, delta=stream.tolerance_j(0.01, truth, stream.energy))
         self.assertEqual(stream.gpu[-1]["energy_since_start"]["coverage"], 1)
 
-    def test_a_lost_device_is_not_counted_while_it_is_lost(self):
+    def test_lost_device_is_not_counted(self):
         stream = self.streams["lost"]
         energy = stream.gpu[-1]["energy_since_start"]
         self.assertLess(energy["coverage"], 0.95)
@@ -106,20 +106,19 @@ class Sampling(unittest.TestCase):
         self.assertAlmostEqual(energy["joules"], truth * energy["coverage"], delta=0.02 * truth)
         last = stream.gpu[-1]["energy"]  # of a late row a part is not covered yet
         truth = WATTS * stream.rows[-1]["interval_s"] * last["coverage"]
-        self.assertAlmostEqual(last["joules"], truth, delta=stream.most_off(0.02, truth, last))
+        self.assertAlmostEqual(last["joules"], truth, delta=stream.tolerance_j(0.02, truth, last))
 
-    def test_samples_that_are_off_follow_the_counter(self):
-        """They show 80 % of the power."""
+    def test_biased_samples_are_corrected_by_counter(self):
+        """The samples show 80 % of the power."""
         stream = self.streams["biased"]
         truth = WATTS * stream.length
-        self.assertAlmostEqual(stream.since[-1], truth, delta=stream.most_off(0.02, truth, stream.energy))
+        self.assertAlmostEqual(stream.since[-1], truth, delta=stream.tolerance_j(0.02, truth, stream.energy))
 
 
-class TheCalls(unittest.TestCase):
-    """Calls per minute of one GPU once a program has started, as a card's library costs CPU time for each.
-
-    Machines differ in how late they are, never in the number of calls that a minute needs: bounds are what the intervals
-    make, and a tenth more.  What only a start and an end need is not counted."""
+class CallCounts(unittest.TestCase):
+    """NVML calls per minute of one GPU in steady state, since each call costs CPU time.  Delays differ between hosts,
+    but not the number of calls: the bounds follow from the intervals, plus a tenth.  Calls at start and end are not
+    counted."""
 
     FROM_S, TO_S = 9, 29  # the counter is read at 8 and 16 s
     WORDS = {"energy 10 Hz": ("energy", "--json", "-i", "0.1"), "energy 1 Hz": ("energy", "--json", "-i", "1"),
@@ -139,7 +138,7 @@ class TheCalls(unittest.TestCase):
 
     @classmethod
     def start(cls):
-        """An H200 has the memory's power as a mean only."""
+        """An H200 has memory power only as an average."""
         cls.machine = Nvidia("power 0 square 80 690 1.7\nfail field:186:2 0 3\nprocess 0 1 1e9 50\n")
         cls.end, cls.programs = time.monotonic() + cls.TO_S + 1, {}
         for mode, words in cls.WORDS.items():
@@ -156,7 +155,7 @@ class TheCalls(unittest.TestCase):
             program.wait()
         cls.machine.close()
 
-    def test_each_mode_makes_no_more_calls_than_it_needs(self):
+    def test_calls_per_minute_of_each_mode_are_bounded(self):
         time.sleep(max(0, self.end - time.monotonic()))
         for mode, (calls, program) in self.programs.items():
             if mode != "run":

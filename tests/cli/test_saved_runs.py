@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `ipw run --save` leaves is a run like any other: listed, analyzed, compared and exported."""
+"""Runs saved by `ipw run --save` can be listed, analyzed, compared and exported."""
 import csv
 import io
 import json
@@ -24,8 +24,8 @@ class Saved(unittest.TestCase):
             assert "saved in " in done.stderr, done.stderr
         cls.runs = sorted(path for path in cls.folder.iterdir() if path.is_dir())
 
-    def test_its_files(self):
-        self.assertEqual(len(self.runs), 2)  # also within one second
+    def test_files_of_saved_run(self):
+        self.assertEqual(len(self.runs), 2)  # even within one second
         for run in self.runs:
             self.assertRegex(run.name, r"^run_\w+_sh__c_sleep_0_05_\d{8}T\d{6}Z(-\d+)?$")
             lines = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
@@ -47,7 +47,7 @@ class Saved(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def test_they_are_listed(self):
+    def test_saved_runs_are_listed(self):
         def unique(pairs):
             self.assertEqual(len(dict(pairs)), len(pairs), pairs)
             return dict(pairs)
@@ -67,7 +67,7 @@ class Saved(unittest.TestCase):
         with sqlite3.connect(self.folder / "catalog.db") as database:
             return [row[0] for row in database.execute("SELECT directory FROM runs ORDER BY directory")]
 
-    def test_the_index_is_rebuilt(self):
+    def test_index_is_rebuilt(self):
         self.listed(self.folder)
         if not (self.folder / "catalog.db").exists():
             self.skipTest("built without SQLite")
@@ -109,7 +109,7 @@ class Saved(unittest.TestCase):
             with sqlite3.connect(index) as database:
                 self.assertEqual(database.execute("SELECT directory FROM runs").fetchall(), [(run.name,)])
 
-    def test_others_read_it(self):
+    def test_other_commands_read_saved_run(self):
         self.listed(self.folder)  # skips without JSON
         done = ipw(None, "analyze", self.runs[0], "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -125,8 +125,8 @@ class Saved(unittest.TestCase):
         self.assertEqual([row["key"] for row in rows], ["q000000", "q000000.r1", "q000000.r2"])
         self.assertEqual({row["status"] for row in rows}, {"completed"})
 
-    def test_a_folder_means_the_runs_in_it(self):
-        """Given as such, or by a wildcard that also names the run index, plots and reports."""
+    def test_folder_stands_for_its_runs(self):
+        """Given directly, or by a wildcard that also matches the run index, plots and reports."""
         self.listed(self.folder)
         (self.folder / "plots").mkdir(exist_ok=True)
         (self.folder / "report.html").write_text("")
@@ -147,7 +147,7 @@ class Saved(unittest.TestCase):
             self.assertNotEqual(ipw(None, "compare", *self.runs, self.folder / "nowhere").returncode, 0)
 
     def test_two_commands_are_compared(self):
-        """By their runs: commands have no questions or models to differ in."""
+        """By their runs, since commands have no questions or models."""
         done = ipw(None, "run", "--output-dir", self.folder.parent / "other", "-r", "4", "--", "sh", "-c", "sleep 0.2")
         self.assertEqual(done.returncode, 0, done.stderr)
         other, = (path for path in (self.folder.parent / "other").iterdir() if path.is_dir())
@@ -160,7 +160,7 @@ class Saved(unittest.TestCase):
         for word in ("question", "different model", "dataset"):
             self.assertNotIn(word, done.stdout)
 
-    def test_one_run_is_counted_in_the_singular(self):
+    def test_messages_use_singular_for_one_run(self):
         with tempfile.TemporaryDirectory(prefix="ipw-saved-") as folder:
             done = ipw(None, "run", "--output-dir", folder, "-q", "--", "true")
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -171,7 +171,7 @@ class Saved(unittest.TestCase):
                 self.skipTest(done.stderr)
             self.assertRegex(done.stdout, r"; 1 run\n")
 
-    def test_a_command_that_fails(self):
+    def test_failed_command_is_saved(self):
         with tempfile.TemporaryDirectory(prefix="ipw-saved-") as folder:
             done = ipw(None, "run", "--output-dir", folder, "-q", "--", "sh", "-c", "exit 3")
             self.assertEqual(done.returncode, 3)
@@ -193,7 +193,7 @@ class Repeated(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done, sorted(path for path in self.folder.iterdir() if path.is_dir())
 
-    def test_runs_of_one_group(self):
+    def test_repeated_runs_share_a_group(self):
         done, runs = self.repeat("--repeat-runs", "3", "-r", "2", "--json", "--", "sleep", "0.02")
         report = json.loads(done.stdout)
         self.assertEqual([len(one["runs"]) for one in report["repeats"]], [2, 2, 2])
@@ -216,24 +216,24 @@ class Repeated(unittest.TestCase):
         self.assertIsNotNone(compared["comparisons"][0]["metrics"]["latency"]["p_value"])
         self.assertEqual([compared["baseline"]["name"], compared["comparisons"][0]["name"]], ["0.02", "0.04"])
 
-    def test_one_run_is_in_no_group(self):
+    def test_single_run_has_no_group(self):
         _, runs = self.repeat("--", "true")
         self.assertNotIn("repeat_group", (runs[0] / "records.jsonl").read_text())
         self.assertIsNone(json.loads((runs[0] / "summary.json").read_text())["repeat_group"])
 
-    def test_a_command_that_fails_ends_it(self):
+    def test_failing_command_ends_repeats(self):
         _, runs = self.repeat("--repeat-runs", "3", "--", "false", code=1)
         self.assertEqual(len(runs), 1)
         _, runs = self.repeat("--repeat-runs", "3", "--ignore-failure", "--", "false", code=1)
         self.assertEqual(len(runs), 4)
 
-    def test_it_must_be_saved(self):
+    def test_repeat_runs_needs_save(self):
         done = ipw(None, "run", "--repeat-runs", "2", "--", "true")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
         self.assertIn("--save or --output-dir", done.stderr)
 
-    def test_samples_are_its_own(self):
-        """Those of the run before end with a little of it, which a slow sensor needs."""
+    def test_samples_of_repeats_are_separate(self):
+        """Samples of a run extend slightly into the next, for slow sensors."""
         _, runs = self.repeat("--repeat-runs", "2", "--", "sleep", "4")
         first = [float((run / "samples.csv").read_text().splitlines()[1].split(",")[0]) for run in runs]
         self.assertGreater(first[1], -3.5)

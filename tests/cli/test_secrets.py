@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Secrets stay where they belong: what each of two servers receives, and what a run leaves behind."""
+"""Secrets are not leaked: what each of two servers receives, and what a run writes."""
 
 import json
 import os
@@ -63,8 +63,8 @@ class Secrets(ProfileTest):
         with self.other.lock:
             self.other.requests.clear()
 
-    def assertNoneIn(self, folder, *texts):
-        """No secret in any file below, nor in what was printed."""
+    def assertNoSecretIn(self, folder, *texts):
+        """No secret is in any file below, nor in the output."""
         files = [path for path in Path(folder).rglob("*") if path.is_file()]
         self.assertTrue(files)
         for where, data in [(str(p), p.read_bytes()) for p in files] + [("output", t.encode()) for t in texts]:
@@ -77,7 +77,7 @@ class Secrets(ProfileTest):
         return self.profile("--client-base-url", url, "--client-param", "header.X-Api-Key=env:MY_HEADER",
                             "--client-param", f"header.X-Other={HEADER}", *more, env=environment, **options)
 
-    def test_keys_that_the_server_echoes_are_not_kept(self):
+    def test_keys_echoed_by_server_are_not_saved(self):
         questions = self.dataset("is it? [echo_error]", "and now? [echo_answer]", "plain")
         self.secret_run("mixed", dataset=questions)
         sent = received(self.service)
@@ -90,26 +90,26 @@ class Secrets(ProfileTest):
         analyzed = ipw(self.on, "analyze", "--json", self.run.path)
         exported = ipw(self.on, "export", self.run.path, "--to", "csv", "-o", self.out / "all.csv")
         texts = [text for done in (self.done, report, analyzed, exported) for text in (done.stdout, done.stderr)]
-        self.assertNoneIn(self.out, *texts)
+        self.assertNoSecretIn(self.out, *texts)
 
-    def test_a_refusal_before_the_run_does_not_reveal_the_key(self):
+    def test_error_before_the_run_does_not_reveal_key(self):
         self.profile("--client-base-url", self.service.url("status:code=401"), code=1, env={"IPW_API_KEY": KEY})
         self.secret_run("echo_error:all=1", code=1)
         self.assertIn("Incorrect key", self.done.stderr)
         for secret in SECRETS:
             self.assertNotIn(secret, self.done.stderr)
 
-    def test_headers_do_not_follow_to_another_origin(self):
+    def test_headers_are_not_sent_to_other_origin(self):
         port = self.other.server_address[1]
         self.profile("--client-base-url", self.service.url(f"elsewhere:port={port}"), "--client-param",
-                     f"header.X-Api-Key={HEADER}", env={"IPW_API_KEY": KEY}, code=1)  # asking is not redirected
+                     f"header.X-Api-Key={HEADER}", env={"IPW_API_KEY": KEY}, code=1)  # POST is not redirected
         self.assertIn(HEADER, received(self.service))
         with self.other.lock:
             self.assertTrue(self.other.requests)
         for secret in SECRETS:
             self.assertNotIn(secret, received(self.other))
 
-    def test_headers_follow_on_the_same_origin(self):
+    def test_headers_are_sent_after_redirect_to_same_origin(self):
         own = self.service.server_address[1]
         self.profile("--client-base-url", self.service.url(f"elsewhere:port={own}"), "--client-param",
                      f"header.X-Api-Key={HEADER}", code=1)
@@ -122,19 +122,19 @@ class Secrets(ProfileTest):
         place = self.on.put("/header.txt", HEADER + "\n")
         self.profile("--client-param", f"header.X-Api-Key=@{place}")
         self.assertIn(HEADER, received(self.service))
-        self.assertNoneIn(self.out, self.done.stdout, self.done.stderr)
+        self.assertNoSecretIn(self.out, self.done.stdout, self.done.stderr)
         self.profile("--overwrite", "--client-param", "header.X-Api-Key=@/no/such/file", code=2)
         self.assertIn("/no/such/file", self.done.stderr)
         self.profile("--overwrite", "--client-param", "header.X-Api-Key=env:IPW_NO_SUCH", code=2)
         self.assertIn("IPW_NO_SUCH is not set", self.done.stderr)
 
-    def test_a_run_with_headers_can_be_resumed(self):
+    def test_run_with_headers_can_be_resumed(self):
         self.secret_run("normal", "--max-queries", 1)
         report = self.secret_run("normal", "--resume")
         self.assertEqual(report["completed"], 4)
-        self.assertNoneIn(self.out)
+        self.assertNoSecretIn(self.out)
 
-    def test_the_password_of_a_dataset(self):
+    def test_dataset_password_is_not_saved(self):
         cache = self.on.root / "cache"
         port = self.other.server_address[1]
         rows = {"rows": [{"row_idx": 0, "row": {"question": "q", "answer": "a"}}], "num_rows_total": 1}
@@ -146,13 +146,13 @@ class Secrets(ProfileTest):
                      env={"HF_TOKEN": TOKEN, "XDG_CACHE_HOME": str(cache), "IPW_LOG": "debug"})
         self.assertEqual(self.run.summary()["profiler_config"]["dataset_params"]["base_url"],
                          f"http://127.0.0.1:{port}")
-        self.assertNoneIn(self.out, self.done.stdout, self.done.stderr)
+        self.assertNoSecretIn(self.out, self.done.stdout, self.done.stderr)
         for path in cache.rglob("*"):
             self.assertNotIn(PASSWORD, str(path))
 
 
 class Commands(MachineTest):
-    def test_a_measured_command_is_kept_without_its_secrets(self):
+    def test_saved_command_has_no_secrets(self):
         on = self.machine(Machine)
         out = on.root / "out"
         script = ["sh", "-c", 'test "$1" = --api-key && test "$2" = ' + HEADER, "x", "--api-key", HEADER,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ipw serve` from outside: what it says of runs whose figures are known, to whom, and how it behaves as a server."""
+"""Command-line tests of `ipw serve`: API on runs with known figures, access control, behavior as a server."""
 
 import contextlib
 import csv
@@ -50,20 +50,20 @@ class ServeTest(MachineTest):
         return write_run(self.runs / name, [query(i, joules, correct=i % 2 == 0, problem=HOSTILE) for i in range(4)],
                          group=name, **facts)
 
-    def three(self):
+    def write_three_runs(self):
         self.write("alpha", 10.0, hardware="H100")
         self.write("beta", 30.0, hardware="A100")
         self.write("gamma", 20.0, hardware="H100")
 
     def three_models(self):
-        """Only to be listed: the records are of another model."""
+        """Writes three runs to be listed; their records have another model."""
         self.write("alpha", 10.0, hardware="H100", model="one")
         self.write("beta", 30.0, hardware="A100", model="two")
         self.write("gamma", 20.0, hardware="H100", model=HOSTILE)
 
 
 class ListTest(ServeTest):
-    def test_rows_are_those_of_the_summaries(self):
+    def test_rows_agree_with_summaries(self):
         self.three_models()
         page = self.serve().get("runs?sort=energy_j&order=asc")
         self.assertEqual([(row["id"], row["energy_j"], row["model"]) for row in page["runs"]],
@@ -90,7 +90,7 @@ class ListTest(ServeTest):
         self.assertEqual(found("model=" + quote(HOSTILE)), ["gamma"])
         self.assertEqual(found("hardware=A100&model=one"), [])
 
-    def test_pages_follow_each_other_while_runs_come_and_go(self):
+    def test_paging_while_runs_are_added_and_removed(self):
         for i in range(7):
             self.write(f"run{i}", 1.0 + i % 3)
         served = self.serve()
@@ -110,7 +110,7 @@ class ListTest(ServeTest):
         self.assertEqual([row["id"] for row in page["runs"]], ["run2", "run3"])
 
     def test_unfinished_and_damaged_runs_are_listed(self):
-        self.three()
+        self.write_three_runs()
         write_run(self.runs / "stopped", [query(0)], whole=False)
         (self.write("broken", 1.0) / "summary.json").write_text("{ no JSON")
         (self.runs / "notes").mkdir()
@@ -128,7 +128,7 @@ class ListTest(ServeTest):
         self.assertIn(answer.status, (404, 409), answer.body)
         self.assertEqual(served.get("runs/alpha/report")["runs"][0]["rows"], 4)
 
-    def test_the_run_index_is_read_where_it_is_current(self):
+    def test_current_run_index_is_used(self):
         for name in ("alpha", "beta", "gamma", "delta"):
             queries = [query(i, 10.0) for i in range(4)]
             write_run(self.runs / name, queries, whole={**summary(queries), "generated_at": time.time(), "run_kind": "run"})
@@ -149,7 +149,7 @@ class ListTest(ServeTest):
             self.assertEqual((row["kind"], row["state"], row["queries"], row["hardware"]), ("run", "done", 4, "H100"))
             self.assertAlmostEqual(row["energy_plus_minus_j"], 1.2)
 
-    def test_a_run_that_is_being_measured(self):
+    def test_run_in_progress(self):
         served = self.serve()
         process = subprocess.Popen(
             [served.process.args[0], "profile", "--client", "null", "--dataset", "builtin", "--model", "m", "--request-rate", "20",
@@ -193,7 +193,7 @@ class ListTest(ServeTest):
 class RunTest(ServeTest):
     def setUp(self):
         super().setUp()
-        self.three()
+        self.write_three_runs()
         self.served = self.serve()
 
     def test_records_and_downloads(self):
@@ -212,7 +212,7 @@ class RunTest(ServeTest):
         self.assertEqual(content.body, (self.runs / "alpha" / "records.jsonl").read_bytes())
         self.assertEqual(files["records.jsonl"]["bytes"], len(content.body))
 
-    def test_arrow_is_the_file_of_the_run(self):
+    def test_arrow_download_is_file_of_run(self):
         done = ipw(None, "profile", "--client", "null", "--dataset", "builtin", "--model", "m", "--max-queries", "3", "--idle",
                    "0", "--output-dir", self.runs, "--name", "own", "-q")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -224,14 +224,14 @@ class RunTest(ServeTest):
         self.assertEqual((answer.body, answer.headers["Content-Type"]),
                          (files[0].read_bytes(), "application/vnd.apache.arrow.stream"))
 
-    def test_compare_is_that_of_the_command(self):
+    def test_compare_agrees_with_command(self):
         expected = json.loads(ipw(None, "compare", self.runs / "alpha", self.runs / "beta", "--json").stdout)
         self.assertEqual(self.served.get("compare?run=alpha&run=beta"), expected)
         for wrong, status in (("run=alpha", 400), ("", 400), ("run=alpha&run=nowhere", 404),
                               ("&".join(["run=alpha"] * 9), 400)):
             self.assertEqual(self.served.ask("/api/v1/compare?" + wrong).status, status, wrong)
 
-    def test_the_page_and_its_data_are_those_of_the_report(self):
+    def test_page_and_data_agree_with_report(self):
         page = self.served.ask("/api/v1/runs/gamma/page")
         if page.status == 501:
             self.skipTest("built without ECharts")
@@ -259,7 +259,7 @@ class RunTest(ServeTest):
         for wrong in ("name", "queries", "failed"):  # a count is neither better nor worse
             self.assertEqual(served.ask(f"/api/v1/pareto?x={wrong}").status, 400)
 
-    def test_the_list_of_sweeps_has_their_optimum(self):
+    def test_list_of_sweeps_has_optimum(self):
         write_sweep(self.runs / "clocks", ("clock",), [((clock,), {"joules": joules * f, "seconds": 10})
                                                       for clock, joules in ((1980, 100), (1200, 75), (600, 90)) for f in (0.99, 1, 1.01)])
         wait_until(lambda: [row for row in self.served.get("sweeps")["sweeps"] if row["id"] == "clocks"], "the sweep")
@@ -286,7 +286,7 @@ class RunTest(ServeTest):
         self.assertEqual(self.served.ask("/api/v1/runs/" + quote(f"{name}/points", safe="")).status, 404)
         self.assertEqual(self.served.ask("/api/v1/sweeps/alpha").status, 404)
 
-    def test_estimates_are_those_of_the_command(self):
+    def test_estimates_agree_with_command(self):
         models, hardware = self.served.get("models")["models"], self.served.get("hardware")["hardware"]
         self.assertIn("resnet50", [model["id"] for model in models])
         self.assertEqual({device["id"]: device["memory_bytes"] for device in hardware}["a100-pcie-40gb"], 40 * 2**30)
@@ -308,8 +308,8 @@ class RunTest(ServeTest):
 
 
 class DatabaseTest(ServeTest):
-    def test_a_database_gives_what_the_folder_gives(self):
-        self.three()
+    def test_database_gives_same_runs_as_folder(self):
+        self.write_three_runs()
         address = f"sqlite:///{self.folder / 'team.db'}"
         ipw(None, "db", "init", "--db", address)
         self.assertEqual(ipw(None, "db", "push", self.runs / "alpha", self.runs / "beta", "--db", address).returncode, 0)
@@ -329,7 +329,7 @@ class DatabaseTest(ServeTest):
         self.assertEqual(served.end(), 0)
         self.assertEqual(list(self.folder.glob("ipw-copies-*")), [])
 
-    def test_no_database(self):
+    def test_missing_database_fails(self):
         done = ipw(None, "serve", "--listen", "127.0.0.1:0", "--db", f"sqlite:///{self.folder}/none.db", "--no-live")
         self.assertEqual(done.returncode, 1)
         self.assertIn("none.db", done.stderr)
@@ -362,8 +362,8 @@ class LiveTest(ServeTest):
         self.assertTrue(served.get("status")["live"])
         self.assertIn("nvml", [sensor["driver"] for sensor in served.get("sensors")["sensors"]])
 
-    def test_the_history_is_what_was_streamed(self):
-        """Of every sample between the first and the last that a stream got, one point, with its power."""
+    def test_history_agrees_with_stream(self):
+        """One point for every streamed sample, with its power."""
         machine = self.machine(Nvidia, "devices 1\npower 0 square 100 300 1.4\ntick * 0.02")
         served = self.serve(live=True, machine=machine)
         with contextlib.closing(served.connect()) as connection:
@@ -385,7 +385,7 @@ class LiveTest(ServeTest):
             self.assertAlmostEqual(watts, power, delta=0.01) if power is not None else self.assertIsNone(watts)
         self.assertTrue(any(watts is not None for _, watts in points), points)
 
-    def test_a_stream_has_every_sample(self):
+    def test_stream_has_every_sample(self):
         served = self.serve()
         connection = served.connect()
         connection.request("GET", "/api/v1/live/stream")
@@ -402,7 +402,7 @@ class LiveTest(ServeTest):
         self.assertEqual(served.end(), 0)  # a stream that is open does not hold it
         connection.close()
 
-    def test_without_sensors_it_says_so(self):
+    def test_live_view_without_sensors_has_reason(self):
         live = self.serve().get("live")
         self.assertEqual((live["devices"], live["totals"]["power_w"]), ([], None))
         self.assertIn("--no-live", live["missing"])
@@ -411,11 +411,11 @@ class LiveTest(ServeTest):
 class AccessTest(ServeTest):
     def setUp(self):
         super().setUp()
-        self.three()
+        self.write_three_runs()
         self.token = self.folder / "token"
         self.token.write_text(TOKEN + "\n")
 
-    def test_nothing_but_runs_can_be_read(self):
+    def test_only_run_files_can_be_read(self):
         (self.folder / "secret").write_text("secret")
         (self.runs / "alpha" / "notes.txt").write_text("secret")
         (self.runs / "alpha" / "samples.csv").symlink_to(self.folder / "secret")
@@ -431,7 +431,7 @@ class AccessTest(ServeTest):
             self.assertNotIn(b"secret\n", answer.body + b"\n")
         self.assertNotIn("samples.csv", [file["name"] for file in served.get("runs/alpha")["files"]])
 
-    def test_requests_that_are_wrong(self):
+    def test_rejects_invalid_requests(self):
         served = self.serve()
         for path, status in (("/api/v1/runs?limit=0", 400), ("/api/v1/runs?limit=5&limit=6", 400), ("/api/v1/runs?x=1", 400),
                              ("/api/v1/runs?sort=nothing", 400), ("/api/v1/runs?order=up", 400), ("/api/v1/runs?cursor=x", 400),
@@ -451,7 +451,7 @@ class AccessTest(ServeTest):
         self.assertIn(served.ask("/api/v1/runs?q=" + "x" * 40000).status, (400, 414, 431))
         self.assertEqual(served.ask("/api/v1/runs").status, 200)
 
-    def test_headers(self):
+    def test_security_headers(self):
         served = self.serve()
         for path in ("/", "/runs/alpha", "/api/v1/runs", "/assets/app.js", "/nothing"):
             headers = served.ask(path).headers
@@ -463,14 +463,14 @@ class AccessTest(ServeTest):
         again = served.ask("/assets/app.js", If_None_Match=asset.headers["ETag"])
         self.assertEqual((asset.status, again.status, again.body), (200, 304, b""))
 
-    def test_foreign_hosts_are_refused(self):
+    def test_rejects_foreign_host_headers(self):
         served = self.serve("--allow-host", "lab.example")
         for host, status in ((f"127.0.0.1:{served.port}", 200), ("localhost", 200), ("[::1]:80", 200), ("lab.example:1", 200),
                              ("LAB.example", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("", 403),
                              ("localhost@evil.example", 403), ("lab.example.evil", 403), ("evil:lab.example", 403)):
             self.assertEqual(served.ask("/api/v1/runs", Host=host).status, status, host)
 
-    def test_a_token_is_required(self):
+    def test_token_is_required(self):
         served = self.serve("--token-file", self.token)
         self.assertEqual(served.ask("/healthz").status, 200)
         self.assertEqual(served.ask("/api/v1/runs").status, 401)
@@ -485,7 +485,7 @@ class AccessTest(ServeTest):
         served.end()
         self.assertNotIn(TOKEN, served.startup_message + served.process.stderr.read())
 
-    def test_a_browser_logs_in(self):
+    def test_browser_login(self):
         served = self.serve("--token-file", self.token)
 
         def log_in(**form):
@@ -509,7 +509,7 @@ class AccessTest(ServeTest):
         self.assertEqual(served.ask("/api/v1/runs", Authorization="Bearer wrong").status, 429)
         self.assertEqual(served.get("runs", Authorization="Bearer " + TOKEN)["total"], 3)
 
-    def test_too_many_requests(self):
+    def test_rate_limit(self):
         served = self.serve()
         connection, statuses = served.connect(), set()
         for _ in range(20000):
@@ -523,7 +523,7 @@ class AccessTest(ServeTest):
         self.assertEqual(answer.headers["Retry-After"], "1")
         wait_until(lambda: served.ask("/healthz").status == 200, "another second")
 
-    def test_slow_and_vanishing_clients_block_no_other(self):
+    def test_slow_and_disconnected_clients_block_no_other(self):
         served = self.serve()
         held = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(50)]
         for each in held[:25]:
@@ -577,7 +577,7 @@ class StartTest(ServeTest):
         return served.ask("/api/v1/current", "DELETE", Authorization="Bearer " + TOKEN)
 
     def endless(self, served):
-        """A run that lasts for minutes if nobody stops it, once it has asked."""
+        """Starts a run that takes minutes; returns its name once it has sent requests."""
         server = Server()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
@@ -591,7 +591,7 @@ class StartTest(ServeTest):
     def finished(self, name):
         return json.loads((self.runs / name / "summary.json").read_text())
 
-    def test_a_run_is_started_and_listed(self):
+    def test_started_run_is_listed(self):
         served = self.allowed()
         self.assertTrue(served.get("status", Authorization="Bearer " + TOKEN)["allow_runs"])
         self.assertEqual((self.current(served)["state"], self.current(served)["id"]), ("idle", None))
@@ -606,8 +606,8 @@ class StartTest(ServeTest):
         self.assertEqual([row[key] for key in ("state", "client", "model", "dataset", "queries")], ["done", "null", "m", "builtin", 3])
         self.assertEqual(self.post(served, self.NULL).status, 202)  # and the next one
 
-    def test_one_at_a_time_and_stop(self):
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as what a shell starts in the background has it
+    def test_only_one_run_at_a_time_and_stop(self):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in background jobs of a shell
         self.addCleanup(signal.signal, signal.SIGINT, before)
         served = self.allowed()
         name = self.endless(served)
@@ -624,13 +624,13 @@ class StartTest(ServeTest):
         self.assertGreater(self.finished(name)["ipw"]["queries"], 0)
         self.assertEqual(self.stop(served).status, 409)
 
-    def test_the_end_of_the_server_ends_the_run(self):
+    def test_run_ends_with_server(self):
         served = self.allowed()
         name = self.endless(served)
         self.assertEqual(served.end(), 0)
         self.assertGreater(self.finished(name)["ipw"]["queries"], 0)
 
-    def test_what_failed_says_why(self):
+    def test_failed_run_has_reason(self):
         served = self.allowed()
         with socket.create_server(("127.0.0.1", 0)) as closed:
             port = closed.getsockname()[1]
@@ -640,7 +640,7 @@ class StartTest(ServeTest):
         self.assertGreater(found["exit_code"], 0)
         self.assertIn(f"127.0.0.1:{port}", found["message"])
 
-    def test_settings_that_are_wrong(self):
+    def test_rejects_invalid_settings(self):
         served = self.allowed()
         for change, key in (({"dataset": "/etc/passwd"}, "dataset"), ({"dataset": "jsonl"}, "dataset"), ({"dataset": "ipw"}, "dataset"),
                             ({"client": "llama"}, "client"), ({"client": 1}, "client"), ({"client": None}, "client"), ({"model": ""}, "model"),
@@ -665,7 +665,7 @@ class StartTest(ServeTest):
         wait_until(lambda: run() and self.current(served)["state"] == "done", "its end")
         self.assertEqual(run().json["model"], "--overwrite")
 
-    def test_other_origins_and_clients_without_a_token_start_nothing(self):
+    def test_rejects_start_from_other_origin_or_without_token(self):
         served = self.allowed()
         other = f"http://127.0.0.1:{served.port + 1}"
         for headers, status in (({"Authorization": None}, 401), ({"Authorization": "Bearer wrong-token"}, 401), ({"Content_Type": None}, 415),
@@ -679,7 +679,7 @@ class StartTest(ServeTest):
         self.assertEqual((self.current(served)["state"], list(self.runs.iterdir())), ("idle", []))
         self.assertEqual(self.post(served, self.NULL, Content_Type="Application/JSON; charset=utf-8", Origin=served.url).status, 202)
 
-    def test_only_where_it_is_allowed(self):
+    def test_rejects_start_unless_allowed(self):
         served = self.serve("--token-file", self.token)
         self.assertFalse(served.get("status", Authorization="Bearer " + TOKEN)["allow_runs"])
         self.assertEqual((self.post(served, self.NULL).status, self.stop(served).status), (405, 405))
@@ -695,7 +695,7 @@ class CommandTest(ServeTest):
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stderr
 
-    def test_options_that_are_wrong(self):
+    def test_rejects_invalid_options(self):
         self.assertIn("--runs", self.refused("--runs", self.folder / "none"))
         self.assertIn("are mutually exclusive", self.refused("--runs", self.runs, "--db", "sqlite:////x"))
         self.assertIn("needed together", self.refused("--runs", self.runs, "--tls-cert", self.folder))
@@ -710,11 +710,11 @@ class CommandTest(ServeTest):
         served = self.serve()
         self.assertIn("in use", self.refused("--runs", self.runs, "--listen", f"127.0.0.1:{served.port}", code=1))
 
-    def test_signals(self):
+    def test_exit_status_on_signals(self):
         self.assertEqual(self.serve().end(signal.SIGTERM), 0)
         self.assertEqual(self.serve().end(signal.SIGINT), 130)
 
-    def test_every_path_of_the_api_is_in_its_file(self):
+    def test_openapi_file_has_every_path(self):
         routes = re.findall(r'^ROUTE\("([^"]+)"', (SOURCE / "src/serve/routes.def").read_text(), re.M)
         described = self.serve().get("openapi.json")
         self.assertEqual(sorted(described["paths"]), sorted(routes))
@@ -728,12 +728,12 @@ class CommandTest(ServeTest):
             listed = {p["name"] for p in described["paths"][path]["get"]["parameters"] if p["in"] == "query"}
             self.assertEqual(listed, {name.rstrip("*") for name in names.split()}, path)
 
-    def test_the_api_is_as_its_file_says(self):
-        """A generic tester makes requests of the OpenAPI file, right and wrong ones, and holds every answer to it."""
+    def test_api_conforms_to_openapi_file(self):
+        """schemathesis generates valid and invalid requests from the OpenAPI file and validates every response."""
         tester = Path(os.environ.get("IPW_PYTHON", sys.executable)).with_name("schemathesis")
         if not tester.exists():
             self.skipTest("schemathesis is not installed: tools/setup")
-        self.three()
+        self.write_three_runs()
         address = f"sqlite:///{self.folder / 'team.db'}"
         ipw(None, "db", "init", "--db", address)
         ipw(None, "db", "push", self.runs / "alpha", self.runs / "beta", "--db", address)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw profile --shard` and `--merge`: the shards ask every question once, and the merged run has all of them in the
-order of the dataset, with energies that are the sums of the shards'."""
+"""`ipw profile --shard` and `--merge`: shards send every question once; the merged run has all of them in dataset
+order, and its energies are the sums of the shards'."""
 import json
 import sys
 import tempfile
@@ -43,7 +43,7 @@ class ShardsTest(unittest.TestCase):
         return sorted(self.runs.glob("*_shard*"))
 
     def keys(self, name):
-        """In the order in which commands read the records."""
+        """Keys in the order of the records."""
         done = ipw(None, "export", self.runs / name, "--to", "jsonl")
         self.assertEqual(done.returncode, 0, done.stderr)
         return [json.loads(line)["key"] for line in done.stdout.splitlines()]
@@ -71,7 +71,7 @@ class ShardsTest(unittest.TestCase):
 
 
 class Merging(ShardsTest):
-    def test_energies_add_up_in_the_order_of_the_dataset(self):
+    def test_merged_run_has_dataset_order_and_summed_energies(self):
         for number in (3, 1, 2):
             self.profile("--max-queries", 11, "--shard", f"{number}/3", "--repeat", 2, "--name", "x", "--price-per-kwh", 0.36,
                          "--device-price-per-hour", 1.8, "--gco2-per-kwh", 400)
@@ -86,7 +86,7 @@ class Merging(ShardsTest):
         listed = json.loads(ipw(None, "list", "runs", self.runs, "--json").stdout)["runs"]
         self.assertIn(22, [run["queries"] for run in listed])
 
-    def test_a_shard_that_was_continued(self):
+    def test_merge_of_resumed_shard(self):
         self.profile("--max-queries", 4, "--shard", "1/2", "--name", "x")
         self.profile("--max-queries", 9, "--shard", "1/2", "--name", "x", "--resume")
         self.profile("--max-queries", 9, "--shard", "2/2", "--name", "x")
@@ -94,10 +94,10 @@ class Merging(ShardsTest):
         self.assertEqual(self.check_sums("x")["starts"], 3)
         self.assertEqual(self.keys("x"), [f"q{i:06}" for i in range(9)])
 
-    def test_the_merged_run_can_be_continued(self):
+    def test_merged_run_can_be_resumed(self):
         for number in (1, 2):
             self.profile("--max-queries", 6, "--shard", f"{number}/2", "--name", "x")
-        self.merge(self.runs, "--name", "whole")  # a folder stands for the runs in it
+        self.merge(self.runs, "--name", "whole")  # a folder stands for its runs
         before = self.summary("whole")["ipw"]
         self.profile("--max-queries", 8, "--name", "whole", "--resume")
         after = self.summary("whole")["ipw"]
@@ -106,7 +106,7 @@ class Merging(ShardsTest):
         self.assertLess(after["conservation_error"], 1e-9)
         self.assertEqual(self.keys("whole"), [f"q{i:06}" for i in range(8)])
 
-    def test_what_is_refused(self):
+    def test_rejects_incomplete_or_mixed_shards(self):
         self.profile("--max-queries", 4, "--shard", "1/2", "--name", "x")
         self.profile("--max-queries", 4, "--name", "other")
         one, other = self.runs / "x_shard1of2", self.runs / "other"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw monitor` for a week, and through trouble for hours, in half a minute: its clock runs faster (fakes/fast_clock.c).
-Memory and descriptors stay as they are once everything has been seen."""
+"""Soak tests of `ipw monitor`: a simulated week, and hours with faults, in half a minute by a faster clock
+(fakes/fast_clock.c).  Memory and file descriptors must not grow."""
 
 import os
 import random
@@ -25,7 +25,7 @@ GROWTH = 768 << 10  # bytes; a leak of 96 bytes in each update of the week excee
 
 
 def fast(machine, speed):
-    """The machine, where time runs so much faster."""
+    """The machine with a clock that is this much faster."""
     environment = machine.environment()
     environment["LD_PRELOAD"] += ":" + os.path.abspath(os.path.join(FAKES, "libfake_fast_clock.so"))
     environment["IPW_FAKE_SPEED"] = str(speed)
@@ -41,7 +41,7 @@ class SoakTest(MachineTest):
         return monitor
 
     def ask(self, monitor):
-        """A scrape; limits of time are short where it runs fast, so that one may have to be made again."""
+        """A scrape, repeated if needed: timeouts are short with a fast clock."""
         until = time.monotonic() + TIMEOUT_S
         while time.monotonic() < until:
             try:
@@ -59,7 +59,7 @@ class SoakTest(MachineTest):
         return Scrape(self.ask(monitor))
 
     def size(self, monitor):
-        """Bytes in memory and descriptors."""
+        """Resident bytes and number of file descriptors."""
         folder = Path(f"/proc/{monitor.process.pid}")
         pages = int((folder / "statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(folder / "fd"))
@@ -70,7 +70,7 @@ class SoakTest(MachineTest):
         self.assertLessEqual(descriptors, before[1] + 2)  # of scrapes that are being answered
 
     def churn(self, machine, stop, first):
-        """Processes that come and go, each in a cgroup of its own, and the processors' time."""
+        """Simulates processes that start and exit, each in its own cgroup, and CPU time."""
         busy, rest = Ramp(100000, 150, width=9), Ramp(900000, 50, width=9)
         machine.put("/proc/stat", f"~fake:cpu  {busy} 0 0 {rest} 0 0 0 0 0 0")
         dice, alive, pid = random.Random(first), [], first
@@ -92,7 +92,7 @@ class SoakTest(MachineTest):
         self.addCleanup(stop.set)
 
     def fresh(self, monitor):
-        """A scrape while nothing is stale: what waits a tenth of a second for a processor is late by most of an hour here."""
+        """A scrape without stale values: a delay of a tenth of a second is most of an hour here."""
         until = time.monotonic() + TIMEOUT_S
         while True:
             scrape = self.scrape(monitor)
@@ -101,8 +101,8 @@ class SoakTest(MachineTest):
             self.assertLess(time.monotonic(), until, scrape.text)
             time.sleep(0.05)
 
-    def test_a_week(self):
-        """With processes that come and go all the time, and 40 W."""
+    def test_week_with_process_churn(self):
+        """Processes start and exit continuously, at 40 W."""
         speed, interval = 25000, 60
         machine = fast(self.machine(Intel, 40), speed)
         self.start_churn(machine, 1000)
@@ -128,9 +128,9 @@ class SoakTest(MachineTest):
         self.assertLess(joules, 40 * speed * (time.monotonic() - began))
         self.assertEqual(monitor.end(), 0)
 
-    def test_trouble(self):
-        """Twenty thousand scrapes of two cards and two packages, beside slow scrapers, while a card is lost and comes back,
-        all sensors are reopened, and processes come and go."""
+    def test_scrapes_with_lost_gpu_reloads_and_churn(self):
+        """Twenty thousand scrapes of two GPUs and two packages, with slow clients, while a GPU is lost and recovers,
+        sensors are reopened, and processes start and exit."""
         machine = fast(self.machine(IntelNvidia), 50)
         self.start_churn(machine, 50000)
         monitor = self.monitor(machine, "--interval", 1, "--processes", 10)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""src/stats against SciPy and NumPy, to nine digits.  $IPW_PYTHON may name an interpreter that has
-them; without them this is a skip."""
+"""src/stats against SciPy and NumPy, to nine digits.  $IPW_PYTHON may name an interpreter with these packages; without
+them the test is skipped."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ def plain(value):
 
 
 def ask(*questions):
-    """Each a dict; the answers, in order."""
+    """Sends requests (dicts) to the helper program; returns the answers in order."""
     lines = [json.dumps({k: plain(v) for k, v in q.items()}) for q in questions]
     done = subprocess.run([TOOL], input="\n".join(lines) + "\n", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -47,7 +47,7 @@ def ask(*questions):
 
 
 def samples():
-    """Pairs of columns of many shapes: small, large, tied, far from 0, nearly a line."""
+    """Pairs of columns: small, large, with ties, far from 0, nearly linear."""
     rng = np.random.default_rng(42)
     for n in (3, 4, 10, 57, 400):
         x = rng.uniform(1, 1000, n)
@@ -68,7 +68,7 @@ class Oracle(unittest.TestCase):
 
 
 class Distributions(Oracle):
-    def test_student(self):
+    def test_student_t_distribution(self):
         cases = [(t, f) for t in (0.001, 0.5, 1, 2.5, 12, 300)
                  for f in (1, 2, 3.5, 9, 30, 100, 1e3, 1e5, 999998)]
         got = ask(*({"ask": "student_outside", "p": t, "freedom": f} for t, f in cases))
@@ -84,7 +84,7 @@ class Distributions(Oracle):
 
 
 def precise(u, v):
-    """The line in longer numbers: where all x lie far from 0, SciPy's own sums lose digits."""
+    """A linear fit in extended precision: if all x are far from 0, SciPy loses digits."""
     u, v = u.astype(np.longdouble), v.astype(np.longdouble)
     du, n = u - u.mean(), len(u)
     slope = (du * (v - v.mean())).sum() / (du * du).sum()
@@ -120,17 +120,17 @@ class Fits(Oracle):
             self.close(got["p_value"], wanted.pvalue, 1e-6)  # t itself has lost digits by then
         self.assertEqual(got["count"], len(x))
 
-    def test_lines(self):
+    def test_linear_fits(self):
         for x, y in samples():
             self.check("", x, y)
 
-    def test_logarithms(self):
+    def test_logarithmic_fits(self):
         for x, y in samples():
             if np.min(y) > 0 and np.min(x) > 0 and len(set(x)) > 1:
                 self.check("x", x, y)
                 self.check("both", x, y)
 
-    def test_what_is_not_known_is_left_out(self):
+    def test_unknown_values_are_left_out(self):
         x = np.array([1, 2, np.nan, 4, 5.0])
         y = np.array([2, np.nan, 3, 8, 11.0])
         got, = ask({"ask": "linear", "x": x, "y": y})
@@ -138,7 +138,7 @@ class Fits(Oracle):
         self.assertEqual(got["count"], 3)
         self.close(got["slope"], wanted.slope)
 
-    def test_no_line(self):
+    def test_fit_without_enough_points(self):
         for x, y in (([], []), ([1.0], [2.0]), ([3.0, 3.0], [1.0, 2.0])):
             got, = ask({"ask": "linear", "x": x, "y": y})
             self.assertFalse(got["done"])
@@ -159,7 +159,7 @@ class Fits(Oracle):
             self.assertAlmostEqual(got["intercept"], wanted.intercept,
                                    delta=1e-9 * (abs(wanted.intercept) + np.max(np.abs(y))))
 
-    def test_theil_sen_of_many(self):
+    def test_theil_sen_of_large_sample(self):
         rng = np.random.default_rng(1)
         x = rng.uniform(0, 100, 20000)
         y = 2 * x + rng.standard_t(2, 20000)
@@ -170,7 +170,7 @@ class Fits(Oracle):
 
 
 class Correlations(Oracle):
-    def test_values_and_p(self):
+    def test_values_and_p_values(self):
         for x, y in samples():
             for name, function in (("spearman", st.spearmanr),
                                    ("kendall", lambda a, b: st.kendalltau(a, b, method="asymptotic"))):
@@ -180,16 +180,16 @@ class Correlations(Oracle):
                 if 1e-250 < p and 1 - abs(value) > 1e-9:
                     self.close(got["p_value"], p, 1e-7 if name != "kendall" else CLOSE, name)
 
-    def test_without_difference(self):
+    def test_constant_column_has_no_correlation(self):
         for name in ("spearman", "kendall"):
             got, = ask({"ask": name, "x": [1.0, 1.0, 1.0], "y": [1.0, 2.0, 3.0]})
             self.assertIsNone(got["value"])
 
 
 class Runs(Oracle):
-    """Several runs a side: Welch's t-test."""
+    """Several runs per side: Welch's t-test."""
 
-    def test_as_ttest_ind(self):
+    def test_agrees_with_ttest_ind(self):
         rng = np.random.default_rng(8)
         for n, m in ((2, 2), (2, 5), (3, 3), (4, 3), (10, 8), (60, 40)):
             for shift, wider in ((0, 1), (0.5, 1), (3, 8), (1e-3, 0.1)):
@@ -213,7 +213,7 @@ class Runs(Oracle):
                     self.assertAlmostEqual(abs(y.mean() - r * x.mean()) / np.hypot(st.sem(y), r * st.sem(x)), t,
                                            delta=1e-6 * t, msg=what)
 
-    def test_what_is_not_known(self):
+    def test_unknown_values(self):
         got, = ask({"ask": "runs", "x": np.array([1.0, np.nan, 2.0]), "y": np.array([3.0, 4.0])})
         self.close(got["p_value"], st.ttest_ind([3, 4], [1, 2], equal_var=False).pvalue)
         got, = ask({"ask": "runs", "x": [1.0], "y": [3.0, 4.0]})
@@ -223,12 +223,12 @@ class Runs(Oracle):
 
 
 def silverman(x):
-    """SciPy's density at the width that the Python IPW draws with."""
+    """SciPy's density with the bandwidth of the Python IPW."""
     return st.gaussian_kde(x, bw_method=0.9 * len(x) ** -0.2)
 
 
 class Densities(Oracle):
-    def test_as_gaussian_kde(self):
+    def test_agrees_with_gaussian_kde(self):
         rng = np.random.default_rng(3)
         for n in (2, 5, 100, 3000):
             x = np.concatenate([rng.normal(0, 1, n), rng.normal(8, 2, n)])
@@ -237,7 +237,7 @@ class Densities(Oracle):
             for a, b in zip(got["density"], silverman(x)(at)):
                 self.close(a, b)
 
-    def test_of_many(self):
+    def test_density_of_large_sample(self):
         rng = np.random.default_rng(4)
         x = rng.gamma(2, 30, 50000)
         at = np.linspace(0, 300, 40)
@@ -245,7 +245,7 @@ class Densities(Oracle):
         wanted = silverman(x)(at)
         self.assertLess(np.max(np.abs(np.array(got["density"]) - wanted)), 1e-3 * wanted.max())
 
-    def test_of_one_value(self):
+    def test_density_of_one_value(self):
         got, = ask({"ask": "kde", "x": [3.0, 3.0], "y": [3.0]})
         self.assertFalse(got["done"])
 
@@ -257,7 +257,7 @@ class Contrasts(Oracle):
     def difference(a, b, axis=0):
         return np.mean(b, axis=axis) - np.mean(a, axis=axis)
 
-    def test_exact(self):
+    def test_exact_permutation_test(self):
         rng = np.random.default_rng(5)
         for shift in (0, 0.5, 3):
             a, b = rng.normal(shift, 1, 9), rng.normal(0, 1, 9)
@@ -279,7 +279,7 @@ class Contrasts(Oracle):
                 self.assertAlmostEqual(got["p_value"], wanted.pvalue, delta=4 * spread + 2e-4)
                 self.close(got["difference"], self.difference(first, second))
 
-    def test_sampled(self):
+    def test_sampled_permutation_test(self):
         rng = np.random.default_rng(6)
         a, b = rng.normal(0.3, 1, 80), rng.normal(0, 1, 100)
         for kind, wanted in (("unpaired", st.ttest_ind(a, b).pvalue),
@@ -309,18 +309,18 @@ class Intervals(Oracle):
         self.assertAlmostEqual(got["error"], wanted.standard_error,
                                delta=0.1 * wanted.standard_error)
 
-    def test_as_bootstrap_t(self):
+    def test_agrees_with_bootstrap_t(self):
         rng = np.random.default_rng(9)
         for n in (12, 60, 500):
             y = rng.gamma(1.5, 40, n)
             self.check(y * rng.uniform(0.5, 2, n), y)
 
-    def test_of_many(self):
+    def test_interval_of_large_sample(self):
         rng = np.random.default_rng(10)
         y = rng.gamma(1.5, 40, 6000)
         self.check(y + rng.normal(0, 30, 6000), y)
 
-    def test_of_few(self):
+    def test_interval_of_one_value(self):
         got, = ask({"ask": "bootstrap", "x": [2.0], "y": [1.0], "draws": 100, "seed": 1})
         self.assertEqual(got["figure"], 2)
         self.assertIsNone(got["low"])

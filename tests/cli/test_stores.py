@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Names of run directories, the catalogue, and stores that are interrupted, from outside."""
+"""Names of run directories, the run catalog, and interrupted stores."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def run(*arguments, **options):
 
 
 def slug_by_rule(model):
-    """Each character that is neither letter nor digit becomes "_"; those at the ends go."""
+    """Each character that is neither letter nor digit becomes "_"; those at the ends are removed."""
     return "".join(c if c.isalnum() else "_" for c in model).strip("_") or "model"
 
 
@@ -46,22 +46,22 @@ class TestNames(unittest.TestCase):
         self.assertEqual(done.stdout.decode().splitlines(),
                          [slug_by_rule(model), name_by_rule(hardware, model, dataset)])
 
-    def test_names_by_the_rule(self):
+    def test_directory_names_follow_rule(self):
         for model in ("llama3.2:1b", "Qwen/Qwen3-30B-A3B", 'org/a_b "x"', "__x__", ":::", "",
                       "modèle", "模型-7б", "x²", "ⅷ", "a\u0301b", "ก็", "👍ok", "ﬁ", "٣", "–—"):
             for dataset in ("ipw", "a b", "org/set", "_x_", ""):
                 self.check("H200", model, dataset)
 
-    def test_random_characters_by_the_rule(self):
+    def test_names_with_random_characters_follow_rule(self):
         rng = random.Random(7)
         for _ in range(150):
             model = "".join(chr(rng.choice([rng.randrange(0x20, 0x3000), rng.randrange(0x20, 0x250),
                                             rng.randrange(0x3000, 0xD7FF)])) for _ in range(40))
-            # Unicode grows: a character that is new to either side is left out.
+            # Unicode versions differ: characters unknown to either side are left out.
             self.check("X", "".join(c for c in model if c.isprintable()), "d")
 
 
-class TestCatalogue(unittest.TestCase):
+class TestCatalog(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="ipw-catalogue-")
         self.addCleanup(folder.cleanup)
@@ -92,7 +92,7 @@ class TestCatalogue(unittest.TestCase):
         finally:
             connection.close()
 
-    def test_a_row_is_made_of_the_summary(self):
+    def test_row_is_made_from_summary(self):
         done = self.add("profile_a")
         self.assertEqual(done.returncode, 0, done.stderr)
         row = self.rows()[0]
@@ -106,7 +106,7 @@ class TestCatalogue(unittest.TestCase):
             "ttft_p95_s": 0.25, "ipj": 0.004, "ipw": 0.01, "joules_per_query": 12.5,
             "busy_watts": 80.0, "interrupted": 0, "run_kind": "agent"})
 
-    def test_what_is_unknown_is_null(self):
+    def test_unknown_fields_are_null(self):
         self.add("profile_a", {"model": "m", "dataset": "set", "ipw": {"accuracy": None},
                                "total_queries": "ten"})
         row = self.rows()[0]
@@ -114,21 +114,21 @@ class TestCatalogue(unittest.TestCase):
                          {"directory", "model", "dataset", "summary"})
         self.assertEqual(row["dataset"], "set")
 
-    def test_a_repeated_run_replaces_its_row(self):
+    def test_repeated_run_replaces_its_row(self):
         self.add("profile_a")
         self.add("profile_b")
         self.add("profile_a", {**SUMMARY, "total_queries": 11})
         self.assertEqual([(row["directory"], row["queries"]) for row in self.rows()],
                          [("profile_a", 11), ("profile_b", 10)])
 
-    def test_the_directory_may_be_given_in_any_way(self):
+    def test_directory_by_any_path(self):
         folder = self.make("profile_a")
         for way in (str(folder) + "/", "."):
             done = run("store", "sqlite", way, "m", "{}", json.dumps(SUMMARY), cwd=folder)
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([row["directory"] for row in self.rows()], ["profile_a"])
 
-    def test_several_concurrently(self):
+    def test_concurrent_writers(self):
         running = [self.start(f"profile_{i % 12:02}", {**SUMMARY, "total_queries": i})
                    for i in range(24)]
         for process in running:
@@ -138,7 +138,7 @@ class TestCatalogue(unittest.TestCase):
                          [f"profile_{i:02}" for i in range(12)])
         self.assertEqual([path.name for path in self.runs.glob("catalog*")], ["catalog.db"])
 
-    def test_killed_writers_leave_it_whole(self):
+    def test_killed_writers_leave_valid_catalog(self):
         self.add("profile_a")
         for i in range(10):
             process = self.start("profile_b", {**SUMMARY, "model": "x" * 100000, "total_queries": i})
@@ -149,7 +149,7 @@ class TestCatalogue(unittest.TestCase):
         self.assertIn(names, (["profile_a"], ["profile_a", "profile_b"]))
         self.assertEqual(self.add("profile_c").returncode, 0)
 
-    def test_a_later_version_is_left_alone(self):
+    def test_later_version_is_not_modified(self):
         connection = sqlite3.connect(self.database)
         connection.executescript("CREATE TABLE other (x); PRAGMA user_version = 9")
         connection.close()
@@ -159,7 +159,7 @@ class TestCatalogue(unittest.TestCase):
         self.assertIn(b"later version of ipw", done.stderr)
         self.assertEqual(self.database.read_bytes(), before)
 
-    def test_a_file_that_is_no_database_is_kept(self):
+    def test_invalid_database_is_renamed(self):
         notes = "these are my notes\n" * 100
         self.database.write_text(notes)
         self.assertEqual(self.add("profile_a").returncode, 0)
@@ -168,7 +168,7 @@ class TestCatalogue(unittest.TestCase):
 
 
 class TestInterrupted(unittest.TestCase):
-    def test_a_killed_arrow_store_leaves_the_old_one(self):
+    def test_killed_arrow_store_keeps_old_file(self):
         with tempfile.TemporaryDirectory(prefix="ipw-store-") as name:
             folder = Path(name)
             journal = folder / "records.jsonl"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw sweep`: every setting once, the values as they were given, in an order that the seed repeats; failures are
-recorded; a killed sweep goes on where it was."""
+"""`ipw sweep`: every setting once, with the given values, in an order determined by the seed; failures are recorded; a
+killed sweep can be resumed."""
 import csv
 import fcntl
 import io
@@ -43,7 +43,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
-    def noted(self):
+    def recorded_arguments(self):
         return [json.loads(line) for line in self.notes.read_text().splitlines()]
 
     def directory(self):
@@ -57,33 +57,33 @@ class SweepTest(unittest.TestCase):
 
 
 class Points(SweepTest):
-    def test_a_grid_has_every_combination_once(self):
+    def test_grid_has_every_combination_once(self):
         self.sweep("--knob", "a=1,2,5-9:2", "--knob", "b=x,y", "-q", command=python(NOTE, self.notes, "{a}", "{b}"))
-        self.assertEqual(sorted(self.noted()), sorted([a, b] for a in "12579" for b in "xy"))
+        self.assertEqual(sorted(self.recorded_arguments()), sorted([a, b] for a in "12579" for b in "xy"))
 
-    def test_paired_knobs_go_together(self):
+    def test_paired_knobs_vary_together(self):
         self.sweep("--knob", "a=1,2", "--knob", "b=x,y", "--paired", command=python(NOTE, self.notes, "{a}{b}"))
-        self.assertEqual(sorted(self.noted()), [["1x"], ["2y"]])
+        self.assertEqual(sorted(self.recorded_arguments()), [["1x"], ["2y"]])
         done = self.sweep("--knob", "a=1,2", "--knob", "b=x", "--paired", code=2)
         self.assertIn("a has 2 values and b 1", done.stderr)
 
-    def test_an_option_after_the_command_is_refused(self):
-        """`--dry-run` there would be an argument of the command, and the sweep would be made."""
+    def test_option_after_command_is_rejected(self):
+        """`--dry-run` there would be an argument of the command, and the sweep would run."""
         for words in (["true", "{a}", "--dry-run"], ["true", "{a}", "--repeat=3"]):
             done = ipw(None, "sweep", "--output-dir", self.root / "runs", "--knob", "a=1", *words)
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"{words[-1].split('=')[0]} after 'true'", done.stderr)
         self.assertFalse((self.root / "runs").exists())
         self.sweep("--knob", "a=1", command=python(NOTE, self.notes, "{a}", "--dry-run"))
-        self.assertEqual(self.noted(), [["1", "--dry-run"]])
+        self.assertEqual(self.recorded_arguments(), [["1", "--dry-run"]])
 
-    def test_its_points_are_not_a_run(self):
+    def test_points_directory_is_not_a_run(self):
         self.sweep("--knob", "a=1")
         done = ipw(None, "analyze", self.directory() / "points")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the points of a sweep, which is the directory above", done.stderr)
 
-    def test_a_job_that_is_not_taken_says_where_the_sweep_is(self):
+    def test_rejected_slurm_job_names_the_sweep(self):
         (self.root / "sbatch").write_text("#!/bin/sh\necho 'no such partition' >&2\nexit 1\n")
         (self.root / "sbatch").chmod(0o755)
         done = ipw(None, "sweep", "--output-dir", self.root / "runs", "--knob", "a=1", "--slurm", "--", "true", "{a}",
@@ -92,12 +92,12 @@ class Points(SweepTest):
         self.assertIn("no such partition", done.stderr)
         self.assertIn(str(self.directory()), done.stderr)
 
-    def test_values_reach_the_command_as_they_are(self):
+    def test_values_are_passed_to_command_unchanged(self):
         values = ["two words", "it's", '"$(touch oops)"', "*", "{b}", "-x", "a\\b"]
         self.sweep("--knob", "a=" + ",".join(values), command=python(NOTE, self.notes, "<{a}>", "{b} {a", "{}"))
-        self.assertEqual(sorted(self.noted()), sorted([f"<{value}>", "{b} {a", "{}"] for value in values))
+        self.assertEqual(sorted(self.recorded_arguments()), sorted([f"<{value}>", "{b} {a", "{}"] for value in values))
 
-    def test_the_order_is_that_of_the_seed(self):
+    def test_order_is_determined_by_seed(self):
         shown = [self.sweep("--knob", "a=1-20:1", "--seed", seed, "--dry-run").stdout for seed in (5, 5, 6)]
         self.assertEqual(shown[0], shown[1])
         self.assertNotEqual(shown[0].splitlines()[1:], shown[2].splitlines()[1:])
@@ -105,12 +105,12 @@ class Points(SweepTest):
         done = self.sweep("--knob", "a=1-20:1", "--seed", 5)
         self.assertEqual([attempt["settings"]["a"] for attempt in self.attempts()],
                          [line.split("a=")[1].split(":")[0] for line in shown[0].splitlines()[1:-1]])
-        self.assertNotEqual(self.noted(), sorted(self.noted(), key=lambda words: int(words[0])))
+        self.assertNotEqual(self.recorded_arguments(), sorted(self.recorded_arguments(), key=lambda words: int(words[0])))
         self.assertIn("seed 5", done.stderr)
 
-    def test_repeats_are_rounds(self):
+    def test_repeats_run_in_rounds(self):
         done = self.sweep("--knob", "a=1,2,3", "--repeat", 2)
-        self.assertRegex(done.stderr, r"; 1 left, about \d+ s\n")  # no more digits than it is worth
+        self.assertRegex(done.stderr, r"; 1 left, about \d+ s\n")  # rounded to its precision
         self.assertEqual([attempt["repeat"] for attempt in self.attempts()], [1, 1, 1, 2, 2, 2])
 
     def expected(self, *words, command=None):
@@ -118,7 +118,7 @@ class Points(SweepTest):
         found = re.fullmatch(r"expected time: ([\d.]+) (m?s)(?:, by (.*))?", plan)
         return (float(found[1]) / (1000 if found[2] == "ms" else 1), found[3]) if found else plan
 
-    def test_a_plan_knows_what_the_same_work_took(self):
+    def test_dry_run_estimates_time_from_earlier_sweep(self):
         command = ["sh", "-c", "sleep 0.{a}"]
         self.assertIn("unknown until the first attempt", self.expected("--knob", "a=1,3", command=command))
         self.sweep("--knob", "a=1,3", command=command)
@@ -133,7 +133,7 @@ class Points(SweepTest):
         self.assertIn("unknown", self.expected("--knob", "a=1", command=["sh", "-c", "sleep 0.{a}; :"]))
         self.assertIn("unknown", self.expected("--knob", "a=1", "--idle", 1, command=command))
 
-    def test_a_plan_knows_runs_and_profiles(self):
+    def test_dry_run_estimates_time_from_runs_and_profiles(self):
         ran = ipw(None, "run", "--json", "--output-dir", self.root / "runs", "-r", 2, "--", "sleep", "0.2")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         took = json.loads(ran.stdout)["wall_s"]["mean"]
@@ -149,7 +149,7 @@ class Points(SweepTest):
         self.assertIn("profile_", source)
         self.assertGreater(seconds, 2 * 20 * 0.02)
 
-    def test_a_long_plan_can_be_interrupted(self):
+    def test_long_dry_run_can_be_interrupted(self):
         process = subprocess.Popen([IPW, "sweep", "--knob", "a=1-2000:1", "--repeat", "1000", "--dry-run", "--", "true",
                                     "{a}"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.addCleanup(process.wait)
@@ -158,11 +158,11 @@ class Points(SweepTest):
         process.terminate()
         self.assertEqual(process.wait(TIMEOUT_S), -signal.SIGTERM)
 
-    def test_a_list_of_points(self):
+    def test_list_of_points(self):
         points = self.root / "points.csv"
         points.write_text('a,b\n1,"x, y"\n2,z\n')
         self.sweep("--list", points, command=python(NOTE, self.notes, "{a}", "{b}"))
-        self.assertEqual(sorted(self.noted()), [["1", "x, y"], ["2", "z"]])
+        self.assertEqual(sorted(self.recorded_arguments()), [["1", "x, y"], ["2", "z"]])
         for text, said in (("", "empty"), ("a\n", "0 settings"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same setting"),
                            ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "not a knob name"), ("a,b\n1\n", "line 2")):
             points.write_text(text)
@@ -170,7 +170,7 @@ class Points(SweepTest):
         self.assertIn("omit --knob", self.sweep("--list", points, "--knob", "a=1", code=2).stderr)
         self.sweep("--list", self.root / "none.csv", code=1)
 
-    def test_what_is_refused(self):
+    def test_rejects_invalid_points(self):
         for words, said in ((["--knob", "a=1"], "no {a}"), (["--knob", "a"], "NAME=VALUES"),
                             (["--knob", "a=1,1"], "more than once"), (["--knob", "a=9-1:1"], "LOW-HIGH:STEP"),
                             (["--knob", "a=1,,2"], "empty"), ([], "missing --knob"),
@@ -188,7 +188,7 @@ class Points(SweepTest):
 
 
 class Results(SweepTest):
-    def test_a_failure_is_recorded_and_the_sweep_continues(self):
+    def test_failure_is_recorded_and_sweep_continues(self):
         done = self.sweep("--knob", "a=0,7,0.5", "--json", command=["sh", "-c", "echo here {a}; exit {a}"], code=1)
         codes = {attempt["settings"]["a"]: attempt["exit_code"] for attempt in self.attempts()}
         self.assertEqual((codes["0"], codes["7"]), (0, 7))
@@ -199,7 +199,7 @@ class Results(SweepTest):
         logs = [path.read_text() for path in self.directory().glob("points/*/output.log")]
         self.assertEqual(len([text for text in logs if "here 7" in text]), 1)
 
-    def test_the_table_is_what_the_runs_say(self):
+    def test_table_agrees_with_runs(self):
         self.sweep("--knob", "a=0.02,0.1", "--repeat", 2, command=["sleep", "{a}"])
         done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -215,14 +215,14 @@ class Results(SweepTest):
                 joules = sum(run["energy"]["joules"] for run in runs) / 2
                 self.assertAlmostEqual(setting["joules"], joules)
                 self.assertAlmostEqual(setting["edp"], joules * setting["seconds"])
-        # Which of the two was faster is what their runs took: on a busy machine not always the shorter sleep.
+        # The faster one is determined by the measured times: on a busy machine not always the shorter sleep.
         fastest = min(result["data"]["settings"], key=lambda setting: setting["seconds"])
         best = {row["objective"]: row["setting"] for row in result["data"]["best"]}
         self.assertEqual(best["least time"], f"a={fastest['values']['a']}")
         self.assertTrue((self.directory() / "analysis" / "sweep.json").exists())
 
-    def test_every_energy_has_its_evidence(self):
-        """Of a sweep that a counter measured, and after repeats that only a model could tell."""
+    def test_energies_have_method_and_coverage(self):
+        """For a sweep measured by a counter, and after repeats that could only be estimated."""
         with Intel(40) as machine:
             machine.put("/proc/stat", f"{FAKE}cpu  {Ramp(100000, 50, width=9)} 0 0 {Ramp(100000, 50, width=9)} 0 0 0 0 0 0")
             self.sweep("--knob", "a=0.3,0.31", command=["sleep", "{a}"], machine=machine)
@@ -242,12 +242,12 @@ class Results(SweepTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(sorted(attempt["method"] for attempt in self.attempts()), ["counter"] * 2 + ["estimated"] * 2)
             summary = json.loads((self.directory() / "summary.json").read_text())["ipw"]["energy"]
-            self.assertEqual(summary["method"], "estimated")  # the weakest of them
+            self.assertEqual(summary["method"], "estimated")  # the weakest method
             self.assertIn("different methods", summary["note"])
             self.assertIn("different methods (counter + estimated)", " ".join(done.stdout.split()))
             self.assertRegex(done.stdout, r" counter \+ estimated +rapl:0 package \+ cpu_model power ")
 
-    def test_commands_read_its_runs(self):
+    def test_other_commands_read_sweep(self):
         self.sweep("--knob", "a=0,1", command=["sh", "-c", "exit {a}"], code=1)
         done = ipw(None, "export", self.directory(), "--to", "csv")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -256,7 +256,7 @@ class Results(SweepTest):
                          [("0", "0", False), ("1", "1", True)])
         listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
         self.assertEqual([(run["kind"], run["queries"], run["failed"]) for run in listed], [("sweep", 2, 1)])
-        done = ipw(None, "analyze", self.root / "runs", "--json")  # a folder with a sweep in it
+        done = ipw(None, "analyze", self.root / "runs", "--json")  # a folder that contains a sweep
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len([key for key in json.loads(done.stdout) if "/points/" in key]), 1)
 
@@ -268,12 +268,12 @@ class Results(SweepTest):
         for sweep in (self.root / "runs").glob("sweep_*"):
             self.assertIn(sweep.name, done.stdout)
         self.assertEqual(done.stdout.count("   best\n"), 2, done.stdout)
-        self.assertNotIn("cheapest", done.stdout)  # the repeats of a setting are no rivals
+        self.assertNotIn("cheapest", done.stdout)  # repeats of a setting are not compared with each other
         result = json.loads(ipw(None, "analyze", self.root / "runs", "--json").stdout)
         self.assertEqual(len([key for key in result if "sweep" in result[key]]), 2)
         self.assertNotIn("across", result)
 
-    def test_a_run_named_twice_is_analyzed_once(self):
+    def test_duplicate_run_is_analyzed_once(self):
         self.sweep("--knob", "a=0,00", command=["sh", "-c", "exit {a}"])
         first, second = sorted(self.directory().glob("points/*/run_*"))
         done = ipw(None, "analyze", first, first, second, "--json")
@@ -289,7 +289,7 @@ class Results(SweepTest):
             self.assertEqual(str(summary["profiler_config"]["max_concurrency"]), attempt["settings"]["a"])
             self.assertEqual(summary["run_kind"], "profile")
 
-    def test_scores_of_graders_are_the_quality(self):
+    def test_grader_scores_are_the_quality(self):
         machine = Nvidia("power 0 constant 300")
         self.addCleanup(machine.close)
         data = self.root / "data.jsonl"
@@ -315,7 +315,7 @@ class Results(SweepTest):
             self.assertAlmostEqual(report["baseline"]["quality"], 1, places=6)
             self.assertIn(report["recommended"] and report["recommended"]["setting"], (None, "a=the cat sat on the mat"))
 
-    def test_the_latency_of_profiles_is_optimized(self):
+    def test_latency_of_profiles_is_optimized(self):
         machine = Nvidia("power 0 constant 300")
         self.addCleanup(machine.close)
         self.sweep("--profile", "--knob", "a=1,4000", "-q", machine=machine,
@@ -332,7 +332,7 @@ class Results(SweepTest):
 
 
 class ControlTest(SweepTest):
-    # Notes what the card is set to while the command runs.
+    # Records the GPU settings while the command runs.
     SEE = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML_STATE']).read())")
 
     def machine(self, *script):
@@ -340,22 +340,22 @@ class ControlTest(SweepTest):
         self.addCleanup(machine.close)
         return machine
 
-    def seen(self):
+    def recorded_settings(self):
         return sorted(self.notes.read_text().splitlines())
 
 
 class Control(ControlTest):
-    def test_each_point_has_its_settings_and_the_card_is_restored(self):
+    def test_points_have_their_settings_and_gpu_is_restored(self):
         machine = self.machine()
         done = self.sweep("--control", "--knob", "gpu-clock=default,510,1005", "--knob", "power-limit=300",
                           command=[*self.SEE, self.notes], machine=machine)
-        self.assertEqual(self.seen(), [f"0 graphics {mhz} {mhz} memory 0 0 limit 300000" for mhz in (0, 1005, 510)])
+        self.assertEqual(self.recorded_settings(), [f"0 graphics {mhz} {mhz} memory 0 0 limit 300000" for mhz in (0, 1005, 510)])
         self.assertEqual(machine.settings(), "0 graphics 0 0 memory 0 0 limit 700000")
         self.assertIn("as root", done.stderr)
         self.assertFalse(list((machine.root / "run/ipw").glob("*.state")))
         self.assertEqual([attempt["exit_code"] for attempt in self.attempts()], [0, 0, 0])
 
-    def test_without_permission_it_measures_only(self):
+    def test_without_permission_measures_only(self):
         for verb, code, said in (("Reset", 4, "needs root"), ("Reset", 3, "does not have it"), ("Set", 4, "needs root")):
             with self.subTest(verb=verb, code=code):
                 machine = self.machine(f"value throttle 0 0\nfail nvmlDevice{verb}GpuLockedClocks 0 {code}")
@@ -363,7 +363,7 @@ class Control(ControlTest):
                                   command=python(NOTE, self.notes, "{a}"), machine=machine)
                 self.assertIn(said, done.stderr)
                 self.assertIn("MEASURING ONLY", done.stderr)
-                self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
+                self.assertEqual(sorted(self.recorded_arguments()), [["1"], ["2"]])
                 self.assertEqual({attempt["settings"]["gpu-clock"] for attempt in self.attempts()}, {"default"})
                 self.assertEqual(machine.settings(), ControllableGpu.FREE)
                 header = json.loads((self.directory() / "records.jsonl").read_text().splitlines()[0])
@@ -380,7 +380,7 @@ class Control(ControlTest):
         done = self.sweep("--devices", 0, "--knob", "a=1", command=["true", "{a}"], machine=self.machine("devices 0"), code=2)
         self.assertIn("no readable GPU", done.stderr)
 
-    def test_settings_of_the_gpu_name_its_runs(self):
+    def test_gpu_settings_name_the_runs(self):
         self.sweep("--control", "--knob", "gpu-clock=510,1005", command=["sleep", "0.3"], machine=self.machine())
         done = ipw(None, "compare", self.directory())
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -391,7 +391,7 @@ class Control(ControlTest):
         self.assertEqual(ipw(None, "report", *runs, "-o", page).returncode, 0)
         self.assertIn("gpu-clock=1005", page.read_text())
 
-    def test_a_knob_is_not_another_command(self):
+    def test_knob_values_do_not_count_as_different_commands(self):
         machine = self.machine("value throttle 0 0\npower 0 constant 300")
         self.sweep("--knob", "a=0.1,0.2", "-q", command=["sleep", "{a}"], machine=machine)
         done = ipw(None, "compare", self.directory())
@@ -405,7 +405,7 @@ class Control(ControlTest):
             shutil.copytree(run, copy)
         self.assertIn("different command", ipw(None, "compare", *copies).stdout)
 
-    def test_what_is_refused(self):
+    def test_rejects_uncontrollable_gpu(self):
         for script, words, code, said in (
                 ("value throttle 0 2", ["gpu-clock=510"], 1, "already locked"),
                 ("value limit_mw 0 500000", ["gpu-clock=510"], 1, "not its default"),
@@ -424,7 +424,7 @@ class Control(ControlTest):
         done = self.sweep("--knob", "gpu-clock=510", command=["true"], code=2)
         self.assertIn("--control would set it", done.stderr)
 
-    def test_a_card_that_refuses_or_is_lost_meanwhile(self):
+    def test_gpu_that_rejects_settings_or_is_lost(self):
         for code, said in ((4, "needs root"), (15, "fell off the bus"), (27, "")):
             with self.subTest(code):
                 machine = self.machine(f"value throttle 0 0\nfail nvmlDeviceSetGpuLockedClocks 0 {code} after 2")
@@ -434,7 +434,7 @@ class Control(ControlTest):
                 self.assertEqual(len(self.attempts()), 1)
                 self.assertEqual(machine.settings(), ControllableGpu.FREE)
                 self.assertFalse(list((machine.root / "run/ipw").glob("*.state")))
-                # A sweep that has begun with control does not go on without.
+                # A sweep started with control does not continue without it.
                 machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")
                 done = ipw(machine, "sweep", "--resume", self.directory())
                 self.assertEqual((done.returncode, len(self.attempts())), (1, 1), done.stderr)
@@ -442,11 +442,11 @@ class Control(ControlTest):
                 done = ipw(machine, "sweep", "--resume", self.directory())
                 self.assertEqual((done.returncode, len(self.attempts())), (0, 3), done.stderr)
                 self.assertEqual(machine.settings(), ControllableGpu.FREE)
-                done = ipw(None, "sweep", "--resume", self.directory())  # nothing is left: it shows the result
+                done = ipw(None, "sweep", "--resume", self.directory())  # nothing left to do: shows the result
                 self.assertEqual(done.returncode, 0, done.stderr)
             self.setUp()
 
-    def test_a_restore_that_fails_is_reported(self):
+    def test_failed_restore_is_reported(self):
         machine = self.machine("value throttle 0 0")
         lose = python("import os, sys; open(os.environ['IPW_FAKE_NVML'], 'a').write('fail nvmlDeviceResetGpuLockedClocks 0 15\\n')")
         done = self.sweep("--control", "--knob", "gpu-clock=510", command=lose, machine=machine, code=1)
@@ -456,16 +456,16 @@ class Control(ControlTest):
         self.assertEqual(ipw(machine, "sweep", "--restore").returncode, 0)
         self.assertEqual(machine.settings(), ControllableGpu.FREE)
 
-    def test_a_driver_that_does_not_answer(self):
+    def test_hanging_driver_is_reported(self):
         machine = self.machine()
-        # Only who watches the card asks for this; the driver keeps it longer than it is waited for.
+        # Only the monitoring thread makes this call; it hangs longer than the timeout.
         hang = python("import os, time; open(os.environ['IPW_FAKE_NVML'], 'a').write('block nvmlDeviceGetMigMode 0 6000\\n'); time.sleep(0.5)")
         done = self.sweep("--control", "--knob", "gpu-clock=510,1005", command=hang, machine=machine, code=1)
         self.assertIn("does not respond", done.stderr)
         self.assertEqual([attempt["flags"] for attempt in self.attempts()], ["gpu_lost"])
         machine.script("value throttle 0 0")
         deadline = time.monotonic() + TIMEOUT_S
-        while machine.settings() != ControllableGpu.FREE:  # the watchdog's
+        while machine.settings() != ControllableGpu.FREE:  # by the watchdog
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
 
@@ -474,7 +474,7 @@ class Control(ControlTest):
         self.assertIn("MIG mode", done.stderr)
         self.assertIn("MEASURING ONLY", done.stderr)
 
-    def test_a_plan_touches_nothing(self):
+    def test_dry_run_changes_nothing(self):
         machine = self.machine()
         done = self.sweep("--control", "--knob", "gpu-clock=510", "--dry-run", command=["true"], machine=machine)
         self.assertIn("needs root", done.stdout)
@@ -482,7 +482,7 @@ class Control(ControlTest):
         self.assertFalse((machine.root / "settings").exists())
         self.assertFalse((machine.root / "run/ipw").exists())
 
-    def test_a_plan_is_checked_with_the_card(self):
+    def test_dry_run_validates_settings_with_gpu(self):
         for script, clock, code, said in (("value throttle 0 0", 601, 2, "601 MHz is not a clock of nvml:0"),
                                           ("value throttle 0 2", 510, 1, "already locked"),
                                           ("mig 0 2", 510, 0, "MIG mode"), ("devices 0", 601, 0, "not possible here")):
@@ -493,18 +493,18 @@ class Control(ControlTest):
             self.assertFalse((machine.root / "settings").exists())
 
 
-class Spoiled(ControlTest):
-    """Attempts that do not show what a setting is worth are made again."""
+class InvalidAttempts(ControlTest):
+    """Invalid attempts are repeated."""
 
     def flags(self):
         return [(attempt["settings"]["gpu-clock"], attempt["flags"]) for attempt in self.attempts()]
 
-    def test_a_throttled_gpu(self):
+    def test_throttled_attempt_is_repeated(self):
         machine = self.machine("value throttle 0 32")
         cooler = "import os, sys, time; time.sleep(0.5); os.replace(sys.argv[1], os.environ['IPW_FAKE_NVML'])"
         text = (machine.root / "nvml.txt").read_text()
         machine.put("/cool", text.replace("throttle 0 32", "throttle 0 0"))
-        # It cools down after the first attempt, which is made again after the second one.
+        # The GPU cools down after the first attempt, which is repeated after the second one.
         done = self.sweep("--control", "--knob", "gpu-clock=510,1005", machine=machine,
                           command=["sh", "-c", f"{shlex.join(python(cooler, machine.root / 'cool'))} 2>/dev/null || sleep 0.3"])
         self.assertIn("repeat 1 again: throttled (try 2 of 3); 1 left", done.stderr)
@@ -514,9 +514,9 @@ class Spoiled(ControlTest):
         self.assertNotEqual(clocks[0], clocks[1])
         done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
         result = json.loads(done.stdout)[str(self.directory())]["sweep"]
-        self.assertEqual([row["repeats"] for row in result["data"]["settings"]], [1, 1])  # not both of one setting
+        self.assertEqual([row["repeats"] for row in result["data"]["settings"]], [1, 1])  # not both of the same setting
 
-    def test_a_process_of_its_own_keeps_the_last_try(self):
+    def test_slurm_element_keeps_last_attempt(self):
         machine = self.machine("value throttle 0 32")
         see = f"echo >> {self.root}/tries; cat {self.root}/runs/*/points/*/attempt.json >> {self.root}/seen; sleep 0.5"
         self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", 1, "--slurm", "--slurm-script-only",
@@ -524,12 +524,12 @@ class Spoiled(ControlTest):
         done = ipw(machine, "sweep", "--resume", self.directory(), "--point", 1)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((self.root / "tries").read_text(), "\n\n")
-        self.assertEqual((self.root / "seen").read_text(), "")  # what is to be made again has not ended
+        self.assertEqual((self.root / "seen").read_text(), "")  # an attempt to be repeated has not ended
         done = ipw(None, "sweep", "--resume", self.directory())
-        self.assertEqual(done.returncode, 1, done.stderr)  # nothing that can be used
+        self.assertEqual(done.returncode, 1, done.stderr)  # no valid attempt
         self.assertEqual(self.flags(), [("510", "throttled")])
 
-    def test_reruns_are_bounded(self):
+    def test_reruns_are_limited(self):
         for number in (0, 1):
             done = self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", number, command=["sleep", "0.5"],
                               machine=self.machine("value throttle 0 32"), code=1)
@@ -537,14 +537,14 @@ class Spoiled(ControlTest):
             self.assertEqual(self.flags(), [("510", "throttled")] * (number + 1))
             self.setUp()
 
-    def test_a_clock_that_something_else_changed(self):
+    def test_clock_changed_by_others_is_flagged(self):
         machine = self.machine()
         unlock = "import os, sys, time; open(sys.argv[1], 'w').write('0 graphics 0 0 memory 0 0 limit 0'); time.sleep(0.5)"
         self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", 0, machine=machine, code=1,
                    command=python(unlock, machine.root / "settings"))
         self.assertEqual(self.flags(), [("510", "off_target_clock")])
 
-    def test_it_waits_for_a_cool_gpu(self):
+    def test_waits_for_cool_gpu(self):
         machine = self.machine("value temperature 0 80")
         command = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML']).read())", self.notes)
         process = subprocess.Popen([IPW, "sweep", "--cooldown-c", "50", "--output-dir", self.root / "runs", "--knob",
@@ -563,8 +563,8 @@ class Spoiled(ControlTest):
         done = self.sweep("--cooldown-c", 50, "--knob", "a=1", machine=self.machine("devices 0"), code=1)
         self.assertRegex(done.stderr, "--cooldown-c: .*GPU")
 
-    def test_a_cold_gpu_is_warmed_into_the_band(self):
-        # Each run of the command is noted, and heats the GPU by some degrees.
+    def test_cold_gpu_is_warmed_up(self):
+        # Each run of the command is recorded, and heats the GPU by some degrees.
         heat = ("import os, re, sys; open(sys.argv[1], 'a').write('x'); path = os.environ['IPW_FAKE_NVML']; text = open(path).read();"
                 "at = int(re.search(r'temperature 0 (\\d+)', text)[1]);"
                 "open(path, 'w').write(f'value temperature 0 {at + int(sys.argv[2])}\\n')")
@@ -582,7 +582,7 @@ class Spoiled(ControlTest):
         for words in (("--cooldown-min-c", 40), ("--cooldown-limit-s", 5), ("--cooldown-c", 40, "--cooldown-min-c", 40)):
             self.assertIn("--cooldown-c", self.sweep("--knob", "a=1", *words, code=2).stderr)
 
-    def test_waiting_for_the_gpu_is_in_the_expected_time(self):
+    def test_expected_time_includes_cooldown(self):
         self.sweep("--cooldown-s", 0.3, "--knob", "a=1,2,3", command=["true", "{a}"])
         waits = [attempt["waited_s"] for attempt in self.attempts()]
         self.assertLess(waits[0], 0.3)
@@ -590,7 +590,7 @@ class Spoiled(ControlTest):
 
 
 class Modes(ControlTest):
-    def test_dvfs_is_every_clock_of_the_driver_s_list(self):
+    def test_dvfs_mode_uses_every_supported_clock(self):
         if not CLOCKS.exists():
             self.skipTest(f"{CLOCKS} is not there")
         lists = {}
@@ -606,22 +606,22 @@ class Modes(ControlTest):
             plan = self.sweep("--control", "--mode", "dvfs", "--min-clock", 0, "--dry-run", command=["true"], machine=machine)
             self.assertIn(f"{len(set().union(*lists[gpu].values()))} settings", plan.stdout)
 
-    def test_baseline_sets_nothing(self):
+    def test_baseline_mode_sets_nothing(self):
         machine = self.machine()
         self.sweep("--mode", "baseline", command=["true"], machine=machine)
         self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
         self.assertFalse((machine.root / "settings").exists())
         self.assertIn("omit --control", self.sweep("--mode", "baseline", "--control", command=["true"], code=2).stderr)
 
-    def test_clocks_need_control(self):
+    def test_clock_modes_need_control(self):
         for mode in ("dvfs", "probe"):
             self.assertIn("give --control", self.sweep("--mode", mode, command=["true"], code=2).stderr)
         done = self.sweep("--mode", "dvfs", "--control", command=["true"], machine=self.machine("devices 0"), code=1)
-        self.assertIn("MEASURING ONLY", done.stderr)  # and not even that, without any energy
+        self.assertIn("MEASURING ONLY", done.stderr)  # nothing at all without energy
         self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
 
-    def test_probe_continues_near_the_optimum(self):
-        # At a constant power the least energy is at the highest clock, and so are the clocks that are added.
+    def test_probe_mode_continues_near_optimum(self):
+        # At constant power the least energy is at the highest clock, where clocks are added.
         machine = self.machine("value throttle 0 0\npower 0 constant 300")
         self.sweep("--mode", "probe", "--probes", 3, "--control", machine=machine,
                    command=python("import sys, time; time.sleep(0.4 * 1785 / float(sys.argv[1]))", "{gpu-clock}"))
@@ -632,8 +632,8 @@ class Modes(ControlTest):
         self.assertEqual(machine.settings(), ControllableGpu.FREE)
 
 
-class ControlEnds(SweepTest):
-    """Whatever ends a sweep, the card goes back to its state."""
+class ControlTermination(SweepTest):
+    """However a sweep ends, the GPU is restored."""
 
     HELD = "0 graphics 510 510 memory 0 0 limit 0"
 
@@ -642,7 +642,7 @@ class ControlEnds(SweepTest):
         self.machine = ControllableGpu()
         self.addCleanup(self.machine.close)
 
-    def await_settings(self, wanted):
+    def wait_for_settings(self, wanted):
         deadline = time.monotonic() + TIMEOUT_S
         while self.machine.settings() != wanted or (wanted != self.HELD and self.states()):
             self.assertLess(time.monotonic(), deadline, self.machine.settings())
@@ -659,29 +659,29 @@ class ControlEnds(SweepTest):
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        self.await_settings(self.HELD)
+        self.wait_for_settings(self.HELD)
         return process
 
-    def test_signals(self):
+    def test_signals_restore_gpu(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             process = self.start()
             process.send_signal(number)
             self.assertEqual(process.wait(TIMEOUT_S), 128 + number)
-            self.assertEqual(self.machine.settings(), ControllableGpu.FREE)  # before it ended, not by the watchdog
+            self.assertEqual(self.machine.settings(), ControllableGpu.FREE)  # before the exit, not by the watchdog
             self.assertEqual(self.states(), [])
 
-    def test_the_watchdog_restores_after_what_cannot_be_caught(self):
+    def test_watchdog_restores_gpu_after_crash(self):
         for number in (signal.SIGKILL, signal.SIGQUIT, signal.SIGSEGV):
             process = self.start()
             process.send_signal(number)
             process.wait(TIMEOUT_S)
-            self.await_settings(ControllableGpu.FREE)
+            self.wait_for_settings(ControllableGpu.FREE)
         process = self.start()
-        os.killpg(process.pid, signal.SIGKILL)  # with all of its processes, as a terminal or a batch system does
+        os.killpg(process.pid, signal.SIGKILL)  # with its process group, like a terminal or batch system
         process.wait(TIMEOUT_S)
-        self.await_settings(ControllableGpu.FREE)
+        self.wait_for_settings(ControllableGpu.FREE)
 
-    def test_another_sweep_is_refused_meanwhile(self):
+    def test_concurrent_sweep_is_refused(self):
         self.start()
         done = self.sweep("--control", "--knob", "gpu-clock=1005", command=["true"], machine=self.machine, code=1)
         self.assertIn("another process controls GPU-00000000", done.stderr)
@@ -690,7 +690,7 @@ class ControlEnds(SweepTest):
         self.assertEqual((done.returncode, self.machine.settings()), (0, self.HELD))
         self.assertIn("not restored", done.stderr)
 
-    def test_restore_by_hand(self):
+    def test_manual_restore(self):
         process = self.start()
         self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")  # the watchdog fails
         process.kill()
@@ -699,7 +699,7 @@ class ControlEnds(SweepTest):
         self.machine.script("")
         done = ipw(self.machine, "sweep", "--restore")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.await_settings(ControllableGpu.FREE)
+        self.wait_for_settings(ControllableGpu.FREE)
         done = ipw(self.machine, "sweep", "--restore")
         self.assertIn("nothing to restore", done.stderr)
         (self.machine.root / "run/ipw/GPU-00000000.state").write_text("damaged")
@@ -708,8 +708,8 @@ class ControlEnds(SweepTest):
         self.assertIn("manually (nvidia-smi -rgc", done.stderr)
 
 
-class Parts(SweepTest):
-    """Settings that processes of their own measure, as the elements of a job array do, without Slurm."""
+class JobArrayElements(SweepTest):
+    """Settings measured by separate processes, like the elements of a job array, without Slurm."""
 
     def setUp(self):
         super().setUp()
@@ -721,21 +721,21 @@ class Parts(SweepTest):
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
-    def test_a_setting_is_measured_once_and_collected(self):
+    def test_setting_is_measured_once_and_collected(self):
         self.point(2)
         self.point(2)
-        self.assertEqual((self.noted(), self.attempts()), ([["2"]], []))
+        self.assertEqual((self.recorded_arguments(), self.attempts()), ([["2"]], []))
         done = ipw(None, "sweep", "--resume", self.directory())
         self.assertEqual(done.returncode, 1)
         self.assertIn("1 of 2 settings were not measured", done.stderr)
         self.point(2)
         self.point(1)
         self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 0)
-        self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
+        self.assertEqual(sorted(self.recorded_arguments()), [["1"], ["2"]])
         self.assertEqual(sorted(attempt["point"] for attempt in self.attempts()), [1, 2])
 
-    def test_one_after_the_other(self):
-        """A requeued element waits for the process that it replaces, and finds what that one measured."""
+    def test_requeued_element_waits_for_its_predecessor(self):
+        """It then finds the measurement of the process that it replaces."""
         held = self.directory() / "points" / "p001_r1"
         held.mkdir(parents=True)
         with open(held / ".lock", "w") as lock:
@@ -746,7 +746,7 @@ class Parts(SweepTest):
                 process.wait(0.3)
             self.assertFalse(self.notes.exists())
         self.assertEqual(process.wait(TIMEOUT_S), 0)
-        self.assertEqual(self.noted(), [["1"]])
+        self.assertEqual(self.recorded_arguments(), [["1"]])
 
     def test_settings_of_two_gpus_are_not_comparable(self):
         for number, uuid in ((1, "GPU-aaaa"), (2, "GPU-bbbb")):
@@ -760,12 +760,12 @@ class Parts(SweepTest):
         result = json.loads(done.stdout)["sweep"]
         self.assertIn("2 sets of GPUs", "".join(result["warnings"]))
         self.assertEqual({setting["values"]["a"]: setting["gpu_uuids"] for setting in result["data"]["settings"]},
-                         {"1": "GPU-aaaa", "2": "GPU-bbbb"})  # the least energy first, whichever that is
+                         {"1": "GPU-aaaa", "2": "GPU-bbbb"})  # sorted by energy
         runs = sorted(self.directory().glob("points/*/run_*"))
         done = ipw(None, "compare", *runs, "--json")
         self.assertIn("different GPUs", "".join(json.loads(done.stdout)["comparisons"][0]["warnings"]))
 
-    def test_what_is_refused(self):
+    def test_rejects_invalid_element_options(self):
         for words, said in ((["--point", 3, "--resume", self.directory()], "the sweep has 2"),
                             (["--point", 1], "needs --resume"), (["--retry-failed"], "needs --resume"),
                             (["--point", 1, "--slurm", "--resume", self.directory()], "omit --slurm"),
@@ -783,7 +783,7 @@ class Retries(SweepTest):
     def test_failed_attempts_are_repeated(self):
         command = ["sh", "-c", f"echo {{a}} >> {self.root}/made; exit {{a}}"]
         self.sweep("--knob", "a=0,1", command=command, code=1)
-        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 1)  # it makes none
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 1)  # repeats nothing
         self.assertEqual(ipw(None, "sweep", "--resume", self.directory(), "--retry-failed").returncode, 1)
         self.assertEqual(sorted((self.root / "made").read_text().split()), ["0", "1", "1"])
         done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
@@ -791,7 +791,7 @@ class Retries(SweepTest):
         self.assertEqual((result["summary"]["attempts"], result["summary"]["failed"]), (2, 1))
 
 
-    def test_a_plan_has_what_failed(self):
+    def test_dry_run_includes_failed_attempts(self):
         self.sweep("--knob", "a=0,1", command=["sh", "-c", "exit {a}"], code=1)
         journal = (self.directory() / "records.jsonl").read_text()
         for words, count in ((["--retry-failed"], 1), (["--repeat", 3], 4), (["--retry-failed", "--repeat", 3], 5)):
@@ -800,12 +800,12 @@ class Retries(SweepTest):
             self.assertEqual(len(done.stdout.splitlines()), count + 2)
         self.assertEqual((self.directory() / "records.jsonl").read_text(), journal)
 
-    def test_more_repeats(self):
+    def test_resume_adds_repeats(self):
         self.sweep("--knob", "a=1,2")
         for words in (["--repeat", 3], []):
             done = ipw(None, "sweep", "--resume", self.directory(), *words)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(sorted(self.noted()), [["1"]] * 3 + [["2"]] * 3)
+            self.assertEqual(sorted(self.recorded_arguments()), [["1"]] * 3 + [["2"]] * 3)
         self.assertEqual([attempt["repeat"] for attempt in self.attempts()], [1, 1, 2, 2, 3, 3])
         result = json.loads(ipw(None, "analyze", self.directory(), "--json").stdout)[str(self.directory())]["sweep"]
         self.assertEqual([setting["repeats"] for setting in result["data"]["settings"]], [3, 3])
@@ -813,7 +813,7 @@ class Retries(SweepTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("already measures each setting 3 times", done.stderr)
 
-    def test_resume_refuses_what_it_would_ignore(self):
+    def test_resume_rejects_options_it_would_ignore(self):
         self.sweep("--knob", "a=1", command=["true", "{a}"])
         journal = (self.directory() / "records.jsonl").read_text()
         for option, value in (("seed", 5), ("until-pct", 2), ("max-repeats", 9), ("cooldown-c", 50), ("cooldown-s", 0),
@@ -824,7 +824,7 @@ class Retries(SweepTest):
             self.assertIn(f"omit --{option}, or", done.stderr)
         self.assertEqual((self.directory() / "records.jsonl").read_text(), journal)
 
-    def test_a_damaged_number_of_repeats(self):
+    def test_damaged_number_of_repeats_is_rejected(self):
         self.sweep("--knob", "a=1", command=["true", "{a}"])
         journal = self.directory() / "records.jsonl"
         journal.write_text(journal.read_text().replace('"repeats":1,"most_repeats":1', '"repeats":4000000000,"most_repeats":4000000000'))
@@ -834,7 +834,7 @@ class Retries(SweepTest):
 
 
 class Kills(SweepTest):
-    # The third attempt waits for the test, which kills the sweep meanwhile.
+    # The third attempt waits until the test kills the sweep.
     WAIT = NOTE + """
 import os, time
 while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '.wait'): time.sleep(0.01)"""
@@ -846,7 +846,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.stderr.close)
         deadline = time.monotonic() + TIMEOUT_S
-        while not self.notes.exists() or len(self.noted()) < 3:
+        while not self.notes.exists() or len(self.recorded_arguments()) < 3:
             if process.poll() is not None:
                 self.skipTest(process.stderr.read())
             self.assertLess(time.monotonic(), deadline)
@@ -862,21 +862,21 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         done = ipw(None, "sweep", "--resume", self.directory())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(attempt["settings"]["a"] for attempt in self.attempts()), list("12345"))
-        made = [words[0] for words in self.noted()]
-        for value in "12345":  # only the one that was killed was made again
+        made = [words[0] for words in self.recorded_arguments()]
+        for value in "12345":  # only the killed one was repeated
             self.assertEqual(made.count(value), 2 if value == under_way else 1, made)
         self.assertEqual(len(list(self.directory().glob("points/*/run_*"))), 5)
 
-    def test_kill_9(self):
+    def test_resumes_after_sigkill(self):
         process = self.start()
-        under_way = self.noted()[2][0]
+        under_way = self.recorded_arguments()[2][0]
         process.kill()
         self.assertEqual(process.wait(TIMEOUT_S), -signal.SIGKILL)
         self.check_resumed(under_way)
 
-    def test_an_interruption(self):
+    def test_resumes_after_interruption(self):
         process = self.start()
-        under_way = self.noted()[2][0]
+        under_way = self.recorded_arguments()[2][0]
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(TIMEOUT_S), 130)
         self.assertIn("--resume", process.stderr.read())
@@ -894,7 +894,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
         self.assertEqual([(run["queries"], run["failed"]) for run in listed], [(3, 0)])
 
-    def test_two_do_not_write_one_sweep(self):
+    def test_concurrent_resume_is_refused(self):
         process = self.start()
         done = ipw(None, "sweep", "--resume", self.directory())
         self.assertEqual(done.returncode, 1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Commands that read a sweep: analyze, export, compare, plot, the catalogue.  The sweeps are made here, so that every
-figure in them is known."""
+"""Commands that read a sweep: analyze, export, compare, plot, list.  The sweeps are synthetic, so every figure is
+known."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ class Reading(unittest.TestCase):
         self.path = Path(folder.name)
 
     def knobs(self, settings=12, **more):
-        """Energy falls with n, time rises; two repeats that differ by 2 %."""
+        """A sweep whose energy falls and time rises with n; two repeats that differ by 2 %."""
         attempts = [((n,), {"joules": f * 100 / n, "seconds": n, "accuracy": 0.9, **more})
                     for f in (0.99, 1.01) for n in range(1, settings + 1)]
         attempts += [((1,), {"joules": 1, "seconds": 1, "exit_code": 2}), ((2,), {"joules": 1, "seconds": 1, "flags": "throttled"})]
@@ -38,18 +38,18 @@ class Reading(unittest.TestCase):
 
 
 class Analyze(Reading):
-    def test_the_answer_comes_first_and_all_fits_a_screen(self):
+    def test_conclusion_comes_first_and_output_fits_one_screen(self):
         shown = self.run_ok("analyze", self.knobs(100), "--analysis", "sweep")
         self.assertRegex(" ".join(shown.split()), r"^n=100 uses 99\.0 ± [\d.]+ % less energy per run than n=1, in 9900\.0 % more time\.")
         self.assertLessEqual(len(shown.splitlines()), 25)
         self.assertIn("92 more", shown)
         self.assertIn("1 failed, 1 throttled", shown)
 
-    def test_settings_are_means_of_the_attempts_that_count(self):
+    def test_settings_are_means_of_valid_attempts(self):
         sweep = self.knobs()
         result = json.loads(self.run_ok("analyze", sweep, "--analysis", "sweep", "--json"))[str(sweep)]["sweep"]
         rows = result["data"]["settings"]
-        self.assertEqual([row["values"]["n"] for row in rows], [str(n) for n in range(12, 0, -1)])  # the least energy first
+        self.assertEqual([row["values"]["n"] for row in rows], [str(n) for n in range(12, 0, -1)])  # sorted by energy
         for row in rows:
             n = int(row["values"]["n"])
             self.assertAlmostEqual(row["joules"], 100 / n)
@@ -75,7 +75,8 @@ class Analyze(Reading):
         return json.loads(self.run_ok("analyze", sweep, "--analysis", "sweep", "--json"))[str(sweep)]["sweep"]
 
     def test_single_runs_show_no_saving(self):
-        """The error of the sensor is small, but how runs vary is not known: neither a saving nor how many are alike."""
+        """The sensor error is small, but the run-to-run variation is unknown: no saving, and no count of equivalent
+        settings."""
         figures = {"seconds": 1, "plus_minus": 0.9, "statistical": 0.03}
         sweep = write_sweep(self.path / "single", ("n",), [((n,), {"joules": 30 + n / 10, **figures}) for n in (3, 1, 2)])
         result = self.sweep_result(sweep)
@@ -87,15 +88,15 @@ class Analyze(Reading):
                                                         for f in (0.98, 1.02) for n in (2, 1, 20)])
         self.assertEqual(self.sweep_result(twice)["data"]["best"][0]["not_distinguishable"], 1)
 
-    def test_an_incomplete_sweep_is_reported_first(self):
+    def test_incomplete_sweep_is_reported_first(self):
         sweep = write_sweep(self.path / "part", ("gpu-clock",), [((900,), {"joules": 5, "seconds": 1})],
                            planned=[(1200,), (600,)], ended=False)
         conclusion = self.sweep_result(sweep)["summary"]["conclusion"]
         self.assertIn("only one clock was measured", conclusion)
         self.assertIn("2 of 3 settings were not measured", conclusion)
 
-    def test_whole_runs_are_compared_where_settings_have_other_numbers_of_queries(self):
-        """A text of ten windows or of three: a window of the second costs more, the text less."""
+    def test_whole_runs_are_compared_if_numbers_of_queries_differ(self):
+        """A text of ten or of three windows: a window of the latter uses more energy, the whole text less."""
         sweep = write_sweep(self.path / "windows", ("w",), [
             ((w,), {"joules": e * f + 50, "overhead": 50, "seconds": s * f, "queries": n, "latency": s / n})
             for f in (0.99, 1.01) for w, e, s, n in ((128, 33.0, 10.0, 10), (512, 16.0, 6.0, 3))], profile=True)
@@ -113,7 +114,7 @@ class Analyze(Reading):
         self.assertEqual(self.sweep_result(even)["summary"]["per"], "query")
 
 
-class Others(Reading):
+class OtherCommands(Reading):
     def test_export_has_a_row_per_attempt(self):
         sweep = write_sweep(self.path / "s", ("n", "point"), [
             ((1, "=x"), {"joules": 10, "seconds": 2, "accuracy": 0.5, "plus_minus": 0.25, "temperature_c": 61, "idle_w": 3}),
@@ -121,11 +122,11 @@ class Others(Reading):
         rows = list(csv.DictReader(io.StringIO(self.run_ok("export", sweep, "--to", "csv"))))
         self.assertEqual([(row["n"], row["point"], row["repeat"], row["left_out"]) for row in rows],
                          [("1", "1", "1", "no"), ("4", "2", "1", "throttled"), ("4", "2", "2", "without energy or time")])
-        self.assertEqual(rows[0]["knob_point"], "'=x")  # no formula of a spreadsheet
+        self.assertEqual(rows[0]["knob_point"], "'=x")  # escaped spreadsheet formula
         self.assertEqual([float(rows[0][key]) for key in ("energy_j", "energy_plus_minus_j", "time_s", "power_w", "edp_js",
                                                           "ed2p_js2", "accuracy", "temperature_c", "idle_w")],
                          [10, 0.25, 2, 5, 20, 40, 0.5, 61, 3])
-        self.assertEqual((rows[1]["energy_j"], rows[2]["energy_j"]), ("6", ""))  # as measured, and unknown
+        self.assertEqual((rows[1]["energy_j"], rows[2]["energy_j"]), ("6", ""))  # measured, and unknown
         lines = [json.loads(line) for line in self.run_ok("export", sweep, "--to", "jsonl").splitlines()]
         self.assertEqual((lines[0]["n"], lines[0]["edp_js"], lines[2]["energy_j"]), ("1", 20, None))
         self.assertTrue((sweep / lines[0]["directory"]).is_dir())
@@ -133,7 +134,7 @@ class Others(Reading):
         self.assertEqual(done.returncode, 2)
         self.assertIn("csv or jsonl", done.stderr)
 
-    def test_an_exported_sweep_has_the_same_optimum(self):
+    def test_exported_sweep_has_same_optimum(self):
         sweep = self.knobs()
         table = self.path / "table.csv"
         self.run_ok("export", sweep, "--to", "csv", "-o", table)
@@ -143,7 +144,7 @@ class Others(Reading):
         self.assertEqual((ours["recommended"]["setting"], theirs["recommended"]["setting"]), ("n=12", "12"))
         self.assertAlmostEqual(ours["savings_pct"]["energy"], theirs["savings_pct"]["energy"])
 
-    def test_the_catalog_lists_the_sweep_and_its_points(self):
+    def test_list_runs_shows_sweep_and_its_points(self):
         sweep = self.knobs(2)
         listed = json.loads(self.run_ok("list", "runs", self.path, "--json"))["runs"]
         self.assertEqual([(run["directory"], run["kind"]) for run in listed], [(sweep.name, "sweep")])
@@ -161,7 +162,7 @@ class Others(Reading):
             write_run(run, [query(i, joules=joules + 0.01 * i) for i in range(20)])
         report = json.loads(self.run_ok("compare", sweep, "--json"))
         side, = report["comparisons"]
-        self.assertEqual(side["runs"], {"baseline": 2, "run": 2})  # repeats are one side
+        self.assertEqual(side["runs"], {"baseline": 2, "run": 2})  # repeats form one side
         one = write_sweep(self.path / "one", ("n",), [((1,), {"joules": 1, "seconds": 1})], planned=[(2,)], ended=False)
         done = ipw(None, "compare", one)
         self.assertEqual(done.returncode, 1)
