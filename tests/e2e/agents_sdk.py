@@ -1,9 +1,9 @@
-"""Questions for an agent of the OpenAI Agents SDK that has a calculator:  MODEL answer QUESTION
+"""An agent of the OpenAI Agents SDK with a calculator:  MODEL answer QUESTION
 
-Prints the answer; the service is the one that OPENAI_BASE_URL names.  Without arguments it reads lines of JSON, [URL,
-MODEL, one-by-one|at-once, QUESTION...], and for each prints, as JSON, what the framework knows of each question: its
-answer, the calls of its tool, and its requests with the tokens that the service counted.  Runs in the environment that
-tools/setup brings, whose packages take seconds of the processor to import."""
+Prints the answer; the server is given by OPENAI_BASE_URL.  Without arguments it reads lines of JSON, [URL, MODEL,
+one-by-one|at-once, QUESTION...], and prints for each question, as JSON, what the framework recorded: the answer, the
+tool calls, and the requests with the token counts of the server.  Runs in the environment of tools/setup, whose
+packages take seconds of CPU time to import."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ def calculator(expression: str) -> str:
 
 
 def client_of(query, sent):
-    """Labels each request with its query and turn; `sent` gets what was really sent, path by path."""
+    """Labels each request with its query and turn; `sent` collects the paths of the requests."""
 
     async def count(request):
         request.headers["x-ipw-turn"] = str(len(sent))
@@ -53,7 +53,7 @@ async def ask(model, query, question, streams):
 
 
 async def main(model, way, *questions):
-    agents.set_tracing_disabled(True)  # which would be sent to OpenAI
+    agents.set_tracing_disabled(True)  # traces would be sent to OpenAI
     if way == "at-once":
         return await asyncio.gather(*[ask(model, f"q{i}", each, True) for i, each in enumerate(questions)])
     return [await ask(model, f"q{i}", each, False) for i, each in enumerate(questions)]

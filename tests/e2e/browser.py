@@ -1,4 +1,4 @@
-"""A page in a real Chromium, driven over its own debugging pipe: no driver needs to be installed."""
+"""A page in a real Chromium, controlled over its debugging pipe, without a driver program."""
 
 import base64
 import json
@@ -13,31 +13,30 @@ import time
 TIMEOUT_S = 60
 KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "ArrowRight": (39, ""), "ArrowLeft": (37, ""), "ArrowDown": (40, "")}
 
-# What is shown without a box of its own that scrolls, and reaches beyond the window.
+# Visible elements that extend beyond the window and are not inside a scrolling box.
 BEYOND = """[...document.querySelectorAll('body *')].filter(e => e.getClientRects().length &&
   e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.skip, .unseen') &&
   !e.parentElement.closest('.scroll, nav')).map(e => e.tagName + '.' + e.className + '#' + e.id)"""
-# Goes through all charts, which are drawn when they come near the screen; the canvases of each.
+# Scrolls to all charts, which are drawn lazily; returns the number of canvases of each.
 EVERY_CHART = """(async () => { for (const e of document.querySelectorAll('.chart')) {
   e.scrollIntoView({behavior: 'instant'}); await new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d))); }
   return [...document.querySelectorAll('.chart')].map(e => e.querySelectorAll('canvas').length); })()"""
 
 
 def chromium():
-    """The program, or None; IPW_CHROMIUM names one that stands elsewhere.  Without a window's parts, a page takes half the
-    processor time."""
+    """The program, or None; IPW_CHROMIUM overrides it.  The headless shell takes half the CPU time per page."""
     names = [os.environ.get("IPW_CHROMIUM", ""), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
     return next((path for name in names if name for path in [shutil.which(name)] if path), None)
 
 
 class Browser:
-    """A context manager: one process, one page; a profile of its own that is thrown away."""
+    """A context manager: one process and one page, with a temporary profile."""
 
     def __init__(self):
         self.profile = tempfile.mkdtemp(prefix="ipw-browser-")
         to_browser, self.pipe_in = os.pipe()
         self.pipe_out, from_browser = os.pipe()
-        # The browser has its pipes at 3 and 4.
+        # The browser's pipes are descriptors 3 and 4.
         command = ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", chromium(), "--headless=new",
                    "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
                    "--no-first-run", "--disable-background-networking", "--disable-component-update",
@@ -54,7 +53,7 @@ class Browser:
             self.call(domain + ".enable")
 
     def close(self):
-        os.killpg(self.process.pid, signal.SIGKILL)  # Debian's may be a script that waits for the browser
+        os.killpg(self.process.pid, signal.SIGKILL)  # Debian's program may be a script that waits for the browser
         self.process.wait()
         os.close(self.pipe_in)
         os.close(self.pipe_out)
@@ -67,7 +66,7 @@ class Browser:
     def __exit__(self, *_):
         self.close()
 
-    # ---- the protocol: JSON with a NUL behind it ----
+    # ---- the protocol: JSON messages terminated by NUL ----
 
     def message(self, timeout_s):
         deadline = time.monotonic() + timeout_s
@@ -100,7 +99,7 @@ class Browser:
     # ---- the page ----
 
     def open(self, path, width=1280, height=900, scale=1, dark=False, media="", phone=False):
-        """Shows a file or an address; gives the seconds until it was drawn and idle."""
+        """Opens a file or URL; returns the seconds until it was drawn and idle."""
         self.events.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=phone)
         self.media(dark, media)
@@ -112,8 +111,8 @@ class Browser:
         return time.monotonic() - began
 
     def until_shown(self, loader):
-        """Until the page that is being opened has taken the place of the one before, which is ready and may still answer;
-        a place within the same page has no loader."""
+        """Waits until the new page has replaced the previous one, which may still respond; navigation within a page has
+        no loader."""
         while loader and not any(event.get("method") == "Page.frameNavigated" and event["params"]["frame"]["loaderId"] == loader
                                  for event in self.events):
             self.events.append(self.message(TIMEOUT_S))
@@ -123,7 +122,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
     def run(self, script):
-        """The value of an expression; a promise is waited for."""
+        """The value of an expression; promises are awaited."""
         done = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in done:
             raise RuntimeError(json.dumps(done["exceptionDetails"])[:2000])
@@ -135,14 +134,14 @@ class Browser:
             try:
                 if self.run(script):
                     return
-            except RuntimeError:  # between two pages there is none
+            except RuntimeError:  # no context between two pages
                 pass
             if time.monotonic() > deadline:
                 raise RuntimeError(f"waited in vain for {script}")
             time.sleep(0.01)
 
     def settle(self):
-        """Until two frames were drawn; of the next page, where one is being opened."""
+        """Waits until two frames were drawn, of the next page if one is being opened."""
         self.until("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def key(self, name, text=None):
@@ -167,8 +166,8 @@ class Browser:
         self.settle()
 
     def problems(self):
-        """Errors of scripts and of the page, and what it wanted from anywhere."""
-        self.run("1")  # whatever happened before this was told before it
+        """Script and page errors, and network requests."""
+        self.run("1")  # earlier events are received before this reply
         found = []
         for event in self.events:
             method, said = event.get("method"), event.get("params", {})
@@ -184,7 +183,7 @@ class Browser:
         return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
 
     def size(self):
-        """Of the whole page, in pixels of CSS."""
+        """Size of the whole page in CSS pixels."""
         return self.call("Page.getLayoutMetrics")["cssContentSize"]
 
     def screenshot(self, path, whole=False):

@@ -1,4 +1,4 @@
-"""llama.cpp's own HTTP server on a free loopback port, until it is ended:  MODEL JSON-OPTIONS
+"""Runs llama.cpp's HTTP server on a free loopback port:  MODEL JSON-OPTIONS
 
 Runs in the environment that tools/setup brings; servers.py starts it.  The package has the server
 of llama.cpp as a library, so this takes the place of its llama-server program."""

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes a small Llama-architecture model with random weights:  make_gguf.py OUT.gguf [--seed N]
 
-A server loads it, tokenises with it and streams from it as from a real model, with no download.
-Its text is noise: fit for counting and timing tokens, never for judging answers; --says makes it say
-one thing instead, as one token, again and again.  The same options give the same file, byte for byte."""
+A server loads it and streams from it like from a real model, without a download. Its output is random: suitable for
+counting and timing tokens, not for grading; --says makes it repeat one token instead.  The same options give the same
+file, byte for byte."""
 
 import argparse
 import array
@@ -13,13 +13,13 @@ import string
 import struct
 
 ALIGNMENT = 32
-QUICK_BLOCK = 65521  # a prime: rows of a matrix differ
-# The types of values and tensors, and of tokens, as the GGUF format numbers them.
+QUICK_BLOCK = 65521  # a prime, so that rows of a matrix differ
+# Numbers of value, tensor and token types in the GGUF format.
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 TENSOR_F32 = 0
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 
-SPACE = "\u2581"  # SentencePiece's mark for one
+SPACE = "\u2581"  # SentencePiece's symbol
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -38,7 +38,7 @@ def vocabulary():
     letters = string.ascii_lowercase
     singles = [SPACE] + [chr(code) for code in range(0x21, 0x7f)]
     pairs = [a + b for a, b in itertools.product(SPACE + letters, letters)]
-    # A higher score joins first; the order has no meaning beyond being one.
+    # Higher scores merge first; any order will do.
     yield from ((piece, -float(rank), NORMAL) for rank, piece in enumerate(pairs + singles))
 
 
@@ -67,7 +67,7 @@ def padding(length):
 
 
 def write(path, fields, tensors):
-    """tensors: name, (columns, rows) or (columns,), and a function that gives the numbers."""
+    """tensors: name, (columns, rows) or (columns,), and a function that returns the numbers."""
     with open(path, "wb") as out:
         head = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), len(fields))]
         head += [field(*each) for each in fields]
@@ -80,7 +80,7 @@ def write(path, fields, tensors):
         head = b"".join(head)
         out.write(head + padding(len(head)))
         for _, _, numbers in tensors:
-            data = numbers().tobytes()  # both our architectures are little-endian, as the format
+            data = numbers().tobytes()  # both supported architectures are little-endian, like the format
             out.write(data + padding(len(data)))
 
 
@@ -161,17 +161,15 @@ class Model:
         return f"{name}.weight", (hidden,), lambda: array.array("f", [1.0]) * hidden
 
     def noise(self, length, scale):
-        """Even over the range with that standard deviation: shape matters little, speed some.  Where it
-        must be quick, the same numbers come again and again."""
+        """Uniform numbers with this standard deviation.  If `quick`, a block of numbers is repeated."""
         draw, width = self.random.random, scale * 12 ** 0.5
         drawn = min(length, QUICK_BLOCK) if self.quick else length
         numbers = array.array("f", [(draw() - 0.5) * width for _ in range(drawn)])
         return numbers if drawn == length else (numbers * (length // drawn + 1))[:length]
 
-    # The first feature of the state is the same for every token, and no layer writes to it.  It is
-    # the bias that the architecture lacks: by it the output never picks a byte, which would give
-    # half a character, nor a control token, which would end the answer early, nor what may begin a
-    # control token's text, which servers hold back.  So every token streams as it is made.
+    # The first feature is constant and not modified by any layer.  It serves as an output bias: the model never picks a
+    # byte token, which would be half a character, nor a control token, which would end the answer, nor the start of a
+    # control token's text, which servers hold back.  So every token is streamed immediately.
     def embedding(self):
         data = self.noise(self.hidden * len(self.tokens), 1.0)
         for token in range(len(self.tokens)):
@@ -189,7 +187,7 @@ class Model:
 
 def make(path, *, name="ipw-random", seed=1, layers=8, hidden=128, heads=4, context=2048, quick=0,
          says="", template=CHAT_TEMPLATE):
-    """Writes the model; gives how many parameters it has.  quick: large models in seconds."""
+    """Writes the model; returns its number of parameters.  quick: large models in seconds."""
     if heads % 2 or hidden % (2 * heads):
         raise ValueError("hidden must be a multiple of twice the heads, and the heads even")
     model = Model(name, seed, layers, hidden, heads, context, quick, says, template)

@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own for tests: a cluster in a temporary folder, on a Unix socket and a port of 127.0.0.1."""
+"""A private PostgreSQL for tests: a cluster in a temporary folder, on a Unix socket and a port of 127.0.0.1."""
 import glob
 import os
 import pwd
@@ -9,12 +9,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-# The machine does not crash meanwhile: nothing waits for its disk.  A commit still survives the end of the server.
+# Without fsync, since the host does not crash: commits still survive a restart of the server.
 SETTINGS = "fsync=off full_page_writes=off shared_buffers=32MB max_connections=40".split()
 
 
 def programs():
-    """The folder of initdb, which Debian keeps out of the PATH; None without the server."""
+    """The folder of initdb, which is not in PATH on Debian; None without the server."""
     found = [*sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True), os.path.dirname(shutil.which("initdb") or "")]
     return next((folder for folder in found if folder and os.access(f"{folder}/initdb", os.X_OK)), None)
 
@@ -27,7 +27,7 @@ class Postgres:
         self.data, self.log = f"{self.folder}/data", f"{self.folder}/log"
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        if os.geteuid() == 0:  # the server refuses to be root
+        if os.geteuid() == 0:  # the server refuses to run as root
             user = next(u for u in ("postgres", "nobody") if self.has_user(u))
             self.user = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
             os.chown(self.folder, pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid)
@@ -67,7 +67,7 @@ class Postgres:
         return f"postgres://{login}@127.0.0.1:{self.port}/{database}"
 
     def psql(self, sql, database="postgres", user="postgres"):
-        """The rows of a query, by a program that is not ours: lists of texts."""
+        """The rows of a query by psql, as lists of strings."""
         done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1",
                                "-h", "127.0.0.1", "-p", str(self.port), "-U", user, "-d", database, "-c", sql],
                               capture_output=True, text=True, cwd="/")

@@ -1,4 +1,4 @@
-"""`ipw profile` against a real server, whoever made it: what every one of them must give."""
+"""Tests of `ipw profile` that apply to every real server."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ QUERIES = 12
 ANSWER_TOKENS = 24
 TIMEOUT_S = 150
 
-# What Python makes of the directory: a row a query, as datasets reads it.
+# The rows of the directory as read by datasets.
 LOAD = """
 import datasets, json, sys
 rows = datasets.load_from_disk(sys.argv[1])
@@ -25,9 +25,9 @@ print(json.dumps([row for row in rows]))
 """
 
 
-class Profiled:
-    """Mixed into a TestCase with `serve` (a context manager of servers.py), `client`, `suffix` and
-    `more` options for every run."""
+class ProfileContract:
+    """Mixin for a TestCase with `serve` (a context manager of servers.py), `client`, `suffix` and `more` options for
+    every run."""
 
     suffix = ""
     more = ()
@@ -57,14 +57,14 @@ class Profiled:
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def alone(self):
-        """The report of a plain run with one query at a time, which several tests look at."""
+    def sequential_report(self):
+        """The report of a run with concurrency 1, shared by several tests."""
         if "report" not in type(self).__dict__:
             type(self).report = self.profile(1)
         return self.report
 
     def records(self, report):
-        """The journal's queries with their energies."""
+        """The queries of the journal with their energies."""
         queries, energies = {}, {}
         for line in Path(report["output_dir"], "records.jsonl").read_text().split("\n")[:-1]:
             row = json.loads(line)
@@ -91,7 +91,7 @@ class Profiled:
                             <= latency["total_query_seconds"], latency)
 
     def check_energy(self, report):
-        """Every joule of the machine is a query's, idle, or said to be nobody's."""
+        """The machine's energy is the sum of queries, idle and unattributed energy."""
         shares = sum(energy["joules"] for _, energy in self.records(report))
         rest = report["joules"]["idle"] + report["joules"]["unattributed"]
         total = report["energy"]
@@ -103,20 +103,20 @@ class Profiled:
             self.assertGreater(energy["plus_minus"], 0)
             self.assertEqual(energy["method"], "counter")
 
-    def test_alone(self):
-        report = self.alone()
+    def test_concurrency_1(self):
+        report = self.sequential_report()
         self.check_counts(report)
         self.check_energy(report)
 
-    def test_four_concurrently(self):
+    def test_concurrency_4(self):
         report = self.profile(4)
         self.check_counts(report)
         self.check_energy(report)
-        # Some really ran together, and were charged for a part of the time only.
+        # Some requests overlapped and were charged for part of the time.
         company = report["statistics"]["requests_alive"]["max"]
         self.assertGreater(company, 1.5)
 
-    def test_python_reads_the_directory(self):
+    def test_datasets_reads_run_directory(self):
         report = self.profile(2)
         done = subprocess.run([servers.ENVIRONMENT / "python/bin/python", "-c", LOAD,
                                report["output_dir"]],
@@ -132,9 +132,9 @@ class Profiled:
             self.assertEqual(theirs["latency_metrics"]["total_query_seconds"],
                              ours["latency_metrics"]["total_query_seconds"])
             self.assertEqual(row["ipw"]["energy"]["joules"], energy["joules"])
-            self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])  # no GPU in there
+            self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])  # the machine has no GPU
 
-    def test_an_unknown_model_is_reported(self):
+    def test_unknown_model_is_reported(self):
         done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", "no-such-model", "--dataset", "builtin", "--max-queries", "1",
                    "--idle", "0", "--param", f"max_tokens={ANSWER_TOKENS}", "--output-dir",

@@ -1,4 +1,4 @@
-"""A real Prometheus for tests: Debian's, unpacked by `make test`."""
+"""A real Prometheus for tests: Debian's package, unpacked by `make test`."""
 
 import json
 import os
@@ -27,7 +27,8 @@ PROMETHEUS, PROMTOOL = find_program("prometheus"), find_program("promtool")
 
 
 class Prometheus:
-    """Answers PromQL.  Without `files` (texts by name, with a prometheus.yml) it scrapes the targets every second."""
+    """Runs PromQL queries.  Without `files` (texts by name, including prometheus.yml) it scrapes the targets every
+    second."""
 
     def __init__(self, files=None, **targets):
         self.scratch = tempfile.TemporaryDirectory(prefix="ipw-prometheus-")
@@ -43,7 +44,7 @@ class Prometheus:
         self.url = f"http://127.0.0.1:{self.port()}"
 
     def port(self):
-        """The port that it listens on, by its socket: with port 0 its log has none."""
+        """The port of its listening socket, which its log does not show with port 0."""
         until = time.monotonic() + TIMEOUT_S
         while time.monotonic() < until:
             assert self.process.poll() is None, Path(self.log.name).read_text()
@@ -61,7 +62,7 @@ class Prometheus:
         raise AssertionError("Prometheus does not listen")
 
     def query(self, expression):
-        """Values by their labels, as one sorted tuple each."""
+        """Values by labels, each as a sorted tuple."""
         url = f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
         try:
             with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
@@ -73,7 +74,7 @@ class Prometheus:
         return {tuple(sorted(row["metric"].items())): float(row["value"][1]) for row in result["data"]["result"]}
 
     def wait(self, expression):
-        """Its values, when there are any."""
+        """Waits for values of the expression."""
         until = time.monotonic() + TIMEOUT_S
         while not (found := self.query(expression)):
             assert time.monotonic() < until, expression

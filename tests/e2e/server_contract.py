@@ -1,4 +1,4 @@
-"""What every server must do for ipw to measure it, whoever made it."""
+"""Tests of server behavior that ipw relies on, for every real server."""
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ CONCURRENT = 4
 
 
 class ServerContract:
-    """Mixed into a TestCase whose `serve` is a context manager of servers.py."""
+    """Mixin for a TestCase whose `serve` is a context manager of servers.py."""
 
     @classmethod
     def setUpClass(cls):
@@ -30,13 +30,13 @@ class ServerContract:
             "max_tokens": ANSWER_TOKENS, **question})
 
     def assertAnswered(self, events, piece):
-        """Each token came as an event of its own, and the counts agree with that."""
+        """Each token is a separate event, and the counts agree."""
         choices = [event["choices"][0] for event in events if event["choices"]]
         pieces = [text for text in map(piece, choices) if text]
         self.assertEqual(len(pieces), ANSWER_TOKENS)
         self.assertEqual([choice["finish_reason"] for choice in choices if choice["finish_reason"]],
                          ["length"])
-        # The last event decides: Ollama's completions carry zeros in every event before it.
+        # The last event counts: Ollama's completions have zeros in earlier events.
         usage = events[-1]["usage"]
         self.assertEqual(usage["completion_tokens"], ANSWER_TOKENS)
         self.assertGreater(usage["prompt_tokens"], 0)
@@ -45,23 +45,23 @@ class ServerContract:
     def chat(self, content="How warm is a joule?"):
         return self.ask("/v1/chat/completions", messages=[{"role": "user", "content": content}])
 
-    def test_the_model_is_listed(self):
+    def test_model_is_listed(self):
         listed = servers.get(f"{self.url}/v1/models")["data"]
         self.assertEqual([each["id"].removesuffix(":latest") for each in listed], [self.url.model])
 
-    def test_a_chat_streams_token_by_token_and_ends_with_usage(self):
+    def test_chat_streams_tokens_and_ends_with_usage(self):
         self.assertAnswered(self.chat(), lambda choice: choice["delta"].get("content"))
 
-    def test_a_completion_streams_too(self):
+    def test_completion_streams_tokens(self):
         self.assertAnswered(self.ask("/v1/completions", prompt="A joule is"),
                             lambda choice: choice["text"])
 
-    def test_several_concurrently_are_all_answered(self):
+    def test_concurrent_requests_are_answered(self):
         with ThreadPoolExecutor(CONCURRENT) as pool:
             for events in pool.map(self.chat, map(str, range(CONCURRENT))):
                 self.assertAnswered(events, lambda choice: choice["delta"].get("content"))
 
-    def test_the_process_ends_with_the_block_and_no_other_does(self):
+    def test_server_process_ends_with_its_context(self):
         with self.serve(self.model_path) as second:
             self.assertNotEqual(second, self.url)
             self.assertTrue(alive(second.pid))

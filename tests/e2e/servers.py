@@ -1,10 +1,10 @@
-"""Real inference servers for a test to measure, on a free loopback port, gone when the test is.
+"""Real inference servers for tests, on a free loopback port, ended with the test.
 
     with llama_server(path) as url:
         urlopen(f"{url}/v1/models")
 
-A server that set-up did not bring raises Skip, which unittest understands; main() then ends the
-script the way ctest understands."""
+A server that set-up did not install raises Skip, which unittest reports; main() then exits with the status that ctest
+treats as a skip."""
 
 import contextlib
 import ctypes
@@ -28,19 +28,19 @@ PR_SET_PDEATHSIG = 1
 
 
 class Skip(unittest.SkipTest):
-    """The server is not on this machine; says how to bring it."""
+    """The server is not installed; the message says how to install it."""
 
 
 class Address(str):
-    """The base URL, without /v1; and who answers there."""
-    model = ""  # the name to ask for
-    pid = 0     # the process that listens; the work may be done by a child of it
+    """The base URL, without /v1, with model and process id."""
+    model = ""  # name of the model
+    pid = 0     # the listening process; a child may do the work
 
 
 @contextlib.contextmanager
 def llama_server(model_path, parallel=4, threads=1, context=2048):
-    """llama.cpp's server with `parallel` slots of `context` tokens each.  One thread is the default
-    because more wait for each other in busy loops, which a busy machine stretches to seconds."""
+    """llama.cpp's server with `parallel` slots of `context` tokens each.  The default is one thread, because several
+    wait for each other in spin loops, which take seconds on a busy machine."""
     python = present("python/bin/python", "python/ready", "test")
     name = Path(model_path).stem
     options = {"alias": name, "parallel": parallel, "threads": threads, "context": context}
@@ -53,11 +53,11 @@ def llama_server(model_path, parallel=4, threads=1, context=2048):
 
 @contextlib.contextmanager
 def ollama_server(model_path, parallel=4, threads=1, context=2048):
-    """Ollama with that model created, as its name without suffix, and loaded."""
+    """Ollama with the model created, named without suffix, and loaded."""
     program = present("ollama/ollama", "ollama/ready", "ollama")
     name = Path(model_path).stem
     with tempfile.TemporaryDirectory(prefix="ipw-ollama-") as home:
-        # Nothing of the user's own Ollama, and no call to its makers.
+        # Independent of the user's Ollama, without network access.
         environment = {key: value for key, value in os.environ.items() if "OLLAMA" not in key}
         environment |= {"HOME": home, "OLLAMA_MODELS": f"{home}/models", "OLLAMA_NO_CLOUD": "1",
                         "OLLAMA_HOST": "127.0.0.1:0", "OLLAMA_NUM_PARALLEL": str(parallel),
@@ -71,13 +71,13 @@ def ollama_server(model_path, parallel=4, threads=1, context=2048):
             subprocess.run([program, "create", name, "-f", recipe], check=True, timeout=TIMEOUT_S,
                            env={**environment, "OLLAMA_HOST": url}, stdin=subprocess.DEVNULL,
                            capture_output=True)
-            post(f"{url}/api/generate", {"model": name})  # without a prompt: loads
+            post(f"{url}/api/generate", {"model": name})  # an empty prompt loads the model
             url.model = name
             yield url
 
 
 def present(program, ready, group):
-    """The program's path, where set-up finished the folder it is in."""
+    """The path of the program, if set-up has completed its folder."""
     if not (ENVIRONMENT / ready).exists():
         raise Skip(f"no {ENVIRONMENT / program}: tools/setup {group} brings it")
     return ENVIRONMENT / program
@@ -85,8 +85,8 @@ def present(program, ready, group):
 
 @contextlib.contextmanager
 def started(command, pattern, environment=None):
-    """The command, from when its output matches the pattern, whose group is the address.  It ends
-    with the block; and with the thread that started it, should that be killed."""
+    """Runs the command and waits for output that matches the pattern, whose group is the address.  The process ends
+    with the block, or if the starting thread is killed."""
     libc = ctypes.CDLL(None)
     with tempfile.NamedTemporaryFile("w+", prefix="ipw-server-") as log:
         process = subprocess.Popen(
@@ -104,7 +104,7 @@ def started(command, pattern, environment=None):
 def found(pattern, log, process):
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
-        code = process.poll()  # before the look, so that the last words are seen
+        code = process.poll()  # before reading, so that the last output is seen
         said = Path(log.name).read_text(errors="replace")
         match = re.search(pattern, said, re.M)
         if match:
@@ -116,7 +116,7 @@ def found(pattern, log, process):
 
 
 def end(process):
-    """Ends the process, and what it may have left in its session."""
+    """Ends the process and the remaining processes of its session."""
     process.terminate()
     try:
         process.wait(10)
@@ -138,9 +138,9 @@ def wait_for(url):
             time.sleep(0.02)
 
 
-# ---- asking ----
+# ---- requests ----
 
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # past any proxy
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # bypasses any proxy
 
 
 def get(url):
@@ -160,7 +160,7 @@ def opened(url, body):
 
 
 def stream(url, body):
-    """The server-sent events of an answer, each as JSON; the last must be [DONE]."""
+    """The server-sent events of a response as JSON; the last must be [DONE]."""
     with opened(url, body) as answer:
         kind = answer.headers.get_content_type()
         assert kind == "text/event-stream", kind
@@ -170,7 +170,7 @@ def stream(url, body):
 
 
 def main():
-    """unittest.main, but it says what was skipped, and ends with 77 where that was everything."""
+    """unittest.main, but reports skipped tests and exits with status 77 if all were skipped."""
     result = unittest.main(exit=False).result
     for _, reason in result.skipped:
         print("skipped:", reason)

@@ -1,5 +1,5 @@
-"""A Slurm of one node for tests: munged, slurmctld and slurmd as children of the test, with ports and folders of their
-own.  It needs no systemd, no cgroups and no accounting database."""
+"""A one-node Slurm for tests: munged, slurmctld and slurmd as child processes, with their own ports and folders.  It
+needs no systemd, cgroups or accounting database."""
 import ctypes
 import getpass
 import os
@@ -54,7 +54,7 @@ PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
 
 def path():
-    """Debian has the daemons in sbin, which is not in the PATH of all users."""
+    """PATH with sbin, where Debian installs the daemons."""
     return os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 
@@ -67,7 +67,7 @@ def free_ports(count):
 
 
 def end_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: nothing is left of a test that was killed
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: ends with a killed test
 
 
 def wait_until(true, what):
@@ -79,7 +79,7 @@ def wait_until(true, what):
 
 
 class Slurm:
-    """Raises SkipTest, with the reason, where it cannot run."""
+    """Raises SkipTest with the reason if it cannot run."""
 
     def __init__(self):
         missing = [name for name in PROGRAMS if not shutil.which(name, path=path())]
@@ -91,7 +91,7 @@ class Slurm:
             (self.root / name).mkdir(mode=0o700)
         (self.root / "munge" / "key").write_bytes(os.urandom(1024))
         (self.root / "munge" / "key").chmod(0o400)
-        self.root.chmod(0o755)  # munged wants a parent that others cannot write to
+        self.root.chmod(0o755)  # munged requires a parent directory that others cannot write to
         (self.root / "slurm.conf").write_text(CONFIG.format(
             host=self.host, user=getpass.getuser(), root=self.root, ports=free_ports(2)))
         (self.root / "gres.conf").write_text(f"NodeName={self.host} Name=gpu File=/dev/null\n")
@@ -107,7 +107,7 @@ class Slurm:
             raise unittest.SkipTest(f"Slurm does not start here: {why}{said}") from why
 
     def run_around_jobs(self, name, command):
-        """The prolog or epilog of the node from now on.  slurmd runs it with an environment of its own."""
+        """Sets the prolog or epilog of the node, which slurmd runs with its own environment."""
         script = self.root / f"{name}.new"
         script.write_text(f"#!/bin/sh\n{command}\n")
         script.chmod(0o755)
@@ -129,12 +129,12 @@ class Slurm:
                                                   start_new_session=True, preexec_fn=end_with_parent)
 
     def ask(self, *words):
-        """What a command of Slurm prints; "" where it fails."""
+        """The output of a Slurm command; "" if it fails."""
         done = subprocess.run(words, env=self.environment, text=True, capture_output=True, stdin=subprocess.DEVNULL)
         return done.stdout.strip() if done.returncode == 0 else ""
 
     def states(self, job):
-        """Of the elements of an array that have not ended."""
+        """States of array elements that have not ended."""
         lines = self.ask("squeue", "-h", "-r", "-j", job, "-o", "%K %T").splitlines()
         return dict(line.split() for line in lines)
 
@@ -159,10 +159,10 @@ class Slurm:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def kill_steps(self):
-        """A slurmstepd whose slurmd was killed would ask for the controller for ever."""
+        """A slurmstepd whose slurmd was killed would retry the controller forever."""
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 if (folder / "cwd").readlink() == self.root and (folder / "comm").read_text() == "slurmstepd\n":
                     os.kill(int(folder.name), signal.SIGKILL)
-            except OSError:  # it ended, or is not ours
+            except OSError:  # it has ended, or is not ours
                 pass

@@ -1,4 +1,4 @@
-"""Run directories of any size, written without ipw: what a service on a GPU might leave behind."""
+"""Synthetic run directories of any size, like those of a server on a GPU."""
 
 import heapq
 import json
@@ -13,7 +13,7 @@ IDLE_W, BUSY_W, CPU_W = 95.0, 240.0, 55.0
 
 
 def requests(count, concurrency, draw):
-    """(index, from, first token, to, input, output), in the order in which they end."""
+    """(index, start, first token, end, input tokens, output tokens), ordered by end."""
     free = [(0.2 + 0.01 * i, i) for i in range(concurrency)]
     found = []
     for index in range(count):
@@ -31,13 +31,13 @@ def energies(tokens_in, tokens_out, draw):
     return prefill, 0.42 * tokens_out * draw.lognormvariate(0, 0.1)
 
 
-def asked(place, index):
-    """The text of a question: long where a page of very many queries takes one."""
+def question_text(place, index):
+    """The text of a question; long for those that a page of very many queries shows."""
     return json.dumps(f"question {index} <i>&amp;</i> " + "wörd " * (400 if place % 64 == 0 else 2))
 
 
 def write_records(folder, model, found, draw, subjects):
-    """records.jsonl and spans.jsonl; gives the sums that the summary tells."""
+    """Writes records.jsonl and spans.jsonl; returns the totals for the summary."""
     sums = {"joules": 0.0, "prefill": 0.0, "decode": 0.0, "input": 0, "output": 0, "right": 0, "failed": 0}
     name = json.dumps(model)
     with open(folder / "records.jsonl", "w") as records, open(folder / "spans.jsonl", "w") as spans:
@@ -50,8 +50,8 @@ def write_records(folder, model, found, draw, subjects):
             key, subject = f"q{index:06d}", json.dumps(subjects[index % len(subjects)])
             status = '"failed","error":"the service closed the connection"' if failed else '"completed"'
             records.write(
-                f'{{"kind":"query","key":"{key}","problem":{asked(place, index)},"answer":"a",'
-                f'"subject":{subject},"model_answers":{{{name}:{asked(place, -index)}}},'
+                f'{{"kind":"query","key":"{key}","problem":{question_text(place, index)},"answer":"a",'
+                f'"subject":{subject},"model_answers":{{{name}:{question_text(place, -index)}}},'
                 f'"model_metrics":{{{name}:{{"energy_metrics":{{"per_query_joules":{0.85 * joules:.6g},"cpu_per_query_joules":{0.15 * joules:.6g},"basis":"gpu"}},'
                 f'"latency_metrics":{{"time_to_first_token_seconds":{first - begin:.6g},"total_query_seconds":{end - begin:.6g}}},'
                 f'"token_metrics":{{"input":{tokens_in},"output":{tokens_out},"total":{tokens_in + tokens_out}}},'
@@ -71,7 +71,7 @@ def write_records(folder, model, found, draw, subjects):
 
 
 def in_flight_at(found, step):
-    """How many requests are in flight in each step of time."""
+    """Number of requests in flight in each time step."""
     last = max(request[3] for request in found)
     change = [0] * (int(last / step) + 3)
     for _, begin, _, end, _, _ in found:
@@ -85,7 +85,7 @@ def in_flight_at(found, step):
 
 
 def write_samples(folder, found, concurrency, draw, step=0.1, idle_s=3.0):
-    """samples.csv: a GPU's counter and a package's; gives the joules of each and the seconds."""
+    """Writes samples.csv with counters of a GPU and a package; returns the joules of each and the seconds."""
     in_flight = [0] * int(idle_s / step) + in_flight_at(found, step)
     rows, sums, before = {"gpu": [], "cpu": []}, {"gpu": 0.0, "cpu": 0.0}, {"gpu": IDLE_W, "cpu": CPU_W}
     channels = {"gpu": "nvml:0,gpu0,energy,gpu,energy,J", "cpu": "rapl:0,cpu0,package,package,energy,J"}
@@ -113,7 +113,7 @@ def energy(joules, source):
 
 
 def make_run(directory, queries=200, concurrency=8, model="llama-3.1-8b-instruct-q8_0", seed=1, subjects=None, hardware="H200x1"):
-    """Makes the directory; gives its summary."""
+    """Writes the directory; returns its summary."""
     folder, draw = Path(directory), random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
     found = requests(queries, concurrency, draw)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ipw agent` with a real MCP server, the reference server for file systems, which tools/setup installs."""
+"""`ipw agent` with a real MCP server, the reference filesystem server, which tools/setup installs."""
 
 import json
 import os
@@ -45,12 +45,12 @@ class Filesystem(unittest.TestCase):
         return {trace["query_id"]: trace for trace in map(json.loads, lines)}
 
     def tools(self, query="q0000"):
-        """(name, error) of the calls of a query; those of one turn may be in any order."""
+        """(name, error) of the tool calls of a query; those of one turn may be in any order."""
         return [(span["name"], span.get("error")) for span in self.traces()[query]["ipw"]["spans"]
                 if span["type"] == "tool_call"]
 
-    def test_files_of_each_query(self):
-        """Each query has a server of its own, which writes in its own workspace."""
+    def test_each_query_has_its_own_server_and_workspace(self):
+        """The server of a query writes to the query's workspace."""
         report = self.agent(
             [{"content": "", "tool_calls": [call("write_file", path="a.txt", content="hello\n")]},
              {"content": "", "tool_calls": [call("read_text_file", path="a.txt"), call("list_directory", path=".")]},
@@ -61,8 +61,8 @@ class Filesystem(unittest.TestCase):
             self.assertEqual((self.folder / "work" / key / "a.txt").read_text(), "hello\n")
             self.assertEqual(sorted(self.tools(query)), [("list_directory", None), ("read_text_file", None), ("write_file", None)])
 
-    def test_its_refusals_are_results(self):
-        """What the server refuses is read by the model, which goes on."""
+    def test_server_refusals_are_tool_results(self):
+        """The model gets the refusal as a result and continues."""
         (self.folder / "shared").mkdir()
         report = self.agent(
             [{"content": "", "tool_calls": [call("fs_read_text_file", path="/etc/passwd")]},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""An agent framework that knows nothing of ipw, the OpenAI Agents SDK, with llama.cpp's own server and a model that calls
-tools: through `ipw proxy` its answers stay as they are, each of its requests is recorded, and the joules add up.  Under
-`ipw agent --exec` its answers are graded."""
+"""An agent framework without knowledge of ipw, the OpenAI Agents SDK, with llama.cpp's server and a model that calls
+tools: through `ipw proxy` its answers are unchanged, each request is recorded, and energies add up.  Under `ipw agent
+--exec` its answers are graded."""
 
 import functools
 import json
@@ -21,7 +21,7 @@ from proxies import CHAT, Proxy  # noqa: E402
 
 MODEL = Path(IPW).resolve().parent / "models/tools-2m-q8_0.gguf"
 SCRIPT = Path(__file__).with_name("agents_sdk.py")
-# Question, answer, and what the calculator is asked, in turns.
+# Question, answer, and the calculator expressions of each turn.
 QUESTIONS = [("What is 1234 * 5678?", "7006652", [["1234 * 5678"]]),
              ("What is (28 + 9) * 11?", "407", [["28 + 9"], ["37 * 11"]]),
              ("Compute 12 * 9 and 31 + 44.", "108 and 75", [["12 * 9", "31 + 44"]]),
@@ -46,7 +46,7 @@ class Framework(unittest.TestCase):
 
     @classmethod
     def framework(cls, url, way):
-        """What the framework got, question by question."""
+        """The framework's results by question."""
         print(json.dumps([f"{url}/v1", cls.url.model, way, *(q for q, _, _ in QUESTIONS)]), file=cls.program.stdin, flush=True)
         return json.loads(cls.program.stdout.readline())
 
@@ -56,7 +56,7 @@ class Framework(unittest.TestCase):
         return cls.framework(cls.url, "one-by-one")
 
     def through_proxy(self, way):
-        """What the framework got, and the proxy, which has ended."""
+        """The framework's results, and the proxy, which has ended."""
         folder = tempfile.TemporaryDirectory(prefix="ipw-e2e-")
         self.addCleanup(folder.cleanup)
         proxy = Proxy(self.url, folder.name, "--json", "--model", self.url.model, machine=self.machine)
@@ -71,7 +71,7 @@ class Framework(unittest.TestCase):
             self.assertEqual(each["sent"], [CHAT] * (len(turns) + 1), question)
 
     def check_records(self, got, proxy):
-        """A record for each request, with the tokens that the framework was told, under its query and turn."""
+        """One record per request, with the token counts that the framework received, and its query and turn."""
         found = {}
         for record in proxy.records():
             labels = record["dataset_metadata"]
@@ -84,7 +84,7 @@ class Framework(unittest.TestCase):
                                  for turn, tokens in enumerate(each["tokens"])})
 
     def check_energy(self, proxy):
-        """Every joule of the run is a request's or said to be nobody's; idle power was not measured, so none is idle."""
+        """The run's energy is the sum of requests and unattributed energy; idle power was not measured."""
         energies = proxy.energies()
         self.assertEqual(set(energies), {record["key"] for record in proxy.records()})
         for energy in energies.values():
@@ -96,9 +96,9 @@ class Framework(unittest.TestCase):
         shares = sum(energy["joules"] for energy in energies.values())
         self.assertEqual((total["method"], parts["idle"]), ("counter", None))
         self.assertAlmostEqual((shares + parts["unattributed"]) / total["joules"], 1, delta=1e-3)
-        self.assertLess(shares, total["joules"])  # the framework's tools run in the rest
+        self.assertLess(shares, total["joules"])  # the framework's tools run in the remaining time
 
-    def test_one_by_one(self):
+    def test_sequential_questions_through_proxy(self):
         alone = self.without_proxy()
         got, proxy = self.through_proxy("one-by-one")
         self.check_answers(alone)
@@ -106,14 +106,14 @@ class Framework(unittest.TestCase):
         self.check_records(got, proxy)
         self.check_energy(proxy)
 
-    def test_streams_concurrently(self):
+    def test_concurrent_streams_through_proxy(self):
         got, proxy = self.through_proxy("at-once")
         self.check_answers(got)
         self.check_records(got, proxy)
         self.check_energy(proxy)
 
-    def test_under_ipw_agent(self):
-        """The second answer of the dataset is wrong, so that the grader has something to find."""
+    def test_answers_are_graded_under_ipw_agent(self):
+        """The second expected answer is wrong on purpose, to test the grader."""
         folder = tempfile.TemporaryDirectory(prefix="ipw-e2e-")
         self.addCleanup(folder.cleanup)
         asked, expected = QUESTIONS[:2], [QUESTIONS[0][1], "408"]

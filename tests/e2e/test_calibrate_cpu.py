@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ipw estimate calibrate on this CPU: what it times is what models that it never saw take, in llama.cpp and in ONNX
+"""ipw estimate calibrate on this CPU predicts the times of models outside of the calibration, in llama.cpp and ONNX
 Runtime."""
 
 import json
@@ -19,13 +19,13 @@ from onnx_bytes import info, integer, integers, model, node, weight  # noqa: E40
 from program import ipw  # noqa: E402
 
 MODEL = Path(servers.SOURCE) / "models/ipw-6m-f16.gguf"
-# One thread: two would wait for each other on a busy machine.  What other programs take differs between the two
-# measurements, so the factor is generous.
+# One thread: several would wait for each other on a busy machine.  Other load differs between the two measurements, so
+# the factor is generous.
 FACTOR = 3
-ATTEMPTS_S = 120  # until a window in which nothing else ran is among them
+ATTEMPTS_S = 120  # until some window ran without other load
 
 
-# Prints the library of the package; with a file, its inputs' sizes as text, the seconds of a pass on one thread.
+# Prints the library of the package; with a model file and its input sizes, the seconds of a pass on one thread.
 RUN = """
 import json, pathlib, sys, time
 import numpy, onnxruntime
@@ -46,7 +46,7 @@ print(best)
 
 
 def setUpModule():
-    """One calibration for all, with operations of both libraries, which takes half a minute."""
+    """One calibration for all tests, with operations of both libraries, which takes half a minute."""
     listing = json.loads(ipw(None, "list", "clients", "--json").stdout)
     row = next(row for row in listing["clients"] if row["name"] == "llama")
     if not row["available"]:
@@ -65,7 +65,7 @@ def setUpModule():
 
 class Calibrated(unittest.TestCase):
     def tables(self):
-        """By runtime; a single one is no list."""
+        """Tables by runtime; a single one is not in a list."""
         tables = json.loads(self.file.read_text())["timings"]
         return {table["runtime"]: table for table in (tables if isinstance(tables, list) else [tables])}
 
@@ -74,8 +74,8 @@ class Calibrated(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-class OfLlama(Calibrated):
-    def test_the_file_has_operations_by_format(self):
+class LlamaCpp(Calibrated):
+    def test_file_has_operations_by_precision(self):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
         self.assertRegex(self.done.stderr, r"window \d+ of \d+: llama\.cpp Q4_K")
         timings = self.tables()["llama.cpp"]
@@ -90,13 +90,13 @@ class OfLlama(Calibrated):
                 if row["format"] == name:
                     macs = row["rows"] * row["depth"] * row["columns"]
                     cost.setdefault(row["rows"], []).append(row["us"] / macs)
-            # Tokens that share weights cost less each than a token alone.
+            # Batched tokens cost less each than a single token.
             self.assertLess(min(cost[512]), min(cost[1]) * 1.5, name)
         self.assertEqual({row["op"] for row in timings["operations"]},
                          {"pass", "step", "product", "attention", "norm", "add", "rotation", "gate"})
 
     def shortest(self, report, phase, prompt):
-        """Seconds of a pass in the best of its windows: other programs only add time."""
+        """Shortest time of a pass over its windows: other programs only add time."""
         number = next(i for i, each in enumerate(report["settings"])
                       if (each["phase"], each["prompt_tokens"]) == (phase, prompt))
         setting = report["settings"][number]
@@ -104,7 +104,7 @@ class OfLlama(Calibrated):
                    if each["setting"] == number and not each["watched"])
         return best / (setting["tokens"] if phase == "decode" else 1)
 
-    def test_a_shipped_model_takes_about_what_is_estimated(self):
+    def test_time_of_shipped_model_agrees_with_estimate(self):
         made = self.root / "layers.json"
         wanted = {(phase, prompt): self.estimate("--model", MODEL, "--phase", phase, length, str(prompt))["latency_s"]
                   for phase, length in (("prefill", "--prompt-tokens"), ("decode", "--context"))
@@ -124,8 +124,8 @@ class OfLlama(Calibrated):
             with self.subTest(key):
                 self.assertTrue(1 / FACTOR < estimated / best[key] < FACTOR, (estimated, best[key]))
 
-    def test_formats_differ_as_they_were_timed(self):
-        """The same model in the file's operations and at the shares of peaks: only the former knows its runtime."""
+    def test_estimate_uses_timed_operations(self):
+        """The same model by timed operations and by shares of peaks: only the former has the runtime."""
         timed = self.estimate("--model", MODEL, "--phase", "decode", "--context", "256")
         bound = self.estimate("--model", MODEL, "--phase", "decode", "--context", "256", "--runtime", "ideal")
         self.assertGreater(timed["latency_s"], bound["latency_s"])
@@ -136,18 +136,19 @@ class OfLlama(Calibrated):
         self.assertAlmostEqual(sum(row["latency_s"] for row in timed["subgraphs"]) / timed["latency_s"], 1, places=6)
 
 
-class OfOnnxRuntime(Calibrated):
-    """Against the package's own runs of models whose sizes are not among those that were timed."""
+class OnnxRuntime(Calibrated):
+    """Compared with runs of the package on models with sizes that were not timed."""
 
     def setUp(self):
         if not self.onnx:
             self.skipTest("no onnxruntime in " + self.python)
 
-    def test_the_file_has_its_operators(self):
+    def test_file_has_onnx_operators(self):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
         table = self.tables()["onnxruntime"]
         self.assertEqual(table["threads"], 1)
-        blocked = {"reorder"} if os.uname().machine == "x86_64" else set()  # elsewhere one layout may serve all
+        # other architectures may use one layout for all
+        blocked = {"reorder"} if os.uname().machine == "x86_64" else set()
         self.assertLessEqual({"conv", "conv_1x1", "conv_1d", "conv_image", "conv_depthwise", "product", "lstm", "add", "scale",
                               "sigmoid", "lrn", "step", "pass"} | blocked, {row["op"] for row in table["operations"]})
 
@@ -156,7 +157,7 @@ class OfOnnxRuntime(Calibrated):
         path.write_bytes(model(nodes, [info("x", sizes)], [info("y", [])], tensors))
         return path
 
-    def test_models_take_about_what_is_estimated(self):
+    def test_times_of_models_agree_with_estimates(self):
         window = [integers("kernel_shape", [3, 3]), integers("pads", [1, 1, 1, 1])]
         wide, deep, square = 48 * 48 * 9, 96 * 9, 384 * 384
         convs = self.write("convs", [node("Conv", ["x", "a"], ["h"], "", *window), node("Conv", ["h", "a"], ["y"], "", *window)],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw db` and `--db` with a real PostgreSQL, and with SQLite.  psql and Python's sqlite3 say what is in the tables; the
-run directories, which the test wrote itself, say what must be there."""
+"""`ipw db` and `--db` with a real PostgreSQL, and with SQLite.  psql and Python's sqlite3 read the tables, which are
+compared with synthetic run directories."""
 import json
 import math
 import os
@@ -69,7 +69,7 @@ class DbTest(unittest.TestCase):
         return server.psql(sql, self.database, user)
 
     def make(self, name, queries=5, start=1.7e9, **facts):
-        """A run that no other is: it began at `start`, and its joules are in no binary fraction."""
+        """A unique run, by its `start`; its joules are not exact binary fractions."""
         whole = [query(i, joules=(start % 97 + i + 1) / 3) for i in range(queries)]
         run = write_run(self.root / "runs" / name, whole, **facts)
         text = (run / "records.jsonl").read_text()
@@ -82,7 +82,7 @@ class DbTest(unittest.TestCase):
         return [line["ipw"]["energy"]["joules"] for line in lines if line["kind"] == "query"]
 
     def stored(self):
-        """{name: the joules of its queries} by psql, which writes a double so that it reads back the same."""
+        """{name: joules of its queries} by psql, which prints doubles exactly."""
         found = {name: [] for (name,) in self.psql("SELECT name FROM ipw.runs")}
         for name, joules in self.psql("SELECT run, energy_j FROM ipw.queries ORDER BY run, index"):
             found[name].append(float(joules) if joules else None)
@@ -90,10 +90,10 @@ class DbTest(unittest.TestCase):
 
 
 class Pushing(DbTest):
-    def test_eight_concurrent_pushers_some_of_which_are_killed(self):
+    def test_concurrent_pushes_with_some_killed(self):
         self.db("init")
         runs = [self.make(f"run{i}", queries=20 + i, start=1.7e9 + i) for i in range(8)]
-        # Who pushes has written a part of its transaction when it must wait for this lock.
+        # A push has written part of its transaction when it waits for this lock.
         holder = subprocess.Popen(["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres",
                                    "-d", self.database], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(holder.communicate)
@@ -105,7 +105,7 @@ class Pushing(DbTest):
         waiting = f"SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE " \
                   f"d.datname = '{self.database}' AND NOT granted AND relation = 'ipw.queries'::regclass"
         wait_until(lambda: self.psql(waiting) == [["8"]])
-        self.assertEqual(self.psql("SELECT count(*) FROM ipw.files"), [["0"]])  # nothing half is seen
+        self.assertEqual(self.psql("SELECT count(*) FROM ipw.files"), [["0"]])  # no partial run is visible
         for pusher in pushers[:3]:
             pusher.send_signal(signal.SIGKILL)
             pusher.communicate()
@@ -114,7 +114,7 @@ class Pushing(DbTest):
         for pusher in pushers[3:]:
             _, said = pusher.communicate(timeout=TIMEOUT_S)
             self.assertEqual(pusher.returncode, 0, said)
-        # A killed client's last transaction ends when the server has seen that; until then its run is locked.
+        # The transaction of a killed client ends when the server notices; until then its run is locked.
         wait_until(lambda: self.psql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ipw' AND "
                                      f"datname = '{self.database}'") == [["0"]])
         self.assertEqual(self.stored(), {run.name: self.joules(run) for run in runs[3:]})
@@ -128,7 +128,7 @@ class Pushing(DbTest):
             self.assertEqual(int(count), len(joules))
             self.assertAlmostEqual(float(total), math.fsum(joules), delta=1e-9 * math.fsum(joules))
 
-    def test_the_same_run_from_several_processes(self):
+    def test_concurrent_pushes_of_same_run(self):
         self.db("init")
         run = self.make("same", queries=30)
         pushers = [subprocess.Popen([IPW, "db", "push", "--db", self.url, run], stderr=subprocess.PIPE, text=True)
@@ -138,7 +138,7 @@ class Pushing(DbTest):
         self.assertEqual(sum(" pushed " in words for words in said), 1, said)
         self.assertEqual(self.stored(), {"same": self.joules(run)})
 
-    def test_unchanged_and_changed(self):
+    def test_push_of_unchanged_and_changed_run(self):
         self.db("init")
         run = self.make("one")
         self.db("push", run)
@@ -152,8 +152,8 @@ class Pushing(DbTest):
         self.assertEqual(self.stored(), {"renamed": self.joules(moved)})
         self.assertEqual(len(self.joules(moved)), 6)
 
-    def test_text_that_no_table_takes(self):
-        """Invalid UTF-8 is replaced in the tables, and stays as it is in the files."""
+    def test_invalid_utf8_is_replaced_in_tables(self):
+        """The stored files are unchanged."""
         self.db("init")
         run = self.make("broken", queries=1)
         text = (run / "records.jsonl").read_bytes().replace(b"the answer", b"the \xff\\u0000answer")
@@ -165,7 +165,7 @@ class Pushing(DbTest):
 
 
 class Pulling(DbTest):
-    def test_figures_are_the_same(self):
+    def test_pulled_run_has_same_figures(self):
         self.db("init")
         runs = self.root / "runs"
         shutil.copytree(FIXTURES / "runs", runs, ignore=shutil.ignore_patterns("expected", "analysis", "*.md"))
@@ -184,7 +184,7 @@ class Pulling(DbTest):
         self.assertEqual(pair[0], pair[1].replace("back/", "runs/"))
         self.assertEqual(self.db("pull", "--all", "--output-dir", "back").stderr.count("unchanged"), len(names))
 
-    def test_another_run_of_the_same_name(self):
+    def test_pull_of_run_with_same_name(self):
         self.db("init")
         mine, theirs = self.make("same"), self.make("other", start=1.7e9 + 1)
         self.db("push", mine, theirs)
@@ -194,8 +194,8 @@ class Pulling(DbTest):
         ids = dict(self.psql("SELECT name, id FROM ipw.runs"))
         self.assertEqual(sorted(path.name for path in (self.root / "runs").iterdir()), ["same", f"same_{ids['same'][:8]}"])
 
-    def test_a_run_that_was_resumed_elsewhere(self):
-        """It takes the place of its earlier state; what the user put there stays."""
+    def test_pull_replaces_earlier_state_of_resumed_run(self):
+        """Files of the user are kept."""
         self.db("init")
         run = self.make("one")
         (run / "samples-2.csv").write_text("of an attempt that is gone\n")
@@ -210,15 +210,15 @@ class Pulling(DbTest):
         self.assertEqual(contents(self.root / "back"),
                          {"one/notes.txt": b"mine", **{f"one/{name}": held for name, held in contents(run).items()}})
 
-    def test_what_is_damaged_does_not_arrive(self):
+    def test_damaged_run_is_not_pulled(self):
         self.db("init")
         self.db("push", self.make("one"))
         self.psql("UPDATE ipw.files SET content = overlay(content placing '\\x5a'::bytea from 100) WHERE piece = 0")
         self.assertIn("differs from what was stored", self.db("pull", "one", "--output-dir", "back", code=1).stderr)
         self.assertEqual(list((self.root / "back").iterdir()), [])
 
-    def test_names_from_outside(self):
-        """Whoever can write the tables must not write elsewhere on the machine of who pulls."""
+    def test_path_traversal_in_names_is_rejected(self):
+        """Write access to the tables must not give write access to the machine that pulls."""
         self.db("init")
         self.db("push", self.make("one"))
         for table, name in (("files", "../../escaped"), ("files", "hf_dataset/../x.json"), ("runs", "../escaped")):
@@ -241,7 +241,7 @@ class Listing(DbTest):
     def names(self, *words):
         return [run["name"] for run in json.loads(self.db("list", "--json", *words).stdout)]
 
-    def test_filters(self):
+    def test_list_filters(self):
         self.assertEqual(self.names(), ["new", "mid", "old"])
         self.assertEqual(self.names("--host", "b"), ["new", "mid"])
         self.assertEqual(self.names("--host", "b", "--model", "m1"), ["mid"])
@@ -266,24 +266,24 @@ class Listing(DbTest):
 
 
 class Schema(DbTest):
-    def test_no_tables(self):
+    def test_missing_tables_are_reported(self):
         self.assertIn("run `ipw db init` first", self.db("push", self.make("one"), code=1).stderr)
         self.assertIn("run `ipw db init` first", self.db("list", code=1).stderr)
 
-    def test_a_later_version_is_refused(self):
+    def test_later_schema_version_is_refused(self):
         self.db("init")
         self.psql("INSERT INTO ipw.migrations VALUES (99, 'of tomorrow', 0, '9.9')")
         for action, words in ("init", []), ("push", [self.make("one")]), ("list", []):
             self.assertIn("schema version 99", self.db(action, *words, code=1).stderr)
             shutil.rmtree(self.root / "runs", ignore_errors=True)
 
-    def test_version_1(self):
+    def test_migration_from_version_1(self):
         subprocess.run(["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres", "-d",
                         self.database, "-f", FIXTURES / "db/version1.sql"], check=True, capture_output=True)
-        self.psql("ALTER TABLE ipw.queries DROP COLUMN energy_j")  # as if record.def had gained it since
+        self.psql("ALTER TABLE ipw.queries DROP COLUMN energy_j")  # as if record.def had added it since
         self.assertIn("earlier schema", self.db("list", code=1).stderr)
         run = self.make("new", start=1.7e9 + 1)
-        self.db("push", run)  # migrates
+        self.db("push", run)  # runs the migration
         self.assertEqual(self.stored()["new"], self.joules(run))
         fresh = server.create(self.database + "b")
         self.db("init", url=fresh)
@@ -295,9 +295,9 @@ class Schema(DbTest):
         self.db("pull", "old_run")
         self.assertEqual(self.joules(self.root / "runs/old_run"), [10.0, 10.0 + 1 / 3])
 
-    def test_roles(self):
+    def test_reader_and_writer_roles(self):
         self.db("init", "--roles")
-        self.db("init", "--roles")  # nothing changes
+        self.db("init", "--roles")  # idempotent
         for role in "reader", "writer":
             name = f"{self.database}_{role}"
             self.psql(f"CREATE ROLE {name} LOGIN IN ROLE ipw_{role}")
@@ -308,7 +308,7 @@ class Schema(DbTest):
         self.assertIn("permission denied", self.db("push", run, url=as_reader, code=1).stderr)
         self.assertEqual(self.stored(), {})
         self.psql("ALTER TABLE ipw.queries DROP COLUMN energy_j")
-        self.db("push", run, url=as_writer)  # which migrates as the owner of the tables, whoever that is
+        self.db("push", run, url=as_writer)  # migrates as the owner of the tables
         self.assertEqual(self.stored(), {"one": self.joules(run)})
         self.assertIn("one", self.db("list", url=as_reader).stdout)
         self.db("pull", "one", "--output-dir", "back", url=as_reader)
@@ -317,7 +317,7 @@ class Schema(DbTest):
         self.check_dashboard(as_reader, run)
 
     def check_dashboard(self, as_reader, run):
-        """`ipw serve` reads as a reader, and connects again when its connections are lost."""
+        """`ipw serve` works with the reader role and reconnects after lost connections."""
         served = Dashboard("--db", as_reader, "--no-live", scratch=self.root)
         self.addCleanup(served.close)
         row, = served.get("runs")["runs"]
@@ -335,7 +335,7 @@ class Schema(DbTest):
         wait_until(lambda: (answer := served.ask("/api/v1/runs")).status == 200 and answer.json["total"] == 2)
         self.assertEqual(served.end(), 0)
 
-    def test_addresses(self):
+    def test_invalid_addresses(self):
         for address in "mysql://u:s3cretpw@h/d", "lab", "http://lab/energy":
             said = self.db("list", url=address, code=2).stderr
             self.assertIn("postgres://", said)
@@ -349,8 +349,8 @@ class Measuring(DbTest):
     def run_command(self, *words, code=0, **options):
         return self.ipw("run", "--output-dir", "runs", *words, "--", *python("raise SystemExit(0)"), code=code, **options)
 
-    def test_lost_and_available_again(self):
-        """The measurement counts; what could not be pushed is pushed when the database is back."""
+    def test_run_is_pushed_when_database_is_back(self):
+        """The measurement succeeds; pending runs are pushed later."""
         self.db("init")
         url = server.url(self.database, password="s3cretpw")
         self.run_command("--db", url)
@@ -364,7 +364,7 @@ class Measuring(DbTest):
                                       code=7).returncode, 7)
             pending = [path.parent for path in self.root.rglob("pending.db")]
             self.assertEqual(len(pending), 2)
-            self.assertIn("refused", self.ipw("db", "push", code=1).stderr)  # still away, and still pending
+            self.assertIn("refused", self.ipw("db", "push", code=1).stderr)  # still unavailable and pending
             self.assertEqual(len(list(self.root.rglob("pending.db"))), 2)
         finally:
             server.start()
@@ -379,8 +379,8 @@ class Measuring(DbTest):
         self.assertEqual(self.psql("SELECT count(*) FROM ipw.files WHERE position('s3cretpw'::bytea in content) > 0"),
                          [["0"]])
 
-    def test_sweep(self):
-        """With its runs, each at its place, so that analyses of the sweep read the same."""
+    def test_sweep_is_pushed_with_its_runs(self):
+        """Analyses of the pulled sweep give the same results."""
         self.db("init")
         self.ipw("sweep", "--knob", "a=1,2", "--repeat", "2", "--db", self.url, "--", *python("pass", "{a}"))
         (sweep,) = (self.root / "runs").glob("sweep_*")
@@ -403,7 +403,7 @@ class Measuring(DbTest):
         for table in "runs", "queries", "files":
             self.assertEqual(self.psql(f"SELECT count(*) FROM ipw.{table}"), [["0"]])
 
-    def test_profile(self):
+    def test_profile_is_pushed(self):
         self.db("init")
         self.ipw("profile", "--client", "null", "--model", "none", "--idle", "0", "--max-queries", "4",
                  "--warmup-queries", "0", "--db", self.url)
@@ -413,16 +413,16 @@ class Measuring(DbTest):
         self.assertIn("invalid database address",
                       self.ipw("profile", "--client", "null", "--model", "none", "--db", "lab", code=2).stderr)
 
-    def test_agent(self):
+    def test_agent_run_is_pushed(self):
         self.db("init")
         self.ipw("agent", "--client", "null", "--model", "none", "--dataset", "builtin", "--tools", "null", "--idle", "0",
                  "--max-queries", "3", "--warmup-queries", "0", "--db", self.url)
         (run,) = (self.root / "runs").glob("agent_*")
         self.assertEqual(self.psql("SELECT name, kind, queries FROM ipw.runs"), [[run.name, "agent", "3"]])
-        self.assert_comes_back(run)
+        self.assert_round_trip(run)
 
-    def test_layers(self):
-        """One run for each model, each pushed."""
+    def test_layers_are_pushed(self):
+        """One run per model."""
         listing = json.loads(self.ipw("list", "clients", "--json").stdout)
         missing = next(row.get("missing") for row in listing["clients"] if row["name"] == "llama")
         if missing:
@@ -436,23 +436,23 @@ class Measuring(DbTest):
         self.assertEqual(len(runs), 2)
         self.assertEqual(self.psql("SELECT name, kind FROM ipw.runs ORDER BY name"), [[run.name, "layers"] for run in runs])
         for run in runs:
-            self.assert_comes_back(run)
+            self.assert_round_trip(run)
 
-    def assert_comes_back(self, run):
+    def assert_round_trip(self, run):
         self.db("pull", run.name, "--output-dir", "back")
         here = {name: content for name, content in contents(run).items() if name != ".lock"}
         self.assertEqual(contents(self.root / "back" / run.name), here)
 
 
 class Sqlite(DbTest):
-    def test_a_missing_database(self):
+    def test_missing_database(self):
         for url, hint in ((f"sqlite://{self.root}/none.db", "sqlite://PATH is a relative path"), ("sqlite://none.db", "")):
             words = self.db("list", url=url, code=1).stderr
             self.assertIn("none.db: `ipw db init` creates it", words)
             self.assertIn(hint, words)
         self.assertFalse((self.root / "none.db").exists())
 
-    def test_the_same_tables(self):
+    def test_sqlite_has_same_tables(self):
         self.db("init")
         path = self.root / "lab.db"
         url = f"sqlite://{path}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The gRPC telemetry service, read by Python's own gRPC client with the field numbers of the Python ipw."""
+"""The gRPC telemetry service, read by Python's gRPC client with the field numbers of the Python IPW."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ IPW = Path(os.environ.get("IPW", "build/ipw")).resolve()
 FRONT = IPW.parent / "energy-monitor"
 TIMEOUT_S = 60
 
-# As the Python program has them: name, number, type.
+# Fields of the Python IPW: name, number, type.
 READING = [("power_watts", 1, "double"), ("energy_joules", 2, "double"), ("temperature_celsius", 3, "double"),
            ("gpu_memory_usage_mb", 4, "double"), ("cpu_memory_usage_mb", 5, "double"), ("platform", 6, "string"),
            ("timestamp_nanos", 7, "int64"), ("system_info", 8, "SystemInfo"), ("gpu_info", 9, "GpuInfo"),
@@ -40,7 +40,7 @@ HEALTH = [("healthy", 1, "bool"), ("platform", 2, "string")]
 
 
 def messages():
-    """Classes of the messages, made here: nothing of the program's own definition is used."""
+    """Message classes, defined independently of the program."""
     file = descriptor_pb2.FileDescriptorProto(name="energy_test.proto", package="energy", syntax="proto3")
     for name, fields in (("SystemInfo", SYSTEM), ("GpuInfo", GPU), ("HealthResponse", HEALTH),
                          ("TelemetryReading", READING)):
@@ -82,7 +82,7 @@ class Service(unittest.TestCase):
         return process
 
     def serve(self, machine, *options):
-        """The drop-in energy-monitor on a machine, and a channel to it."""
+        """Starts energy-monitor on a machine; returns it and a channel."""
         port = free_port()
         process = self.start(machine, FRONT, "--port", str(port), "--collection-interval-ms", "50", *options)
         return process, self.channel(port)
@@ -104,15 +104,15 @@ class Service(unittest.TestCase):
         return call
 
     def until(self, readings, wanted):
-        """The first reading that is as wanted."""
+        """Returns the first reading for which the condition holds."""
         deadline = time.monotonic() + TIMEOUT_S
         for reading in readings:
             if wanted(reading):
                 return reading
             self.assertLess(time.monotonic(), deadline, reading)
 
-    def test_gpus_and_processors(self):
-        machine = self.machine(IntelNvidia)  # 40 and 25 W of packages, GPUs of 300 W and of 100 to 500 W
+    def test_energy_of_gpus_and_cpus(self):
+        machine = self.machine(IntelNvidia)  # packages of 40 and 25 W, GPUs of 300 W and 100 to 500 W
         before = machine.count(0) + machine.count(1)
         _, channel = self.serve(machine)
         last = self.until(self.stream(channel), lambda r: r.cpu_energy_joules > 130 and r.energy_joules > 1000)
@@ -129,7 +129,7 @@ class Service(unittest.TestCase):
         self.assertIn("Xeon", last.system_info.cpu_brand)
         self.assertTrue(self.health(channel).healthy)
 
-    def test_what_is_not_known_is_minus_one(self):
+    def test_unknown_values_are_minus_one(self):
         _, channel = self.serve(self.machine(Intel, 50))
         readings = self.stream(channel)
         reading = self.until(readings, lambda r: r.cpu_power_watts > 0)
@@ -138,7 +138,7 @@ class Service(unittest.TestCase):
         self.assertEqual(set(unknown.values()), {-1}, unknown)
         self.assertEqual(reading.platform, "rapl")
 
-    def test_a_machine_without_sensors_is_unhealthy(self):
+    def test_machine_without_sensors_is_unhealthy(self):
         machine = self.machine(Machine)
         _, channel = self.serve(machine)
         reading = next(iter(self.stream(channel)))
@@ -146,7 +146,7 @@ class Service(unittest.TestCase):
         health = self.health(channel)
         self.assertEqual((health.healthy, health.platform), (False, "null"))
 
-    def test_methods_that_are_not_there(self):
+    def test_unknown_methods_are_unimplemented(self):
         _, channel = self.serve(self.machine(Intel, 50))
         with self.assertRaises(grpc.RpcError) as failed:
             channel.unary_unary("/energy.EnergyMonitor/Other")(b"", timeout=TIMEOUT_S)
@@ -167,7 +167,7 @@ class Service(unittest.TestCase):
                 pass
         self.assertIn(ended.exception.code(), (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED))
 
-    def test_energy_does_not_fall_when_a_card_is_lost(self):
+    def test_energy_does_not_fall_when_a_gpu_is_lost(self):
         healthy = "devices 2\npower * constant 300\ntick * 0.02\n"
         machine = self.machine(Nvidia, healthy)
         _, channel = self.serve(machine)
@@ -184,7 +184,7 @@ class Service(unittest.TestCase):
         self.until(readings, lambda r: seen.append(r.energy_joules) or r.energy_joules > last.energy_joules + 300)
         self.assertEqual(seen, sorted(seen))
 
-    def test_the_monitor_behind_it_is_restarted(self):
+    def test_killed_monitor_process_is_restarted(self):
         process, channel = self.serve(self.machine(Intel, 50))
         readings = self.stream(channel)
         next(readings)
@@ -196,7 +196,7 @@ class Service(unittest.TestCase):
         again = self.until(readings, lambda r: r.timestamp_nanos > killed + 1e9 and r.cpu_power_watts > 0)
         self.assertGreaterEqual(again.cpu_energy_joules, 0)
 
-    def test_ipw_monitor_starts_it_and_restarts_it(self):
+    def test_ipw_monitor_starts_and_restarts_grpc_service(self):
         machine, port, web = self.machine(Intel, 50), free_port(), free_port()
         monitor = self.start(machine, IPW, "monitor", "--interval", "0.1", "--listen", f"127.0.0.1:{web}",
                              "--grpc", f"127.0.0.1:{port}")
@@ -206,7 +206,7 @@ class Service(unittest.TestCase):
         self.assertEqual(len(front), 1)
         os.kill(front[0], signal.SIGKILL)
         deadline = time.monotonic() + TIMEOUT_S
-        while True:  # a client that tries again finds the next one
+        while True:  # a client that retries finds the next one
             try:
                 self.assertTrue(self.health(self.channel(port)).platform)
                 break
@@ -219,7 +219,7 @@ class Service(unittest.TestCase):
         self.assertEqual(monitor.wait(TIMEOUT_S), 0)
         self.assertFalse(Path(f"/proc/{again[0]}").exists())
 
-    def test_a_port_that_is_taken(self):
+    def test_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -229,7 +229,7 @@ class Service(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot listen", done.stderr)
 
-    def test_wrong_options(self):
+    def test_rejects_invalid_options(self):
         for options, word in ((["--port", "0"], "not a number in range"), (["--collection-interval-ms", "x"], "range"),
                               (["more"], "unexpected argument"), (["--no-such"], "no-such")):
             with self.subTest(options=options):
@@ -237,7 +237,7 @@ class Service(unittest.TestCase):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(word, done.stderr)
 
-    def test_other_machines_are_rejected(self):
+    def test_rejects_non_loopback_addresses(self):
         machine = self.machine(Intel, 50)
         done = subprocess.run([IPW, "monitor", "--listen", "none", "--grpc", "0.0.0.0:50053"], capture_output=True,
                               text=True, env=machine.environment(), timeout=TIMEOUT_S)

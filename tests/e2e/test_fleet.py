@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The examples for a fleet, each by its own judge: Prometheus and promtool, systemd-analyze, the schema of Kubernetes."""
+"""The examples for a fleet, each validated by its own tool: Prometheus and promtool, systemd-analyze, Kubernetes'
+schema."""
 
 import http.server
 import json
@@ -26,7 +27,7 @@ RULES = ("ipw.rules.yml", "ipw.alerts.yml")
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """The counters of vLLM: ten tokens and a request more at every scrape."""
+    """A server with vLLM's counters: ten more tokens and one more request per scrape."""
     scrapes = 0
 
     def do_GET(self):
@@ -45,14 +46,14 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 
 def expressions(text):
-    """Those of a file of rules, by their names."""
+    """Expressions of a rules file by name."""
     import yaml
     return {rule.get("record", rule.get("alert")): rule["expr"]
             for group in yaml.safe_load(text)["groups"] for rule in group["rules"]}
 
 
 @unittest.skipUnless(PROMETHEUS and PROMTOOL, "no Prometheus here; `make test` unpacks Debian's")
-class Prometheuses(MachineTest):
+class PrometheusExamples(MachineTest):
     def setUp(self):
         try:
             import yaml  # noqa: F401
@@ -60,7 +61,7 @@ class Prometheuses(MachineTest):
             self.skipTest("no PyYAML; `tools/setup test` brings it")
 
     def files(self, monitor, server):
-        """The examples, with a second where they have a quarter of a minute, and these two targets."""
+        """The example files with an interval of one second instead of 15, and these two targets."""
         texts = {name: (EXAMPLES / "prometheus" / name).read_text() for name in ("prometheus.yml", *RULES)}
         texts = {name: text.replace("15s", "1s") for name, text in texts.items()}
         config = texts["prometheus.yml"]
@@ -69,13 +70,13 @@ class Prometheuses(MachineTest):
             "127.0.0.1:8000", f"127.0.0.1:{server}")
         return texts
 
-    def test_promtool(self):
+    def test_promtool_accepts_examples(self):
         for kind, name in (("config", "prometheus.yml"), ("rules", RULES[0]), ("rules", RULES[1])):
             done = subprocess.run([PROMTOOL, "check", kind, EXAMPLES / "prometheus" / name], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_every_expression(self):
-        """Of rules, alerts and the dashboard: each is accepted, and has values where there is something to show."""
+    def test_every_expression_has_values(self):
+        """Expressions of rules, alerts and the dashboard are valid, and have values if there is data."""
         monitor = Monitor(self.machine(IntelNvidia), "--interval", "0.5")
         self.addCleanup(monitor.close)
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
@@ -88,14 +89,14 @@ class Prometheuses(MachineTest):
         self.assertGreater(len(rules), 5)
         for name in rules:  # recorded by Prometheus itself
             self.assertTrue(prometheus.wait(name), name)
-        # 65 W of processors and 600 W of GPUs, on one node.
-        watts = prometheus.wait("node:ipw_watts:rate1m > 300")  # of a minute, of which there are seconds yet
+        # 65 W of CPUs and 600 W of GPUs, on one node.
+        watts = prometheus.wait("node:ipw_watts:rate1m > 300")  # over a minute, of which only seconds have passed
         self.assertEqual([dict(labels)["node"] for labels in watts], ["127.0.0.1"])
         self.assertTrue(all(value < 1000 for value in watts.values()), watts)
         per_token = prometheus.query("node:ipw_joules_per_output_token:rate5m / node:ipw_joules_per_request:rate5m")
         self.assertAlmostEqual(next(iter(per_token.values())), 0.1, delta=0.02)
         for name, expression in expressions((EXAMPLES / "prometheus" / RULES[1]).read_text()).items():
-            prometheus.query(expression)  # an error of PromQL fails
+            prometheus.query(expression)  # fails on a PromQL error
         quiet = {"Sensors without readings", "Processes by attributed power", "Control groups by attributed power"}
         dashboard = json.loads((EXAMPLES / "grafana/ipw-nodes.json").read_text())
         for panel in dashboard["panels"]:
@@ -105,8 +106,8 @@ class Prometheuses(MachineTest):
         variable = re.fullmatch(r"label_values\((\w+), (\w+)\)", dashboard["templating"]["list"][1]["query"]["query"])
         self.assertTrue(all(dict(labels)[variable[2]] for labels in prometheus.query(variable[1])))
 
-    def test_names_of_the_dashboard(self):
-        """Every series of ours that the examples name is one that the monitor has."""
+    def test_series_of_examples_exist(self):
+        """Every ipw series in the examples is one of the monitor."""
         known = set(re.findall(r'FAMILY\(\w+, (\w+), "(\w+)"', (EXAMPLES.parent / "src/monitor/families.def").read_text()))
         known = {name + ("_total" if kind == "COUNTER" else "") for kind, name in known}
         recorded = set(expressions((EXAMPLES / "prometheus" / RULES[0]).read_text()))
@@ -119,9 +120,9 @@ class Prometheuses(MachineTest):
         self.assertEqual(used - recorded, set())
 
 
-class Units(unittest.TestCase):
+class Deployments(unittest.TestCase):
     @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze here")
-    def test_systemd(self):
+    def test_systemd_units(self):
         with tempfile.TemporaryDirectory() as folder:
             for unit in (EXAMPLES / "systemd").glob("*.service"):
                 text = re.sub(r"/usr/local/s?bin/(ipw\S*)", lambda found: str(Path(IPW).resolve().parent / found[1]),
@@ -134,7 +135,7 @@ class Units(unittest.TestCase):
             ours = [line for line in (done.stdout + done.stderr).splitlines() if "ipw-" in line]
             self.assertEqual((done.returncode, ours), (0, []))
 
-    def test_kubernetes(self):
+    def test_kubernetes_manifests(self):
         try:
             import kubernetes_validate
             import yaml
@@ -155,8 +156,8 @@ class Units(unittest.TestCase):
                 self.assertIn(option, helped)
 
 
-class Slurm(MachineTest):
-    """Prolog and epilog without slurmd; tests/e2e/test_slurm.py has one that runs them."""
+class SlurmScripts(MachineTest):
+    """Prolog and epilog without slurmd; tests/e2e/test_slurm.py runs them by slurmd."""
 
     def run_script(self, name, folder, monitor, job):
         environment = {**os.environ, "SLURM_JOB_ID": str(job), "SLURM_JOB_USER": "somebody",
@@ -165,7 +166,7 @@ class Slurm(MachineTest):
         done = subprocess.run([EXAMPLES / "slurm" / name], env=environment, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_a_job(self):
+    def test_energy_of_a_job(self):
         machine = self.machine(IntelNvidia)
         monitor = Monitor(machine, "--interval", "0.2")
         self.addCleanup(monitor.close)
@@ -186,17 +187,17 @@ class Slurm(MachineTest):
                  for name, scrape in (("before", before), ("start", start), ("end", end), ("after", after))}
         self.assertGreaterEqual(line["node_joules"], total["end"] - total["start"] - 0.01)
         self.assertLessEqual(line["node_joules"], total["after"] - total["before"] + 0.01)
-        self.assertIsNone(line["active_joules"])  # no cgroup of the job on this machine
+        self.assertIsNone(line["active_joules"])  # this machine has no cgroup of the job
         self.assertFalse(list((folder / "state").iterdir()))
 
-    def test_without_a_monitor_a_job_runs(self):
+    def test_job_runs_without_monitor(self):
         with tempfile.TemporaryDirectory() as folder:
             self.run_script("ipw-prolog.sh", folder, "http://127.0.0.1:1", 8)
             self.run_script("ipw-epilog.sh", folder, "http://127.0.0.1:1", 8)
             self.assertFalse((Path(folder) / "jobs.jsonl").exists())
 
-    def test_a_monitor_that_was_restarted_reports_nothing(self):
-        """A difference of counters that began anew would be a wrong figure; with a cgroup of another job beside."""
+    def test_restarted_monitor_gives_no_energy(self):
+        """The difference of restarted counters would be wrong; another job's cgroup is present."""
         with tempfile.TemporaryDirectory() as folder:
             pages = iter([self.page(100, 500, 9), self.page(200, 40, 9), self.page(100, 0, 11), self.page(100, 50, 11)])
 
@@ -227,7 +228,7 @@ class Slurm(MachineTest):
                 f'ipw_cgroup_cpu_joules_total{{cgroup="/slurm/job_{job}/step_0"}} {joules / 10}\n'
                 f'ipw_cgroup_cpu_joules_total{{cgroup="/slurm/job_{job}1/step_0"}} 77{joules}\n'
                 f"ipw_monitor_start_time_seconds {began}\n")
-        Scrape(text)  # as the monitor writes it
+        Scrape(text)  # in the format of the monitor
         return text
 
 

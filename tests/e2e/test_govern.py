@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ipw govern` reads the metrics of llama.cpp's own server; the GPU is a fake."""
+"""`ipw govern` reads the metrics of llama.cpp's server; the GPU is fake."""
 
 import json
 import re
@@ -28,7 +28,7 @@ class LlamaServer(unittest.TestCase):
         values = {name: float(value) for name, value in lines}
         return values["llamacpp:tokens_predicted_total"], values["llamacpp:tokens_predicted_seconds_total"]
 
-    def test_the_latency_is_the_servers_own(self):
+    def test_latency_equals_server_metrics(self):
         folder = tempfile.TemporaryDirectory(prefix="ipw-model-")
         self.addCleanup(folder.cleanup)
         model, log = Path(folder.name, "random.gguf"), Path(folder.name, "log.jsonl")
@@ -39,7 +39,7 @@ class LlamaServer(unittest.TestCase):
                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             self.addCleanup(govern.stderr.close)
             self.addCleanup(govern.kill)
-            govern.stderr.readline()  # it has taken its first reading
+            govern.stderr.readline()  # after its first reading
             for _ in range(3):
                 servers.post(f"{url}/v1/completions", {"model": url.model, "prompt": "A joule is", "max_tokens": 40})
             tokens, seconds = self.totals(url)
@@ -55,11 +55,11 @@ class LlamaServer(unittest.TestCase):
         self.assertEqual(tokens, 120)
         self.assertEqual(sum(step["observations"] for step in read), tokens)
         self.assertTrue(all(step["itl_is_mean"] for step in read))
-        # The server writes six digits.
+        # The server prints six digits.
         self.assertAlmostEqual(sum(step["observations"] * step["itl_ms"] for step in read) / 1e3, seconds, delta=1e-3)
 
-    def test_latencies_of_the_proxy(self):
-        """llama.cpp's server has no time to first token; `ipw proxy` before it has."""
+    def test_latencies_from_proxy(self):
+        """llama.cpp's server has no time to first token; `ipw proxy` in front of it does."""
         folder = tempfile.TemporaryDirectory(prefix="ipw-model-")
         self.addCleanup(folder.cleanup)
         model, log = Path(folder.name, "random.gguf"), Path(folder.name, "log.jsonl")

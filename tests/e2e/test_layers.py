@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ipw layers` on models of random weights, and machines whose joules are known."""
+"""`ipw layers` on models with random weights, and machines with known power."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from test_manual import json_keys, marked, section  # noqa: E402
 SOURCE = servers.SOURCE
 LAYERS = 12
 PROMPTS = (32, 768)
-# More than one thread would wait for each other on a busy machine.
+# Several threads would wait for each other on a busy machine.
 QUICK = ("--prompt-tokens", "16", "--gen", "4", "--repeat", "1", "--idle", "0.2", "--threads", "1")
 models = {}
 
@@ -70,28 +70,28 @@ def shares(setting):
     return {row["name"]: row["share"] for row in setting["components"]}
 
 
-def with_idle(*options):
-    """Prints of `ipw layers`, on a machine that draws 10 W, and 20 J per second of CPU."""
+def run_layers(*options):
+    """The output of `ipw layers` on a machine with 10 W idle power and 20 J per CPU second."""
     with LoadedIntel(10, 20) as machine:
         done = ipw(machine, "layers", *options, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-class Account(LayersTest):
-    """One long look at a deep model on a machine that draws 10 W, and 20 J per second of CPU."""
+class DeepModel(LayersTest):
+    """One long measurement of a deep model on a machine with 10 W idle power and 20 J per CPU second."""
 
     @classmethod
     def setUpClass(cls):
         cls.file = models["folder"] / "deep.json"
-        cls.printed = with_idle("-m", models["deep"], "--prompt-tokens", ",".join(map(str, PROMPTS)),
+        cls.printed = run_layers("-m", models["deep"], "--prompt-tokens", ",".join(map(str, PROMPTS)),
                                 "--gen", 8, "-r", 2, "-o", cls.file)
         cls.one = json.loads(cls.printed)
 
-    def test_the_file_is_what_was_printed(self):
+    def test_file_equals_stdout(self):
         self.assertEqual(self.file.read_text(), self.printed)
 
-    def test_every_layer_is_there_with_its_components(self):
+    def test_every_layer_has_its_components(self):
         self.assertEqual([layer["index"] for layer in self.one["layers"]], list(range(LAYERS)))
         self.assertEqual(self.one["granularity"], "component")
         wanted = {(name, phase) for phase in ("prefill", "decode") for name in
@@ -117,7 +117,7 @@ class Account(LayersTest):
         measured = sum(setting["energy_j"] for setting in one["settings"])
         self.assertAlmostEqual(measured / one["energy"]["joules"], 1, places=6)
 
-    def test_it_closes_and_says_how(self):
+    def test_closure_is_reported(self):
         one = self.one
         above_idle = one["energy"]["joules"] - one["idle_j"]
         self.assertLessEqual(one["closure_pass"], 0.9 <= one["closure"] <= 1.1)
@@ -130,8 +130,8 @@ class Account(LayersTest):
         for row in components(one):
             self.assertIn(row["method"], ("nnls", "time-share"))
 
-    def test_the_machine_is_seen_as_it_is(self):
-        """10 W idle; awake, and at work, 20 J more for every second of CPU that it gets."""
+    def test_idle_and_busy_power_are_measured(self):
+        """10 W idle; with awake or busy threads, 20 J more per CPU second."""
         self.assertAlmostEqual(self.one["idle"]["power_w"], 10, delta=2)
         self.assertGreater(self.one["awake"]["power_w"], 11)
         self.assertLess(self.one["awake"]["power_w"], 33)
@@ -141,8 +141,8 @@ class Account(LayersTest):
         for setting in self.one["settings"]:
             self.assertGreaterEqual(setting["windows"], 1)
 
-    def test_work_is_where_the_shape_says(self):
-        """Feed-forward has three quarters of a layer's operations here."""
+    def test_energy_follows_operations(self):
+        """Feed-forward has three quarters of the operations of a layer."""
         prefill = [row for row in self.one["components"] if row["phase"] == "prefill"]
         whole = sum(row["energy_j"] for row in prefill)
         part = {row["name"]: row["energy_j"] / whole for row in prefill}
@@ -154,17 +154,17 @@ class Account(LayersTest):
         self.assertGreater(part["ffn_gate_up"], part["ffn_down"])
         self.assertGreater(forward, part["attn_out"])
 
-    def test_longer_contexts_have_more_scores(self):
+    def test_attention_share_grows_with_context(self):
         short, long = [shares(setting)["attn_scores"] for setting in self.one["settings"]
                        if setting["phase"] == "decode"]
         self.assertGreater(long, short)
 
-    def test_no_layer_is_far_from_the_others(self):
-        """They are all alike, but for the last, which a prompt goes through with one token."""
+    def test_layers_take_similar_times(self):
+        """All are equal except the last, which processes one token of a prompt."""
         times = sorted(layer["time_s"] for layer in self.one["layers"][:-1])
         self.assertLess(times[-3], 5 * times[2])
 
-    def test_tokens(self):
+    def test_tokens_and_energy_per_token(self):
         for setting in self.one["settings"]:
             self.assertEqual(setting["tokens"],
                              setting["prompt_tokens"] if setting["phase"] == "prefill" else 8)
@@ -172,8 +172,8 @@ class Account(LayersTest):
                                    setting["energy_j"] / setting["tokens"])
 
 
-    def test_the_pages_have_its_keys(self):
-        """What energy, devices, conditions and host hold is the matter of ipw-run(1)."""
+    def test_manual_page_documents_every_key(self):
+        """The content of energy, devices, conditions and host is documented in ipw-run(1)."""
         own = {**self.one, "energy": None, "devices": None, "host": None, "conditions": None}
         text = (SOURCE / "docs/man/ipw-layers.1").read_text()
         shown = set(marked(section(text, "JSON REPORT"), "Cm"))
@@ -184,14 +184,15 @@ class Account(LayersTest):
         self.assertEqual(json_keys(own) - named, set())
 
 
-class Shipped(LayersTest):
-    """The larger of the models that ship with the program, by its name."""
+class ShippedModel(LayersTest):
+    """The larger shipped model, by name."""
 
     @classmethod
     def setUpClass(cls):
-        """A run in which the program had a CPU, if there is one among three: waiting for it is time of any component."""
+        """Repeats up to three times until the program had a CPU to itself: waiting time would be attributed to
+        components."""
         for _ in range(3):
-            cls.one = json.loads(with_idle("-m", "ipw-6m-f16", "--prompt-tokens", "64,448", "--gen", 8, "-r", 1))
+            cls.one = json.loads(run_layers("-m", "ipw-6m-f16", "--prompt-tokens", "64,448", "--gen", 8, "-r", 1))
             cls.had_cpu = cls.one["conditions"]["cpu_own_s"] / cls.one["conditions"]["seconds"]
             if cls.had_cpu > 0.8:
                 break
@@ -200,32 +201,32 @@ class Shipped(LayersTest):
         self.assertEqual(len(self.one["layers"]), 8)
         self.assertAlmostEqual(sum(row["share"] for row in components(self.one)), 1, places=6)
 
-    def test_matrices_take_what_their_operations_say(self):
-        """A long prompt is bound by arithmetic: feed-forward against the matrices of attention."""
+    def test_matrix_times_follow_operations(self):
+        """A long prompt is compute-bound: feed-forward relative to attention matrices."""
         prefill = {row["name"]: row for row in self.one["components"] if row["phase"] == "prefill"}
 
         def ratio(key):
             forward = prefill["ffn_gate_up"][key] + prefill["ffn_down"][key]
             return forward / (prefill["attn_qkv"][key] + prefill["attn_out"][key])
-        # 3 x 704 columns against 512 and 256.  llama.cpp goes on with the last token alone after the
-        # attention of the last layer, its output matrix included: seven feed-forwards, eight of the others.
+        # 3 x 704 columns against 512 and 256.  After the attention of the last layer, llama.cpp only processes the last
+        # token: seven feed-forwards, eight of the others.
         self.assertAlmostEqual(ratio("flops_share"), 7 * 3 * 704 / (8 * (512 + 256)), delta=0.03)
         if self.had_cpu < 0.8:
             self.skipTest(f"other programs had the CPU: {self.had_cpu:.0%} of the time was left for this one")
         self.assertGreater(ratio("time_s"), ratio("flops_share") / 2)
         self.assertLess(ratio("time_s"), ratio("flops_share") * 2)
 
-    def test_longer_contexts_have_more_scores(self):
-        # Prompts from 64 tokens on: for shorter ones llama.cpp takes its attention of one row at a time,
-        # of which a pair of tokens costs some thirty times as much (docs/measurements.md).
+    def test_attention_share_grows_with_context(self):
+        # Prompts of at least 64 tokens: for shorter ones llama.cpp uses attention of one row at a time, at some thirty
+        # times the cost per pair of tokens (docs/measurements.md).
         for phase in ("prefill", "decode"):
             short, long = [shares(setting)["attn_scores"] for setting in self.one["settings"]
                            if setting["phase"] == phase]
             self.assertGreater(long, short, phase)
 
 
-class Kinds(LayersTest):
-    """Other machines, other ways to ask."""
+class OtherSetups(LayersTest):
+    """Other machines and options."""
 
     def test_layers_on_a_missing_gpu_are_rejected(self):
         done = ipw(self.machine(LoadedIntel), "layers", "-m", models["small"], "--gpu-layers", 1, *QUICK)
@@ -245,7 +246,7 @@ class Kinds(LayersTest):
         small, deeper = (model["energy"]["joules"] for model in report["models"])
         self.assertGreater(deeper, small)
 
-    def test_without_a_sensor_times_are_known_and_joules_are_not(self):
+    def test_without_sensor_times_are_known_and_energy_is_not(self):
         file = models["folder"] / "unknown.json"
         done = self.layers(self.machine(Machine), *QUICK, "--require-energy", "-o", file)
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -259,41 +260,41 @@ class Kinds(LayersTest):
             self.assertIsNone(row["energy_j"])
             self.assertGreater(row["time_s"], 0)
 
-    def test_an_estimate_is_called_one(self):
+    def test_estimate_is_labeled(self):
         report = self.report(self.machine(Modeled), "--sample-rate", "50")
         self.assertEqual(report["method"], "estimated")
         self.assertIn(report["attribution"], ("nnls", "time-share"))
         self.assertEqual({row["method"] for row in components(report)}, {"estimated"})
 
-    def test_windows_too_short_for_the_sensor_are_refused(self):
+    def test_windows_too_short_for_sensor_are_rejected(self):
         report = self.report(self.machine(Modeled), "--window", "0.2", "--sample-rate", "10")
         self.assertIsNone(report["energy"]["joules"])
         self.assertIn("fewer than 10 sensor updates", report["energy"]["note"])
         self.assertGreater(sum(setting["refused"] for setting in report["settings"]), 0)
 
-    def test_layers_alone(self):
+    def test_granularity_layer(self):
         report = self.report(self.machine(LoadedIntel), "--granularity", "layer")
         self.assertEqual(report["granularity"], "layer")
         self.assertEqual({row["name"] for row in components(report)}, {"all"})
         self.assertEqual(len(report["layers"]), 3)
         self.assertAlmostEqual(sum(row["share"] for row in components(report)), 1, places=6)
 
-    def test_without_a_baseline_idle_is_unknown(self):
+    def test_idle_energy_is_unknown_without_baseline(self):
         report = self.report(self.machine(LoadedIntel), "--idle", "0")
         self.assertIsNone(report["idle"])
         self.assertIsNone(report["idle_j"])
         whole = report["components_j"] + report["unattributed_j"]
         self.assertAlmostEqual(whole / report["energy"]["joules"], 1, places=6)
 
-    def test_sequences_together(self):
+    def test_batch_of_sequences(self):
         report = self.report(self.machine(LoadedIntel), "--batch", "2", "--prompt-tokens", "16,48")
         self.assertEqual([setting["tokens"] for setting in report["settings"]], [32, 96, 8, 8])
 
-    def test_nothing_generated(self):
+    def test_prefill_only(self):
         report = self.report(self.machine(LoadedIntel), "--gen", "0")
         self.assertEqual({row["phase"] for row in components(report)}, {"prefill"})
 
-    def test_an_interruption_leaves_what_there_is(self):
+    def test_interruption_keeps_partial_result(self):
         machine = self.machine(LoadedIntel)
         file = models["folder"] / "interrupted.json"
         process = subprocess.Popen(
@@ -301,7 +302,7 @@ class Kinds(LayersTest):
              "-t", "1", "--idle", "0.1", "-o", file],
             env=machine.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         stat = Path(f"/proc/{process.pid}/stat")
-        while int(stat.read_text().rpartition(")")[2].split()[11]) < os.sysconf("SC_CLK_TCK"):  # a second of CPU time
+        while int(stat.read_text().rpartition(")")[2].split()[11]) < os.sysconf("SC_CLK_TCK"):  # one second of CPU time
             self.assertIsNone(process.poll())
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
@@ -311,14 +312,14 @@ class Kinds(LayersTest):
         self.assertTrue(json.loads(file.read_text())["interrupted"])
 
 
-class Wrong(LayersTest):
+class BadInput(LayersTest):
     def refused(self, code, words, *arguments, env=None):
         done = ipw(self.machine(Machine), "layers", *arguments, env=env)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertIn(words, done.stderr.splitlines()[-1])
         self.assertEqual(done.stdout, "")
 
-    def test_what_is_asked(self):
+    def test_usage_errors(self):
         small = models["small"]
         for words, arguments in (
                 ("missing --model", ()),
@@ -336,7 +337,7 @@ class Wrong(LayersTest):
             with self.subTest(arguments):
                 self.refused(2, words, *arguments)
 
-    def test_files(self):
+    def test_bad_model_files(self):
         folder = models["folder"]
         (folder / "noise.gguf").write_bytes(os.urandom(4096))
         (folder / "cut.gguf").write_bytes(models["small"].read_bytes()[:5000])
@@ -344,7 +345,7 @@ class Wrong(LayersTest):
             with self.subTest(name):
                 self.refused(1, f"{name}.gguf", "-m", folder / f"{name}.gguf")
 
-    def test_without_the_library(self):
+    def test_missing_library(self):
         self.refused(1, "libllama", "-m", models["small"],
                      env={"IPW_LLAMA_LIB": "/nonexistent/libllama.so"})
 

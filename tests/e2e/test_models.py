@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The shipped models in llama.cpp: its tokens are those of training, its answers those of PyTorch, and
-what each precision gets right is what the card says."""
+"""The shipped models in llama.cpp: tokens equal those of training, answers those of PyTorch, and the accuracy of each
+precision that of the model card."""
 
 import functools
 import json
@@ -21,14 +21,14 @@ MODELS = servers.SOURCE / "models"
 BUILT = Path(IPW).resolve().parent / "models"
 GOLDEN = json.loads((MODELS / "golden.json").read_text())
 ACCURACY = json.loads((MODELS / "accuracy.json").read_text())["models"]
-SAME_AT_LEAST = 0.99  # of the answers: two likely tokens may be as good as equal
-ALLOWANCE = 0.02      # of the accuracy: another processor's kernels round in another order
+SAME_AT_LEAST = 0.99  # share of answers: two tokens may be almost equally likely
+ALLOWANCE = 0.02      # accuracy: kernels of other CPUs round differently
 
 
 class Tokens(unittest.TestCase):
-    """Of llama.cpp's server, which tells them."""
+    """Tokens as reported by llama.cpp's server."""
 
-    def test_prompts_are_the_tokens_of_training(self):
+    def test_prompt_tokens_equal_training(self):
         with servers.llama_server(BUILT / "ipw-1m-q4_0.gguf", parallel=1, context=512) as url:
             for item in GOLDEN["items"]:
                 messages = [{"role": "user", "content": item["problem"]}]
@@ -39,12 +39,13 @@ class Tokens(unittest.TestCase):
 
 
 class Tools(unittest.TestCase):
-    """The model that calls a calculator, by llama.cpp's server, which reads its calls; the test computes."""
+    """The model that calls a calculator, on llama.cpp's server, which parses the calls; the test computes the
+    results."""
 
     CALCULATOR = {"type": "function", "function": {
         "name": "calculator", "description": "Evaluates arithmetic.", "parameters": {
             "type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}}}
-    # Question, calls of each turn, answer.
+    # Question, tool calls of each turn, answer.
     QUESTIONS = [("What is 1234 * 5678?", [1], 1234 * 5678), ("What is (28 + 9) * 11?", [1, 1], 37 * 11),
                  ("How much is 90317 minus 45?", [1], 90317 - 45), ("Compute 12 * 9 and 31 + 44.", [2], "108 and 75"),
                  ("Eva has 31 cards and buys 12 boxes with 24 cards each. How many cards does Eva have now?", [1, 1], 319)]
@@ -65,13 +66,13 @@ class Tools(unittest.TestCase):
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(eval(expression))})
         raise AssertionError(f"no answer: {messages}")
 
-    def test_it_calls_and_answers(self):
+    def test_model_calls_tool_and_answers(self):
         with servers.llama_server(BUILT / "tools-2m-q8_0.gguf", parallel=1, context=1024) as url:
             for question, turns, answer in self.QUESTIONS:
                 self.assertEqual(self.converse(url, question), (turns, str(answer)), question)
 
 
-    def test_an_agent_in_process_calls_it_too(self):
+    def test_in_process_agent_calls_tool(self):
         """Level 5 is (a + b) * c: two calls in a row, then the answer."""
         with tempfile.TemporaryDirectory(prefix="ipw-models-") as folder:
             done = ipw(None, "agent", "--client", "llama", "--model", "tools-2m-q8_0", "--client-param", "threads=1",
@@ -109,19 +110,19 @@ def ask(model, count, *options):
 
 @functools.cache
 def answers(model, count, *options):
-    """What the model said, as measured, in the order of the questions."""
+    """The model's answers in the order of the questions."""
     rows = sorted(ask(model, count, *options), key=lambda row: row["ipw"]["index"])
     return [next(iter(row["model_metrics"].values())) for row in rows]
 
 
-def rights(found):
+def count_correct(found):
     return sum(bool(answer["lm_correctness"]) for answer in found)
 
 
 class Answers(unittest.TestCase):
-    """Of ipw itself, with the library in its process."""
+    """Answers of ipw with llama.cpp in its process."""
 
-    def test_answers_are_those_of_training(self):
+    def test_answers_equal_pytorch(self):
         for name, expected in GOLDEN["answers"].items():
             with self.subTest(name):
                 found = answers(f"{name}-f16", len(expected))
@@ -131,20 +132,20 @@ class Answers(unittest.TestCase):
                            for answer, wanted in zip(found, expected))
                 self.assertGreaterEqual(same / len(expected), SAME_AT_LEAST)
 
-    def test_each_precision_is_as_right_as_the_card_says(self):
+    def test_accuracy_of_each_precision_equals_model_card(self):
         for model, figures in ACCURACY.items():
             with self.subTest(model):
                 found = answers(model, len(GOLDEN["items"]))
-                self.assertAlmostEqual(rights(found) / len(found), figures["golden"],
+                self.assertAlmostEqual(count_correct(found) / len(found), figures["golden"],
                                        delta=ALLOWANCE)
 
-    def test_a_system_message_does_not_upset_them(self):
+    def test_system_message_does_not_reduce_accuracy(self):
         for model in "ipw-1m-f16", "ipw-6m-f16":
             plain = answers(model, len(GOLDEN["items"]))[:100]
             told = answers(model, 100, "--system", "You are a helpful assistant.")
-            self.assertGreaterEqual(rights(told), rights(plain) - 10)
+            self.assertGreaterEqual(count_correct(told), count_correct(plain) - 10)
 
-    def test_the_larger_one_is_better(self):
+    def test_larger_model_is_more_accurate(self):
         for precision in "f16", "q8_0", "q4_0":
             self.assertGreater(ACCURACY[f"ipw-6m-{precision}"]["all"],
                                ACCURACY[f"ipw-1m-{precision}"]["all"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ollama, where it was asked for, answers as the tests that measure it need."""
+"""Ollama, if installed, behaves as the tests that measure it require."""
 
 import sys
 import unittest
@@ -14,7 +14,7 @@ from server_contract import ServerContract  # noqa: E402
 class OllamaTest(ServerContract, unittest.TestCase):
     serve = staticmethod(servers.ollama_server)
 
-    def test_its_own_protocol_counts_and_times(self):
+    def test_native_api_reports_counts_and_durations(self):
         answer = servers.post(f"{self.url}/api/chat", {
             "model": self.url.model, "stream": False, "options": {"num_predict": 20},
             "messages": [{"role": "user", "content": "How warm is a joule?"}]})

@@ -8,36 +8,37 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import servers  # noqa: E402
-from profiling import ANSWER_TOKENS, Profiled, ipw  # noqa: E402
+from profiling import ANSWER_TOKENS, ProfileContract, ipw  # noqa: E402
 
 
-class LlamaTest(Profiled, unittest.TestCase):
+class LlamaTest(ProfileContract, unittest.TestCase):
     serve = staticmethod(servers.llama_server)
     client = "openai"
 
-    def test_its_counts_are_ours(self):
-        """The server sends each token as an event of its own: pieces and tokens are as many."""
-        for query, _ in self.records(self.alone()):
+    def test_token_counts_equal_stream_chunks(self):
+        """The server sends one event per token, so there are as many chunks as tokens."""
+        for query, _ in self.records(self.sequential_report()):
             self.assertEqual(query["ipw"]["pieces"], self.metrics(query)["token_metrics"]["output"])
             self.assertGreater(query["ipw"]["server_decode_s"], 0)
 
-    def test_completions_work_too(self):
+    def test_completions_endpoint(self):
         report = self.profile(2, "--client-param", "endpoint=completions")
         self.check_counts(report)
 
-    def test_the_same_seed_gives_the_same_answers(self):
+    def test_same_seed_gives_same_answers(self):
         first, second = (
             [self.metrics(query)["lm_response"] for query, _ in self.records(report)]
-            for report in (self.alone(), self.profile(1)))
+            for report in (self.sequential_report(), self.profile(1)))
         self.assertEqual(first, second)
         self.assertTrue(any(len(answer) >= ANSWER_TOKENS // 2 for answer in first), first)
 
-    def test_it_has_no_perplexity(self):
-        """It accepts echo and logprobs, ignores echo, and returns log-probabilities of the token that it generated: taken
-        for those of the text they would be a perplexity of one token."""
+    def test_perplexity_is_refused(self):
+        """The server ignores echo and returns log-probabilities of the generated token, which must not be taken for
+        those of the text."""
         asked = {"model": self.url.model, "prompt": "one two three", "max_tokens": 1, "echo": True, "logprobs": 1}
         choice, = servers.post(f"{self.url}/v1/completions", asked)["choices"]
-        self.assertNotIn("token_logprobs", choice["logprobs"])  # where this fails, it can be scored: change the client
+        # if this fails, the server can be scored: change the client
+        self.assertNotIn("token_logprobs", choice["logprobs"])
         self.assertEqual(len(choice["logprobs"]["content"]), 1)
         text = Path(self.folder.name, "text.txt")
         text.write_text("The quick brown fox jumps over the lazy dog.\n" * 4)
@@ -52,11 +53,11 @@ class LlamaTest(Profiled, unittest.TestCase):
         done = ipw(self.machine, "profile", "--task", "perplexity", "--client", "openai", *self.address(), "--model",
                    self.url.model, "--dataset", text, "--dataset-param", "window=60000", "--idle", "0", "--output-dir", runs)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("context size", done.stderr)  # what is wrong then
+        self.assertIn("context size", done.stderr)  # the error message
         self.assertNotIn("echo", done.stderr)
 
     def check_unknown_model(self, done):
-        """It has one model and serves it under any name; so do we, and say so."""
+        """The server has one model and serves it under any name, which ipw accepts with a note."""
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(self.url.model, done.stderr)
 

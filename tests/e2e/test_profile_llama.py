@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ipw profile` measures a model in its own process, and llama.cpp's server is the judge of it."""
+"""`ipw profile` with a model in its own process, compared with llama.cpp's server."""
 
 import contextlib
 import json
@@ -12,12 +12,12 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import servers  # noqa: E402
-from profiling import ANSWER_TOKENS, Profiled  # noqa: E402
+from profiling import ANSWER_TOKENS, ProfileContract  # noqa: E402
 
 
 @contextlib.contextmanager
-def nobody(model_path, parallel):
-    """No server: the model is the file."""
+def no_server(model_path, parallel):
+    """No server: the model is a file."""
     del parallel
     listing = subprocess.run([os.environ["IPW"], "list", "clients", "--json"], check=True,
                              capture_output=True, text=True)
@@ -29,31 +29,31 @@ def nobody(model_path, parallel):
     yield address
 
 
-class InProcessTest(Profiled, unittest.TestCase):
-    serve = staticmethod(nobody)
+class InProcessTest(ProfileContract, unittest.TestCase):
+    serve = staticmethod(no_server)
     client = "llama"
-    # More than one thread would wait for each other on a busy machine.
+    # Several threads would wait for each other on a busy machine.
     more = ("--client-param", "threads=1")
 
     def answers(self, report):
         return [(query["problem"], self.metrics(query)["lm_response"], self.metrics(query)["token_metrics"])
                 for query, _ in self.records(report)]
 
-    def test_its_counts_are_exact(self):
-        for query, _ in self.records(self.alone()):
+    def test_token_counts_are_exact(self):
+        for query, _ in self.records(self.sequential_report()):
             tokens = self.metrics(query)["token_metrics"]["output"]
-            self.assertEqual(tokens, ANSWER_TOKENS)  # random weights know no end
+            self.assertEqual(tokens, ANSWER_TOKENS)  # random weights never end an answer
             self.assertEqual(query["ipw"]["pieces"], tokens)
             self.assertGreater(query["ipw"]["server_prefill_s"], 0)
             self.assertGreater(query["ipw"]["server_decode_s"], 0)
             self.assertEqual(query["ipw"]["finish_reason"], "length")
 
-    def test_the_directory_is_called_after_the_file(self):
-        report = self.alone()
+    def test_run_directory_is_named_after_model_file(self):
+        report = self.sequential_report()
         self.assertIn("_random_builtin", Path(report["output_dir"]).name)
 
-    def test_llama_cpps_server_says_the_same(self):
-        """Token for token, of the prompt as it is and in the model's template."""
+    def test_answers_equal_those_of_llama_server(self):
+        """Token for token, for the raw prompt and with the chat template."""
         with servers.llama_server(self.url.model) as url:
             for problem, answer, tokens in self.answers(self.profile(1, "--client-param", "chat=off")):
                 said = servers.post(f"{url}/completion", {
@@ -62,7 +62,7 @@ class InProcessTest(Profiled, unittest.TestCase):
                 self.assertEqual(answer, said["content"])
                 self.assertEqual(tokens["input"], said["tokens_evaluated"])
                 self.assertEqual(tokens["output"], said["tokens_predicted"])
-            for problem, answer, tokens in self.answers(self.alone()):
+            for problem, answer, tokens in self.answers(self.sequential_report()):
                 said = servers.post(f"{url}/v1/chat/completions", {
                     "messages": [{"role": "user", "content": problem}], "temperature": 0,
                     "max_tokens": ANSWER_TOKENS, "cache_prompt": False})
@@ -70,7 +70,7 @@ class InProcessTest(Profiled, unittest.TestCase):
                 self.assertEqual(tokens["input"], said["usage"]["prompt_tokens"])
                 self.assertEqual(tokens["output"], said["usage"]["completion_tokens"])
 
-    def test_a_file_that_is_broken_is_reported(self):
+    def test_broken_model_file_is_reported(self):
         broken = Path(self.folder.name, "broken.gguf")
         broken.write_bytes(Path(self.url.model).read_bytes()[:100000])
         done = subprocess.run([os.environ["IPW"], "profile", "--client", "llama", "--model", broken,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw monitor` scraped by a real Prometheus: targets are up, rates are watts, increases are joules; and promtool and the
-official Python client have nothing to complain about."""
+"""`ipw monitor` scraped by a real Prometheus: targets are up, rates are watts, increases are joules; promtool and the
+Python client library accept the metrics."""
 import subprocess
 import sys
 import unittest
@@ -21,13 +21,13 @@ class PrometheusTest(MachineTest):
         self.addCleanup(monitor.close)
         return machine, monitor
 
-    def test_promql(self):
-        """Of two machines, one of which ends."""
+    def test_promql_rates_and_increases(self):
+        """For two machines, one of which exits."""
         _, both = self.start(IntelNvidia)
         _, single = self.start(Intel, 60)
         prometheus = Prometheus(both=f"127.0.0.1:{both.port}", single=f"127.0.0.1:{single.port}")
         self.addCleanup(prometheus.close)
-        # Forty scrapes: an update that comes a second late at an edge moves a rate by 2 %.
+        # Forty scrapes: an update that is a second late at an edge changes a rate by 2 %.
         prometheus.wait('count_over_time(ipw_node_cpu_joules_total{job="single"}[1m]) >= 40')
         prometheus.wait('count_over_time(ipw_node_gpu_joules_total{job="both",zone="gpu",gpu="1"}[1m]) >= 40')
         watts = prometheus.query('sum by (job, device) (rate(ipw_node_cpu_joules_total[40s]))')
@@ -37,13 +37,13 @@ class PrometheusTest(MachineTest):
         watts = prometheus.query('sum by (gpu) (rate(ipw_node_gpu_joules_total{zone="gpu"}[40s]))')
         for gpu in ("0", "1"):
             self.assertAlmostEqual(watts[("gpu", gpu),] / 300, 1, delta=0.1)
-        # increase() is joules: by the counter itself, between the first and the last scrape in the window.
+        # increase() is joules: compared with the counter between the first and the last scrape of the window.
         grown = prometheus.query('max_over_time(ipw_node_cpu_joules_total{job="single"}[1m]) - '
                                  'min_over_time(ipw_node_cpu_joules_total{job="single"}[1m])')
         rise = prometheus.query('increase(ipw_node_cpu_joules_total{job="single"}[1m])')
         self.assertGreaterEqual(min(rise.values()) * 1.02, min(grown.values()))
         self.assertGreater(min(grown.values()), 60 * 30)
-        # The machine's own sum is that of its parts.
+        # The machine's total is the sum of its parts.
         ratio = prometheus.query('sum(rate(ipw_node_joules_total{job="both"}[40s])) / (sum(rate('
                                  'ipw_node_cpu_joules_total{job="both"}[40s])) + sum(rate('
                                  'ipw_node_gpu_joules_total{job="both",zone="gpu"}[40s])))')
@@ -53,14 +53,14 @@ class PrometheusTest(MachineTest):
         prometheus.wait('up{job="single"} == 0')
         self.assertFalse(prometheus.query('ipw_node_watts{job="single"}'))
 
-    def test_promtool_accepts_it(self):
+    def test_promtool_accepts_metrics(self):
         for kind, arguments in ((IntelNvidia, ()), (Intel, (40, 0)), (Modeled, ())):
             _, monitor = self.start(kind, *arguments)
             text = monitor.wait_updates(8).text  # with attribution
             done = subprocess.run([PROMTOOL, "check", "metrics"], input=text, text=True, capture_output=True)
             self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""), kind)
 
-    def test_the_official_client_reads_both_formats(self):
+    def test_client_library_parses_both_formats(self):
         try:
             from prometheus_client import openmetrics, parser
             import prometheus_client.openmetrics.parser  # noqa: F401

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The official OpenAI clients, in Python and JavaScript, with llama.cpp's own server: what they get through `ipw proxy` is
-what they get without it."""
+"""OpenAI's official clients in Python and JavaScript with llama.cpp's server: results through `ipw proxy` equal those
+without it."""
 
 import json
 import os
@@ -30,14 +30,14 @@ JAVASCRIPT = servers.ENVIRONMENT / "node/openai/index.mjs"
 
 
 def node_version():
-    """The major one; 0 without Node."""
+    """The major version of Node.js; 0 without it."""
     if not shutil.which("node"):
         return 0
     said = subprocess.run(["node", "-p", "process.versions.node"], capture_output=True, text=True, check=False).stdout
     return int(said.split(".")[0] or 0)
 
 QUESTION = {"messages": [{"role": "user", "content": "A joule is"}], "max_tokens": 12, "temperature": 0, "seed": 1}
-# Of one answer alone, whoever asked.
+# Fields that differ between any two responses.
 OWN = {"id", "created", "created_at", "timings"}
 
 SCRIPT = """
@@ -102,7 +102,7 @@ class OfficialClients(unittest.TestCase):
             self.addCleanup(proxy.close)
             through = servers.Address(proxy.url)
             through.model = self.url.model
-            ask(self.url)  # what the prompt cache holds afterwards is the same for both
+            ask(self.url)  # the prompt cache is in the same state for both
             direct, proxied = ask(self.url), ask(through)
             self.assertEqual(without_own(proxied), without_own(direct))
             self.assertEqual(direct["error"]["status"], proxied["error"]["status"])
@@ -120,12 +120,12 @@ class OfficialClients(unittest.TestCase):
             self.assertEqual(len(proxy.energies()), len(records))
 
     @unittest.skipUnless(openai, "the Python package openai is not installed: tools/setup test")
-    def test_python(self):
+    def test_python_client(self):
         self.check(by_python)
 
     @unittest.skipUnless(openai, "the Python package openai is not installed: tools/setup test")
     def test_injected_usage(self):
-        """With --inject-usage a client that did not ask for usage sees none, and it is recorded."""
+        """With --inject-usage, usage is recorded but not sent to a client that did not request it."""
         def stream(url):
             client = openai.OpenAI(base_url=f"{url}/v1", api_key="sk-none-needed", max_retries=0)
             return [piece.model_dump() for piece in client.chat.completions.create(
@@ -144,7 +144,7 @@ class OfficialClients(unittest.TestCase):
     @unittest.skipUnless(shutil.which("node") and JAVASCRIPT.exists(),
                          "node or the npm package openai is not there: tools/setup test")
     @unittest.skipIf(node_version() < 20, "the npm package openai needs Node 20 or later")
-    def test_javascript(self):
+    def test_javascript_client(self):
         self.check(by_javascript)
 
 

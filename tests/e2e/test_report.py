@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of ipw report in a real Chromium: figures, keys, widths, paper, hostile names, many queries."""
+"""The page of ipw report in a real Chromium: figures, keyboard, widths, print, hostile names, many queries."""
 
 import json
 import math
@@ -29,7 +29,7 @@ HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck
 MB = 1e6
 DESKTOP, PHONE = {"width": 1280}, {"width": 390, "height": 844, "phone": True}
 
-# Pairs of parts that cover one another.
+# Pairs of overlapping elements.
 OVERLAPS = """(() => {
   const parts = ['header', 'main > section', '.figure', '.card'].map(s => [...document.querySelectorAll(s)].map(e => e.getBoundingClientRect()));
   let found = 0;
@@ -37,19 +37,19 @@ OVERLAPS = """(() => {
     found += Math.min(boxes[i].right, boxes[k].right) - Math.max(boxes[i].left, boxes[k].left) > 2 &&
       Math.min(boxes[i].bottom, boxes[k].bottom) - Math.max(boxes[i].top, boxes[k].top) > 2;
   return found; })()"""
-# A text that its own box cuts off.
+# Texts clipped by their own box.
 CUT = """[...document.querySelectorAll('.figure .value, .figure .about, h1, h2, h3, .badge')]
   .filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline').map(e => e.textContent)"""
 
 
-# Of every histogram: [drawn, wanted] pixels of its percentile lines, and their values.
+# Of every histogram: [actual, expected] pixels of percentile lines, and their values.
 HISTOGRAM_LINES = """[...document.querySelectorAll('#distributions .chart')].map(e => {
   const chart = echarts.getInstanceByDom(e), values = chart.getOption().series[0].markLine.data.map(m => m.xAxis);
   const lines = chart.getZr().storage.getDisplayList(true).filter(d => d.type === 'ec-line' || (d.shape && d.style && d.style.lineDash && 'x1' in d.shape))
     .filter(d => d.shape.x1 === d.shape.x2 && d.style.lineDash && d.style.lineDash.length === 2).map(d => d.shape.x1);
   return [e.ariaLabel, values.map((value, i) => [lines.sort((a, b) => a - b)[i] ?? -1, chart.convertToPixel({xAxisIndex: 0}, value)]), values]; })"""
 
-# What the charts say of their first points, when one points at them.
+# Tooltips of the first points of the charts.
 EVERY_TOOLTIP = """(async () => { const told = [];
   for (const e of document.querySelectorAll('.chart')) {
     const chart = echarts.getInstanceByDom(e);
@@ -67,7 +67,7 @@ def cells(column):
 
 
 def report(*inputs, output=None):
-    """Makes the page; gives its path."""
+    """Writes the page; returns its path."""
     done = ipw(None, "report", *inputs, *(["-o", output] if output else []))
     assert (done.returncode, done.stderr) == (0, ""), done
     return Path(done.stdout.strip())
@@ -86,7 +86,7 @@ class Page(unittest.TestCase):
         cls.folder = Path(folder.name)
 
     def tearDown(self):
-        """Whatever was done: no error, and nothing was asked of anybody."""
+        """No test may cause a page error or a network request."""
         self.assertEqual(self.browser.problems(), [])
         asked = [url for url in self.browser.requests() if not url.startswith("data:")]
         self.assertEqual([url for url in asked if not url.startswith("file://") or not url.endswith(".html")], [])
@@ -99,8 +99,8 @@ class Page(unittest.TestCase):
         self.browser.run(f"document.querySelector({json.dumps(selector)}).focus()")
 
 
-class Predicted(Page):
-    """`ipw estimate --json -o RUN/estimate.json` beside what was measured."""
+class Estimates(Page):
+    """`ipw estimate --json -o RUN/estimate.json` shown next to measurements."""
 
     def page_with(self, name, *estimate, text=None):
         summary = make_run(self.folder / name, queries=40)
@@ -116,7 +116,7 @@ class Predicted(Page):
     def section(self):
         return self.browser.run("document.getElementById('predicted')?.textContent ?? null")
 
-    def test_beside_what_was_measured(self):
+    def test_estimate_is_shown_next_to_measurement(self):
         summary, path = self.page_with("a", "--model", "gpt2", "--hardware", "h200", "--prompt-tokens", "100")
         said = json.loads(path.read_text())
         rows = dict((label, (float(said), float(found))) for label, said, found in self.browser.run(
@@ -128,13 +128,13 @@ class Predicted(Page):
         self.assertIn("Power while busy", rows)
         self.assertIn("a request of 100 prompt and 128 output tokens", self.section())
 
-    def test_what_is_no_estimate_is_reported(self):
+    def test_invalid_estimate_is_reported(self):
         self.page_with("b", text="{")
         self.assertIn("Predicted", self.section())
         self.page_with("c", "--model", "resnet18", "--hardware", "h200")
         self.assertIn("an estimate of a request", self.section())
 
-    def test_without_one_nothing_is_reported(self):
+    def test_no_section_without_estimate(self):
         make_run(self.folder / "d", queries=10)
         self.browser.open(report(self.folder / "d"), **DESKTOP)
         self.assertIsNone(self.section())
@@ -150,10 +150,10 @@ class OneRun(Page):
     def setUp(self):
         self.browser.open(self.page, **DESKTOP)
 
-    def test_it_is_in_the_run_directory(self):
+    def test_page_is_in_run_directory(self):
         self.assertEqual(self.page, self.folder / "run" / "report.html")
 
-    def test_headline_figures_are_the_summary_s(self):
+    def test_headline_figures_equal_summary(self):
         told = self.summary["ipw"]
         for key in ("accuracy", "joules_per_query", "joules_per_output_token", "ipj", "ipw", "busy_watts", "output_tokens_per_s"):
             self.assertAlmostEqual(self.figure(key), told[key], delta=1e-6 * told[key], msg=key)
@@ -161,17 +161,17 @@ class OneRun(Page):
         text = self.browser.run("document.querySelector('.figure[data-key=joules]').textContent")
         self.assertRegex(text, r"[\d.]+ ± [\d.]+ kJ")
         self.assertIn("99.8 % coverage", text)
-        # An interval says of how many queries it is, and so does the sentence.
+        # Interval and sentence state the number of queries.
         for key in ("ipj", "joules_per_output_token"):
             text = self.browser.run(f"document.querySelector('.figure[data-key={key}]').textContent")
             self.assertRegex(text, r"95 % CI \(sampling error only\): [\d.]+ \S+ to [\d.]+ \S+, n = \d+$", key)
         self.assertRegex(self.browser.run("document.querySelector('.answer').textContent"), rf"\(n = {told['completed']}\)")
-        # What is part of the machine's energy is as sure as that.
+        # Parts of the machine's energy have its relative error.
         text = self.browser.run("document.querySelector('.figure[data-key=joules_per_query] .value').textContent")
         value, error = map(float, re.fullmatch(r"([\d.]+) ± ([\d.]+) J", text).groups())
         self.assertAlmostEqual(error / value, told["energy"]["plus_minus"] / told["energy"]["joules"], delta=0.002)
 
-    def test_figures_are_those_of_analyze(self):
+    def test_figures_equal_analyze(self):
         done = ipw(None, "analyze", self.folder / "run", "--json")
         told = json.loads(done.stdout)[str(self.folder / "run")]
         slopes = dict(self.browser.run("[...document.querySelectorAll('[data-fit]')].map(e => [e.dataset.fit, Number(e.dataset.slope)])"))
@@ -186,8 +186,8 @@ class OneRun(Page):
         for subject, queries, joules in rows:
             self.assertEqual((queries, joules), (groups[subject]["queries"], groups[subject]["joules_per_query"]))
 
-    def test_the_answer_comes_first(self):
-        """A sentence, the figures, then what to know about them: in prose, folded."""
+    def test_conclusion_comes_first(self):
+        """A sentence, the figures, then notes, collapsed."""
         told = self.summary["ipw"]
         said = self.browser.run("document.getElementById('sentence').textContent")
         self.assertIn(f"{100 * told['accuracy']:.1f} % correct, ", said)
@@ -198,10 +198,10 @@ class OneRun(Page):
         lines = self.browser.run("[...document.querySelectorAll('#warnings li')].map(e => e.textContent)")
         self.assertIn("1 of 240 queries failed.", lines)
         for line in lines:
-            self.assertNotRegex(line, r"[a-z]_[a-z]")  # no names of keys
+            self.assertNotRegex(line, r"[a-z]_[a-z]")  # no key names
 
-    def test_percentiles_are_drawn_at_their_values(self):
-        """In pixels: where the axis has the value, not its second decimal."""
+    def test_percentile_lines_are_at_their_values(self):
+        """In pixels of the axis, without rounding."""
         self.browser.run(EVERY_CHART)
         charts = self.browser.run(HISTOGRAM_LINES)
         self.assertEqual(len(charts), 6)
@@ -220,7 +220,7 @@ class OneRun(Page):
         self.assertGreaterEqual(len(drawn), 10)
         self.assertNotIn(0, drawn)
 
-    def test_sorting_by_keys(self):
+    def test_sorting_by_keyboard(self):
         self.focus("#queries thead th:nth-child(4) button")
         for order, name in ((-1, "descending"), (1, "ascending")):
             self.browser.key("Enter")
@@ -229,7 +229,7 @@ class OneRun(Page):
             self.assertEqual(values, sorted(values, reverse=order < 0))
             head = "document.querySelector('#queries thead th:nth-child(4)').getAttribute('aria-sort')"
             self.assertEqual(self.browser.run(head), name)
-            # The focus stays where it was used.
+            # The focus is kept.
             self.assertEqual(self.browser.run("document.activeElement.textContent"), "Energy")
         least = min(r["joules"] for r in self.records())
         self.assertAlmostEqual(values[0], least, delta=1e-3 * least)
@@ -244,8 +244,8 @@ class OneRun(Page):
         return [{"joules": line["ipw"]["energy"]["joules"], "subject": line["subject"], "status": line["ipw"]["status"],
                  "tokens": next(iter(line["model_metrics"].values()))["token_metrics"]["output"], "key": line["key"]} for line in lines]
 
-    def test_what_was_asked_and_answered(self):
-        """Opened and closed by a key; texts are texts, long ones are cut; open ones stay so over sorting."""
+    def test_questions_and_answers_are_shown(self):
+        """Opened and closed by keyboard; texts are escaped, long ones truncated; open rows stay open when sorting."""
         lines = [json.loads(line) for line in (self.folder / "run" / "records.jsonl").read_text().splitlines()[1:]]
         self.assertEqual(self.browser.run("document.querySelectorAll('#queries .excerpt').length"), 0)
         self.focus("#queries tbody tr:nth-child(2) .opener")
@@ -273,7 +273,7 @@ class OneRun(Page):
         self.browser.run("document.querySelector('.opener').click()")
         self.assertLessEqual(self.browser.run("document.querySelector('.excerpt dl').getBoundingClientRect().right - innerWidth"), 0)
 
-    def test_filtering_by_keys_and_turning_pages(self):
+    def test_filtering_and_paging_by_keyboard(self):
         self.focus("#query-search")
         self.browser.write("computer")
         wanted = sum(r["subject"] == "computer science" for r in self.records())
@@ -287,7 +287,7 @@ class OneRun(Page):
         self.assertIn("page 2 of 10", self.browser.run("document.getElementById('query-status').textContent"))
         self.assertFalse(set(first) & set(self.browser.run(cells(0))))
 
-    def test_whole_numbers_of_a_query_are_exact(self):
+    def test_counts_of_a_query_are_exact(self):
         self.focus("#query-search")
         record = self.records()[7]
         self.browser.write(record["key"])
@@ -295,7 +295,7 @@ class OneRun(Page):
         shown = self.joules(self.browser.run(cells(3))[0])
         self.assertAlmostEqual(shown, record["joules"], delta=1e-3 * record["joules"])
 
-    def test_a_table_of_groups_sorts_and_filters(self):
+    def test_group_table_sorts_and_filters(self):
         self.focus("#groups thead th:nth-child(1) button")
         self.browser.key("Enter")
         names = "[...document.querySelectorAll('#groups .tables > div:first-child tbody th')].map(e => e.textContent)"
@@ -304,7 +304,7 @@ class OneRun(Page):
         self.browser.write("log")
         self.assertEqual(self.browser.run(names), ["biology", "logic", "psychology"])
 
-    def test_tables_by_length_filter_too(self):
+    def test_tables_by_length_filter(self):
         for place in (2, 3):
             table = f"#groups .tables > div:nth-child({place})"
             names = f"[...document.querySelectorAll('{table} tbody th')].map(e => e.textContent)"
@@ -314,7 +314,7 @@ class OneRun(Page):
             self.assertEqual(self.browser.run(names), [name for name in every if "128" in name])
             self.assertNotEqual(self.browser.run(names), every)
 
-    def test_the_timeline_by_keys_and_by_pointing(self):
+    def test_timeline_by_keyboard_and_pointer(self):
         self.browser.run("document.querySelector('#timeline').scrollIntoView({behavior: 'instant'})")
         self.browser.settle()
         self.focus("#timeline-chart")
@@ -328,7 +328,7 @@ class OneRun(Page):
         self.assertGreater(float(self.browser.run(f"{chart}.dataset.from")), begin)
         status = "document.querySelector('#timeline [role=status]').textContent"
         self.assertRegex(self.browser.run(status), r"^\d+ requests? in view")
-        # Somewhere on the lines of requests lies one; its figures are those of its record.
+        # Finds a request in the timeline; its tooltip equals its record.
         box = self.browser.run(f"(() => {{ const b = {chart}.getBoundingClientRect(); return [b.left, b.top, b.width]; }})()")
         found = None
         for step in range(1, 12):
@@ -341,7 +341,7 @@ class OneRun(Page):
         record = next(r for r in self.records() if r["key"] == found[0])
         self.assertIn(record["subject"], self.browser.run(f"{chart}.textContent"))
 
-    def test_widths(self):
+    def test_layout_at_all_widths(self):
         for options in (DESKTOP, {"width": 1024}, {"width": 768}, PHONE, {"width": 320, "phone": True}, {"dark": True}):
             with self.subTest(options):
                 self.browser.open(self.page, **options)
@@ -355,7 +355,7 @@ class OneRun(Page):
     def brightness(self):
         return self.browser.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0)")
 
-    def test_light_and_dark(self):
+    def test_light_and_dark_theme(self):
         self.assertGreater(self.brightness(), 600)
         self.browser.media(dark=True)
         self.browser.settle()
@@ -364,16 +364,16 @@ class OneRun(Page):
         self.browser.key("Enter")
         self.assertGreater(self.brightness(), 600)
         self.browser.media(dark=False)
-        self.assertGreater(self.brightness(), 600)  # what was chosen stays
+        self.assertGreater(self.brightness(), 600)  # the choice is kept
         self.browser.key("Enter")
         self.assertLess(self.brightness(), 200)
 
-    def test_paper(self):
+    def test_print_layout(self):
         self.browser.open(self.page, dark=True)
         pdf = self.browser.pdf()
         self.assertTrue(pdf.startswith(b"%PDF"))
         self.assertIn(len(re.findall(rb"/Type\s*/Page\b", pdf)), range(3, 12))
-        # As the printer sees it: no controls, light, nothing wider than the paper.
+        # Print media: no controls, light theme, nothing wider than the paper.
         self.browser.open(self.page, width=700, media="print", dark=True)
         self.browser.run("dispatchEvent(new Event('beforeprint'))")
         self.browser.settle()
@@ -387,7 +387,7 @@ class OneRun(Page):
         self.browser.run("dispatchEvent(new Event('afterprint'))")
         self.assertEqual(self.browser.run(theme), "dark")
 
-    def test_links_lead_to_the_raw_files(self):
+    def test_links_to_raw_files(self):
         hrefs = self.browser.run("[...document.querySelectorAll('.files a')].map(a => a.href)")
         names = {"records.jsonl", "samples.csv", "spans.jsonl", "summary.json"}
         self.assertLessEqual(names, {href.rpartition("/")[2] for href in hrefs})
@@ -397,7 +397,7 @@ class OneRun(Page):
         for href in self.browser.run("[...document.querySelectorAll('.files a')].map(a => a.href)"):
             self.assertTrue(Path(href.removeprefix("file://")).is_file(), href)
 
-    def test_the_command_that_reproduces_it(self):
+    def test_command_to_reproduce(self):
         command = self.browser.run("document.getElementById('command').textContent")
         for words in ("ipw profile --client openai", "--model llama-3.1-8b-instruct-q8_0", "--concurrency 8", "--max-queries 240",
                       "--dataset-param shuffle=7", "--param max_tokens=512", "--system 'Answer with one letter.'", "--idle 3"):
@@ -405,13 +405,13 @@ class OneRun(Page):
         self.assertNotIn("--retries", command)  # the default
 
 
-class Equal(Page):
-    def test_a_bar_has_its_value_in_its_middle(self):
-        """Where all values are the same, and of whole numbers."""
+class EqualValues(Page):
+    def test_histogram_bars_are_centered_on_values(self):
+        """If all values are equal, and for integers."""
         write_run(self.folder / "equal", [query(i, joules=10.0, latency=0.5, tokens=20) for i in range(12)])
         self.browser.open(report(self.folder / "equal"), **DESKTOP)
         data = json.loads(self.browser.run("document.getElementById('data').textContent"))
-        # Without a busy time of the machine it is another power, by another name.
+        # Without busy time it is another power, with another name.
         power = self.browser.run("document.querySelector('.figure[data-key=busy_watts]').textContent")
         self.assertRegex(power, r"^Query power20\.00 ± 0\.60 W")
         found = {one["key"]: one for one in data["runs"][0]["distributions"]}
@@ -422,9 +422,9 @@ class Equal(Page):
 
 
 class Sweeps(Page):
-    """A sweep on its page: the answer, the settings, one chart."""
+    """The page of a sweep: conclusion, settings, one chart."""
     ROWS = "[...document.querySelectorAll('#sweep .scroll')].map(e => [...e.querySelectorAll('tbody tr')].map(r => [...r.children].map(c => c.textContent)))"
-    # Of the first series: what is drawn where, and where the axes have it.
+    # Of the first series: positions of the marks, and of their values on the axes.
     POINTS = """(() => { const chart = echarts.getInstanceByDom(document.querySelector('#sweep .chart')), option = chart.getOption();
       return option.series.filter(s => s.type !== 'custom').map(s => s.data.map(d => d.value || d).map(v => v.slice(0, 2))); })()"""
 
@@ -433,12 +433,12 @@ class Sweeps(Page):
         return report(write_sweep(self.folder / name, knobs, [*attempts, (next(iter(true)), {"joules": 1, "seconds": 1, "exit_code": 1})]))
 
     def evidence(self):
-        """Method, source and coverage of the settings that are shown."""
+        """Method, source and coverage of the settings shown."""
         head = self.browser.run("[...document.querySelector('#sweep .scroll').querySelectorAll('th')].map(c => c.textContent.trim())")
         places = [next(i for i, text in enumerate(head) if text.startswith(label)) for label in ("Method", "Source", "Coverage")]
         return [[row[place] for place in places] for row in self.browser.run(self.ROWS)[0]]
 
-    def test_the_answer_comes_first(self):
+    def test_conclusion_comes_first(self):
         true = {(n,): (100 / n, 2.0 * n) for n in range(1, 13)}
         page = self.sweep("knob", ("n",), true, source="nvml energy", coverage=0.97)
         for width in (DESKTOP, PHONE):
@@ -461,26 +461,26 @@ class Sweeps(Page):
             self.assertAlmostEqual(seconds, 2 * n)
         self.assertIn("1 failed", self.browser.run("document.querySelector('#sweep').textContent"))
 
-    def test_settings_that_are_names(self):
+    def test_settings_with_text_values(self):
         true = {("q4", HOSTILE): (10, 3), ("q8", "b"): (20, 2), ("f16", "b"): (30, 4)}
         self.browser.open(self.sweep("names", ("precision", "b"), true, method="estimated", coverage=1), **DESKTOP)
         self.browser.run(EVERY_CHART)
         front, points = self.browser.run(self.POINTS)[:2]
-        self.assertEqual(front, [[2, 20], [3, 10]])  # f16 is slower than q8, and uses more
+        self.assertEqual(front, [[2, 20], [3, 10]])  # f16 is slower than q8 and uses more energy
         self.assertEqual(sorted(points), [[2, 20], [3, 10], [4, 30]])
         self.assertIn("estimated, not measured", self.browser.run("document.querySelector('#sweep .answer').textContent"))
         self.assertEqual({tuple(row[:2]) for row in self.evidence()}, {("estimated", "unknown")})
         self.assertIsNone(self.browser.run("window.struck ?? null"))
 
-    def test_nothing_was_measured(self):
+    def test_sweep_without_measurements(self):
         page = report(write_sweep(self.folder / "none", ("n",), [((1,), {"joules": 1, "seconds": 1, "exit_code": 1})]))
         self.browser.open(page, **PHONE)
         self.assertIn("1 failed", self.browser.run("document.querySelector('#sweep .alert').textContent"))
 
 
 class Agents(Page):
-    """An agent's run: its parts, and the spans of one query, by time and by energy."""
-    # What is drawn: label, row, from, to.
+    """The page of an agent run: its parts, and the spans of one query by time and energy."""
+    # Drawn spans: label, row, start, end.
     SPANS = """(() => { const chart = echarts.getInstanceByDom(document.getElementById('icicle')), series = chart.getOption().series[0];
       return series.data.map(([from, to, row]) => [row, +from.toFixed(6), +to.toFixed(6)]); })()"""
     PICK = "(() => { const e = document.getElementById('%s'); e.value = '%s'; e.dispatchEvent(new Event('change')); })()"
@@ -495,23 +495,23 @@ class Agents(Page):
             rows = self.browser.run("[...document.querySelectorAll('#agent tr')].map(row => [...row.cells].map(cell => cell.textContent).join(' '))")
             for kind, energy in (("gaps", "90.0 ± 9.0 J"), ("calculator", "78.0 ± 3.9 J"), ("1 3 ", "540 ± 27 J")):
                 self.assertTrue(any(row.startswith(kind) and energy in row for row in rows), (kind, rows))
-        # Of the two tools at the same time, the second is one row below.
+        # The second of two concurrent tools is one row below.
         self.assertEqual(self.browser.run(self.SPANS), [[0, 0, 0.7], [1, 0, 0.6], [2, 0, 0.4], [3, 0, 0.1], [3, 0.1, 0.4], [2, 0.4, 0.6], [3, 0.45, 0.6]])
         self.browser.run(self.PICK % ("icicle-by", "energy"))
         self.assertEqual(self.browser.run(self.SPANS), [[0, 0, 210], [1, 0, 180], [2, 0, 120], [3, 0, 30], [3, 30, 120], [2, 120, 146], [2, 146, 180]])
         self.browser.run(self.PICK % ("icicle-query", "1"))
         self.assertRegex(self.browser.run("document.getElementById('icicle-note').textContent"), r"^q00000\d: 210 ± 11 J in 700\.0 ms, 1 turn, 2 tool calls\.$")
 
-    def test_other_runs_have_none_of_it(self):
+    def test_other_runs_have_no_agent_section(self):
         make_run(self.folder / "plain", 10, 1)
         self.browser.open(report(self.folder / "plain"), **DESKTOP)
         self.assertIsNone(self.browser.run("document.getElementById('agent')"))
 
 
-class Screens(Page):
-    """The whole page of a run and of several, on each kind of screen; $IPW_SCREENSHOTS keeps the pictures there."""
+class Screenshots(Page):
+    """The whole page of one and several runs on each kind of screen; $IPW_SCREENSHOTS is a folder for the images."""
 
-    def test_they_are_as_wide_as_the_screen(self):
+    def test_pages_are_as_wide_as_the_screen(self):
         kept = os.environ.get("IPW_SCREENSHOTS")
         runs = [self.folder / name for name in ("one", "two", "three")]
         for i, run in enumerate(runs):
@@ -523,7 +523,7 @@ class Screens(Page):
                 size = self.browser.size()
                 self.assertEqual(size["width"], options.get("width", 1280))
                 self.assertGreater(size["height"], 3000)
-                # Painting such a page takes seconds: one is looked at in every test, all of them for eyes.
+                # A screenshot takes seconds: tests take one, all are taken for manual inspection.
                 if not kept and (name, kind) != ("run", "phone"):
                     continue
                 self.browser.run(EVERY_CHART)
@@ -535,7 +535,7 @@ class Screens(Page):
 
 
 class Measured(Page):
-    """A run that ipw itself measured, on a machine of known power."""
+    """A run measured by ipw on a machine of known power."""
 
     def test_power_and_figures(self):
         with Intel(40) as machine:
@@ -551,10 +551,10 @@ class Measured(Page):
         [channel] = data["runs"][0]["timelines"][0]["power"]
         self.assertEqual((channel["device"], channel["source"]), ("cpu0", "rapl:0 package"))
         middle = channel["mean"]["low"] + channel["mean"].get("step", 0) * 32767 if "low" in channel["mean"] else channel["mean"]["same"]
-        self.assertLess(middle, 400)  # watts, not joules or microwatts
+        self.assertLess(middle, 400)  # in watts
         self.assertGreater(middle, 4)
 
-    def test_without_samples_the_page_says_so(self):
+    def test_missing_samples_are_reported(self):
         make_run(self.folder / "bare", queries=30)
         for name in ("samples.csv", "summary.json"):
             os.remove(self.folder / "bare" / name)
@@ -565,7 +565,7 @@ class Measured(Page):
         self.assertIn("unknown", self.browser.run("document.querySelector('.figure[data-key=output_tokens_per_s]').textContent"))
 
     def test_energy_of_an_unknown_method(self):
-        """As in a run of the Python IPW: joules are there, how they were measured is not told."""
+        """As in a run of the Python IPW: joules without a method."""
         path = self.folder / "untold"
         make_run(path, queries=30)
         records = (path / "records.jsonl").read_text()
@@ -582,13 +582,13 @@ class Measured(Page):
         self.assertEqual(self.browser.run("document.querySelectorAll('#timeline').length"), 0)
 
 
-# Texts of a chart as boxes on its canvas.
+# Bounding boxes of the texts of a chart.
 LABELS = """(chart => chart.getZr().storage.getDisplayList(true).filter(e => e.type === 'tspan' && !e.ignore && !e.invisible).map(e => {
   const r = e.getBoundingRect().clone(); if (e.transform) r.applyTransform(e.transform); return [e.style.text, r.x, r.y, r.width, r.height]; }))
   (echarts.getInstanceByDom(document.querySelector('#across .chart')))"""
 
 
-class Several(Page):
+class SeveralRuns(Page):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -605,7 +605,7 @@ class Several(Page):
         path.write_text(json.dumps(model))
         return path
 
-    def test_side_by_side_with_layers_and_hostile_names(self):
+    def test_runs_with_layers_and_hostile_names(self):
         page = report(*(self.folder / name for name in "abc"), self.layers(), output=self.folder / "all.html")
         self.assertNotIn("wwwwwwwwww", page.read_text())
         self.browser.open(page, **DESKTOP)
@@ -617,21 +617,22 @@ class Several(Page):
             beaten = any(o["accuracy"] >= point["accuracy"] and o["joules_per_query"] <= point["joules_per_query"] and
                          (o["accuracy"], o["joules_per_query"]) != (point["accuracy"], point["joules_per_query"]) for o in points)
             self.assertEqual(data["settings"][i]["pareto_optimal"], not beaten)
-        # Every way in which a name is shown: choosing the run, its tables, its tooltips, its charts.
+        # Every place that shows a name: run selection, tables, tooltips, charts.
         self.browser.run("document.querySelector('#across tbody tr:nth-child(2) button').click()")
         self.assertEqual(self.browser.run("document.getElementById('run').selectedOptions[0].textContent"), HOSTILE)
         self.assertNotIn(0, self.browser.run(EVERY_CHART))
         told = self.browser.run(EVERY_TOOLTIP)
-        self.assertGreaterEqual(sum(HOSTILE in text for text in told), 4)  # the frontier, fits, components of layers
+        self.assertGreaterEqual(sum(HOSTILE in text for text in told), 4)  # Pareto frontier, fits, components of layers
         self.assertIn(HOSTILE, self.browser.run("document.querySelector('#groups').textContent"))
         self.assertIn(HOSTILE, self.browser.run("document.querySelector('#layers').textContent"))
         cells = self.browser.run("echarts.getInstanceByDom(document.querySelector('#layers [aria-label^=\"Energy by layer and comp\"]')).getOption().series[0].data")
-        self.assertEqual([value for _, _, value in cells], [0.1] * 5 + [0.2] + [0.1] * 2)  # layer by layer: attention, the other
+        # per layer: attention, the rest
+        self.assertEqual([value for _, _, value in cells], [0.1] * 5 + [0.2] + [0.1] * 2)
         self.assertIn("Most in layer 2", self.browser.run("document.querySelector('#layers').textContent"))
         self.assertIsNone(self.browser.run("window.struck || null"))
         self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
 
-    def test_the_comparison_is_that_of_ipw_compare(self):
+    def test_comparison_equals_ipw_compare(self):
         runs = [self.folder / name for name in "abc"]
         wanted = json.loads(ipw(None, "compare", *runs, "--json").stdout)
         page = self.folder / "compared.html"
@@ -640,19 +641,19 @@ class Several(Page):
         self.browser.open(page, **DESKTOP)
         data = json.loads(self.browser.run("document.getElementById('data').textContent"))
         self.assertEqual(data["comparison"]["comparisons"], wanted["comparisons"])
-        # A matrix: one row a run, the baseline first; cells have the difference and the verdict.
+        # A matrix with one row per run, the baseline first; cells have difference and verdict.
         rows = self.browser.run("[...document.querySelectorAll('.matrix tbody tr')].map(row => [...row.children].map(e => [e.dataset.metric ?? null, e.textContent]))")
         self.assertEqual([row[0][1] for row in rows], ["first-1b", HOSTILE, "third-7b-q4"])
         for row, comparison in zip(rows[1:], wanted["comparisons"]):
             self.assertIn("energy_per_query", [name for name, _ in row])
             for name, told in row[1:]:
                 metric = comparison["metrics"][name]
-                # Of a share beside shares the difference is in points.
+                # Differences of shares are in percentage points.
                 value = f"{100 * metric['difference']:+.1f} points" if name == "accuracy" else f"{100 * metric['relative']:+.1f} %"
                 self.assertEqual(told.replace("−", "-"), value + metric["verdict"])
         every = self.browser.run("[...document.querySelectorAll('#comparison details tbody tr')].length")
         self.assertEqual(every, sum(m["difference"] is not None for one in wanted["comparisons"] for m in one["metrics"].values()))
-        # Several runs may be one side.
+        # A side may have several runs.
         ipw(None, "compare", runs[0], "--", *runs[1:], "--format", "html", "-o", page)
         self.browser.open(page, **DESKTOP)
         rows = self.browser.run("[...document.querySelectorAll('.matrix tbody tr')].map(row => row.children[0].textContent)")
@@ -668,8 +669,8 @@ class Several(Page):
         self.browser.open(page, **(options or DESKTOP))
         return json.loads(self.browser.run("document.getElementById('data').textContent"))
 
-    def test_the_answer_comes_first(self):
-        """One sentence and one table, the chart, and warnings once for all runs, folded."""
+    def test_conclusion_comes_first(self):
+        """One sentence, one table, the chart, and warnings once for all runs, collapsed."""
         data = self.several(width=1400)
         order = self.browser.run("[...document.querySelector('#across').children].map(e => e.id || e.className || e.tagName)")
         self.assertEqual([order[1], order[4].strip(), order[5].strip(), order[-1]], ["sentence", "frontier-note", "chart", "warnings"], order)
@@ -686,13 +687,13 @@ class Several(Page):
         failed = [line for line in lines if "queries failed" in line]
         self.assertEqual(len(failed), 1, lines)
         self.assertIn("likewise", failed[0])
-        # Every table fits, and no badge stands before the figures.
+        # Every table fits, and no badge precedes the figures.
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#across table, .matrix')].filter(e => e.getClientRects().length && e.offsetWidth > e.parentElement.clientWidth + 1).map(e => e.parentElement.ariaLabel)"), [])
         self.assertEqual(self.browser.run("document.querySelectorAll('#across .badge').length"), 0)
-        # And without a scrollbar, which a single pixel brings.
+        # Without a scrollbar, which a single pixel would cause.
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#across .scroll')].filter(e => e.getClientRects().length && e.scrollWidth > e.clientWidth).map(e => [e.ariaLabel, e.scrollWidth, e.clientWidth])"), [])
 
-    def test_what_breaks_a_comparison_is_reported_first(self):
+    def test_conditions_that_break_comparison_come_first(self):
         for name in ("busy", "calm"):
             make_run(self.folder / name, 40, model=name, seed=3)
 
@@ -706,13 +707,13 @@ class Several(Page):
         self.browser.open(report(self.folder / "busy", self.folder / "calm", output=self.folder / "broken.html"), **PHONE)
         said = self.browser.run("document.getElementById('sentence').textContent")
         self.assertTrue(said.startswith("Not comparable. busy: other programs used 1.9 of 2 CPUs."), said)
-        # Of several runs in one sentence.
+        # Several runs in one sentence.
         used("calm", 1.4)
         self.browser.open(report(self.folder / "busy", self.folder / "calm", output=self.folder / "broken.html"), **PHONE)
         said = self.browser.run("document.getElementById('sentence').textContent")
         self.assertTrue(said.startswith("Not comparable. all runs: other programs used 1.4 to 1.9 of 2 CPUs."), said)
 
-    def test_what_was_left_out_is_at_the_top(self):
+    def test_omitted_runs_are_reported_at_the_top(self):
         (self.folder / "hollow").mkdir()
         page = self.folder / "others.html"
         done = ipw(None, "report", self.folder / "a", self.folder / "hollow", self.folder / "c", "-o", page)
@@ -722,7 +723,7 @@ class Several(Page):
         self.assertRegex(said, f"^Left out. {self.folder}/hollow holds no run")
         self.assertEqual(self.browser.run("JSON.parse(document.getElementById('data').textContent).runs.length"), 2)
 
-    def test_runs_are_named_by_what_differs(self):
+    def test_runs_are_named_by_their_difference(self):
         for concurrency in (1, 4):
             make_run(self.folder / f"at{concurrency}", 30, concurrency=concurrency, model="same-1b")
         self.browser.open(report(*(self.folder / f"at{n}" for n in (1, 4)), output=self.folder / "at.html"), **DESKTOP)
@@ -730,7 +731,7 @@ class Several(Page):
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#across .chooser')].map(e => e.textContent)"), ["concurrency 1", "concurrency 4"])
 
     def repeats(self, name, count):
-        """Runs of one setting, as --repeat-runs leaves them: their means of energy and accuracy."""
+        """Repeats of one setting like those of --repeat-runs; returns paths and means of energy and accuracy."""
         means = []
         for i in range(count):
             path = self.folder / f"{name}_r{i}"
@@ -743,7 +744,7 @@ class Several(Page):
     def test_repeats_of_a_setting_are_one_row(self):
         paths, means = self.repeats("again", 3)
         joules = [mean[0] for mean in means]
-        half = 4.302653 * statistics.stdev(joules) / math.sqrt(3)  # Student's t, two degrees of freedom
+        half = 4.302653 * statistics.stdev(joules) / math.sqrt(3)  # Student's t with two degrees of freedom
         rows = "[...document.querySelectorAll('#across tbody tr')].map(row => [...row.children].map(e => e.textContent))"
         for others, names in (([self.folder / "c"], ["1 again (3 runs)", "2 third-7b-q4"]), ([], ["1 again (3 runs)"])):
             with self.subTest(names):
@@ -757,11 +758,11 @@ class Several(Page):
                 self.assertTrue(table[0][1].startswith(f"{100 * accuracy:.1f} % ("), table)
                 said = self.browser.run("document.querySelector('.answer').textContent")
                 self.assertTrue(others or said.startswith("again (3 runs): "), said)
-                # Each run can still be looked at.
+                # Each run can still be selected.
                 self.assertEqual(self.browser.run("document.querySelectorAll('#one select option').length"), 3 + len(others))
 
-    def test_figures_side_by_side_have_their_uncertainty(self):
-        """What can differ between the runs: the error of the sensors, which is common, is in none."""
+    def test_compared_figures_have_uncertainty(self):
+        """Without the sensor error, which is common to the runs."""
         data = self.several()
         heads = self.browser.run("[...document.querySelectorAll('#across thead th')].map(e => e.textContent)")
         rows = self.browser.run("[...document.querySelectorAll('#across tbody tr')].map(row => [...row.children].map(e => e.textContent))")
@@ -774,7 +775,7 @@ class Several(Page):
             low, high = ends["accuracy"]
             self.assertEqual(row[heads.index("Accuracy (95 % CI)")], f"{100 * run['accuracy']:.1f} % ({100 * low:.0f}–{100 * high:.0f})")
 
-    def test_bars_of_the_frontier(self):
+    def test_error_bars_of_frontier(self):
         self.several()
         self.browser.run(EVERY_CHART)
         bars = self.browser.run("echarts.getInstanceByDom(document.querySelector('#across .chart')).getOption().series.find(s => s.type === 'custom').data")
@@ -792,18 +793,18 @@ class Several(Page):
                 self.assertAlmostEqual(found, wanted, delta=1e-3 * wanted)
         ticks = self.browser.run("echarts.getInstanceByDom(document.querySelector('#across .chart')).getModel().getComponent('yAxis').axis.scale.getTicks().map(t => t.value)")
         steps = [round(high - low, 6) for low, high in zip(ticks, ticks[1:])]
-        self.assertEqual(steps, steps[:1] * len(steps), ticks)  # none on the label of an end
+        self.assertEqual(steps, steps[:1] * len(steps), ticks)  # none overlaps an end label
 
     def frontier_labels(self, page, options):
-        """[text, x, y of its middle] of labels, and [x, y] of points, in pixels."""
+        """[text, x, y] of label centers, and [x, y] of points, in pixels."""
         self.browser.open(page, **options)
         self.browser.run(EVERY_CHART)
         points = self.browser.run("(chart => chart.getOption().series.find(s => s.type === 'scatter').data.map(p => chart.convertToPixel({gridIndex: 0}, p.value.slice(0, 2))))"
                                   "(echarts.getInstanceByDom(document.querySelector('#across .chart')))")
         return [(text, (x + width / 2, y + height / 2)) for text, x, y, width, height in self.browser.run(LABELS)], points
 
-    def test_names_at_the_frontier(self):
-        """Where points are far apart each name is nearest to its own; else they are numbered, with a legend."""
+    def test_labels_of_frontier(self):
+        """If points are far apart, each label is nearest to its point; otherwise they are numbered, with a legend."""
         names = [f"org/near.model.{i}.instruct" for i in range(5)]
         for i, name in enumerate(names):
             make_run(self.folder / f"near{i}", 40, model=name, seed=7)
@@ -821,7 +822,7 @@ class Several(Page):
         for i, name in enumerate(("far", "off")):
             self.assertEqual(min((0, 1), key=lambda k: math.dist(points[k], placed[name])), i, (labels, points))
 
-    def test_two_names_for_two_powers(self):
+    def test_two_kinds_of_power_have_distinct_names(self):
         self.several()
         heads = self.browser.run("[...document.querySelectorAll('thead th, .figure dt')].map(e => e.textContent)")
         self.assertIn("Query power", heads)
@@ -829,12 +830,12 @@ class Several(Page):
         self.assertNotIn("Power", heads)
         self.assertIn("energy per query over latency", self.browser.run("document.querySelector('#groups .note').textContent"))
 
-    def test_what_differs_between_two_uncertainties_is_reported(self):
+    def test_two_kinds_of_uncertainty_are_explained(self):
         self.several()
         self.assertIn("what can differ between runs", self.browser.run("document.getElementById('frontier-note').textContent"))
         self.assertIn("common to all runs", self.browser.run("document.querySelector('#figures .note.after').textContent"))
 
-    def test_the_verdict_is_seen_on_a_phone(self):
+    def test_verdict_is_visible_on_phone(self):
         self.several(**PHONE)
         self.assertEqual(self.browser.run("document.documentElement.scrollWidth - innerWidth"), 0)
         self.assertEqual(self.browser.run("innerWidth"), PHONE["width"])
@@ -843,7 +844,7 @@ class Several(Page):
         self.assertGreaterEqual(len(self.browser.run(seen)), 5)
         self.assertNotIn(False, self.browser.run(seen))
 
-    def test_paper(self):
+    def test_print_layout(self):
         self.several(width=700, media="print")
         self.browser.run("dispatchEvent(new Event('beforeprint'))")
         self.browser.settle()
@@ -854,7 +855,7 @@ class Several(Page):
         self.browser.run("dispatchEvent(new Event('afterprint'))")
 
     @unittest.skipUnless(shutil.which("pdftotext"), "no pdftotext here (Debian: poppler-utils)")
-    def test_what_announces_something_is_on_its_page(self):
+    def test_headings_are_on_the_same_page_as_content(self):
         self.several()
         titles = set(self.browser.run("[...document.querySelectorAll('h2, h3, section > .note:not(.after)')].map(e => e.textContent.split(' ').slice(0, 3).join(' '))"))
         self.browser.pdf(self.folder / "three.pdf")
@@ -865,15 +866,15 @@ class Several(Page):
             last = [line for line in page if line.strip()][-1].strip()
             self.assertFalse(any(last.startswith(title) for title in titles), last)
 
-    def test_a_title_is_text(self):
+    def test_title_is_escaped(self):
         self.browser.open(report(self.folder / "b"), **PHONE)
         self.assertEqual(self.browser.run("document.querySelector('h1').textContent"), HOSTILE + " on H200x1")
-        # The title of a window has its white space made even.
+        # White space in a window title is normalized.
         self.assertEqual(self.browser.run("document.title").split(), (HOSTILE + " on H200x1").split())
         self.assertEqual(self.browser.run("document.documentElement.scrollWidth - innerWidth"), 0)
         self.assertIsNone(self.browser.run("window.struck || null"))
 
-    def test_what_is_neither_a_run_nor_of_layers_is_refused(self):
+    def test_rejects_files_that_are_no_run_or_layers(self):
         other = self.folder / "other.json"
         for content in ("{}", "no json"):
             other.write_text(content)
@@ -886,7 +887,7 @@ class Several(Page):
         self.assertIn("nowhere", done.stderr)
 
 
-class Many(Page):
+class ManyQueries(Page):
     def test_a_hundred_thousand_queries(self):
         make_run(self.folder / "many", 100_000, concurrency=32)
         page = report(self.folder / "many")
@@ -894,8 +895,8 @@ class Many(Page):
         self.browser.open(page, **DESKTOP)
         texts = self.browser.run("JSON.parse(document.getElementById('data').textContent).runs[0].excerpts.map(e => [e.at, e.problem.length])")
         self.assertTrue(250 <= len(texts) < 500, len(texts))
-        self.assertGreater(sum(length for _, length in texts), 200_000)  # the page is that small with long ones
-        self.assertEqual(len({b[0] - a[0] for a, b in zip(texts, texts[1:])}), 1)  # evenly picked
+        self.assertGreater(sum(length for _, length in texts), 200_000)  # the size includes long texts
+        self.assertEqual(len({b[0] - a[0] for a, b in zip(texts, texts[1:])}), 1)  # evenly spaced
         self.assertIn("100,000 queries", self.browser.run("document.getElementById('query-status').textContent"))
         self.focus("#queries thead th:nth-child(4) button")
         self.browser.key("Enter")

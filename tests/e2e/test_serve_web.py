@@ -28,10 +28,10 @@ from sweeps import write_sweep  # noqa: E402
 HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck=2</script>"
 TOKEN = "a-token-of-thirty-two-characters"
 DESKTOP, PHONE = {"width": 1280}, {"width": 360, "height": 740, "phone": True}
-# name: (model, hardware, seed); of one model on two machines, and another
+# name: (model, hardware, seed); one model on two machines, and another
 RUNS = {"llama-h200": ("llama-3.1-8b", "H200x1", 1), "qwen-h200": ("qwen2.5-7b", "H200x1", 2), "llama-4090": ("llama-3.1-8b", "RTX4090x1", 3)}
 
-# Texts whose contrast with what is behind them is below WCAG's 4.5, or 3 where they are large.
+# Texts with a contrast below WCAG's 4.5, or 3 for large text.
 FAINT = """(() => {
   const parse = text => (text.match(/[\\d.]+/g) || []).map((v, i) => Number(v) * (text.startsWith('color(') && i < 3 ? 255 : 1));
   const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -42,13 +42,13 @@ FAINT = """(() => {
       const style = getComputedStyle(e), [a, b] = [light(parse(style.color)), light(behind(e))].sort((x, y) => y - x);
       return [(a + 0.05) / (b + 0.05), parseFloat(style.fontSize) >= 24 ? 3 : 4.5, e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 30)]; })
     .filter(([ratio, least]) => ratio < least).map(([ratio, , what]) => ratio.toFixed(2) + ' ' + what); })()"""
-# Controls without a name that a screen reader could say.
+# Controls without an accessible name.
 NAMELESS = """[...document.querySelectorAll('a, button, input, select, [role=img], [role=region], nav, section')].filter(e => e.getClientRects().length &&
   !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.labels?.length || e.textContent.trim())).map(e => e.outerHTML.slice(0, 80))"""
 
 
 class Server:
-    """`ipw serve`, as long as the test likes."""
+    """`ipw serve` for the duration of a test."""
 
     def __init__(self, machine, runs, *options, listen="127.0.0.1:0"):
         self.process = subprocess.Popen([IPW, "serve", "--listen", listen, "--runs", str(runs), *map(str, options)],
@@ -92,7 +92,7 @@ def setUpModule():
 
 class Page(unittest.TestCase):
     def tearDown(self):
-        """Whatever was done: no error, nothing that the CSP forbids, and nothing asked of anyone else."""
+        """No test may cause a page error, a CSP violation or a request to another host."""
         self.assertEqual(self.browser.problems(), [])
         self.assertEqual([url for url in self.browser.requests() if not url.startswith((self.asked.url + "/", "data:"))], [])
         self.assertIsNone(self.browser.run("window.struck ?? null"))
@@ -115,7 +115,7 @@ class Page(unittest.TestCase):
         self.until("document.documentElement.dataset.ready === 'yes'")
 
     def press(self, selector):
-        """By the keyboard."""
+        """Activates an element by keyboard."""
         self.browser.run(f"document.querySelector({json.dumps(selector)}).focus()")
         self.browser.key("Enter")
 
@@ -124,8 +124,8 @@ class Page(unittest.TestCase):
                          "e.dispatchEvent(new Event('change', {bubbles: true})); })()")
         self.ready()
 
-    def problems_but(self, pattern):
-        """Takes those away that the test has caused."""
+    def expect_problems(self, pattern):
+        """Removes problems that the test has caused on purpose."""
         self.browser.run("1")
         self.browser.events[:] = [event for event in self.browser.events if not (
             event.get("method") == "Log.entryAdded" and re.search(pattern, event["params"]["entry"]["text"]))]
@@ -134,7 +134,7 @@ class Page(unittest.TestCase):
 class Live(Page):
     WATTS = "parseFloat(document.querySelector('#now .answer b')?.textContent)"
 
-    def test_power_as_it_changes(self):
+    def test_live_power(self):
         self.open("/")
         self.until(f"Math.abs({self.WATTS} - 65) < 7")  # 40 and 25 W
         self.assertIn("Measured by 2 sensors, all up to date.", self.text("#now .answer"))
@@ -147,12 +147,12 @@ class Live(Page):
         self.assertEqual(self.browser.run("document.querySelectorAll('#history canvas').length"), 1)
         self.assertRegex(self.text("[aria-live=polite]"), r"\d+(\.\d+)? W\. Measured")
         self.choose("#range", "60")
-        # Sorting holds while figures come in.
+        # The sort order is kept while figures change.
         self.press("#now thead button")
         self.press("#now thead button")
         self.until("document.querySelector('#now tbody th').textContent.startsWith('cpu1')")
 
-    def test_without_sensors_it_says_what_to_do(self):
+    def test_live_view_without_sensors_has_fix(self):
         with Machine() as machine:
             server = Server(machine, self.runs, "--sensors", "rapl")
             self.addCleanup(server.close)
@@ -161,7 +161,7 @@ class Live(Page):
             self.assertEqual(self.texts("#now a"), ["sensors page", "Runs"])
             self.assertIn("No profile is running.", self.text("#running"))
     
-    def test_a_server_that_is_lost_and_available_again(self):
+    def test_reconnects_to_restarted_server(self):
         server = Server(self.machine, self.runs)
         self.open("/", server=server)
         self.until(f"{self.WATTS} > 0")
@@ -171,9 +171,9 @@ class Live(Page):
         again = Server(self.machine, self.runs, listen=f"127.0.0.1:{server.port}")
         self.addCleanup(again.close)
         self.until("document.querySelector('#now [role=status]').hidden === true")
-        self.problems_but("net::ERR_")
+        self.expect_problems("net::ERR_")
 
-    def test_an_estimate_is_not_called_measured(self):
+    def test_estimated_power_is_labeled(self):
         with SharedCpus(1.0) as machine:
             server = Server(machine, self.runs)
             self.addCleanup(server.close)
@@ -184,11 +184,11 @@ class Live(Page):
             self.open("/sensors", server=server)
             self.assertIn("No sensor here measures energy. Estimated by a model, not measured: cpu_model.", self.text("#sensors .answer"))
 
-    def test_all_pages_are_named_on_a_phone(self):
+    def test_navigation_fits_on_phone(self):
         self.open("/sensors", **PHONE)
         self.assertEqual(self.browser.run("(bar => bar.scrollWidth - bar.clientWidth)(document.querySelector('#bar nav > div'))"), 0)
 
-    def test_sensors(self):
+    def test_sensors_page(self):
         self.open("/sensors")
         self.assertIn("Energy is measured by", self.text("#sensors .answer"))
         self.assertIn("rapl:0", self.texts("#sensors tbody th") and "".join(self.texts("#sensors tbody th")))
@@ -197,7 +197,7 @@ class Live(Page):
 class Runs(Page):
     NAMES = "#list tbody th a"
 
-    def test_sort_search_filter(self):
+    def test_runs_can_be_sorted_searched_and_filtered(self):
         by = lambda key: sorted(RUNS, key=lambda name: -self.told[name][key])  # noqa: E731
         self.open("/runs?q=mmlu-pro")
         self.assertEqual(set(self.texts(self.NAMES)), set(RUNS))
@@ -210,7 +210,7 @@ class Runs(Page):
         self.press(f"#list thead th:nth-child({place}) button")
         self.until(f"document.querySelector({json.dumps(self.NAMES)}).textContent === {json.dumps(by('joules_per_query')[-1])}")
         self.assertEqual(self.texts(self.NAMES), by("joules_per_query")[::-1])
-        # The address has it all: another visit shows the same.
+        # The URL contains the state: reloading shows the same.
         self.open(self.browser.run("location.pathname + location.search"))
         self.assertEqual(self.texts(self.NAMES), by("joules_per_query")[::-1])
         self.browser.run("document.querySelector('#runs-search').select()")
@@ -225,7 +225,7 @@ class Runs(Page):
         self.until(f"document.querySelectorAll({json.dumps(self.NAMES)}).length === 1")
         self.assertEqual(self.texts(self.NAMES), ["llama-4090"])
 
-    def test_a_folder_without_runs(self):
+    def test_pages_without_runs(self):
         (self.folder / "none").mkdir()
         server = Server(self.machine, self.folder / "none")
         self.addCleanup(server.close)
@@ -233,7 +233,7 @@ class Runs(Page):
             self.open(path, server=server)
             self.assertIn(told, self.text("main"), path)
 
-    def test_two_are_compared(self):
+    def test_two_runs_are_compared(self):
         said = json.loads(ipw(None, "compare", self.runs / "llama-h200", self.runs / "qwen-h200", "--json").stdout)["comparisons"][0]["metrics"]
         self.open("/runs?kind=profile&sort=name&order=asc")
         for name in ("llama-h200", "qwen-h200"):
@@ -252,7 +252,7 @@ class Runs(Page):
             word = {"better": "better in", "worse": "worse in", "no evidence": "no evidence of a difference in"}[said[name]["verdict"]]
             self.assertRegex(verdict, re.escape(word) + "[^;]*" + re.escape(words))
 
-    def test_one_run_is_the_report(self):
+    def test_page_of_run_is_its_report(self):
         self.open("/runs/llama-h200")
         figures = dict(self.browser.run("[...document.querySelectorAll('.figure')].map(e => [e.dataset.key, e.dataset.value])"))
         for key in ("joules_per_query", "joules_per_output_token", "output_tokens_per_s", "accuracy"):
@@ -261,7 +261,7 @@ class Runs(Page):
         self.assertGreater(len(drawn), 6)
         self.assertEqual(set(drawn), {1})
         self.assertEqual(self.browser.run("document.querySelectorAll('#shares .shares span').length && getComputedStyle(document.querySelector('#shares .shares span')).backgroundColor !== 'rgba(0, 0, 0, 0)'"), True)
-        # Links to sections stay on the page.
+        # Links to sections do not leave the page.
         self.press("#main nav a[href='#queries']")
         self.assertEqual(self.browser.run("[location.hash, document.querySelectorAll('#queries tbody tr').length]"), ["#queries", 25])
 
@@ -278,13 +278,13 @@ class Runs(Page):
         self.assertIn(b"<title>tiny on", found["Report page"])
         self.assertEqual(json.loads(found["summary.json"])["model"], "tiny")
 
-    def test_an_agents_ledger(self):
+    def test_spans_of_agent_run(self):
         self.open("/runs/agent")
         self.assertIn("calculator", self.text("#agent"))
         self.browser.run("document.querySelector('#icicle').scrollIntoView()")
         self.until("document.querySelectorAll('#icicle canvas').length === 1")
 
-    def test_a_run_while_it_runs(self):
+    def test_run_in_progress(self):
         out = self.folder / "running"
         out.mkdir()
         server = Server(self.machine, out)
@@ -301,12 +301,12 @@ class Runs(Page):
         self.until(f"{queries} > 0")
         done = self.browser.run(queries)
         self.until(f"{queries} > {done}")
-        self.until("document.querySelector('.figure[data-key=joules_per_query]')")  # the report, so far
+        self.until("document.querySelector('.figure[data-key=joules_per_query]')")  # the partial report
         profile.send_signal(signal.SIGINT)
         profile.wait(TIMEOUT_S)
         self.until("document.querySelector('.figure[data-key=joules_per_query]') && !document.querySelector('#running progress')")
 
-    def test_a_hostile_name_is_only_text(self):
+    def test_hostile_name_is_escaped(self):
         out = self.folder / "hostile"
         make_run(out / "one", queries=12, model=HOSTILE, hardware=HOSTILE)
         server = Server(self.machine, out)
@@ -316,17 +316,17 @@ class Runs(Page):
             self.assertIn(HOSTILE, self.text("main"), path)
             self.assertIsNone(self.browser.run("window.struck ?? null"))
 
-    def test_what_is_not_there(self):
+    def test_missing_runs_are_reported(self):
         for path in ("/runs/none-of-that-name", "/compare?run=llama-h200&run=none-of-that-name"):
             self.open(path)
             self.assertIn("Not found.", self.text("[role=alert]"))
             self.assertEqual(self.texts("[role=alert] button"), ["Try again"])
-            self.problems_but("404")
+            self.expect_problems("404")
 
 
-class Explored(Page):
-    def test_ticks_of_an_accuracy_axis(self):
-        """A few, and both ends are among them."""
+class Exploration(Page):
+    def test_ticks_of_accuracy_axis(self):
+        """A few ticks, including both ends."""
         self.open("/pareto")
         for low, high in ((0, 0), (1, 1), (0.5, 0.5), (0.93, 0.97), (0.8, 0.96), (0.3, 0.75), (0, 1)):
             least, most, step = self.browser.run(
@@ -337,11 +337,11 @@ class Explored(Page):
             self.assertTrue(1 <= round((most - least) / step) <= 7, (low, high, step))
 
     def front(self, x, y):
-        """Which runs no other beats, worked out the long way."""
+        """Pareto-optimal runs, by comparing all pairs."""
         at = {name: (told[x], told[y]) for name, told in self.told.items()}
         return {a for a in at if not any(at[b][0] <= at[a][0] and at[b][1] >= at[a][1] and at[b] != at[a] for b in at)}
 
-    def test_the_pareto_front(self):
+    def test_pareto_frontier(self):
         rows = "Object.fromEntries([...document.querySelectorAll('#front-table tbody tr')].map(r => [r.querySelector('a').textContent, [...r.children].at(-1).textContent]))"
         for trade, x, y in (("accuracy", "joules_per_query", "accuracy"), ("throughput", "joules_per_output_token", "output_tokens_per_s")):
             self.open(f"/pareto?trade={trade}&group=hardware")
@@ -353,7 +353,7 @@ class Explored(Page):
         self.until("location.search.includes('group=model')")
         self.ready()
         self.assertIn("qwen2.5-7b", " ".join(self.texts("#front .keys li")))
-        # A point leads to its run.
+        # A point links to its run.
         self.browser.run("document.querySelector('#front .chart').scrollIntoView({block: 'center', behavior: 'instant'})")
         self.until("document.querySelector('#front canvas')")
         name, x, y = self.browser.run("""(() => { const e = document.querySelector('#front .chart'), chart = echarts.getInstanceByDom(e), box = e.getBoundingClientRect();
@@ -363,7 +363,7 @@ class Explored(Page):
         self.until(f"location.pathname === '/runs/{name}'")
         self.ready()
 
-    def test_a_sweep_and_its_optimum(self):
+    def test_sweep_and_its_optimum(self):
         self.open("/sweeps")
         self.until("document.querySelector('#sweeps tbody').textContent.includes('clock=1200 uses 25.0')")
         self.press("#sweeps tbody a")
@@ -374,7 +374,7 @@ class Explored(Page):
         self.browser.run("document.querySelector('#sweep .chart').scrollIntoView()")
         self.until("document.querySelector('#sweep canvas')")
 
-    def test_an_estimate(self):
+    def test_estimate_form(self):
         said = json.loads(ipw(None, "estimate", "--model", "llama-3.1-8b", "--hardware", "h200", "--batch", "4", "--prompt-tokens", "256", "--output-tokens", "64", "--price-per-kwh", "0.25", "--gco2-per-kwh", "400", "--json").stdout)
         self.open("/estimate")
         self.assertIn("Select a model and hardware.", self.text("#estimated"))
@@ -382,7 +382,7 @@ class Explored(Page):
             self.browser.run(f"document.getElementById('{field}').value = '{value}'")
         self.press("#estimate-form button")
         self.until("document.querySelector('.figure[data-key=each]')")
-        for _ in range(2):  # as asked, and again by its address
+        for _ in range(2):  # as submitted, and again by URL
             figures = dict(self.browser.run("[...document.querySelectorAll('.figure')].map(e => [e.dataset.key, Number(e.dataset.value)])"))
             for key, value in (("each", said["each"]["energy_j"]), ("latency", said["latency_s"]), ("memory", said["memory_bytes"]["total_peak"]),
                                ("cost", said["operating"]["cost_per_query"]), ("emissions", said["operating"]["gco2e_per_query"])):
@@ -393,14 +393,14 @@ class Explored(Page):
         self.assertEqual(self.texts("#breakdown tbody tr th")[:2], ["prefill", "decode"])
         self.open("/estimate?model=no-such-model&hardware=h200")
         self.assertIn("no-such-model", self.text("[role=alert]"))
-        self.problems_but("400|404")
+        self.expect_problems("400|404")
 
 
-class Looks(Page):
+class Appearance(Page):
     PATHS = ("/", "/runs", "/runs/llama-h200", "/compare?run=llama-h200&run=qwen-h200", "/pareto", "/sweeps", "/estimate?model=llama-3.1-8b&hardware=h200", "/sensors")
 
     def test_every_page_on_every_screen(self):
-        """$IPW_SCREENSHOTS keeps the pictures there."""
+        """$IPW_SCREENSHOTS is a folder for the images."""
         kept = os.environ.get("IPW_SCREENSHOTS")
         for path in self.PATHS:
             for kind, options in (("desktop", {"dark": True}), ("phone", PHONE)):
@@ -414,7 +414,7 @@ class Looks(Page):
                 if kept:
                     self.browser.screenshot(Path(kept, f"serve-{re.sub('[^a-z]+', '-', path)}-{kind}.png"))
 
-    def test_by_keyboard_alone(self):
+    def test_keyboard_navigation(self):
         self.open("/runs?kind=profile")
         self.browser.run("document.activeElement.blur()")
         self.browser.key("Tab")
@@ -433,12 +433,12 @@ class Looks(Page):
         self.browser.key("Enter")
         self.until("document.title.startsWith('llama-h200')")
         self.ready()
-        # The new page begins at its title.
+        # The focus of a new page is its title.
         self.assertEqual(self.browser.run("document.activeElement.tagName"), "H1")
         self.browser.run("history.back()")
         self.until("document.querySelector('#list tbody')")
 
-    def test_the_theme_is_kept(self):
+    def test_theme_is_kept(self):
         self.open("/sensors")
         self.press("#theme")
         self.assertEqual(self.browser.run("document.documentElement.dataset.theme"), "dark")
@@ -447,7 +447,7 @@ class Looks(Page):
 
 
 class Login(Page):
-    def test_the_token_is_required(self):
+    def test_login_with_token(self):
         file = self.folder / "token"
         file.write_text(TOKEN + "\n")
         server = Server(self.machine, self.runs, "--token-file", file)
@@ -465,11 +465,11 @@ class Login(Page):
             self.ready()
             self.assertEqual(self.browser.run("document.getElementById('failed')?.hidden ?? null"), False if path == "/login" else None)
         self.assertEqual(self.texts("#list tbody th a"), ["qwen-h200"])
-        self.assertEqual(self.browser.run("document.cookie"), "")  # scripts do not see it
+        self.assertEqual(self.browser.run("document.cookie"), "")  # not visible to scripts
 
 
 class Start(Page):
-    def test_a_profile_is_started_from_the_page(self):
+    def test_profile_is_started_from_page(self):
         self.open("/runs")
         self.assertIsNone(self.text("#start"))  # not without --allow-runs
         file, runs = self.folder / "start-token", self.folder / "started"
@@ -491,7 +491,7 @@ class Start(Page):
         self.browser.run("document.getElementById('max_queries').value = '20000'")
         self.press("#start [type=submit]")
         self.until("document.querySelector('#started .alert')?.textContent.includes('max_queries')")
-        self.problems_but("400")
+        self.expect_problems("400")
         self.browser.run("document.getElementById('max_queries').value = '3'")
         self.press("#start [type=submit]")
         self.until("document.getElementById('stop')")
@@ -499,7 +499,7 @@ class Start(Page):
         self.until("document.getElementById('started').textContent.includes('is done')")
         self.until("document.querySelector('#started a') && document.querySelector('#list tbody th a')")
         self.assertEqual(self.texts("#list tbody th a"), self.texts("#started a"))
-        self.assertEqual(self.browser.run("document.getElementById('model').value"), "two words")  # what was typed stays
+        self.assertEqual(self.browser.run("document.getElementById('model').value"), "two words")  # the input is kept
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""llama.cpp's server, as set-up brings it, answers as the tests that measure it need."""
+"""llama.cpp's server, as installed by set-up, behaves as the tests that measure it require."""
 
 import sys
 import tempfile
@@ -17,16 +17,16 @@ from server_contract import CONCURRENT, ServerContract  # noqa: E402
 class LlamaTest(ServerContract, unittest.TestCase):
     serve = staticmethod(servers.llama_server)
 
-    def test_it_has_the_slots_it_was_asked_for(self):
+    def test_server_has_requested_slots(self):
         self.assertEqual(len(servers.get(f"{self.url}/slots")), CONCURRENT)
 
-    def test_what_cannot_start_says_why(self):
+    def test_failed_start_has_reason(self):
         with tempfile.NamedTemporaryFile(suffix=".gguf") as empty:
             with self.assertRaisesRegex(RuntimeError, "failed to load model"):
                 with servers.llama_server(empty.name):
                     pass
 
-    def test_the_same_options_give_the_same_model(self):
+    def test_model_files_are_reproducible(self):
         with tempfile.TemporaryDirectory() as folder:
             again, other = Path(folder, "again.gguf"), Path(folder, "other.gguf")
             make_gguf.make(again)
@@ -34,7 +34,7 @@ class LlamaTest(ServerContract, unittest.TestCase):
             self.assertEqual(again.read_bytes(), self.model_path.read_bytes())
             self.assertNotEqual(other.read_bytes(), self.model_path.read_bytes())
 
-    def test_a_server_that_set_up_did_not_bring_is_a_skip(self):
+    def test_missing_server_is_a_skip(self):
         with mock.patch.object(servers, "ENVIRONMENT", Path("/nonexistent")):
             for serve in servers.llama_server, servers.ollama_server:
                 with self.assertRaisesRegex(servers.Skip, "tools/setup"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ipw sweep --slurm` and `ipw profile --slurm` on a real Slurm of one node: what is submitted is measured once, and
-collected; elements that fail, are requeued or whose node daemon is killed lose and double nothing."""
+"""`ipw sweep --slurm` and `ipw profile --slurm` on a real one-node Slurm: submitted settings are measured once and
+collected; failed and requeued elements and killed daemons neither lose nor duplicate measurements."""
 import json
 import os
 import shlex
@@ -19,7 +19,7 @@ from monitors import Monitor  # noqa: E402
 from program import IPW, TIMEOUT_S, main_parallel, python  # noqa: E402
 from slurm import Slurm, wait_until  # noqa: E402
 
-# Appends its last argument to a file, as one write; then waits while that file has a neighbor with its name.
+# Appends its last argument to a file in one write; then waits while a file with that suffix exists.
 NOTE = """
 import os, sys, time
 with open(sys.argv[1], 'ab', 0) as file: file.write((sys.argv[2] + '\\n').encode())
@@ -77,34 +77,34 @@ class SlurmTest(unittest.TestCase):
         return [line for line in lines if line["kind"] == kind]
 
     def jobs(self):
-        """The number of each job array, and its settings by index."""
+        """Number of each job array, and its settings by index."""
         files = [path.read_text().split() for path in sorted(self.directory().glob("slurm/*.job"))]
         return [{"job": words[0], "points": [int(word) for word in words[1:]]} for words in files]
 
-    def noted(self):
+    def recorded_values(self):
         return self.notes.read_text().split()
 
     def hold(self, value):
-        """The command of this setting waits until the file is deleted."""
+        """Makes the command of this setting wait until the file is deleted."""
         (self.root / f"notes.{value}").touch()
         return self.root / f"notes.{value}"
 
     def wait_for(self, value):
-        wait_until(lambda: value in self.noted(), f"setting {value}; {self.logs()}")
+        wait_until(lambda: value in self.recorded_values(), f"setting {value}; {self.logs()}")
 
 
 class Sweeps(SlurmTest):
-    def test_every_setting_once(self):
+    def test_every_setting_is_measured_once(self):
         done = self.ipw(*self.sweep("--knob", "a=1-6:1", "--repeat", 2, "--json", "--array-limit", 3, "--gres", "gpu:1",
                                     "--time", 5, "--nodes", 1, "--account", "lab", "--sbatch", "comment=ipw"))
-        self.assertEqual(sorted(self.noted()), sorted(list("123456") * 2))
+        self.assertEqual(sorted(self.recorded_values()), sorted(list("123456") * 2))
         self.assertEqual(sorted((point["settings"]["a"], point["repeat"]) for point in self.lines("point")),
                          sorted((a, repeat) for a in "123456" for repeat in (1, 2)))
         result = json.loads(done.stdout)["sweep"]
         self.assertEqual((result["summary"]["settings"], result["summary"]["complete"]), (6, True))
         self.assertEqual(len(self.jobs()), 1)
 
-    def test_a_failed_element_is_resumed_alone(self):
+    def test_only_failed_element_is_resubmitted(self):
         fails = self.root / "fails"
         fails.touch()
         command = ["sh", "-c", 'echo {a} >> "$1"; test {a} != 2 || test ! -e "$2"', "-", self.notes, fails]
@@ -112,16 +112,16 @@ class Sweeps(SlurmTest):
         self.assertEqual({point["settings"]["a"]: point["exit_code"] for point in self.lines("point")},
                          {"1": 0, "2": 1, "3": 0})
         fails.unlink()
-        self.ipw("sweep", "--resume", self.directory(), code=1)  # it has nothing left to do
-        self.assertEqual(len(self.noted()), 3)
+        self.ipw("sweep", "--resume", self.directory(), code=1)  # nothing left to do
+        self.assertEqual(len(self.recorded_values()), 3)
         self.ipw("sweep", "--resume", self.directory(), "--slurm", "--retry-failed")
-        self.assertEqual(sorted(self.noted()), ["1", "2", "2", "3"])
+        self.assertEqual(sorted(self.recorded_values()), ["1", "2", "2", "3"])
         self.assertEqual([len(job["points"]) for job in self.jobs()], [3, 1])
         done = self.ipw("analyze", self.directory(), "--analysis", "sweep", "--json")
         summary = json.loads(done.stdout)[str(self.directory())]["sweep"]["summary"]
         self.assertEqual((summary["settings"], summary["attempts"], summary["failed"]), (3, 3, 0))
 
-    def test_an_element_that_dies_is_submitted_again(self):
+    def test_canceled_element_is_resubmitted(self):
         held = self.hold("2")
         process = self.start(*self.sweep("--knob", "a=1,2,3"))
         self.wait_for("2")
@@ -131,58 +131,58 @@ class Sweeps(SlurmTest):
         self.assertIn("1 of 3 settings were not measured", said)
         held.unlink()
         self.ipw("sweep", "--resume", self.directory(), "--slurm")
-        self.assertEqual(sorted(self.noted()), ["1", "2", "2", "3"])
+        self.assertEqual(sorted(self.recorded_values()), ["1", "2", "2", "3"])
         self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2", "3"])
 
     def index(self, job, value):
-        """Of the element that measures this value of a=1,2,3 ..., which are points 1, 2, 3 ..."""
+        """Array index of the element that measures this value of a=1,2,3 ..., which are points 1, 2, 3 ..."""
         return job["points"].index(int(value))
 
-    def test_a_requeued_element_doubles_nothing(self):
+    def test_requeued_element_measures_once(self):
         held = self.hold("2")
         process = self.start(*self.sweep("--knob", "a=1,2"))
         self.wait_for("1")
         self.wait_for("2")
         job = self.jobs()[0]
         wait_until(lambda: len(self.lines("point")) == 1, "the result of the first")
-        # One has ended: it runs again and finds that.  The other is killed, and measured by its second run.
+        # One has ended: it runs again and finds its result.  The other is killed, and measured by its second run.
         for value in "12":
             cluster.ask("scontrol", "requeue", f"{job['job']}_{self.index(job, value)}")
-        wait_until(lambda: self.noted().count("2") == 2, "the requeued element")
+        wait_until(lambda: self.recorded_values().count("2") == 2, "the requeued element")
         held.unlink()
         self.end(process)
         wait_until(lambda: not cluster.states(job["job"]), "the end of the job")
-        self.assertEqual(sorted(self.noted()), ["1", "2", "2"])
+        self.assertEqual(sorted(self.recorded_values()), ["1", "2", "2"])
         self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2"])
         self.assertEqual(len(list(self.directory().glob("points/*/run_*"))), 2)
 
-    def test_the_node_daemon_is_killed(self):
+    def test_node_daemon_is_killed(self):
         held = self.hold("1")
         process = self.start(*self.sweep("--knob", "a=1,2,3", "--array-limit", 1))
         self.wait_for("1")
         cluster.kill("slurmd")
-        held.unlink()  # the element ends while there is no daemon
+        held.unlink()  # the element ends while the daemon is down
         wait_until(lambda: any(point["settings"]["a"] == "1" for point in self.lines("point")), "its result")
         cluster.start("slurmd", "-D", "-N", cluster.host)
         self.end(process)
-        self.assertEqual(sorted(self.noted()), ["1", "2", "3"])
+        self.assertEqual(sorted(self.recorded_values()), ["1", "2", "3"])
         self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2", "3"])
 
-    def test_the_controller_is_restarted(self):
+    def test_controller_is_restarted(self):
         held = self.hold("1")
         process = self.start(*self.sweep("--knob", "a=1,2"))
         self.wait_for("1")
-        cluster.stop_daemon("slurmctld")  # killed, it would have lost what it had not saved yet
+        cluster.stop_daemon("slurmctld")  # a kill would lose its unsaved state
         for line in process.stderr:
             if "Slurm does not respond" in line:
                 break
         cluster.start("slurmctld", "-D")
         held.unlink()
         self.end(process)
-        self.assertEqual(sorted(self.noted()), ["1", "2"])
+        self.assertEqual(sorted(self.recorded_values()), ["1", "2"])
         self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2"])
 
-    def test_the_job_continues_without_us(self):
+    def test_job_continues_after_interruption(self):
         held = self.hold("1")
         process = self.start(*self.sweep("--knob", "a=1,2"))
         self.wait_for("1")
@@ -191,24 +191,24 @@ class Sweeps(SlurmTest):
         done = self.start("sweep", "--resume", self.directory(), "--slurm")
         held.unlink()
         self.end(done)
-        self.assertEqual(len(self.jobs()), 1)  # nothing was submitted twice
-        self.assertEqual(sorted(self.noted()), ["1", "2"])
+        self.assertEqual(len(self.jobs()), 1)  # nothing was resubmitted
+        self.assertEqual(sorted(self.recorded_values()), ["1", "2"])
 
-    def test_a_script_to_submit_by_hand(self):
+    def test_script_for_manual_submission(self):
         done = self.ipw(*self.sweep("--knob", "a=it's,2 $(x)", "--slurm-script-only", "--sbatch", "exclusive"))
         script = done.stdout.strip()
         self.assertEqual(subprocess.run(["bash", "-n", script]).returncode, 0)
         tested = subprocess.run(["sbatch", "--test-only", script], env=cluster.environment, text=True,
                                 capture_output=True)
         self.assertEqual(tested.returncode, 0, tested.stderr)
-        self.assertEqual(self.noted(), [])
+        self.assertEqual(self.recorded_values(), [])
         cluster.ask("sbatch", "--wait", script)
         self.ipw("sweep", "--resume", self.directory())
         self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["2 $(x)", "it's"])
         self.assertEqual(sorted(self.notes.read_text().splitlines()), ["2 $(x)", "it's"])
 
     def controlled(self, script):
-        """The node's GPU becomes one that may be controlled."""
+        """Gives the node a controllable GPU."""
         machine = ControllableGpu(script)
         self.addCleanup(machine.close)
         kept = cluster.environment
@@ -219,7 +219,7 @@ class Sweeps(SlurmTest):
     def clocks(self):
         return [int(point["settings"]["gpu-clock"]) for point in self.lines("point")]
 
-    def test_all_clocks_of_the_node_s_gpu(self):
+    def test_dvfs_mode_uses_clocks_of_node(self):
         machine = self.controlled("value throttle 0 0")
         self.ipw(*self.sweep("--control", "--mode", "dvfs", "--min-clock", 1740, "--array-limit", 1, "--gres", "gpu:1", "--time", 5,
                              command=["sh", "-c", 'cat "$1" >> "$2"', "-", machine.root / "settings", self.notes]))
@@ -229,8 +229,8 @@ class Sweeps(SlurmTest):
         self.assertEqual(machine.settings(), ControllableGpu.FREE)
         self.assertEqual(len(self.jobs()), 1)
 
-    def test_probes_then_clocks_near_the_optimum(self):
-        # At a constant power the least energy is at the highest clock, and so are the clocks that are added.
+    def test_probe_mode_continues_near_optimum(self):
+        # At constant power the least energy is at the highest clock, where clocks are added.
         machine = self.controlled("value throttle 0 0\npower 0 constant 300")
         load = python("import sys, time; time.sleep(0.4 * 1785 / float(sys.argv[1]))", "{gpu-clock}")
         self.ipw(*self.sweep("--control", "--mode", "probe", "--probes", 3, "--array-limit", 1, command=load))
@@ -241,17 +241,17 @@ class Sweeps(SlurmTest):
         self.assertEqual(len(self.lines("added")), len(clocks) - 3)
         self.assertEqual([len(job["points"]) for job in self.jobs()], [3] + [1] * (len(clocks) - 3))
         self.assertEqual((machine.settings(), len(self.lines("end"))), (ControllableGpu.FREE, 1))
-        self.ipw("sweep", "--resume", self.directory(), "--slurm")  # nothing is left
+        self.ipw("sweep", "--resume", self.directory(), "--slurm")  # nothing left
         self.assertEqual(self.clocks(), clocks)
 
-    def test_a_node_without_a_gpu_to_control(self):
+    def test_node_without_controllable_gpu(self):
         self.controlled("devices 0")
         said = self.ipw(*self.sweep("--control", "--mode", "dvfs", command=["true"]), code=1).stderr
         self.assertRegex(said, "not possible: on the node allocated by Slurm: .*GPU")
         self.assertIn("MEASURING ONLY", said)
         self.assertEqual([point["settings"] for point in self.lines("point")], [{"gpu-clock": "default"}])
 
-    def test_what_is_refused(self):
+    def test_rejects_invalid_options(self):
         self.assertIn("--knob gpu-clock", self.ipw(*self.sweep("--control", "--mode", "dvfs", "--slurm-script-only"), code=2).stderr)
         for words, said, code in ((["--partition", "none"], "invalid partition", 1), (["--gres", "a b"], "--gres", 2),
                                   (["--sbatch", "array=1"], "--sbatch", 2)):
@@ -261,7 +261,7 @@ class Sweeps(SlurmTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("sbatch", done.stderr)
         self.assertIn("--slurm", self.ipw("sweep", "--knob", "a=1", "--gres", "gpu:1", "--", "echo", "{a}", code=2).stderr)
-        self.assertEqual(self.noted(), [])
+        self.assertEqual(self.recorded_values(), [])
 
 
 class Profiles(SlurmTest):
@@ -284,7 +284,7 @@ class Profiles(SlurmTest):
         self.assertEqual(keys[1:], [f"q{i:06}" for i in range(10)])
         self.assertIn("--resume continues it", self.ipw(*self.profile("--shards", 3), code=2).stderr)
 
-    def test_a_shard_that_dies_is_submitted_again(self):
+    def test_failed_shard_is_resubmitted(self):
         process = self.start(*self.profile("--shards", 2, "--max-queries", 8, "--client-param", "tokens=3",
                                            "--client-param", "tokens_per_s=1", "--array-limit", 2))
         running = self.root / "runs" / "x_shards" / "x_shard2of2" / "records.jsonl"
@@ -298,7 +298,7 @@ class Profiles(SlurmTest):
 
 
 class Accounting(SlurmTest):
-    """The prolog and epilog of examples/slurm, run by slurmd."""
+    """Prolog and epilog of examples/slurm, run by slurmd."""
 
     def setUp(self):
         super().setUp()
@@ -324,7 +324,7 @@ class Accounting(SlurmTest):
         self.assertTrue(job)
         return job
 
-    def test_a_job_s_joules(self):
+    def test_energy_of_a_job(self):
         self.monitor.wait_updates(2)
         hold, before = self.hold("x"), self.joules()
         job = self.submit("x")
@@ -340,7 +340,7 @@ class Accounting(SlurmTest):
         self.assertLessEqual(line["node_joules"], self.joules() - before + 0.01)
         wait_until(lambda: not list((self.root / "state").iterdir()), "the end of the epilog")
 
-    def test_jobs_side_by_side_have_a_line_each(self):
+    def test_concurrent_jobs_have_one_line_each(self):
         holds = [self.hold("y"), self.hold("z")]
         jobs = [self.submit("y"), self.submit("z")]
         for value, hold in zip("yz", holds):
@@ -350,12 +350,12 @@ class Accounting(SlurmTest):
         self.assertEqual(sorted(line["job_id"] for line in self.written()), sorted(jobs))
         self.assertTrue(all(line["node_joules"] >= 0 for line in self.written()))
 
-    def test_a_job_runs_without_a_monitor(self):
+    def test_job_runs_without_monitor(self):
         self.monitor.close()
         job = self.submit("w")
         wait_until(lambda: cluster.ask("scontrol", "show", "job", job).find("JobState=COMPLETED") > 0, "the job")
-        self.assertEqual((self.noted(), self.written()), (["w"], []))
+        self.assertEqual((self.recorded_values(), self.written()), (["w"], []))
 
 
 if __name__ == "__main__":
-    main_parallel()  # each with a Slurm of its own
+    main_parallel()  # each with its own Slurm

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real model of 135 million parameters in ipw's own process: tools/fetch-model downloads it."""
+"""SmolLM2, a real model of 135 million parameters, in ipw's process; tools/fetch-model downloads it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ FACTS = {"What is the capital of France?": "Paris", "What is the capital of Ital
 
 
 def missing():
-    """Why it cannot be run here; None when it can."""
+    """Why it cannot run here; None if it can."""
     if not MODEL.exists():
         return "no SmolLM2 here: tools/fetch-model smollm2"
     listing = subprocess.run([IPW, "list", "clients", "--json"], check=True, capture_output=True)
@@ -29,7 +29,7 @@ class SmolLM2(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def test_it_knows_what_it_was_taught(self):
+    def test_answers_known_facts(self):
         questions = self.folder / "capitals.jsonl"
         questions.write_text("".join(json.dumps({"problem": problem, "answer": answer}) + "\n"
                                      for problem, answer in FACTS.items()))
@@ -45,7 +45,7 @@ class SmolLM2(unittest.TestCase):
         self.assertLessEqual(report["conservation_error"], 1e-3)
         self.assertIn(report["energy"]["method"], ("counter", "integral", "estimated", None))
 
-    def test_its_shape_is_the_published_one(self):
+    def test_shape_is_the_published_one(self):
         shown = subprocess.run([BUILD / "tests/tools/gguf_show", MODEL], check=True,
                                capture_output=True)
         decoder = json.loads(shown.stdout)["decoder"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tools with real inference: llama.cpp's server parses the calls of a model that makes them, and ipw's own client
-does in its process; a model without a form for them is known as such."""
+"""Tool calls with real inference: parsed by llama.cpp's server, and by ipw's in-process client; a model without a tool
+template is recognized."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class ToolCallsTest(unittest.TestCase):
         make_gguf.make(cls.plain, layers=2)
 
     def assertCalls(self, replies):
-        """The first reply calls the tool; the conversation with its result is longer by both."""
+        """The first reply calls the tool; the next prompt is longer by the call and its result."""
         first, second = replies
         for reply in replies:
             self.assertNotIn("error", reply)
@@ -81,7 +81,7 @@ class ToolCallsTest(unittest.TestCase):
     LINES = [{"user": "What is 2 + 3?", "tools": [TOOL], "params": "max_tokens=1"},
              {"results": ["5"], "tools": [TOOL], "params": "max_tokens=1"}]
 
-    def test_a_server_and_the_process_itself_find_the_same_calls(self):
+    def test_server_and_in_process_client_find_same_calls(self):
         with servers.llama_server(self.caller, parallel=1) as url:
             for stream in "true", "false":
                 lines = [dict(line, params=f"max_tokens=1,stream={stream}") for line in self.LINES]
@@ -89,7 +89,7 @@ class ToolCallsTest(unittest.TestCase):
                     self.assertCalls(talk("openai", url, url.model, lines))
         self.assertCalls(talk("llama", "-", self.caller, self.LINES, "threads=1"))
 
-    def test_a_template_without_tools_is_known(self):
+    def test_template_without_tools_is_recognized(self):
         with servers.llama_server(self.plain, parallel=1) as url:
             reply, = talk("openai", url, url.model, [{"user": "Q", "params": "max_tokens=1"}])
             self.assertEqual((reply["tools"], reply["calls"]), ("no", []))
