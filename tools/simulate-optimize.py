@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/cli"))
-from sweeps import made_sweep  # noqa: E402
+from sweeps import write_sweep  # noqa: E402
 
 
 def clocks(count):
@@ -63,7 +63,7 @@ def trial(arguments, scenario, seed):
                                         "seconds": seconds * slow}))
     folder = Path(tempfile.mkdtemp(prefix="ipw-simulate-"))
     try:
-        made_sweep(folder / "s", (knob,), attempts)
+        write_sweep(folder / "s", (knob,), attempts)
         done = subprocess.run([arguments.ipw, "optimize", folder / "s", "--objective", "energy", "--json"],
                               capture_output=True, text=True, check=True)
     finally:
