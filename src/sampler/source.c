@@ -513,11 +513,12 @@ static nanos follow_gap(const struct tick *tick, struct schedule *schedule)
 }
 
 /* The next reading of an anchored counter: soon at first, then as rarely as requested. */
-static nanos next_anchor(struct schedule *schedule, nanos now)
+static nanos next_anchor(struct schedule *schedule, const struct tick *tick, nanos now)
 {
     nanos gap = schedule->anchor_gap < schedule->period ? schedule->anchor_gap : schedule->period;
     schedule->anchor_gap = 2 * gap;
-    return schedule->next + gap > now ? schedule->next + gap : now + gap;
+    nanos next = schedule->next + gap + tick_to_mid_period(tick);
+    return next > now ? next : now + gap;
 }
 
 static void plan(struct source *source, unsigned group)
@@ -538,7 +539,7 @@ static void plan(struct source *source, unsigned group)
         if (!next && follows && tick->locked)
             next = tick_next_read(tick, now, follow_gap(tick, schedule));
         if (!next && schedule->anchor_gap > 0)
-            next = next_anchor(schedule, now);
+            next = next_anchor(schedule, tick, now);
         if (next) {
             schedule->next = next;
             return;

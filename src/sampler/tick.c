@@ -274,6 +274,14 @@ nanos tick_reach(const struct tick *tick)
     return (good - tick->slack) / max_nanos(1, widens) * tick->period;
 }
 
+nanos tick_to_mid_period(const struct tick *tick)
+{
+    if (tick->period <= 0)
+        return 0;
+    nanos middle = tick->dated + tick->period / 2;
+    return middle + steps_to(tick, middle, tick->read_t) * tick->period - tick->read_t;
+}
+
 /* The value is unchanged: wait for the tick's latest time; when that has passed, read once more a little later, then
  * give up: the next tick is read on both sides. */
 static nanos next_while_due(const struct tick *tick, nanos now)

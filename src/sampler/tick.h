@@ -68,6 +68,11 @@ nanos tick_next_read(struct tick *tick, nanos now, nanos gap);
 /* How far ahead ticks can be predicted: a read farther away would find a tick whose time is ambiguous. */
 nanos tick_reach(const struct tick *tick);
 
+/* From the last read to the nearest middle of a period; 0 while the period is unknown.  A value that is read too rarely
+ * to follow its ticks is dated half a period before the read: right on average only if reads do not favor a phase.  The
+ * read that learned the period came just after a tick, and one whole periods later would be dated too early. */
+nanos tick_to_mid_period(const struct tick *tick);
+
 /* Discards the phase (suspend, driver reload) but keeps the period as a guess. */
 void tick_unlock(struct tick *tick);
 

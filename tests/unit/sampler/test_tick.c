@@ -391,6 +391,38 @@ static void reads_longer_than_the_period_are_dated_within_the_read(void **state)
     assert_int_equal(errors.within_slack, errors.count);
 }
 
+/* After the reads that learn the period the value is read after 1, 2, 4 ... s, whole periods of the sensor. */
+static double bias_of_rare_reads(double period_ms, double phase_ms)
+{
+    struct rig rig = {
+        .period = period_ms * 1e6, .phase = phase_ms * 1e6, .cost = 100 * US, .now = NS_PER_S};
+    struct tick_time when;
+    double sum = 0;
+    tick_init(&rig.tick);
+    for (unsigned i = 0; i < 50 && rig.tick.period == 0; i++, rig.now += 20 * MS)
+        read_once(&rig, NULL);
+    assert_true(rig.tick.period > 0);
+    nanos t = rig.tick.read_t;
+    for (int i = 0; i < 5; i++) {
+        t += (NS_PER_S << i) + tick_to_mid_period(&rig.tick);
+        assert_true(tick_observe(&rig.tick, t, 50 * US, true, &when));
+        sum += (double)when.t - (rig.phase + (double)tick_number(&rig, t) * rig.period);
+    }
+    return sum / 5;
+}
+
+static void rare_reads_are_dated_without_bias(void **state)
+{
+    (void)state;
+    double sum = 0;
+    for (int phase = 0; phase < 100; phase++)
+        sum += bias_of_rare_reads(100, phase);
+    assert_near(sum / 100, 0, 1e6);
+    /* The period of an H200's counter: the tick was found to 10 ms, and its phase drifts by 1 ms a second. */
+    for (int phase = 0; phase < 100; phase++)
+        assert_near(bias_of_rare_reads(99.9, phase), 0, 10e6 + 1e6 * (1 + 3 + 7 + 15 + 31) / 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +442,7 @@ int main(void)
         cmocka_unit_test(equal_times_are_handled),
         cmocka_unit_test(unlock_keeps_the_period_as_a_guess),
         cmocka_unit_test(reads_longer_than_the_period_are_dated_within_the_read),
+        cmocka_unit_test(rare_reads_are_dated_without_bias),
     };
     return RUN_TESTS(tests);
 }
