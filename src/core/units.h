@@ -13,6 +13,16 @@ typedef int64_t nanos;
 #define NS_PER_MS ((nanos)1000000)
 #define NS_PER_S  ((nanos)1000000000)
 
+static inline nanos max_nanos(nanos a, nanos b)
+{
+    return a > b ? a : b;
+}
+
+static inline nanos min_nanos(nanos a, nanos b)
+{
+    return a < b ? a : b;
+}
+
 /* Unknown is not zero: a value that was not measured is UNKNOWN, and prints as null or "-". */
 #define UNKNOWN NAN
 

@@ -19,16 +19,6 @@ static nanos uniform_sigma(nanos half_width)
     return (nanos)((double)half_width * 0.57735);
 }
 
-static nanos max_nanos(nanos a, nanos b)
-{
-    return a > b ? a : b;
-}
-
-static nanos min_nanos(nanos a, nanos b)
-{
-    return a < b ? a : b;
-}
-
 /* Whole periods from the known edge to t, to the nearest. */
 static nanos steps_to(const struct tick *tick, nanos from, nanos t)
 {

@@ -2,16 +2,6 @@
 
 #include <stdlib.h>
 
-static nanos later(nanos a, nanos b)
-{
-    return a > b ? a : b;
-}
-
-static nanos earlier(nanos a, nanos b)
-{
-    return a < b ? a : b;
-}
-
 void request_trace_release(struct request_trace *trace)
 {
     free(trace->arrivals);
@@ -23,12 +13,12 @@ nanos request_phase_change(const struct request_trace *trace)
 {
     if (trace->first_token == 0)
         return trace->to;
-    return earlier(later(trace->first_token, trace->from), trace->to);
+    return min_nanos(max_nanos(trace->first_token, trace->from), trace->to);
 }
 
 static nanos overlap(nanos a_from, nanos a_to, nanos b_from, nanos b_to)
 {
-    return later(0, earlier(a_to, b_to) - later(a_from, b_from));
+    return max_nanos(0, min_nanos(a_to, b_to) - max_nanos(a_from, b_from));
 }
 
 double request_prefill_tokens(const struct request_trace *trace, nanos from, nanos to)
@@ -68,7 +58,7 @@ static double chunks_produced(const struct request_trace *trace, nanos begin, na
     if (before == trace->arrival_count)
         return (double)before;
     nanos next = trace->arrivals[before];
-    nanos last = before ? later(begin, trace->arrivals[before - 1]) : begin;
+    nanos last = before ? max_nanos(begin, trace->arrivals[before - 1]) : begin;
     size_t with_next = before + 1;
     if (with_next < trace->arrival_count && trace->arrivals[with_next] == next)
         with_next = arrived(trace, next);
@@ -96,8 +86,8 @@ double request_decode_tokens(const struct request_trace *trace, nanos from, nano
             return 0;
         begin = trace->from; /* one chunk: produced at any time in the request */
     }
-    from = later(from, begin);
-    to = earlier(to, end);
+    from = max_nanos(from, begin);
+    to = min_nanos(to, end);
     if (to <= from)
         return 0;
     if (!is_known(output))

@@ -233,8 +233,8 @@ static void drop_pending(struct build *b)
     nanos from = INT64_MAX, to = INT64_MIN;
     for (size_t i = 0; i < b->count; i++) {
         const struct trace_span *span = &b->nodes[i].span;
-        from = span->from < from ? span->from : from;
-        to = span->to > to ? span->to : to;
+        from = min_nanos(span->from, from);
+        to = max_nanos(span->to, to);
         if (b->nodes[i].pending)
             b->problems.no_start++;
         else
@@ -347,7 +347,7 @@ static int find_by_overlap(const struct build *b, size_t i)
     for (size_t k = 0; k < b->count && !span->no_end; k++) {
         const struct trace_span *outer = &b->nodes[k].span;
         nanos from = outer->from > span->from ? outer->from : span->from,
-              to = outer->to < span->to ? outer->to : span->to;
+              to = min_nanos(outer->to, span->to);
         if (may_contain(outer->type, span->type) && to - from > max) {
             max = to - from;
             found = (int)k;
@@ -455,8 +455,8 @@ static void fit(struct build *b, int at, unsigned depth)
         fit(b, (int)i, depth + 1);
         if (span->from < outer->from - SLACK || span->to > outer->to + SLACK)
             b->problems.skewed++;
-        outer->from = span->from < outer->from ? span->from : outer->from;
-        outer->to = span->to > outer->to ? span->to : outer->to;
+        outer->from = min_nanos(span->from, outer->from);
+        outer->to = max_nanos(span->to, outer->to);
     }
 }
 
@@ -524,7 +524,7 @@ static enum err make_turns(struct build *b, int agent)
                 span->type == TRACE_TURN)
                 continue;
             span->parent = number;
-            turn.span.to = span->to > turn.span.to ? span->to : turn.span.to;
+            turn.span.to = max_nanos(span->to, turn.span.to);
         }
         err = add_node(b, &turn);
     }
