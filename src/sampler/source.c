@@ -167,10 +167,7 @@ static nanos gap_limit(const struct schedule *schedule, const struct sensor_grou
     nanos period = group->cheap_period > 0 && schedule->period > group->period_default
                        ? group->period_default
                        : schedule->period;
-    nanos limit = 5 * period;
-    if (limit < 2 * schedule->period)
-        limit = 2 * schedule->period;
-    return limit < 500 * NS_PER_MS ? 500 * NS_PER_MS : limit;
+    return max_nanos(500 * NS_PER_MS, max_nanos(5 * period, 2 * schedule->period));
 }
 
 static void init_anchored(struct source *source, struct spill *spill)
@@ -475,9 +472,7 @@ static nanos next_while_learning(struct source *source, struct schedule *schedul
     /* An expensive read (an NVIDIA counter takes 5 ms of CPU) is made less often: the phase is then less precise at
      * first, and later reads narrow it. */
     nanos coarse = is_anchor ? LEARN_ANCHOR_STEP : 4 * schedule->best;
-    if (coarse < LEARN_COARSE_STEP)
-        coarse = LEARN_COARSE_STEP;
-    return now + (follows ? coarse : LEARN_FINE_STEP);
+    return now + (follows ? max_nanos(coarse, LEARN_COARSE_STEP) : LEARN_FINE_STEP);
 }
 
 /* Whether a counter has not changed for so long that it is considered dead: reading it only costs CPU. */
@@ -555,8 +550,7 @@ static nanos earliest_deadline(const struct source *source)
     const struct reader *reader = &source->reader;
     nanos earliest = INT64_MAX;
     for (unsigned g = 0; g < source->described.group_count; g++)
-        if (reader->schedules[g].next < earliest)
-            earliest = reader->schedules[g].next;
+        earliest = min_nanos(earliest, reader->schedules[g].next);
     return earliest;
 }
 
@@ -651,9 +645,7 @@ static void try_reopen(struct source *source)
     struct error why;
     if (deadline_wait(&source->deadline, reader->reopen_at) || clock_now() < reader->reopen_at)
         return; /* poked, possibly to stop */
-    reader->reopen_wait *= 2;
-    if (reader->reopen_wait > REOPEN_MAX)
-        reader->reopen_wait = REOPEN_MAX;
+    reader->reopen_wait = min_nanos(2 * reader->reopen_wait, REOPEN_MAX);
     reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
         return;
