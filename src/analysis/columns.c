@@ -264,7 +264,7 @@ const char *units_of(const struct run_table *table, bool several)
 
 enum err require_requests(const struct run_table *table, struct error *why)
 {
-    if (run_kind_requests(table->kind))
+    if (run_kind_has_requests(table->kind))
         return ERR_OK;
     return err_set(why, ERR_NO_DATA, "needs requests to a model: the records of `ipw %s` are %s",
                    run_kind_name(table->kind), units_of(table, true));

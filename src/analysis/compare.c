@@ -140,7 +140,7 @@ static void match_queries(struct match *match, size_t *at)
 {
     const struct run_table *a = match->runs[0].run.table, *b = match->runs[match->a_runs].run.table;
     /* Repetitions of a command have no key to pair them by. */
-    bool keyed = run_kind_asks(a->kind);
+    bool keyed = run_kind_has_queries(a->kind);
     match->paired = align(match, 0, match->all_runs, at) && keyed;
     match->a_only = a->rows - match->same - match->changed;
     match->b_only = b->rows - match->same - match->changed;
@@ -378,7 +378,7 @@ static void add_query(const struct match *match, size_t first, size_t end, size_
 {
     const struct run_table *table = match->runs[first].run.table;
     double question = run_number(table, RUN_INDEX, match->runs[first].rows[i]);
-    bool again = i && to->count && to->question == question && run_kind_asks(table->kind);
+    bool again = i && to->count && to->question == question && run_kind_has_queries(table->kind);
     double *entry = to->entries + (again ? to->count - 1 : to->count) * CONTRAST_SUMS;
     for (size_t s = 0; s < CONTRAST_SUMS; s++) {
         double sum = 0;

@@ -181,7 +181,7 @@ static void check_same(const struct pair *pair, struct comparison *out)
 static void check_questions(const struct run_table *a, const struct run_table *b,
                             struct comparison *out)
 {
-    if (!run_kind_requests(a->kind)) /* commands and layers have no questions */
+    if (!run_kind_has_requests(a->kind)) /* commands and layers have no questions */
         return;
     if (out->changed)
         warn(out, "%zu questions with the same key differ: different datasets", out->changed);
@@ -258,10 +258,11 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
         warn(out, "the energy of %zu of %zu %s of %s is unknown", state->completed - state->known,
              state->completed, run_kind_unit(table->kind, true), whose);
     if (state->coverage < 0.9)
-        warn(out,
-             "the sensors cover only %.0f %% of the time of the %s in %s: the rest of its energy is "
-             "missing",
-             100 * state->coverage, run_kind_unit(table->kind, true), whose);
+        warn(
+            out,
+            "the sensors cover only %.0f %% of the time of the %s in %s: the rest of its energy is "
+            "missing",
+            100 * state->coverage, run_kind_unit(table->kind, true), whose);
     if (state->low_confidence && state->completed == 1)
         warn(out, "%s is shorter than ten updates of a sensor", whose);
     else if (2 * state->low_confidence > state->completed)

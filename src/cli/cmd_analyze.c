@@ -170,7 +170,7 @@ static void show_heading(struct text *out, const struct subject *subject)
     }
     text_addf(out, " %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text, table->rows,
               run_kind_unit(table->kind, table->rows != 1),
-              run_kind_asks(table->kind) ? "to" : "of", plain_text(table->model).text,
+              run_kind_has_queries(table->kind) ? "to" : "of", plain_text(table->model).text,
               hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)
         text_addf(out, ", %zu failed", table->failed);

@@ -219,7 +219,7 @@ static void reply_ready(const struct monitor *monitor, struct http_exchange *exc
     if (!monitor->updates || clock_now() - monitor->updated > late)
         reply_text(exchange, 503, "not ready: no update yet\n");
     else if (!state_is_up(monitor->state))
-        reply_text(exchange, 503, "not ready: no sensor gives readings\n");
+        reply_text(exchange, 503, "not ready: no sensor has current readings\n");
     else
         reply_text(exchange, 200, "ready\n");
 }
@@ -230,7 +230,7 @@ static const char INDEX[] =
     "<a href=\"/metrics\">/metrics</a>; for another ipw: "
     "<a href=\"" READINGS_PATH "\">" READINGS_PATH
     "</a>.</p>\n<p><a href=\"/healthz\">/healthz</a> answers while "
-    "the monitor runs, <a href=\"/readyz\">/readyz</a> while sensors give readings.</p>\n"
+    "the monitor runs, <a href=\"/readyz\">/readyz</a> while sensors have readings.</p>\n"
     "<p>ipw " IPW_VERSION "; see ipw-monitor(1).</p></body></html>\n";
 
 static void on_request(void *context, struct http_exchange *exchange)

@@ -59,7 +59,7 @@ void proc_block_signals(void)
     mask_is_set = true;
 }
 
-static void end_at_once(int number)
+static void exit_on_signal(int number)
 {
     _exit(128 + number);
 }
@@ -75,7 +75,7 @@ static void set_signals_fatal(bool yes)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     for (int i = 0; i < ENDING_COUNT; i++)
         if (!is_ignored[i])
-            signal(ENDING[i], yes ? end_at_once : SIG_DFL);
+            signal(ENDING[i], yes ? exit_on_signal : SIG_DFL);
     if (yes)
         pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }

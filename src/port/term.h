@@ -32,7 +32,7 @@ enum term_key {
 /* Whether a full-screen view can be shown: input and output are terminals with cursor movement. */
 bool term_possible(void);
 
-/* Does the user's locale use UTF-8?  Does not change the program's own locale. */
+/* Whether the user's locale uses UTF-8.  Does not change the program's own locale. */
 bool term_is_utf8(void);
 
 /* Blocks the signals that term_wait reports, in the calling thread and those it starts.  Call once,

@@ -19,7 +19,7 @@ static bool get_part(CURLU *parsed, CURLUPart what, unsigned flags, char *to, si
     return fits;
 }
 
-static void hold_login(CURLU *parsed, struct url *out)
+static void register_login(CURLU *parsed, struct url *out)
 {
     char user[256] = "", password[512] = "", as_given[512] = "";
     bool has_user = get_part(parsed, CURLUPART_USER, CURLU_URLDECODE, user, sizeof user);
@@ -75,7 +75,7 @@ static enum err read_parts(CURLU *parsed, const char *given, struct url *out, st
         return invalid(given, "it has no host", why);
     for (char *c = out->host; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    hold_login(parsed, out);
+    register_login(parsed, out);
     if (!get_part(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT, out->port, sizeof out->port) ||
         !show(parsed, given, out))
         return invalid(given, "it is too long", why);

@@ -638,7 +638,7 @@ static void check_significance(const struct optimize_goal *goal, struct clock_ch
 {
     char reason[sizeof out->reason];
     if (!out->is_recommended || out->flags & CHOICE_STAY ||
-        optimize_broken(goal, &out->baseline, &out->baseline))
+        optimize_violations(goal, &out->baseline, &out->baseline))
         return;
     if (out->slowdown < -SLOWER) {
         (void)str_format(reason, sizeof reason,
@@ -714,7 +714,7 @@ static void check_setting(const struct optimize_goal *goal, double error, struct
 {
     char reason[sizeof out->reason];
     double left = out->optimum.objective / optimize_objective(goal, &out->baseline);
-    if (!is_known(error) || optimize_broken(goal, &out->baseline, &out->baseline) ||
+    if (!is_known(error) || optimize_violations(goal, &out->baseline, &out->baseline) ||
         1 - left > left * error)
         return;
     (void)str_format(reason, sizeof reason,
@@ -754,7 +754,7 @@ struct clock_effect clock_choice_at(const struct clock_choice *choice,
     for (size_t i = 0; choice->optimum.is_found && i < choice->count; i++) {
         const struct optimize_point *point = &choice->points[i];
         if (!(fabs(point->freq_mhz - mhz) <= SAME_MHZ) ||
-            optimize_broken(goal, &choice->baseline, point) ||
+            optimize_violations(goal, &choice->baseline, point) ||
             !is_known(optimize_objective(goal, point)))
             continue;
         effect.is_known = true;

@@ -12,9 +12,9 @@ enum {
     SKIPPED_READINGS = 1, /* readings after a change that mix two settings */
     BACKOFF = 3,          /* readings at the default after a violation, doubled each time ... */
     BACKOFF_MAX = 48,     /* ... up to this */
-    BARRED = 30,          /* readings for which a setting is barred, doubled each time ... */
-    BARRED_MAX = 960,     /* ... up to this */
-    COST_BARRED = 120,    /* the same for its energy: a property of card and model */
+    BLOCKED = 30,         /* readings for which a setting is blocked, doubled each time ... */
+    BLOCKED_MAX = 960,    /* ... up to this */
+    COST_BLOCKED = 120,   /* the same for its energy: a property of card and model */
     MISSING_MAX = 2,      /* consecutive readings that may be missing */
     MEAN_OVER = 8,        /* readings */
     CONFIRMATIONS = 3,    /* readings that confirm that a setting is cheaper */
@@ -36,7 +36,7 @@ static const double POWER_AIM = 0.03, POWER_EXPONENT = 3, POWER_UP_MAX = 0.14;
 
 static const struct governor_level NO_LEVEL = {.mean = UNKNOWN, .cost = UNKNOWN, .watts = UNKNOWN};
 
-static size_t top(const struct governor *g)
+static size_t highest(const struct governor *g)
 {
     return g->options.count - 1;
 }
@@ -49,7 +49,7 @@ static double value(const struct governor *g, size_t index)
 static size_t lowest(const struct governor *g)
 {
     size_t index = 0;
-    while (index < top(g) && value(g, index) < g->options.lowest - 1e-9)
+    while (index < highest(g) && value(g, index) < g->options.lowest - 1e-9)
         index++;
     return index;
 }
@@ -68,13 +68,13 @@ void governor_init(struct governor *governor, const struct governor_options *opt
         .cost_last = UNKNOWN,
         .elasticity = options->elasticity > 0 ? options->elasticity : 1,
         .model_factor = options->slowdown ? 1 : UNKNOWN,
-        .floor_span = BARRED,
-        .over_span = BARRED,
+        .floor_span = BLOCKED,
+        .over_span = BLOCKED,
         .rest_span = BACKOFF,
         .t_s = -INFINITY,
     };
     governor->options.elasticity = governor->elasticity;
-    governor->at = governor->ceiling = top(governor);
+    governor->at = governor->ceiling = highest(governor);
     governor->over = options->count;
     governor->from = value(governor, governor->at);
 }
@@ -84,16 +84,17 @@ static unsigned doubled(unsigned span, unsigned max)
     return span * 2 < max ? span * 2 : max;
 }
 
-static struct governor_decision stay(const struct governor *g, enum governor_action action)
+static struct governor_decision keep_setting(const struct governor *g, enum governor_action action)
 {
-    return (struct governor_decision){action, g->at, g->at == top(g), false};
+    return (struct governor_decision){action, g->at, g->at == highest(g), false};
 }
 
-static struct governor_decision move(struct governor *g, size_t to, enum governor_action action)
+static struct governor_decision change_setting(struct governor *g, size_t to,
+                                               enum governor_action action)
 {
     if (to == g->at)
-        return stay(g, action);
-    struct governor_decision decision = {action, to, to == top(g), true};
+        return keep_setting(g, action);
+    struct governor_decision decision = {action, to, to == highest(g), true};
     if (g->options.is_advice)
         return decision;
     g->before = g->now;
@@ -109,18 +110,18 @@ static struct governor_decision move(struct governor *g, size_t to, enum governo
     return decision;
 }
 
-/* Bars the settings below this one, for a while. */
-static void bar_below(struct governor *g, size_t floor)
+/* Blocks the settings below this one for a number of readings. */
+static void block_below(struct governor *g, size_t floor)
 {
     if (g->options.is_advice)
         return;
     g->floor = floor;
     g->floor_left = g->floor_span;
-    g->floor_span = doubled(g->floor_span, BARRED_MAX);
+    g->floor_span = doubled(g->floor_span, BLOCKED_MAX);
     g->calm = 0;
 }
 
-static void age(struct governor *g)
+static void count_down(struct governor *g)
 {
     if (g->floor_left == 1)
         g->floor = 0;
@@ -130,9 +131,9 @@ static void age(struct governor *g)
     g->over_left -= g->over_left > 0;
     if (g->rest)
         g->rest--;
-    /* A bar this old no longer applies: the workload may have changed. */
+    /* A block this old no longer applies: the workload may have changed. */
     if (++g->calm > 4 * g->floor_span) {
-        g->floor_span = g->floor_span / 2 > BARRED ? g->floor_span / 2 : BARRED;
+        g->floor_span = g->floor_span / 2 > BLOCKED ? g->floor_span / 2 : BLOCKED;
         g->rest_span = BACKOFF;
         g->calm = 0;
     }
@@ -152,7 +153,7 @@ static void add_to(double *mean, unsigned count, double found)
 /* Updates the standard deviation of readings from two consecutive ones.  A change of the load is not noise, so the
  * contribution of one difference is limited; the estimate grows quickly and decays slowly, and is about a quarter
  * too large. */
-static void learn_noise(double *noise, double *last, double reading)
+static void update_noise(double *noise, double *last, double reading)
 {
     double variance = *noise * *noise;
     if (is_known(*last) && is_known(reading)) {
@@ -164,7 +165,7 @@ static void learn_noise(double *noise, double *last, double reading)
 }
 
 /* Latency rose some readings after a step down: from now on, wait longer when it appears unchanged. */
-static void note_late(struct governor *g)
+static void note_delayed_response(struct governor *g)
 {
     if (value(g, g->at) < g->from && g->now.count >= 1 && g->now.count <= SETTLED) {
         g->is_late = true;
@@ -172,19 +173,19 @@ static void note_late(struct governor *g)
     }
 }
 
-static void learn_level(struct governor *g, const struct governor_reading *reading)
+static void update_level(struct governor *g, const struct governor_reading *reading)
 {
     struct governor_level *now = &g->now;
     double level = log(reading->latency), cost = ratio(reading->power_w, reading->work_per_s);
     now->count++;
     add_to(&now->watts, now->count, reading->power_w);
     add_to(&now->cost, now->count, cost);
-    learn_noise(&g->cost_noise, &g->cost_last, log(cost));
+    update_noise(&g->cost_noise, &g->cost_last, log(cost));
     if (!g->options.has_slo)
         return;
-    learn_noise(&g->noise, &g->last, level);
+    update_noise(&g->noise, &g->last, level);
     if (level > now->mean + 3 * g->noise + 0.02) { /* a delayed response, or more load */
-        note_late(g);
+        note_delayed_response(g);
         *now = (struct governor_level){1, level, now->cost, now->watts};
     } else {
         add_to(&now->mean, now->count, level);
@@ -198,7 +199,7 @@ static double difference_error(const struct governor *g)
     return g->noise * sqrt(counts);
 }
 
-static double aim(const struct governor *g)
+static double target_level(const struct governor *g)
 {
     return -fmax(AIM, AIM_NOISE * g->noise);
 }
@@ -225,7 +226,7 @@ static double model_step(const struct governor *g, double from, size_t to)
 }
 
 /* Compares the last step with the bound and with the model. */
-static void learn_step(struct governor *g)
+static void evaluate_step(struct governor *g)
 {
     double seen = observed_elasticity(g), error = difference_error(g);
     double step = log(g->from / value(g, g->at));
@@ -254,7 +255,7 @@ static void learn_step(struct governor *g)
 static double worst_change(const struct governor *g, double now, size_t to)
 {
     double bound = g->elasticity * log(now / value(g, to));
-    double still_held = bound + aim(g) + g->noise; /* reaches the SLO by the bound */
+    double still_held = bound + target_level(g) + g->noise; /* reaches the SLO by the bound */
     if (!is_known(g->model_factor) || !is_known(g->options.slowdown[to]))
         return g->is_flat ? still_held : bound;
     double model = model_step(g, value(g, g->at), to) * g->model_factor;
@@ -302,7 +303,7 @@ static double level_upper_bound(const struct governor *g)
 static size_t lower_by_latency(const struct governor *g, const struct governor_reading *reading,
                                double min)
 {
-    double now = running_at(g, reading), slack = aim(g) - level_upper_bound(g);
+    double now = running_at(g, reading), slack = target_level(g) - level_upper_bound(g);
     size_t best = g->at;
     for (size_t to = g->at; to-- > floor_of(g);) {
         double step = log(now / value(g, to));
@@ -317,7 +318,7 @@ static size_t lower_by_latency(const struct governor *g, const struct governor_r
 /* A latency that hardly depends on the clock needs a larger step: assume half of the bound. */
 static size_t raise_by_latency(const struct governor *g)
 {
-    double wanted = log(value(g, g->at)) + 2 * fmax(g->now.mean - aim(g), STEP_MIN);
+    double wanted = log(value(g, g->at)) + 2 * fmax(g->now.mean - target_level(g), STEP_MIN);
     size_t to = g->at;
     while (to < g->ceiling && log(value(g, to)) < wanted)
         to++;
@@ -330,7 +331,7 @@ static size_t raise_by_latency(const struct governor *g)
 static size_t step_up(const struct governor *g)
 {
     size_t to = g->at;
-    while (to < top(g) && log(value(g, to) / value(g, g->at)) < STEP_MIN)
+    while (to < highest(g) && log(value(g, to) / value(g, g->at)) < STEP_MIN)
         to++;
     return to;
 }
@@ -339,17 +340,17 @@ static struct governor_decision violated(struct governor *g, double latency)
 {
     if (g->at >= g->ceiling) {
         g->now = NO_LEVEL;
-        return stay(g, GOVERNOR_OVERLOAD);
+        return keep_setting(g, GOVERNOR_OVERLOAD);
     }
-    note_late(g);
+    note_delayed_response(g);
     double step = log(g->from / value(g, g->at));
     double seen = (log(latency) - g->before.mean) / step;
     if (step > 0 && !g->is_learned && seen > g->elasticity) /* not UNKNOWN */
         g->elasticity = fmin(seen, ELASTICITY_MAX);
-    bar_below(g, step_up(g));
+    block_below(g, step_up(g));
     g->rest = g->rest_span;
     g->rest_span = doubled(g->rest_span, BACKOFF_MAX);
-    return move(g, g->ceiling, GOVERNOR_VIOLATED);
+    return change_setting(g, g->ceiling, GOVERNOR_VIOLATED);
 }
 
 /* Whether the steps down have passed the minimum energy per token; records the cheapest setting. */
@@ -383,7 +384,7 @@ static void confirm_cheaper(struct governor *g)
     if (!(log(g->left_cost / g->now.cost) > COST_INCREASE / 2)) {
         g->floor = 0;
         g->floor_left = 0;
-        g->floor_span = BARRED;
+        g->floor_span = BLOCKED;
     }
     g->left_cost = UNKNOWN;
 }
@@ -397,26 +398,26 @@ static struct governor_decision hold_latency(struct governor *g,
         wait = 1;
     bool is_fresh = !g->is_learned;
     if (is_fresh && g->now.count < wait)
-        return stay(g, GOVERNOR_LEARN);
+        return keep_setting(g, GOVERNOR_LEARN);
     if (is_fresh)
-        learn_step(g);
+        evaluate_step(g);
     g->is_learned = true;
     confirm_cheaper(g);
     bool is_costly = is_costlier(g), is_confirmed = is_costlier_again(g);
     if (is_costly && is_confirmed) {
         size_t back = g->best < g->ceiling ? g->best : g->ceiling;
-        g->floor_span = g->floor_span > COST_BARRED ? g->floor_span : COST_BARRED;
-        bar_below(g, back);
-        return move(g, back, GOVERNOR_COSTLY);
+        g->floor_span = g->floor_span > COST_BLOCKED ? g->floor_span : COST_BLOCKED;
+        block_below(g, back);
+        return change_setting(g, back, GOVERNOR_COSTLY);
     }
     if (g->now.mean > raise_at(g) && g->now.count >= 3 && g->at < g->ceiling) {
-        bar_below(g, step_up(g));
-        return move(g, raise_by_latency(g), GOVERNOR_RAISE);
+        block_below(g, step_up(g));
+        return change_setting(g, raise_by_latency(g), GOVERNOR_RAISE);
     }
     if (g->rest || is_costly || (!is_fresh && g->now.count < SETTLED))
-        return stay(g, GOVERNOR_HOLD);
+        return keep_setting(g, GOVERNOR_HOLD);
     size_t to = lower_by_latency(g, reading, is_fresh ? STEP_MIN : STEP_SETTLED);
-    return to < g->at ? move(g, to, GOVERNOR_LOWER) : stay(g, GOVERNOR_HOLD);
+    return to < g->at ? change_setting(g, to, GOVERNOR_LOWER) : keep_setting(g, GOVERNOR_HOLD);
 }
 
 /* Moves the ceiling below the power cap.  The share of idle power is unknown: several steps may be needed. */
@@ -430,10 +431,10 @@ static struct governor_decision lower_ceiling(struct governor *g, double watts)
     if (!g->options.is_advice && to < g->at) {
         g->over = g->at;
         g->over_left = g->over_span;
-        g->over_span = doubled(g->over_span, BARRED_MAX);
+        g->over_span = doubled(g->over_span, BLOCKED_MAX);
         g->ceiling = to;
     }
-    return move(g, to, GOVERNOR_CAP);
+    return change_setting(g, to, GOVERNOR_CAP);
 }
 
 /* Worst case: power grows with the cube of the clock. */
@@ -442,11 +443,11 @@ static void raise_ceiling(struct governor *g)
     double headroom = log(g->options.max_power_w / g->now.watts) - POWER_AIM;
     double max = log(value(g, g->at)) + fmin(POWER_UP_MAX, headroom / POWER_EXPONENT);
     size_t to = g->at;
-    if (g->ceiling == top(g) || g->at < g->ceiling || g->now.count < FIRST_READINGS)
+    if (g->ceiling == highest(g) || g->at < g->ceiling || g->now.count < FIRST_READINGS)
         return;
-    while (to < top(g) && to + 1 < g->over && log(value(g, to + 1)) <= max)
+    while (to < highest(g) && to + 1 < g->over && log(value(g, to + 1)) <= max)
         to++;
-    if (log(value(g, to) / value(g, g->at)) >= STEP_MIN || to == top(g))
+    if (log(value(g, to) / value(g, g->at)) >= STEP_MIN || to == highest(g))
         g->ceiling = to;
 }
 
@@ -457,8 +458,8 @@ static struct governor_decision follow_ceiling(struct governor *g)
     if (g->options.energy && best < to)
         to = best > lowest(g) ? best : lowest(g);
     if (to == g->at || g->now.count < FIRST_READINGS)
-        return stay(g, to == g->at ? GOVERNOR_HOLD : GOVERNOR_LEARN);
-    return move(g, to, to > g->at ? GOVERNOR_RAISE : GOVERNOR_LOWER);
+        return keep_setting(g, to == g->at ? GOVERNOR_HOLD : GOVERNOR_LEARN);
+    return change_setting(g, to, to > g->at ? GOVERNOR_RAISE : GOVERNOR_LOWER);
 }
 
 /* ---- processing a reading ---- */
@@ -476,9 +477,9 @@ static struct governor_decision without_reading(struct governor *g)
     g->last = UNKNOWN;
     g->unknown += g->unknown < MISSING_MAX;
     if (g->unknown < MISSING_MAX)
-        return stay(g, GOVERNOR_HOLD);
-    struct governor_decision decision = move(g, top(g), GOVERNOR_STALE);
-    g->ceiling = top(g);
+        return keep_setting(g, GOVERNOR_HOLD);
+    struct governor_decision decision = change_setting(g, highest(g), GOVERNOR_STALE);
+    g->ceiling = highest(g);
     g->now = g->before = NO_LEVEL;
     return decision;
 }
@@ -488,20 +489,20 @@ struct governor_decision governor_step(struct governor *governor,
 {
     struct governor *g = governor;
     if (reading->is_waiting)
-        return stay(g, g->unknown ? GOVERNOR_STALE : GOVERNOR_LEARN);
+        return keep_setting(g, g->unknown ? GOVERNOR_STALE : GOVERNOR_LEARN);
     if (!is_usable(g, reading))
         return without_reading(g);
     g->unknown = 0;
     g->t_s = reading->t_s;
-    age(g);
+    count_down(g);
     bool is_above = value(g, g->at) > g->from; /* a delayed reading may be of the lower setting */
     if (g->options.has_slo && reading->latency > 1 && !(g->skip && is_above))
         return violated(g, reading->latency);
     if (g->skip) {
         g->skip--;
-        return stay(g, GOVERNOR_LEARN);
+        return keep_setting(g, GOVERNOR_LEARN);
     }
-    learn_level(g, reading);
+    update_level(g, reading);
     if (reading->power_w > g->options.max_power_w)
         return lower_ceiling(g, reading->power_w);
     if (is_known(g->options.max_power_w))

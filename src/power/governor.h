@@ -7,7 +7,7 @@
  * by the bound meets it whatever part of the work is memory-bound.  If a step shows that the bound was too optimistic,
  * as with a queue, it is tightened.
  *
- * It does not oscillate: a setting that was too slow is barred for a time that doubles each time, a step down is taken
+ * It does not oscillate: a setting that was too slow is blocked with exponential backoff, a step down is taken
  * only if it lands below the level at which a step up would be taken, and both levels follow the measured noise.  A
  * violated SLO, and missing readings, restore the default immediately.
  *
@@ -90,7 +90,7 @@ struct governor {
     size_t best;              /* ... and its setting */
     bool was_costlier;        /* the last reading was costlier than that */
     double left_cost;         /* of a setting that was left as costlier; UNKNOWN: confirmed */
-    unsigned calm;            /* readings since a setting was barred */
+    unsigned calm;            /* readings since a setting was blocked */
     unsigned rest, rest_span; /* readings at the default after a violation */
     unsigned skip;            /* readings that still belong to the previous setting */
     unsigned unknown;         /* consecutive missing readings */

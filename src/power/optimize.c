@@ -49,8 +49,9 @@ static double relative_quality(const struct optimize_goal *goal,
     return by > 0 ? of / by : UNKNOWN;
 }
 
-unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize_point *baseline,
-                         const struct optimize_point *point)
+unsigned optimize_violations(const struct optimize_goal *goal,
+                             const struct optimize_point *baseline,
+                             const struct optimize_point *point)
 {
     const double max[] = {
         [LIMIT_SLOWDOWN] =
@@ -83,7 +84,7 @@ static void find_range(const struct optimize_goal *goal, const struct optimize_p
 {
     for (size_t i = 0; i < count; i++)
         if (optimize_objective(goal, &points[i]) <= (1 + OPTIMIZE_FLAT) * out->objective &&
-            !optimize_broken(goal, baseline, &points[i])) {
+            !optimize_violations(goal, baseline, &points[i])) {
             out->low_mhz = fmin(out->low_mhz, points[i].freq_mhz); /* of a NaN: the number */
             out->high_mhz = fmax(out->high_mhz, points[i].freq_mhz);
         }
@@ -97,7 +98,7 @@ static unsigned binding_limits(const struct optimize_goal *goal,
     unsigned binding = 0;
     for (size_t i = 0; i < count; i++)
         if (optimize_objective(goal, &points[i]) < objective)
-            binding |= optimize_broken(goal, baseline, &points[i]);
+            binding |= optimize_violations(goal, baseline, &points[i]);
     return binding;
 }
 
@@ -111,7 +112,7 @@ struct optimum optimize_pick(const struct optimize_goal *goal,
         double objective = optimize_objective(goal, &points[i]);
         if (!is_known(objective))
             continue;
-        unsigned broken = optimize_broken(goal, baseline, &points[i]);
+        unsigned broken = optimize_violations(goal, baseline, &points[i]);
         any |= broken;
         every &= broken;
         out.usable++;
@@ -138,7 +139,7 @@ struct costs {
     size_t count;
 };
 
-static bool is_beaten(const struct costs *one, const struct costs *by)
+static bool is_dominated(const struct costs *one, const struct costs *by)
 {
     bool is_less = false;
     for (size_t k = 0; k < one->count; k++) {
@@ -173,7 +174,7 @@ size_t optimize_front(const struct optimize_goal *goal, struct optimize_point *p
         bool is_front = is_usable(&points[i]);
         for (size_t j = 0; is_front && j < count; j++) {
             struct costs other = costs_of(goal, &points[j], has_quality);
-            is_front = !is_usable(&points[j]) || !is_beaten(&one, &other);
+            is_front = !is_usable(&points[j]) || !is_dominated(&one, &other);
         }
         points[i].is_front = is_front;
         found += is_front;

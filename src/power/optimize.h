@@ -97,8 +97,9 @@ static inline double optimize_objective(const struct optimize_goal *goal,
                                 point->figures[FREQ_TIME_S].value, goal->time_exponent);
 }
 /* Bit mask (1 << limit) of the limits that a point violates. */
-unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize_point *baseline,
-                         const struct optimize_point *point);
+unsigned optimize_violations(const struct optimize_goal *goal,
+                             const struct optimize_point *baseline,
+                             const struct optimize_point *point);
 
 /* Settings whose objective is this close to the optimum count as equivalent. */
 #define OPTIMIZE_FLAT 0.01

@@ -285,7 +285,8 @@ int main(int argc, char **argv)
         return status == HELP_SHOWN ? 0 : status;
     open_counters();
     if (!counter_count)
-        return fail("no energy counter can be read", "start it as root, on a machine that has one");
+        return fail("no energy counter can be read",
+                    "run it as root, on a machine with such counters");
     poll_fds[0] = (struct pollfd){.fd = listen_at(options.socket), .events = POLLIN};
     if (poll_fds[0].fd < 0)
         return fail(options.socket, strerror(errno));

@@ -2,10 +2,10 @@
  * leaves no partial line; synced to disk in groups.
  *
  * Kinds of lines ("kind"):
- *   run     first line of each start (a resumed run has several): what was asked for
+ *   run     first line of each start (a resumed run has several): the settings
  *   query   one query has ended, completed or failed: all that is known at that moment
- *   energy  what it spent, known a little later: the same keys, to be merged into the query's
- *   grade   how a judge found it, known later still: likewise
+ *   energy  its energy, which is known later: the same keys, to be merged into the query's
+ *   grade   the verdict of a judge, later still: likewise
  *   end     the run was finished or interrupted: totals
  * query, energy and grade lines carry "key", which names the query within the run.
  *
@@ -106,7 +106,7 @@ typedef enum err journal_take(void *context, const struct jv *value);
 enum err journal_read(const char *path, journal_take *take, void *context, uint64_t *damaged,
                       struct error *why) MUST_USE;
 
-/* What a line says to the next start of its run.  It points into the tree that it was read from. */
+/* The part of a line that a resumed run needs.  It points into the tree that it was read from. */
 enum journal_line_kind {
     JOURNAL_OTHER,
     JOURNAL_RUN,
@@ -148,7 +148,7 @@ void journal_index_free(struct journal_index *index);
 /* The first line, with the facts of the run: a tree that the caller frees; NULL if there is none. */
 struct jv *journal_header(const char *path);
 
-/* What the first line says of the run, if there is one. */
+/* Facts of the run in the first line, if there is one. */
 struct journal_facts {
     enum run_kind kind; /* RUN_KIND_PROFILE if it has none */
     double format;      /* larger than JOURNAL_FORMAT if written by a later version; UNKNOWN */

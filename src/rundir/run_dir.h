@@ -17,7 +17,7 @@ struct text;
 /* Marks a run not yet pushed to a database (run_copy.h). */
 #define RUN_PENDING_FILE "pending.db"
 
-/* What commands make of the measured files: a page, and folders of results, of plots and of Slurm's scripts and logs. */
+/* Files that commands generate from the measured ones: a page, and folders of results, plots, and Slurm scripts and logs. */
 #define RUN_REPORT   "report.html"
 #define RUN_ANALYSES "analysis"
 #define RUN_PLOTS    "plots"

@@ -239,14 +239,14 @@ enum run_kind run_kind_named(const char *name)
     return RUN_KIND_PROFILE;
 }
 
-bool run_kind_asks(enum run_kind kind)
+bool run_kind_has_queries(enum run_kind kind)
 {
     return kind == RUN_KIND_PROFILE || kind == RUN_KIND_AGENT;
 }
 
-bool run_kind_requests(enum run_kind kind)
+bool run_kind_has_requests(enum run_kind kind)
 {
-    return run_kind_asks(kind) || kind == RUN_KIND_PROXY;
+    return run_kind_has_queries(kind) || kind == RUN_KIND_PROXY;
 }
 
 const char *run_kind_unit(enum run_kind kind, bool several)

@@ -44,10 +44,10 @@ const char *run_kind_name(enum run_kind kind);
 enum run_kind run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and unknown names */
 
 /* Whether its records are queries of a dataset to a model. */
-bool run_kind_asks(enum run_kind kind);
+bool run_kind_has_queries(enum run_kind kind);
 
 /* Whether they are requests to a model at all: these, and requests through a proxy. */
-bool run_kind_requests(enum run_kind kind);
+bool run_kind_has_requests(enum run_kind kind);
 
 /* Name of a record of such a run: "query" and "queries", "run" and "runs", "window" and "windows", "point" and
  * "points", "request" and "requests". */

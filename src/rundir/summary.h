@@ -149,7 +149,7 @@ void summary_conditions_from_json(const struct jv *value, struct summary_conditi
 /* Takes ownership of the tree, also if it fails; ERR_BAD_VALUE: not an object. */
 enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why) MUST_USE;
 
-/* What records have under the same path, as a tree to be merged into each: the machine, which the journal leaves out.
+/* Values that records have under the same path, as a tree to be merged into each: the machine, which the journal leaves out.
  * The caller frees it.  `summary` may be NULL. */
 enum err summary_constants(const struct summary *summary, const char *model, struct jv **out)
     MUST_USE;

@@ -1,6 +1,6 @@
 /* The directory of a sweep: a run directory of kind sweep that contains the runs of its attempts. Its journal has the
  * knobs and settings in the header, then a line for each attempt that has ended; an attempt that was killed leaves no
- * line, so a resumed sweep makes it again.
+ * line, so a resumed sweep runs it again.
  *
  * Ownership: a struct sweep owns all its strings and lists; sweep_release frees them. */
 #ifndef IPW_RUNDIR_SWEEP_H
@@ -62,7 +62,7 @@ struct sweep {
     struct sweep_attempt *attempts; /* in the order in which they ended */
     size_t count, capacity;
     unsigned starts;
-    bool ended;         /* all were made */
+    bool ended;         /* all were run */
     double *expected_s; /* of the first expected_count points, by earlier runs of it; or NULL */
     size_t expected_count;
     size_t only; /* 1 + the only point measured by this process; 0: all points */
@@ -96,7 +96,7 @@ enum err sweep_open_point(struct sweep *sweep, const char *directory, size_t poi
                           struct run_writer *writer, struct error *why) MUST_USE;
 enum err sweep_collect(struct sweep *sweep, struct run_writer *writer, struct error *why) MUST_USE;
 
-/* Drops failed attempts, so that they are made again; or increases the number of repeats, ERR_USAGE if it is not
+/* Drops failed attempts, so that they are run again; or increases the number of repeats, ERR_USAGE if it is not
  * larger.  Without a writer nothing is recorded: for a plan. */
 enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, struct error *why)
     MUST_USE;

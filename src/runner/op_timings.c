@@ -626,7 +626,7 @@ static enum err take_table(struct grid *grid)
             continue;
         double took = point->operator.op == ORT_SCALED ? reorder_s(grid, point) : shortest_s(point);
         if (!(took > 0))
-            continue; /* less than what differs from round to round */
+            continue; /* less than the variation between rounds */
         out->items[out->table.count] = point->timing;
         out->items[out->table.count++].seconds = took;
     }
@@ -669,7 +669,7 @@ static void open_library(const struct timings_options *options, struct timers *t
                    library->version, library->cpu[0] ? ", " : "", library->cpu, options->threads);
 }
 
-/* A grid of a library that is not installed has no points, and `missing` says why. */
+/* The grid of a missing library has no points; `missing` is the reason. */
 static void open_llama(struct grid *grid, struct timers *timers)
 {
     const struct timings_options *options = grid->options;

@@ -95,7 +95,7 @@ static enum err copy_event(const struct trace_event *event, struct trace_event *
 /* An event that arrives within this time is treated as current for reading the CPUs' busy time. */
 #define ARRIVAL_MAX (50 * NS_PER_MS)
 
-static bool is_of_now(nanos at)
+static bool is_current(nanos at)
 {
     nanos late = at ? clock_now() - at : 0;
     return late < ARRIVAL_MAX && late > -ARRIVAL_MAX;
@@ -104,7 +104,7 @@ static bool is_of_now(nanos at)
 enum err trace_event(struct trace_recorder *recorder, const struct trace_event *event)
 {
     struct trace_event copy, now = *event;
-    if (now.type == TRACE_TOOL && is_of_now(now.at) && !is_known(now.cpu_busy_s))
+    if (now.type == TRACE_TOOL && is_current(now.at) && !is_known(now.cpu_busy_s))
         now.cpu_busy_s = proc_stat_busy_s();
     enum err err = copy_event(&now, &copy);
     if (err)

@@ -308,7 +308,7 @@ static bool may_contain(enum trace_type outer, enum trace_type inner)
 
 /* Whether `outer` contains `inner` by time: for tools, inferences and their phases by their start, because a tool may
  * outlive its turn; for agents and turns by all of their time. */
-static bool holds(const struct trace_span *outer, const struct trace_span *inner)
+static bool contains_by_time(const struct trace_span *outer, const struct trace_span *inner)
 {
     nanos length = inner->to - inner->from, own = outer->to - outer->from;
     nanos start = inner->from;
@@ -326,7 +326,8 @@ static int find_by_time(const struct build *b, size_t i, int within)
     for (size_t k = 0; k < b->count; k++) {
         const struct trace_span *outer = &b->nodes[k].span;
         bool inside = within == NO_PARENT || outer->parent == within;
-        if (k == i || !inside || !may_contain(outer->type, span->type) || !holds(outer, span))
+        if (k == i || !inside || !may_contain(outer->type, span->type) ||
+            !contains_by_time(outer, span))
             continue;
         const struct trace_span *best = found == NO_PARENT ? NULL : &b->nodes[found].span;
         if (!best || outer->from > best->from ||
@@ -400,7 +401,7 @@ static void find_parents(struct build *b)
 
 /* ---- the query, turns and phases ---- */
 
-static struct node made_up(enum trace_type type, nanos from, nanos to, int parent)
+static struct node new_inferred(enum trace_type type, nanos from, nanos to, int parent)
 {
     struct trace_event none = trace_event_new(type, TRACE_START, "", NULL);
     struct node node = node_of(&none);
@@ -431,7 +432,7 @@ static enum err find_root(struct build *b, int *root)
         *root = agent;
         return ERR_OK;
     }
-    struct node node = made_up(TRACE_AGENT, b->from, b->to, NO_PARENT);
+    struct node node = new_inferred(TRACE_AGENT, b->from, b->to, NO_PARENT);
     *root = (int)b->count;
     enum err err = add_node(b, &node);
     for (size_t i = 0; !err && i + 1 < b->count; i++)
@@ -516,7 +517,7 @@ static enum err make_turns(struct build *b, int agent)
         nanos until = next_begin(b, agent, to > from ? to : from + 1);
         if (!has_child(b, agent, TRACE_TURN))
             from = first_begin(b, agent, from);
-        struct node turn = made_up(TRACE_TURN, from, to, agent);
+        struct node turn = new_inferred(TRACE_TURN, from, to, agent);
         int number = (int)b->count;
         for (size_t i = 0; i < b->count; i++) {
             struct trace_span *span = &b->nodes[i].span;
@@ -563,8 +564,8 @@ static enum err make_phases(struct build *b, int at)
     if (!change)
         return ERR_OK;
     span->facts.first_token = change = clamp(change, from, to);
-    struct node prefill = made_up(TRACE_PREFILL, from, change, at),
-                decode = made_up(TRACE_DECODE, change, to, at);
+    struct node prefill = new_inferred(TRACE_PREFILL, from, change, at),
+                decode = new_inferred(TRACE_DECODE, change, to, at);
     enum err err = has_child(b, at, TRACE_PREFILL) ? ERR_OK : add_node(b, &prefill);
     if (!err && change < to && !has_child(b, at, TRACE_DECODE))
         err = add_node(b, &decode);
@@ -614,7 +615,7 @@ static int next_child(const struct build *b, int of, int last)
     return found;
 }
 
-static void lay_out(const struct build *b, int at, int parent, int turn, struct trace_tree *out)
+static void order_spans(const struct build *b, int at, int parent, int turn, struct trace_tree *out)
 {
     int own = (int)out->count, turns = 0;
     struct trace_span *span = &out->spans[out->count++];
@@ -624,7 +625,7 @@ static void lay_out(const struct build *b, int at, int parent, int turn, struct 
     for (int i = next_child(b, at, NO_PARENT); i != NO_PARENT && out->count < b->count;
          i = next_child(b, at, i)) {
         bool is_own_turn = parent == NO_PARENT && b->nodes[i].span.type == TRACE_TURN;
-        lay_out(b, i, own, is_own_turn ? turns++ : turn, out);
+        order_spans(b, i, own, is_own_turn ? turns++ : turn, out);
     }
 }
 
@@ -654,7 +655,7 @@ enum err trace_tree_build(struct trace_events *events, nanos from, nanos to, str
     out->errors = b.errors;
     out->problems = b.problems;
     if (out->spans)
-        lay_out(&b, root, NO_PARENT, -1, out);
+        order_spans(&b, root, NO_PARENT, -1, out);
     free(b.nodes);
     if (out->spans)
         return ERR_OK;

@@ -430,7 +430,7 @@ static double value_before(const struct prometheus *older, const struct promethe
     return found && is_known(found->value) ? found->value : 0;
 }
 
-static double grown(const struct prometheus *older, const struct prometheus_sample *sample)
+static double increase_of(const struct prometheus *older, const struct prometheus_sample *sample)
 {
     double before = value_before(older, sample);
     if (!is_known(sample->value) || sample->value < 0)
@@ -444,7 +444,7 @@ double prometheus_increase(const struct prometheus *older, const struct promethe
     size_t i = first_of(newer, name);
     double sum = is_named(newer, i, name) ? 0 : UNKNOWN;
     for (; is_named(newer, i, name); i++)
-        sum += grown(older, &newer->items[i]);
+        sum += increase_of(older, &newer->items[i]);
     return sum;
 }
 
@@ -477,7 +477,7 @@ static void add_series(const struct prometheus *older, const struct prometheus_s
     if (was_reset(older, series, count))
         older = &NONE;
     for (size_t i = 0; i < count; i++) {
-        double up_to = is_known(series[i].value) ? grown(older, &series[i]) : below;
+        double up_to = is_known(series[i].value) ? increase_of(older, &series[i]) : below;
         out[i] = (struct bucket){series[i].le, fmax(0, up_to - below)};
         below = fmax(below, up_to);
     }

@@ -80,7 +80,7 @@ void readings_write(const struct readings *readings, struct text *out)
 
 /* ---- reading ---- */
 
-/* A name that is missing, too long or not plain is rejected: what is passed on to terminals and files is safe. */
+/* A name that is missing, too long or not plain is rejected, so that it is safe for terminals and files. */
 static bool read_name(const struct jv *value, char *to, size_t size, bool may_lack)
 {
     const char *text = jv_text(value);

@@ -370,7 +370,7 @@ class ServerTest(MonitorTest):
 
     def test_no_sensor_is_not_ready(self):
         monitor = self.monitor(self.machine(Intel))
-        self.assertEqual(self.status(monitor, "/readyz"), (503, "not ready: no sensor gives readings\n"))
+        self.assertEqual(self.status(monitor, "/readyz"), (503, "not ready: no sensor has current readings\n"))
         self.assertEqual(self.status(monitor, "/healthz")[0], 200)
         self.assertEqual(monitor.scrape().find("ipw_node_joules_total"), [])
 

@@ -71,7 +71,7 @@ static void add_counts(const struct profile_progress *state, struct text *out)
         text_addf(out, "  %s/tok", format_rough(cell, state->joules_per_token, "J"));
 }
 
-static bool counts_things(const struct profile_progress *state)
+static bool has_counts(const struct profile_progress *state)
 {
     return state->total >= 0 || state->done > 0;
 }
@@ -81,7 +81,7 @@ static void add_state(const struct progress *progress, const struct profile_prog
 {
     char cell[FORMAT_MAX];
     text_addf(out, "%s ", state->phase);
-    if (!counts_things(state)) {
+    if (!has_counts(state)) {
         text_add(out, format_left(cell, floor(state->elapsed_s)));
         return;
     }

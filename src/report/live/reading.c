@@ -151,7 +151,7 @@ static void add_figure(struct table *table, double value, double error, const ch
     table_addf(table, "%s%s", method == METHOD_ESTIMATED && is_known(value) ? "~" : "", text);
 }
 
-static bool anyone_has(const struct reading *reading, enum quantity quantity)
+static bool any_device_has(const struct reading *reading, enum quantity quantity)
 {
     for (size_t i = 0; i < reading->now.count; i++)
         if (reading->now.devices[i].gauges[quantity].present)
@@ -165,7 +165,7 @@ static void add_vital(struct table *table, const struct reading *reading, size_t
 {
     double value = reading_vital(reading, device, quantity);
     char text[FORMAT_MAX];
-    if (!anyone_has(reading, quantity))
+    if (!any_device_has(reading, quantity))
         table_add(table, "");
     else if (!is_known(value))
         table_add(table, "-");
@@ -186,14 +186,14 @@ static void add_device_row(struct table *table, const struct reading *reading, s
     add_figure(table, since->joules, since->plus_minus, "J", since->method);
     table_add(table, reading->lost[i] ? "LOST" : reading_method(reading, i));
     add_vital(table, reading, i, QTY_UTILIZATION, "%");
-    table_add(table, !anyone_has(reading, QTY_MEMORY_USED)
+    table_add(table, !any_device_has(reading, QTY_MEMORY_USED)
                          ? ""
                          : format_bytes_of(text, reading_vital(reading, i, QTY_MEMORY_USED),
                                            reading_vital(reading, i, QTY_MEMORY_TOTAL)));
     add_vital(table, reading, i, QTY_TEMPERATURE, "°C");
     add_vital(table, reading, i, QTY_CLOCK, "MHz");
     reading_throttle(reading, i, text, sizeof text);
-    table_add(table, anyone_has(reading, QTY_THROTTLE) ? text : "");
+    table_add(table, any_device_has(reading, QTY_THROTTLE) ? text : "");
 }
 
 static void add_total_row(struct table *table, const struct reading *reading)

@@ -94,7 +94,7 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
     size_t known = 0;
     if (!device_peak_find(gpu, &peak) || !is_known(peak.tflops) || !is_known(peak.gb_per_s))
         return err_set(why, ERR_NO_DATA, "peak figures of %s are unknown",
-                       gpu[0] ? gpu : "what it ran on");
+                       gpu[0] ? gpu : "the device");
     if (!table->numbers[RUN_INTENSITY] || !table->numbers[RUN_MBU])
         return no_data_error(table, "operations and bytes are", why);
     struct figure_panel *panel = begin(figure);

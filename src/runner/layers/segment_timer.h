@@ -28,7 +28,7 @@ static inline size_t layer_slot(int layer, unsigned component)
 struct plan_segment {
     size_t last; /* the index of its last node */
     size_t slot;
-    int group; /* 0 before the layers, 1.. the layers, then what follows them */
+    int group; /* 0 before the layers, 1.. the layers, then the nodes after them */
 };
 
 struct segment_plan {

@@ -216,7 +216,7 @@ static enum err measure_team(struct bench *b, const struct team_order *order,
                                    : measure_best(b, &row, team, why);
     team_stop(team);
     if (kind == CALIBRATE_LAUNCH || kind == CALIBRATE_CACHE)
-        row.energy_j = UNKNOWN; /* waiting threads sleep: that power is neither of work nor idle */
+        row.energy_j = UNKNOWN; /* waiting threads sleep: that power is neither active nor idle */
     if (!err && kind == CALIBRATE_LAUNCH && !(row.kernels > 0))
         return ERR_OK; /* no barrier completed: nothing to report */
     return err ? err : calibrate_rows_add(b->rows, &row, why);

@@ -154,7 +154,7 @@ static enum err decide(const struct profile *profile, bool *resume, struct error
                    profile->directory);
 }
 
-static bool asks_as_many(const struct profile_options *options, const struct summary *then)
+static bool has_same_query_count(const struct profile_options *options, const struct summary *then)
 {
     double most = integer_number(then->config_max_queries);
     return options->max_queries ? most == options->max_queries : !is_known(most);
@@ -170,7 +170,8 @@ static void find_done(struct profile *profile)
         return;
     str_copy(profile->repeat.group, sizeof profile->repeat.group, there.group);
     if (summary_load(profile->directory, summary, NULL) == ERR_OK && summary->interrupted == 0 &&
-        summary->failed == 0 && summary->queries > 0 && asks_as_many(profile->options, summary)) {
+        summary->failed == 0 && summary->queries > 0 &&
+        has_same_query_count(profile->options, summary)) {
         result->was_done = result->has_summary = true;
         record_energy_get(&summary->energy, &result->energy);
         return;

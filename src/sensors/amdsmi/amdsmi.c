@@ -5,7 +5,7 @@
  * driver's filtered value: a cross-check, or the only source in a guest, where the accumulator is
  * not supported.
  *
- * What is known to go wrong, and where it is handled:
+ * Known problems, and where they are handled:
  * - Two threads inside AMD SMI get counts that jump back.  Here: one lock around every call.
  * - Counts that go back nevertheless (driver reload, old ROCm on MI100).  Above: the timeline
  *   treats a step back as a reset, never as negative energy.
@@ -286,7 +286,7 @@ static void set_status(const struct amd_api *api, unsigned device, struct sensor
         list_measures(api, device, &first, finding->measures, sizeof finding->measures);
     } else if (first.energy == ERR_DENIED || first.power == ERR_DENIED) {
         finding->status = SENSOR_DENIED;
-        str_copy(finding->reason, sizeof finding->reason, "this user may not read the GPU");
+        str_copy(finding->reason, sizeof finding->reason, "no permission to read the GPU");
         str_copy(finding->fix, sizeof finding->fix, FIX_DENIED);
     } else {
         finding->status = SENSOR_UNSUPPORTED;

@@ -140,7 +140,7 @@ static enum err rocm_open(struct error *why)
         find_version();
         return ERR_OK;
     }
-    return err_set(why, from_status(status), "ROCm SMI failed to start (status %d)", status);
+    return err_set(why, from_status(status), "ROCm SMI initialization failed (status %d)", status);
 }
 
 /* ---- operations ---- */

@@ -198,7 +198,7 @@ static enum err smi_open(struct error *why)
         find_version();
         return ERR_OK;
     }
-    return err_set(why, from_status(status), "AMD SMI failed to start (status %d)", status);
+    return err_set(why, from_status(status), "AMD SMI initialization failed (status %d)", status);
 }
 
 /* ---- operations ---- */

@@ -191,7 +191,7 @@ static enum err read_dcgmi(struct nvml_activity *activity, struct observations *
         start_dcgmi(activity, out);
     activity->has_begun = true;
     if (!activity->dcgmi.pid)
-        return ERR_OK; /* it said why when it ended */
+        return ERR_OK; /* the reason was reported when it exited */
     while ((n = read(activity->dcgmi.output, bytes, sizeof bytes)) > 0)
         for (ssize_t i = 0; i < n; i++)
             if (bytes[i] == '\n')

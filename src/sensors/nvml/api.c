@@ -35,7 +35,7 @@ static enum err load(struct error *why)
     return ERR_OK;
 }
 
-/* What a failed initialization means to a user who only wants to know what can be measured. */
+/* Maps a failed initialization to an error and a message for `ipw doctor`. */
 static enum err init_failed(int code, struct error *why)
 {
     switch (code) {
@@ -50,7 +50,7 @@ static enum err init_failed(int code, struct error *why)
     case NVML_NO_PERMISSION:
         return err_set(why, ERR_DENIED, "no permission to open the NVIDIA device nodes");
     default:
-        return err_set(why, nvml_err(code), "NVML did not start: %s (code %d)",
+        return err_set(why, nvml_err(code), "NVML initialization failed: %s (code %d)",
                        nvml_code_text(code), code);
     }
 }

@@ -52,7 +52,7 @@ static const nanos SAMPLES_LAG = 35 * NS_PER_MS;
 static const double WATTS_MAX_UNKNOWN = 3000; /* no card or module of today draws more */
 static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as uniform: 0.05 / sqrt 3 */
 
-/* Above this a reading is no power but a fault, or a marker for "not available". */
+/* A reading above this is an error, or a marker for "not available". */
 #define WATTS_ABSURD 10e3
 
 /* Two channels filled by one call: the second uses the result that the first got in the same pass. */
@@ -84,7 +84,7 @@ static bool is_answered(const struct gpu *gpu, struct answer *answer)
 struct scalar {
     const char *name;
     enum quantity quantity;
-    double max; /* in the base unit; above it the value is absurd */
+    double max; /* in the base unit; above it the value is implausible */
     int (*read)(struct gpu *gpu, double *value);
 };
 

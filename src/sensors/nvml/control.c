@@ -21,14 +21,14 @@ static const char *needs(int code)
 {
     switch (code) {
     case NVML_NO_PERMISSION:
-        return ": it needs root (sudo); many rented containers refuse it even to root";
+        return ": needs root (sudo); many rented containers deny it even to root";
     case NVML_OPERATING_SYSTEM:
         return ": the kernel or the container's device cgroup blocks it; run it on the host as "
                "root";
     case NVML_FUNCTION_NOT_FOUND:
-        return ": this driver is too old for it";
+        return ": not supported by this driver version";
     case NVML_NOT_SUPPORTED:
-        return ": this GPU or driver does not have it";
+        return ": not supported by this GPU or driver";
     case NVML_FREQ_NOT_SUPPORTED:
         return ": not one of the supported clocks";
     case NVML_INVALID_ARGUMENT:

@@ -30,7 +30,7 @@ static int fetch(struct nvml_samples *samples, const struct nvml_api *api, nvml_
     int code =
         NVML_CALL(api, samples, card, samples->type, after_us, type, &given, samples->buffer);
     if (code == NVML_NOT_FOUND)
-        return NVML_OK; /* nothing new is no failure */
+        return NVML_OK; /* no new samples is not an error */
     if (code != NVML_OK)
         return code;
     for (unsigned i = 0; i < given && i < samples->capacity; i++) {

@@ -145,7 +145,7 @@ size_t rapl_readers(struct rapl_reader *readers, size_t max)
  *                   do not: they tick at different moments, and a millisecond is hundreds of
  *                   units whose noise is their own.
  *
- * A pair is a mirror after HOLDS_ENOUGH agreeing rounds and is acquitted at the third
+ * A pair is a mirror after HOLDS_ENOUGH agreeing rounds and is rejected at the third
  * disagreement (one stray reading counts as two: into it and out of it).  A genuine two-socket
  * machine is thus cleared after three or four rounds.  Counters that never change (perf) or stay
  * at 0 prove nothing and are kept: whether they work is checked elsewhere. */

@@ -77,7 +77,7 @@ static void limits_hold_and_are_reported(void **state)
     struct optimize_goal slower = optimize_goal_edp();
     slower.limits[LIMIT_SLOWDOWN] =
         0.1; /* 1.1 - 1 is slightly more in binary: rounding must not exclude it */
-    assert_int_equal(optimize_broken(&slower, &tenth[1], &tenth[0]), 0);
+    assert_int_equal(optimize_violations(&slower, &tenth[1], &tenth[0]), 0);
     struct optimize_goal both = optimize_goal_edp();
     both.limits[LIMIT_TIME] = 0.85;
     both.limits[LIMIT_POWER] = 134;
