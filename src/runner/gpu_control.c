@@ -503,7 +503,7 @@ static enum err restore_one(const char *directory, const char *uuid, struct erro
     }
     if (err == ERR_OK)
         unlink(path);
-    else if (err == ERR_BUSY) /* an error of the device: only the lock's is "held" */
+    else if (err == ERR_BUSY) /* an error of the device, not of the lock */
         err = ERR_IO;
     unlock_gpu(lock);
     return err;

@@ -43,7 +43,7 @@ static size_t shuffle(const struct sweep *sweep, unsigned round,
     return count;
 }
 
-/* Whether the attempt is to be made, or repeated after all others: by then a hot GPU has had time to cool. */
+/* Whether the attempt is to be run, or repeated after all others: by then a hot GPU has had time to cool. */
 static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
                       const struct sweep_attempt *made, bool again)
 {
@@ -58,7 +58,7 @@ static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
 static bool visit_round(const struct sweep *sweep, unsigned round, bool again, sweep_visit *visit,
                         void *context)
 {
-    size_t order[SWEEP_POINTS_MAX], made[SWEEP_POINTS_MAX] = {0}; /* made: index + 1 */
+    size_t order[SWEEP_POINTS_MAX], made[SWEEP_POINTS_MAX] = {0}; /* run so far: index + 1 */
     size_t count = shuffle(sweep, round, order);
     for (size_t i = 0; i < sweep->count; i++)
         if (sweep->attempts[i].repeat == round && sweep->attempts[i].point < count)
@@ -73,8 +73,8 @@ static bool visit_round(const struct sweep *sweep, unsigned round, bool again, s
     return false;
 }
 
-/* Number of attempts made in each round, and of rejected ones to be repeated: completed rounds are skipped, since there
- * may be thousands of attempts. */
+/* Number of attempts run in each round, and of rejected ones to be repeated: completed rounds are skipped, since
+ * there may be thousands of attempts. */
 struct rounds {
     size_t *made, *rejected; /* most_repeats + 1 elements each */
 };
@@ -164,7 +164,7 @@ bool sweep_has_failures(const struct sweep *sweep)
 struct attempt_times {
     double seconds, waited;
     size_t timed;
-    unsigned made; /* number of `repeats` made */
+    unsigned made; /* number of `repeats` run */
 };
 
 static void add_attempt_time(const struct sweep *sweep, const struct sweep_attempt *attempt,
@@ -590,7 +590,7 @@ static enum err record(struct sweep *sweep, struct run_writer *writer,
     return err;
 }
 
-/* Makes all remaining attempts at the existing points. */
+/* Runs all remaining attempts at the existing points. */
 static enum err run_attempts(struct sweep *sweep, struct run_writer *writer,
                              struct sweep_control *control, const struct sweep_progress *progress,
                              int *signal, struct error *why)

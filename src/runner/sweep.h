@@ -42,7 +42,7 @@ enum err sweep_check_command(const struct sweep *sweep, struct error *why) MUST_
 char **sweep_words(const struct sweep *sweep, size_t point);
 void sweep_free_words(char **words);
 
-/* The next attempt that was not made yet, then rejected ones, up to `reruns` times; false after the last.  Each round
+/* The next attempt that was not run yet, then rejected ones, up to `reruns` times; false after the last.  Each round
  * has every point once, in a random order determined by the seed and the round, so that drift does not favor some
  * points. */
 struct sweep_step {
@@ -75,9 +75,9 @@ enum err sweep_expect_from(struct sweep *sweep, const char *parent, struct text 
 double sweep_expected(const struct sweep *sweep, size_t point);
 size_t sweep_left(const struct sweep *sweep, double *seconds_left);
 
-/* Makes all remaining attempts, with the GPU's settings of each unless control is NULL.  A command that fails is
- * recorded with its exit code, and the sweep continues. *signal: what ended the sweep, else 0; the current attempt is
- * then not recorded. */
+/* Runs all remaining attempts, with the GPU's settings of each unless control is NULL. A command that fails is
+ * recorded with its exit code, and the sweep continues. *signal: what ended the sweep, else 0; the current attempt
+ * is then not recorded. */
 struct sweep_progress {
     void (*begin)(void *context, const struct sweep *sweep, const struct sweep_step *step);
     void (*end)(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt);

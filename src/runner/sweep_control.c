@@ -33,7 +33,7 @@ struct sweep_control {
     pthread_t watcher;
     unsigned seen[GPU_CLOCK_OFF_TARGET + 1];
     bool lost;
-    bool is_stuck; /* the watcher thread is blocked in the driver: what it uses must stay */
+    bool is_stuck; /* the watcher thread is blocked in the driver: its data must stay allocated */
 };
 
 /* The sensor must not be used while another thread is in its driver. */
@@ -277,7 +277,7 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
     if (!err)
         err = try_knobs(control, sweep, why);
     if (err) {
-        (void)!gpu_control_end(control->gpu, NULL); /* restores what was tried */
+        (void)!gpu_control_end(control->gpu, NULL); /* restores the changed knobs */
         free(control);
         return err;
     }

@@ -141,7 +141,7 @@ static nanos earliest(nanos low, nanos high, nanos within, nanos period)
     return max_nanos(low, high - 2 * within - period);
 }
 
-/* Locked: the newest tick fell into (low, high].  Returns its date. */
+/* Locked: the newest tick fell into (low, high].  Returns its timestamp. */
 static struct tick_time follow(struct tick *tick, nanos low, nanos high, nanos within)
 {
     nanos from = earliest(low, high, within, tick->period + tick->period_slack);

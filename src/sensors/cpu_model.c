@@ -42,8 +42,8 @@ static struct cpu_power host_power(const struct host_info *host)
         .model = cpu->model,
         .implementer = cpu->implementer,
         .part = cpu->part,
-        /* A guest's CPU is one thread of a host that uses them all; a machine of our own with SMT
-         * off spends the same watts on half as many threads. */
+        /* A guest's CPU is one thread of a host that uses all of them; on bare metal with SMT off, the same power is
+         * divided among half as many threads. */
         .is_single_threaded = host->smt_off && !host->virtualized,
     });
 }

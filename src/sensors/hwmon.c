@@ -40,7 +40,7 @@ static const struct known_chip {
      "AMD sockets"},
     {"zenergy", ROLE_SOCKETS, SENSOR_CPU, 1500, 0.03, 100 * NS_PER_MS, 10 * NS_PER_MS,
      "AMD sockets"},
-    /* Read over USB, one command per file: slow on purpose. */
+    /* Read over USB, one command per file: read rarely. */
     {"corsairpsu", ROLE_SUPPLY, SENSOR_BOARD, 3000, 0.05, NS_PER_S, 250 * NS_PER_MS,
      "Corsair power supply"},
 };
@@ -267,7 +267,7 @@ static enum err add_meter(struct sensor *out, struct sysfs_channels *set, const 
     return ERR_OK;
 }
 
-/* What a GPU reports besides its power; each is left out where the driver lacks it. */
+/* Other quantities of a GPU; those that the driver lacks are omitted. */
 static void add_gpu_extras(struct sensor *out, struct sysfs_channels *set, const struct chip *chip)
 {
     static const struct {
@@ -360,7 +360,7 @@ static enum err open_chip(const struct chip *chip, struct sensor *out, struct er
 
 /* ---- probe ---- */
 
-/* ERR_OK when at least one meter can be opened and gives a number; otherwise the first failure. */
+/* ERR_OK if at least one meter can be opened and read; otherwise the first failure. */
 static enum err try_meters(const struct chip *chip, const struct hwmon_meter **failed)
 {
     enum err first = ERR_OK;
@@ -371,7 +371,7 @@ static enum err try_meters(const struct chip *chip, const struct hwmon_meter **f
         if (!err) {
             err = fs_pread_u64(fd, &raw);
             close(fd);
-            /* Opened but refused: a suspended GPU.  It will answer once it is awake. */
+            /* Opened, but the read failed: a suspended GPU, which can be read once it resumes. */
             if (err == ERR_DENIED || err == ERR_BUSY)
                 err = ERR_OK;
         }
@@ -484,7 +484,7 @@ static void hwmon_probe(const struct sensor_config *config, struct sensor_findin
         report_none(err, out);
 }
 
-/* Finds the chip by its id, not by number: a reloaded driver comes back under another number. */
+/* Finds the chip by its id, not by number, which changes when the driver is reloaded. */
 static enum err hwmon_open(const struct sensor_finding *finding, struct sensor *out,
                            struct error *why)
 {

@@ -44,7 +44,7 @@ static bool is_total(const char *label)
 
 /* ---- finding the rails ---- */
 
-/* The two layouts in which kernels have exposed this monitor: what surrounds a rail's number. */
+/* The two sysfs layouts of this monitor: path before and after a rail's number. */
 static const struct layout {
     struct affix {
         const char *before, *after;
@@ -269,7 +269,7 @@ static enum err jetson_open(const struct sensor_finding *finding, struct sensor 
 
 /* ---- probe ---- */
 
-/* One rail that may not be read invalidates the sum; one that reads nonsense now may recover. */
+/* A rail without read permission invalidates the sum; an invalid value may be temporary. */
 static enum err try_rails(const struct rails *rails, const struct rail **failed)
 {
     enum err first = ERR_OK;

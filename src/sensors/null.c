@@ -1,6 +1,6 @@
-/* The null sensor: present, open, and measuring nothing, on purpose.  The conformance tests and the
- * overhead benchmark need a driver that always exists; it is also the smallest example of one.
- * Its probe reports unsupported, so no command ever uses it as a source of joules. */
+/* The null sensor: always present, measures nothing.  The conformance tests and the overhead benchmark need a driver
+ * that always exists; it is also the smallest example of one.  Its probe reports unsupported, so no command uses it
+ * as a source of joules. */
 #include "core/clock.h"
 #include "core/text.h"
 #include "sensors/sensor.h"

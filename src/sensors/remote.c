@@ -184,8 +184,8 @@ static enum err take_bytes(void *context, const char *bytes, size_t length, nano
     return body->failed ? err_no_memory(stream->why) : err;
 }
 
-static enum err ask_grpc(struct remote *remote, struct readings *out, bool *agrees,
-                         struct error *why)
+static enum err request_grpc(struct remote *remote, struct readings *out, bool *agrees,
+                             struct error *why)
 {
     static const char EMPTY[5] = {0};
     char url[sizeof remote->url + 64];
@@ -222,13 +222,13 @@ static enum err ask_grpc(struct remote *remote, struct readings *out, bool *agre
 }
 
 /* Requests data newer than a time of the server.  The caller releases *out after ERR_OK. */
-static enum err ask(struct remote *remote, nanos since, struct readings *out, bool *agrees,
-                    struct error *why)
+static enum err request_readings(struct remote *remote, nanos since, struct readings *out,
+                                 bool *agrees, struct error *why)
 {
     char url[sizeof remote->url + 64];
     struct http_response response;
     if (remote->is_grpc)
-        return ask_grpc(remote, out, agrees, why);
+        return request_grpc(remote, out, agrees, why);
     str_format(url, sizeof url, "%s" READINGS_PATH "?since=%lld", remote->url, (long long)since);
     enum err err = http_fetch(remote->http, url, &remote->headers, REQUEST_TIMEOUT, BODY_MAX,
                               &remote->body, &response, why);
@@ -280,7 +280,7 @@ static enum err connect_to(const char *url, struct remote **out, struct readings
     if (!err)
         err = http_open(&remote->http, why);
     if (!err)
-        err = ask(remote, INT64_MAX, readings, &agrees, why);
+        err = request_readings(remote, INT64_MAX, readings, &agrees, why);
     if (err)
         free_remote(remote);
     else
@@ -411,7 +411,7 @@ static enum err remote_open(const struct sensor_finding *finding, struct sensor 
         err = err_set(why, ERR_NOT_FOUND, "its ipw monitor has no readings of %s", remote->device);
     /* The first exchange included connection setup; later ones bound the clock offset better. */
     for (int i = 1; i < FIRST_EXCHANGES && !err; i++) {
-        err = ask(remote, INT64_MAX, &readings, &agrees, why);
+        err = request_readings(remote, INT64_MAX, &readings, &agrees, why);
         if (!err)
             readings_release(&readings);
     }
@@ -445,8 +445,8 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
         bool is_whole = point->t - at->t - (point->covered - at->covered) <= ROUNDING;
         if (at->has_begun && !is_whole)
             observe_missing(out, channel, t < now ? t : now, ERR_LOST);
-        observe_dated(out, channel, t < now ? t : now, sigma,
-                      (uint64_t)(point->joules / JOULES_PER_COUNT));
+        observe_timestamped(out, channel, t < now ? t : now, sigma,
+                            (uint64_t)(point->joules / JOULES_PER_COUNT));
         at->t = point->t;
         at->covered = point->covered;
         at->joules = point->joules;
@@ -521,7 +521,7 @@ static enum err remote_read(struct sensor *sensor, unsigned group, struct observ
     struct error why;
     bool agrees;
     (void)group;
-    enum err err = ask(remote, remote->asked_since, &readings, &agrees, &why);
+    enum err err = request_readings(remote, remote->asked_since, &readings, &agrees, &why);
     nanos now = clock_now();
     if (err) {
         if (!remote->failing_since)

@@ -105,7 +105,7 @@ struct sensor_group {
                              counter's ticks takes a short burst of denser reads */
     bool fixed_period; /* period_default holds whatever is requested; period_min is for windows */
     /* In a cheap session (sampler.h): period of reads, and minimum time between reads requested by ticks.  0:
-     * derived from the above.  A counter whose call burns milliseconds of CPU is read every cheap_period and at
+     * derived from the above.  A counter whose call uses milliseconds of CPU is read every cheap_period and at
      * window edges only: its cheap_period_min is equally long. */
     nanos cheap_period, cheap_period_min;
     bool follow_ticks; /* phase-lock reads to the first energy or power channel's updates */
@@ -141,7 +141,8 @@ struct observation {
         double value;   /* everything else */
     };
     uint16_t channel, missing; /* missing: an enum err, why there is no reading at t; or 0 */
-    uint32_t sigma_us; /* of observe_dated: standard uncertainty of t; 0: the sampler dates it */
+    uint32_t
+        sigma_us; /* of observe_timestamped: standard uncertainty of t; 0: the sampler determines t */
 };
 
 /* Preallocated by the sampler; a driver appends through the four calls below, which drop and
@@ -153,7 +154,8 @@ struct observations {
 
 void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t count);
 /* A count at time t, known to +- sigma, however long before the read. */
-void observe_dated(struct observations *to, unsigned channel, nanos t, nanos sigma, uint64_t count);
+void observe_timestamped(struct observations *to, unsigned channel, nanos t, nanos sigma,
+                         uint64_t count);
 void observe_value(struct observations *to, unsigned channel, nanos t, double value);
 /* ERR_LOST for a counter: its increment since the last reading is unknown. */
 void observe_missing(struct observations *to, unsigned channel, nanos t, enum err why);

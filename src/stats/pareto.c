@@ -4,43 +4,43 @@
 #include <stdlib.h>
 
 struct choice {
-    double cost, worth;
+    double cost, benefit;
     size_t index;
 };
 
-/* By ascending cost, then by descending worth. */
+/* By ascending cost, then by descending benefit. */
 static int by_cost(const void *left, const void *right)
 {
     const struct choice *a = left, *b = right;
     if (a->cost != b->cost)
         return a->cost < b->cost ? -1 : 1;
-    return (a->worth < b->worth) - (a->worth > b->worth);
+    return (a->benefit < b->benefit) - (a->benefit > b->benefit);
 }
 
-static size_t known_choices(const double *cost, const double *worth, size_t count,
+static size_t known_choices(const double *cost, const double *benefit, size_t count,
                             struct choice *out)
 {
     size_t known = 0;
     for (size_t i = 0; i < count; i++)
-        if (!isnan(cost[i]) && !isnan(worth[i]))
-            out[known++] = (struct choice){cost[i], worth[i], i};
+        if (!isnan(cost[i]) && !isnan(benefit[i]))
+            out[known++] = (struct choice){cost[i], benefit[i], i};
     return known;
 }
 
-enum err pareto_mark(const double *cost, const double *worth, size_t count, bool *optimal)
+enum err pareto_mark(const double *cost, const double *benefit, size_t count, bool *optimal)
 {
     struct choice *choices = malloc((count ? count : 1) * sizeof *choices);
     if (!choices)
         return ERR_NO_MEMORY;
-    size_t known = known_choices(cost, worth, count, choices);
+    size_t known = known_choices(cost, benefit, count, choices);
     for (size_t i = 0; i < count; i++)
         optimal[i] = false;
     qsort(choices, known, sizeof *choices, by_cost);
-    const struct choice *best = NULL; /* highest worth among those that cost no more */
+    const struct choice *best = NULL; /* highest benefit among those that cost no more */
     for (size_t i = 0; i < known; i++) {
         const struct choice *choice = &choices[i];
-        if (best && choice->worth <= best->worth &&
-            (choice->worth != best->worth || choice->cost != best->cost))
+        if (best && choice->benefit <= best->benefit &&
+            (choice->benefit != best->benefit || choice->cost != best->cost))
             continue;
         optimal[choice->index] = true;
         best = choice;

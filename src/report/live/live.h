@@ -131,7 +131,7 @@ unsigned screen_left(const struct screen *screen);
 
 enum { SPARK_CELL = 4 }; /* maximum bytes per column */
 
-/* A round number that no known value exceeds, for the scale 0..top; 1 if none is positive. */
+/* Top of the scale 0..top: a round number that no known value exceeds; 1 if none is positive. */
 double spark_top(const float *values, size_t count);
 
 /* Row `row` (0 is the top) of a curve `rows` high, one character per value, into count * SPARK_CELL + 1 bytes.  An

@@ -72,7 +72,7 @@ const struct plot_driver plot_completion_tokens_kde = {
     .draw = draw_lengths,
 };
 
-/* ---- energy_distribution: how many queries cost how much ---- */
+/* ---- energy_distribution: histogram of energy per query ---- */
 
 enum { BINS_MAX = 60, BINS_MIN = 8 };
 

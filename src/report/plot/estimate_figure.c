@@ -85,7 +85,7 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
                          struct error *why)
 {
     size_t count;
-    if (!is_known(report->estimate->total.joules.total)) /* bars of a part would look like all */
+    if (!is_known(report->estimate->total.joules.total)) /* a partial bar would look complete */
         return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
                        report->estimate->hardware->id);
     struct estimate_consumer *rows = estimate_consumers(report, &count);
@@ -315,7 +315,7 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
         panel->y.from_zero = true;
 }
 
-/* What all lines have in common: "h200, fp16, batch 8; ". */
+/* Setting common to all lines: "h200, fp16, batch 8; ". */
 static void put_common(const struct lines *lines, char *to, size_t size)
 {
     const struct workload_spec *question = &lines->points[0]->work->spec;

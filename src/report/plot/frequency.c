@@ -249,7 +249,7 @@ struct settings {
     double same;      /* settings within this relative difference are one */
 };
 
-/* ---- may they be compared ---- */
+/* ---- comparability ---- */
 
 static enum err differing(const char *what, const char *one, const char *other, struct error *why)
 {
@@ -557,7 +557,7 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
                 source->common.sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
 }
 
-/* The knob, the number of attempts, and what is omitted. */
+/* The knob, the number of attempts, and exclusions. */
 static void put_sweep_heading(struct figure *figure, const struct sweep_points *points,
                               const struct settings *settings)
 {

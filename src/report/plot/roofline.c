@@ -84,8 +84,8 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
 
 /* ---- a run ---- */
 
-/* The decode phase of every query: bytes per second are the bandwidth used, and FLOPs are counted for the same phase.
- * For the whole query the FLOPs would be known, but not the bytes. */
+/* The decode phase of every query: bytes per second are the bandwidth used, and FLOPs are counted for the same
+ * phase; the bytes of a whole query are unknown. */
 static enum err draw_run(const struct run_table *table, struct figure *figure, struct error *why)
 {
     struct device_peak peak;

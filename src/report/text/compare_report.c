@@ -111,7 +111,7 @@ static const char *units_of(const struct compare_report *report, bool several)
                          several);
 }
 
-/* What variation p and the intervals are based on, if it is not the same for all comparisons. */
+/* Variation that p and the intervals are based on, if it is not the same for all comparisons. */
 static void put_basis(const struct compare_report *report, const char *indent, struct text *out)
 {
     bool repeated = false, single = false, commands = false;

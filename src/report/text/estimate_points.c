@@ -37,7 +37,7 @@ enum column {
     CELLS
 };
 
-/* What differs between the workloads has a column; common values are in the title. */
+/* Parameters that differ between workloads have a column; common values are in the title. */
 struct layout {
     struct grid_differences works;
     bool confidences, devices, runtimes, costs, emissions, requests;
@@ -220,7 +220,7 @@ static void put_missing(const struct points_report *report, const char *before, 
 
 /* ---- text and Markdown ---- */
 
-/* What all workloads have in common; what differs has a column. */
+/* Parameters common to all workloads; others have a column. */
 static void put_lengths(const struct workload_spec *question, const struct layout *layout,
                         struct text *out)
 {

@@ -1,4 +1,4 @@
-/* Several models side by side, for `ipw demo`: a table as wide as a terminal, what it shows, and the same as JSON. */
+/* Several models side by side, for `ipw demo`: a table as wide as a terminal, its conclusion, and the same as JSON. */
 #include "report/text/reports.h"
 
 #include <stdlib.h>

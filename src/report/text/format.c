@@ -548,7 +548,7 @@ void table_print(struct table *table, const char *indent, bool color, struct tex
 
 /* ---- Markdown ---- */
 
-/* Escapes what would end a cell, or begin markup. */
+/* Escapes characters that would end a cell or begin markup. */
 void markdown_add(struct text *out, const char *string)
 {
     for (size_t left = strlen(string), taken; left; string += taken, left -= taken) {

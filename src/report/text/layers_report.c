@@ -180,7 +180,7 @@ static void write_settings(const struct layers_result *model, bool color, struct
 
 /* ---- the energy balance and its checks ---- */
 
-/* What is drawn without the work: idle, and by threads that wait for it. */
+/* Power without the work: idle, and of busy-waiting threads. */
 static void write_floor(const struct layers_result *model, struct text *out)
 {
     char a[FORMAT_MAX], b[FORMAT_MAX];

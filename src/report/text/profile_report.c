@@ -178,7 +178,7 @@ static void write_tokens(const struct summary *run, struct text *out)
     text_add(out, "\n");
 }
 
-/* Why figures per token are missing, how to get them, and what is known instead. */
+/* Why figures per token are missing, how to get them, and chunks instead. */
 static void write_tokens_unknown(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];

@@ -172,7 +172,7 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
     }
     err = span_account_submit(account, profile->sharing, id);
     if (err)
-        return err_explain(why, err); /* part of it may be in flight: not freed */
+        return err_explain(why, err); /* part of it may be in flight: must not be freed */
     if (!has_time)
         settle_account(profile, account);
     return ERR_OK;

@@ -306,7 +306,7 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
-/* ---- asking ---- */
+/* ---- querying the judge ---- */
 
 static enum err ask_judge(void *context, const char *prompt, struct text *reply, struct error *why)
 {

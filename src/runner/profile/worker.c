@@ -295,9 +295,9 @@ static enum err send_request(struct worker *worker, const struct query *query, b
     return err;
 }
 
-/* An empty answer is a failure, whatever the server's finish reason: counted as a success, it would make queries look
- * cheap.  An answer truncated at the token limit, one with a tool call, or that of an agent out of turns may be empty:
- * it is wrong, but it was given. */
+/* An empty answer is a failure, whatever the server's finish reason: as a success, it would make queries look cheap.
+ * An answer truncated at the token limit, one with a tool call, or that of an agent out of turns may be empty: it is
+ * wrong, but not a failure. */
 static enum err refuse_empty(const struct client *client, struct completion *reply,
                              struct error *why)
 {

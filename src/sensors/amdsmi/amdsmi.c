@@ -60,10 +60,9 @@ static void unlock_calls(void)
     pthread_mutex_unlock(&library.calls);
 }
 
-/* Without the kernel driver there is nothing to find, and looking has a cost: the libraries take tens
- * of milliseconds to load and ROCm SMI writes to stderr when it finds no driver.  A library that the
- * user names is always opened. */
-static bool worth_opening(void)
+/* Without the kernel driver there are no devices, and the libraries are not loaded: that takes tens of milliseconds,
+ * and ROCm SMI writes to stderr if it finds no driver.  A library that the user names is always opened. */
+static bool should_open(void)
 {
     return getenv("IPW_AMDSMI") || getenv("IPW_ROCMSMI") || fs_exists("/sys/module/amdgpu") ||
            fs_exists("/dev/kfd");
@@ -72,7 +71,7 @@ static bool worth_opening(void)
 static enum err open_first(struct error *why)
 {
     static const struct amd_api *const APIS[] = {&amd_smi_api, &amd_rocm_api};
-    if (!worth_opening())
+    if (!should_open())
         return err_set(why, ERR_ABSENT, "the amdgpu kernel driver is not loaded");
     struct error failures[2];
     for (size_t i = 0; i < 2; i++) {
@@ -93,9 +92,8 @@ static enum err open_first(struct error *why)
     return err_set(why, cause->code == ERR_LOST ? ERR_ABSENT : cause->code, "%s", cause->text);
 }
 
-/* Lends the open library, opening it for the first user.  Fails with ERR_ABSENT (no driver or no
- * device), ERR_NOT_FOUND (the kernel driver is loaded and the libraries are not installed), ERR_DENIED
- * or what the library returned. */
+/* Returns the open library, opening it for the first user.  Fails with ERR_ABSENT (no driver or no device),
+ * ERR_NOT_FOUND (the kernel driver is loaded, but no library is installed), ERR_DENIED or the error of the library. */
 static enum err acquire(const struct amd_api **api, struct error *why)
 {
     enum err err = ERR_OK;
@@ -132,7 +130,7 @@ enum { GROUP_ENERGY, GROUP_SLOW };
 struct amd_sensor {
     const struct amd_api *api;
     unsigned device;
-    unsigned char row_of[SENSOR_CHANNELS_MAX]; /* which row of ROWS fills a channel */
+    unsigned char row_of[SENSOR_CHANNELS_MAX]; /* row of ROWS of each channel */
 };
 
 static enum err read_power(const struct amd_api *api, unsigned device, double *value)
@@ -185,8 +183,8 @@ static enum err read_power_cap(const struct amd_api *api, unsigned device, doubl
     return api->power_cap(device, value);
 }
 
-/* Channels in their order; of two rows with one name the first that works is taken.  The energy
- * row has no read of its own: a count is not a value. */
+/* Channels in order; of two rows with the same name the first that works is used.  The energy row has no read
+ * function: a count is not a value. */
 static const struct row {
     const char *name;
     enum quantity quantity;
@@ -238,7 +236,7 @@ static bool same_name(const struct amd_api *api, unsigned a, unsigned b)
 
 /* The device whose counter holds this device's energy: itself, except for the second die of a
  * package and for the further partitions of a card. */
-static unsigned carrier_of(const struct amd_api *api, unsigned device)
+static unsigned counter_device_of(const struct amd_api *api, unsigned device)
 {
     struct amd_pci own, other;
     if (!api->pci(device, &own))
@@ -275,7 +273,7 @@ static void list_measures(const struct amd_api *api, unsigned device,
 
 static void set_status(const struct amd_api *api, unsigned device, struct sensor_finding *finding)
 {
-    unsigned carrier = carrier_of(api, device);
+    unsigned carrier = counter_device_of(api, device);
     struct first_read first = read_first(api, device);
     if (carrier != device) {
         finding->status = SENSOR_UNSUPPORTED;
@@ -324,7 +322,7 @@ static void report_nothing(struct sensor_findings *out, enum err err, const char
         str_copy(finding->fix, sizeof finding->fix, FIX_NO_LIBRARY);
 }
 
-/* Library order where the library does not know HIP's. */
+/* Library order, if the library does not report HIP's. */
 static void set_hip_order(const struct amd_api *api, struct amd_cards *cards)
 {
     bool placed[AMD_DEVICES_MAX] = {false};
@@ -405,7 +403,7 @@ static void add_facts(struct amd_sensor *amd, struct sensor *out)
     api->describe(text, sizeof text);
     sensor_add_fact(out, "library", text);
     unsigned from = amd->device, last = from;
-    for (unsigned i = from + 1; i < api->count() && carrier_of(api, i) == from; i++)
+    for (unsigned i = from + 1; i < api->count() && counter_device_of(api, i) == from; i++)
         last = i;
     if (last > from) {
         str_format(text, sizeof text, "amdsmi:%u to amdsmi:%u", from, last);
@@ -449,7 +447,7 @@ static void describe_power(const struct amd_sensor *amd, const struct first_read
         struct sensor_channel *channel = &out->channels[i];
         if (!quantity_gives_joules(channel->quantity))
             continue;
-        /* A processor's own graphics report the whole package, which RAPL counts too. */
+        /* Integrated graphics report the whole package, which RAPL counts too. */
         channel->scope = integrated ? SCOPE_PACKAGE : SCOPE_GPU;
         channel->location = integrated ? -1 : channel->location;
         channel->watts_max = watts_max;
@@ -464,11 +462,11 @@ static void describe_power(const struct amd_sensor *amd, const struct first_read
 static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
 {
     const struct amd_api *api = amd->api;
-    if (amd->device >= api->count() || carrier_of(api, amd->device) != amd->device)
+    if (amd->device >= api->count() || counter_device_of(api, amd->device) != amd->device)
         return ERR_LOST;
     struct first_read first = read_first(api, amd->device);
     if (is_transient(first.energy))
-        return first.energy; /* or power would replace the counter for good */
+        return first.energy; /* otherwise power would replace the counter permanently */
     if (first.energy && first.power)
         return first.energy == ERR_UNSUPPORTED ? first.power : first.energy;
     double value;
@@ -521,8 +519,8 @@ static enum err amdsmi_open(const struct sensor_finding *finding, struct sensor 
 
 /* ---- reading ---- */
 
-/* A reading is dated to the middle of the call, taken inside the lock so that waiting for another
- * sensor's call does not count. */
+/* The timestamp of a reading is the middle of the call, taken with the lock held, so that waiting for other sensors
+ * does not count. */
 static enum err read_channel(const struct amd_sensor *amd, unsigned channel,
                              struct observations *out)
 {

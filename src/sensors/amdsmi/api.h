@@ -54,8 +54,8 @@ struct amd_api {
 extern const struct amd_api amd_smi_api;
 extern const struct amd_api amd_rocm_api;
 
-/* A power limit in watts: µW in newer libraries, W in older ones.  No GPU is limited to 0.1 W or
- * to 100 kW, so the number itself says which. */
+/* A power limit in watts: µW in newer libraries, W in older ones.  No GPU is limited to 0.1 W or to 100 kW, so the
+ * value determines the unit. */
 static inline double amd_cap_watts(uint64_t raw)
 {
     return raw < 100000 ? (double)raw : (double)raw * 1e-6;

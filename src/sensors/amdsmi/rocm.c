@@ -207,7 +207,7 @@ static enum err rocm_energy(unsigned device, uint64_t *count, double *joules_per
     return err;
 }
 
-/* The newer call chooses between the current and the average value of the card itself. */
+/* The newer function selects the current or the average value, depending on the card. */
 static enum err rocm_power(unsigned device, double *watts)
 {
     uint64_t microwatts = 0;

@@ -232,7 +232,7 @@ static uint64_t long_at(const struct any *any, size_t offset)
     return word;
 }
 
-/* Sixteen ones where the hardware's table holds 16 bits, thirty-two where the library does. */
+/* All ones mean "not supported": in 16 bits for fields of the hardware's table, in 32 bits for those of the library. */
 static bool is_set(uint32_t word)
 {
     return word != UINT32_MAX && word != WORD_UNSUPPORTED;
@@ -347,8 +347,8 @@ static enum err smi_power(unsigned device, double *watts)
     if (err)
         return err;
     size_t at = smi.version == 24 ? 0 : 8;
-    /* From 25 on a 64-bit field comes first: watts, or unset.  Anything else in its upper half
-     * means that the layout is not the one we know. */
+    /* From 25 on a 64-bit field comes first: watts, or unset.  Anything else in its upper half means an unknown
+     * layout. */
     uint32_t upper = word_at(&info, 4);
     if (at == 8 && upper != 0 && upper != UINT32_MAX)
         return ERR_UNSUPPORTED;
@@ -373,7 +373,7 @@ static enum err smi_temperature(unsigned device, enum amd_temperature where, dou
 {
     int64_t raw = 0;
     enum err err = CALL(get_temp_metric, device, where == AMD_JUNCTION ? 1u : 0u, 0u, &raw);
-    /* °C, but m°C in the first versions: nothing that is switched on is at 1000 °C or 1 °C. */
+    /* °C, but m°C in the first versions: no running GPU is at 1000 °C or 1 °C. */
     if (!err)
         *celsius = raw >= 1000 || raw <= -1000 ? (double)raw * 1e-3 : (double)raw;
     return err;

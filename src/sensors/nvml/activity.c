@@ -23,7 +23,7 @@ struct nvml_activity {
     unsigned channel; /* the first of NVML_ACTIVITIES, in order */
     const struct nvml_api *api;
     nvml_device card;
-    nvml_gpm_sample samples[2]; /* taken in turn; [last] is the newer */
+    nvml_gpm_sample samples[2]; /* used alternately; [last] is the newer */
     unsigned last;
     nanos taken;             /* when it was */
     bool has_begun, has_row; /* read; dcgmi: has written a row */

@@ -8,7 +8,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;      /* under lock, like the rest */
-static bool kept;           /* one of the users is the hold that is kept for the next one */
+static bool kept;           /* one of the users is the reference kept by nvml_release_keep */
 static struct dl library;   /* open while users > 0 */
 static struct nvml_api api; /* filled while users > 0; written only when there are no users */
 

@@ -15,7 +15,7 @@
 typedef struct nvml_opaque_device *nvml_device;
 typedef struct nvml_opaque_gpm_sample *nvml_gpm_sample;
 
-/* What calls return. */
+/* Return codes. */
 enum nvml_code {
     NVML_OK = 0,
     NVML_UNINITIALIZED = 1,
@@ -30,7 +30,7 @@ enum nvml_code {
     NVML_FUNCTION_NOT_FOUND = 13,
     NVML_GPU_IS_LOST = 15,
     NVML_RESET_REQUIRED = 16,
-    NVML_OPERATING_SYSTEM = 17, /* the kernel or a cgroup refused */
+    NVML_OPERATING_SYSTEM = 17, /* denied by the kernel or a cgroup */
     NVML_VERSION_MISMATCH = 18,
     NVML_IN_USE = 19,
     NVML_MEMORY = 20,

@@ -1,7 +1,7 @@
 /* One NVIDIA card as an open sensor: which channels it has, and reading them.
  *
  * Cadences, by what a call costs and how often its value changes.  The energy counter's
- * call burns milliseconds of CPU (5 ms on an H200), so it is read just after one of its updates
+ * call uses milliseconds of CPU (5 ms on an H200), so it is read just after one of its updates
  * (every 100 ms on Hopper): each of them without anything finer, one per second when the driver
  * keeps a buffer of 20 ms power samples, which then show how the counter's joules are distributed
  * in between.
@@ -49,7 +49,7 @@ static const nanos FIELDS_WITH_SAMPLES = NS_PER_S / 2;
 /* Samples are 20 ms apart, and the newest is up to 10 ms old when it can be fetched. */
 static const nanos SAMPLES_LAG = 35 * NS_PER_MS;
 
-static const double WATTS_MAX_UNKNOWN = 3000; /* no card or module of today draws more */
+static const double WATTS_MAX_UNKNOWN = 3000; /* above any current card or module */
 static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as uniform: 0.05 / sqrt 3 */
 
 /* A reading above this is an error, or a marker for "not available". */
@@ -65,12 +65,12 @@ struct answer {
 struct gpu {
     const struct nvml_api *api;
     nvml_device handle;
-    unsigned long pass; /* over all channels; 0 while opening: each channel asks for itself */
+    unsigned long pass; /* over all channels; 0 while opening: each channel makes its own call */
     struct answer memory, utilization;
 };
 
 /* Whether the result is of this pass; otherwise it must be fetched now. */
-static bool is_answered(const struct gpu *gpu, struct answer *answer)
+static bool is_cached(const struct gpu *gpu, struct answer *answer)
 {
     bool is = gpu->pass > 0 && answer->pass == gpu->pass;
     answer->pass = gpu->pass;
@@ -97,7 +97,7 @@ static int read_temperature(struct gpu *gpu, double *value)
 }
 
 /* Version 2 reports the driver's reserved memory separately, as nvidia-smi does. */
-static int ask_memory(struct gpu *gpu, double *used, double *total)
+static int query_memory(struct gpu *gpu, double *used, double *total)
 {
     struct nvml_memory_v2 v2 = {.version = NVML_MEMORY_V2_VERSION};
     int code = NVML_CALL(gpu->api, memory_v2, gpu->handle, &v2);
@@ -115,8 +115,8 @@ static int ask_memory(struct gpu *gpu, double *used, double *total)
 static const struct answer *read_memory(struct gpu *gpu)
 {
     struct answer *answer = &gpu->memory;
-    if (!is_answered(gpu, answer))
-        answer->code = ask_memory(gpu, &answer->values[0], &answer->values[1]);
+    if (!is_cached(gpu, answer))
+        answer->code = query_memory(gpu, &answer->values[0], &answer->values[1]);
     return answer;
 }
 
@@ -136,7 +136,7 @@ static const struct answer *read_utilizations(struct gpu *gpu)
 {
     struct answer *answer = &gpu->utilization;
     struct nvml_utilization percent = {0};
-    if (is_answered(gpu, answer))
+    if (is_cached(gpu, answer))
         return answer;
     answer->code = NVML_CALL(gpu->api, utilization, gpu->handle, &percent);
     answer->values[0] = percent.gpu;
@@ -188,7 +188,7 @@ int nvml_card_throttle(const struct nvml_api *api, nvml_device handle, unsigned 
         unsigned long long theirs;
         unsigned ours;
     } MAP[] = {
-        {1U << 0, 0}, /* idle: clocks are low for want of work, nothing holds them back */
+        {1U << 0, 0}, /* idle: clocks are low for lack of work, not throttled */
         {1U << 1, THROTTLE_LIMIT},
         {1U << 2, THROTTLE_POWER},
         {1U << 3, THROTTLE_OTHER}, /* hardware slowdown, cause not reported */
@@ -264,7 +264,7 @@ struct state {
     struct nvml_field fields[FIELDS_MAX]; /* read in one call */
     unsigned field_channels[FIELDS_MAX];
     int field_count;
-    bool instant_memory; /* power of memory is a momentary one */
+    bool instant_memory; /* memory power is instantaneous */
     struct {
         const struct scalar *what;
         enum cadence cadence;
@@ -380,8 +380,8 @@ static int open_field(struct sensor *sensor, const char *name, unsigned id)
     return module_code;
 }
 
-/* Drivers that do not know scopes return the power of the whole card, and some cards with 0:
- * memory draws something, and less than the card. */
+/* Drivers without scopes return the power of the whole card, or 0: valid memory power is above 0 and below that of
+ * the card. */
 static bool try_memory_power(struct sensor *sensor, unsigned id)
 {
     struct nvml_field card = {.id = id, .scope = NVML_POWER_OF_GPU};
@@ -413,7 +413,7 @@ static enum err check_opened(const struct sensor *sensor, const int *codes, size
     bool denied = false;
     for (size_t i = 0; i < count; i++) {
         denied |= codes[i] == NVML_NO_PERMISSION;
-        /* "Unknown" may be the failure of one call; it means loss only when nothing else answers. */
+        /* "Unknown" may be the failure of one call; it means loss only if all other calls fail, too. */
         bool lost = nvml_err(codes[i]) == ERR_LOST;
         if (lost && (codes[i] != NVML_UNKNOWN || sensor->channel_count == 0))
             return err_set(why, ERR_LOST, "GPU %d: %s", state->location, nvml_code_text(codes[i]));
@@ -551,9 +551,8 @@ static enum err read_energy(struct state *state, struct observations *out)
     nanos before = clock_now();
     int code = NVML_CALL(state->gpu.api, energy, state->gpu.handle, &mj);
     nanos after = clock_now();
-    /* The call waits for the driver's lock and for the GPU's answer; in which of the two the time
-     * went cannot be seen from here.  The middle is at most half the call away from the truth
-     * whichever it was, and over many calls the error has no sign. */
+    /* The call waits for the driver's lock and for the GPU; how its time is divided between the two is unknown.  The
+     * middle of the call is off by at most half of its duration, without bias over many calls. */
     nanos t = before + (after - before) / 2;
     enum err err = nvml_err(code);
     if (err == ERR_LOST)
@@ -567,7 +566,7 @@ static enum err read_energy(struct state *state, struct observations *out)
     return ERR_OK;
 }
 
-/* A number as its channel's observation; negative, absurd or NaN is no reading. */
+/* Observes a value; a negative, implausible or NaN value is missing. */
 static void observe(struct observations *out, unsigned channel, nanos t, enum err err, double value,
                     double max)
 {
@@ -684,7 +683,7 @@ static int read_open(const struct gpu *gpu, struct sensor_process *out, size_t *
     return code;
 }
 
-/* Sums of a process's values and how many there were; libraries have filled unused entries with nonsense. */
+/* Sums of a process's values and their number; some libraries fill unused entries with garbage. */
 static void add_use(struct sensor_process *out, size_t *count, const struct nvml_process_use *use,
                     unsigned length)
 {

@@ -11,7 +11,7 @@
 
 enum { NVML_UUID_SIZE = 96 };
 
-/* A card as the driver lists it; its handle lives as long as the hold on the library. */
+/* A card as the driver lists it; its handle is valid while the library is held. */
 struct nvml_card {
     unsigned index; /* NVML's, in PCI bus order */
     int code;       /* why there is no handle; NVML_OK when there is one */
@@ -51,7 +51,7 @@ void nvml_activity_close(struct nvml_activity *activity); /* NULL is allowed */
 /* How often to read; NULL: instances only. */
 struct sensor_group nvml_activity_pace(const struct nvml_activity *activity);
 
-/* Appends what is new; never waits for dcgmi.  ERR_LOST: the card is gone. */
+/* Appends new values; never waits for dcgmi.  ERR_LOST: the card is gone. */
 enum err nvml_activity_read(struct nvml_activity *activity, struct observations *out);
 
 /* ---- power samples (samples.c) ---- */
@@ -68,13 +68,13 @@ struct nvml_samples {
     nanos wall_offset;          /* wall - monotonic at the last drain */
     nanos spacing;              /* of samples, as last seen */
     nanos mixed_until;  /* until then the buffer may hold stamps from before a clock was set */
-    bool foreign_clock; /* the driver's clock is not ours */
+    bool foreign_clock; /* the driver uses another clock */
     bool empty;         /* there was no sample yet at the start */
 };
 
-/* Finds out whether the card has such a buffer and skips what it holds already: that is the
- * past, and after a re-open it has been passed on before.  Returns the driver's code; anything but
- * NVML_OK leaves nothing to release. */
+/* Checks whether the card has such a buffer, and skips its present contents, which are from before the start or,
+ * after a reopen, were passed on already.  Returns the driver's code; unless it is NVML_OK, there is nothing to
+ * release. */
 int nvml_samples_start(struct nvml_samples *samples, const struct nvml_api *api, nvml_device card,
                        int type);
 

@@ -26,7 +26,7 @@ static const char *needs(int code)
         return ": the kernel or the container's device cgroup blocks it; run it on the host as "
                "root";
     case NVML_FUNCTION_NOT_FOUND:
-        return ": not supported by this driver version";
+        return ": this driver is too old";
     case NVML_NOT_SUPPORTED:
         return ": not supported by this GPU or driver";
     case NVML_FREQ_NOT_SUPPORTED:

@@ -1,8 +1,7 @@
-/* NVIDIA GPUs through NVML: which cards there are, which of them are meant, and what stays the same
- * about each.  card.c turns one card into an open sensor.
+/* NVIDIA GPUs through NVML: listing the cards, selecting those to measure, and their constant
+ * properties.  card.c turns one card into an open sensor.
  *
- * A card is opened the same way by probe and by open, so what the probe promises is what a run
- * will read.
+ * Probe and open open a card in the same way, so that a run reads what the probe has reported.
  *
  * An index here is NVML's, which follows the PCI bus.  CUDA numbers cards the same way only where
  * all are alike or CUDA_DEVICE_ORDER=PCI_BUS_ID is set; by default it puts the fastest first.
@@ -171,7 +170,7 @@ static void select_visible(const struct nvml_api *api, struct cards *cards, cons
     }
 }
 
-/* "0 (GPU-8932f937), 1 (GPU-12ab34cd)": what there is to select from. */
+/* "0 (GPU-8932f937), 1 (GPU-12ab34cd)": the cards to choose from. */
 static void describe_cards(const struct cards *cards, char *to, size_t size)
 {
     size_t used = 0;
@@ -268,7 +267,7 @@ static void add_order(const struct cards *all, struct sensor *sensor)
     }
 }
 
-/* Adds the facts the driver reports; what it does not is left out, never guessed. */
+/* Adds the facts that the driver reports; others are omitted. */
 static void add_facts(const struct nvml_api *api, const struct nvml_card *card,
                       const struct cards *all, struct sensor *sensor)
 {

@@ -4,8 +4,8 @@
  * offset, and what is newer than the last stamp is new.  When it changes (the clock was set, the
  * machine slept), stamps from before and after lie side by side in the buffer and cannot be
  * compared: until the old ones have left it the whole buffer is read, the newest sample is placed
- * by the new offset, and the others are counted back from it by their differences.  Where the
- * driver's clock is not ours at all, the newest sample is taken to be from now. */
+ * by the new offset, and the others are counted back from it by their differences.  If the
+ * driver uses another clock, the newest sample is assumed to be current. */
 #include "sensors/nvml/card.h"
 
 #include <stdlib.h>
@@ -15,13 +15,14 @@
 
 enum { CAPACITY_MIN = 256 };
 
-static const nanos STEP = 5 * NS_PER_MS;       /* slewing moves a clock 0.25 ms between drains */
-static const nanos TYPICAL = 20 * NS_PER_MS;   /* spacing on every card measured so far */
-static const nanos OLDEST = 3 * NS_PER_S;      /* no buffer seen so far reaches farther back */
-static const nanos LONGEST_GAP = NS_PER_S / 2; /* wider gaps say nothing about the spacing */
+static const nanos STEP = 5 * NS_PER_MS;     /* slewing moves a clock 0.25 ms between drains */
+static const nanos TYPICAL = 20 * NS_PER_MS; /* spacing on every card measured so far */
+static const nanos OLDEST = 3 * NS_PER_S;    /* no buffer seen so far reaches farther back */
+static const nanos LONGEST_GAP =
+    NS_PER_S / 2; /* wider gaps are ignored when learning the spacing */
 
-/* Fills the buffer with what is newer than a stamp.  Some drivers pad their answer with empty or
- * repeated entries; these are dropped here. */
+/* Fetches samples newer than a timestamp.  Some drivers pad the result with empty or repeated entries, which are
+ * dropped. */
 static int fetch(struct nvml_samples *samples, const struct nvml_api *api, nvml_device card,
                  unsigned long long after_us, unsigned *type, unsigned *count)
 {
@@ -106,7 +107,7 @@ static unsigned first_fresh(const struct nvml_samples *samples, unsigned count, 
                             bool credible)
 {
     unsigned i = 0;
-    if (mixed && !credible) { /* stamps can only be compared for being the same one */
+    if (mixed && !credible) { /* timestamps can only be compared for equality */
         for (i = count; i > 0; i--)
             if (samples->buffer[i - 1].time_us == samples->last_us)
                 return i;
@@ -145,9 +146,8 @@ static bool goes_back(const struct nvml_samples *samples, unsigned count)
     return false;
 }
 
-/* Fills the buffer and finds out whether stamps of two clocks are in it.  Where the driver's clock
- * went back by itself, asking for what is newer than the last stamp gives less than the time
- * that passed, or nothing: only the whole buffer shows it. */
+/* Fetches new samples, and detects timestamps of two clock settings.  If the driver's clock was set back, a request
+ * for samples newer than the last one returns too few or none: only the whole buffer reveals that. */
 static int fetch_new(struct nvml_samples *samples, const struct nvml_api *api, nvml_device card,
                      bool *mixed, unsigned *type, unsigned *count)
 {

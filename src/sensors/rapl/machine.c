@@ -1,5 +1,5 @@
-/* What the RAPL driver must know about the machine: the CPU model, which CPU reads which package, and which counters
- * are one counter seen twice. */
+/* Machine properties for the RAPL driver: the CPU model, the CPU that reads each package, and counters that mirror
+ * another one. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

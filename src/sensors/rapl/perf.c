@@ -43,7 +43,7 @@ static size_t parse_cpus(const char *list, int *cpus, size_t max)
     return count;
 }
 
-/* The file says "2.3283064365386962890625e-10" with a point, whatever the user's locale. */
+/* The file contains "2.3283064365386962890625e-10", with a decimal point in every locale. */
 static bool read_scale(const char *event, double *out)
 {
     char path[128], text[64], *end;
@@ -196,7 +196,7 @@ static void perf_denied(const struct rapl_domain *domain, struct rapl_note *note
                    paranoid);
         str_copy(note->fix, sizeof note->fix, "sudo sysctl kernel.perf_event_paranoid=0");
     } else {
-        /* The policy allows it and still it is refused: a container's system call filter. */
+        /* Allowed by the policy but refused: a container's seccomp filter. */
         str_format(note->reason, sizeof note->reason,
                    "perf_event_open is refused though perf_event_paranoid is %" PRId64
                    ": a container's seccomp filter forbids it",

@@ -25,7 +25,7 @@ static enum rapl_set set_of(const struct rapl_domain *domain)
     return domain->kind == RAPL_PSYS ? RAPL_PLATFORM : RAPL_SOCKETS;
 }
 
-/* A package that shows one die only is just a package, whatever number the die has. */
+/* A package with a single die is treated as a package, whatever the number of the die. */
 static void drop_lone_dies(struct rapl_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -194,7 +194,7 @@ static void mark_mirrors(struct survey *survey)
             survey->mirror_of[at[i]] = (int)at[mirror_of[i]];
 }
 
-/* How open finds again what probe found: travels packed in sensor_finding.key. */
+/* Identifies a finding for open: packed into sensor_finding.key. */
 struct key {
     unsigned path;
     enum rapl_set set;
@@ -376,8 +376,8 @@ static void rapl_close(struct sensor *sensor)
     sensor->state = NULL;
 }
 
-/* The layers above keep a part out of a sum that contains the whole by comparing locations, so each
- * die with a counter of its own needs a location of its own. */
+/* Sums exclude the parts of a counted whole by comparing locations, so each die with its own counter needs its own
+ * location. */
 static int channel_location(struct rapl_location location)
 {
     return location.package + (location.die << 20);
@@ -475,8 +475,8 @@ static enum err rapl_open(const struct sensor_finding *finding, struct sensor *o
     return ERR_OK;
 }
 
-/* A reading is dated to the middle of the call that made it; one call's end is the next one's
- * start, so n readings cost n + 1 clock reads. */
+/* The timestamp of a reading is the middle of its call; the end of a call is the start of the next one, so n
+ * readings cost n + 1 clock reads. */
 static enum err rapl_read(struct sensor *sensor, unsigned group, struct observations *out)
 {
     (void)group;

@@ -1,4 +1,4 @@
-/* What the files of the RAPL driver share; private to this folder.
+/* Internal to the RAPL driver.
  *
  * Three access paths lead to the same registers: the perf PMU "power", the powercap tree and the
  * MSR device.  Each is a struct rapl_path that fills one table of domains, so the driver itself
@@ -57,7 +57,7 @@ struct rapl_cpu {
     enum { RAPL_VENDOR_UNKNOWN, RAPL_INTEL, RAPL_AMD, RAPL_NOT_X86 } vendor;
     unsigned family;
     unsigned model;
-    bool guest; /* a hypervisor runs us */
+    bool guest; /* running under a hypervisor */
 };
 
 struct rapl_path {

@@ -1,4 +1,4 @@
-/* The machine as /proc and /sys describe it: what it is, and how busy its processors are. */
+/* The machine according to /proc and /sys: its properties, and its CPU time. */
 #include "sensors/system/host_info.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* What machine this is: operating system, processors, memory.  Read once at start, through the
+/* Properties of the machine: operating system, processors, memory.  Read once at start, through the
  * root prefix.  Unknown text is "", unknown numbers are 0: reports print null for both.
  * Plain data owned by the caller. */
 #ifndef IPW_SENSORS_HOST_INFO_H
@@ -85,7 +85,7 @@ double proc_stat_busy_s(void);
 /* The share (0..1) of the CPUs' time since the previous call that was busy.  Stolen time
  * passed but was not ours, so it lowers the share.  ERR_NO_DATA on the first call and
  * when a counter went backwards, as after a CPU went offline (the next interval starts here);
- * ERR_BUSY when no tick has passed yet, ERR_BAD_VALUE when the file makes no sense (the interval
+ * ERR_BUSY when no tick has passed yet, ERR_BAD_VALUE when the file is invalid (the interval
  * goes on). */
 enum err proc_stat_utilization(struct proc_stat *stat, double *out) MUST_USE;
 

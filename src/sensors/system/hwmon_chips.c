@@ -55,7 +55,7 @@ void hwmon_chips_release(struct hwmon_chips *chips)
 
 /* ---- meters ---- */
 
-/* Takes "power12_average" apart; false for every other file. */
+/* Parses "power12_average"; false for any other file. */
 static bool parse_meter_name(const char *name, bool *is_energy, unsigned *index, bool *is_average)
 {
     const char *digits;
@@ -147,7 +147,7 @@ static enum vendor vendor_of(const struct hwmon_chip *chip)
     return !strcmp(chip->name, "i915") || !strcmp(chip->name, "xe") ? VENDOR_INTEL : VENDOR_OTHER;
 }
 
-/* The amdgpu driver shows the north bridge's voltage on those alone. */
+/* Only integrated GPUs have the north bridge's voltage. */
 bool hwmon_is_integrated(const struct hwmon_chip *chip)
 {
     char path[FS_PATH_MAX], label[32];
