@@ -45,14 +45,12 @@ bool fs_exists(const char *path)
  *
  * The descriptor of such a file is a socket: each request is answered with the value of the file. */
 
-static ssize_t read_through_socket(int fd, const char *request, size_t length, char *to,
-                                   size_t size)
+static ssize_t query_reader(int fd, const char *request, size_t length, char *to, size_t size)
 {
     ssize_t n = send(fd, request, length, MSG_NOSIGNAL);
     while (n >= 0 && (n = recv(fd, to, size - 1, 0)) < 0 && errno == EINTR)
         ;
-    if (n <=
-        0) { /* the reader ended or hangs: a late response must not be mistaken for a later one */
+    if (n <= 0) { /* the reader ended or hangs: a late response must not match a later request */
         shutdown(fd, SHUT_RDWR);
         errno = ENODEV;
         return -1;
@@ -79,7 +77,7 @@ static int open_through_reader(const char *path)
     if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) &&
         !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) &&
         !connect(fd, (struct sockaddr *)&address, sizeof address) &&
-        read_through_socket(fd, path, strlen(path), first, sizeof first) > 0)
+        query_reader(fd, path, strlen(path), first, sizeof first) > 0)
         return fd;
     close(fd);
     return -1;
@@ -152,7 +150,7 @@ static ssize_t pread_start(int fd, char *to, size_t size)
         n = pread(fd, to, size - 1, 0);
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == ESPIPE)
-        return read_through_socket(fd, "r", 1, to, size);
+        return query_reader(fd, "r", 1, to, size);
     if (n >= 0)
         to[n] = '\0';
     return n;

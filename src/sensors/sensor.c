@@ -38,8 +38,7 @@ void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t 
         o->count = count;
 }
 
-void observe_timestamped(struct observations *to, unsigned channel, nanos t, nanos sigma,
-                         uint64_t count)
+void observe_timed(struct observations *to, unsigned channel, nanos t, nanos sigma, uint64_t count)
 {
     struct observation *o = next_observation(to, channel, t);
     nanos sigma_us = sigma / NS_PER_US + 1;

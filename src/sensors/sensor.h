@@ -141,8 +141,7 @@ struct observation {
         double value;   /* everything else */
     };
     uint16_t channel, missing; /* missing: an enum err, why there is no reading at t; or 0 */
-    uint32_t
-        sigma_us; /* of observe_timestamped: standard uncertainty of t; 0: the sampler determines t */
+    uint32_t sigma_us; /* of observe_timed: standard uncertainty of t; 0: t is set by the sampler */
 };
 
 /* Preallocated by the sampler; a driver appends through the four calls below, which drop and
@@ -154,8 +153,7 @@ struct observations {
 
 void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t count);
 /* A count at time t, known to +- sigma, however long before the read. */
-void observe_timestamped(struct observations *to, unsigned channel, nanos t, nanos sigma,
-                         uint64_t count);
+void observe_timed(struct observations *to, unsigned channel, nanos t, nanos sigma, uint64_t count);
 void observe_value(struct observations *to, unsigned channel, nanos t, double value);
 /* ERR_LOST for a counter: its increment since the last reading is unknown. */
 void observe_missing(struct observations *to, unsigned channel, nanos t, enum err why);

@@ -284,7 +284,7 @@ static struct tool_call *find_call(struct tool_calls *calls, const struct jv *it
     return is_other || is_whole || is_second ? NULL : found;
 }
 
-static enum err add_call_failed(struct completion_sink *sink, enum err err)
+static enum err call_failed(struct completion_sink *sink, enum err err)
 {
     return err == ERR_NO_MEMORY
                ? err_set(sink->why, err, "out of memory for a tool call")
@@ -330,7 +330,7 @@ static enum err add_call(struct completion_sink *sink, const struct jv *item, na
     if (!call) {
         err = tool_calls_add(calls, NULL, NULL, NULL);
         if (err)
-            return add_call_failed(sink, err);
+            return call_failed(sink, err);
         call = &calls->items[calls->count - 1];
         call->index = index;
     }
@@ -339,12 +339,11 @@ static enum err add_call(struct completion_sink *sink, const struct jv *item, na
     if (!err)
         err = add_name(call, jv_text(jv_path(item, "function.name")));
     if (err)
-        return add_call_failed(sink, err);
+        return call_failed(sink, err);
     size_t before = completion->arrivals.count;
     err = add_arguments(sink, call, jv_path(item, "function.arguments"), t);
     if (!err && completion->arrivals.count == before && mark_arrival(completion, t))
-        err =
-            add_call_failed(sink, ERR_NO_MEMORY); /* tokens were generated even for a name alone */
+        err = call_failed(sink, ERR_NO_MEMORY); /* tokens were generated even for a name alone */
     return err;
 }
 
@@ -386,10 +385,10 @@ enum err completion_sink_finish(struct completion_sink *sink)
             return err_set(sink->why, ERR_BAD_VALUE, "%s sent a tool call without a name",
                            sink->server);
         if (normalize_arguments(&call->arguments))
-            return add_call_failed(sink, ERR_NO_MEMORY);
+            return call_failed(sink, ERR_NO_MEMORY);
     }
     enum err err = tool_calls_identify(calls, (uint64_t)sink->completion->sent);
-    return err ? add_call_failed(sink, err) : ERR_OK;
+    return err ? call_failed(sink, err) : ERR_OK;
 }
 
 enum err completion_sink_malformed(struct completion_sink *sink, const char *bytes, size_t length)
