@@ -55,8 +55,7 @@ struct server {
     struct server *next;
 };
 
-/* A connection, registered with the loop once for its lifetime: changing the watched events costs as much as a
- * send. */
+/* A connection, registered with the loop once for its lifetime: changing the watched events costs as much as a send. */
 struct link {
     struct plain_pool *pool;
     struct plain_call *call; /* NULL: idle, kept alive for the next call */

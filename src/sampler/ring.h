@@ -1,6 +1,5 @@
-/* A ring of samples between one producer (a source's thread) and one consumer (the holder of the
- * sampler's lock).  Preallocated; pushing never blocks, allocates or calls the kernel.  ring_init
- * allocates what ring_release frees. */
+/* A ring of samples between one producer (a source's thread) and one consumer (the holder of the sampler's lock).
+ * Preallocated; pushing never blocks, allocates or calls the kernel.  ring_init allocates what ring_release frees. */
 #ifndef IPW_SAMPLER_RING_H
 #define IPW_SAMPLER_RING_H
 

@@ -38,8 +38,7 @@ void sampler_set_counter_period(struct sampler *sampler, nanos period);
 /* How long a driver may take to find or open its devices: loading a kernel module takes seconds. */
 #define SENSOR_CALL_TIMEOUT (20 * NS_PER_S)
 
-/* Opens the finding's sensor.  A failure leaves the sampler as it was; a driver that does not return is
- * ERR_TIMEOUT. */
+/* Opens the finding's sensor.  A failure leaves the sampler as it was; a driver that does not return is ERR_TIMEOUT. */
 enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
                      struct error *why) MUST_USE;
 enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;

@@ -55,8 +55,7 @@
 
 /* ---- setup ---- */
 
-/* The channel whose updates determine when to read: a counter, or where ticks are followed and
- * there is none, power. */
+/* The channel whose updates determine when to read: a counter, or where ticks are followed and there is none, power. */
 static int find_guide(const struct sensor *sensor, unsigned group)
 {
     int power = -1;

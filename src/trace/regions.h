@@ -45,8 +45,7 @@ void regions_release(struct regions *regions);
 enum err regions_begin(struct regions *regions, pthread_t thread, const char *name, int *number)
     MUST_USE;
 
-/* Ends an open region at `now`, in any thread and in any order.  ERR_NOT_FOUND for one that is not
- * open. */
+/* Ends an open region at `now`, in any thread and in any order.  ERR_NOT_FOUND for one that is not open. */
 enum err regions_end(struct regions *regions, int number, nanos now) MUST_USE;
 
 /* NULL if the number is invalid. */

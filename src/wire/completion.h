@@ -112,9 +112,8 @@ void completion_check_counts(struct completion *completion, size_t prompt_bytes)
 
 /* JSON of requests and of error messages, common to all protocols.  Nothing here is owned. */
 
-/* Writes a request parameter, which the user gave as text, with its JSON type: a number (with its
- * digits kept), true, false, null, an array, an object or a quoted string as it is; anything else as a
- * string. */
+/* Writes a request parameter, which the user gave as text, with its JSON type: a number (with its digits kept),
+ * true, false, null, an array, an object or a quoted string as it is; anything else as a string. */
 void message_write_param(struct json *json, const char *key, const char *value);
 
 /* ERR_USAGE for a parameter that the client sets itself; `reserved` ends with NULL. */

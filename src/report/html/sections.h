@@ -50,11 +50,10 @@ enum err agent_put(struct json *json, const char *directory, struct error *why) 
      RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) |                       \
      RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS))
 
-/* "queries": {"rows", "listed", "subjects": [...], and the COLUMNs "index", "repeat", "start",
- * "joules", "plus_minus", "latency_s", "ttft_s", "input_tokens", "output_tokens", "subject", "flags",
- * "from_s", "lane"}; and "others": attempts that failed and judgments, "kinds", "row", "from_s",
- * "length_s", "lane", "start".  Of more than `most` queries evenly picked ones are listed.
- * Bits of `flags`: 1 right, 2 wrong, 4 failed, 8 low confidence. */
+/* "queries": {"rows", "listed", "subjects": [...], and the COLUMNs "index", "repeat", "start", "joules",
+ * "plus_minus", "latency_s", "ttft_s", "input_tokens", "output_tokens", "subject", "flags", "from_s", "lane"}; and
+ * "others": attempts that failed and judgments, "kinds", "row", "from_s", "length_s", "lane", "start".  Of more than
+ * `most` queries evenly picked ones are listed.  Bits of `flags`: 1 right, 2 wrong, 4 failed, 8 low confidence. */
 enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
                      size_t most, struct error *why) MUST_USE;
 

@@ -75,8 +75,7 @@ size_t words_figures(const struct workload_estimate *estimate,
 /* The distinct names of unknown operators; returns their number, at most `most`. */
 size_t words_unknown(const struct graph *graph, const char **labels, size_t most);
 
-/* The runtime, and how its times are known: "pytorch-eager (measured)", "ideal (lower bound)",
- * "ideal (no fusion)". */
+/* The runtime, and how its times are known: "pytorch-eager (measured)", "ideal (lower bound)", "ideal (no fusion)". */
 char *words_runtime(char *to, const struct workload_spec *spec, const struct hardware *hardware,
                     enum precision precision);
 enum evidence words_evidence(const struct workload_spec *spec, const struct hardware *hardware,

@@ -37,8 +37,7 @@ static void describe_card(const struct nvml_api *api, unsigned index, struct nvm
         if (api->uuid(card->handle, card->uuid, sizeof card->uuid) != NVML_OK)
             card->uuid[0] = '\0';
     }
-    /* A number that is the same in every process, and that follows the card when the cards before it
-     * vanish. */
+    /* A number that is the same in every process, and that follows the card when the cards before it vanish. */
     card->key = card->uuid[0] ? (unsigned)hash_string(HASH_START, card->uuid) : index;
 }
 

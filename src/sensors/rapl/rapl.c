@@ -91,8 +91,7 @@ static enum err try_open(const struct rapl_path *path, struct rapl_domain *domai
 
 /* ---- findings ---- */
 
-/* The locations of one set on one path, each with its primary domain; those that could be read are
- * open. */
+/* The locations of one set on one path, each with its primary domain; those that could be read are open. */
 struct survey {
     unsigned path;
     size_t count;
@@ -342,12 +341,11 @@ static const struct {
     [RAPL_PSYS] = {"psys", "psys", SCOPE_PLATFORM, 3000},
 };
 
-/* Standard uncertainty of the calibration; none is published, so these are based on independent
- * comparisons with meters.  Intel measures the package at the voltage regulator since
- * Haswell: a few percent.  AMD computes it from activity, which follows the meter less well.
- * Core and uncore are split off inside, also by model.  DRAM is measured on servers; on client
- * parts it is modeled, with an offset that is worst when idle.  psys is what the board
- * vendor wired to it. */
+/* Standard uncertainty of the calibration; none is published, so these are based on independent comparisons with
+ * meters.  Intel measures the package at the voltage regulator since Haswell: a few percent.  AMD computes it from
+ * activity, which follows the meter less well.  Core and uncore are split off inside, also by model.  DRAM is
+ * measured on servers; on client parts it is modeled, with an offset that is worst when idle.  psys is what the
+ * board vendor wired to it. */
 static double accuracy(enum rapl_kind kind, const struct rapl_cpu *cpu)
 {
     bool is_server = rapl_dram_unit_fixed(cpu) || rapl_psys_whole_joules(cpu);

@@ -1,6 +1,5 @@
-/* Properties of the machine: operating system, processors, memory.  Read once at start, through the
- * root prefix.  Unknown text is "", unknown numbers are 0: reports print null for both.
- * Plain data owned by the caller. */
+/* Properties of the machine: operating system, processors, memory.  Read once at start, through the root prefix.
+ * Unknown text is "", unknown numbers are 0: reports print null for both.  Plain data owned by the caller. */
 #ifndef IPW_SENSORS_HOST_INFO_H
 #define IPW_SENSORS_HOST_INFO_H
 
@@ -45,8 +44,7 @@ void host_info_read(struct host_info *out);
 /* The first processor only, which is enough for everything except counts; zeroed when unreadable. */
 void cpu_identity_read(struct cpu_identity *out);
 
-/* An NVIDIA Jetson board; model (may be NULL) gets its name, "" when only the release file
- * identifies it. */
+/* An NVIDIA Jetson board; model (may be NULL) gets its name, "" when only the release file identifies it. */
 bool host_is_jetson(char *model, size_t size);
 
 /* An NVIDIA Grace processor, by its SoC identity or product name. */
@@ -82,11 +80,10 @@ bool proc_stat_now(struct cpu_times *out);
 /* Of all CPUs together, in seconds since boot; UNKNOWN where it cannot be read. */
 double proc_stat_busy_s(void);
 
-/* The share (0..1) of the CPUs' time since the previous call that was busy.  Stolen time
- * passed but was not ours, so it lowers the share.  ERR_NO_DATA on the first call and
- * when a counter went backwards, as after a CPU went offline (the next interval starts here);
- * ERR_BUSY when no tick has passed yet, ERR_BAD_VALUE when the file is invalid (the interval
- * goes on). */
+/* The share (0..1) of the CPUs' time since the previous call that was busy.  Stolen time passed but was not ours, so
+ * it lowers the share.  ERR_NO_DATA on the first call and when a counter went backwards, as after a CPU went offline
+ * (the next interval starts here); ERR_BUSY when no tick has passed yet, ERR_BAD_VALUE when the file is invalid (the
+ * interval goes on). */
 enum err proc_stat_utilization(struct proc_stat *stat, double *out) MUST_USE;
 
 #endif
