@@ -57,7 +57,7 @@ static bool is_line(const char *text)
     return text && *text && !strchr(text, '\n');
 }
 
-static void a_driver_is_complete(void **state)
+static void drivers_are_well_formed(void **state)
 {
     (void)state;
     FOR_EACH_DRIVER(d)
@@ -215,7 +215,7 @@ static void a_healthy_service_answers(void **state)
     }
 }
 
-static void describing_adds_members_to_an_object(void **state)
+static void describe_adds_members_to_an_object(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -385,7 +385,7 @@ static void tools_are_called_and_their_results_are_sent_back(void **state)
         }
 }
 
-static void a_refusal_of_tools_is_distinguished_from_other_failures(void **state)
+static void missing_tool_support_is_distinguished_from_other_failures(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -487,18 +487,18 @@ static int stop_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_driver_is_complete),
+        cmocka_unit_test(drivers_are_well_formed),
         cmocka_unit_test(unknown_name_suggests_the_nearest),
         cmocka_unit_test(an_unusable_driver_reports_why),
         cmocka_unit_test(opening_contacts_no_server_and_leaks_nothing),
         cmocka_unit_test(a_missing_service_is_reported),
         cmocka_unit_test(a_healthy_service_answers),
-        cmocka_unit_test(describing_adds_members_to_an_object),
+        cmocka_unit_test(describe_adds_members_to_an_object),
         cmocka_unit_test(a_canceled_request_returns),
         cmocka_unit_test(a_client_is_usable_after_a_failed_request),
         cmocka_unit_test(a_conversation_is_continued),
         cmocka_unit_test(tools_are_called_and_their_results_are_sent_back),
-        cmocka_unit_test(a_refusal_of_tools_is_distinguished_from_other_failures),
+        cmocka_unit_test(missing_tool_support_is_distinguished_from_other_failures),
         cmocka_unit_test(several_clients_work_concurrently),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

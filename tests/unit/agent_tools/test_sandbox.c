@@ -390,7 +390,7 @@ static void environment_of_ipw_cannot_be_read(void **state)
     assert_int_equal(WEXITSTATUS(status), GUARDED);
 }
 
-static void sockets_are_refused(void **state)
+static void sockets_are_denied(void **state)
 {
     (void)state;
     struct fixture fixture;
@@ -616,7 +616,7 @@ int main(void)
         cmocka_unit_test(background_processes_are_killed),
         cmocka_unit_test(cpu_time_of_killed_processes_is_counted),
         cmocka_unit_test(environment_of_ipw_cannot_be_read),
-        cmocka_unit_test(sockets_are_refused),
+        cmocka_unit_test(sockets_are_denied),
         cmocka_unit_test(files_outside_the_workspace_are_inaccessible),
         cmocka_unit_test(other_processes_are_inaccessible),
         cmocka_unit_test(paths_named_by_the_user_are_readable),

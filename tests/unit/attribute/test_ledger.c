@@ -294,7 +294,7 @@ static void test_total_of_an_estimate_is_an_estimate(void **state)
     release(&f);
 }
 
-static void test_estimate_of_the_whole_does_not_displace_a_measured_part(void **state)
+static void test_estimate_of_the_whole_does_not_replace_a_measured_part(void **state)
 {
     (void)state;
     struct fixture f;
@@ -696,7 +696,7 @@ int main(void)
         cmocka_unit_test(test_channel_without_scope_is_not_summed),
         cmocka_unit_test(test_estimates_are_not_added_to_measurements),
         cmocka_unit_test(test_total_of_an_estimate_is_an_estimate),
-        cmocka_unit_test(test_estimate_of_the_whole_does_not_displace_a_measured_part),
+        cmocka_unit_test(test_estimate_of_the_whole_does_not_replace_a_measured_part),
         cmocka_unit_test(test_total_counts_each_joule_once),
         cmocka_unit_test(test_parts_are_listed_with_the_whole),
         cmocka_unit_test(test_note_says_why_uncertain_psys_is_excluded),

@@ -98,7 +98,7 @@ static void an_answer_is_counted_and_timed(void **state)
 }
 
 /* The tokens of a prompt are those that the engine tokenizes. */
-static void the_chat_template_can_be_switched_off(void **state)
+static void the_chat_template_can_be_disabled(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
@@ -129,7 +129,7 @@ static void the_chat_template_can_be_switched_off(void **state)
     engine_model_close(model);
 }
 
-static void the_same_question_gets_the_same_answer(void **state)
+static void the_same_prompt_gets_the_same_answer(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
@@ -333,7 +333,7 @@ static void the_library_and_model_are_described(void **state)
 }
 
 /* Tools are described to a model that supports them; a chat template without tools is an error. */
-static void tools_are_part_of_the_prompt(void **state)
+static void tools_are_described_in_the_prompt(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
@@ -368,14 +368,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_found_by_its_path_or_its_name),
         cmocka_unit_test(an_answer_is_counted_and_timed),
-        cmocka_unit_test(the_chat_template_can_be_switched_off),
-        cmocka_unit_test(the_same_question_gets_the_same_answer),
+        cmocka_unit_test(the_chat_template_can_be_disabled),
+        cmocka_unit_test(the_same_prompt_gets_the_same_answer),
         cmocka_unit_test(a_stop_string_ends_the_answer),
         cmocka_unit_test(an_answer_ends_at_the_end_of_the_context),
         cmocka_unit_test(invalid_parameters_are_rejected),
         cmocka_unit_test(clients_share_a_model),
         cmocka_unit_test(a_timeout_or_cancellation_ends_a_request),
-        cmocka_unit_test(tools_are_part_of_the_prompt),
+        cmocka_unit_test(tools_are_described_in_the_prompt),
         cmocka_unit_test(the_library_and_model_are_described),
     };
     return cmocka_run_group_tests(tests, model_make, model_remove);

@@ -110,7 +110,7 @@ static void the_servers_durations_are_kept(void **state)
     ask_result_release(&a);
 }
 
-static void reasoning_is_separate(void **state)
+static void reasoning_is_separated_from_content(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -152,7 +152,7 @@ static void faults_keep_received_content(void **state)
     }
 }
 
-static void the_model_must_be_listed(void **state)
+static void an_unlisted_model_is_an_error(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -241,9 +241,9 @@ int main(void)
         cmocka_unit_test(a_system_prompt_has_its_own_field),
         cmocka_unit_test(answers_are_read_in_any_framing),
         cmocka_unit_test(the_servers_durations_are_kept),
-        cmocka_unit_test(reasoning_is_separate),
+        cmocka_unit_test(reasoning_is_separated_from_content),
         cmocka_unit_test(faults_keep_received_content),
-        cmocka_unit_test(the_model_must_be_listed),
+        cmocka_unit_test(an_unlisted_model_is_an_error),
         cmocka_unit_test(addresses_are_normalized),
         cmocka_unit_test(service_details_are_described),
     };

@@ -98,7 +98,7 @@ static const char *last_header(const char *name)
     return value;
 }
 
-static void the_key_comes_from_the_environment(void **state)
+static void the_api_key_is_read_from_the_environment(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -267,7 +267,7 @@ static void cached_and_reasoning_token_counts_are_kept(void **state)
     ask_result_release(&a);
 }
 
-static void reasoning_is_separate(void **state)
+static void reasoning_is_separated_from_content(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -449,7 +449,7 @@ static void a_timeout_keeps_received_content(void **state)
 
 /* ---- health and models ---- */
 
-static void health_reports_the_state(void **state)
+static void health_reports_the_server_state(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -478,7 +478,7 @@ static void health_reports_the_state(void **state)
     }
 }
 
-static void the_model_must_be_listed(void **state)
+static void an_unlisted_model_is_an_error(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -508,7 +508,7 @@ static void the_model_must_be_listed(void **state)
     }
 }
 
-static void preparing_requests_one_token(void **state)
+static void prepare_requests_one_token(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -568,13 +568,13 @@ int main(void)
         cmocka_unit_test(requests_have_the_documented_form),
         cmocka_unit_test(a_system_prompt_comes_first),
         cmocka_unit_test(fields_set_by_ipw_are_rejected_as_parameters),
-        cmocka_unit_test(the_key_comes_from_the_environment),
+        cmocka_unit_test(the_api_key_is_read_from_the_environment),
         cmocka_unit_test(user_headers_are_sent),
         cmocka_unit_test(addresses_are_normalized),
         cmocka_unit_test(invalid_configurations_are_rejected),
         cmocka_unit_test(answers_are_read_in_any_framing),
         cmocka_unit_test(cached_and_reasoning_token_counts_are_kept),
-        cmocka_unit_test(reasoning_is_separate),
+        cmocka_unit_test(reasoning_is_separated_from_content),
         cmocka_unit_test(an_empty_answer_is_valid),
         cmocka_unit_test(ttft_is_of_content_not_headers),
         cmocka_unit_test(an_unsupported_option_is_not_sent_again),
@@ -582,9 +582,9 @@ int main(void)
         cmocka_unit_test(faults_keep_received_content),
         cmocka_unit_test(an_endless_answer_is_stopped),
         cmocka_unit_test(a_timeout_keeps_received_content),
-        cmocka_unit_test(health_reports_the_state),
-        cmocka_unit_test(the_model_must_be_listed),
-        cmocka_unit_test(preparing_requests_one_token),
+        cmocka_unit_test(health_reports_the_server_state),
+        cmocka_unit_test(an_unlisted_model_is_an_error),
+        cmocka_unit_test(prepare_requests_one_token),
         cmocka_unit_test(service_details_are_described),
     };
     return cmocka_run_group_tests(tests, inference_start, inference_stop);

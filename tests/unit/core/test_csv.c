@@ -87,7 +87,7 @@ static void rows_and_quotes_are_parsed(void **state)
     assert_rows("\n\r\n", "");
 }
 
-static void bad_rows_are_reported_and_skipped(void **state)
+static void invalid_rows_are_reported_and_skipped(void **state)
 {
     (void)state;
     assert_rows("\"x\"y,2\n1,2\n",
@@ -242,7 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_and_quotes_are_parsed),
-        cmocka_unit_test(bad_rows_are_reported_and_skipped),
+        cmocka_unit_test(invalid_rows_are_reported_and_skipped),
         cmocka_unit_test(a_row_over_the_limit_is_an_error),
         cmocka_unit_test(the_header_names_the_columns),
         cmocka_unit_test(a_read_error_is_reported),

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "support/unit.h"
 
-static void test_nesting_and_commas(void **state)
+static void nested_values_are_separated_by_commas(void **state)
 {
     (void)state;
     struct text text = {0};
@@ -36,7 +36,7 @@ static void test_nesting_and_commas(void **state)
     text_release(&text);
 }
 
-static void test_pretty(void **state)
+static void pretty_output_is_indented(void **state)
 {
     (void)state;
     struct text text = {0};
@@ -56,7 +56,7 @@ static void test_pretty(void **state)
     text_release(&text);
 }
 
-static void test_numbers(void **state)
+static void numbers_are_formatted(void **state)
 {
     (void)state;
     static const struct {
@@ -88,7 +88,7 @@ static void test_numbers(void **state)
 }
 
 /* The reference prints with 15, 16 and 17 digits and parses each. */
-static void numbers_have_the_fewest_digits_that_parse_back(void **state)
+static void numbers_have_the_fewest_digits_that_round_trip(void **state)
 {
     (void)state;
     struct random random = {.state = 7};
@@ -123,7 +123,7 @@ static void numbers_have_the_fewest_digits_that_parse_back(void **state)
     text_release(&text);
 }
 
-static void test_integers(void **state)
+static void integers_are_formatted(void **state)
 {
     (void)state;
     struct text text = {0};
@@ -139,7 +139,7 @@ static void test_integers(void **state)
 
 #define BAD "\xEF\xBF\xBD"
 
-static void test_strings(void **state)
+static void strings_are_escaped(void **state)
 {
     (void)state;
     static const struct {
@@ -214,12 +214,12 @@ static void escaped_code_units_are_decoded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nesting_and_commas),
-        cmocka_unit_test(test_pretty),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(numbers_have_the_fewest_digits_that_parse_back),
-        cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_strings),
+        cmocka_unit_test(nested_values_are_separated_by_commas),
+        cmocka_unit_test(pretty_output_is_indented),
+        cmocka_unit_test(numbers_are_formatted),
+        cmocka_unit_test(numbers_have_the_fewest_digits_that_round_trip),
+        cmocka_unit_test(integers_are_formatted),
+        cmocka_unit_test(strings_are_escaped),
         cmocka_unit_test(end_of_a_value_is_found),
         cmocka_unit_test(escaped_code_units_are_decoded),
     };

@@ -101,7 +101,7 @@ static void invalid_text_is_repaired(void **state)
     assert_string_equal(items.all[2].problem, "n\xEF\xBF\xBDl");
 }
 
-static void bad_rows_are_reported_with_their_line(void **state)
+static void invalid_rows_are_reported_with_their_line(void **state)
 {
     (void)state;
     tree_write(&tree, "/q.jsonl",
@@ -122,7 +122,7 @@ static void bad_rows_are_reported_with_their_line(void **state)
     assert_int_equal(warnings, 5);
 }
 
-static void the_first_rows_may_be_bad(void **state)
+static void the_first_rows_may_be_invalid(void **state)
 {
     (void)state;
     tree_write(&tree, "/q.jsonl", "{bad\n{\"problem\":\"p1\"}\n");
@@ -274,8 +274,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(all_line_endings_are_accepted),     TEST(a_json_array_is_a_dataset),
-        TEST(invalid_text_is_repaired),          TEST(bad_rows_are_reported_with_their_line),
-        TEST(the_first_rows_may_be_bad),         TEST(unusable_files_are_rejected_at_open),
+        TEST(invalid_text_is_repaired),          TEST(invalid_rows_are_reported_with_their_line),
+        TEST(the_first_rows_may_be_invalid),     TEST(unusable_files_are_rejected_at_open),
         TEST(offset_and_limit_select_rows),      TEST(end_of_data_is_permanent),
         TEST(a_shuffle_keeps_every_row),         TEST(choices_select_their_grader),
         TEST(csv_files_are_mapped_the_same_way),

@@ -35,7 +35,7 @@ static void prompts_have_the_requested_number_of_words(void **state)
     }
 }
 
-static void prompts_differ_from_their_first_word_on(void **state)
+static void prompts_differ_in_their_first_word(void **state)
 {
     (void)state;
     struct items items;
@@ -79,7 +79,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompts_have_the_requested_number_of_words),
-        cmocka_unit_test(prompts_differ_from_their_first_word_on),
+        cmocka_unit_test(prompts_differ_in_their_first_word),
         cmocka_unit_test(length_can_be_given_in_characters),
         cmocka_unit_test(out_of_range_lengths_are_rejected),
     };

@@ -163,7 +163,7 @@ static void invalid_utf8_is_replaced(void **state)
     ASSERT_CSV_ROWS("a\ncaf\xE9\n", "2 {\"a\":\"caf\xEF\xBF\xBD\"}\n");
 }
 
-static void bad_rows_are_reported_and_skipped(void **state)
+static void invalid_rows_are_reported_and_skipped(void **state)
 {
     (void)state;
     ASSERT_CSV_ROWS("a,b\n1\n1,2,3\n1,2\n", "2 !1 fields, but the header has 2\n"
@@ -201,7 +201,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(fields_and_quotes_are_parsed, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(other_separators_are_supported, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(invalid_utf8_is_replaced, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(bad_rows_are_reported_and_skipped, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(invalid_rows_are_reported_and_skipped, set_up,
+                                        tree_tear_down),
         cmocka_unit_test_setup_teardown(files_without_a_header_are_rejected, set_up,
                                         tree_tear_down),
     };

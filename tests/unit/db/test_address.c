@@ -32,7 +32,7 @@ static void passwords_are_neither_shown_nor_stored(void **state)
 }
 
 /* A server may echo the password as sent, or as in the address. */
-static void a_password_becomes_a_secret(void **state)
+static void passwords_are_registered_as_secrets(void **state)
 {
     (void)state;
     char said[] = "no role with 'p@ss/w%rd', given as p%40ss%2Fw%25rd, or correcthorse";
@@ -57,7 +57,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passwords_are_neither_shown_nor_stored),
-        cmocka_unit_test(a_password_becomes_a_secret),
+        cmocka_unit_test(passwords_are_registered_as_secrets),
         cmocka_unit_test(database_kind_follows_from_the_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

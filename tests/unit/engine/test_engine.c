@@ -567,7 +567,7 @@ static void sampling_is_reproducible_by_seed(void **state)
     engine_context_close(context);
 }
 
-static void a_penalty_prevents_repetition(void **state)
+static void a_repeat_penalty_prevents_repetition(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
@@ -626,7 +626,7 @@ int main(void)
         cmocka_unit_test(a_watch_is_called_at_the_nodes_it_requested),
         cmocka_unit_test(decoding_can_be_aborted),
         cmocka_unit_test(sampling_is_reproducible_by_seed),
-        cmocka_unit_test(a_penalty_prevents_repetition),
+        cmocka_unit_test(a_repeat_penalty_prevents_repetition),
         cmocka_unit_test(invalid_sampling_parameters_are_rejected),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);

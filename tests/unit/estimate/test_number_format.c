@@ -42,7 +42,7 @@ static void test_integer_precisions_quantize_weights_only(void **state)
     }
 }
 
-static void test_fp8_is_computed_where_it_is_native(void **state)
+static void test_fp8_is_computed_in_fp8_where_supported(void **state)
 {
     (void)state;
     for (size_t i = 0; i < LLM_COUNT; i++) {
@@ -103,7 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ideal_runtime_uses_the_precision_itself),
         cmocka_unit_test(test_integer_precisions_quantize_weights_only),
-        cmocka_unit_test(test_fp8_is_computed_where_it_is_native),
+        cmocka_unit_test(test_fp8_is_computed_in_fp8_where_supported),
         cmocka_unit_test(test_onnx_runtime_computes_floats_in_fp32_on_a_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,7 +128,7 @@ static void maximum_load_matches_queueing_theory(void **state)
 
 /* One request per second and replica is the capacity, whatever the SLO; twice that is overload,
  * although the finite number of requests waits less than the SLO. */
-static void an_slo_that_never_binds_gives_the_capacity(void **state)
+static void a_loose_slo_gives_the_capacity(void **state)
 {
     struct serving_policy policy = policy_of(1, 8, INFINITY);
     struct serving_load load = load_of(request_count(10000), (struct serving_lengths){1, 1},
@@ -354,7 +354,7 @@ static void step_costs_match_the_estimates(void **state)
 }
 
 /* 30 s of audio are encoded once per request, whatever its prompt length. */
-static void an_encoder_is_part_of_prompts_only(void **state)
+static void an_encoder_runs_with_prompts_only(void **state)
 {
     struct serving_load load =
         load_of(10, (struct serving_lengths){4, 4}, (struct serving_lengths){100, 100});
@@ -409,7 +409,7 @@ static void the_kv_cache_uses_the_remaining_memory(void **state)
 
 /* ---- options ---- */
 
-static void lengths_and_rates_are_read_strictly(void **state)
+static void lengths_and_rates_are_parsed_strictly(void **state)
 {
     static const char *const BAD_RATES[] = {"0",     "-1", "",        "1,,2", "1:2",    "5:1:1",
                                             "1:5:0", "x",  "1:2:3:4", "nan",  "1:1e6:1"};
@@ -441,15 +441,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sequential_service_is_an_m_d_1_queue),
         cmocka_unit_test(maximum_load_matches_queueing_theory),
-        cmocka_unit_test(an_slo_that_never_binds_gives_the_capacity),
+        cmocka_unit_test(a_loose_slo_gives_the_capacity),
         cmocka_unit_test(tokens_and_energy_are_conserved),
         cmocka_unit_test(limits_hold_under_overload),
         cmocka_unit_test(latency_rises_with_load),
         cmocka_unit_test(a_request_that_cannot_fit_is_rejected),
         cmocka_unit_test(step_costs_match_the_estimates),
-        cmocka_unit_test(an_encoder_is_part_of_prompts_only),
+        cmocka_unit_test(an_encoder_runs_with_prompts_only),
         cmocka_unit_test(the_kv_cache_uses_the_remaining_memory),
-        cmocka_unit_test(lengths_and_rates_are_read_strictly),
+        cmocka_unit_test(lengths_and_rates_are_parsed_strictly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

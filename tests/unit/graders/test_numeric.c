@@ -2,7 +2,7 @@
 
 #include "support/grading.h"
 
-static void numbers_are_read_as_people_write_them(void **state)
+static void numbers_are_read_in_common_notations(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
@@ -216,7 +216,7 @@ static void the_compared_values_are_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_read_as_people_write_them),
+        cmocka_unit_test(numbers_are_read_in_common_notations),
         cmocka_unit_test(percent_and_million_are_optional),
         cmocka_unit_test(the_final_answer_is_found),
         cmocka_unit_test(numbers_in_words_and_other_notations_are_read),

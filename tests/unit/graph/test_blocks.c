@@ -66,7 +66,7 @@ static const struct graph_node *find_node(const char *name)
 static const double QKV = 3.0 * HIDDEN * HIDDEN, OUT = 1.0 * HIDDEN * HIDDEN, VECTORS = 3 * HIDDEN;
 static const double ROWS = 1.0 * BATCH * TOKENS, PER_PAIR = 2.0 * HIDDEN * BATCH;
 
-static void test_self_attention(void **state)
+static void test_self_attention_costs(void **state)
 {
     (void)state;
     struct block block = default_block();
@@ -124,7 +124,7 @@ static void test_fused_qkv_costs_the_same(void **state)
 }
 
 /* K and V of another sequence: computed in this pass and cached, or read from the cache. */
-static void test_cross_attention(void **state)
+static void test_cross_attention_costs(void **state)
 {
     (void)state;
     enum { OTHERS = 30, FEATURES = 8 };
@@ -152,7 +152,7 @@ static void test_cross_attention(void **state)
 
 /* ---- feed-forward, norms, layers ---- */
 
-static void test_feed_forward_with_and_without_a_gate(void **state)
+static void test_gated_and_plain_feed_forward_costs(void **state)
 {
     (void)state;
     for (int gate = 0; gate < 2; gate++) {
@@ -172,7 +172,7 @@ static void test_feed_forward_with_and_without_a_gate(void **state)
     }
 }
 
-static void test_pre_and_post_norm(void **state)
+static void test_pre_and_post_norm_costs(void **state)
 {
     (void)state;
     for (int after = 0; after < 2; after++) {
@@ -211,12 +211,12 @@ static void test_logits_of_the_last_token(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_self_attention),
+        cmocka_unit_test(test_self_attention_costs),
         cmocka_unit_test(test_attention_biases),
         cmocka_unit_test(test_fused_qkv_costs_the_same),
-        cmocka_unit_test(test_cross_attention),
-        cmocka_unit_test(test_feed_forward_with_and_without_a_gate),
-        cmocka_unit_test(test_pre_and_post_norm),
+        cmocka_unit_test(test_cross_attention_costs),
+        cmocka_unit_test(test_gated_and_plain_feed_forward_costs),
+        cmocka_unit_test(test_pre_and_post_norm_costs),
         cmocka_unit_test(test_logits_of_the_last_token),
     };
     return cmocka_run_group_tests(tests, NULL, tear_down);

@@ -460,7 +460,7 @@ static void test_a_repeated_input_is_read_once(void **state)
 }
 
 /* Of a mixture of experts, only the active ones are read. */
-static void test_weight_fraction(void **state)
+static void test_only_active_experts_are_read(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -475,7 +475,7 @@ static void test_weight_fraction(void **state)
 
 /* ---- bytes and sums ---- */
 
-static void test_bytes_by_precision(void **state)
+static void test_bytes_follow_the_precision(void **state)
 {
     (void)state;
     struct graph_amount amount = {.weights = 100,
@@ -534,8 +534,8 @@ int main(void)
         cmocka_unit_test(test_embeddings_read_rows),
         cmocka_unit_test(test_slices_read_a_part),
         cmocka_unit_test(test_a_repeated_input_is_read_once),
-        cmocka_unit_test(test_weight_fraction),
-        cmocka_unit_test(test_bytes_by_precision),
+        cmocka_unit_test(test_only_active_experts_are_read),
+        cmocka_unit_test(test_bytes_follow_the_precision),
         cmocka_unit_test(test_the_total_is_the_sum_of_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, tear_down);

@@ -122,7 +122,7 @@ static void test_each_parameter_multiplies_once_per_token(void **state)
     assert_true(total.matrix_flops - scores.matrix_flops == 2 * matrices * 14);
 }
 
-static void test_head_follows_logits(void **state)
+static void test_head_cost_follows_the_number_of_logits(void **state)
 {
     (void)state;
     struct decoder_step step = {.tokens = 10, .logits = 0};
@@ -158,7 +158,7 @@ static void test_pruned_last_layer(void **state)
 
 /* ---- the rest ---- */
 
-static void test_elementwise_operations(void **state)
+static void test_elementwise_operation_counts(void **state)
 {
     (void)state;
     struct decoder_step step = {.tokens = 1, .logits = 1};
@@ -176,7 +176,7 @@ static void test_elementwise_operations(void **state)
 }
 
 /* Activations of one layer; then outside the layers, where the vocabulary is 32. */
-static void test_activations(void **state)
+static void test_activation_bytes(void **state)
 {
     (void)state;
     struct decoder_step step = {.tokens = 3, .cached = 4, .sequences = 2, .logits = 1};
@@ -206,7 +206,7 @@ static void test_activations(void **state)
     }
 }
 
-static void test_element_widths(void **state)
+static void test_bytes_follow_element_widths(void **state)
 {
     (void)state;
     struct decoder_step wide = {.tokens = 4, .cached = 3, .logits = 1};
@@ -220,7 +220,7 @@ static void test_element_widths(void **state)
     assert_true(a.cache_write_bytes == 4 * (2 * 2 * 32 * 2)); /* tokens, bytes per token */
 }
 
-static void test_scores_in_memory(void **state)
+static void test_scores_written_to_memory(void **state)
 {
     (void)state;
     struct decoder_step kept = {.tokens = 4, .cached = 3, .sequences = 2};
@@ -243,7 +243,7 @@ static void test_no_tokens_cost_nothing(void **state)
 }
 
 /* One token activates its experts, many activate nearly all; operations are per token. */
-static void test_experts(void **state)
+static void test_expert_weights_and_operations(void **state)
 {
     (void)state;
     struct decoder_layer *layer = &decoder.layers[0];
@@ -274,14 +274,14 @@ int main(void)
         TEST(test_prefill_is_the_sum_of_its_tokens),
         TEST(test_weights_are_read_once_per_pass),
         TEST(test_each_parameter_multiplies_once_per_token),
-        TEST(test_head_follows_logits),
+        TEST(test_head_cost_follows_the_number_of_logits),
         TEST(test_pruned_last_layer),
-        TEST(test_elementwise_operations),
-        TEST(test_activations),
-        TEST(test_element_widths),
-        TEST(test_scores_in_memory),
+        TEST(test_elementwise_operation_counts),
+        TEST(test_activation_bytes),
+        TEST(test_bytes_follow_element_widths),
+        TEST(test_scores_written_to_memory),
         TEST(test_no_tokens_cost_nothing),
-        TEST(test_experts),
+        TEST(test_expert_weights_and_operations),
     };
     return RUN_TESTS(tests);
 }

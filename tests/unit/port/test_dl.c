@@ -6,7 +6,7 @@
 
 #include "support/unit.h"
 
-static void test_first_name_that_opens(void **state)
+static void test_first_name_that_opens_is_used(void **state)
 {
     (void)state;
     static const char *const NAMES[] = {"libipw-no-such.so.1", "libm.so.6", "libc.so.6", NULL};
@@ -56,7 +56,7 @@ static void test_required_and_optional_symbols(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_name_that_opens),
+        cmocka_unit_test(test_first_name_that_opens_is_used),
         cmocka_unit_test(test_error_names_the_first_library),
         cmocka_unit_test(test_required_and_optional_symbols),
     };

@@ -17,7 +17,7 @@ static void put(const char *bytes, size_t length)
 
 /* ---- the root ---- */
 
-static void test_root_prefix(void **state)
+static void test_paths_are_below_the_root_prefix(void **state)
 {
     (void)state;
     char root[160], full[FS_PATH_MAX], text[16];
@@ -121,7 +121,7 @@ static const struct {
     {"<unsupported>\n", false, false, 0, 0},
 };
 
-static void test_numbers_are_strict(void **state)
+static void test_numbers_are_parsed_strictly(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
@@ -251,16 +251,11 @@ static void test_real_path_omits_the_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TREE(test_root_prefix),
-        IN_TREE(test_too_long_a_path_is_rejected),
-        IN_TREE(test_errors_are_distinguished),
-        IN_TREE(test_text_is_read_and_trimmed),
-        IN_TREE(test_numbers_are_strict),
-        IN_TREE(test_bytes_after_a_nul_are_rejected),
-        IN_TREE(test_pread_sees_each_new_value),
-        IN_TREE(test_huge_file_is_not_a_number),
-        IN_TREE(test_names_in_numeric_order),
-        IN_TREE(test_many_names_are_listed),
+        IN_TREE(test_paths_are_below_the_root_prefix), IN_TREE(test_too_long_a_path_is_rejected),
+        IN_TREE(test_errors_are_distinguished),        IN_TREE(test_text_is_read_and_trimmed),
+        IN_TREE(test_numbers_are_parsed_strictly),     IN_TREE(test_bytes_after_a_nul_are_rejected),
+        IN_TREE(test_pread_sees_each_new_value),       IN_TREE(test_huge_file_is_not_a_number),
+        IN_TREE(test_names_in_numeric_order),          IN_TREE(test_many_names_are_listed),
         IN_TREE(test_real_path_omits_the_root),
     };
     return RUN_TESTS(tests);

@@ -106,7 +106,7 @@ static void content_type_parameters_are_removed(void **state)
     http_response_release(&response);
 }
 
-static void the_first_byte_is_of_the_body_not_of_the_headers(void **state)
+static void first_byte_time_is_of_the_body_not_the_headers(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -588,7 +588,7 @@ int main(void)
         cmocka_unit_test(each_thread_has_its_own_handle),
         cmocka_unit_test(a_body_is_complete_in_any_framing),
         cmocka_unit_test(content_type_parameters_are_removed),
-        cmocka_unit_test(the_first_byte_is_of_the_body_not_of_the_headers),
+        cmocka_unit_test(first_byte_time_is_of_the_body_not_the_headers),
         cmocka_unit_test(an_error_status_is_a_response),
         cmocka_unit_test(retry_after_accepts_a_date),
         cmocka_unit_test(a_long_error_message_is_truncated),

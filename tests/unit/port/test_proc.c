@@ -96,7 +96,7 @@ static void test_abandoned_child_is_never_executed(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
-static void test_exit_codes_and_signals(void **state)
+static void test_exit_codes_and_signals_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -354,7 +354,7 @@ static void test_a_filter_reads_and_writes(void **state)
     assert_string_equal(shown, "good\n");
 }
 
-static void test_failures_of_a_filter_are_reported(void **state)
+static void test_errors_of_a_filter_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -385,7 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_runs_before_go),
         cmocka_unit_test(test_abandoned_child_is_never_executed),
-        cmocka_unit_test(test_exit_codes_and_signals),
+        cmocka_unit_test(test_exit_codes_and_signals_are_reported),
         cmocka_unit_test(test_errors_of_exec),
         cmocka_unit_test(test_child_inherits_the_original_signal_state),
         cmocka_unit_test(test_signals_interrupt_the_wait),
@@ -398,7 +398,7 @@ int main(void)
         cmocka_unit_test(test_own_cpu_time_and_memory_grow),
         cmocka_unit_test(test_programs_are_found_in_path),
         cmocka_unit_test(test_a_filter_reads_and_writes),
-        cmocka_unit_test(test_failures_of_a_filter_are_reported),
+        cmocka_unit_test(test_errors_of_a_filter_are_reported),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -70,7 +70,7 @@ static void test_listeners_of_a_port(void **state)
     assert_int_equal(proc_listeners(8082, pids), 0);
 }
 
-static void test_a_forwarder_is_not_the_server(void **state)
+static void test_a_port_forwarder_is_not_the_server(void **state)
 {
     (void)state;
     int pids[PROC_LISTENERS_MAX];
@@ -142,7 +142,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_own_cpu_time_of_each_process, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(test_listeners_of_a_port, set_up, tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_forwarder_is_not_the_server, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_port_forwarder_is_not_the_server, set_up,
+                                        tree_tear_down),
         cmocka_unit_test_setup_teardown(test_cpu_time_of_a_process_tree, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(test_ancestry_and_name_of_a_process, set_up,
                                         tree_tear_down),

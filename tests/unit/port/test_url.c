@@ -63,7 +63,7 @@ static void an_origin_is_scheme_host_and_port(void **state)
     }
 }
 
-static void a_password_becomes_a_secret(void **state)
+static void passwords_are_registered_as_secrets(void **state)
 {
     (void)state;
     SKIP_WITHOUT(http_available);
@@ -86,7 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_is_parsed_like_libcurl),
         cmocka_unit_test(an_origin_is_scheme_host_and_port),
-        cmocka_unit_test(a_password_becomes_a_secret),
+        cmocka_unit_test(passwords_are_registered_as_secrets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,7 +240,7 @@ static void an_idle_gpu_has_no_optimum(void **state)
 }
 
 /* Two applications whose best clocks are 1000 and 1400: the clock between them has the least mean regret. */
-static void one_clock_for_two_applications(void **state)
+static void one_clock_for_two_applications_has_the_least_mean_regret(void **state)
 {
     (void)state;
     struct optimize_goal goal = optimize_goal_edp();
@@ -283,7 +283,7 @@ int main(void)
         cmocka_unit_test(the_choice_of_a_sweep_matches_its_formula),
         cmocka_unit_test(an_insignificant_saving_is_not_recommended),
         cmocka_unit_test(an_idle_gpu_has_no_optimum),
-        cmocka_unit_test(one_clock_for_two_applications),
+        cmocka_unit_test(one_clock_for_two_applications_has_the_least_mean_regret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

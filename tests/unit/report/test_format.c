@@ -5,7 +5,7 @@
 #include "core/units.h"
 #include "report/text/format.h"
 
-static void si_has_four_digits_and_one_prefix(void **state)
+static void si_values_have_four_digits_and_a_prefix(void **state)
 {
     (void)state;
     static const struct {
@@ -173,7 +173,7 @@ static void every_figure_fits_its_buffer(void **state)
     }
 }
 
-static void money_has_no_exponent(void **state)
+static void amounts_of_money_have_no_exponent(void **state)
 {
     (void)state;
     static const struct {
@@ -198,14 +198,14 @@ static void money_has_no_exponent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(si_has_four_digits_and_one_prefix),
+        cmocka_unit_test(si_values_have_four_digits_and_a_prefix),
         cmocka_unit_test(an_uncertainty_has_two_digits_and_is_never_zero),
         cmocka_unit_test(a_figure_has_the_unit_of_its_metric),
         cmocka_unit_test(a_p_value_at_its_floor_is_a_bound),
         cmocka_unit_test(rough_figures_have_two_digits),
         cmocka_unit_test(percentages_bytes_and_durations_are_formatted),
         cmocka_unit_test(every_figure_fits_its_buffer),
-        cmocka_unit_test(money_has_no_exponent),
+        cmocka_unit_test(amounts_of_money_have_no_exponent),
     };
     return RUN_TESTS(tests);
 }

@@ -93,7 +93,7 @@ static void files_with_wrong_columns_or_no_energy_are_reported(void **state)
 }
 
 /* The package's joules include the core's: without a summary that names sources, the core is not drawn next to it. */
-static void without_sources_the_outermost_part_is_drawn(void **state)
+static void without_sources_the_outermost_scope_is_drawn(void **state)
 {
     (void)state;
     struct power power;
@@ -117,7 +117,7 @@ int main(void)
         cmocka_unit_test(buckets_add_up_to_the_counter),
         cmocka_unit_test(the_finest_channel_of_each_counted_device_is_drawn),
         cmocka_unit_test(files_with_wrong_columns_or_no_energy_are_reported),
-        cmocka_unit_test(without_sources_the_outermost_part_is_drawn),
+        cmocka_unit_test(without_sources_the_outermost_scope_is_drawn),
     };
     return cmocka_run_group_tests(tests, tree_set_up, tree_tear_down);
 }

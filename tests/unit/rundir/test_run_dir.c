@@ -95,7 +95,7 @@ static const struct {
     {"X", "", "set_", "profile_X_model_set"},
 };
 
-static void test_directory_names(void **state)
+static void test_names_of_run_directories(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
@@ -299,7 +299,7 @@ static pid_t hold_lock(int release[2])
     return child;
 }
 
-static void test_one_run_at_a_time(void **state)
+static void test_the_lock_allows_one_run_at_a_time(void **state)
 {
     (void)state;
     struct error why = {0};
@@ -435,14 +435,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_become_slugs),
         cmocka_unit_test(test_names_are_truncated_between_characters),
-        cmocka_unit_test(test_directory_names),
+        cmocka_unit_test(test_names_of_run_directories),
         IN_TREE(test_inspect_classifies_a_directory),
         IN_TREE(test_make_creates_parents),
         IN_TREE(test_clear_deletes_a_run),
         IN_TREE(test_clear_keeps_foreign_files),
         IN_TREE(test_remove_empty_keeps_a_directory_with_files),
         IN_TREE(test_clear_follows_no_links),
-        IN_TREE(test_one_run_at_a_time),
+        IN_TREE(test_the_lock_allows_one_run_at_a_time),
         IN_TREE(test_put_is_atomic),
         IN_TREE(test_files_are_listed_and_read),
     };

@@ -148,7 +148,7 @@ static void components_end_where_the_next_begins(void **state)
     segment_timer_release(&timer);
 }
 
-static void layers_and_phases_are_coarser(void **state)
+static void layer_and_phase_granularity_have_fewer_segments(void **state)
 {
     (void)state;
     struct segment_timer timer;
@@ -189,7 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_identify_component_and_layer),
         cmocka_unit_test(components_end_where_the_next_begins),
-        cmocka_unit_test(layers_and_phases_are_coarser),
+        cmocka_unit_test(layer_and_phase_granularity_have_fewer_segments),
         cmocka_unit_test(an_unknown_family_still_has_layers),
     };
     return RUN_TESTS(tests);

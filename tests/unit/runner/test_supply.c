@@ -85,7 +85,7 @@ static void completed_queries_are_skipped(void **state)
     query_set_release(&done);
 }
 
-static void all_done_is_an_empty_supply(void **state)
+static void a_completed_run_has_an_empty_supply(void **state)
 {
     (void)state;
     struct query_set done = {.repeats = 1};
@@ -186,7 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_repeated_and_limited),
         cmocka_unit_test(completed_queries_are_skipped),
-        cmocka_unit_test(all_done_is_an_empty_supply),
+        cmocka_unit_test(a_completed_run_has_an_empty_supply),
         cmocka_unit_test(sparse_query_sets_are_kept),
         cmocka_unit_test(arrivals_are_a_poisson_process),
         cmocka_unit_test(an_unknown_dataset_suggests_the_nearest),

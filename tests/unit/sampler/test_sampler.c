@@ -220,7 +220,7 @@ static double check_power(struct sampler *of, size_t channel, nanos from, nanos 
 
 /* ---- tests ---- */
 
-static void windows_during_and_after_the_run(void **state)
+static void windows_are_correct_during_and_after_the_run(void **state)
 {
     (void)state;
     add_script(NULL, 0, MS, 10 * MS)->power_too = true;
@@ -578,7 +578,7 @@ int main(void)
 {
     clock_replace(&CLOCKS);
     const struct CMUnitTest tests[] = {
-        SAMPLER_TEST(windows_during_and_after_the_run),
+        SAMPLER_TEST(windows_are_correct_during_and_after_the_run),
         SAMPLER_TEST(ticks_are_followed_with_blocking_reads),
         SAMPLER_TEST(the_first_reading_makes_no_peak),
         SAMPLER_TEST(start_waits_for_a_late_first_reading),

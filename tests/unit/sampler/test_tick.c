@@ -166,7 +166,7 @@ static void follows_gpu_sensors(void **state)
     check_follows(&rig, 120, 1.2);
 }
 
-static void dates_are_far_better_than_the_period(void **state)
+static void dates_are_much_more_precise_than_the_period(void **state)
 {
     (void)state;
     struct rig rig;
@@ -221,7 +221,7 @@ static void follows_a_drifting_sensor_clock(void **state)
     }
 }
 
-static void phase_jump_is_found(void **state)
+static void a_phase_jump_is_detected(void **state)
 {
     (void)state;
     for (int percent = 5; percent < 100; percent += 10) {
@@ -428,11 +428,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_a_fast_sensor),
         cmocka_unit_test(follows_gpu_sensors),
-        cmocka_unit_test(dates_are_far_better_than_the_period),
+        cmocka_unit_test(dates_are_much_more_precise_than_the_period),
         cmocka_unit_test(follows_with_slow_reads),
         cmocka_unit_test(follows_with_noisy_wake_ups),
         cmocka_unit_test(follows_a_drifting_sensor_clock),
-        cmocka_unit_test(phase_jump_is_found),
+        cmocka_unit_test(a_phase_jump_is_detected),
         cmocka_unit_test(repeated_values_do_not_lose_the_phase),
         cmocka_unit_test(stuck_sensor_unlocks_and_relocks),
         cmocka_unit_test(constant_sensor_never_locks),

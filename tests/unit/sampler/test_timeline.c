@@ -156,7 +156,7 @@ static void check_windows(const struct history *h, int count)
 
 /* ---- windows ---- */
 
-static void windows_equal_the_oracle(void **state)
+static void windows_match_brute_force(void **state)
 {
     (void)state;
     static const size_t SIZES[] = {1, 2, 3, 7, 64, 65, 1000};
@@ -170,7 +170,7 @@ static void windows_equal_the_oracle(void **state)
             }
 }
 
-static void spilled_windows_equal_the_oracle(void **state)
+static void spilled_windows_match_brute_force(void **state)
 {
     (void)state;
     for (enum timeline_shape shape = SHAPE_MEANS; shape <= SHAPE_POINTS; shape++) {
@@ -466,8 +466,8 @@ int main(void)
 {
     seed = 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_equal_the_oracle),
-        cmocka_unit_test(spilled_windows_equal_the_oracle),
+        cmocka_unit_test(windows_match_brute_force),
+        cmocka_unit_test(spilled_windows_match_brute_force),
         cmocka_unit_test(two_timelines_share_one_file),
         cmocka_unit_test(without_spilling_the_newest_points_are_kept),
         cmocka_unit_test(an_empty_timeline_has_no_data),

@@ -267,7 +267,7 @@ static void older_units_and_missing_gauges_are_handled(void **state)
     sensor_close(&gpu);
 }
 
-static void a_guest_without_a_counter_measures_by_power(void **state)
+static void a_guest_without_a_counter_integrates_power(void **state)
 {
     (void)state;
     script("devices 1\nwatts 0 300\nerror get_energy_count 0 2\n");
@@ -518,7 +518,7 @@ static void a_failing_call_is_missing_and_the_rest_is_read(void **state)
     sensor_close(&gpu);
 }
 
-static void a_lost_card_is_lost_and_available_again(void **state)
+static void a_lost_card_becomes_available_again(void **state)
 {
     (void)state;
     static const unsigned STATUSES[] = {
@@ -656,7 +656,7 @@ int main(void)
         TEST(power_is_read_from_each_version_of_the_struct),
         TEST(older_units_and_missing_gauges_are_handled),
         TEST(integrated_graphics_are_the_package),
-        TEST(a_guest_without_a_counter_measures_by_power),
+        TEST(a_guest_without_a_counter_integrates_power),
         TEST(a_counter_at_zero_is_not_zero_joules),
         TEST(the_second_die_refers_to_the_first),
         TEST(partitions_of_a_card_are_counted_once),
@@ -669,7 +669,7 @@ int main(void)
         TEST(rocm_smi_is_the_fallback),
         TEST(rocm_smi_replaces_an_amd_smi_that_fails),
         TEST(a_failing_call_is_missing_and_the_rest_is_read),
-        TEST(a_lost_card_is_lost_and_available_again),
+        TEST(a_lost_card_becomes_available_again),
         TEST(a_busy_counter_delays_the_opening),
         TEST(a_decreasing_count_is_passed_on),
         TEST(the_library_is_opened_once_and_closed),

@@ -176,7 +176,7 @@ static void a_virtual_machine_is_recognized(void **state)
     assert_false(host.virtualized);
 }
 
-static void an_arm_host_has_a_brand_too(void **state)
+static void an_arm_host_has_a_brand(void **state)
 {
     struct fixture *f = *state;
     struct host_info host;
@@ -242,7 +242,7 @@ int main(void)
         FIXTURE_TEST(without_proc_the_host_is_absent),
         FIXTURE_TEST(an_x86_host_is_described),
         FIXTURE_TEST(a_virtual_machine_is_recognized),
-        FIXTURE_TEST(an_arm_host_has_a_brand_too),
+        FIXTURE_TEST(an_arm_host_has_a_brand),
         FIXTURE_TEST(unknown_facts_are_empty_strings),
         FIXTURE_TEST(the_real_machine_is_described),
     };

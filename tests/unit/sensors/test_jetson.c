@@ -58,7 +58,7 @@ static void without_an_input_rail_the_rails_are_summed(void **state)
     assert_near(sensing_value(&f->s, "temperature"), 45.5, 1e-9);
 }
 
-static void the_monitor_of_older_kernels_is_read_too(void **state)
+static void the_monitor_of_older_kernels_is_read(void **state)
 {
     struct fixture *f = *state;
     static const char DIR[] = "/sys/bus/i2c/drivers/ina3221x/6-0040/iio:device0";
@@ -148,7 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(the_input_rail_is_the_board),
         FIXTURE_TEST(without_an_input_rail_the_rails_are_summed),
-        FIXTURE_TEST(the_monitor_of_older_kernels_is_read_too),
+        FIXTURE_TEST(the_monitor_of_older_kernels_is_read),
         FIXTURE_TEST(invalid_files_are_missing_and_the_rest_is_read),
         FIXTURE_TEST(a_vanished_rail_makes_the_sum_missing),
         FIXTURE_TEST(other_machines_have_no_jetson),

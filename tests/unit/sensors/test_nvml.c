@@ -171,7 +171,7 @@ static void power_fields_are_distinguished(void **state)
     sensor_close(&sensor);
 }
 
-static void values_of_every_type_are_understood(void **state)
+static void values_of_every_type_are_converted(void **state)
 {
     (void)state;
     static const char *const TYPES[] = {"double",   "uint", "ulong", "ulonglong",
@@ -356,7 +356,7 @@ static void module_power_has_module_scope(void **state)
 }
 
 /* A driver that ignores the scope returns the card's power; a card that cannot measure it returns 0. */
-static void memory_power_must_be_credible(void **state)
+static void implausible_memory_power_is_ignored(void **state)
 {
     (void)state;
     static const char *const SCRIPTS[] = {"memory_share 0 1\n", "memory_share 0 0\n",
@@ -550,13 +550,13 @@ int main(void)
         NVML_TEST(the_counter_counts_millijoules),
         NVML_TEST(a_counter_that_restarts_is_passed_on_unchanged),
         NVML_TEST(power_fields_are_distinguished),
-        NVML_TEST(values_of_every_type_are_understood),
+        NVML_TEST(values_of_every_type_are_converted),
         NVML_TEST(slow_readings_are_in_base_units),
         NVML_TEST(activities_are_means_between_samples),
         NVML_TEST(throttle_reasons_are_mapped),
         NVML_TEST(exactly_one_channel_is_primary),
         NVML_TEST(module_power_has_module_scope),
-        NVML_TEST(memory_power_must_be_credible),
+        NVML_TEST(implausible_memory_power_is_ignored),
         NVML_TEST(processes_on_the_card_are_listed),
         NVML_TEST(errors_of_listing_processes),
         NVML_TEST(memory_power_may_be_only_an_average),

@@ -238,7 +238,7 @@ static enum err open_again(const struct sensor_finding *finding, struct sensor *
     return err;
 }
 
-static void a_lost_card_is_available_again(void **state)
+static void a_lost_card_becomes_available_again(void **state)
 {
     (void)state;
     nvml_fake_script("devices 2\npower * constant 100\nfail * 0 15 from 12 to 14\n");
@@ -294,7 +294,7 @@ static void a_reloaded_driver_is_restarted(void **state)
 }
 
 /* When another card vanishes, a card's index changes; its joules must keep its name. */
-static void a_card_is_known_by_its_uuid(void **state)
+static void a_card_is_identified_by_its_uuid(void **state)
 {
     (void)state;
     nvml_fake_script("devices 2\nuuid 0 GPU-first\nuuid 1 GPU-second\n");
@@ -406,9 +406,9 @@ int main(void)
         NVML_TEST(a_blocking_call_is_dated_within_the_call),
         NVML_TEST(a_driver_that_was_busy_at_open_keeps_its_channels),
         NVML_TEST(an_unknown_error_disables_only_its_channel),
-        NVML_TEST(a_lost_card_is_available_again),
+        NVML_TEST(a_lost_card_becomes_available_again),
         NVML_TEST(a_reloaded_driver_is_restarted),
-        NVML_TEST(a_card_is_known_by_its_uuid),
+        NVML_TEST(a_card_is_identified_by_its_uuid),
         NVML_TEST(the_library_is_shut_down_with_its_last_user),
         NVML_TEST(sensors_are_used_by_several_threads),
     };

@@ -73,7 +73,7 @@ static void every_sample_is_delivered_once(void **state)
     sensor_close(&got.sensor);
 }
 
-static void the_past_is_not_repeated_after_opening_again(void **state)
+static void old_samples_are_not_repeated_after_reopening(void **state)
 {
     (void)state;
     open_card("");
@@ -167,7 +167,7 @@ static void a_driver_with_another_clock_loses_nothing(void **state)
 }
 
 /* Our clock is set and the driver's is not. */
-static void a_step_of_our_clock_alone_loses_nothing(void **state)
+static void a_step_of_our_clock_only_loses_nothing(void **state)
 {
     (void)state;
     open_card("");
@@ -225,13 +225,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         NVML_TEST(every_sample_is_delivered_once),
-        NVML_TEST(the_past_is_not_repeated_after_opening_again),
+        NVML_TEST(old_samples_are_not_repeated_after_reopening),
         NVML_TEST(an_overrun_buffer_returns_what_is_left),
         NVML_TEST(samples_beyond_the_capacity_are_delivered_later),
         NVML_TEST(padding_is_not_a_sample),
         NVML_TEST(a_wall_clock_step_loses_nothing),
         NVML_TEST(a_driver_with_another_clock_loses_nothing),
-        NVML_TEST(a_step_of_our_clock_alone_loses_nothing),
+        NVML_TEST(a_step_of_our_clock_only_loses_nothing),
         NVML_TEST(an_implausible_sample_is_missing_and_the_rest_is_read),
         NVML_TEST(samples_of_a_failed_drain_are_delivered_later),
     };

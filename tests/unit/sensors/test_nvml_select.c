@@ -124,7 +124,7 @@ static void an_unknown_device_lists_the_available_ones(void **state)
     }
 }
 
-static void an_endless_entry_is_truncated_not_overrun(void **state)
+static void a_long_entry_is_truncated_not_overrun(void **state)
 {
     (void)state;
     char entry[600];
@@ -148,7 +148,7 @@ int main(void)
         TEST(devices_may_be_indices_or_uuids),
         TEST(the_devices_option_overrides_cuda),
         TEST(an_unknown_device_lists_the_available_ones),
-        TEST(an_endless_entry_is_truncated_not_overrun),
+        TEST(a_long_entry_is_truncated_not_overrun),
     };
     return RUN_TESTS(tests);
 }

@@ -174,7 +174,7 @@ static void a_broken_path_falls_back_to_the_next(void **state)
 
 /* ---- going away ---- */
 
-static void hardware_that_is_gone_is_lost(void **state)
+static void removed_hardware_is_lost(void **state)
 {
     static const unsigned PATHS[] = {MACHINE_PERF, MACHINE_POWERCAP, MACHINE_MSR};
     static const int GONE[] = {ENODEV, ENXIO};
@@ -240,7 +240,7 @@ int main(void)
         TEST(an_invalid_value_is_missing_and_the_rest_is_read),
         TEST(a_counter_that_is_invalid_at_probe_is_unsupported),
         TEST(a_broken_path_falls_back_to_the_next),
-        cmocka_unit_test(hardware_that_is_gone_is_lost),
+        cmocka_unit_test(removed_hardware_is_lost),
         TEST(other_read_errors_are_missing),
         TEST(vanished_zones_cannot_be_reopened),
         TEST(a_lost_subdomain_does_not_lose_the_package),

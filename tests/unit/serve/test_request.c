@@ -82,7 +82,7 @@ static void encoding_round_trips(void **state)
     text_release(&target);
 }
 
-static void counts_have_bounds(void **state)
+static void counts_are_bounded(void **state)
 {
     (void)state;
     static const struct {
@@ -119,7 +119,7 @@ int main(void)
         cmocka_unit_test(malformed_targets_are_rejected),
         cmocka_unit_test(segments_are_decoded_after_they_are_separated),
         cmocka_unit_test(encoding_round_trips),
-        cmocka_unit_test(counts_have_bounds),
+        cmocka_unit_test(counts_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

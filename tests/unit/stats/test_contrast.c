@@ -159,7 +159,7 @@ static void ratios_are_ratios_of_sums(void **state)
     assert_near(found.relative.value, 2, 1e-12);
 }
 
-static void products_have_two_factors(void **state)
+static void products_of_two_ratios_are_compared(void **state)
 {
     (void)state;
     struct contrast found;
@@ -171,7 +171,7 @@ static void products_have_two_factors(void **state)
     assert_near(found.b, 1, 1e-12);
 }
 
-static void a_seed_is_reproducible(void **state)
+static void results_are_reproducible_by_seed(void **state)
 {
     (void)state;
     struct random draws = random_seeded(9);
@@ -304,8 +304,8 @@ int main(void)
         cmocka_unit_test(a_difference_is_found),
         cmocka_unit_test(few_pairs_are_permuted_exhaustively),
         cmocka_unit_test(ratios_are_ratios_of_sums),
-        cmocka_unit_test(products_have_two_factors),
-        cmocka_unit_test(a_seed_is_reproducible),
+        cmocka_unit_test(products_of_two_ratios_are_compared),
+        cmocka_unit_test(results_are_reproducible_by_seed),
         cmocka_unit_test(missing_data_is_unknown),
         cmocka_unit_test(rounding_is_not_a_difference),
         cmocka_unit_test(many_queries_are_grouped),

@@ -96,7 +96,7 @@ static void nonnegative_solution_is_optimal(void **state)
     }
 }
 
-static void powers_that_made_the_energy_are_recovered(void **state)
+static void known_powers_are_recovered_from_energy(void **state)
 {
     (void)state;
     static const double WATTS[COLUMNS] = {12, 0, 30, 7.5, 0};
@@ -132,7 +132,7 @@ int main(void)
         cmocka_unit_test(least_squares_match_numpy),
         cmocka_unit_test(linearly_dependent_columns_are_rejected),
         cmocka_unit_test(nonnegative_solution_is_optimal),
-        cmocka_unit_test(powers_that_made_the_energy_are_recovered),
+        cmocka_unit_test(known_powers_are_recovered_from_energy),
         cmocka_unit_test(duplicate_and_zero_columns_are_handled),
     };
     return RUN_TESTS(tests);

@@ -81,7 +81,7 @@ static void unknown_values_are_ignored(void **state)
 }
 
 /* The sum of squares minus the square of the sum gives 0 or garbage here; the true variance is 30. */
-static void a_large_offset_does_not_cancel(void **state)
+static void a_large_offset_causes_no_cancellation(void **state)
 {
     (void)state;
     static const double OFFSETS[] = {4, 7, 13, 16};
@@ -227,7 +227,7 @@ int main(void)
         cmocka_unit_test(moments_match_an_independent_calculation),
         cmocka_unit_test(without_values_moments_are_unknown_not_zero),
         cmocka_unit_test(unknown_values_are_ignored),
-        cmocka_unit_test(a_large_offset_does_not_cancel),
+        cmocka_unit_test(a_large_offset_causes_no_cancellation),
         cmocka_unit_test(random_streams_match_a_two_pass_calculation),
         cmocka_unit_test(quantiles_of_few_values_are_exact),
         cmocka_unit_test(quantiles_of_many_values_are_within_a_bin),

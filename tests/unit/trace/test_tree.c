@@ -128,7 +128,7 @@ static void overlapping_tools_without_ids_are_counted_as_ambiguous(void **state)
     trace_tree_release(&tree);
 }
 
-static void bad_events_are_repaired_and_counted(void **state)
+static void invalid_events_are_repaired_and_counted(void **state)
 {
     (void)state;
     static const struct step STEPS[] = {
@@ -288,7 +288,7 @@ static void a_submodel_call_with_inferences_is_an_agent(void **state)
     trace_tree_release(&tree);
 }
 
-static void no_events_are_a_query_without_spans(void **state)
+static void a_query_without_events_has_no_spans(void **state)
 {
     (void)state;
     struct trace_events none = {0};
@@ -540,7 +540,7 @@ int main(void)
         cmocka_unit_test(spans_nest_by_id_and_by_time),
         cmocka_unit_test(concurrent_tools_of_one_name_are_matched_by_id),
         cmocka_unit_test(overlapping_tools_without_ids_are_counted_as_ambiguous),
-        cmocka_unit_test(bad_events_are_repaired_and_counted),
+        cmocka_unit_test(invalid_events_are_repaired_and_counted),
         cmocka_unit_test(sub_agents_keep_their_own_turns),
         cmocka_unit_test(ids_are_unique_per_type),
         cmocka_unit_test(parent_cycles_lose_no_events),
@@ -548,7 +548,7 @@ int main(void)
         cmocka_unit_test(the_first_turn_includes_spans_before_its_inference),
         cmocka_unit_test(phases_belong_to_the_inference_with_the_largest_overlap),
         cmocka_unit_test(a_submodel_call_with_inferences_is_an_agent),
-        cmocka_unit_test(no_events_are_a_query_without_spans),
+        cmocka_unit_test(a_query_without_events_has_no_spans),
         cmocka_unit_test(threads_record_concurrently),
         cmocka_unit_test(lines_are_parsed_as_events),
         cmocka_unit_test(queries_are_taken_one_at_a_time),

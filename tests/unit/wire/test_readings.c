@@ -181,7 +181,7 @@ static void a_grpc_message_is_read(void **state)
 }
 
 /* Truncated or modified: it is read or rejected, and never read past its end. */
-static void damaged_messages_are_safe(void **state)
+static void damaged_messages_are_read_or_rejected(void **state)
 {
     (void)state;
     struct text text = telemetry();
@@ -208,7 +208,7 @@ int main(void)
         cmocka_unit_test(readings_round_trip),
         cmocka_unit_test(invalid_readings_are_rejected),
         cmocka_unit_test(a_grpc_message_is_read),
-        cmocka_unit_test(damaged_messages_are_safe),
+        cmocka_unit_test(damaged_messages_are_read_or_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

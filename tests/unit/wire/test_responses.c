@@ -372,7 +372,7 @@ static void the_last_running_count_is_used(void **state)
 
 /* ---- failures ---- */
 
-static void failures_are_named_and_keep_what_arrived(void **state)
+static void failures_are_named_and_keep_received_content(void **state)
 {
     (void)state;
     NEEDS_JSON();
@@ -655,7 +655,7 @@ int main(void)
         cmocka_unit_test(content_is_found_in_every_dialect),
         cmocka_unit_test(counts_are_found_in_every_dialect),
         cmocka_unit_test(the_last_running_count_is_used),
-        cmocka_unit_test(failures_are_named_and_keep_what_arrived),
+        cmocka_unit_test(failures_are_named_and_keep_received_content),
         cmocka_unit_test(a_document_must_be_a_completion),
         cmocka_unit_test(a_chunk_is_dated_when_it_is_complete),
         cmocka_unit_test(the_observer_gets_content_as_it_arrives),
