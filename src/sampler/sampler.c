@@ -29,8 +29,8 @@
 #define READ_TIMEOUT NS_PER_S
 /* How many times longer than for a sensor to wait for a reader thread that a busy machine does not let run. */
 #define BUSY_FACTOR 10
-#define WATCH_MAX    (100 * NS_PER_MS)
-#define MARK_MAX     (15 * NS_PER_MS)
+#define WATCH_MAX   (100 * NS_PER_MS)
+#define MARK_MAX    (15 * NS_PER_MS)
 /* Duration of the reads requested by a tick. */
 #define TICK_READ   (3 * NS_PER_MS)
 #define SLEEP_FIRST (500 * NS_PER_US)
@@ -684,24 +684,29 @@ enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, 
 
 /* ---- processes ---- */
 
-/* Requests a reading of every source whose driver reports processes, and waits for them. */
+/* Requests a reading of every source whose driver reports processes. */
 static void request_watch(struct sampler *sampler, void (*request)(struct process_watch *))
 {
-    nanos until = clock_now() + WATCH_MAX;
     for (size_t i = 0; i < sampler->count; i++) {
         if (!sampler->sources[i]->described.driver->processes)
             continue;
         request(&sampler->sources[i]->processes);
         source_poke(sampler->sources[i]);
     }
-    for (size_t i = 0; i < sampler->count; i++)
-        while (!process_watch_is_current(&sampler->sources[i]->processes) && clock_now() < until)
-            thread_sleep(SLEEP_FIRST);
+}
+
+static void await_watch(const struct process_watch *watch, nanos until)
+{
+    while (!process_watch_is_current(watch) && clock_now() < until)
+        thread_sleep(SLEEP_FIRST);
 }
 
 void sampler_watch_begin(struct sampler *sampler)
 {
+    nanos until = clock_now() + WATCH_MAX;
     request_watch(sampler, process_watch_begin);
+    for (size_t i = 0; i < sampler->count; i++)
+        await_watch(&sampler->sources[i]->processes, until);
 }
 
 void sampler_watch_end(struct sampler *sampler)
@@ -716,9 +721,11 @@ enum err sampler_processes(struct sampler *sampler, size_t source,
     struct source *from = sampler->sources[source];
     *count = 0;
     *watched_s = 0;
-    return from->described.driver->processes
-               ? process_watch_copy(&from->processes, out, count, watched_s)
-               : ERR_UNSUPPORTED;
+    if (!from->described.driver->processes)
+        return ERR_UNSUPPORTED;
+    if (!atomic_load(&from->processes.is_on)) /* after sampler_watch_end */
+        await_watch(&from->processes, clock_now() + WATCH_MAX);
+    return process_watch_copy(&from->processes, out, count, watched_s);
 }
 
 unsigned long sampler_reads(struct sampler *sampler)

@@ -137,7 +137,7 @@ struct process_use {
 };
 
 /* Starts recording the processes on each device whose driver reports them: a reading now, every few seconds, and at
- * sampler_watch_end.  Both wait for theirs, some milliseconds. */
+ * sampler_watch_end.  A reading takes milliseconds; the first is awaited here, the last by sampler_processes. */
 void sampler_watch_begin(struct sampler *sampler);
 void sampler_watch_end(struct sampler *sampler);
 
