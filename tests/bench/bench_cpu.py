@@ -22,7 +22,7 @@ SOURCE = Path(re.search("^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", (HERE.parent / "
 BROUGHT = SOURCE / "third_party/models"
 MODELS = [*sorted((SOURCE / "models").glob("*.gguf")), *sorted(BROUGHT.glob("*.gguf"))]
 PYTHON = os.environ.get("IPW_PYTHON", SOURCE / ".test-env/python/bin/python")
-BOUND, COVERED = 20, 85  # per cent
+BOUND, COVERED = 20, 85  # percent
 
 
 def run(*words):
@@ -114,7 +114,7 @@ def main():
             time_rows(threads, rows)
             for file in files:
                 is_met &= judge(threads, compare(file, rows, given.verbose))
-    # As a part of `make bench` the lines say it.
+    # In `make bench` the printed rows report failures.
     sys.exit(not is_met and len(sys.argv) > 1)
 
 

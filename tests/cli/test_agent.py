@@ -181,7 +181,7 @@ class Traces(AgentTest):
         self.assertEqual((totals["queries"], totals["turns"], totals["tool_calls"], totals["resolved"]), (2, 6, 6, 1))
         self.assertEqual(Run(self.folder / "runs/run").lines()[0]["run_kind"], "agent")
 
-    def test_failures(self):
+    def test_trace_of_failed_query(self):
         self.script(calls(call("calculator", expression="1/0")), {"error": "broken"})
         self.agent("--warmup-queries", "0", code=1)
         trace = self.traces()["q0000"]
@@ -425,7 +425,7 @@ if way == "fail":
             del self.service.requests[:]
             self.external("none", "--overwrite", *options)
             asked = [json.loads(r["body"]).get("stream_options") for r in self.service.requests if r["method"] == "POST"]
-            self.assertEqual(asked[-2:], [wanted] * 2)  # before them comes a request of our own
+            self.assertEqual(asked[-2:], [wanted] * 2)  # preceded by ipw's health check
             self.assertEqual(self.traces()["q0000"]["total_output_tokens"], tokens)
 
     def test_events_from_stdout_and_socket(self):
@@ -503,7 +503,7 @@ if way == "fail":
         for n in range(4):
             self.assertEqual(len(self.spans("lm_inference", f"q000{n}")), 2)
 
-    def test_failures(self):
+    def test_failed_and_timed_out_programs(self):
         self.assertEqual(self.external("fail", code=1)["failed"], 1)
         self.assertIn("out of cheese", json.dumps(list(self.records().values())[0]))
         self.assertEqual(self.external("none", "--overwrite", "--query-timeout", "0.2", code=1)["failed"], 1)
@@ -581,7 +581,7 @@ class OlderKernel(AgentTest):
 
 class Interrupted(AgentTest):
     def test_second_signal_kills_tools_and_run_resumes(self):
-        """A tool that would take minutes is killed with the run."""
+        """A tool that takes minutes is killed with the run."""
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(3)])
         self.script(calls(call("shell", command="touch started; sleep 300")), {"content": "1"})
         arguments = ["agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl", "--client-param",

@@ -96,7 +96,7 @@ class Analysis(TracesTest):
         for words in ("events of 1 of 2 queries", "share of its wall-clock time", "1 lines of traces.jsonl"):
             self.assertIn(words, warnings)
 
-    def test_queries_without_a_trace_are_counted(self):
+    def test_queries_without_trace_are_reported(self):
         lines = (self.run_dir / "traces.jsonl").read_text().splitlines(True)
         (self.run_dir / "traces.jsonl").write_text("".join(lines[:1]))
         self.assertIn("2 of 3 queries have no trace", " ".join(self.analyzed(self.run_dir)["warnings"]))
@@ -121,7 +121,7 @@ class Exports(TracesTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def test_perfetto(self):
+    def test_perfetto_export(self):
         events = [event for event in json.loads(self.exported("perfetto"))["traceEvents"] if event["ph"] == "X"]
         self.assertEqual(len(events), 3 * 7)
         named = {event["name"]: event for event in events[:7]}
@@ -136,7 +136,7 @@ class Exports(TracesTest):
                 if one["tid"] == other["tid"] and a[0] < b[0] < a[1] - 1e-6:
                     self.assertLessEqual(b[1], a[1] + 1e-6, (one, other))
 
-    def test_otlp(self):
+    def test_otlp_export(self):
         spans = [span for line in self.exported("otlp-json").splitlines()
                  for span in json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]]
         self.assertEqual(len(spans), 3 * 7)
@@ -153,7 +153,7 @@ class Exports(TracesTest):
             self.assertLessEqual(int(above["startTimeUnixNano"]), int(one["startTimeUnixNano"]))
             self.assertGreaterEqual(int(above["endTimeUnixNano"]), int(one["endTimeUnixNano"]))
 
-    def test_hf_dataset_of_the_traces(self):
+    def test_hf_dataset_of_traces(self):
         try:
             import datasets
             import pyarrow as pa

@@ -205,7 +205,7 @@ class Unfinished(AnalyzeTest):
         os.utime(path / "records.jsonl", (later, later))
         self.assertEqual(self.read(path)[str(path)]["quality"]["summary"]["queries"], 11)
 
-    def test_one_record(self):
+    def test_run_with_one_record(self):
         path = profiled(self.on, queries=1)
         got = self.read(path)[str(path)]
         self.assertIn("two completed queries", got["regression"]["summary"]["not_enough_data"])
@@ -214,7 +214,7 @@ class Unfinished(AnalyzeTest):
         self.assertEqual(sorted(p.name for p in (path / "analysis").iterdir()),
                          ["accuracy.json", "latency.json", "quality.json"])
 
-    def test_all_failed(self):
+    def test_run_with_all_queries_failed(self):
         path = profiled(self.on, "--client-param", "fail_every=1", queries=5)
         got = self.read(path)[str(path)]
         for name in ALL[1:]:
@@ -223,7 +223,7 @@ class Unfinished(AnalyzeTest):
         self.assertEqual(sum(f["queries"] for f in got["quality"]["data"]["failures"]), 5)
         self.analyze(path, "--analysis", "latency", code=1)
 
-    def test_some_failed(self):
+    def test_run_with_some_queries_failed(self):
         path = profiled(self.on, "--client-param", "fail_every=3")
         got = self.read(path)[str(path)]
         failed = sum(r["ipw"]["status"] == "failed" for r in Run(path).records().values())

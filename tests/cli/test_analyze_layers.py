@@ -127,7 +127,7 @@ class Figures(LayersTest):
         self.assertAlmostEqual(laws["decode_joules_per_token_of_bits_per_weight"]["exponent"], 1, places=9)
         self.assertEqual(got["warnings"], [])
 
-    def test_several_files(self):
+    def test_several_layers_files(self):
         paths = [self.put("a.json", measured("a.gguf", 1e8)),
                  self.put("b.json", measured("b.gguf", 2e8, scale=2, label="A100"))]
         got = self.read(*paths)
@@ -138,7 +138,7 @@ class Figures(LayersTest):
         self.assertTrue(any("different machines" in w for w in across["warnings"]))
         self.assertIn("\n comparison\n", self.analyze(*paths))
 
-    def test_checks_that_failed_are_reported(self):
+    def test_failed_checks_are_reported(self):
         for more, words in (
                 ({"closure": 0.8, "closure_pass": False}, "add up to 80 %"),
                 ({"null_test": {"difference_pct": 9.0, "plus_minus": 1.0, "pass": False}}, "9.0 ± 1.0 %"),
@@ -151,7 +151,7 @@ class Figures(LayersTest):
             self.assertIn(f"warning: {warnings[0]}", self.analyze(path, "-v"))
             self.assertIn(words, " ".join(self.analyze(path).split()))
 
-    def test_without_energy(self):
+    def test_layers_without_energy(self):
         nothing = measured(energy={"joules": None})
         path = self.put("none.json", nothing)
         got = self.read(path, code=1)[str(path)]["layers"]

@@ -195,7 +195,7 @@ class Verdicts(CompareTest):
             worded += any(row["verdict"] != "no evidence" for name, row in self.metrics(a, b).items() if name not in UNKNOWN_HERE)
         self.assertLessEqual(worded, 5)  # one of twenty is expected; six have a probability of 1/3000
 
-    def test_a_known_difference_is_found_in_both_directions(self):
+    def test_known_difference_is_found_in_both_directions(self):
         (a, _), (b, _) = self.random_pair(60, shift=0.2)
         forth, back = self.metrics(a, b), self.metrics(b, a)
         for name in ("energy_per_query", "active_energy", "latency", "ttft"):
@@ -207,7 +207,7 @@ class Verdicts(CompareTest):
         self.assertEqual(forth["energy_per_query"]["label"], "Energy per query")
         self.assertEqual(forth["accuracy"]["verdict"], "no evidence")
 
-    def test_higher_is_better_for_good_metrics(self):
+    def test_higher_is_better_for_accuracy_and_throughput(self):
         a = self.run_of("a", [query(i, latency=2.0 + 0.01 * (i % 7), correct=i % 5 == 0) for i in range(60)])
         b = self.run_of("b", [query(i, latency=1.0 + 0.01 * (i % 5), correct=i % 5 != 0) for i in range(60)])
         found = self.metrics(a, b)

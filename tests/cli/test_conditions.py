@@ -359,7 +359,7 @@ class Dedicated(MachineTest):
         self.assertFalse(list((machine.root / "runs").glob("*/records.jsonl")))
 
     def test_refuses_busy_cpus(self):
-        for others in (0.0, 0.1):  # of two
+        for others in (0.0, 0.1):  # of two CPUs
             done = self.agent(self.machine(SharedCpus, others))
             self.assertEqual(done.returncode, 0, done.stderr)
         self.refused(self.machine(SharedCpus, 0.5), "other processes used 2[345] % of the CPUs")

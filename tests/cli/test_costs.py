@@ -34,27 +34,27 @@ class Costs(unittest.TestCase):
 
 
 class CommandCosts(MachineTest, Costs):
-    def test_a_command_costs_its_energy_and_time(self):
+    def test_cost_of_command_is_energy_and_time(self):
         report, done = self.run_json(self.machine(Intel, 50), *OPTIONS, "--", "sleep", "0.2")
         found = report["operating"]
         self.assertEqual((found["price_per_kwh"], found["gco2_per_kwh"], found["device_price_per_hour"], found["devices"]),
                          (PRICE, CARBON, HOURLY, 1))
         self.check(found, "", report["energy"]["joules"], report["energy"]["plus_minus"], report["wall_s"]["mean"])
 
-    def test_every_gpu_is_a_device(self):
+    def test_device_price_applies_per_gpu(self):
         report, done = self.run_json(self.machine(IntelNvidia), "--device-price-per-hour", HOURLY, "--", "sleep", "0.1")
         found = report["operating"]
         self.assertEqual(found["devices"], 2)
         self.assertAlmostEqual(found["cost"] / (2 * report["wall_s"]["mean"] / HOUR * HOURLY), 1, places=9)
         self.assertEqual((found["cost_plus_minus"], found["gco2e"]), (None, None))
 
-    def test_without_prices_nothing_is_shown(self):
+    def test_no_costs_shown_without_prices(self):
         machine = self.machine(Intel, 50)
         report, done = self.run_json(machine, "--", "true")
         self.assertIsNone(report["operating"])
         self.assertNotRegex(ipw(machine, "run", "--", "true").stderr, "cost|emissions|CO2")
 
-    def test_unknown_energy_is_not_free(self):
+    def test_unknown_energy_has_unknown_cost(self):
         machine = self.machine(Machine)
         report, done = self.run_json(machine, *OPTIONS, "--", "true")
         found = report["operating"]
@@ -87,7 +87,7 @@ class ProfileCosts(ProfileTest, Costs):
         self.assertEqual(report["operating"], saved)
         return saved
 
-    def test_a_run_costs_its_energy_and_time(self):
+    def test_cost_of_run_is_energy_and_time(self):
         report = self.profile(*OPTIONS, machine=self.machine(IntelNvidia), scenario="normal:gap_ms=20")
         found, energy = self.operating(report), report["energy"]
         error = energy["plus_minus"] / energy["joules"]
@@ -118,13 +118,13 @@ class ProfileCosts(ProfileTest, Costs):
         self.assertEqual((found["price_per_kwh"], found["gco2_per_kwh"], found["device_price_per_hour"]),
                          (PRICE, 30, HOURLY))
 
-    def test_without_prices_all_is_null(self):
+    def test_costs_are_null_without_prices(self):
         report = self.profile(machine=self.machine(Intel, 50))
         known = {key for key, value in self.operating(report).items() if value is not None}
         self.assertEqual(known, {"device_seconds"})
         self.assertNotRegex(self.done.stderr, "operating|emissions|CO2")
 
-    def test_unknown_energy_is_not_free(self):
+    def test_unknown_energy_has_unknown_cost(self):
         report = self.profile(*OPTIONS, machine=self.machine(Machine))
         known = {key for key, value in self.operating(report).items() if value is not None}
         self.assertEqual(known, {"price_per_kwh", "gco2_per_kwh", "device_price_per_hour", "device_seconds"})
@@ -177,7 +177,7 @@ class CompareCosts(MachineTest, Costs):
         # Emissions are proportional to energy, so their p-value is not smaller.
         self.assertGreaterEqual(priced["gco2e_per_query"]["p_holm"], priced["energy_per_query"]["p_holm"])
 
-    def test_a_run_keeps_its_prices_and_options_override_them(self):
+    def test_options_override_prices_of_run(self):
         own = {"price_per_kwh": 0.1, "gco2_per_kwh": 100, "device_price_per_hour": None}
         a, b = self.run_of("a", prices=own), self.run_of("b", prices={**own, "gco2_per_kwh": 200})
         found = self.compare(a, b)
@@ -219,7 +219,7 @@ class CompareCosts(MachineTest, Costs):
 class EstimateCosts(EstimateTest, Costs):
     DEVICES = 2
 
-    def test_a_request_costs_its_energy_and_the_time_of_all_devices(self):
+    def test_cost_of_request_is_energy_and_time_of_all_devices(self):
         report = self.on("a100-sxm-80gb", "gpt2", "--tensor-parallel", self.DEVICES, "--batch", 4, *OPTIONS)
         found, joules = report["operating"], report["energy_j"]["total"]
         time = report["latency_s"] * self.DEVICES
@@ -246,7 +246,7 @@ class EstimateCosts(EstimateTest, Costs):
         self.assertIsNone(found["cost_per_million_output_tokens"])
         self.assertGreater(found["cost_per_query"], 0)
 
-    def test_without_prices_nothing_is_shown(self):
+    def test_no_costs_shown_without_prices(self):
         self.assertIsNone(self.on("a100-sxm-80gb", "resnet18")["operating"])
         text = self.run_ipw("--model", "resnet18", "--hardware", "a100-sxm-80gb").stdout
         self.assertNotRegex(text, "cost|emissions|CO2")

@@ -56,7 +56,7 @@ class Models(unittest.TestCase):
         cls.text = ipw(None, "list", "models").stdout
         cls.json = json.loads(ipw(None, "list", "models", "--json").stdout)
 
-    def test_published_figures(self):
+    def test_counts_equal_published_figures(self):
         models = {model["name"]: model for model in self.json["models"]}
         self.assertEqual(models["resnet50"]["params"], 25557032)
         self.assertEqual(models["resnet18"]["macs"], 1814073344)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The documents hold: paths and make targets that they name exist, docs/estimate.md shows what estimate prints, the
-example driver of docs/adding-a-sensor.md compiles, passes its own test and the conformance suite, and docs/formats.md and
-docs/metrics.md have the keys that a run writes."""
+"""Documentation is consistent: paths and make targets exist, the examples of docs/estimate.md are current, the example
+driver of docs/adding-a-sensor.md compiles, passes its test and the conformance suite, and docs/formats.md and
+docs/metrics.md have all keys of a run."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from program import TIMEOUT_S, ipw  # noqa: E402
 
 DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),
              *filter(Path.exists, (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md"))]
-# Not what a build or a demo leaves there.
+# Without files of a build or a demo.
 TOP = {path.name for path in SOURCE.iterdir() if not re.match("build|runs$", path.name)}
 # Further libraries that the archives need; a build without cJSON has none in its cache.
 LIBRARIES = re.findall(r"^CJSON_LIBRARY:\w+=(/\S+)$", (BUILD / "CMakeCache.txt").read_text(), re.M)
@@ -33,7 +33,7 @@ def fences(text, language):
 
 
 def created(text):
-    """Files that the document itself shows: a fence that opens with /* path: ... */."""
+    """Files shown in the document itself: code blocks that start with /* path: ... */."""
     return {found.group(1) for body in fences(text, "c")
             if (found := re.match(r"/\* ([\w./-]+): ", body))}
 
@@ -48,7 +48,7 @@ def exists(name, folder):
 
 
 def named_paths(text):
-    """Words in code spans that look like paths of the repository, and the targets of links."""
+    """Code spans that look like paths of the repository, and link targets."""
     prose = FENCE.sub("", text)
     for span in re.findall(r"`([^`\n]+)`", prose):
         for word in re.split(r"[\s,;'\"]+", span):
@@ -255,7 +255,7 @@ class WorkedExample(unittest.TestCase):
         driver, test, lines = fences((SOURCE / "docs/adding-a-sensor.md").read_text(), "c")
         cls.driver = cls.write("acme.c", driver)
         cls.test = cls.write("test_acme.c", test)
-        # A tree with the one line more, and the conformance suite with the device's files.
+        # A source tree with the additional line, and the conformance suite with the device's files.
         listing = (SOURCE / "src/sensors/sensors.def").read_text()
         cls.write("src/sensors/sensors.def", listing + "SENSOR(acme)\n")
         suite = (SOURCE / "tests/conform/test_sensors.c").read_text()

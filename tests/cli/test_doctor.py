@@ -79,7 +79,7 @@ class Doctor(MachineTest):
         def diagnose(case):
             with case[0](*case[1]) as machine:
                 return self.diagnose(machine)
-        # Some at a time: a diagnosis is mostly waiting, and asserts no time.
+        # In parallel: a diagnosis mostly sleeps, and no time is asserted.
         with ThreadPoolExecutor(4) as pool:
             reports = pool.map(diagnose, cases)
         for (kind, arguments, expected, measured), report in zip(cases, reports):

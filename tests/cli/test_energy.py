@@ -61,7 +61,7 @@ class NothingToMeasure(WithMachine):
         self.assertIsNone(reading["energy_since_start"]["joules"])
         self.assertEqual(reading["devices"], [])
 
-    def test_table_has_dashes_and_csv_its_header(self):
+    def test_table_has_dashes_and_csv_only_header(self):
         rows = ipw(self.empty, "--once").stdout.splitlines()
         self.assertEqual(rows[1].split()[1:], ["total", "-", "-", "-"])
         self.assertEqual(len(ipw(self.empty, "--format", "csv").stdout.splitlines()), 1)
@@ -90,7 +90,7 @@ class WrongUsage(WithMachine):
         (["--", "now"], "unexpected argument 'now'"),
     ]
 
-    def test_exits_2_with_one_helpful_line(self):
+    def test_usage_errors_exit_2_with_one_line(self):
         empty = self.machine(Machine)
         for arguments, piece in self.CASES:
             with self.subTest(arguments):
@@ -114,13 +114,13 @@ class Measured(WithMachine):
     def assertNear(self, value, expected, share=0.05):
         self.assertLess(abs(value / expected - 1), share, f"{value}, expected {expected}")
 
-    def test_json_lines(self):
+    def test_json_lines_format(self):
         done = ipw(self.intel, "--json", "--count", "3", "--interval", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         readings = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual(len(readings), 3)
         for reading in readings:
-            # A busy machine may make a row late; it is then longer, by whole intervals.
+            # On a busy machine a row may be late; it is then longer by whole intervals.
             elapsed, interval = reading["elapsed_s"], reading["interval_s"]
             self.assertAlmostEqual(elapsed / 0.5, round(elapsed / 0.5), 3)
             self.assertRegex(reading["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
@@ -134,7 +134,7 @@ class Measured(WithMachine):
         parts = sum(r["energy"]["joules"] for r in readings)
         self.assertNear(parts, readings[-1]["energy_since_start"]["joules"], 0.001)
 
-    def test_csv(self):
+    def test_csv_format(self):
         done = ipw(self.intel, "--format", "csv", "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         rows = list(csv.DictReader(io.StringIO(done.stdout), strict=True))
@@ -150,7 +150,7 @@ class Measured(WithMachine):
         self.assertNear(float(rows[2]["power_w"]), 100)
         self.assertNear(float(rows[2]["energy_since_start_j"]), 100 * float(rows[2]["elapsed_s"]))
 
-    def test_table(self):
+    def test_table_format(self):
         done = ipw(self.intel, "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         lines = done.stdout.splitlines()
@@ -160,7 +160,7 @@ class Measured(WithMachine):
         for line in lines:
             self.assertEqual(line, line.rstrip())
 
-    def test_once(self):
+    def test_once_takes_half_a_second(self):
         began = time.monotonic()
         done = ipw(self.intel, "--once", "--json")
         self.assertLess(time.monotonic() - began, 60)
@@ -290,7 +290,7 @@ class LostDevice(WithMachine):
 class FullScreen(WithMachine):
     def setUp(self):
         self.intel = self.machine(Intel, 100, 40)
-        # A server of its own: one that is just ending would take the next test's session with it.
+        # A separate tmux server: one that is exiting would end the next test's session.
         self.socket = str(self.intel.root / "tmux")
         self.addCleanup(self.tmux, "kill-server")
 
@@ -331,7 +331,7 @@ class FullScreen(WithMachine):
 
     def assertEnded(self, code, totals=True):
         screen = self.wait_for_screen(rf"EXIT {code}\b")
-        self.assertIn("MARK", screen)  # the shell's own screen is back
+        self.assertIn("MARK", screen)  # the shell's screen is restored
         self.assertEqual("device" in screen, totals)
         end = time.monotonic() + TIMEOUT_S
         after = self.intel.root / "after"
@@ -508,7 +508,7 @@ class MigTest(MachineTest):
         self.assertFalse(devices["gpu0:gi1"]["in_total"])
         sources = {d["activity_source"] for line in done.stdout.splitlines() for d in json.loads(line)["devices"]
                    if d["id"] == "gpu0:gi1"}
-        self.assertEqual(sources - {None}, {"gpm"})  # a row of a second may have no mean yet
+        self.assertEqual(sources - {None}, {"gpm"})  # the first second may have no mean yet
         self.assertTrue(devices["gpu0"]["facts"]["mig_gi1"].startswith("2g.35gb MIG-"))
         doctor = subprocess.run([IPW, "doctor"], env=machine.environment(), text=True, stdout=subprocess.PIPE)
         self.assertIn("sm_active", doctor.stdout)

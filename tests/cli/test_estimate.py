@@ -23,7 +23,7 @@ LEGACY = SOURCE / "tests" / "fixtures" / "hardware"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
 RECORDED = {model["name"]: model
             for model in json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())["models"]}
-ONNX = Path("/usr/share/libonnx-testdata/data/node")  # Debian's; small graphs of one operator
+ONNX = Path("/usr/share/libonnx-testdata/data/node")  # Debian's models of single operators
 
 
 # ---- figures ----
@@ -66,7 +66,7 @@ class Figures(EstimateTest):
                              ["gpt2", "--phase", "decode", "--context", "700"]):
             for hardware in (GPU, "xeon-8490h"):
                 if "--tensor-parallel" in more and hardware != GPU:
-                    continue  # it states no link to a neighbour
+                    continue  # it has no link to other devices
                 with self.subTest(model=model, more=more, hardware=hardware):
                     self.check(self.on(hardware, model, *more))
 
@@ -134,7 +134,7 @@ class Figures(EstimateTest):
                              rest * f["vector_joules"])
             bare = [row for row in report["subgraphs"] if row["bound"] == "memory" and
                     row["energy_j"] < 0.99 * f["power_limit"] * row["latency_s"]]
-            for row in bare:  # where the limit stretches nothing
+            for row in bare:  # if the power limit has no effect
                 self.assertClose(row["latency_s"], f["launch"] + row["bytes"] /
                                  (f["memory_bandwidth"] * f["memory_share"]))
             self.assertTrue(bare)
@@ -209,7 +209,7 @@ class Requests(EstimateTest):
         self.assertClose(report["energy_j"]["total"], joules, 1e-3)
         self.assertClose(report["latency_s"], seconds, 1e-3)
 
-    def test_figures_of_one_request(self):
+    def test_figures_per_request(self):
         report = self.request(100, 50, "--batch", "4")
         request, each = report["request"], report["each"]
         self.assertClose(request["energy_j"], report["energy_j"]["total"] / 4)
@@ -343,7 +343,7 @@ class Recommendations(EstimateTest):
                          "apple-m3", "mi250x", "t4", "hailo-8"):
             for model in ("mobilenet_v2", GGUF):
                 if hardware == "hailo-8" and model == GGUF:
-                    continue  # more than it holds
+                    continue  # more than fits
                 for proposal in self.check_all(model, "--hardware", hardware):
                     words = proposal["options"].split()
                     told += proposal["kind"] == "hardware" and "--precision" in words
@@ -496,7 +496,7 @@ class Recommendations(EstimateTest):
 # ---- limits ----
 
 class Limits(EstimateTest):
-    def test_pass_and_fail(self):
+    def test_limits_pass_and_fail(self):
         report = self.on(GPU, "resnet18")
         self.assertIsNone(report["budget"])
         values = {"--max-latency-ms": 1e3 * report["latency_s"],
@@ -551,7 +551,7 @@ class Limits(EstimateTest):
             with self.subTest(device=device["id"]):
                 report = self.on(device["id"], *words)
                 memory = report["memory_bytes"]
-                self.assertGreater(memory["total_peak"], 4.05e11)  # so many numbers of a byte or two
+                self.assertGreater(memory["total_peak"], 4.05e11)  # as many elements of one or two bytes
                 fits = memory["capacity"] and memory["total_peak"] <= memory["capacity"]
                 self.assertEqual(report["fits"], fits)
                 self.assertGreater(report["latency_s"], 0)
@@ -653,7 +653,7 @@ class UnknownEnergy(EstimateTest):
 
 # ---- several devices ----
 
-# Every token through one expert that all share, and through 2 of 4, in both layers.
+# Every token uses the shared expert and 2 of 4 others, in both layers.
 EXPERTS = {"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", "num_hidden_layers": 2,
            "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
            "intermediate_size": 96, "vocab_size": 32, "max_position_embeddings": 512,
@@ -809,7 +809,7 @@ class TensorParallelism(EstimateTest):
         report = self.estimate(self.root / "config.json", "--hardware-file", self.device(),
                                "--phase", "prefill", "--prompt-tokens", "100", "--tensor-parallel", "2",
                                "--precision", "fp16")
-        # Two sums a layer around a ring of two, of 16 bits; logits of the last token once.
+        # Two ring all-reduces per layer over two devices, in 16 bits; logits of the last token once.
         self.assertEqual(report["traffic_bytes"]["link"], 2 * (2 * 2 * 2 * 100 * 64 + 32))
 
 
@@ -1006,7 +1006,7 @@ class Formats(EstimateTest):
         self.assertClose(sum(float(row["energy_j"]) for row in rows), report["energy_j"]["total"],
                          1e-6)
 
-    def test_markdown(self):
+    def test_markdown_format(self):
         for hardware in (GPU, f"{GPU},l4"):
             text = self.run_ipw("--model", "resnet18", "--hardware", hardware, "--format", "md").stdout
             self.assertTrue(text.startswith("### resnet18"))
@@ -1031,7 +1031,7 @@ class Formats(EstimateTest):
         self.assertIn("transformer.h.11.mlp.c_fc", everything)
         self.assertRegex(everything, r"idle_power +[\d.]+ W +\w+ +\S")
 
-    def test_graphs(self):
+    def test_graph_output(self):
         dot = self.run_ipw("--model", "resnet18", "--graph", "dot").stdout
         self.assertTrue(dot.startswith('digraph "resnet18" {'))
         nodes, edges = re.findall(r"^  (n\d+) \[", dot, re.M), re.findall(
@@ -1080,7 +1080,7 @@ class Legacy(EstimateTest):
         for name, shown in lines.items():
             self.assertRegex(text, rf"(?m)^   {name} +~?{re.escape(shown)}(?!\d)")
 
-    def test_published_digits(self):
+    def test_legacy_model_gives_published_figures(self):
         self.assertShows(self.legacy("resnet18", "a100"), energy="205.23 mJ", compute="72873 µJ",
                          memory="1170 µJ", static="131186 µJ", power="366.07 W", latency="0.56 ms",
                          efficiency="14.8 %", wasted="73028 µJ", subgraphs="68")
@@ -1091,12 +1091,12 @@ class Legacy(EstimateTest):
         self.assertShows(self.legacy("resnet18", "jetson"), compute="364363 µJ", memory="5848 µJ",
                          static="296826 µJ", latency="3.30 ms", efficiency="21.1 %")
 
-    def test_top_consumers(self):
+    def test_legacy_top_consumers(self):
         text = self.legacy("resnet18", "a100")
         self.assertRegex(text, r"top +conv1 +~8761 µJ")
         self.assertRegex(text, r" layer4.0.conv2 +~8665 µJ")
 
-    def test_json(self):
+    def test_legacy_json(self):
         report = json.loads(self.legacy("resnet18", "a100", "--json"))
         self.assertLessEqual(Figures.KEYS, set(report))
         self.assertEqual((report["confidence"], report["flops"]), ("legacy", 3643625984))

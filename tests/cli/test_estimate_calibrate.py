@@ -174,7 +174,7 @@ class Fit(Files):
         report = self.calibrate(loads() + [cache])
         self.assertEqual(key_problems(report, lines), [])
         self.assertEqual(report["caches"], [{"bytes": 1048576, "bytes_per_s": 1e12}])
-        # How fast a cache is says nothing of the energy of memory.
+        # The speed of a cache does not determine the energy of memory.
         self.assertEqual(report["coefficients"], self.calibrate(loads())["coefficients"])
 
     def test_refusals_state_their_reason(self):
@@ -439,9 +439,9 @@ def normal(z):
     return 0.5 * (1 + math.erf(z / math.sqrt(2)))
 
 
-# Rows of the first two sets do not state their host: that of the first is the one that the times of eager mode are of.
+# Rows of the first two sets have no host launch time: that of the first is the unit of the eager mode times.
 UNIT_HOST = ("--host-launch-us", "9.2")
-HOSTS = ("shipped", *(f"unseen{n}" for n in ("", *range(2, 11))))  # a set of measurements for each
+HOSTS = ("shipped", *(f"unseen{n}" for n in ("", *range(2, 11))))  # one set of measurements each
 
 
 class ShippedModels(Files):
@@ -562,7 +562,7 @@ class ShippedModels(Files):
             for runtime in ("pytorch-graph", "ideal"):
                 slow = self.estimate("--hardware-file", path, "--runtime", runtime, *words)["latency_s"]
                 self.assertEqual(run(runtime, *words)["latency_s"] < 0.6 * slow, is_faster, (model, runtime))
-        # A static cache is repeated for each head, unless heads have their own.
+        # A static KV cache is repeated for each query head, unless there are as many KV heads.
         for model, is_repeated in (("llama-3.1-8b", True), ("gpt2", False)):
             words = ("--model", model, "--phase", "decode", "--batch", "16", "--context", "1024" if model == "gpt2" else "8192")
             self.assertEqual(run("pytorch-graph", *words)["bytes"] > 2 * run("vllm", *words)["bytes"], is_repeated)

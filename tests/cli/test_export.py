@@ -271,7 +271,7 @@ class MeasuredRun(ProfileTest):
         for line in self.export("otlp-json").splitlines():
             document = json.loads(line)
             for span in document["resourceSpans"][0]["scopeSpans"][0]["spans"]:
-                for key in ("traceId", "spanId", "parentSpanId"):  # hex there, base64 in protobuf's JSON
+                for key in ("traceId", "spanId", "parentSpanId"):  # OTLP/JSON uses hex, protobuf's JSON base64
                     if key in span:
                         self.assertRegex(span[key], r"^[0-9a-f]{%d}$" % (32 if key == "traceId" else 16))
                         span[key] = b64encode(bytes.fromhex(span[key])).decode()
@@ -455,7 +455,7 @@ class ExportedFiles(ExportTest):
         self.assertEqual(json.loads(self.export(run, "jsonl", "--model", "other"))["key"], "q000001")
         self.assertIn("no record of model 'none'", self.export(run, "jsonl", "--model", "none", code=1))
 
-    def test_refusals(self):
+    def test_rejects_invalid_arguments(self):
         run = write_run(self.root / "run", [query(0)])
         bare = self.root / "bare"
         bare.mkdir()

@@ -105,7 +105,7 @@ class InvalidEnergy(FiguresTest):
         energy = compared["metrics"]["energy_per_query"]
         self.assertEqual((energy["run"]["queries"], energy["run"]["value"], energy["difference"]), (10, 12, 0))
 
-    def test_only_negative_values(self):
+    def test_run_with_only_negative_energies(self):
         good = self.run_of([query(i, joules=10 + i % 5) for i in range(40)], "good")
         bad = self.run_of([query(i, joules=-5) for i in range(40)], "bad", busy=-5.0)
         got = self.analyze(bad)
@@ -372,7 +372,7 @@ class Repeats(FiguresTest):
         wanted = st.binomtest(8, 24).proportion_ci(method="wilson")
         np.testing.assert_allclose(ten["accuracy"]["summary"]["accuracy_interval_95"], list(wanted), rtol=1e-9)
 
-    def test_rounds_that_differ(self):
+    def test_interval_of_differing_rounds(self):
         """Bootstrap over questions by NumPy, and Wilson's interval of the effective number of answers."""
         rng = np.random.default_rng(5)
         hard = rng.random(60)

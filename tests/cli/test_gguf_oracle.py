@@ -45,7 +45,7 @@ def show(path, *step):
     done = subprocess.run([BUILD / "tests/tools/gguf_show", path, *map(str, step)],
                           capture_output=True, text=True, timeout=TIMEOUT_S)
     assert not done.stderr, done.stderr
-    # strict=False: the vocabulary of a model may hold control characters
+    # strict=False: vocabularies may contain control characters
     return json.loads(done.stdout, strict=False)
 
 

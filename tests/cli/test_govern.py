@@ -310,7 +310,7 @@ class ControlLoop(GovernTest):
             steps = self.steps(log)
             self.assertEqual({step["setting"] for step in steps[20:]}, {300}, steps)
             rates = [step["tokens_per_s"] for step in steps if step["tokens_per_s"] is not None]
-            for rate in rates:  # as certain as is asked for
+            for rate in rates:  # the requested confidence
                 self.assertAlmostEqual(rate, Plant.TOKENS_PER_S, delta=0.06 * Plant.TOKENS_PER_S)
 
     def test_one_missed_scrape_is_tolerated(self):

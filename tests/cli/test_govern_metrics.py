@@ -52,7 +52,7 @@ class Servers(unittest.TestCase):
                     self.assertNotIn("no bucket bound between", done.stderr)  # 80 ms is above all of them
                     self.assertAlmostEqual(steps[0][key], 48, places=6)  # 0.95 of the way from 10 to 50
 
-    def test_counters_of_llama_cpp_have_a_mean(self):
+    def test_mean_latency_from_llama_cpp_counters(self):
         """And a rate, unless a reading is so late on a busy machine that its time is unknown: then it is repeated."""
         def has_rate():
             done, steps = self.govern(self.growing("llamacpp:tokens_predicted_total {n}00",
@@ -63,7 +63,7 @@ class Servers(unittest.TestCase):
             return any((step["tokens_per_s"] or 0) > 100 for step in steps)
         wait_until(has_rate, "a rate of tokens, 100 of which come between two readings")
 
-    def test_summaries(self):
+    def test_summary_metrics(self):
         name = "tgi_request_mean_time_per_token_duration"
         done, steps = self.govern(self.growing(f'{name}{{quantile="0.5"}} 0.02', f'{name}{{quantile="0.95"}} 0.03',
                                                f"{name}_sum {{n}}", f"{name}_count {{n}}00"), "--slo-itl-ms", 80)

@@ -19,7 +19,7 @@ from program import TIMEOUT_S, ipw  # noqa: E402
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2]))
 BUILD = Path(os.environ.get("IPW_BUILD", SOURCE / "build"))
 ALL_FILES = sorted((SOURCE / "data/hardware").glob("*.json"), key=lambda path: path.stem)
-LISTS = [path for path in ALL_FILES if "kind" in json.loads(path.read_text())]  # of peaks or power alone
+LISTS = [path for path in ALL_FILES if "kind" in json.loads(path.read_text())]  # of peaks or power only
 FILES = [path for path in ALL_FILES if path not in LISTS]
 CHECKER = BUILD / "data/hardware/check_hardware"
 EVIDENCE = {"measured", "fitted", "published", "derived", "assumed"}
@@ -279,7 +279,7 @@ def numbers(text):
     return [float(found) for found in re.findall(r"\d+(?:\.\d+)?", text)]
 
 
-# Where the figure of a row stands: (device, field): (id, path, unit, which number of the cell).
+# (device, field) of the vendors' table: (id, path, unit, index of the number in the cell) in the catalog.
 MATRIX, VECTOR = "matrix.{}.peak", "vector.{}.peak"
 MAIN = "memories.-1."
 VENDOR = {
@@ -332,8 +332,8 @@ VENDOR = {
                                                  ("coral-edge-tpu", "power.limit", 1),
                                                  ("coral-edge-tpu", "memories.0.capacity", 2)],
 }
-LEFT_OUT = {("H100 SXM5 80GB", "idle W"),  # a memory of a figure, about another state of the card
-            ("TPU v3", "BF16 TFLOPS / HBM")}  # not in the catalogue
+LEFT_OUT = {("H100 SXM5 80GB", "idle W"),  # recalled figure of another power state
+            ("TPU v3", "BF16 TFLOPS / HBM")}  # not in the catalog
 
 
 @unittest.skipUnless(CROSSCHECK.exists(), f"no {CROSSCHECK.name} of vendors' values beside the source")
@@ -352,7 +352,7 @@ class Vendors(unittest.TestCase):
         for row, places in VENDOR.items():
             for device, path, which in places:
                 vendor = numbers(rows[row])[which]
-                # To the digits that the cell has: derived ones are rounded there.
+                # To the digits of the cell: derived figures are rounded there.
                 self.assertAlmostEqual(self.value(device, path) / vendor, 1, delta=0.013,
                                        msg=f"{device} {path}: {rows[row]}")
 

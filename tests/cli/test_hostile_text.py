@@ -53,7 +53,7 @@ class HostileText(ProfileTest):
     def assert_safe(self, text, *shown):
         found = CONTROL.search(text)
         self.assertIsNone(found, found and text[max(0, found.start() - 60):found.end() + 60])
-        self.assertNotIn("\nenergy 0 J", text)  # no line that the program did not write
+        self.assertNotIn("\nenergy 0 J", text)  # no injected lines
         for piece in shown:
             self.assertIn(piece, text)
 
@@ -74,7 +74,7 @@ class HostileText(ProfileTest):
             except OSError:  # the other side is closed
                 pass
         os.close(ours)
-        text = b"".join(pieces).decode().replace("\r\n", "\n").replace("\r\x1b[K", "")  # of the progress bar
+        text = b"".join(pieces).decode().replace("\r\n", "\n").replace("\r\x1b[K", "")  # from the progress bar
         self.assert_safe(COLOR.sub("", text), *shown)
         return done
 
@@ -103,7 +103,7 @@ class HostileText(ProfileTest):
                 self.show(*words)
         self.show("compare", run, run, "--format", "md", shown=(r"\\x1b\[2J",))
         for words in (("compare", run, run, "--json"), ("analyze", run, "--json")):
-            done = self.show(*words, shown=())  # JSON escapes what a terminal must not see, and means the same
+            done = self.show(*words, shown=())  # JSON escapes control characters
             self.assertIn(EVIL, strings(json.loads(done.stdout)))
 
     def test_server_response_with_escapes(self):

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machine, Nvidia  # noqa: E402
 from program import IPW, wait_until, ipw, main_parallel  # noqa: E402
 
-HANGS = 600_000  # ms: far longer than any test waits
-SOON_S = 60      # what is not over by then never is
+HANGS = 600_000  # ms: far longer than any test
+SOON_S = 60      # timeout for the end of ipw
 
 
 class Interrupted(unittest.TestCase):
@@ -180,7 +180,7 @@ class Drivers(Interrupted):
         process = self.start(machine, "energy", "--sensors", "nvml")
         time.sleep(1.5)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=SOON_S)  # a stream ends with its totals, whatever ends it
+        process.communicate(timeout=SOON_S)  # a stream always ends with its totals
 
 
 if __name__ == "__main__":

@@ -55,11 +55,11 @@ class Example(unittest.TestCase):
         out = self.run_example(os.path.join(BUILD, "examples", "example_regions"), machine)
         joules = {m[1]: float(m[2]) for m in re.finditer(r"^(\S+)\s+[\d.]+ s, ([\d.]+) J", out, re.M)}
         self.assertEqual(set(joules), {"request", "request/prefill", "request/decode"}, out)
-        # The two parts follow one another inside the whole, with nothing to speak of between them.
+        # The two inner regions are consecutive, with almost no gap.
         parts = joules["request/prefill"] + joules["request/decode"]
         self.assertAlmostEqual(parts / joules["request"], 1, delta=0.02, msg=out)
 
-    def test_no_sensor_is_unknown_not_zero(self):
+    def test_energy_is_unknown_without_sensor(self):
         machine = Machine("none")
         self.addCleanup(machine.close)
         out = self.run_example(os.path.join(BUILD, "examples", "example_regions"), machine)
@@ -114,7 +114,7 @@ class PlainAbi(unittest.TestCase):
         self.assertEqual(total.method, 1)
         self.assertGreater(total.joules, 0)
         self.assertGreater(total.plus_minus, 0)
-        self.assertGreater(total.coverage, 0.6)  # a busy machine holds the fake counter up
+        self.assertGreater(total.coverage, 0.6)  # the fake counter may be late on a busy machine
         devices = [lib.ipw_device_id(session, i) for i in range(lib.ipw_device_count(session))]
         self.assertEqual(sorted(devices), [b"cpu0", b"cpu1", b"dram0", b"dram1"])
         time.sleep(0.5)  # later information on the counters does not change earlier readings
@@ -132,7 +132,7 @@ class PlainAbi(unittest.TestCase):
         self.assertEqual(lib.ipw_region_path(session, 2), b"token/token/token")
         self.assertEqual(lib.ipw_end(session, 7999), 0)
 
-    def test_short_regions_under_a_square_wave(self):
+    def test_energy_of_short_regions_under_square_wave(self):
         """The second GPU of the fake has the same power and a counter without steps: the ground truth."""
         machine = Machine("none")
         script = os.path.join(machine.root, "nvml.txt")
@@ -155,7 +155,7 @@ class PlainAbi(unittest.TestCase):
             result = action()
             return result, before, truth()
         regions, draw, end = [], random.Random(3), time.monotonic() + 100
-        # Until enough of them were on time: on a busy machine a sleep lasts longer, and counters are read late too.
+        # Until enough regions were on time: on a busy machine, sleeps are longer and counters are read late.
         while len(regions) < 60 or (sum(on_time for *_, on_time in regions) < 30 and time.monotonic() < end):
             time.sleep(0.06 * draw.random())
             region, *begin = around(lambda: lib.ipw_begin(session, b"x"))
@@ -175,7 +175,7 @@ class PlainAbi(unittest.TestCase):
                 widths.append(result.plus_minus / result.joules)
         self.assertGreaterEqual(within[0], 0.6 * len(regions))
         self.assertGreaterEqual(within[1], 0.9 * len(regions))
-        # About 0.075, of every region: only one whose counter was read late, on a busy machine, is wider.
+        # About 0.075 for every region, more only if the counter was read late.
         if len(widths) < 10:
             self.skipTest(f"only {len(widths)} of {len(regions)} sleeps were on time: how tight the figures are is unknown")
         self.assertLess(statistics.median(widths), 0.12)
@@ -258,6 +258,6 @@ class PlainAbi(unittest.TestCase):
 
 if __name__ == "__main__":
     counters = os.path.join(os.environ["IPW_FAKES"], "libfake_counters.so")
-    if os.environ.get("LD_PRELOAD") != counters:  # the library reads its sensors in this very process
+    if os.environ.get("LD_PRELOAD") != counters:  # the library reads its sensors in this process
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "LD_PRELOAD": counters})
     unittest.main(verbosity=2)

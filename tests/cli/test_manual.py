@@ -21,7 +21,7 @@ from program import MachineTest, ipw  # noqa: E402
 MAN = SOURCE / "docs" / "man"
 TOOLS = ["db init", "db list", "db prune", "db pull", "db push", "estimate calibrate", "estimate validate",
          "power fit", "power predict", "power validate"]  # commands inside a command
-PRICES = ["--price-per-kwh", "0.3", "--device-price-per-hour", "2", "--gco2-per-kwh", "400"]  # keys that are there with prices only
+PRICES = ["--price-per-kwh", "0.3", "--device-price-per-hour", "2", "--gco2-per-kwh", "400"]  # keys that need prices
 PUNCTUATION = {",", ".", ";", ":", "|", "(", ")", "[", "]", "?", "!"}
 
 
@@ -236,7 +236,7 @@ class Pages(unittest.TestCase):
         for command, summary in self.commands.items():
             self.assertIn(f".It Cm {command}\n{summary}; see\n.Xr ipw-{command} 1\n", text)
 
-    def test_options(self):
+    def test_options_equal_help(self):
         for help_text, text, command in self.each():
             self.assertEqual(option_problems(help_text, text), [], command)
 
@@ -256,7 +256,7 @@ class Pages(unittest.TestCase):
         for path in MAN.glob("ipw*.1"):
             self.assertEqual(mention_problems(path.read_text(), known), [], path.name)
 
-    def test_synopsis(self):
+    def test_synopsis_equals_usage(self):
         self.assertEqual(usage_problems(self.help, page("ipw.1")), [])
         for help_text, text, _ in self.each():
             self.assertEqual(usage_problems(help_text, text), [])
@@ -285,7 +285,7 @@ class Pages(unittest.TestCase):
         self.assertEqual([name for name in shown if name in drivers],
                          [name for name in drivers if name != "null"])
 
-    def test_library(self):
+    def test_library_page_equals_header(self):
         header = (SOURCE / "include/ipw.h").read_text()
         self.assertEqual(library_problems(header, page("libipw.3")), [])
 
@@ -327,7 +327,7 @@ class Formats(MachineTest):
 
     def test_energy_json(self):
         reading = json.loads(self.run_ipw("energy", "--once", "--json").stdout)
-        # The objects inside are those of ipw-run(1); what is left is this page's own.
+        # Nested objects are documented in ipw-run(1); the rest on this page.
         shared = set(marked(section(command_page("run"), "JSON REPORT"), "Cm"))
         own = section(command_page("energy"), "JSON LINES")
         self.assertEqual(set(listed(own, "Cm")) - json_keys(reading), set())
@@ -396,7 +396,7 @@ class Formats(MachineTest):
                             "--warmup-queries", "0", "--idle", "0.2", "--json", "--output-dir",
                             runs)
         report, text = json.loads(done.stdout), command_page("profile")
-        # The page has the keys for scripts; summary.json and docs/formats.md have the others.
+        # The page documents the keys for scripts; docs/formats.md the others.
         shown = section(text, "JSON REPORT")
         self.assertEqual(set(listed(shown, "Cm")) - set(report), set())
         self.assertEqual(set(marked(shown, "Cm")) - json_keys(report), set())
@@ -415,7 +415,7 @@ class LibraryExample(MachineTest):
         program = machine.root / "work"
         build(source, f"-I{SOURCE}/include", f"-L{BUILD}", "-lipw", f"-Wl,-rpath,{BUILD}", "-o",
               program)
-        for _ in range(10):  # its work is short, and the counter may stand still that long
+        for _ in range(10):  # its work is short, so the counter may not change
             done = subprocess.run([program], env=machine.environment(), capture_output=True,
                                   text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -446,26 +446,26 @@ class InjectedFaults(unittest.TestCase):
         self.assertEqual(key_problems([{"a": {"b": 1}, "c": 2}], section(self.PAGE, "COLUMNS")), [])
         self.assertEqual(mention_problems(self.PAGE, {"count", "json", "help"}), [])
 
-    def test_options(self):
+    def test_detects_option_faults(self):
         for old, new in ((".It Fl -json\n", ""), ("Fl n , ", ""), ("Ar N\n.It", "Ar M\n.It"),
                          (".It Fl -json\n", ".It Fl -json\n.It Fl -more\n")):
             self.assertNotEqual(option_problems(self.HELP, self.PAGE.replace(old, new)), [], old)
         self.assertNotEqual(mention_problems(self.PAGE, {"count", "help"}), [])
 
-    def test_usage_and_summary(self):
+    def test_detects_usage_and_summary_faults(self):
         for old, new in ((".Op Ar OPTIONS\n", ""), (".Op Fl -count", ".Fl -count"),
                          ("Ar N\n.Op", "\n.Op")):
             self.assertNotEqual(usage_problems(self.HELP, self.PAGE.replace(old, new)), [], old)
         self.assertNotEqual(summary_problems("does y", self.PAGE), [])
 
-    def test_environment_columns_keys(self):
+    def test_detects_environment_column_and_key_faults(self):
         self.assertNotEqual(environment_problems({"A", "C"}, self.PAGE), [])
         for header in ("a,c,b", "a,b", "a,b,c,d"):
             self.assertNotEqual(column_problems(header, self.PAGE, "COLUMNS"), [], header)
         for document in ({"a": 1, "b": 2}, {"a": 1, "b": [{"c": 1, "d": 2}]}):
             self.assertNotEqual(key_problems(document, section(self.PAGE, "COLUMNS")), [])
 
-    def test_library(self):
+    def test_detects_library_faults(self):
         header, text = (SOURCE / "include/ipw.h").read_text(), page("libipw.3")
         for old in (".Fn ipw_version void\n", ".Nm ipw_end ,\n", ".It Va coverage\n",
                     ".It Dv IPW_ERROR_OPEN\n"):
@@ -475,7 +475,7 @@ class InjectedFaults(unittest.TestCase):
         self.assertNotEqual(library_problems(changed, text), [])
 
     @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
-    def test_mandoc(self):
+    def test_mandoc_detects_faults(self):
         with tempfile.NamedTemporaryFile("w", suffix=".1") as file:
             file.write(page("ipw.1").replace(".El\n", "", 1))
             file.flush()

@@ -25,7 +25,7 @@ def llama(layers, hidden, heads, kv, width, vocabulary, tied, **more):
             **more}
 
 
-# name in the zoo: its config.json, and the parameters that its publishers tell
+# zoo name: config.json and published parameter count
 CONFIGS = {
     "smollm2-135m": (llama(30, 576, 9, 3, 1536, 49152, True), 134_515_008),
     "smollm2-360m": (llama(32, 960, 15, 5, 2560, 49152, True), 361_821_120),
@@ -137,7 +137,7 @@ def compressed(bits, kind, activations, **more):
 
 
 class Published(Written):
-    def test_parameters(self):
+    def test_published_parameter_counts(self):
         for name, (config, parameters) in {**CONFIGS, **OTHERS}.items():
             with self.subTest(name):
                 of_file = show(self.write(config, name))
@@ -207,7 +207,7 @@ class Published(Written):
 class Files(Written):
     """GGUF files, against the config.json of the same model."""
 
-    def test_smollm2(self):
+    def test_smollm2_file(self):
         path = SOURCE / "third_party/models/smollm2.gguf"
         if not path.exists():
             self.skipTest("third_party/models/smollm2.gguf was not brought: tools/setup brings it")
@@ -216,7 +216,7 @@ class Files(Written):
         self.assertEqual(of_file["reader"], "gguf")
         self.assertEqual(of_file["parameters"], 134_515_008)
         self.assertEqual(of_file["macs"], macs(CONFIGS["smollm2-135m"][0], 1, 299, 1))
-        # All of the file's weights but the table, which the head reads; and a row of that.
+        # All weights of the file except the embedding table, plus the table for the head and one row of it.
         stored = of_file["weights"]["stored_bytes"]
         self.assertGreater(stored, 0.9 * path.stat().st_size - 10e6)
         self.assertLess(stored, path.stat().st_size)
@@ -274,7 +274,7 @@ class Details(Written):
         plain = show(self.write({**config, "use_sliding_window": False}), phase="decode", context=50)
         self.assertEqual(plain["macs"] - found["macs"], 2 * 64 * (50 - 10))
 
-    def test_quantized(self):
+    def test_quantized_configs(self):
         config = CONFIGS["llama-3.2-1b"][0]
         matrices = 16 * (2048 * (2 * 2048 + 2 * 512) + 3 * 2048 * 8192)
         for more, bits in (({"quant_method": "awq", "bits": 4, "group_size": 128}, 4 + 20 / 128),

@@ -96,7 +96,7 @@ class SyntheticData(OptimizeTest):
         self.assertIsNone(few["savings_pct"]["energy"])
         self.assertIn("no_meaningful_optimum", few["flags"])
 
-    def test_limits(self):
+    def test_time_and_power_limits(self):
         report = self.json("--input", self.sweep(), "--objective", "energy", "--max-slowdown", "0.5")
         self.assertLessEqual(report["slowdown_pct"], 0.5 + 1e-6)
         free = self.json("--input", self.sweep(), "--objective", "energy")
@@ -797,7 +797,7 @@ class PublicMeasurements(OptimizeTest):
         self.assertEqual({row["savings_pct"]["energy"] for row in copied}, {None})
         clean = self.json("--input", V100, "--gpu", "V100")
         savings = [row["savings_pct"]["energy"] for row in clean["applications"] if row["recommended"]]
-        self.assertAlmostEqual(statistics.mean(savings), 15, delta=3)  # 32.7 with the copied times
+        self.assertAlmostEqual(statistics.mean(savings), 15, delta=3)  # 32.7 with the identical times
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ class Perplexity(unittest.TestCase):
         self.assertAlmostEqual(report["bits_per_byte"], nats / math.log(2) / size, places=9)
         self.assertEqual(report["cut"], 0)
 
-    def test_a_server_without_log_probabilities_is_refused(self):
+    def test_server_without_log_probabilities_is_refused(self):
         _, url = self.serve()
         message = self.refused("--client-base-url", url + "/usage_only", client="openai", code=1)
         self.assertIn("returned no log-probabilities of the prompt", message)

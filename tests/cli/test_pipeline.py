@@ -166,7 +166,7 @@ class Pipeline(EstimateTest):
             took = each_round([{"busy": [host, *busy], "send": [0] * (stages + 1)}] * micro)
             report = self.on("h100-sxm", MODEL, "--precision", "fp16", "--batch", batch, "--pipeline-parallel", stages, *words,
                              "--runtime", "vllm")
-            self.assertClose(report["latency_s"], took, 0.01)  # and messages over NVLink
+            self.assertClose(report["latency_s"], took, 0.01)  # plus messages over NVLink
 
     def test_chunked_prefill(self):
         """Chunks attend to earlier ones, so together they do the work of the prompt; each computes its own logits."""

@@ -283,7 +283,7 @@ class Content(PlotTest):
         self.assertIn("165 of 200 queries; 5 failed, 30 without separate phases; energies", said)
         widths = [row[3] - row[2] for row in blocks[0, 0]]
         self.assertEqual(len(widths), 80)
-        self.assertGreater(min(widths), 0.6 * max(widths))  # no slivers
+        self.assertGreater(min(widths), 0.6 * max(widths))  # no very narrow bins
         self.assertIn("165 of 200 queries; 5 failed, 30 without tokens or energy; ", self.plotted_data(run, plot="energy")[1])
         self.assertIn("'195 of 200 queries; 5 failed; ", self.plotted_data(run, plot="latency")[1])
 
@@ -342,8 +342,8 @@ class Content(PlotTest):
         self.assertIn("3 starts, the time between them left out", said)
         for text in ("another start", "start 2", "start 3", "time without the gaps (s)"):
             self.assertIn(text, said)
-        self.assertEqual(said.count("cpu0 package"), 1)  # one name for a device of three starts
-        # With the times of day at which they began: 3600 s and 100 s and what the requests took.
+        self.assertEqual(said.count("cpu0 package"), 1)  # one series for a device of three starts
+        # By their start times: 3600 s and 100 s plus the duration of the requests.
         journal = (run / "records.jsonl").read_text().splitlines()
         begun = [json.dumps({"kind": "run", "format": 1, "start": n, "started_at": 1.7e9 + 3600 * (n - 1)})
                  for n in (1, 2, 3)]
@@ -442,7 +442,7 @@ class Frequency(PlotTest):
         self.assertIn("no logs", self.plot("--input", self.root / "out/A100_llama", code=1).stderr)
 
     def test_frequency_figures(self):
-        # By clock: joules and seconds of a run's queries.
+        # Joules and seconds of the queries of a run by clock.
         queries = {1980: [(40, 1.0), (48, 1.2), (56, 1.1), (40, 0.9)],
                    1200: [(30, 1.5), (36, 1.8), (42, 1.7), (30, 1.4)],
                    600: [(33, 3.0), (39, 3.6), (45, 3.3), (33, 2.7)]}
@@ -451,7 +451,7 @@ class Frequency(PlotTest):
         blocks, said = self.blocks(*runs)
 
         def half(values):
-            """1.96 standard uncertainties of their mean.  What the sensors are off is common to all, and in none."""
+            """1.96 standard errors of the mean, without the common sensor error."""
             mean = sum(values) / len(values)
             return 1.96 * math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values))
 
@@ -487,7 +487,7 @@ class Frequency(PlotTest):
         picture = Picture(self.root / "out/frequency.svg")
         panels = [marks for marks in map(list, map(dict.fromkeys, picture.series())) if len(marks) == 3]
         self.assertEqual(len(panels), 4)
-        for marks in panels:  # one below the other, at the same places from left to right
+        for marks in panels:  # one below the other, with equal x positions
             self.assertEqual([x for x, _ in marks], [x for x, _ in panels[0]])
         (x0, y0), (x1, y1), (x2, y2) = panels[0]
         self.assertAlmostEqual((x2 - x0) / (x1 - x0), 1200 / 400, delta=0.02)
@@ -512,7 +512,7 @@ class Frequency(PlotTest):
         run = add_gauge(self.run_of(4), [(0, 700), (4, 700)])
         with open(run / "spans.jsonl", "a", encoding="utf-8") as file:
             file.write('{"key": "q", "start": 2, "span": "request", "from_s": 100, "to_s": 101}\n')
-        self.assertAlmostEqual(self.clock_of(run), 700, delta=1e-5)  # the second left no samples
+        self.assertAlmostEqual(self.clock_of(run), 700, delta=1e-5)  # the second has no samples
         (run / "samples-2.csv").write_text("t_s,sensor,device,channel,scope,quantity,unit,value,sum,covered,x\n")
         add_gauge(run, [(0, 300), (100, 300), (101, 1200)], start=2)
         self.assertAlmostEqual(self.clock_of(run), (4 * 700 + 1200) / 5, delta=1e-5)
@@ -657,7 +657,7 @@ class Escaping(PlotTest):
             for part in measured["components"] + measured["layers"][0]["components"]:
                 part["name"] += evil
             path.write_text(json.dumps(measured))
-            # Gnuplot takes most of the time, and all texts go the same way to it.
+            # Gnuplot takes most of the time, and all texts take the same path.
             plots = "models,components" if SANITIZED else "energy,timeline,models,pareto,concurrency,components,layer_heatmap,roofline"
             self.plot(*runs, path, "--plot", plots, "--format", "svg", "-o", self.root / "runs/out")
             self.assertFalse(mark.exists(), evil)
@@ -696,7 +696,7 @@ class Escaping(PlotTest):
             said = self.legend("orgA/llama-8b", "orgB/llama-8b", "meta/other", plot=plot)
             self.assertLessEqual({"orgA/llama-8b", "orgB/llama-8b", "other"}, set(said))
             self.assertNotIn("llama-8b", said)
-            # What is neither a path nor of an organization is no path because of a slash in it.
+            # A slash alone does not make a name a path.
             evil = 'a_b"; system("touch /tmp/x")'
             self.assertIn(evil, self.legend(evil, "b", plot=plot))
 
@@ -755,7 +755,7 @@ class LayerScaling(PlotTest):
             self.assertRows(blocks[0, 2 * series], [row[:2] for row in wanted])
         for name in ("large.gguf, prefill", "large.gguf, decode", "small.gguf, prefill", "small.gguf, decode"):
             self.assertIn(f"title '{name}'", said)
-        # Panel 1: at 128 tokens, which both have, from the smaller model to the larger one.
+        # Panel 1: at 128 tokens, common to both, ordered by model size.
         for series, phase in enumerate(("prefill", "decode")):
             wanted = [(row[4] / 1e9, *row[1:4]) for path in (small, large)
                       for row in self.expected(path, phase=phase) if row[0] == 128]
@@ -786,7 +786,7 @@ class LayerScaling(PlotTest):
         done = self.plot(path, "--plot", "layer_scaling", code=1)
         self.assertIn("one prompt length (32 tokens) and one model size", done.stderr)
         self.assertIn("--prompt-tokens", done.stderr)
-        # Two sizes at one length: nothing against prompt length.
+        # Two sizes at one length: no panel against prompt length.
         other = self.put("other.json", model="b.gguf", parameters=2e9, prompts=(32,))
         blocks, said = self.plotted_data(path, other, plot="layer_scaling")
         self.assertEqual([row[0] for row in blocks[0, 1]], [1, 2])
@@ -876,7 +876,8 @@ class BadInput(PlotTest):
             self.assertIn(words, self.plot(path, code=1).stderr)
         self.assertIn("nowhere", self.plot(self.root / "nowhere", code=1).stderr)
         (self.root / "empty").mkdir()
-        for path in (self.root / "nowhere", self.root / "empty"):  # a line, and none of plots that need another source
+        # one line, and none for plots that need another source
+        for path in (self.root / "nowhere", self.root / "empty"):
             self.assertEqual(self.plot(path, code=1).stderr.count("\n"), 1)
 
     def test_bad_source_does_not_stop_others(self):

@@ -186,7 +186,7 @@ class DataProblems(PowerTest):
             self.assertIn(pair, cold)
         self.assertNotIn(("V100", "stablediffusion"), cold)
         vit = next(row for row in self.ai["curves"] if row["application"] == "vit")
-        self.assertLess(vit["at_fmax"]["time_s"]["value"], 60)  # the rows say 383 s
+        self.assertLess(vit["at_fmax"]["time_s"]["value"], 60)  # 383 s in the rows
 
     def test_idle_gpus_are_void(self):
         self.assertEqual(self.found(self.ai, "idle_gpu"),

@@ -273,11 +273,11 @@ class SyntheticLogs(LogTest):
 
     def test_stalled_logger_loses_no_time(self):
         self.assertEqual(self.figures(self.stalled()), (8.9, 1780, {"log_pauses"}))
-        # the power is held between the rows before and after: 100 W, 200 W, 300 W
+        # power is interpolated between the rows: 100 W, 200 W, 300 W
         rising = self.stalled(watts=lambda i: 100 + 200 * (i > 20))
         self.assertEqual(self.figures(rising), (8.9, 21 * 5 + 3 * 200 + 37 * 15 + 3 * 300, {"log_pauses"}))
         self.assertEqual(self.figures(self.stalled(pause=0.05)), (3, 600, set()))
-        jumps = self.stalled(pause=0.05)  # one row of tomorrow
+        jumps = self.stalled(pause=0.05)  # one row with a date in the future
         jumps.write_text(jumps.read_text().replace("2025/11/02 01:00:01.500", "2025/11/03 01:00:01.500"))
         self.assertEqual(self.figures(jumps), (3, 600, {"unordered_timestamps"}))
 
@@ -378,7 +378,7 @@ class PublicLogs(LogTest):
         self.assertIn(("clock_mismatch", "V100", "LSTM"), found)  # 1230 MHz in a file named 1380
         self.assertIn(("idle_gpu", "H100", "LSTM"), found)
         work = next(curve for curve in report["curves"] if curve["gpu"] == "V100")["at_fmax"]["time_s"]["value"]
-        self.assertAlmostEqual(work, 22.2, delta=0.5)  # as its files of times have it: 22.1 to 22.6 s when warm
+        self.assertAlmostEqual(work, 22.2, delta=0.5)  # 22.1 to 22.6 s when warm in its time files
 
 
 if __name__ == "__main__":

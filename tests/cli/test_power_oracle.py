@@ -35,7 +35,7 @@ AI = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/a
 FMAX, CLOCKS, APPLICATIONS = 1380.0, 40, 12
 ACTIVITIES = [(0.1, 0.7), (0.3, 0.15), (0.45, 0.5), (0.8, 0.3)]
 TRIED_MHZ = [510 + 43.5 * i for i in range(21)]
-# The wheel's own library serves where the system has none: the C interface is the same.
+# The library of the wheel if the system has none: the C interface is the same.
 LIBRARY = Path(xgboost.__file__).parent / "lib/libxgboost.so"
 
 
@@ -138,7 +138,7 @@ class Oracle(unittest.TestCase):
             held = self.names == name
             model = sklearn.linear_model.LinearRegression().fit(self.x[~held], self.watts[~held])
             x = self.x[held].copy()
-            x[:, :2] = x[-5:, :2].mean(axis=0)  # activities at fmax are all that is known of a new application
+            x[:, :2] = x[-5:, :2].mean(axis=0)  # only activities at fmax are known for a new application
             watts = np.maximum(0, model.predict(x))
             measured += list(self.watts[held])
             predicted += list(watts)

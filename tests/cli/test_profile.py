@@ -257,7 +257,7 @@ class Requests(ProfileTest):
         self.assertIn("unknown placeholder {color} (a literal brace is \\{ or \\})", self.done.stderr)
         self.assertIn("{problem}, {subject}, {id}, {colour}", self.done.stderr)
         self.assertEqual(self.service.bodies(), [])
-        # A question without what the first one has is not asked.
+        # A question without a field of the first one is not sent.
         self.profile("--template", "{problem} {colour}", "--max-failed", "50%",
                      dataset=self.dataset({"problem": "a", "colour": "red"}, {"problem": "b"}))
         asked = [body["messages"][-1]["content"] for body in self.service.bodies()]
@@ -270,7 +270,7 @@ class Requests(ProfileTest):
             {"currency": "EUR", "models": {MODEL: {"input_per_million": 2e6, "output_per_million": 3e6,
                                                    "cached_input_per_million": 1e6}}}))
         report = self.profile("--prices", prices)
-        each = 2 * (11 - 4) + 1 * 4 + 3 * TOKENS  # the server says that 4 of the 11 were cached
+        each = 2 * (11 - 4) + 1 * 4 + 3 * TOKENS  # the server reports 4 of the 11 as cached
         self.assertAlmostEqual(report["cost"], 4 * each)
         self.assertEqual(report["currency"], "EUR")
         self.assertAlmostEqual(self.run.metrics("q000000")["cost"]["total_cost_usd"], each)
@@ -395,7 +395,7 @@ class Judges(ProfileTest):
         bodies = self.service.bodies("judge")
         self.assertEqual({body["model"] for body in bodies}, {"tiny-3b-chat"})
         self.assertEqual({body["temperature"] for body in bodies}, {0})
-        self.assertEqual(len(bodies), 2)  # what failed is not judged
+        self.assertEqual(len(bodies), 2)  # failed queries are not judged
 
     def test_answers_without_judge_are_graded_on_resume(self):
         report = self.judged("--concurrency", 2)
@@ -406,7 +406,7 @@ class Judges(ProfileTest):
         self.assertEqual(report["accuracy"], 0.5)
         self.assertEqual(self.run.verdicts(), {"q000000": True, "q000001": False, "q000002": None})
         again = self.service.questions("mixed")[asked:]
-        self.assertFalse([q for q in again if "say" in q], again)  # only what had failed
+        self.assertFalse([q for q in again if "say" in q], again)  # only the failed ones
 
     def test_password_in_judge_url_is_not_saved(self):
         url = self.service.url("judge").replace("://", "://me:hidden@")

@@ -30,7 +30,7 @@ class Conservation(ProfileTest):
         records = self.run.records()
         total = report["energy"]["joules"]
         queries = sum(joules_of(r) for r in records.values())
-        # Without a baseline nobody can say what is idle: it is all unattributed.
+        # Without a baseline idle energy is unknown: it is all unattributed.
         parts = queries + (report["joules"]["idle"] or 0) + report["joules"]["unattributed"]
         self.assertAlmostEqual(parts / total, 1, delta=1e-3)
         self.assertLess(report["conservation_error"], 1e-3)
@@ -98,7 +98,7 @@ class Conservation(ProfileTest):
         process = self.start(machine=machine, scenario="mixed", dataset=self.dataset("question [hang]"))
         self.until(lambda: any("hang" in q for q in self.service.questions()), "the query")
         time.sleep(0.5)  # a measurable energy
-        for number in (signal.SIGINT, signal.SIGTERM):  # two of a kind would be one
+        for number in (signal.SIGINT, signal.SIGTERM):  # two equal pending signals would merge
             process.send_signal(number)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
@@ -147,7 +147,7 @@ class Figures(ProfileTest):
             self.assertGreater(energy["coverage"], 0.99)
             self.assertAlmostEqual(energy["idle_joules"] + energy["active_joules"],
                                    energy["joules"], places=6)
-            # The machine draws as much idle as at work: all of it is idle energy.
+            # The machine has constant power: all of it is idle energy.
             self.assertAlmostEqual(energy["idle_joules"] / energy["joules"], 1, delta=0.1)
         for record in records:
             seconds = record["model_metrics"][MODEL]["latency_metrics"]["total_query_seconds"]
@@ -184,19 +184,19 @@ class Figures(ProfileTest):
                 continue
             record = records[span["key"]]
             if record["ipw"]["energy"]["coverage"] < 0.99:
-                continue  # the machine was too busy to be read all the time
+                continue  # readings may be late on a busy machine
             window, off, checked = 0, 0.01, checked + 1
             for share in json.loads(record["ipw"]["devices"]):
                 if not share["in_total"]:
                     continue
                 joules = sums.between(share["id"], span["from_s"], span["to_s"])
-                # Where a busy machine read the counter late, the window is as uncertain as it says.
+                # If the counter was read late, use the stated uncertainty.
                 uncertain = share["plus_minus"] / share["window_joules"]
                 self.assertAlmostEqual(joules / share["window_joules"], 1, delta=max(0.02, uncertain), msg=share)
                 off = max(off, uncertain)
                 window += joules
             self.assertAlmostEqual(window / record["ipw"]["window_joules"], 1, delta=off)
-            # It had the machine to itself.
+            # It ran alone.
             self.assertAlmostEqual(window / record["ipw"]["energy"]["joules"], 1, delta=0.01)
         self.assertGreater(checked, 1)
 

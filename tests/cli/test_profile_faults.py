@@ -83,7 +83,7 @@ class FailedQuery(ProfileTest):
         report, record = self.mixed("many:mb=40")
         self.assertEqual((report["queries"], report["completed"]), (3, 3))
         self.assertEqual(len(record["model_answers"][MODEL]), 40 << 20)
-        # Six bytes each in JSON, and kept twice.
+        # Six bytes each in JSON, stored twice.
         report, record = self.mixed("many:mb=25,piece=\1", "--overwrite")
         self.assertEqual((report["queries"], report["completed"], report["failed"]), (3, 2, 1))
         self.assertIn("too long for the journal", record["ipw"]["error"])
@@ -114,7 +114,7 @@ class FailedQuery(ProfileTest):
         self.assertNotIn("nan", self.done.stderr)
         self.assertIsNone(report["joules_per_output_token"])
         self.assertEqual(report["tokens_note"], "the server sent no usage")
-        self.assertEqual(report["chunks"], 4 * TOKENS)  # one piece each, here
+        self.assertEqual(report["chunks"], 4 * TOKENS)  # one chunk each
         line, = [line for line in self.done.stderr.split("\n") if "tokens unknown" in line]
         self.assertIn("--param stream=false", line)
         self.assertIn(f"{4 * TOKENS}, of one token or more each", self.done.stderr)
@@ -237,7 +237,7 @@ class UnavailableServer(ProfileTest):
         self.profile("--timeout", 60, code=1, scenario="hang:after=request,all=1")
         self.assertLess(time.monotonic() - began, 60)
         self.assertIn("no response within 10 s", self.done.stderr)
-        # Where there is no terminal, a plain line says now and then how far it is.
+        # Without a terminal, plain progress lines are printed occasionally.
         self.assertRegex(self.done.stderr, r"(?m)\Aipw profile: preparing [\d.]+ s$")
 
     def test_run_fails_if_all_queries_fail(self):
@@ -295,7 +295,7 @@ class Datasets(ProfileTest):
         self.assertIn(summary["first_row_left_out"], self.done.stderr)
         report = self.profile("--overwrite", "--repeat", 3, dataset=self.file(b"\n".join(rows)))
         self.assertEqual(report["queries"], 6)
-        self.assertEqual(self.run.summary()["ipw"]["rows_left_out"], 2)  # not once a repeat
+        self.assertEqual(self.run.summary()["ipw"]["rows_left_out"], 2)  # not once per repeat
 
     def test_invalid_utf8_is_replaced(self):
         self.profile(dataset=self.file(b'{"problem": "a\xff\xfeb"}'))

@@ -139,7 +139,7 @@ class Signals(ProfileTest):
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         self.assertIsNone(process.poll())
-        process.send_signal(signal.SIGTERM)  # two of a kind would be one, where the first is still pending
+        process.send_signal(signal.SIGTERM)  # two equal signals would merge while the first is pending
         report = self.ended(process)
         self.assertEqual((report["queries"], report["failed"]), (0, 0))  # as if never sent
 
@@ -148,7 +148,7 @@ class Signals(ProfileTest):
         process = self.begin("mixed", dataset=hanging)
         self.until(lambda: b'"kind":"query"' in (self.directory() / "records.jsonl").read_bytes(),
                    "an answer")
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # two of a kind would be one
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # two equal pending signals would merge
             process.send_signal(number)
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out), (128 + signal.SIGHUP, ""), err)
@@ -214,7 +214,7 @@ class Killed(ProfileTest):
 
     ROWS = 60
 
-    def test_kill_and_resume(self):
+    def test_resumes_after_sigkill(self):
         for seed in range(5):
             with self.subTest(seed):
                 self.kill_and_resume(random.Random(seed))
@@ -283,7 +283,7 @@ class Resuming(ProfileTest):
         for key in ("queries", "completed", "accuracy", "output_tokens", "time_to_first_token_s"):
             self.assertEqual(again[key], first[key], key)
 
-    def test_more_and_fewer_queries(self):
+    def test_resume_with_more_and_fewer_queries(self):
         self.profile("--max-queries", 2, dataset=self.numbered(6))
         report = self.profile("--resume", "--max-queries", 5, dataset=self.numbered(6))
         self.assertEqual(report["queries"], 5)

@@ -175,7 +175,7 @@ class Clients(ProxyTest):
                 _, headers, body = read_message(stream)
                 self.assertEqual((dict(headers)["connection"].lower(), body), ("keep-alive", document()))
 
-    def test_connection_close(self):
+    def test_connection_close_is_respected(self):
         def answer(connection, line, *_):
             connection.sendall(STREAM_HEAD + chunk(DONE) + LAST_CHUNK)
 
@@ -251,7 +251,7 @@ class Clients(ProxyTest):
             connection.sendall(request())
             self.assertEqual(read_message(stream)[2], document())
 
-    def test_long_events(self):
+    def test_long_events_are_forwarded_without_buffering(self):
         """With --inject-usage they are not buffered, and the time is linear in their length."""
         long = event("x" * 12_000_000)
         usage = b'data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":1}}\n\n'

@@ -126,7 +126,7 @@ class Published(EstimateTest):
             inside = sum(abs(ratio - 1) <= times * relative for ratio, relative in estimates) / len(estimates)
             self.assertTrue(least <= inside <= most, (times, inside))
 
-    def test_means_of_groups(self):
+    def test_mean_errors_of_groups_are_bounded(self):
         estimates = list(self.estimates())
         ratios = [ratio for ratio, _ in estimates]
         self.check_intervals(estimates)

@@ -447,7 +447,7 @@ class PythonDirectories(PythonTest):
         self.assertEqual(list(drawn), [name for name in PAIRS if name != "input_tokens_vs_ttft"])
         self.check_analysis(path)
 
-    def test_many_records(self):
+    def test_page_of_many_records_shows_a_subset(self):
         """A subset of the texts of a long run is shown, and the page says so."""
         path = self.saved(self.rows(4100))
         self.run_ipw("analyze", path, "--analysis", "accuracy")
@@ -465,7 +465,7 @@ class PythonDirectories(PythonTest):
             metrics["power_metrics"]["soc"] = {"per_query_watts": stats(9 + i % 3), "total_watts": stats(9)}
         self.check_analysis(self.saved(rows))
 
-    def test_two_models(self):
+    def test_directory_with_two_models(self):
         rows, rng = self.rows(), np.random.default_rng(2)
         for i, row in enumerate(rows):
             row["model_metrics"]["b:2"] = record(i, rng, model="b:2")["model_metrics"]["b:2"] if i < 25 else None

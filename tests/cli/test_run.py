@@ -624,7 +624,7 @@ class Figures(MachineTest):
                 with self.subTest(command):
                     done = ipw(machine, *command)
                     self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
-                    # On a busy machine ending may not wait for a reading, and says so in another line.
+                    # On a busy machine the last reading may be skipped, which is reported in another line.
                     lines = [line for line in done.stderr.splitlines() if not line.endswith("; ending without it")]
                     self.assertEqual(len(lines), 1, done.stderr)
                     self.assertIn(f"--sensors: {driver}: {rows[driver]['reason']}", done.stderr)
@@ -656,7 +656,7 @@ class Figures(MachineTest):
 class Gpus(MachineTest):
     TWO = "devices 2\npower 0 constant 300\npower 1 constant 400"
 
-    def test_two_gpus(self):
+    def test_energy_of_two_gpus(self):
         report, _ = self.run_json(self.machine(Nvidia, self.TWO), "--", "sleep", "0.6")
         wall = report["wall_s"]["mean"]
         joules = 0
@@ -664,8 +664,8 @@ class Gpus(MachineTest):
             gpu = device(report, name)
             self.assertEqual((gpu["energy"]["method"], gpu["cross_check"]["method"]),
                              ("counter", "integral"))
-            # Between two updates of the counter, 100 ms apart, its joules are not certain: the
-            # truth lies within what the figure says of itself.
+            # Between two updates of the counter, 100 ms apart, its energy is uncertain: the true value is within the
+            # stated uncertainty.
             sigma = gpu["energy"]["plus_minus_statistical"]
             self.assertAlmostEqual(gpu["energy"]["joules"], watts * wall,
                                    delta=4 * sigma + 0.05 * watts * wall)
@@ -767,7 +767,7 @@ class Gpus(MachineTest):
         report, _ = self.run_json(machine, "--", "sleep", "1.5")
         gpu = device(report, "gpu0")
         self.assertAlmostEqual(gpu["power_w"]["mean"] / 200, 1, delta=0.25)
-        # The power samples ran through the reset, so they are the figure and nothing is missing.
+        # The power samples cover the reset, so they are used and nothing is missing.
         self.assertEqual(gpu["energy"]["method"], "integral")
         self.assertAlmostEqual(gpu["energy"]["coverage"], 1, delta=0.05)
         self.assertAlmostEqual(gpu["energy"]["joules"] / (200 * report["wall_s"]["mean"]), 1, delta=0.15)

@@ -104,7 +104,7 @@ class Sampling(unittest.TestCase):
         self.assertLess(energy["coverage"], 0.95)
         truth = WATTS * stream.length
         self.assertAlmostEqual(energy["joules"], truth * energy["coverage"], delta=0.02 * truth)
-        last = stream.gpu[-1]["energy"]  # of a late row a part is not covered yet
+        last = stream.gpu[-1]["energy"]  # part of a late row is not covered yet
         truth = WATTS * stream.rows[-1]["interval_s"] * last["coverage"]
         self.assertAlmostEqual(last["joules"], truth, delta=stream.tolerance_j(0.02, truth, last))
 
@@ -126,7 +126,7 @@ class CallCounts(unittest.TestCase):
              "monitor 1 Hz": ("monitor", "--listen", "127.0.0.1:0"), "run": ("run", "--", "sleep", "32")}
     #                  energy             monitor            run
     #                  10 Hz     1 Hz     10 Hz     1 Hz
-    MOST = {"nvmlDeviceGetTotalEnergyConsumption": (3, 3, 3, 3, 18),  # of `run` two or three in 10 s: around an update
+    MOST = {"nvmlDeviceGetTotalEnergyConsumption": (3, 3, 3, 3, 18),  # two or three in 10 s for `run`: around an update
             "nvmlDeviceGetSamples": (120, 60, 120, 60, 40),
             "nvmlDeviceGetFieldValues": (120, 60, 120, 60, 120),
             "nvmlDeviceGetTemperature": (60, 60, 30, 30, 60),

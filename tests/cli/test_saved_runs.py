@@ -80,7 +80,7 @@ class Saved(unittest.TestCase):
             database.execute("UPDATE runs SET directory = 'gone' WHERE directory = ?", (names[0],))
         self.listed(self.folder)
         self.assertEqual(self.index(), names)
-        with sqlite3.connect(self.folder / "catalog.db") as database:  # as version 1 had it, with fewer columns
+        with sqlite3.connect(self.folder / "catalog.db") as database:  # the schema of version 1, with fewer columns
             database.executescript("ALTER TABLE runs DROP COLUMN joules_per_query; PRAGMA user_version = 1")
         self.listed(self.folder)
         self.assertEqual(self.index(), names)
@@ -139,7 +139,7 @@ class Saved(unittest.TestCase):
                                  [run.name for run in self.runs])
         (self.folder / "notes.txt").write_text("")
         self.addCleanup((self.folder / "notes.txt").unlink)
-        done = ipw(None, "analyze", *self.runs, self.folder / "notes.txt")  # nothing named is left out in silence
+        done = ipw(None, "analyze", *self.runs, self.folder / "notes.txt")  # no named run is skipped silently
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("notes.txt", done.stderr)
         for nothing in (self.folder / "plots", self.folder / "notes.txt", self.folder / "nowhere"):
@@ -165,7 +165,7 @@ class Saved(unittest.TestCase):
             done = ipw(None, "run", "--output-dir", folder, "-q", "--", "true")
             self.assertEqual(done.returncode, 0, done.stderr)
             single, = (path for path in Path(folder).iterdir() if path.is_dir())
-            self.assertIn(f"ipw run: saved in {single}\n", done.stderr)  # -q is about progress
+            self.assertIn(f"ipw run: saved in {single}\n", done.stderr)  # -q only affects progress
             done = ipw(None, "compare", single, self.runs[0])
             if "JSON" in done.stderr and done.returncode == 1:
                 self.skipTest(done.stderr)

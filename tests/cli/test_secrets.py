@@ -159,7 +159,7 @@ class Commands(MachineTest):
                   f"http://me:{PASSWORD}@127.0.0.1/", f"Bearer {KEY}"]
         done = subprocess.run([IPW, "run", "--output-dir", str(out), "--", *script], capture_output=True,
                               text=True, env={**on.environment(), "SERVICE_API_KEY": KEY}, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)  # it got them
+        self.assertEqual(done.returncode, 0, done.stderr)  # the server received them
         saved = [path for path in out.rglob("*") if path.is_file()]
         self.assertTrue(saved)
         for secret in (KEY, PASSWORD):

@@ -71,7 +71,7 @@ class ListTest(ServeTest):
         row = page["runs"][0]
         self.assertAlmostEqual(row["energy_plus_minus_j"], 1.2)
         self.assertEqual((row["energy_method"], row["state"], row["kind"], row["queries"]), ("counter", "done", "profile", 4))
-        self.assertIsNone(row["accuracy"])  # the summary has none: unknown is not 0
+        self.assertIsNone(row["accuracy"])  # missing in the summary: unknown, not 0
         self.assertEqual((page["total"], page["next_cursor"]), (3, None))
         self.assertEqual(page["facets"], {"kind": ["profile"], "model": sorted(["one", "two", HOSTILE]),
                                           "hardware": ["A100", "H100"]})
@@ -103,7 +103,7 @@ class ListTest(ServeTest):
             self.assertEqual(seen, sorted(seen, reverse=order == "desc"))
             self.assertEqual((len(set(seen)), pages), (7, 3))
         first = served.get("runs?sort=name&order=asc&limit=2")
-        subprocess.run(["rm", "-r", self.runs / "run1"], check=True)  # what the cursor names
+        subprocess.run(["rm", "-r", self.runs / "run1"], check=True)  # the run of the cursor
         self.write("run1b", 1.0)
         wait_until(lambda: "run1b" in [r["id"] for r in served.get("runs?limit=20")["runs"]], "the new run")
         page = served.get("runs?sort=name&order=asc&limit=2&cursor=" + first["next_cursor"])
@@ -162,7 +162,7 @@ class ListTest(ServeTest):
         wait_until(lambda: (served.get("runs/" + row["id"])["progress"] or {}).get("done", 0) > 2, "some progress")
         progress = served.get("runs/" + row["id"])["progress"]
         self.assertEqual(progress["total"], 200)
-        # 20 arrivals a second: the rest takes a time of that order.
+        # 20 arrivals per second determine the remaining time.
         self.assertAlmostEqual(progress["eta_s"], (200 - progress["done"]) / progress["done"] * progress["elapsed_s"], delta=0.5)
         self.assertEqual(served.get("runs/" + row["id"])["state"], "running")
         wait_until(lambda: [r["id"] for r in served.get("live")["running"]] == [row["id"]], "the run in the live view")
@@ -206,7 +206,7 @@ class RunTest(ServeTest):
         exported = ipw(None, "export", self.runs / "alpha", "--to", "csv").stdout
         self.assertEqual(answer.body.decode(), exported)
         self.assertEqual(len(list(csv.DictReader(io.StringIO(exported)))), 4)
-        self.assertEqual(self.served.ask("/api/v1/runs/alpha/records.arrow").status, 404)  # written by hand: it has none
+        self.assertEqual(self.served.ask("/api/v1/runs/alpha/records.arrow").status, 404)  # a synthetic run has none
         files = {file["name"]: file for file in self.served.get("runs/alpha")["files"]}
         content = self.served.ask(files["records.jsonl"]["url"])
         self.assertEqual(content.body, (self.runs / "alpha" / "records.jsonl").read_bytes())
@@ -269,7 +269,7 @@ class RunTest(ServeTest):
         self.assertTrue(0 < row["saving_plus_minus_pct"] < 5, row)
         self.assertTrue(row["conclusion"].startswith("clock=1200 uses 25.0"), row["conclusion"])
 
-    def test_sweeps(self):
+    def test_sweep_page(self):
         done = ipw(None, "sweep", "--output-dir", self.runs, "--knob", "s=0.01,0.02", "-q", "--", "sleep", "{s}")
         self.assertEqual(done.returncode, 0, done.stderr)
         name = next(self.runs.glob("sweep_*")).name
@@ -348,7 +348,7 @@ class LiveTest(ServeTest):
             history = served.get("live/history?seconds=5")["devices"]
             return next((each for each in history if each["id"] == "gpu0/gpu"), {"power_w": []})
 
-        # Power that continues a counter is corrected by its first readings.
+        # Power is corrected by the first counter readings.
         wait_until(lambda: len(series()["power_w"]) >= 3 and
                         all(abs((watts or 0) - 300) < 1 for watts in series()["power_w"][-3:]), "300 W for three seconds")
         device, live = gpu(), served.get("live")
@@ -375,8 +375,8 @@ class LiveTest(ServeTest):
                     samples.append(json.loads(line[6:]))
         history = next(each for each in served.get("live/history")["devices"] if each["id"] == "gpu0/gpu")
         times = [datetime.datetime.fromisoformat(sample["time"].replace("Z", "+00:00")).timestamp() + 0.001
-                 for sample in samples]  # milliseconds, cut off
-        # A point is taken just before its sample is written, so one lies between two samples, however late they are.
+                 for sample in samples]  # truncated to milliseconds
+        # A point is taken just before its sample is written, so there is one between two samples.
         points = [(t, watts) for t, watts in zip(history["t"], history["power_w"]) if times[0] < t <= times[-1]]
         self.assertEqual(len(points), len(samples) - 1, (history, times))
         for (t, watts), before, after, sample in zip(points, times, times[1:], samples[1:]):
@@ -399,7 +399,7 @@ class LiveTest(ServeTest):
         self.assertEqual(times, sorted(set(times)))
         head = served.ask("/api/v1/live/stream", "HEAD")
         self.assertEqual((head.status, head.headers["Content-Type"], head.body), (200, "text/event-stream", b""))
-        self.assertEqual(served.end(), 0)  # a stream that is open does not hold it
+        self.assertEqual(served.end(), 0)  # open streams do not delay it
         connection.close()
 
     def test_live_view_without_sensors_has_reason(self):
@@ -536,7 +536,7 @@ class AccessTest(ServeTest):
             each.close()
         self.assertEqual(served.end(), 0)
 
-    def test_tls(self):
+    def test_tls_certificate(self):
         made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", self.folder / "key",
                                "-out", self.folder / "cert", "-days", "2", "-subj", "/CN=localhost", "-addext",
                                "subjectAltName=IP:127.0.0.1"], capture_output=True)
@@ -661,7 +661,7 @@ class StartTest(ServeTest):
 
         def run():
             return served.ask("/api/v1/runs/" + dash.json["id"], Authorization="Bearer " + TOKEN)
-        # Its row is read again as soon as it has ended, however short ago it was read.
+        # Its row is reread as soon as the run has ended.
         wait_until(lambda: run() and self.current(served)["state"] == "done", "its end")
         self.assertEqual(run().json["model"], "--overwrite")
 

@@ -59,7 +59,7 @@ class ShardsTest(unittest.TestCase):
         self.close(merge_record["energy"]["joules"], sum(part["energy"]["joules"] for part in parts))
         for kind in PARTS:
             known = [part["joules"][kind] for part in parts if part["joules"][kind] is not None]
-            if kind == "queries_idle_share" and len(known) < len(parts):  # idle power is not found on a busy machine
+            if kind == "queries_idle_share" and len(known) < len(parts):  # no idle power on a busy machine
                 self.assertIsNone(merge_record["joules"][kind])
             elif known:
                 self.close(merge_record["joules"][kind], sum(known))

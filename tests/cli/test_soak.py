@@ -67,7 +67,7 @@ class SoakTest(MachineTest):
     def assert_flat(self, before, after):
         memory, descriptors = after
         self.assertLess(memory, before[0] + GROWTH)
-        self.assertLessEqual(descriptors, before[1] + 2)  # of scrapes that are being answered
+        self.assertLessEqual(descriptors, before[1] + 2)  # of scrapes in progress
 
     def churn(self, machine, stop, first):
         """Simulates processes that start and exit, each in its own cgroup, and CPU time."""
@@ -114,7 +114,7 @@ class SoakTest(MachineTest):
                 before, size = self.fresh(monitor), self.size(monitor)
         after = self.fresh(monitor)
         days = (after.get("ipw_monitor_updates_total") - before.get("ipw_monitor_updates_total")) * interval / 86400
-        self.assertGreater(days, 2)  # 7 but for a busy machine, whose updates are late
+        self.assertGreater(days, 2)  # 7, or less if updates were late
         self.assert_flat(size, self.size(monitor))
         self.assertLessEqual(len(after.find("ipw_process_cpu_joules_total")), 20)
         self.assertLessEqual(len(after.find("ipw_cgroup_cpu_joules_total")), 20)
@@ -147,13 +147,13 @@ class SoakTest(MachineTest):
                 monitor.process.send_signal(signal.SIGHUP)
             if number % 100 == 0 and slow:
                 slow.pop().sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")  # and is closed
-            if number >= 10000 and number % 20 == 0:  # until then the allocator takes what it needs for all this at once
+            if number >= 10000 and number % 20 == 0:  # warm-up: allocations of concurrent scrapes
                 sizes[number >= 15000].append(self.size(monitor))
         after = self.scrape(monitor)
         self.assertGreaterEqual(after.get("ipw_monitor_scrapes_total"), 20000)
         self.assertGreater(after.get("ipw_monitor_reloads_total"), 1)
         self.assertGreater(after.get("ipw_sensor_losses_total", sensor="nvml:1"), 0)
-        # Medians, because a reload has two sessions open for a moment.
+        # Medians, because a reload briefly has two open sessions.
         self.assert_flat(*(tuple(map(statistics.median, zip(*part))) for part in sizes))
         self.assertEqual(monitor.end(), 0)
 

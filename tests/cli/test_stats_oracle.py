@@ -106,7 +106,7 @@ class Fits(Oracle):
             slope, intercept, slope_error, intercept_error = (
                 wanted.slope, wanted.intercept, wanted.stderr, wanted.intercept_stderr)
         t = st.t.isf(0.025, len(x) - 2)
-        # Numbers of 16 digits cannot tell the residuals of y better than to 1e-16 of y.
+        # Residuals of y have a precision of at most 1e-16 of y.
         loose = CLOSE if near else 1e-5
         for key, value in (("slope", slope), ("intercept", intercept), ("slope_error", slope_error),
                            ("intercept_error", intercept_error),
@@ -117,7 +117,7 @@ class Fits(Oracle):
                                  f"{logs} {key}: {got[key]} is not {value}")
         self.assertAlmostEqual(got["r2"], wanted.rvalue ** 2, delta=1e-9)
         if wanted.pvalue > 1e-200 and near:
-            self.close(got["p_value"], wanted.pvalue, 1e-6)  # t itself has lost digits by then
+            self.close(got["p_value"], wanted.pvalue, 1e-6)  # t has already lost digits
         self.assertEqual(got["count"], len(x))
 
     def test_linear_fits(self):
@@ -145,10 +145,10 @@ class Fits(Oracle):
             self.assertIsNone(got["slope"])
         got, = ask({"ask": "linear", "x": [1.0, 2.0], "y": [1.0, 3.0]})
         self.assertTrue(got["done"])
-        self.assertIsNone(got["slope_error"])  # two points say nothing of the error
+        self.assertIsNone(got["slope_error"])  # two points have no error
         self.close(got["slope"], 2)
 
-    def test_theil_sen(self):
+    def test_theil_sen_agrees_with_scipy(self):
         for x, y in samples():
             if len(set(x)) < 2:
                 continue
@@ -203,7 +203,7 @@ class Runs(Oracle):
                     self.close(got[key], value, 1e-9, f"{key} of {what}")
                 for key, value in (("low", interval.low), ("high", interval.high)):
                     self.assertAlmostEqual(got[key], value, delta=1e-9 * (interval.high - interval.low), msg=what)
-                # Fieller's: the ratios r at which mean(y) - r mean(x) is just t standard errors from 0.
+                # Fieller's interval: ratios r at which mean(y) - r mean(x) is t standard errors from 0.
                 t = st.t.isf(0.025, wanted.df)
                 for key in ("relative_low", "relative_high"):
                     if got[key] is None:
@@ -270,11 +270,11 @@ class Contrasts(Oracle):
             c = rng.normal(0, 1, 6)
             for first, second in ((a, c), (c, a)):
                 got, = ask({"ask": "unpaired", "x": first, "y": second})
-                # Both sides by size, which SciPy's "two-sided" is not where the sets differ in size.
+                # Two-sided by absolute value, unlike SciPy's "two-sided" for sets of different sizes.
                 wanted = st.permutation_test(
                     (first, second), lambda p, q, axis=0: np.abs(self.difference(p, q, axis)),
                     n_resamples=np.inf, vectorized=True, alternative="greater")
-                # Ours is from 9999 random arrangements.
+                # Ours is from 9999 random permutations.
                 spread = (wanted.pvalue * (1 - wanted.pvalue) / 9999) ** 0.5
                 self.assertAlmostEqual(got["p_value"], wanted.pvalue, delta=4 * spread + 2e-4)
                 self.close(got["difference"], self.difference(first, second))
@@ -302,7 +302,7 @@ class Intervals(Oracle):
         wanted = st.bootstrap((x, y), self.ratio, paired=True, method="percentile", n_resamples=4000,
                               vectorized=True, rng=np.random.default_rng(8))
         low, high = oracle.studentized(lambda sums: sums[0] / sums[1], (x, y), draws=4000)
-        # Two draws of the same interval: its ends differ by some per cent of its width.
+        # Two bootstrap intervals differ by some percent of their width.
         for key, end in (("low", low), ("high", high)):
             self.assertAlmostEqual(got[key], end, delta=0.1 * (high - low))
         self.close(got["figure"], self.ratio(x, y))

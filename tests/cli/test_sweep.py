@@ -24,7 +24,7 @@ from program import IPW, TIMEOUT_S, ipw, main_parallel, python  # noqa: E402
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 CLOCKS = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/supported_clocks.csv"
 
-# Appends its arguments as a line of JSON: what arrived, and when.
+# Appends its arguments as a line of JSON.
 NOTE = "import json, sys; open(sys.argv[1], 'a').write(json.dumps(sys.argv[2:]) + '\\n')"
 
 
@@ -370,7 +370,7 @@ class Control(ControlTest):
                 self.assertIn(said, header["settings"]["uncontrolled"])
             self.setUp()
 
-    def test_missing_devices(self):
+    def test_missing_devices_are_rejected(self):
         for words in (["--control", "--knob", "gpu-clock=510"], ["--knob", "a=1"]):
             for devices in ("3", "0,3", "GPU-x"):
                 with self.subTest(words=words, devices=devices):

@@ -61,7 +61,7 @@ class Analyze(Reading):
                          {"attempts": 26, "failed": 1, "left_out": 2, "per": "run", "baseline": "n=1"})
         self.assertAlmostEqual(result["summary"]["saving_pct"], 100 * (1 - 1 / 12))
 
-    def test_profiles_are_per_query_and_estimates_labeled(self):
+    def test_profiles_are_per_query_and_estimates_are_labeled(self):
         attempts = [((n,), {"joules": 200 / n, "seconds": 40 / n, "queries": 20, "latency": 2.0 * n, "method": "estimated"})
                     for n in (1, 2)]
         sweep = write_sweep(self.path / "profiles", ("n",), attempts, profile=True)

@@ -163,7 +163,7 @@ class HttpGet(unittest.TestCase):
     def get(self, *urls, allow):
         return call("http_get", [("http_get", {"url": url}) for url in urls], f"http_get.allow={allow}")
 
-    def test_allowed_hosts_only(self):
+    def test_http_get_allows_listed_hosts_only(self):
         ours, name = f"http://127.0.0.1:{self.port}", f"http://localhost:{self.port}"
         results = self.get(ours + "/a", name + "/a", ours + "/missing", ours + "/long", "file:///etc/passwd",
                            f"http://user@127.0.0.1:{self.port}@localhost/", allow="127.0.0.1")
@@ -177,7 +177,7 @@ class HttpGet(unittest.TestCase):
         self.assertTrue(results[4][0])
         self.assertTrue(results[5][0])
 
-    def test_ports_and_domains(self):
+    def test_http_get_allows_listed_ports_and_domains(self):
         ours = f"http://127.0.0.1:{self.port}/a"
         self.assertFalse(self.get(ours, allow=f"127.0.0.1:{self.port}")[0][0])
         self.assertTrue(self.get(ours, allow="127.0.0.1:1")[0][0])

@@ -146,7 +146,7 @@ class Pushing(DbTest):
         self.assertIn("unchanged", self.db("push", run).stderr)
         self.assertEqual(self.psql("SELECT xmin, pushed FROM ipw.runs UNION ALL SELECT xmin, 0 FROM ipw.queries"), before)
         moved = run.rename(run.with_name("renamed"))
-        with open(moved / "records.jsonl", "a") as file:  # it was resumed
+        with open(moved / "records.jsonl", "a") as file:  # resumed
             file.write(json.dumps(query(5, joules=1 / 3)) + "\n")
         self.assertIn("replaced", self.db("push", moved).stderr)
         self.assertEqual(self.stored(), {"renamed": self.joules(moved)})
@@ -255,7 +255,7 @@ class Listing(DbTest):
         self.assertEqual([line.split()[-1] for line in table], ["name", "new", "mid", "old"])
         self.assertIn("--since", self.db("list", "--since", "soon", code=2).stderr)
 
-    def test_prune(self):
+    def test_prune_deletes_old_runs(self):
         self.assertIn("missing --older-than", self.db("prune", code=2).stderr)
         self.assertIn("would delete 2 runs", self.db("prune", "--older-than", "2023-01-01", "--dry-run").stderr)
         self.assertEqual(self.names(), ["new", "mid", "old"])

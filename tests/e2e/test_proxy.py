@@ -124,7 +124,7 @@ class OfficialClients(unittest.TestCase):
         self.check(by_python)
 
     @unittest.skipUnless(openai, "the Python package openai is not installed: tools/setup test")
-    def test_injected_usage(self):
+    def test_injected_usage_is_hidden_from_client(self):
         """With --inject-usage, usage is recorded but not sent to a client that did not request it."""
         def stream(url):
             client = openai.OpenAI(base_url=f"{url}/v1", api_key="sk-none-needed", max_retries=0)

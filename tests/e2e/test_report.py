@@ -537,7 +537,7 @@ class Screenshots(Page):
 class Measured(Page):
     """A run measured by ipw on a machine of known power."""
 
-    def test_power_and_figures(self):
+    def test_power_and_figures_of_measured_run(self):
         with Intel(40) as machine:
             done = ipw(machine, "profile", "--client", "null", "--model", "tiny", "--max-queries", "120", "--request-rate", "60", "--idle", "0.5",
                        "--output-dir", self.folder / "runs", "--json")
@@ -564,7 +564,7 @@ class Measured(Page):
         self.assertIsNone(self.figure("output_tokens_per_s"))
         self.assertIn("unknown", self.browser.run("document.querySelector('.figure[data-key=output_tokens_per_s]').textContent"))
 
-    def test_energy_of_an_unknown_method(self):
+    def test_energy_of_unknown_method(self):
         """As in a run of the Python IPW: joules without a method."""
         path = self.folder / "untold"
         make_run(path, queries=30)
@@ -888,7 +888,7 @@ class SeveralRuns(Page):
 
 
 class ManyQueries(Page):
-    def test_a_hundred_thousand_queries(self):
+    def test_page_of_hundred_thousand_queries(self):
         make_run(self.folder / "many", 100_000, concurrency=32)
         page = report(self.folder / "many")
         self.assertLessEqual(page.stat().st_size, 5 * MB)

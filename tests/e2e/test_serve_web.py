@@ -265,7 +265,7 @@ class Runs(Page):
         self.press("#main nav a[href='#queries']")
         self.assertEqual(self.browser.run("[location.hash, document.querySelectorAll('#queries tbody tr').length]"), ["#queries", 25])
 
-    def test_downloads(self):
+    def test_downloads_of_run(self):
         out = self.folder / "measured"
         done = ipw(self.machine, "profile", "--client", "null", "--model", "tiny", "--max-queries", "20", "--idle", "0", "--output-dir", out, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -399,7 +399,7 @@ class Exploration(Page):
 class Appearance(Page):
     PATHS = ("/", "/runs", "/runs/llama-h200", "/compare?run=llama-h200&run=qwen-h200", "/pareto", "/sweeps", "/estimate?model=llama-3.1-8b&hardware=h200", "/sensors")
 
-    def test_every_page_on_every_screen(self):
+    def test_layout_of_every_page_on_every_screen(self):
         """$IPW_SCREENSHOTS is a folder for the images."""
         kept = os.environ.get("IPW_SCREENSHOTS")
         for path in self.PATHS:
