@@ -294,7 +294,7 @@ class WorkedExample(unittest.TestCase):
             broken = self.write("broken.c", text.replace(fault, ""))
             done = self.build_and_run(broken, self.suite)
             self.assertNotEqual(done.returncode, 0, fault)
-            self.assertIn("acme: broken", done.stderr)
+            self.assertIn("acme: failed", done.stderr)
 
 
 if __name__ == "__main__":
