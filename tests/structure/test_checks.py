@@ -302,6 +302,13 @@ class Rundir(Scratch):
         self.fails_each("check-rundir", [(f"src/port/planted{n}.c:2: ", "is a file of a run directory")
                                          for n in range(len(names))])
 
+    def test_rejects_listing_of_directories_by_readers(self):
+        text = "/* scandir( */\nint f(void)\n{\n    return scandir(a, &b, 0, 0);\n}\n"
+        for folder in ("report", "serve", "power"):
+            self.write(f"src/{folder}/planted.c", text)
+        self.fails_each("check-rundir", [(f"src/{folder}/planted.c:4: ", "scandir: rundir lists the files of a run")
+                                         for folder in ("report", "serve")])
+
     def test_accepts_file_names_within_messages(self):
         self.plant("port", '"see records.jsonl in %s"', '"my_summary.json"', '"samples.csv of"', '"plots"')
         self.passes("check-rundir")
