@@ -86,6 +86,15 @@ static int choose_format(void *context, const char *name)
     return print_error(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
 }
 
+static bool is_picture(const char *name)
+{
+    const char *dot = name && !file_is_directory(name) ? strrchr(name, '.') : NULL;
+    bool is_one = false;
+    for (int format = 0; dot && format < FIGURE_FORMATS; format++)
+        is_one = is_one || strcmp(FIGURE_SUFFIXES[format], dot + 1) == 0;
+    return is_one;
+}
+
 static int choose(struct plot_state *work)
 {
     int code = -1;
@@ -95,6 +104,8 @@ static int choose(struct plot_state *work)
                          "--plot is empty; see `ipw list plots`");
     for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MAX; i++)
         work->drivers[work->driver_count++] = PLOT_DRIVERS[i];
+    if (code < 0 && is_picture(work->options->output))
+        code = print_error(EXIT_USAGE, "plots are written to a directory: --output-dir DIR");
     if (code < 0)
         code = each_name(work->options->formats ? work->options->formats : "png", choose_format,
                          work, "--format is empty: use png, svg or pdf");

@@ -865,7 +865,7 @@ class BadInput(PlotTest):
         for arguments, words in (
                 ((), "missing run directory"), (("x", "--plot", "enrgy"), "did you mean 'energy'"),
                 (("x", "--plot", ","), "--plot is empty"), (("x", "--format", "gif"), "png, svg"),
-                (("x", "--format", ","), "--format is empty")):
+                (("x", "--format", ","), "--format is empty"), (("x", "-o", "x.svg"), "to a directory: --output-dir")):
             self.assertIn(words, self.plot(*arguments, code=2).stderr)
 
     def test_bad_sources(self):
