@@ -14,6 +14,7 @@
 
 struct event_loop;
 struct http_exchange;
+struct json;
 
 /* ---- request.c: a request, its path and parameters decoded, its authorization, and errors ---- */
 
@@ -57,6 +58,8 @@ struct api_response {
     struct text body;
 };
 
+/* Begins a JSON object, which the caller ends. */
+void response_object(struct api_response *answer, struct json *json);
 /* {"error": {...}} with the HTTP status of the error. */
 void response_set_error(struct api_response *answer, enum err err, const char *message);
 void response_set_status(struct api_response *answer, int status, const char *code,

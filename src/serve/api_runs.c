@@ -34,13 +34,6 @@ enum {
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts "          \
     "allow-downloads allow-popups"
 
-static void begin_object(struct json *json, struct api_response *answer)
-{
-    answer->type = "application/json";
-    json_init(json, &answer->body, false);
-    json_object(json, NULL);
-}
-
 /* ---- lists ---- */
 
 enum err api_runs(const struct api *api, const struct request *request, struct api_response *answer,
@@ -48,7 +41,7 @@ enum err api_runs(const struct api *api, const struct request *request, struct a
 {
     struct json json;
     enum err err = runs_refresh(api->runs, why);
-    begin_object(&json, answer);
+    response_object(answer, &json);
     if (!err)
         err = runs_page(api->runs, request, &json, why);
     json_object_end(&json);
@@ -190,7 +183,7 @@ enum err api_pareto(const struct api *api, const struct request *request,
     } else {
         err = ERR_NO_MEMORY;
     }
-    begin_object(&json, answer);
+    response_object(answer, &json);
     if (!err)
         put_points(&json, &front);
     json_object_end(&json);
@@ -262,7 +255,7 @@ enum err api_run(const struct api *api, const struct request *request, struct ap
         err = find_run(api, request, directory, why);
     if (err)
         return err;
-    begin_object(&json, answer);
+    response_object(answer, &json);
     err = runs_put(api->runs, request->ids[0], directory, &json, why);
     if (!err)
         err = err_explain(why, put_summary(directory, &json));
@@ -339,7 +332,7 @@ enum err api_records(const struct api *api, const struct request *request,
         err = run_records_open(directory, &records, why);
     if (err)
         return err;
-    begin_object(&json, answer);
+    response_object(answer, &json);
     json_array(&json, "records");
     err = run_records_read(&records, take_record, &page, why);
     run_records_close(&records);
@@ -487,7 +480,7 @@ enum err api_sweep(const struct api *api, const struct request *request,
     enum err err = find_run(api, request, directory, why);
     if (!err && !sweep_is(directory))
         err = err_set(why, ERR_NOT_FOUND, "the run is not a sweep");
-    begin_object(&json, answer);
+    response_object(answer, &json);
     if (!err)
         err = put_sweep(&json, request->ids[0], directory, why);
     json_object_end(&json);
@@ -543,7 +536,7 @@ enum err api_sweeps(const struct api *api, const struct request *request,
     size_t concluded = 0;
     (void)request;
     enum err err = runs_refresh(api->runs, why);
-    begin_object(&json, answer);
+    response_object(answer, &json);
     json_array(&json, "sweeps");
     for (size_t i = 0, taken = 0; !err && taken < SWEEPS_MAX && (row = runs_at(api->runs, i));
          i++) {

@@ -77,9 +77,7 @@ enum err api_status(const struct api *api, const struct request *request,
     struct json json;
     char host[128] = "", when[CLOCK_TEXT_MAX];
     (void)request, (void)why;
-    answer->type = "application/json";
-    json_init(&json, &answer->body, false);
-    json_object(&json, NULL);
+    response_object(answer, &json);
     json_string(&json, "version", IPW_VERSION);
     json_string(&json, "host", gethostname(host, sizeof host - 1) ? NULL : host);
     json_string(&json, "started_at", clock_text(when, api->started_at));
@@ -117,9 +115,7 @@ enum err api_models(const struct api *api, const struct request *request,
 {
     struct json json;
     (void)api, (void)request, (void)why;
-    answer->type = "application/json";
-    json_init(&json, &answer->body, false);
-    json_object(&json, NULL);
+    response_object(answer, &json);
     json_array(&json, "models");
     for (size_t i = 0; i < zoo_count(); i++) {
         const struct zoo_entry *entry = zoo_at(i);
@@ -141,9 +137,7 @@ enum err api_hardware(const struct api *api, const struct request *request,
 {
     struct json json;
     (void)api, (void)request, (void)why;
-    answer->type = "application/json";
-    json_init(&json, &answer->body, false);
-    json_object(&json, NULL);
+    response_object(answer, &json);
     json_array(&json, "hardware");
     for (size_t i = 0; i < hardware_count(); i++) {
         const struct hardware *device = hardware_at(i);

@@ -370,9 +370,7 @@ static void put_state(struct launch *launch, struct api_response *answer)
     struct json json;
     char when[CLOCK_TEXT_MAX];
     bool was_started = launch->id[0] != '\0', has_ended = was_started && !is_alive(launch);
-    answer->type = "application/json";
-    json_init(&json, &answer->body, false);
-    json_object(&json, NULL);
+    response_object(answer, &json);
     json_string(&json, "state", STATES[launch->state]);
     json_string(&json, "id", str_or_null(launch->id));
     json_string(&json, "started_at", was_started ? clock_text(when, launch->started_at) : NULL);

@@ -258,9 +258,7 @@ enum err api_history(const struct api *api, const struct request *request,
         return err;
     size_t count = wanted < live->filled ? wanted : live->filled;
     size_t first = (live->at + HISTORY_SECONDS + 1 - count) % HISTORY_SECONDS;
-    answer->type = "application/json";
-    json_init(&json, &answer->body, false);
-    json_object(&json, NULL);
+    response_object(answer, &json);
     json_number(&json, "interval_s", seconds(INTERVAL));
     json_array(&json, "devices");
     for (size_t d = 0; d < live->history_count; d++) {

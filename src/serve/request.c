@@ -165,22 +165,27 @@ enum err request_count(const struct request *request, const char *name, unsigned
     return ERR_OK;
 }
 
-/* ---- errors ---- */
+/* ---- responses ---- */
+
+void response_object(struct api_response *answer, struct json *json)
+{
+    answer->type = "application/json";
+    json_init(json, &answer->body, false);
+    json_object(json, NULL);
+}
 
 void response_set_status(struct api_response *answer, int status, const char *code,
                          const char *message)
 {
     struct json json;
     text_clear(&answer->body);
-    json_init(&json, &answer->body, false);
-    json_object(&json, NULL);
+    response_object(answer, &json);
     json_object(&json, "error");
     json_string(&json, "code", code);
     json_string(&json, "message", message);
     json_object_end(&json);
     json_object_end(&json);
     answer->status = status;
-    answer->type = "application/json";
     answer->policy = NULL;
     answer->file[0] = '\0';
 }
