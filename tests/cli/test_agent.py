@@ -629,7 +629,7 @@ class Options(AgentTest):
         for options, said in [(("--tools", "calculater"), "did you mean 'calculator'"),
                               (("--tools", "calculator,calculator"), "more than once"),
                               (("--tools", "http_get"), "http_get.allow"),
-                              (("--tool-param", "shell.memory_mb=1"), "name it with --tools"),
+                              (("--tool-param", "shell.memory_mb=1"), "add it to --tools"),
                               (("--tool-param", "memory_mb=1"), "expected TOOL.KEY=VALUE"),
                               (("--tools", "shell", "--tool-param", "shell.memory=1"), "did you mean 'memory_mb'"),
                               (("--protocol", "xml"), "hermes"),
