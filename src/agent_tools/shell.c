@@ -69,7 +69,7 @@ static void add_prefix_of(struct program *program, const char *path)
         add_installation(program, path, length);
 }
 
-/* Both the path as called, which may be in a virtual environment, and the resolved path. */
+/* Adds both the path as called, which may be in a virtual environment, and the resolved path. */
 static void add_prefix(struct program *program, const char *path)
 {
     char *resolved = realpath(path, NULL);

@@ -80,7 +80,7 @@ struct run_names {
     size_t count;
 };
 
-/* At most about `letters` each; 0: unlimited.  A longer name is abbreviated in the middle of the model's name. */
+/* Names have about `letters` letters at most; 0: unlimited.  The model's name is abbreviated in the middle. */
 enum err run_names_of(const struct run_point *const *points, size_t count, size_t letters,
                       struct run_names *out) MUST_USE;
 void run_names_release(struct run_names *names);

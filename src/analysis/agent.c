@@ -69,7 +69,7 @@ static enum err add_to(struct rows *rows, const char *name, double seconds, stru
     return ERR_OK;
 }
 
-/* By energy, or by time if energies are unknown. */
+/* Sorts by energy, or by time if energies are unknown. */
 static double cost_of(const struct row *row)
 {
     if (is_known(row->spent.joules))

@@ -269,7 +269,7 @@ static bool metric_is_product(enum compare_metric metric)
 
 /* ---- a query ---- */
 
-/* Its share of time: with n queries in flight each gets 1/n. */
+/* A query's share of time: with n queries in flight each gets 1/n. */
 static double time_share(const struct run_table *table, size_t row)
 {
     double company = run_number(table, RUN_COMPANY, row);
@@ -558,7 +558,7 @@ static bool is_of_accuracy(enum compare_metric metric)
     return metric == COMPARE_ACCURACY || metric == COMPARE_IPJ || metric == COMPARE_IPW;
 }
 
-/* Over questions: of one run per side, or of sums over all runs. */
+/* Tests over questions: with one run per side, or with sums over all runs. */
 static enum err compare_queries(const struct match *match, const struct terms *terms,
                                 enum compare_metric metric, uint64_t seed, struct compared *out)
 {
@@ -614,7 +614,7 @@ static enum err compare_repetitions(const struct terms *terms, enum compare_metr
     return ERR_OK;
 }
 
-/* Over runs, each with one value.  A model that answers identically in every run is no more certain about other
+/* Tests over runs, each with one value.  A model that answers identically in every run is no more certain about other
  * questions: accuracy uses the larger p value and the wider interval of both tests. */
 static enum err compare_values(const struct match *match, const struct terms *terms,
                                enum compare_metric metric, struct compared *out)

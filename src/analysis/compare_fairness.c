@@ -71,7 +71,7 @@ static const struct fact {
     {FACT(version, TEXT), true, "version of ipw"},
 };
 
-/* As text; "" for null. */
+/* Formats a fact as text; "" for null. */
 static void fact_text(const struct summary *run, const struct fact *fact, char *to, size_t size)
 {
     double number = json_field_number(&fact->at, run);
@@ -324,7 +324,7 @@ static void check_broken(const struct run_table *table, const char *whose, struc
             differ(out, whose, conditions->findings[i].text);
 }
 
-/* Only for one machine: idle power differs between machines. */
+/* Applies to one machine only: idle power differs between machines. */
 static void check_idle(const struct pair *pair, struct comparison *out)
 {
     const struct summary_conditions *left = &pair->a->summary.conditions,

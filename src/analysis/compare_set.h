@@ -66,8 +66,8 @@ enum compare_outcome {
     CHECK_OUTCOMES
 };
 
-/* By the difference itself; if `confident`, it fails only if the whole interval does.  CHECK_UNKNOWN: a run lacks the
- * figure. */
+/* Judges by the difference itself; if `confident`, fails only if the whole interval does.  CHECK_UNKNOWN: a run lacks
+ * the figure. */
 enum compare_outcome compare_check_judge(const struct compare_check *check,
                                          const struct comparison *comparison, bool confident);
 

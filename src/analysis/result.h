@@ -92,7 +92,7 @@ void result_add_line(struct text *lines, const char *format, ...) PRINTF_LIKE(2,
 
 /* ---- reading: NULL is a missing item, whose values are unknown ---- */
 
-/* By a path, "summary.joules", or "data.joules.queries.0.z" with an index in a list; by its key in a group. */
+/* Finds an item by its path ("summary.joules", "data.joules.queries.0.z" with an index), or by its key in a group. */
 const struct result_item *result_find(const struct result *result, const char *path);
 const struct result_item *result_get(const struct result *result, const struct result_item *group,
                                      const char *key);

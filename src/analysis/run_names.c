@@ -50,7 +50,7 @@ static bool are_settings(const struct naming *naming)
     return are && differ_in(naming, offsetof(struct run_point, setting));
 }
 
-/* Without its path or organization, unless that makes two models equal. */
+/* The name without its path or organization, unless that makes two models equal. */
 static const char *model_name(const struct naming *naming, size_t run)
 {
     const char *model = naming->points[run]->model, *name = str_last_part(model);

@@ -162,8 +162,8 @@ static int coverage_step(const struct energy *energy)
     return step < COVERAGE_STEPS - 1 ? step : COVERAGE_STEPS - 1;
 }
 
-/* Of two measurements the one that covers clearly more of the window is better: a counter that was reset in the
- * window covers less than samples of the whole window. */
+/* The measurement that covers clearly more of the window is better: a counter that was reset in the window covers less
+ * than samples of the whole window. */
 bool channel_energy_is_better(const struct channel_energy *a, const struct channel_energy *b)
 {
     if (channel_energy_is_measured(a) && channel_energy_is_measured(b) &&

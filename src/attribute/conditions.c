@@ -263,7 +263,7 @@ static double throttled_share(struct conditions *c, const char *device, nanos fr
     return ratio(sum.held_s, sum.seen_s);
 }
 
-/* At the start: readings of the seconds before. */
+/* Reads the temperature at the start from the preceding seconds. */
 static double temperature_before(struct conditions *c, const char *device, nanos from)
 {
     struct value_stats values;
@@ -402,7 +402,7 @@ static void take_gpus(struct conditions *c)
         figures->background_gpu_processes = (int64_t)figures->gpu_process_count;
 }
 
-/* Of the device with the largest load of others; its id in *device. */
+/* The load of other processes on the GPU where it is largest; its id in *device. */
 static double background_gpu_pct(const struct summary_conditions *figures, const char **device)
 {
     double max = 0;

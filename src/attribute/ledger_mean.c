@@ -115,7 +115,7 @@ static const struct energy *get_check(const struct ledger *ledger, size_t device
     return &ledger->devices[device].cross_check;
 }
 
-/* By name, because the main channel of a device, and so its parts, may differ between runs. */
+/* Finds a part by name, because the main channel of a device, and so its parts, may differ between runs. */
 static const struct energy *get_part(const struct ledger *ledger, size_t device, const char *name)
 {
     const struct ledger_device *from = &ledger->devices[device];

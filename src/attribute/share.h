@@ -70,7 +70,7 @@ struct share {
     const struct request_trace *trace;
     struct energy total;                  /* over the counted devices */
     double prefill_joules, decode_joules; /* parts of the total */
-    /* Of the total, with the evidence of each phase's own window; unknown for a phase that did not occur. */
+    /* Parts of the total, with the evidence of each phase's own window; unknown for a phase that did not occur. */
     struct energy prefill, decode;
     double alone_s;     /* how long no other request was in flight, in s */
     double concurrency; /* mean number of requests in flight in its window, itself included */

@@ -54,7 +54,7 @@ struct sharers {
 
 /* Ensures capacity for `more` items. */
 enum err sharers_reserve(struct sharers *list, size_t more) MUST_USE;
-/* Within the reserved capacity. */
+/* Capacity must be reserved. */
 void sharers_add(struct sharers *list, struct sharer *sharer);
 /* Frees the sharers too. */
 void sharers_release(struct sharers *list);

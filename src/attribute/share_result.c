@@ -115,7 +115,7 @@ static void add_evidence(const struct share_result *result, unsigned key, nanos 
     out->relative = fmax(out->relative, hypot(statistical, row->relative_accuracy));
 }
 
-/* Of the device over a window.  Where two channels measured it one after the other, the worse one counts. */
+/* The evidence of the device over a window.  If two channels measured it one after the other, the worse one counts. */
 static struct evidence find_evidence(const struct share_result *result,
                                      const struct portion *portion, nanos from, nanos to)
 {

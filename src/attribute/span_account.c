@@ -161,7 +161,7 @@ enum err span_account_submit(struct span_account *account, struct sharing *shari
 
 enum device_kind { KIND_GPU, KIND_CPU, KIND_DRAM, KIND_BOARD };
 
-/* By the scope of its channel; a processor's memory is part of the processors' energy. */
+/* The kind by the scope of its channel; a processor's memory is part of the processors' energy. */
 static enum device_kind kind_of_device(const struct device_share *share)
 {
     enum scope scope = share->device->sensor->channels[share->device->channel].scope;

@@ -18,10 +18,10 @@ struct device_peak {
     const char *source;
 };
 
-/* By the name that the driver reports ("NVIDIA H100 80GB HBM3").  Every word of a row must occur in the name, and
- * the other words of the name must not denote another product: "RTX 4070" does not match "RTX 4070 Ti", nor "RTX
- * 4090" the laptop GPU.  Of several rows the one with the most words wins.  False, with both figures UNKNOWN, for a
- * device that is not in the table and for a partition (MIG). */
+/* Finds a device by the name that the driver reports ("NVIDIA H100 80GB HBM3").  Every word of a row must occur in the
+ * name, and the other words of the name must not denote another product: "RTX 4070" does not match "RTX 4070 Ti", nor
+ * "RTX 4090" the laptop GPU.  Of several rows the one with the most words wins.  False, with both figures UNKNOWN, for
+ * a device that is not in the table and for a partition (MIG). */
 bool device_peak_find(const char *gpu_name, struct device_peak *out);
 
 #endif

@@ -242,7 +242,7 @@ static bool has_alias(const struct hardware *hardware, const char *name)
     return false;
 }
 
-/* By id, else by alias. */
+/* Finds an entry by id, else by alias. */
 static const struct hardware *find_entry(const char *name)
 {
     for (size_t i = 0; i < TABLE_COUNT; i++)

@@ -211,10 +211,10 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
 
 size_t hardware_count(void);
 const struct hardware *hardware_at(size_t index); /* sorted by id */
-/* By id or alias, followed by "@POINT" for an operating point; for an unknown one the error suggests the
+/* Finds a device by id or alias, followed by "@POINT" for an operating point; for an unknown one the error suggests the
  * nearest. */
 enum err hardware_find(const char *id, struct hardware *out, struct error *why) MUST_USE;
-/* By the name that a driver reports ("NVIDIA H200"); false when none fits. */
+/* Finds a device by the name that a driver reports ("NVIDIA H200"); false when none fits. */
 bool hardware_find_device(const char *driver_name, struct hardware *out);
 
 /* Timed operations of a runtime on this device; NULL: none. */

@@ -34,7 +34,7 @@ static inline struct precision_widths precision_widths(enum precision precision)
 /* Precisions in which its numbers may be computed: itself, then those that can represent them, the nearest first;
  * never a narrower one.  Ends in PRECISION_COUNT.  fp16 and bf16 are interchangeable: models are run as either. */
 const enum precision *precision_holders(enum precision precision);
-/* Only weights are this narrow (int4, fp4); activations between kernels have 16 bits. */
+/* Whether only weights are this narrow (int4, fp4); activations between kernels have 16 bits. */
 static inline bool precision_is_weight_only(enum precision precision)
 {
     return PRECISION_WIDTHS[precision].weight < PRECISION_WIDTHS[precision].activation;

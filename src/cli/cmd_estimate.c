@@ -70,7 +70,7 @@ static struct budget budget_of(const struct estimate_options *options)
 
 /* ---- output ---- */
 
-/* By --format, else by the suffix of the file, else a table. */
+/* The format given by --format, else by the suffix of the file, else a table. */
 static const char *format_of(const struct estimate_options *options)
 {
     static const char *const SUFFIXES[] = {"json", "csv", "md"};
@@ -475,7 +475,7 @@ static int show_legacy(const struct estimate_options *options)
 
 /* ---- options ---- */
 
-/* With --serve a range is allowed, and parsed there. */
+/* With --serve a range is also allowed; estimate_serve parses it. */
 static enum err read_output_tokens(struct estimate_options *o, struct error *why)
 {
     uint64_t tokens;

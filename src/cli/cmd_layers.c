@@ -39,7 +39,7 @@ struct layers_command {
 
 /* ---- progress ---- */
 
-/* On a terminal one line, overwritten; elsewhere one line per step. */
+/* Overwrites one line on a terminal; prints one line per step elsewhere. */
 static void show_progress(const struct layers_progress *state)
 {
     const char *slash = strrchr(state->model, '/');

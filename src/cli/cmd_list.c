@@ -128,7 +128,7 @@ static void begin_hardware(struct listing *listing)
     listing_begin(listing, "hardware", "devices of `ipw estimate` (--hardware)");
 }
 
-/* In `ipw list all`, names only; JSON always has all figures. */
+/* Lists names only in `ipw list all`; JSON always has all figures. */
 static void list_hardware(struct listing *listing)
 {
     size_t column = 0;
@@ -256,7 +256,7 @@ static int list_summary(struct listing *listing)
     return put_output(&listing->text);
 }
 
-/* Some entries of one kind, in detail. */
+/* Shows some entries of one kind in detail. */
 static int list_named(struct listing *listing,
                       enum err (*show)(struct listing *, const char **, size_t, struct error *),
                       const char **ids, size_t count)

@@ -288,7 +288,7 @@ static enum err validate_all(struct validate_state *v, struct error *why)
     return v->count ? ERR_OK : ERR_NO_DATA;
 }
 
-/* Over all validations without data leakage. */
+/* Checks all validations without data leakage. */
 static bool is_within(const struct validate_state *v, double most)
 {
     size_t judged = 0;

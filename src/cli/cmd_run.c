@@ -65,7 +65,7 @@ static int write_samples(const char *path, struct session *session, nanos zero)
 
 /* ---- the report ---- */
 
-/* To the file if given; a report that cannot be written there is printed to stderr, so that a full disk loses no
+/* Writes to the file if given; a report that cannot be written there is printed to stderr, so that a full disk loses no
  * measurement. */
 static int write_out(const struct run_options *options, const struct text *text)
 {

@@ -214,7 +214,7 @@ static int show_result(const char *directory)
 
 /* ---- control ---- */
 
-/* Then only its result is shown, which needs no GPU. */
+/* Whether nothing is left to measure; showing the result needs no GPU. */
 static bool is_complete(const struct sweep *sweep)
 {
     struct sweep_step step;
@@ -406,7 +406,7 @@ static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
     return EXIT_DONE;
 }
 
-/* Without a writer for --dry-run, which changes nothing. */
+/* --dry-run has no writer: it changes nothing. */
 static enum err change(struct sweep *sweep, struct run_writer *writer, struct error *why)
 {
     enum err err = ERR_OK;

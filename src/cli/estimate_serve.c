@@ -16,7 +16,7 @@
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"
 
-/* By default, each replica gets so many requests, up to 20 000 in total. */
+/* Default number of requests per replica, up to 20 000 in total. */
 enum { REQUESTS_DEFAULT = 2000, REPLICAS_DEFAULT_MAX = 10 };
 
 const char *const SERVE_PERCENTILES[] = {"p50", "p95", "p99", "mean", NULL};
@@ -106,7 +106,7 @@ static struct serving_slo slo_of(const struct estimate_serve_options *o)
 
 /* ---- the load ---- */
 
-/* As for a single request, halved until they fit into the context. */
+/* Default lengths as for a single request, halved until they fit into the context. */
 static void default_lengths(const struct workload_spec *spec, struct serving_lengths *input,
                             struct serving_lengths *output)
 {

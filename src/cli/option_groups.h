@@ -87,7 +87,7 @@ enum err power_options_read(const struct power_options *options, struct freq_dat
 /* Positional arguments are inputs, too.  ERR_USAGE: too many. */
 enum err power_options_add(struct power_options *options, const char **words, size_t count,
                            struct error *why) MUST_USE;
-/* Only --columns and --where, into empty params. */
+/* Parses only --columns and --where, into empty params. */
 enum err power_options_pairs(const struct power_options *options, struct params *columns,
                              struct params *where, struct error *why) MUST_USE;
 

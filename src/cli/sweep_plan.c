@@ -80,7 +80,7 @@ bool sweep_plan_mode_is(const struct sweep_options *options, const char *mode)
     return strcmp(options->mode, mode) == 0;
 }
 
-/* Of the local GPU, or of one allocated by Slurm. */
+/* Queries the clocks of the local GPU, or of one allocated by Slurm. */
 static enum err query_clocks(const struct sweep_options *options, struct sweep *sweep,
                              struct error *why)
 {
@@ -178,7 +178,7 @@ static enum err set_conditions(const struct sweep_options *options, struct sweep
     return sweep->mode ? ERR_OK : ERR_NO_MEMORY;
 }
 
-/* Of several runs in one attempt only the first would be used. */
+/* Rejects several runs per attempt: only the first would be used. */
 static enum err check_profile(const struct sweep_options *options, const char **words, size_t count,
                               struct error *why)
 {

@@ -16,7 +16,7 @@ struct text;
 
 /* ---- reading row by row ---- */
 
-/* As read(2): the number of bytes put into `to`, 0 at the end, -1 with errno set. */
+/* Like read(2): returns the number of bytes put into `to`, 0 at the end, -1 with errno set. */
 typedef long csv_source(void *context, char *to, size_t size);
 
 struct csv_row {
@@ -46,7 +46,7 @@ struct csv_reader {
     size_t column_count; /* 0 before the header */
 };
 
-/* Over memory, which is modified; bytes[length] must be a NUL, as in a struct text. */
+/* Reads from memory, which is modified; bytes[length] must be a NUL, as in a struct text. */
 void csv_reader_memory(struct csv_reader *reader, char *bytes, size_t length);
 void csv_reader_source(struct csv_reader *reader, csv_source *source, void *context);
 void csv_reader_release(struct csv_reader *reader);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a hash starts; the result of one call is the start of the next. */
+/* Initial value of a hash; the result of one call is passed to the next. */
 #define HASH_START UINT64_C(0xCBF29CE484222325)
 #define HASH_PRIME UINT64_C(0x100000001B3)
 

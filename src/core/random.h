@@ -26,7 +26,7 @@ uint64_t random_below(struct random *random, uint64_t limit);
 /* The same from exactly one draw, uniform except for a bias of 2^-52: sufficient for resampling. */
 size_t random_index(struct random *random, size_t limit);
 
-/* From the normal distribution with mean 0 and standard deviation 1. */
+/* Standard normal: mean 0, standard deviation 1. */
 double random_normal(struct random *random);
 
 /* Uniform in low .. high, both inclusive. */

@@ -32,7 +32,7 @@ static inline bool slice_is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Without the ASCII white space at both ends. */
+/* Trims ASCII white space at both ends. */
 static inline struct slice slice_trim(struct slice slice)
 {
     while (slice.length && slice_is_space(slice.start[0])) {

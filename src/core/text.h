@@ -21,7 +21,7 @@ void text_clear(struct text *text);
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
-/* As valid UTF-8: every invalid byte becomes U+FFFD. */
+/* Appends as valid UTF-8: every invalid byte becomes U+FFFD. */
 void text_add_repaired(struct text *text, const char *bytes, size_t length);
 const char *text_get(const struct text *text); /* "" when empty */
 
@@ -36,7 +36,7 @@ enum err str_set(char **field, const char *value) MUST_USE;
 /* The same with the bytes of a text, which is then empty.  ERR_NO_MEMORY if the text had failed. */
 enum err str_take(char **field, struct text *value) MUST_USE;
 
-/* By strcmp, for qsort of an array of strings. */
+/* Compares by strcmp, for qsort of an array of strings. */
 int compare_strings(const void *left, const void *right);
 
 /* Copies with truncation; always terminates.  Returns false when it truncated. */

@@ -102,7 +102,7 @@ static enum err unknown_name(const char *name, struct error *why)
 
 /* ---- opening ---- */
 
-/* What to open, from the name and the user's parameters. */
+/* The driver and parameters to open, from the name and the user's parameters. */
 struct plan {
     const struct dataset_driver *driver;
     const struct dataset_preset *preset; /* or NULL */

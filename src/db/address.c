@@ -33,7 +33,7 @@ void db_address_display(const char *address, char *to, size_t size)
                (int)strcspn(rest, "?"), rest);
 }
 
-/* Both the encoded and the decoded form: a server may echo either. */
+/* Adds both the encoded and the decoded form: a server may echo either. */
 static void add_secret(const char *from, size_t length)
 {
     char secret[256];

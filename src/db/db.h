@@ -46,7 +46,7 @@ struct db_pushed {
     uint64_t queries, bytes;
 };
 
-/* In one transaction, for a sweep one per run; clears the pending mark.  Processes may push concurrently. */
+/* Pushes in one transaction, for a sweep one per run; clears the pending mark.  Processes may push concurrently. */
 enum err db_push(struct db *db, const char *directory, struct db_pushed *out, struct error *why)
     MUST_USE;
 /* Pushes a run that was just measured: it is marked as pending from before the first attempt until one succeeds. */

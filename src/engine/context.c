@@ -462,7 +462,7 @@ static enum err check_sampling(const struct engine_sampling *sampling, struct er
     return ERR_OK;
 }
 
-/* In the order of llama.cpp's own programs: penalties, top-k, top-p, min-p, temperature, sampling. */
+/* Adds samplers in the order of llama.cpp's own programs: penalties, top-k, top-p, min-p, temperature, sampling. */
 static void add_samplers(const struct llama_api *api, struct llama_sampler *chain,
                          const struct engine_sampling *sampling, int vocabulary)
 {

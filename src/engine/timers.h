@@ -75,7 +75,7 @@ enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *s
  * path. */
 struct ort_timer;
 
-/* In fp32. */
+/* Operators in fp32. */
 enum ort_op {
     ORT_RUN,       /* a model of one such operator: */
     ORT_NOTHING,   /* an operator with negligible work */
@@ -102,7 +102,7 @@ enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *
 void ort_timer_close(struct ort_timer *timer);
 const char *ort_timer_version(const struct ort_timer *timer);
 
-/* Of one operator in a chain of equal ones, which excludes the overhead of a run.  As op_timer_measure. */
+/* Time per operator in a chain of equal ones, which excludes the overhead of a run; otherwise as op_timer_measure. */
 enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shape, double budget_s,
                            struct op_time *out, struct error *why) MUST_USE;
 

@@ -110,7 +110,7 @@ enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate
                        struct calibration *out, struct error *why) MUST_USE;
 void calibration_release(struct calibration *calibration);
 
-/* Without a meter: the attained rates and overheads.  ERR_BAD_VALUE if the rows have none. */
+/* For machines without a meter: only the attained rates and overheads.  ERR_BAD_VALUE if the rows have none. */
 enum err calibrate_rates(const struct calibrate_rows *rows, struct calibration *out,
                          struct error *why) MUST_USE;
 

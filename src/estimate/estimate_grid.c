@@ -331,7 +331,7 @@ static bool is_eligible(const struct grid_point *point)
     return !point->missing[0] && workload_estimate_fits(&point->estimate);
 }
 
-/* Of the points first..end-1, which have the same demand. */
+/* Marks the frontier of the points first..end-1, which have the same demand. */
 static enum err mark_frontier(struct estimate_grid *grid, size_t first, size_t end)
 {
     size_t count = end - first;

@@ -79,7 +79,7 @@ struct grid_point {
 struct estimate_grid {
     struct workload *works; /* without their graphs */
     size_t work_count;
-    /* By demand, shorter first; within a demand by joules per unit, unknown ones last, then what does not fit;
+    /* By demand, shorter first; within a demand by joules per unit, unknown ones last, then points that do not fit;
      * points that cannot run at the end. */
     struct grid_point *items;
     size_t count, able;  /* all, and those that can run */

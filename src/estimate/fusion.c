@@ -385,7 +385,7 @@ static bool fuse_branches(const struct groups *groups, struct chain *chain, node
     return true;
 }
 
-/* From the first product to the second. */
+/* Finds the nodes from the first product to the second. */
 static bool find_attention(const struct groups *groups, node_id first, struct chain *chain)
 {
     node_id at = first;

@@ -533,7 +533,7 @@ static void sum_live(struct partition *out)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the partition ---- */
 
 /* The greatest common divisor; b if a is 0. */
 static int64_t common_divisor(int64_t a, int64_t b)

@@ -85,8 +85,8 @@ static int stage_of(const struct partition *partition, size_t subgraph, int stag
     return pipeline_stage_of(layer, partition->layers, stages);
 }
 
-/* Of a pipeline: that of the stage with the highest peak.  KV cache of all sequences in flight, activations of one
- * micro-batch. */
+/* Memory of a pipeline: that of the stage with the highest peak.  KV cache of all sequences in flight, activations of
+ * one micro-batch. */
 static void estimate_stages_memory(const struct rates *rates, struct pass_estimate *estimate)
 {
     const struct partition *partition = estimate->partition;
@@ -182,7 +182,7 @@ static double scheduler_s(const struct partition *partition, const struct rates 
     return has_steps ? steps->host_s + steps->sequence_s * batch_of(partition) : 0;
 }
 
-/* Of the rows of all subgraphs, in order. */
+/* Sums over the rows of all subgraphs, in order. */
 struct row_sums {
     double launches, latency_s, joules, idle_j, active_j;
     double limited_j; /* active, of one device */
@@ -457,7 +457,7 @@ static void set_ratios(const struct rates *rates, int devices, struct pass_estim
     total->average_w = total->latency_s > 0 ? joules / total->latency_s : UNKNOWN;
     total->utilization = joules > 0 ? total->utilization / joules : UNKNOWN;
     total->efficiency = joules > 0 ? (joules - total->joules.idle) / joules : UNKNOWN;
-    /* So far the seconds needed at the peak; replicated work does not count. */
+    /* So far these are the seconds needed at the peak; replicated work does not count. */
     total->mfu = all > 0 ? total->mfu / all : UNKNOWN;
     double moved = total->bytes - total->cached_bytes;
     if (out->config.is_bound) /* runtimes may keep more in caches */

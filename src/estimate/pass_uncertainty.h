@@ -1,4 +1,4 @@
-/* What the ± of a pass is computed from, and its result in struct pass_estimate.  Plain data of the caller. */
+/* The inputs of the ± of a pass, and its result in struct pass_estimate.  Plain data of the caller. */
 #ifndef IPW_ESTIMATE_PASS_UNCERTAINTY_H
 #define IPW_ESTIMATE_PASS_UNCERTAINTY_H
 

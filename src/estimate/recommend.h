@@ -43,7 +43,7 @@ struct recommendation {
 
 enum { RECOMMEND_MAX = 12 };
 
-/* Those that meet the limits first, then by saving. */
+/* Recommendations that meet the limits come first, then by saving. */
 struct recommendations {
     struct recommendation items[RECOMMEND_MAX];
     size_t count;

@@ -221,8 +221,8 @@ static const struct rates *rates_in_file(const struct rates *rates, const struct
 
 /* ---- work of one device ---- */
 
-/* Of the input and output of a sharded matrix, one is complete on each device and the other sharded.  Everything else
- * is sharded by heads; there may be fewer KV heads than devices. */
+/* Each device has either the complete input or the complete output of a sharded matrix, and a shard of the other.
+ * Everything else is sharded by heads; there may be fewer KV heads than devices. */
 static void shard(const struct subgraph *subgraph, const struct partition *partition, double in,
                   double out, double devices, struct roofline_work *work)
 {
@@ -328,7 +328,7 @@ static double utilization_of(const struct subgraph *subgraph, const struct roofl
     return latency_s > 0 ? busy / latency_s : 0;
 }
 
-/* Without the power limit; after row->wave_share and row->link_s. */
+/* Ignores the power limit; row->wave_share and row->link_s must be set. */
 static void estimate_time(const struct subgraph *subgraph, const struct roofline_work *work,
                           const struct rates *rates, struct subgraph_estimate *row)
 {

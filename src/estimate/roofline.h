@@ -180,7 +180,7 @@ struct kernel_estimate {
 /* The device's own if it was measured, else those of another; false: none. */
 bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out);
 
-/* On one device, without the power limit. */
+/* Estimates one device, without the power limit. */
 struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates);
 

@@ -48,7 +48,7 @@ struct runtime_host {
     double launch_s; /* UNKNOWN: the runtime's own, if it needs a host */
     double spread;   /* standard deviation of its logarithm; 0: given */
 };
-/* As given, else from the hardware file, else assumed. */
+/* The host time as given, else from the hardware file, else assumed. */
 struct runtime_host runtime_host(enum runtime_id id, const struct hardware *hardware,
                                  double given_s);
 

@@ -154,7 +154,7 @@ struct serving_curve {
     bool is_limited_by_capacity;  /* limited by capacity, not by the SLO */
 };
 
-/* Without rates: eight of them, up to 1.1 times the capacity.  `progress` (done, total) may be NULL. */
+/* Without rates, eight are chosen, up to 1.1 times the capacity.  `progress` (done, total) may be NULL. */
 enum err serving_curve_make(const struct serving_run *run, const double *rates, size_t rate_count,
                             const struct serving_slo *slo, void (*progress)(unsigned, unsigned),
                             struct serving_curve *out, struct error *why) MUST_USE;

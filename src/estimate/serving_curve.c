@@ -27,7 +27,7 @@ static double value_of(const struct serving_spread *spread, int quantile)
     return quantile < 0 ? spread->mean : spread->at[quantile];
 }
 
-/* Without tokens after the first there is no ITL. */
+/* A request without tokens after the first has no ITL. */
 static bool is_in_time(const struct serving_slo *slo, const struct serving_result *result)
 {
     bool is_late =
@@ -79,7 +79,7 @@ static enum err add_error(struct search *search, struct serving_point *point, st
     return err ? err : simulate(search, point->rate, 1 + error, &point->slow, why);
 }
 
-/* Without its ±. */
+/* Simulates a rate without its ±. */
 static enum err try_rate(struct search *search, double rate, struct serving_point *out,
                          struct error *why)
 {

@@ -58,7 +58,7 @@ void predictor_release(struct predictor *predictor);
 enum err predictor_predict(struct predictor *predictor, const struct measured_pass *pass,
                            struct prediction *out, struct error *why) MUST_USE;
 
-/* Its operations and bytes, independent of the device. */
+/* Counts the operations and bytes of a row, independent of the device. */
 enum err predictor_count(struct predictor *predictor, const struct measured_pass *pass,
                          double *flops, double *bytes, struct error *why) MUST_USE;
 
@@ -109,9 +109,9 @@ struct validate_sums {
 /* For one regime, or with BOUND_COUNT for all. */
 struct validate_sums validate_sum(const struct validation *validation, enum estimate_bound regime);
 
-/* As if the model had been corrected without the rows of their own group: each prediction times the geometric mean of
- * measured over predicted of the other groups, its interval from their spread (68 and 95 %).  For one group, or with
- * NULL for all. */
+/* Leave-one-group-out: as if the model had been corrected without the rows of their own group: each prediction times
+ * the geometric mean of measured over predicted of the other groups, its interval from their spread (68 and 95 %).  For
+ * one group, or with NULL for all. */
 struct validate_sums validate_held_out(const struct validation *validation, const char *group);
 
 /* The host's launch time inferred from host-bound rows that were predicted with an assumed one: UNKNOWN if these are

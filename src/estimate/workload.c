@@ -39,7 +39,7 @@ void workload_spec_run_on(struct workload_spec *spec, const struct hardware *har
         spec->fusion = runtime_fusion(spec->runtime, hardware);
 }
 
-/* That of its passes, which differ in their shares of MACs. */
+/* Combines the precisions of its passes, which differ in their shares of MACs. */
 static void add_file_precision(struct workload *work, const struct workload_pass *pass)
 {
     double share = work->file.share, before = 0, own = pass->times * pass->partition.total.macs;

@@ -57,7 +57,7 @@ static void add_bounds(struct estimate_totals *sums, const struct estimate_total
         sums->bound_counts[b] += pass->bound_counts[b];
 }
 
-/* Of the passes first..end-1. */
+/* Sums the passes first..end-1. */
 static void sum_passes(const struct workload_estimate *estimate, size_t first, size_t end,
                        struct estimate_totals *out)
 {
@@ -186,7 +186,7 @@ static enum err lower_to(const struct workload_estimate *estimate, struct worklo
     return err;
 }
 
-/* Of the precision, and of wider ones whose kernels may be faster than its roofline: a narrower one is never slower. */
+/* The bound of the precision and of wider ones whose kernels may be faster: a narrower precision is never slower. */
 static enum err find_bound(const struct workload_estimate *estimate, struct workload_bounds *known,
                            struct pass_bound *max)
 {

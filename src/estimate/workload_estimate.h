@@ -21,7 +21,7 @@ struct estimate_shipped {
                           * furthest off; UNKNOWN where the ± covers them */
 };
 
-/* From one standard deviation below a figure to one above it. */
+/* The interval of one standard deviation below and above a figure. */
 struct estimate_interval {
     double low, high;
     double plus_minus; /* the larger side: one ± that covers both */

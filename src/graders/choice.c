@@ -361,7 +361,7 @@ static const struct token *surname(const struct words *words)
     return words->count > 1 ? &words->at[words->count - 1] : NULL;
 }
 
-/* By all of its words in any order, or by at least half of those that distinguish it. */
+/* Whether the sentence has all words of the option in any order, or at least half of those that distinguish it. */
 static enum naming named_by_words(const struct namer *namer, unsigned option, struct slice *where)
 {
     const struct words *words = &namer->words[option];
@@ -426,7 +426,7 @@ static struct named named_in(struct namer *namer, struct slice sentence)
     return best;
 }
 
-/* Of two options, the subject of the sentence: "The trophy is too big for the suitcase." */
+/* If two options are named, the subject of the sentence: "The trophy is too big for the suitcase." */
 static struct named subject_of(const struct namer *namer, struct named named)
 {
     for (unsigned i = 0, end; i < 2 && namer->options->count == 2 && named.several; i++)
@@ -500,7 +500,7 @@ static bool concludes(struct slice sentence)
                              ": → — "));
 }
 
-/* Of two sentences or clauses the last, unless it names several or is less similar to the question. */
+/* Prefers the last of two sentences or clauses, unless it names several options or is less similar to the question. */
 static struct named prefer(struct namer *namer, struct slice first, struct named begin,
                            struct slice last, struct named end)
 {
@@ -546,7 +546,7 @@ static struct named concluded_in(struct namer *namer, struct slice sentence)
     return prefer(namer, first, begin, last, end);
 }
 
-/* From the last sentence; from the first if that is more similar to the question; else the only one that any names. */
+/* The option of the last sentence; of the first if that is more similar to the question; else the only one named. */
 static struct named named_in_text(struct namer *namer, struct slice answer)
 {
     struct slice rest = text_without_asides(answer), sentence, first = {0};
@@ -582,7 +582,7 @@ static bool repeats_options(const struct options *options, struct slice answer,
     return labels == 1 && sentence.start >= slice_end(options->texts[options->count - 1]);
 }
 
-/* In the marked answer, else in the text.  `repeated`: the options are those listed in the answer itself. */
+/* The option of the marked answer, else of the text.  `repeated`: the options are those listed in the answer itself. */
 static enum err option_answered(struct namer *namer, struct slice answer, bool repeated,
                                 struct named *out)
 {

@@ -122,8 +122,8 @@ static size_t joined_box(struct slice text, size_t open)
     return open;
 }
 
-/* Of the closed boxes, the one that begins last: searching from the end, the first whose brace is closed.  Joined boxes
- * are one. */
+/* Finds the closed box that begins last: searching from the end, the first whose brace is closed.  Joined boxes are
+ * one. */
 static bool find_boxed(struct slice text, struct slice *out)
 {
     unsigned long closed = 0; /* braces that are closed but not yet opened */
@@ -258,7 +258,7 @@ static bool only_opens(struct slice line)
            slice_equal(line, slice_of("\\["));
 }
 
-/* Without the closing part of a quoted value or a tag: {"answer": "X"}, <answer>X</answer> */
+/* The value without the closing part of a quote or a tag: {"answer": "X"}, <answer>X</answer> */
 static struct slice without_closing(struct slice line)
 {
     bool quoted = line.length && line.start[-1] == '"';
@@ -283,7 +283,7 @@ static struct slice value_line(const char *at, const char *end, bool *new_line)
     }
 }
 
-/* From the line to the next blank line. */
+/* The text from the line to the next blank line. */
 static struct slice value_block(struct slice line, const char *end)
 {
     const char *stop = slice_end(line);

@@ -68,7 +68,7 @@ enum err fold_read(const struct params *params, struct fold *fold, struct error 
 /* Appends the folded text.  Typographic quotes and dashes become ASCII. */
 void fold_add(struct text *out, const struct fold *fold, struct slice from);
 
-/* Without the punctuation that FOLD_EDGES removes. */
+/* The text without the punctuation that FOLD_EDGES removes. */
 struct slice fold_edges(struct slice from);
 
 /* Compares both folded.  A text that consists only of punctuation is compared unfolded. */

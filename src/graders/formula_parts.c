@@ -161,7 +161,7 @@ bool part_units_differ(struct slice a, struct slice b)
     return first != UNKNOWN_UNIT && second != UNKNOWN_UNIT && first != second;
 }
 
-/* Where trailing words begin, perhaps with exponents: "cm^2", "miles per hour". */
+/* Start of trailing words, perhaps with exponents: "cm^2", "miles per hour". */
 static size_t unit_start(struct part part)
 {
     size_t start = part.count;

@@ -23,7 +23,7 @@ bool part_is_word(const struct math_token *token, const char *word);
 
 /* ---- splitting ---- */
 
-/* What separates parts: signs, 'A' for the word "and", 'O' for "or". */
+/* Separators of parts: signs, 'A' for the word "and", 'O' for "or". */
 #define PART_LIST      ",;AO"
 #define PART_RELATIONS "=<>LGN"
 #define PART_UNIONS    "UO"
@@ -60,7 +60,7 @@ bool part_words_are(struct part part, const char *letters);
 
 /* ---- stripping ---- */
 
-/* What was stripped from the end of an expression. */
+/* The part that was stripped from the end of an expression. */
 struct suffix {
     bool percent, degrees;
     struct slice unit;

@@ -106,7 +106,7 @@ static bool read_bound(const struct parts *sides, unsigned point, struct region 
                : add_interval(out, value, closed, INFINITY, false);
 }
 
-/* Also 1 < x <= 3 and 3 >= x > 1. */
+/* Includes 1 < x <= 3 and 3 >= x > 1. */
 static bool read_inequality(struct part part, unsigned point, struct region *out)
 {
     struct parts sides;

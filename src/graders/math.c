@@ -46,7 +46,7 @@ static bool is_money(const struct delimiter *with, const char *start, const char
            (slice_is_space(close[-1]) || (close + 1 < end && isdigit((unsigned char)close[1])));
 }
 
-/* Where the formula that `with` opened is closed; NULL if it is not. */
+/* End of the formula that `with` opened; NULL if it is not closed. */
 static const char *formula_close(const struct delimiter *with, const char *start, const char *end)
 {
     for (const char *c = start; c < end; c++)
@@ -254,8 +254,8 @@ static bool begins_restatement(const struct token *token)
     return token_is(token, "i") && slice_starts((struct slice){token->text.start, 4}, "i.e.");
 }
 
-/* What follows the last verbs of a sentence: "the length is 2", "which simplifies to 3", "x = 4"; not the last of
- * "x = 4 or x = 5". */
+/* Adds the text after the last verbs of a sentence: "the length is 2", "which simplifies to 3", "x = 4"; not the last
+ * of "x = 4 or x = 5". */
 static void add_suffixes(struct candidates *to, struct slice sentence)
 {
     const char *starts[SUFFIXES_MAX], *joint = NULL;
@@ -374,7 +374,7 @@ static bool has_value(struct slice text)
     return false;
 }
 
-/* Without the same number in another unit at the end: "π/3 (60°)", "5/6 (0.83)". */
+/* The text without the same number in another unit at the end: "π/3 (60°)", "5/6 (0.83)". */
 static struct slice without_conversion(struct slice clause)
 {
     struct number number;
@@ -394,7 +394,7 @@ static struct slice without_conversion(struct slice clause)
     return clause;
 }
 
-/* Without remarks about the result, ", already in lowest terms", ", using 8^2 = 64", or a remaining "i.e.". */
+/* The text without remarks about the result, ", already in lowest terms", ", using 8^2 = 64", or a remaining "i.e.". */
 static struct slice without_remark(struct slice clause)
 {
     struct tokens tokens = tokens_of(clause), look;

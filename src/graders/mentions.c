@@ -307,7 +307,7 @@ static size_t option_text_end(const struct mentions *mentions, size_t i, struct 
     return first > i + 1 && (whole || cut) ? end : 0;
 }
 
-/* Without the question: an answer that begins with "B. False", "C. Not found" and labels no other letter. */
+/* If the question is unknown: an answer that begins with "B. False", "C. Not found" and labels no other letter. */
 static size_t leading_text_end(const struct mentions *mentions)
 {
     size_t i = mentions->first_word, end = i + 2;
@@ -772,8 +772,8 @@ static bool closes_sentence(const struct mentions *mentions, size_t i)
     return true;
 }
 
-/* In a clause that does not choose: a concession, "although B ...", up to its comma, or the reason at the end of a
- * sentence, "C, because A and B ...". */
+/* Whether the letter is in a clause that does not choose: a concession, "although B ...", up to its comma, or the
+ * reason at the end of a sentence, "C, because A and B ...". */
 static bool is_subordinate(const struct mentions *mentions, size_t i)
 {
     bool clause = true; /* in the clause of the letter, not one before it */

@@ -60,11 +60,11 @@ bool number_equal(const struct tolerance *tolerance, const struct number *expect
 
 /* ---- the number that an answer states: numeric.c ---- */
 
-/* In the line after a marker (final.h): the result of its first equation, or its first number. */
+/* The number in the line after a marker (final.h): the result of its first equation, or its first number. */
 bool stated_after_marker(struct slice line, struct number *out);
 
-/* In an answer without a marker, in this order: a number in bold in the last paragraph; an answer that comes first; the
- * statement of the last sentence with a number.  A verification of the result at the end does not count. */
+/* The number in an answer without a marker, in this order: a number in bold in the last paragraph; an answer that comes
+ * first; the statement of the last sentence with a number.  A verification of the result at the end does not count. */
 bool stated_in_conclusion(struct slice answer, struct number *out);
 
 #endif

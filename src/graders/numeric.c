@@ -89,8 +89,8 @@ static bool encloses_number(struct slice text, size_t open)
     return close && number_whole(slice_between(text.start + open + 1, close), &ignored);
 }
 
-/* Up to a reason or a remark in parentheses, if a number precedes it: "16 (4 * 4)".  Another interpretation is a
- * remark, too: "18 a day, which would be 126 a week". */
+/* The text up to a reason or a remark in parentheses, if a number precedes it: "16 (4 * 4)".  Another interpretation is
+ * a remark, too: "18 a day, which would be 126 a week". */
 static struct slice without_remark(struct slice sentence)
 {
     struct slice kept = is_conversion(sentence) ? sentence : sentence_without_reason(sentence);
@@ -386,8 +386,8 @@ static bool opens_reason(const struct token *token, const struct token *before)
            (before->kind != TOKEN_WORD ? !token_is(before, ",") : token_is(before, "and"));
 }
 
-/* What follows the last "so" or similar, "but", or a reason that comes first, if it has a number: "2^3 = 8, so the root
- * of 8 is 2", "since x > 0, x = 4". */
+/* The clause after the last "so" or similar, "but", or a reason that comes first, if it has a number: "2^3 = 8, so the
+ * root of 8 is 2", "since x > 0, x = 4". */
 static struct slice conclusion_of(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
@@ -522,8 +522,8 @@ static const char *find_colon(struct slice sentence)
     return NULL;
 }
 
-/* Up to the colon of "has 55 cans: 10 in the bottom row, 9 ...": the parts of a number that a verb led to or that
- * came first. */
+/* The text up to the colon of "has 55 cans: 10 in the bottom row, 9 ...": the parts of a number that a verb led to or
+ * that came first. */
 static struct slice without_breakdown(struct slice sentence)
 {
     const char *colon = find_colon(sentence);
@@ -638,7 +638,7 @@ static struct slice last_paragraph(struct slice text)
     return text;
 }
 
-/* What follows a number, up to what explains it: " ml" of "500 ml, which is half of a liter". */
+/* The text after a number, up to its explanation: " ml" of "500 ml, which is half of a liter". */
 static struct slice unit_after(const struct number *number, struct slice sentence)
 {
     struct slice unit = slice_between(slice_end(number->where), slice_end(sentence));
@@ -648,7 +648,7 @@ static struct slice unit_after(const struct number *number, struct slice sentenc
     return unit;
 }
 
-/* Without sentences in parentheses at the end: "Mia is 11.  (Her brother is 15.  They add up to 26.)" */
+/* The text without sentences in parentheses at the end: "Mia is 11.  (Her brother is 15.  They add up to 26.)" */
 static struct slice without_parenthesis(struct slice text)
 {
     struct number ignored;
@@ -715,7 +715,7 @@ static bool is_truncated(struct slice text, struct slice last)
            !number_in_words(last, &ignored);
 }
 
-/* Without a marker: a number in bold in the last paragraph, or the statement of the last sentence with a number. */
+/* Without a marker, the number is in bold in the last paragraph, or in the statement of the last sentence with one. */
 bool stated_in_conclusion(struct slice answer, struct number *out)
 {
     struct slice text = without_parenthesis(text_without_asides(answer)), rest = text,

@@ -66,7 +66,7 @@ tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct 
 /* The last dimension times a matrix: parameters NAME.weight (out x in) and NAME.bias. */
 tensor_id build_linear(struct build *build, const char *name, tensor_id x, int64_t out,
                        bool has_bias);
-/* With an existing weight (out x in: tied embeddings), and a bias or GRAPH_NONE. */
+/* Uses an existing weight (out x in: tied embeddings), and a bias or GRAPH_NONE. */
 tensor_id build_linear_with(struct build *build, const char *name, tensor_id x, tensor_id weight,
                             tensor_id bias, int64_t out);
 /* (..., m, k) times (..., k, n). */
@@ -77,7 +77,7 @@ tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tenso
 tensor_id build_attention(struct build *build, const char *name, tensor_id q, tensor_id k,
                           tensor_id v, tensor_id cache_k, tensor_id cache_v,
                           struct graph_attention attention);
-/* With a parameter or activation added to the scores: attention sinks, relative position biases. */
+/* Adds a parameter or activation to the scores: attention sinks, relative position biases. */
 tensor_id build_attention_biased(struct build *build, const char *name, tensor_id q, tensor_id k,
                                  tensor_id v, tensor_id cache_k, tensor_id cache_v, tensor_id bias,
                                  struct graph_attention attention);
@@ -86,10 +86,10 @@ tensor_id build_attention_biased(struct build *build, const char *name, tensor_i
 
 /* An operation that keeps the shape: activations, softmax, unary. */
 tensor_id build_op(struct build *build, enum graph_op op, const char *name, tensor_id x);
-/* With broadcasting. */
+/* A binary operation with broadcasting. */
 tensor_id build_binary(struct build *build, enum graph_op op, const char *name, tensor_id a,
                        tensor_id b);
-/* Over channels (dimension 1): weight and bias, running mean and variance as buffers. */
+/* Batch norm over channels (dimension 1): weight and bias, running mean and variance as buffers. */
 tensor_id build_batch_norm(struct build *build, const char *name, tensor_id x);
 /* Layer and RMS norm over the last dimension, group norm over channels. */
 tensor_id build_norm(struct build *build, enum graph_op op, const char *name, tensor_id x,
@@ -125,7 +125,7 @@ tensor_id build_concat(struct build *build, const char *name, int axis, const te
 /* Rows of a table (parameter NAME.weight), one per integer of `ids`. */
 tensor_id build_embedding(struct build *build, const char *name, tensor_id ids, int64_t rows,
                           int64_t features);
-/* With an existing table. */
+/* Uses an existing table. */
 tensor_id build_embedding_with(struct build *build, const char *name, tensor_id ids,
                                tensor_id table);
 
@@ -133,7 +133,7 @@ tensor_id build_embedding_with(struct build *build, const char *name, tensor_id 
 tensor_id build_recurrent(struct build *build, enum graph_op op, const char *name, tensor_id x,
                           int64_t hidden, bool is_bidirectional);
 
-/* Any node, for operations without their own function. */
+/* Adds any node, for operations without their own function. */
 tensor_id build_node(struct build *build, const struct graph_node *node, const tensor_id *inputs,
                      int input_count, int rank, const int64_t *dims);
 

@@ -50,7 +50,7 @@ bool graph_is_static(const struct graph_tensor *tensor)
            tensor->role == GRAPH_CONSTANT;
 }
 
-/* This many elements of the tensor. */
+/* Cost of this many elements of the tensor. */
 static struct graph_amount amount_of(const struct graph_tensor *tensor, double elements)
 {
     struct graph_amount amount = {0};

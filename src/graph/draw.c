@@ -100,7 +100,7 @@ static bool is_weight(const struct graph_tensor *tensor)
     return tensor->role == GRAPH_PARAMETER || tensor->role == GRAPH_BUFFER;
 }
 
-/* Its name, then its operator and the shape of its first weight: "conv1", "Conv 64x3x7x7". */
+/* Labels a node with its name, its operator and the shape of its first weight: "conv1", "Conv 64x3x7x7". */
 static void add_node(struct drawing *draw, const struct graph_node *node)
 {
     add_name(draw, node->name);
@@ -210,7 +210,7 @@ static void draw_arrows(struct drawing *draw, size_t limit)
         text_addf(draw->out, "%s%zu arrows omitted\n", draw->language->comment, omitted);
 }
 
-/* Only for inputs and outputs that have a box. */
+/* Draws arrows only for inputs and outputs that have a box. */
 static void draw_end_arrows(struct drawing *draw)
 {
     const struct graph *graph = draw->graph;

@@ -31,7 +31,7 @@ struct token_cost {
 struct token_cost prices_tokens(const struct prices *prices, const char *model,
                                 double prompt_tokens, double cached_tokens, double output_tokens);
 
-/* Of electricity and device time. */
+/* Prices of electricity and device time. */
 const struct tariff *prices_tariff(const struct prices *prices);
 
 #endif

@@ -214,7 +214,7 @@ static int32_t codes_of(const struct operand *operand)
     return operand->codes ? operand->codes : is_byte ? operand->dtype : 0;
 }
 
-/* In 8 bits if both operands have codes, else in that of its floats: a narrow weight alone is widened when read. */
+/* A product is in 8 bits if both operands have codes, else in the precision of its floats: weights are widened. */
 static void set_precision(const struct step *step, struct graph_node *node)
 {
     enum graph_kind kind = graph_op_kind(node->op);

@@ -103,7 +103,7 @@ bool shape_equal(const struct shape *a, const struct shape *b);
 bool shape_broadcast(struct shape *shape, const struct shape *other);
 bool operand_is_weight(
     const struct operand *operand); /* more than a scalar, from the file; NULL: false */
-/* Its elements, if few and known; NULL otherwise. */
+/* The elements of a value, if few and known; NULL otherwise. */
 const double *operand_data(struct infer *infer, struct operand *operand);
 
 /* Makes `to` an alias of the same value. */
@@ -142,7 +142,7 @@ struct step {
     struct graph_node emitted;       /* op, window, attention, recurrent: set by the rule */
     const uint8_t *input_order;      /* the inputs of the emitted node; NULL: all, in order */
     uint8_t input_order_count;
-    /* Of a product: the contracted dimension, if it is not the last of the first input; 0: it is. */
+    /* The contracted dimension of a product, if it is not the last of the first input; 0: it is. */
     int64_t inner;
     bool is_guessed; /* the output shapes are a guess */
     /* A node before the emitted one, whose output is its first input: for operators that fuse two.  No inputs: none. */
@@ -159,7 +159,7 @@ enum err step_fail(const struct step *step, const char *format, ...) PRINTF_LIKE
 
 struct operand *step_input(const struct step *step, size_t index);  /* NULL: omitted */
 struct operand *step_output(const struct step *step, size_t index); /* NULL: unused */
-/* Of a subgraph of the node; NULL: index out of range. */
+/* Inputs and outputs of a subgraph of the node; NULL: index out of range. */
 struct operand *step_body_input(const struct step *step, int32_t graph, uint32_t index);
 struct operand *step_body_output(const struct step *step, int32_t graph, uint32_t index);
 /* The input's shape; NULL: omitted or not known. */
@@ -177,7 +177,7 @@ int64_t step_int(const struct step *step, const char *name, int64_t otherwise);
 struct slice step_string(const struct step *step, const char *name);
 /* The list's length, up to `capacity`; 0 when it is not set. */
 int step_ints(const struct step *step, const char *name, int64_t *out, int capacity);
-/* From an attribute or, in newer versions of an operator, from an input; -1: neither, or not known. */
+/* Reads a list from an attribute or, in newer versions of an operator, from an input; -1: neither, or not known. */
 int step_ints_or_input(const struct step *step, const char *name, size_t input, int64_t *out,
                        int capacity);
 
@@ -208,7 +208,7 @@ enum err emit_stack(struct step *step, const tensor_id *parts, size_t count, str
     MUST_USE;
 /* A part of a tensor, read in place. */
 enum err emit_view(struct step *step, tensor_id of, struct operand *out) MUST_USE;
-/* Of the whole graph: the compute precision of products, and the dtype of floats. */
+/* The compute precision of products and the dtype of floats of the whole graph. */
 struct graph_precision emit_precision(const struct infer *infer);
 
 #endif

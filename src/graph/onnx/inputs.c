@@ -49,7 +49,7 @@ static bool contains_nocase(const char *name, const char *word)
     return false;
 }
 
-/* By the names that exporters use. */
+/* The meaning of a dimension by the names that exporters use. */
 static enum meaning meaning_of_name(struct slice slice)
 {
     static const char *const TOKENS[] = {"sequence", "sequence_length", "seq_len", "seq_length",
@@ -71,7 +71,7 @@ static bool is_channels(const struct onnx_dim *dim)
     return dim->size == 1 || dim->size == 3 || dim->size == 4;
 }
 
-/* By its name, else by its position: the batch comes first, and a tensor with image channels is an image. */
+/* The meaning by name, else by position: the batch comes first, and a tensor with image channels is an image. */
 static enum meaning meaning_of(const struct onnx_type *type, size_t axis, int batch_axis)
 {
     enum meaning meaning = meaning_of_name(type->dims[axis].name);

@@ -442,7 +442,7 @@ static bool is_name(struct slice name)
     return false;
 }
 
-/* Of value and name, the last one counts. */
+/* If both value and name are present, the last one counts. */
 static bool decode_dim(struct slice message, struct onnx_dim *out)
 {
     struct wire wire = wire_of(message);

@@ -237,7 +237,7 @@ static tensor_id same_conv(struct build *b, const char *scope, tensor_id x, int6
     return conv_bn_relu(b, scope, x, zoo_same_conv(channels, kernel, 1));
 }
 
-/* Without padding. */
+/* A convolution without padding. */
 static tensor_id valid_conv(struct build *b, const char *scope, tensor_id x, int64_t channels,
                             int32_t kernel, int32_t stride)
 {

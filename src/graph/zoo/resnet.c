@@ -150,7 +150,7 @@ static tensor_id dilated_resnet(struct build *b, const struct resnet *resnet, te
     return x;
 }
 
-/* With the auxiliary classifier on an earlier stage, which the published counts include. */
+/* Includes the auxiliary classifier on an earlier stage, as the published counts do. */
 tensor_id zoo_build_segmentation(struct build *b, const struct graph_options *options)
 {
     const char *name = b->graph->name;

@@ -38,7 +38,7 @@ const struct zoo_entry *zoo_at(size_t index)
 
 /* ---- names ---- */
 
-/* Without the organization before a slash; NULL for a path (several slashes, or one at either end). */
+/* The name without the organization before a slash; NULL for a path (several slashes, or one at either end). */
 static const char *strip_owner(const char *source)
 {
     const char *slash = strchr(source, '/');
@@ -54,7 +54,7 @@ static bool is_separator(char byte)
     return byte == '-' || byte == '_' || byte == '.' || byte == ' ';
 }
 
-/* With separators at the same positions: regnet_x_16gf and regnet_x_1_6gf are different models. */
+/* Whether separators are at the same positions: regnet_x_16gf and regnet_x_1_6gf are different models. */
 static bool has_same_separators(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++)

@@ -26,7 +26,7 @@ struct zoo_entry {
 size_t zoo_count(void);
 const struct zoo_entry *zoo_at(size_t index);
 
-/* By its name or an alternative one, ignoring case, "-", "_", "." and an organization before a slash
+/* Finds an entry by its name or an alternative one, ignoring case, "-", "_", "." and an organization before a slash
  * ("microsoft/resnet-50").  NULL: unknown. */
 const struct zoo_entry *zoo_find(const char *source);
 const char *zoo_nearest(const char *source); /* most likely meant; NULL: none is near */
