@@ -424,7 +424,7 @@ static const struct result_phrase FINDING[] = {
 const struct analysis_driver analysis_agent = {
     .name = "agent",
     .summary = "energy and time of an agent's turns, inferences, tools and the gaps between them",
-    .of_traces = true,
+    .reads_traces = true,
     .finding = FINDING,
     .run = agent_run,
 };

@@ -32,20 +32,20 @@ static enum err check_input(const struct analysis_driver *driver,
                             struct error *why)
 {
     const struct run_table *table = input->table;
-    if (driver->of_layers) {
+    if (driver->reads_layers) {
         if (!input->layers || !input->layers->count)
             return err_set(why, ERR_NO_DATA,
                            "no measured layers: run `ipw layers -o DIR/layers.json`");
         analysis->layers = input->layers;
         return driver->run(analysis, why);
     }
-    if (driver->of_sweep) {
+    if (driver->reads_sweep) {
         if (!input->sweep)
             return err_set(why, ERR_NO_DATA, "no sweep: run `ipw sweep`");
         analysis->sweep = input->sweep;
         return driver->run(analysis, why);
     }
-    if (driver->of_traces) {
+    if (driver->reads_traces) {
         if (!input->traces)
             return err_set(why, ERR_NO_DATA, "no agent traces: run `ipw agent`");
         analysis->traces = input->traces;

@@ -41,9 +41,9 @@ struct analysis_driver {
     struct run_wanted needs;         /* columns; RUN_WANT(...) | ... */
     size_t texts;        /* minimum number of queries with texts: run_table_load_texts */
     bool accepts_failed; /* otherwise it is not called for a run in which all queries failed */
-    bool of_layers;      /* analyzes measured layers, not a run */
-    bool of_sweep;       /* analyzes the settings of a sweep */
-    bool of_traces;      /* analyzes an agent's traces */
+    bool reads_layers;   /* analyzes measured layers, not a run */
+    bool reads_sweep;    /* analyzes the settings of a sweep */
+    bool reads_traces;   /* analyzes an agent's traces */
     const struct result_phrase *finding; /* the finding in a line or two; the last has no path */
 
     /* Adds the groups "summary" and then "data"; ERR_NO_DATA, before anything is added, if the run lacks the required

@@ -139,7 +139,7 @@ struct ratio_sums ratio_sums_put(struct result *result, const struct run_table *
 
 /* The group of a row, `count` for none, and the name of a group; `to` is a buffer for it. */
 struct grouping {
-    size_t (*of)(const struct run_table *table, int column, size_t row);
+    size_t (*group_of)(const struct run_table *table, int column, size_t row);
     const char *(*name)(const struct run_table *table, int column, size_t group, char *to);
     int column;
     size_t count;
@@ -150,14 +150,14 @@ static void sort_rows(const struct run_table *table, const struct grouping *by, 
                       size_t *from)
 {
     for (size_t i = 0; i < table->rows; i++) {
-        size_t group = run_completed(table, i) ? by->of(table, by->column, i) : by->count;
+        size_t group = run_completed(table, i) ? by->group_of(table, by->column, i) : by->count;
         if (group < by->count)
             from[group + 2]++; /* one entry later: filling advances each start to the next */
     }
     for (size_t g = 2; g < by->count + 2; g++)
         from[g] += from[g - 1];
     for (size_t i = 0; i < table->rows; i++) {
-        size_t group = run_completed(table, i) ? by->of(table, by->column, i) : by->count;
+        size_t group = run_completed(table, i) ? by->group_of(table, by->column, i) : by->count;
         if (group < by->count)
             order[from[group + 1]++] = (uint32_t)i;
     }
@@ -323,11 +323,11 @@ enum err questions_of(const struct run_table *table, struct questions *out)
     if (!out->repeats)
         return ERR_OK;
     struct entry *entries = malloc(table->rows * sizeof *entries);
-    out->of = malloc(table->rows * sizeof *out->of);
+    out->question_of = malloc(table->rows * sizeof *out->question_of);
     out->place = calloc(table->rows, sizeof *out->place);
-    enum err err = entries && out->of && out->place ? ERR_OK : ERR_NO_MEMORY;
+    enum err err = entries && out->question_of && out->place ? ERR_OK : ERR_NO_MEMORY;
     if (!err)
-        number_rows(table, entries, out->of);
+        number_rows(table, entries, out->question_of);
     free(entries);
     if (err)
         questions_release(out);
@@ -336,7 +336,7 @@ enum err questions_of(const struct run_table *table, struct questions *out)
 
 void questions_release(struct questions *questions)
 {
-    free(questions->of);
+    free(questions->question_of);
     free(questions->place);
     *questions = (struct questions){0};
 }
@@ -365,7 +365,7 @@ void question_terms_close(struct question_terms *terms, struct questions *questi
 {
     size_t kept = 0;
     for (size_t i = 0; questions->repeats && i < terms->queries; i++) {
-        uint32_t *place = &questions->place[questions->of[terms->rows[i]]];
+        uint32_t *place = &questions->place[questions->question_of[terms->rows[i]]];
         bool again = *place != 0;
         if (!again)
             *place = (uint32_t)++kept;
@@ -374,7 +374,7 @@ void question_terms_close(struct question_terms *terms, struct questions *questi
                 terms->columns[c][i] + (again ? terms->columns[c][*place - 1] : 0);
     }
     for (size_t i = 0; questions->repeats && i < terms->queries; i++)
-        questions->place[questions->of[terms->rows[i]]] = 0;
+        questions->place[questions->question_of[terms->rows[i]]] = 0;
     terms->count = questions->repeats ? kept : terms->queries;
 }
 

@@ -96,9 +96,9 @@ enum err no_data_error(const struct run_table *table, const char *what, struct e
 #define QUESTIONS_NEED (RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT))
 
 struct questions {
-    bool repeats;    /* some question was asked more than once; otherwise the rest is unset */
-    uint32_t *of;    /* question number of each row, from 0 */
-    uint32_t *place; /* scratch: position of a question among those being added up, from 1 */
+    bool repeats;          /* some question was asked more than once; otherwise the rest is unset */
+    uint32_t *question_of; /* question number of each row, from 0 */
+    uint32_t *place;       /* scratch: position of a question among those being added up, from 1 */
 };
 
 enum err questions_of(const struct run_table *table, struct questions *out) MUST_USE;

@@ -328,7 +328,7 @@ const struct analysis_driver analysis_layers = {
     .name = "layers",
     .summary =
         "energy of a model's components by phase and prompt length; of `ipw layers -o` files",
-    .of_layers = true,
+    .reads_layers = true,
     .finding = FINDING,
     .run = layers_run,
 };

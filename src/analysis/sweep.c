@@ -392,7 +392,7 @@ static const struct result_phrase FINDING[] = {
 const struct analysis_driver analysis_sweep = {
     .name = "sweep",
     .summary = "settings of a sweep: energy, time, EDP, Pareto-optimal ones, the best by each",
-    .of_sweep = true,
+    .reads_sweep = true,
     .finding = FINDING,
     .run = sweep_run,
 };

@@ -250,11 +250,11 @@ static size_t drivers_for(const struct analyze_state *work, const struct subject
 {
     size_t count = 0;
     for (size_t i = 0; i < work->driver_count; i++)
-        if (work->drivers[i]->of_sweep    ? work->by_name && !work->sweep_count
-            : work->by_name               ? true
-            : work->drivers[i]->of_layers ? subject->layers.count > 0
-            : work->drivers[i]->of_traces ? subject->has_traces
-                                          : subject->has_table)
+        if (work->drivers[i]->reads_sweep    ? work->by_name && !work->sweep_count
+            : work->by_name                  ? true
+            : work->drivers[i]->reads_layers ? subject->layers.count > 0
+            : work->drivers[i]->reads_traces ? subject->has_traces
+                                             : subject->has_table)
             out[count++] = work->drivers[i];
     return count;
 }
@@ -329,7 +329,7 @@ static enum err put_across(struct analyze_state *work, struct json *json, struct
         const struct analysis_driver *driver = work->drivers[i];
         bool of_runs = strcmp(driver->name, "scaling") == 0 && work->run_count > 1;
         struct result result = {0};
-        if (!of_runs && !(driver->of_layers && work->layered > 1))
+        if (!of_runs && !(driver->reads_layers && work->layered > 1))
             continue;
         result.err = of_runs ? run_across(work, &result)
                              : analysis_run(driver, &all_layers, &work->options->params, &result);
@@ -408,7 +408,7 @@ static int load_subject(struct analyze_state *work, struct run_wanted wanted,
 static const struct analysis_driver *sweep_driver(const struct analyze_state *work)
 {
     for (size_t i = 0; i < work->driver_count; i++)
-        if (work->drivers[i]->of_sweep)
+        if (work->drivers[i]->reads_sweep)
             return work->drivers[i];
     return NULL;
 }

@@ -42,8 +42,8 @@ struct groups {
     const struct dataflow *flow;
     struct group *items;
     size_t count;
-    int32_t *of;   /* by node: its group; GRAPH_NONE for views */
-    node_id *next; /* by node: the next one of its group, unordered */
+    int32_t *group_of; /* by node: its group; GRAPH_NONE for views */
+    node_id *next;     /* by node: the next one of its group, unordered */
 };
 
 static const struct graph_node *node_at(const struct groups *groups, node_id node)
@@ -70,7 +70,7 @@ static bool is_elementwise(enum graph_op op)
 static void groups_release(struct groups *groups)
 {
     free(groups->items);
-    free(groups->of);
+    free(groups->group_of);
     free(groups->next);
     *groups = (struct groups){0};
 }
@@ -80,14 +80,14 @@ static enum err groups_init(const struct dataflow *flow, struct groups *out)
     size_t count = flow->graph->node_count;
     *out = (struct groups){.flow = flow,
                            .items = malloc((count + 1) * sizeof *out->items),
-                           .of = malloc((count + 1) * sizeof *out->of),
+                           .group_of = malloc((count + 1) * sizeof *out->group_of),
                            .next = malloc((count + 1) * sizeof *out->next)};
-    if (!out->items || !out->of || !out->next) {
+    if (!out->items || !out->group_of || !out->next) {
         groups_release(out);
         return ERR_NO_MEMORY;
     }
     for (size_t i = 0; i < count; i++)
-        out->of[i] = GRAPH_NONE;
+        out->group_of[i] = GRAPH_NONE;
     return ERR_OK;
 }
 
@@ -126,7 +126,7 @@ static struct group *begin_group(struct groups *groups, node_id node)
                        .source = dataflow_is_computed(groups->flow, source) ? source : GRAPH_NONE,
                        .size = 1,
                        .products = is_linear};
-    groups->of[node] = (int32_t)groups->count++;
+    groups->group_of[node] = (int32_t)groups->count++;
     groups->next[node] = GRAPH_NONE;
     return group;
 }
@@ -139,13 +139,14 @@ static void append_node(struct groups *groups, struct group *group, node_id node
     for (size_t i = 0; i < added->input_count; i++) {
         tensor_id root = dataflow_input(flow, added, i);
         node_id producer = root >= 0 ? flow->graph->tensors[root].producer : GRAPH_NONE;
-        bool is_inside = producer >= 0 && groups->of[producer] == (int32_t)(group - groups->items);
+        bool is_inside =
+            producer >= 0 && groups->group_of[producer] == (int32_t)(group - groups->items);
         if (!is_inside && dataflow_is_computed(flow, root))
             group->source = GRAPH_NONE;
     }
     groups->next[group->last] = node;
     groups->next[node] = GRAPH_NONE;
-    groups->of[node] = (int32_t)(group - groups->items);
+    groups->group_of[node] = (int32_t)(group - groups->items);
     group->last = group->tail = node;
     if (node > group->position)
         group->position = node;
@@ -157,7 +158,7 @@ static void append_node(struct groups *groups, struct group *group, node_id node
 static void merge_groups(struct groups *groups, struct group *into, struct group *from)
 {
     for (node_id node = from->head; node >= 0; node = groups->next[node])
-        groups->of[node] = (int32_t)(into - groups->items);
+        groups->group_of[node] = (int32_t)(into - groups->items);
     groups->next[into->last] = from->head;
     into->last = from->last;
     into->size += from->size;
@@ -175,9 +176,10 @@ static struct group *group_before(const struct groups *groups, tensor_id root, n
         flow->readers[flow->first_reader[root]] != reader)
         return NULL;
     node_id producer = flow->graph->tensors[root].producer;
-    if (producer < 0 || groups->of[producer] < 0 || node_at(groups, producer)->output_count != 1)
+    if (producer < 0 || groups->group_of[producer] < 0 ||
+        node_at(groups, producer)->output_count != 1)
         return NULL;
-    struct group *group = &groups->items[groups->of[producer]];
+    struct group *group = &groups->items[groups->group_of[producer]];
     return group->tail == producer && group->size < GROUP_MAX_NODES ? group : NULL;
 }
 
@@ -221,7 +223,7 @@ static bool is_step(const struct search *search, node_id id)
 {
     const struct graph_node *node = &search->flow->graph->nodes[id];
     bool is_kept = is_elementwise(node->op) || node->op == GRAPH_REDUCE || is_joining(node);
-    if (!is_kept || search->groups->of[id] >= 0 || node->output_count != 1 ||
+    if (!is_kept || search->groups->group_of[id] >= 0 || node->output_count != 1 ||
         node->input_count > GROUP_MAX_NODES)
         return false;
     for (size_t i = 0; i < node->input_count; i++) {
@@ -342,7 +344,7 @@ static bool is_scaled(const struct groups *groups, const struct group *group)
         for (size_t i = 0; i < node_at(groups, node)->input_count; i++) {
             tensor_id root = dataflow_input(groups->flow, node_at(groups, node), i);
             node_id producer = root >= 0 ? groups->flow->graph->tensors[root].producer : GRAPH_NONE;
-            bool is_inside = producer >= 0 && groups->of[producer] == groups->of[node];
+            bool is_inside = producer >= 0 && groups->group_of[producer] == groups->group_of[node];
             if (is_inside || root == source || !dataflow_is_computed(groups->flow, root))
                 continue;
             if (source >= 0)
@@ -398,7 +400,7 @@ static bool find_attention(const struct groups *groups, node_id first, struct ch
         if (fuse_branches(groups, chain, at))
             at = chain->nodes[chain->length - 1];
         at = only_reader(groups->flow, node_at(groups, at));
-        if (at < 0 || groups->of[at] >= 0)
+        if (at < 0 || groups->group_of[at] >= 0)
             return false;
         enum graph_op op = node_at(groups, at)->op;
         if (op == GRAPH_MATMUL && has_softmax && chain->length < MAX_STEPS + 2) {
@@ -454,8 +456,9 @@ static bool place_region(struct groups *groups, node_id node)
     if (start < 0 || !find_region(groups, start, node, &region))
         return false;
     node_id producer = flow->graph->tensors[start].producer, last = region.nodes[region.count - 1];
-    struct group *group =
-        producer >= 0 && groups->of[producer] >= 0 ? &groups->items[groups->of[producer]] : NULL;
+    struct group *group = producer >= 0 && groups->group_of[producer] >= 0
+                              ? &groups->items[groups->group_of[producer]]
+                              : NULL;
     bool joins = group && region.takes_all && !region.has_means && !region.has_parts &&
                  group->tail == producer && node_at(groups, producer)->output_count == 1 &&
                  group->size + region.count <= GROUP_MAX_NODES && may_follow(groups, group, last);
@@ -556,7 +559,8 @@ static void number_kernels(const struct groups *groups, struct fusion *out)
 {
     size_t nodes = groups->flow->graph->node_count;
     for (size_t i = 0; i < nodes; i++) {
-        const struct group *group = groups->of[i] >= 0 ? &groups->items[groups->of[i]] : NULL;
+        const struct group *group =
+            groups->group_of[i] >= 0 ? &groups->items[groups->group_of[i]] : NULL;
         if (!group || group->position != (node_id)i)
             continue;
         for (node_id node = group->head; node >= 0; node = groups->next[node])
@@ -574,7 +578,7 @@ enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *
     if (err)
         return err;
     for (size_t i = 0; i < nodes; i++) {
-        bool is_placed = groups.of[i] >= 0 || dataflow_is_view(flow, &flow->graph->nodes[i]);
+        bool is_placed = groups.group_of[i] >= 0 || dataflow_is_view(flow, &flow->graph->nodes[i]);
         if (!is_placed && !(is_fused && join_group(&groups, (node_id)i)))
             begin_group(&groups, (node_id)i);
     }

@@ -13,10 +13,10 @@ struct builder {
     struct partition *out;
     const struct dataflow *flow;
     const struct sharding *sharding;
-    const int32_t *of; /* by node: its subgraph; GRAPH_NONE for views */
-    int32_t *seen;     /* by tensor: the last subgraph that counted it */
-    double *part;      /* by root: the share that this subgraph has counted */
-    double *reordered; /* by node, see dataflow_find_layout */
+    const int32_t *subgraph_of; /* by node: its subgraph; GRAPH_NONE for views */
+    int32_t *seen;              /* by tensor: the last subgraph that counted it */
+    double *part;               /* by root: the share that this subgraph has counted */
+    double *reordered;          /* by node, see dataflow_find_layout */
     bool *is_folded;
     node_id first_layered; /* the first node of a layer */
 };
@@ -36,17 +36,17 @@ static void assign_nodes(struct builder *builder, size_t count)
     memset(out->subgraphs, 0, count * sizeof *out->subgraphs);
     out->count = count;
     for (size_t i = 0; i < out->graph->node_count; i++)
-        if (builder->of[i] >= 0)
-            out->subgraphs[builder->of[i]].node_count++;
+        if (builder->subgraph_of[i] >= 0)
+            out->subgraphs[builder->subgraph_of[i]].node_count++;
     for (size_t i = 0; i < count; i++) {
         out->subgraphs[i].first_node = used;
         used += out->subgraphs[i].node_count;
         out->subgraphs[i].node_count = 0;
     }
     for (size_t i = 0; i < out->graph->node_count; i++) {
-        if (builder->of[i] < 0)
+        if (builder->subgraph_of[i] < 0)
             continue;
-        struct subgraph *subgraph = &out->subgraphs[builder->of[i]];
+        struct subgraph *subgraph = &out->subgraphs[builder->subgraph_of[i]];
         out->nodes[subgraph->first_node + subgraph->node_count++] = (node_id)i;
     }
 }
@@ -59,7 +59,7 @@ static int32_t needed_of(const struct builder *builder, const struct graph_node 
 {
     tensor_id root = dataflow_input(builder->flow, node, input);
     node_id producer = root >= 0 ? builder->out->graph->tensors[root].producer : GRAPH_NONE;
-    int32_t needed = producer >= 0 ? builder->of[producer] : GRAPH_NONE;
+    int32_t needed = producer >= 0 ? builder->subgraph_of[producer] : GRAPH_NONE;
     return needed == self ? GRAPH_NONE : needed;
 }
 
@@ -93,7 +93,7 @@ static void find_edges(struct builder *builder, int32_t *last)
 static bool is_made_inside(const struct builder *builder, tensor_id root, int32_t self)
 {
     node_id producer = builder->out->graph->tensors[root].producer;
-    return producer >= 0 && builder->of[producer] == self;
+    return producer >= 0 && builder->subgraph_of[producer] == self;
 }
 
 /* The share of a root that a view covers: below 1 for a slice. */
@@ -171,7 +171,7 @@ static void count_outputs(struct builder *builder, struct subgraph *subgraph,
         struct graph_amount amount = graph_tensor_amount(&flow->graph->tensors[root]);
         uint32_t inside = 0, readers = dataflow_reader_count(flow, root);
         for (uint32_t r = 0; r < readers; r++)
-            inside += builder->of[flow->readers[flow->first_reader[root] + r]] == self;
+            inside += builder->subgraph_of[flow->readers[flow->first_reader[root] + r]] == self;
         bool leaves = flow->is_output[root] || inside < readers || readers == 0;
         if (leaves)
             graph_amount_add(&subgraph->cost.out, &amount);
@@ -460,11 +460,11 @@ static void place_activation(struct builder *builder, tensor_id root)
     struct partition *out = builder->out;
     const struct dataflow *flow = builder->flow;
     const struct graph_tensor *tensor = &out->graph->tensors[root];
-    int32_t from = tensor->producer >= 0 ? builder->of[tensor->producer] : 0, to = from;
+    int32_t from = tensor->producer >= 0 ? builder->subgraph_of[tensor->producer] : 0, to = from;
     uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
     bool is_read_outside = tensor->producer < 0 || flow->is_output[root] || count == 0;
     for (uint32_t r = 0; r < count; r++) {
-        int32_t reader = builder->of[flow->readers[first + r]];
+        int32_t reader = builder->subgraph_of[flow->readers[first + r]];
         is_read_outside |= reader != from;
         to = reader > to ? reader : to;
     }
@@ -597,7 +597,7 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
     struct builder builder = {.out = out,
                               .flow = flow,
                               .sharding = sharding,
-                              .of = fusion->kernel_of,
+                              .subgraph_of = fusion->kernel_of,
                               .seen = malloc((tensors + nodes) * sizeof *builder.seen),
                               .part = malloc(tensors * sizeof *builder.part),
                               .reordered = malloc((nodes + 1) * sizeof *builder.reordered),

@@ -376,7 +376,7 @@ struct addend_parts {
 enum { BLOCKS = (sizeof(struct addend_parts) / sizeof(double) + BLOCK - 1) / BLOCK };
 union addend {
     double numbers[BLOCKS][BLOCK];
-    struct addend_parts of;
+    struct addend_parts parts;
 };
 
 static void set_addend(const struct partition *partition, size_t number, const struct rates *rates,
@@ -384,7 +384,7 @@ static void set_addend(const struct partition *partition, size_t number, const s
 {
     const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
     const struct subgraph_estimate *row = &one->row;
-    out->of.totals = (struct estimate_totals){
+    out->parts.totals = (struct estimate_totals){
         .latency_s = row->latency_s,
         .macs = devices * one->work.macs,
         .flops = row->flops,
@@ -395,9 +395,9 @@ static void set_addend(const struct partition *partition, size_t number, const s
         .utilization = row->joules.total * row->utilization,
         .mfu = 2 * subgraph->cost.macs / roofline_product_flops(subgraph, rates),
     };
-    out->of.totals.bound_counts[row->bound] = 1;
-    estimate_traffic_add(&out->of.totals.traffic, &one->work.traffic, devices);
-    out->of.uncertainty = pass_uncertainty_of(subgraph, row);
+    out->parts.totals.bound_counts[row->bound] = 1;
+    estimate_traffic_add(&out->parts.totals.traffic, &one->work.traffic, devices);
+    out->parts.uncertainty = pass_uncertainty_of(subgraph, row);
 }
 
 static void add_block(const struct partition *partition, const union addend *addends, size_t block,
@@ -441,10 +441,10 @@ static enum err sum_subgraphs(struct pass_rows *rows, struct pass_uncertainty *u
         if (stages > 1)
             add_to_stage(&out->stages[stage_of(partition, i, stages)], row);
     }
-    *uncertainty = sum.of.uncertainty;
+    *uncertainty = sum.parts.uncertainty;
     uncertainty->host_s = host.slower_s;
     out->host_s = stages > 1 ? host.step_s : 0;
-    out->total = sum.of.totals;
+    out->total = sum.parts.totals;
     out->total.peak_w = peak_power(unique, partition->unique_count, devices * rates->limit_w.value);
     free(addends);
     return ERR_OK;

@@ -328,18 +328,18 @@ static enum err fill_request(const struct serving_question *question, struct ser
 static void read_step(struct measured_csv *csv, struct serving_step *step, double *seconds)
 {
     static const char *const COLUMNS[] = {"prompt_tokens", "sequences", "context"};
-    double of[3];
+    double values[3];
     for (size_t i = 0; i < 3; i++) {
-        of[i] = measured_csv_number(csv, COLUMNS[i]);
-        of[i] = is_known(of[i]) ? of[i] : 0;
+        values[i] = measured_csv_number(csv, COLUMNS[i]);
+        values[i] = is_known(values[i]) ? values[i] : 0;
     }
     *seconds = measured_csv_number(csv, "seconds");
     if (!csv->err && !(*seconds > 0))
         measured_csv_fail(csv, "seconds", "must be above 0");
-    *step = (struct serving_step){.sequences = of[1],
-                                  .context = of[1] * of[2],
-                                  .prompt_tokens = of[0],
-                                  .pairs = of[0] * of[0]};
+    *step = (struct serving_step){.sequences = values[1],
+                                  .context = values[1] * values[2],
+                                  .prompt_tokens = values[0],
+                                  .pairs = values[0] * values[0]};
 }
 
 /* Relative residuals, so that short steps count as much as long ones.  With as many rows as terms the fit is exact,

@@ -114,7 +114,8 @@ static void drivers_are_well_formed_and_found_by_name(void **state)
         struct error why = {0};
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         CHECK(driver->summary && driver->summary[0], driver->name);
-        CHECK(driver->of_layers || driver->of_sweep || driver->of_traces || driver->needs.numbers,
+        CHECK(driver->reads_layers || driver->reads_sweep || driver->reads_traces ||
+                  driver->needs.numbers,
               driver->name);
         CHECK(driver->finding && driver->finding->path, driver->name);
         for (const struct result_phrase *phrase = driver->finding; phrase->path; phrase++)

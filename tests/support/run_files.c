@@ -230,7 +230,7 @@ static const char *analyze(const struct run_table *table)
         struct result result;
         struct json json;
         struct jv *tree = NULL;
-        if (driver->of_layers || (table->failed == table->rows && !driver->accepts_failed))
+        if (driver->reads_layers || (table->failed == table->rows && !driver->accepts_failed))
             continue;
         enum err err = analysis_run(driver, &input, &params, &result);
         wrong = missing_reason(err, &result.why);

@@ -40,7 +40,7 @@ enum err results_of(const struct run_table *table, struct results *out, struct e
     for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MAX; i++) {
         struct result *result = &out->items[out->count];
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
-        if (driver->of_layers || driver->of_sweep || (driver->of_traces && !input.traces))
+        if (driver->reads_layers || driver->reads_sweep || (driver->reads_traces && !input.traces))
             continue; /* drawn by the page itself, or without data */
         err = analysis_run(driver, &input, &none, result);
         out->count++;
