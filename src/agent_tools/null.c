@@ -1,4 +1,4 @@
-/* Tools without effects.  null returns what its parameters say, after a delay: for tests, for measuring the agent loop
+/* Tools without effects.  null returns a configured result after a delay: for tests, for measuring the agent loop
  * itself, and as the smallest example of a driver.  think lets a model write down its reasoning between calls. */
 #include <stdlib.h>
 #include <string.h>

@@ -375,7 +375,7 @@ static void warn(struct result *result, const struct collected *all, const struc
         result_warn(
             result,
             "events of %zu of %zu queries were incomplete or out of order: event_problems in "
-            "traces.jsonl says how they were repaired",
+            "traces.jsonl lists the repairs",
             all->problems, traces->count);
     if (traces->damaged)
         result_warn(result, "%llu lines of traces.jsonl are not traces and were skipped",

@@ -28,7 +28,7 @@ static void warn(struct comparison *out, const char *format, ...)
     out->warning_count++;
 }
 
-/* A run of each side, and their names in warnings; what holds for all repeats is reported for the side. */
+/* A run of each side, and their names in warnings; warnings that apply to all repeats are reported for the side. */
 struct pair {
     const struct run_table *a, *b;
     char of_a[32], of_b[32];

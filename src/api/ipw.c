@@ -216,7 +216,7 @@ static void fill(ipw_result *result, const struct energy *energy, double length_
     };
     str_copy(full.source, sizeof full.source, energy->source);
     str_copy(full.note, sizeof full.note, energy->note);
-    /* A caller built against an older, shorter struct gets the part that it knows. */
+    /* A caller built against an older, shorter struct gets the fields that it has. */
     size_t size = result->size < sizeof full ? result->size : sizeof full;
     full.size = size;
     memcpy(result, &full, size);

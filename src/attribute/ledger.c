@@ -351,11 +351,11 @@ static void take_total(const struct channel_energy *const *main_of, struct energ
         if (any_measured && !channel_energy_is_measured(f))
             continue;
         if (span_is_unknown(main_of, ledger->count, i)) {
-            str_copy(device->energy.note, sizeof device->energy.note,
-                     f->row->scope == SCOPE_MODULE
-                         ? "not in the total: which of the GPUs it contains is unknown"
-                         : "not in the total: another socket has no psys, so what this one spans "
-                           "is unknown");
+            str_copy(
+                device->energy.note, sizeof device->energy.note,
+                f->row->scope == SCOPE_MODULE
+                    ? "not in the total: which of the GPUs it contains is unknown"
+                    : "not in the total: another socket has no psys, so its coverage is unknown");
             continue;
         }
         if (is_contained(main_of, ledger->count, i))

@@ -46,7 +46,7 @@ struct sharer {
 struct sharer *sharer_new(size_t devices);
 void sharer_free(struct sharer *sharer);
 
-/* A list of sharers, owned or borrowed depending on its holder. */
+/* A list of sharers; whether it owns them depends on its user. */
 struct sharers {
     struct sharer **items;
     size_t count, capacity;

@@ -368,7 +368,7 @@ static double fact_at(const struct trace_span *span, size_t offset)
     return *(const double *)fact;
 }
 
-/* UNKNOWN if any request of the turn does not know it. */
+/* UNKNOWN if it is unknown for any request of the turn. */
 static double sum_tokens(const struct trace_tree *tree, int turn, size_t offset)
 {
     double sum = 0;

@@ -89,12 +89,11 @@ static enum err check_products(const struct check_context *check)
                 continue;
             bool is_slower = a.flops->value < b.flops->value;
             if (is_slower || a.joules->value > b.joules->value)
-                return err_set(check->why, ERR_BAD_VALUE,
-                               "%s: %s.%s.%s that of %s on the %s units, which holds it",
-                               check->hardware->id, a.is_matrix ? "matrix" : "vector",
-                               precision_name(narrow),
-                               is_slower ? "peak: is below" : "energy: is above",
-                               precision_name(wide), b.is_matrix ? "matrix" : "vector");
+                return err_set(
+                    check->why, ERR_BAD_VALUE, "%s: %s.%s.%s that of the wider %s on the %s units",
+                    check->hardware->id, a.is_matrix ? "matrix" : "vector", precision_name(narrow),
+                    is_slower ? "peak: is below" : "energy: is above", precision_name(wide),
+                    b.is_matrix ? "matrix" : "vector");
         }
     return ERR_OK;
 }

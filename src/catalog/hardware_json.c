@@ -501,7 +501,7 @@ static void read_kernels(const struct object *top, struct storage *storage, stru
             read_members(&kernel, KERNEL_MEMBERS, COUNT_OF(KERNEL_MEMBERS), &storage->kernels[i]);
     }
     if (!is_known(out->kernels.value))
-        refuse(top, "kernels", "is missing: what kernel_classes were fitted to");
+        refuse(top, "kernels", "is missing: the operators that kernel_classes were fitted to");
     out->kernel_classes = storage->kernels;
 }
 

@@ -254,8 +254,8 @@ static int check_options(void)
         return print_error(EXIT_USAGE, "--application needs --model");
     if (is_known(args.max_power_w) && strcmp(args.set, "clock") != 0)
         return print_error(EXIT_USAGE,
-                           "--max-power-w is held by the clock; the driver holds a power "
-                           "limit by itself: nvidia-smi -pl %g",
+                           "--max-power-w is enforced by the clock; the driver enforces a power "
+                           "limit itself: nvidia-smi -pl %g",
                            args.max_power_w);
     return EXIT_DONE;
 }

@@ -598,7 +598,7 @@ static const struct option_row PREDICT_ROWS[] = {
     {.name = "fp", .type = OPTION_NUMBER, .target = &predict_args.fp, .value = "SHARE",
      .help = "FP32 / 2 + FP64 activity at fmax, for models of activities", .min = 0, .max = 2},
     {.name = "dram", .type = OPTION_NUMBER, .target = &predict_args.dram, .value = "SHARE",
-     .help = "DRAM activity at fmax, likewise", .min = 0, .max = 1},
+     .help = "DRAM activity at fmax, for models of activities", .min = 0, .max = 1},
     {.name = "freq", .type = OPTION_TEXT, .target = &predict_args.freqs, .value = "LIST",
      .help = "clocks in MHz, comma-separated, or LOW-HIGH:STEP"},
     {.name = "format", .type = OPTION_CHOICE, .target = &predict_args.format, .value = "NAME",

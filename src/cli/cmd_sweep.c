@@ -221,7 +221,7 @@ static bool is_complete(const struct sweep *sweep)
     return sweep->ended && !sweep_next(sweep, &step);
 }
 
-/* If clocks may not be set, a new sweep measures without; a resumed one does not change its points. */
+/* If clocks cannot be set, a new sweep measures at the default clocks; a resumed one does not change its points. */
 static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_control **out,
                              struct error *why)
 {

@@ -47,8 +47,8 @@ struct measure_options {
     double rate_hz;
     bool require_energy;
     bool cheap;           /* low-overhead session: set by the command, not by an option */
-    bool may_lack;        /* likewise (session.h) */
-    nanos counter_period; /* likewise (session.h) */
+    bool may_lack;        /* set by the command, see session.h */
+    nanos counter_period; /* set by the command, see session.h */
     double idle_s;        /* for commands with --idle; UNKNOWN: not given */
 };
 /* clang-format off */

@@ -51,7 +51,7 @@ extern const char *const SERVE_PERCENTILES[], *const SERVE_SERVERS[];
      .help = "SLO on time to first token: find the largest load that meets it",                    \
      .min = 1e-3, .max = 1e7},                                                                  \
     {.name = "slo-itl-ms", .type = OPTION_NUMBER, .target = &(o).itl_ms, .value = "MS",            \
-     .help = "SLO on inter-token latency, likewise", .min = 1e-3, .max = 1e7},                  \
+     .help = "SLO on inter-token latency", .min = 1e-3, .max = 1e7},                  \
     {.name = "slo-percentile", .type = OPTION_CHOICE, .target = &(o).percentile, .value = "PCTL",  \
      .help = "percentile of the SLOs: p50, p95, p99 or mean (default: p95)",                       \
      .choices = SERVE_PERCENTILES},                                                                \

@@ -23,7 +23,7 @@ enum option_type {
     OPTION_CHOICE, /* const char *, one of choices */
     OPTION_PARAMS, /* struct params; may be repeated */
     OPTION_LIST,   /* struct option_list; may be repeated */
-    OPTION_HINT, /* not an option: another tool's name, or a former one; `help` says what to use */
+    OPTION_HINT, /* not an option: another tool's name, or a former one; `help` names the replacement */
 };
 
 enum { OPTION_LIST_MAX = 32 };
@@ -58,7 +58,7 @@ struct command {
         WORDS_APART,  /* as WORDS_FOLLOW, but our options may not follow it without "--" */
         WORDS_SIDES,  /* as WORDS_ANY, and "--" is a separator among the arguments */
     } words;
-    bool takes_runs;                    /* arguments are runs: a folder stands for the runs in it */
+    bool takes_runs;                    /* arguments are runs: a folder means all runs in it */
     bool takes_sweeps;                  /* ... and a sweep for itself, not for its runs */
     const char *required;               /* error if there are no arguments; NULL: none */
     const struct command *const *tools; /* subcommands, "NAME TOOL", NULL-terminated; or NULL */

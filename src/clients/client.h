@@ -42,7 +42,7 @@ struct client_request {
     const struct params *params;  /* sent with the request: max_tokens, temperature, seed ... */
     nanos timeout;                /* for the whole request; 0: none */
     const atomic_bool *cancel;    /* may be NULL */
-    completion_observer observer; /* sees content as it arrives; may be NULL */
+    completion_observer observer; /* receives content as it arrives; may be NULL */
     void *context;                /* passed to the observer */
 };
 

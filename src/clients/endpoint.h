@@ -18,7 +18,7 @@ struct endpoint {
     struct params headers; /* sent with every request */
     const char *
         start_hint; /* how to start the service if it does not respond; must outlive the endpoint */
-    const char *auth_hint; /* how to fix a 401 or 403; likewise */
+    const char *auth_hint; /* how to fix a 401 or 403; must outlive the endpoint */
 };
 
 /* Normalizes an address: adds a missing scheme, removes trailing slashes.  ERR_USAGE for an invalid

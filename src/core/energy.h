@@ -27,7 +27,7 @@ struct energy {
     unsigned long updates; /* sensor updates inside the window */
     bool low_confidence;   /* fewer than ten updates: the window is short for this sensor */
     char source[320];      /* which sensor and channel; parts of a sum joined by " + " */
-    char note[160];        /* why it is unknown, or what a reader must know */
+    char note[160];        /* why it is unknown, or a limitation of the figure */
 };
 
 /* "counter", "integral", "estimated"; NULL for METHOD_NONE (prints as null). */

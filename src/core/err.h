@@ -1,5 +1,5 @@
-/* Errors: one enum, 0 is success, and an optional context that says what, where and what to do.
- * The caller owns every struct error; nothing here allocates. */
+/* Errors: one enum, 0 is success, and an optional context: what failed, where, and how to fix it. The caller owns every
+ * struct error; nothing here allocates. */
 #ifndef IPW_CORE_ERR_H
 #define IPW_CORE_ERR_H
 
@@ -15,7 +15,7 @@ enum err {
 
 struct error {
     enum err code;
-    char text[320]; /* one line: what, where, what to do */
+    char text[320]; /* one line: what failed, where, how to fix it */
 };
 
 /* Description of a code for users, without context. */

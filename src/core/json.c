@@ -148,14 +148,14 @@ void json_string_bytes(struct json *json, const char *key, const char *bytes, si
 
 /* ---- numbers ----
  *
- * Numbers are written with the fewest digits, at least 15, that round-trip: sums must still hold for the reader, and
+ * Numbers are written with the fewest digits, at least 15, that round-trip: sums must still be exact for readers, and
  * 231.6 must not become 231.59999999999999.  Journals have dozens of numbers per request, and formatting each with 15,
  * 16 and 17 digits and checking by strtod dominated the cost of a record.  So the 17 digits, which always round-trip,
  * are produced once and shortened where that may suffice; common values need neither printf nor strtod. */
 
 enum { DIGITS = 17, NUMBER_MAX = 40 };
 
-/* Lays digits out as "%.*g" does: the first digit stands for 10^exponent. */
+/* Lays digits out as "%.*g" does: the first digit counts 10^exponent. */
 static void write_digits(char *out, const char *digits, int precision, int exponent)
 {
     int count = precision;

@@ -273,7 +273,7 @@ static bool is_named(const struct jv *entry, const char *key, const char *name)
     return text && strcmp(text, name) == 0;
 }
 
-/* The first entry with this config and split; NULL stands for any. */
+/* The first entry with this config and split; NULL matches any. */
 static const struct jv *find_split(const struct jv *entries, const char *config, const char *split)
 {
     for (const struct jv *entry = jv_first(entries); entry; entry = jv_next(entry))

@@ -71,7 +71,7 @@ static bool is_path(const char *name)
     return strchr(name, '/') || find_suffix(name) || file_exists(name);
 }
 
-/* A directory is a saved dataset; a file is what its suffix says, by default JSON lines. */
+/* A directory is a saved dataset; the format of a file follows from its suffix, by default JSON lines. */
 static enum err driver_of_path(const char *path, const struct dataset_driver **out,
                                struct error *why)
 {

@@ -250,7 +250,7 @@ static enum err read_version(struct db *db, int *version, struct error *why)
     *version = number > 0 ? (int)number : 0;
     if (!err && *version > SCHEMA_VERSION)
         err = err_set(why, ERR_UNSUPPORTED,
-                      "%s has schema version %d, this ipw knows up to %d: install a later ipw",
+                      "%s has schema version %d, this ipw supports up to %d: install a newer one",
                       db->shown, *version, SCHEMA_VERSION);
     return err;
 }

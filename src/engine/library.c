@@ -194,7 +194,7 @@ static enum err load_backends(const struct llama_api *api, struct engine_library
     }
     if (api->ggml_backend_reg_count() == 0)
         return err_set(why, ERR_UNSUPPORTED,
-                       "%s has no libggml-cpu-*.so beside it that this processor can run",
+                       "%s has no libggml-cpu-*.so next to it that this processor can run",
                        facts->path);
     api->llama_backend_init();
     facts->has_gpu = api->llama_supports_gpu_offload();
@@ -210,7 +210,7 @@ static enum err open_file(const char *path, bool accept_untested, struct error *
     enum err err = dl_open(&process.dl, names, why);
     if (err)
         return err;
-    /* A system library has no directory in its name; the dynamic loader knows its path. */
+    /* A system library has no directory in its name; the dynamic loader has its path. */
     if (strchr(path, '/') || !dl_loaded(path, facts->path, sizeof facts->path))
         str_copy(facts->path, sizeof facts->path, path);
     err = load_functions(&process.dl, &process.api, facts, accept_untested, why);

@@ -249,7 +249,7 @@ static void replace_identity(struct build *build)
     made->note = build->c->has_no_energy ? "times were measured; energy was not: no meter"
                  : build->c->is_estimated
                      ? "fitted to estimated energy, not to measured energy"
-                     : "idle is the constant term of the fit: power under load apart from the work";
+                     : "idle is the constant term of the fit: power under load, excluding the work";
     made->is_calibrated = !build->c->is_estimated && !build->c->has_no_energy;
 }
 

@@ -196,7 +196,7 @@ static void add_host_error(const struct rates *rates, double host_s, struct pass
         hypot(total->power_plus_minus, (total->average_w - idle_w) * host_s / total->latency_s);
 }
 
-/* Confidence in the device's figures, and what limits it. */
+/* Confidence in the device's figures, and the limiting factor. */
 static enum estimate_confidence device_confidence(const struct pass_estimate *estimate,
                                                   char *reason, size_t size)
 {

@@ -4,7 +4,7 @@
 
 #include "estimate/pass_estimate.h"
 
-/* Seconds by what they depend on, and the errors of unknown and assumed operators; all of it adds up over subgraphs. */
+/* Seconds by the limiting figure, and the errors of unknown and assumed operators; all add up over subgraphs. */
 struct pass_uncertainty {
     double compute_s, memory_s, launch_s, link_s, limit_s;
     double unknown_s, unknown_j;

@@ -342,7 +342,7 @@ static void estimate_time(const struct subgraph *subgraph, const struct roofline
     row->bound = bound_of(row);
 }
 
-/* The same with the kernels of a runtime; the launch time is what remains beyond the larger of the two. */
+/* The same with the kernels of a runtime; the launch time is the remainder beyond the larger of the two. */
 static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                const struct roofline_work *work,
                                                const struct rates *rates,

@@ -242,8 +242,8 @@ static void add_pass(struct workload_estimate *out, const struct pass_estimate *
     out->params = pass->params;
 }
 
-/* The KV cache grows until the last pass, and its room is reserved before.  Stages of a pipeline have that of the pass
- * with the highest peak. */
+/* The KV cache grows until the last pass, and is reserved before.  Stages of a pipeline have that of the pass with the
+ * highest peak. */
 static void reserve_cache(struct workload_estimate *out)
 {
     const struct workload *work = out->work;

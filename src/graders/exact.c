@@ -1,5 +1,5 @@
-/* The exact grader: the answer equals the expected text except for case, white space and punctuation at
- * the ends, or what its parameters ignore. */
+/* The exact grader: the answer equals the expected text except for case, white space and punctuation at the ends, or as
+ * configured by its parameters. */
 #include "graders/answer.h"
 #include "graders/final.h"
 #include "graders/fold.h"

@@ -50,7 +50,7 @@ void char_one_line(char *to, size_t size, struct slice from);
 /* ---- folding ---- */
 
 enum fold_strip {
-    FOLD_NOTHING,     /* only what is always done: trim, and collapse white space to one space */
+    FOLD_NOTHING,     /* nothing else: white space is always trimmed and collapsed to one space */
     FOLD_EDGES,       /* also punctuation at both ends: . , ; : ! ? quotes, and Markdown's * _ ` */
     FOLD_PUNCTUATION, /* all punctuation */
     FOLD_ALL,         /* all punctuation and all white space */

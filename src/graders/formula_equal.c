@@ -1,5 +1,5 @@
-/* Equality of expressions: strips what does not change the meaning, splits compound expressions into parts, compares
- * the parts by value, at several points if they have variables, and finally as text. */
+/* Equality of expressions: strips parts that do not change the meaning, splits compound expressions into parts,
+ * compares the parts by value, at several points if they have variables, and finally as text. */
 #include "graders/formula.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
-/* Splitting expressions: at separators outside brackets, into lists with their brackets, and stripping what does not
- * change the meaning: units, left sides, conditions. */
+/* Splitting expressions: at separators outside brackets, into lists with their brackets, and stripping parts that do
+ * not change the meaning: units, left sides, conditions. */
 #include "graders/formula_parts.h"
 
 #include <ctype.h>

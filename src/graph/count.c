@@ -227,8 +227,8 @@ struct graph_amount graph_input_amount(const struct graph *graph, const struct g
     double elements = graph_elements(tensor);
     double out = elements_or_none(graph_output(graph, node, 0));
     bool is_table = node->op == GRAPH_EMBEDDING && index == 1;
-    /* A slice reads what it outputs, as does a cache write from a fused QKV.  A lookup reads rows of a table, at most
-     * the whole table (two token types). */
+    /* A slice reads as much as it outputs, as does a cache write from a fused QKV.  A lookup reads rows of a table, at
+     * most the whole table (two token types). */
     bool reads_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE || is_table;
     if (reads_part && elements > out)
         elements = out;

@@ -431,7 +431,7 @@ static void read_widths(struct reading *reading, size_t number)
     const struct gguf_tensor *experts = layer_tensor(gguf, number, "ffn_down_exps");
     const struct gguf_tensor *up = layer_tensor(gguf, number, "ffn_up");
     if (dense && shared)
-        tensor_failed(reading, shared, ERR_UNSUPPORTED, "is beside a dense feed-forward");
+        tensor_failed(reading, shared, ERR_UNSUPPORTED, "conflicts with a dense feed-forward");
     dense = dense ? dense : shared;
     if ((dense && dense->dims[0] > MAX_SIZE) || (experts && experts->dims[0] > MAX_SIZE))
         tensor_failed(reading, dense ? dense : experts, ERR_BAD_VALUE, "is too wide");

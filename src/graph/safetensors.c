@@ -199,7 +199,7 @@ static enum err open_files(const char *path, const char **files, size_t count,
         if (i && strcmp(files[i], files[i - 1]) == 0)
             continue;
         if (strchr(files[i], '/') || !model_path_ends(files[i], ".safetensors"))
-            return err_set(why, ERR_BAD_VALUE, "%s: weight_map entry '%s' is not a file beside it",
+            return err_set(why, ERR_BAD_VALUE, "%s: weight_map entry '%s' is not a file next to it",
                            path, model_label(slice_of(files[i])).text);
         if (!model_path_beside(path, files[i], beside, sizeof beside))
             return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", path);
@@ -531,11 +531,11 @@ static enum err compare_with_config(const char *file, const struct safetensors *
         return ERR_OK;
     if (is_decoder)
         return err_set(why, ERR_BAD_VALUE,
-                       "%s: has %.0f parameters, config.json beside it gives %.0f: they are not "
+                       "%s: has %.0f parameters, config.json next to it gives %.0f: they are not "
                        "of the same model",
                        file, in_file, in_config);
     opened->is_guessed = true;
-    log_warn("%s: has %.0f parameters, config.json beside it gives %.0f: some of its tensors are "
+    log_warn("%s: has %.0f parameters, config.json next to it gives %.0f: some of its tensors are "
              "not counted",
              file, in_file, in_config);
     return ERR_OK;
@@ -563,10 +563,10 @@ static enum err guess(const char *file, const struct safetensors *tensors, struc
     decoder_release(&out->config.as.decoder);
     if (!is_unpacked)
         return err_set(why, ERR_UNSUPPORTED,
-                       "%s: its tensors are packed: put the model's config.json beside it", file);
+                       "%s: its tensors are packed: put the model's config.json next to it", file);
     return err_set(why, ERR_UNSUPPORTED,
                    "%s: %zu tensors with %.0f parameters, not those of a known decoder: put the "
-                   "model's config.json beside it",
+                   "model's config.json next to it",
                    file, tensors->count, parameters);
 }
 
@@ -627,7 +627,7 @@ static void close_model(struct model *model)
 
 const struct graph_reader graph_reader_safetensors = {
     .name = "safetensors",
-    .summary = "safetensors files with a config.json beside them; else decoders are inferred",
+    .summary = "safetensors files with a config.json next to them; else decoders are inferred",
     .probe = probe,
     .state_size = sizeof(struct opened),
     .open = open_model,

@@ -194,7 +194,7 @@ class Safetensors(unittest.TestCase):
         self.assertIn("model-00002-of-00002.safetensors", show(index)["error"])
         listed["weight_map"]["other"] = "../../outside.safetensors"
         index.write_text(json.dumps(listed))
-        self.assertIn("is not a file beside it", show(index)["error"])
+        self.assertIn("is not a file next to it", show(index)["error"])
         index.write_text("{}")
         self.assertIn("'weight_map' is missing", show(index)["error"])
 

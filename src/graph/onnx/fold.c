@@ -1,6 +1,6 @@
-/* Constant folding: what a runtime computes once, when it loads the model, has no node in the graph.  Exporters write a
- * reshape as a chain of Shape, Gather, Concat etc., whose result determines shapes; and they transpose, slice or
- * concatenate weights, whose parameters remain those of the file. */
+/* Constant folding: operations that a runtime computes once, when it loads the model, have no node in the graph.
+ * Exporters write a reshape as a chain of Shape, Gather, Concat etc., whose result determines shapes; and they
+ * transpose, slice or concatenate weights, whose parameters remain those of the file. */
 #include <math.h>
 #include <string.h>
 

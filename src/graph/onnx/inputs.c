@@ -626,10 +626,11 @@ static enum err without_effect(const struct binding *binding, const char *option
 {
     struct text inputs = {0};
     describe_inputs(binding->infer, &inputs);
-    enum err err = err_set(binding->infer->why, ERR_USAGE,
-                           "%s has no effect: %.80s has no input of dynamic %s, or --dim gives it; "
-                           "inputs: %s",
-                           option, binding->infer->file->path, what, text_get(&inputs));
+    enum err err =
+        err_set(binding->infer->why, ERR_USAGE,
+                "%s has no effect: %.80s has no input with dynamic %s, or --dim sets it; "
+                "inputs: %s",
+                option, binding->infer->file->path, what, text_get(&inputs));
     text_release(&inputs);
     return err;
 }

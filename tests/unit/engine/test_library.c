@@ -19,7 +19,7 @@ static const struct {
     {"llama_rearranged",
      {"llama.cpp 0.5.0", "llama_context_params has an unexpected layout", NULL}},
     {"llama_bare", {"llama.cpp 0.5.0", "has no llama_log_set", NULL}},
-    {"llama_alone", {"no libggml-cpu-*.so beside it", NULL, NULL}},
+    {"llama_alone", {"no libggml-cpu-*.so next to it", NULL, NULL}},
 };
 
 static void an_incompatible_library_is_rejected_with_the_reason(void **state)
