@@ -370,7 +370,7 @@ static void vector_units_slower_than_matrix_units_are_rejected(void **state)
     assert_int_equal(hardware_check(&device, &why), ERR_OK);
     add_units(device.vector_flops, device.vector_joules, PRECISION_FP8, 40e12, 5e-12);
     assert_int_equal(hardware_check(&device, &why), ERR_BAD_VALUE);
-    assert_contains(why.text, "vector.fp8.peak: is below that of bf16");
+    assert_contains(why.text, "vector.fp8.peak: is below that of the wider bf16");
 }
 
 static void elementwise_operations_run_on_the_vector_units(void **state)
