@@ -35,7 +35,7 @@ def samples():
 
 gpm = ctypes.c_void_p()
 nvml.nvmlGpmSampleAlloc(ctypes.byref(gpm))
-memory, utilisation = (ctypes.c_ulonglong * 3)(), (ctypes.c_uint * 2)()
+memory, utilization = (ctypes.c_ulonglong * 3)(), (ctypes.c_uint * 2)()
 CALLS = {
     "total energy": lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(gpu, ctypes.byref(big)),
     "field 186 (instant power)": lambda: field(186, 0),
@@ -45,7 +45,7 @@ CALLS = {
     "power samples (buffer)": samples,
     "temperature": lambda: nvml.nvmlDeviceGetTemperature(gpu, 0, ctypes.byref(number)),
     "memory": lambda: nvml.nvmlDeviceGetMemoryInfo(gpu, memory),
-    "utilisation": lambda: nvml.nvmlDeviceGetUtilizationRates(gpu, utilisation),
+    "utilization": lambda: nvml.nvmlDeviceGetUtilizationRates(gpu, utilization),
     "clock": lambda: nvml.nvmlDeviceGetClockInfo(gpu, 1, ctypes.byref(number)),
     "power limit": lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(gpu, ctypes.byref(number)),
     "throttle reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu, ctypes.byref(big)),

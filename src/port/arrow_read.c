@@ -123,7 +123,7 @@ static uint32_t read_u32(const uint8_t *at)
     return read_u16(at) | read_u16(at + 2) << 16;
 }
 
-/* Where field `number` of a table lies; NULL when it is left out. */
+/* The location of field `number` of a table; NULL if it is omitted. */
 static const uint8_t *field(const uint8_t *table, unsigned number)
 {
     const uint8_t *list = table - (int32_t)read_u32(table);
@@ -132,7 +132,7 @@ static const uint8_t *field(const uint8_t *table, unsigned number)
     return position ? table + position : NULL;
 }
 
-/* The target of the offset at `at`; NULL for a field that is left out. */
+/* The target of the offset at `at`; NULL for an omitted field. */
 static const uint8_t *follow(const uint8_t *at)
 {
     return at ? at + read_u32(at) : NULL;

@@ -48,7 +48,7 @@
 #define SYS_pidfd_getfd 438
 #endif
 
-enum { X32_CALLS = 0x40000000 }; /* the other ABI of x86-64, with numbers of its own */
+enum { X32_CALLS = 0x40000000 }; /* the other ABI of x86-64, with its own numbers */
 
 #define REFUSE(number)                                                                             \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \

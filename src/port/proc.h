@@ -99,7 +99,7 @@ enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[],
 /* Ends the watchdog; `run_command`: after running its command. */
 void watchdog_end(struct watchdog *watchdog, bool run_command);
 
-/* A program that runs beside us while its output is read; neither an orphan nor measured. */
+/* A program that runs in the background while its output is read; neither an orphan nor measured. */
 struct helper {
     pid_t pid;  /* 0: none */
     int output; /* read end of its standard output; non-blocking */

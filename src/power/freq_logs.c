@@ -151,7 +151,7 @@ static struct log_name name_of(const char *path)
     return out;
 }
 
-/* ---- run information recorded beside the log ---- */
+/* ---- run information in files next to the log ---- */
 
 /* timing_summary.log: run_id,frequency_mhz,duration_seconds,exit_code,status */
 static void outcome_of(struct csv_grid *grid, const struct log_name *name, struct freq_point *point)

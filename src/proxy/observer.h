@@ -60,8 +60,8 @@ bool observer_is_whole(const struct observer *observer);
 void observer_end(struct observer *observer, enum err transport, const char *why);
 void observer_release(struct observer *observer);
 
-/* Writes the body with "stream_options":{"include_usage":true} added.  False if it is no stream, or already asks for
- * usage: it is then forwarded unchanged. */
+/* Writes the body with "stream_options":{"include_usage":true} added.  False if it is not a stream, or already
+ * requests usage: it is then forwarded unchanged. */
 bool usage_inject(const char *body, size_t length, struct text *out);
 
 /* Removes the event that usage_inject requested from a stream. */

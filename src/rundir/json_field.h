@@ -115,7 +115,7 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
                       const void *object);
 void json_field_writer_end(struct json_field_writer *writer);
 
-/* Puts the value into a tree instead; any JSON is left out. */
+/* Puts the value into a tree instead; JSON values are omitted. */
 enum err json_field_put(const struct json_field *field, const char *model, const void *object,
                         struct jv *tree) MUST_USE;
 

@@ -201,7 +201,7 @@ static void end(struct index *index)
     index->db = NULL;
 }
 
-/* It may be somebody's file of that name, so it is kept.  SQLite would roll its journal back into the new one. */
+/* It may be a file of the user, so it is kept.  SQLite would roll its journal back into the new one. */
 static bool set_damaged_aside(const struct index *index)
 {
     char journal[sizeof index->path + 16], aside[sizeof index->path + 16];
@@ -463,7 +463,7 @@ static enum err sqlite_finish(struct store *store, const struct summary *summary
 
 const struct store_driver store_sqlite = {
     .name = "sqlite",
-    .summary = "the run index: catalog.db beside the run directories, one row per run",
+    .summary = "the run index: catalog.db next to the run directories, one row per run",
     .available = jv_available,
     .open = sqlite_open_store,
     .finish = sqlite_finish,

@@ -38,6 +38,6 @@ bool run_index_find(struct run_index *index, const char *name, double written_at
 
 const struct store_driver store_sqlite = {
     .name = "sqlite",
-    .summary = "the run index: catalog.db beside the run directories, one row per run",
+    .summary = "the run index: catalog.db next to the run directories, one row per run",
     .available = missing,
 };

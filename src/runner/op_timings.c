@@ -443,7 +443,7 @@ static void describe(const struct point *point, char *to, size_t size)
 }
 
 /* The rounds of a few operations may differ: these use the shortest, and are reported. */
-static enum err judge_rounds(struct grid *grid, size_t count)
+static enum err check_rounds(struct grid *grid, size_t count)
 {
     size_t timed = 0, unsettled = 0;
     const struct point *worst = NULL;
@@ -488,7 +488,7 @@ static enum err time_round(struct grid *grid)
         if (!err && !point->is_missing)
             err = time_point(grid, point);
         if (!err && is_too_busy(grid, i + 1))
-            err = judge_rounds(grid, i + 1);
+            err = check_rounds(grid, i + 1);
     }
     return err;
 }
@@ -536,11 +536,11 @@ static enum err time_rounds(struct grid *grids, size_t count)
     return err;
 }
 
-/* ---- verdict ---- */
+/* ---- checks of the timings ---- */
 
 /* Parallelized work takes no longer than on one thread if threads run concurrently: rounds alone cannot detect this,
  * since a machine that never runs them concurrently is equally slow each time. */
-static enum err judge_threads(struct grid *grid)
+static enum err check_threads(struct grid *grid)
 {
     const struct timings_options *options = grid->options;
     for (size_t i = 0; options->threads > 1 && !grid->onnx && i < grid->count; i++) {
@@ -564,11 +564,11 @@ static enum err judge_threads(struct grid *grid)
     return ERR_OK;
 }
 
-static enum err judge(struct grid *grid)
+static enum err check_timings(struct grid *grid)
 {
-    enum err err = judge_threads(grid);
+    enum err err = check_threads(grid);
     if (!err)
-        err = judge_rounds(grid, grid->count);
+        err = check_rounds(grid, grid->count);
     return err;
 }
 
@@ -701,7 +701,7 @@ static enum err measure(struct grid *grids, size_t count)
     if (!err && count)
         err = time_rounds(grids, count);
     for (size_t g = 0; !err && g < count; g++)
-        err = judge(&grids[g]);
+        err = check_timings(&grids[g]);
     for (size_t g = 0; !err && g < count; g++)
         err = take_table(&grids[g]);
     return err;

@@ -232,7 +232,7 @@ struct session_row {
 };
 
 struct bucket {
-    uint64_t who;
+    uint64_t address;
     double left; /* requests */
     nanos at;
 };
@@ -268,10 +268,10 @@ static bool take_from(struct bucket *bucket, double rate, double most, nanos now
 /* On a hash collision the newer address takes the bucket over, with a full one. */
 bool access_check_rate(struct access *access, const char *peer, nanos now)
 {
-    uint64_t who = hash_mix(hash_string(HASH_START, peer));
-    struct bucket *bucket = &access->buckets[who % BUCKETS];
-    if (bucket->who != who)
-        *bucket = (struct bucket){.who = who};
+    uint64_t address = hash_mix(hash_string(HASH_START, peer));
+    struct bucket *bucket = &access->buckets[address % BUCKETS];
+    if (bucket->address != address)
+        *bucket = (struct bucket){.address = address};
     return take_from(bucket, ACCESS_RATE, ACCESS_BURST, now);
 }
 

@@ -483,7 +483,7 @@ static void on_signal(void *context, int number)
     ((struct serve *)context)->signal = number;
 }
 
-/* Scans for runs in progress, while somebody is connected. */
+/* Scans for runs in progress while a client is connected. */
 struct running_job {
     struct job job;
     struct serve *serve;

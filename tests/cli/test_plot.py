@@ -339,7 +339,7 @@ class Content(PlotTest):
             moved = [f"{float(line.split(',', 1)[0]) + shift},{line.split(',', 1)[1]}" for line in lines[1:]]
             (run / f"samples-{start}.csv").write_text("\n".join([lines[0], *moved]) + "\n")
         said = self.svg(run, "timeline").text
-        self.assertIn("3 starts, the time between them left out", said)
+        self.assertIn("3 starts, the time between them omitted", said)
         for text in ("another start", "start 2", "start 3", "time without the gaps (s)"):
             self.assertIn(text, said)
         self.assertEqual(said.count("cpu0 package"), 1)  # one series for a device of three starts
@@ -348,7 +348,7 @@ class Content(PlotTest):
         begun = [json.dumps({"kind": "run", "format": 1, "start": n, "started_at": 1.7e9 + 3600 * (n - 1)})
                  for n in (1, 2, 3)]
         (run / "records.jsonl").write_text("\n".join(begun + journal[1:]) + "\n")
-        self.assertIn("3 starts, 1 h 59 m between them left out", self.svg(run, "timeline").text)
+        self.assertIn("3 starts, 1 h 59 m between them omitted", self.svg(run, "timeline").text)
         (run / "samples-2.csv").unlink()
         self.svg(run, "timeline")
 
@@ -560,7 +560,7 @@ class Frequency(PlotTest):
         runs = [run_at(self.root / "a", 900), self.run_of(4, "b"), run_at(self.root / "c", 1500)]
         blocks, said = self.blocks(*runs)
         self.assertEqual([row[0] for row in blocks[0, 1]], [900, 1500])
-        self.assertIn("2 runs of sums on H100, 6 queries each; 1 without clock or energy left out", said)
+        self.assertIn("2 runs of sums on H100, 6 queries each; 1 without clock or energy excluded", said)
         self.assertIn("energies measured (counter), ±2.0 % common", said)
 
     def test_skipped_frequency_plot_has_reason(self):
@@ -620,7 +620,7 @@ class Frequency(PlotTest):
                     self.assertAlmostEqual(got, hoped, delta=1e-6 * exact)
         self.assertEqual([blocks[panel, 2][0][0] for panel in (0, 2, 3)], [1200, 1200, 1980])
         self.assertIn("GPU clock, as set (MHz)", said)
-        self.assertIn("left out: 1 throttled", said)
+        self.assertIn("excluded: 1 throttled", said)
         self.assertIn("ED²P (J·s² per run)", said)
 
     def test_sweep_of_other_knob(self):

@@ -169,7 +169,7 @@ const distributionFigure = found => found.key === "joules" ? "joules_per_query" 
 function distributionSection(run) {
   if (!run.distributions.length) return null;
   return section("distributions", "Distributions", "Dashed lines: median and 95th percentile; the gray bar collects all larger values. "
-    + (run.failed ? plural(run.failed, "failed query", "failed queries") + " left out." : ""),
+    + (run.failed ? plural(run.failed, "failed query", "failed queries") + " excluded." : ""),
     make("div", { class: "grid" }, run.distributions.map(found => {
       const label = labelOf(distributionFigure(found)), unit = unitOf(distributionFigure(found));
       return make("div", { class: "card" }, make("h3", {}, label),

@@ -9,7 +9,7 @@ const TRADES = {
 };
 const GROUPINGS = { hardware: "Hardware", model: "Model", precision: "Precision" };
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
-const LABELLED_MOST = 30, BARS_MOST = 300, ROWS_MOST = 500;
+const LABELED_MOST = 30, BARS_MOST = 300, ROWS_MOST = 500;
 
 const axisUnit = found => found.unit === "" ? "%" : ["J", "s", "W"].includes(found.unit) ? found.unit : "";
 const axisName = found => found.label.toLowerCase() + (axisUnit(found) ? "" : " (" + found.unit + ")") + (found.better === "low" ? ", lower is better" : "");
@@ -23,7 +23,7 @@ function paretoAnswer({ x, y, points, left_out }) {
   const figures = point => axisValue(x, point.x) + " with " + y.label.toLowerCase() + " " + axisValue(y, point.y);
   return [make("p", { class: "answer" }, plural(front.length, "run") + " of " + points.length.toLocaleString("en") + (front.length === 1 ? " is" : " are") + " Pareto-optimal: ",
     cheap === good ? [named(good), " is best in both, at " + figures(good) + "."] : [named(cheap), " has the lowest " + x.label.toLowerCase() + ", " + figures(cheap) + "; ", named(good), " has the best " + y.label.toLowerCase() + ", at " + figures(good) + "."]),
-  left_out ? make("p", { class: "note" }, plural(left_out, "run") + " without both figures left out.") : null];
+  left_out ? make("p", { class: "note" }, plural(left_out, "run") + " without both figures excluded.") : null];
 }
 
 function groupColors(points) {
@@ -38,7 +38,7 @@ const MARKS = { circle: "●", rect: "■", triangle: "▲", diamond: "◆", rou
 function paretoChart(found, legend) {
   const { points, x, y } = found, { groups, colorOf, symbolOf } = groupColors(points);
   const ends = (value, error) => known(error) ? [value - 1.96 * error, value + 1.96 * error] : null;
-  const few = points.filter(point => point.on_front).length <= LABELLED_MOST, barred = points.length <= BARS_MOST;
+  const few = points.filter(point => point.on_front).length <= LABELED_MOST, barred = points.length <= BARS_MOST;
   const option = () => frontOption(points.map((point, place) => ({ x: point.x, y: point.y, place, name: point.name, xEnds: barred || point.on_front ? ends(point.x, point.x_plus_minus) : null, yEnds: barred || point.on_front ? ends(point.y, point.y_plus_minus) : null, onFront: point.on_front,
     color: color(colorOf(point.group || "unknown")), symbol: symbolOf(point.group || "unknown"), labeled: few && point.on_front })),
   { unit: axisUnit(x), name: axisName(x) }, { unit: axisUnit(y), name: axisName(y) }, legend, place => tip(points[place].name, [["group", points[place].group || "unknown"], [x.label.toLowerCase(), axisValue(x, points[place].x, points[place].x_plus_minus)],

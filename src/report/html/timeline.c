@@ -116,10 +116,10 @@ enum { STARTS_MAX = 16 };
 enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,
                       struct error *why)
 {
-    double told = integer_number(table->summary.starts);
+    double recorded = integer_number(table->summary.starts);
     unsigned starts = spans->starts > 1 ? spans->starts : 1;
     enum err err = ERR_OK;
-    starts = told > starts ? (unsigned)fmin(told, STARTS_MAX) : starts;
+    starts = recorded > starts ? (unsigned)fmin(recorded, STARTS_MAX) : starts;
     if (!table->ours && !spans->count)
         starts = 0; /* the Python IPW stores neither samples nor times */
     json_array(json, "timelines");

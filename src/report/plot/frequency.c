@@ -551,7 +551,7 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
                 point->dataset[0] ? " of " : "", point->dataset, point->hardware[0] ? " on " : "",
                 point->hardware, queries);
     if (left_out)
-        figure_note(figure, "%zu without clock or energy left out", left_out);
+        figure_note(figure, "%zu without clock or energy excluded", left_out);
     figure_note_energy(figure, source->runs[0].method, source->common.common);
     figure_note(figure, "bars and ±: 95 %% CI%s",
                 source->common.sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
@@ -574,7 +574,7 @@ static void put_sweep_heading(struct figure *figure, const struct sweep_points *
     figure_note(figure, "sweep of %zu settings%s%.40s, %zu attempts", settings->count,
                 first->gpu[0] ? " on " : "", first->gpu, used);
     if (left_out[0])
-        figure_note(figure, "left out: %s", left_out);
+        figure_note(figure, "excluded: %s", left_out);
     figure_note_energy(figure, sweep_points_is_estimated(points) ? "estimated" : first->method,
                        UNKNOWN);
     figure_note(figure, "bars and ±: 95 %% CI of repeats");

@@ -182,8 +182,8 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
 }
 
 /* Records may have the joules of GPUs without their watts. */
-static const char *whose(const struct pair_plot *plot, const struct run_table *table,
-                         enum run_number y)
+static const char *devices_note(const struct pair_plot *plot, const struct run_table *table,
+                                enum run_number y)
 {
     if (y == plot->y)
         return y == RUN_BASIS_JOULES || y == RUN_BASIS_WATTS ? "of the GPUs, or the board" : "";
@@ -208,8 +208,8 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
         err = no_data_error(table, words, why);
     if (!err) {
         draw_heading(figure, table, plot->what, pairs.count, plot->lacking);
-        if (whose(plot, table, y)[0])
-            figure_note(figure, "%s", whose(plot, table, y));
+        if (devices_note(plot, table, y)[0])
+            figure_note(figure, "%s", devices_note(plot, table, y));
         if (plot->of_energy)
             figure_note_energy_of(figure, table);
         err = put_pairs(plot, y, &pairs, figure);

@@ -284,10 +284,10 @@ static void note_starts(struct figure *figure, const char *directory,
     char length[FORMAT_MAX];
     double between = time_between(directory, ranges);
     if (is_known(between))
-        figure_note(figure, "%zu starts, %s between them left out", ranges->count,
+        figure_note(figure, "%zu starts, %s between them omitted", ranges->count,
                     format_duration(length, fmax(between, 0)));
     else
-        figure_note(figure, "%zu starts, the time between them left out", ranges->count);
+        figure_note(figure, "%zu starts, the time between them omitted", ranges->count);
 }
 
 /* ---- the plot ---- */

@@ -259,7 +259,7 @@ static void add_value(struct table *table, double value, const char *unit)
     table_add(table, format_si(number, value, unit));
 }
 
-static double off(double measured, double predicted)
+static double error_of(double measured, double predicted)
 {
     return measured > 0 ? predicted / measured - 1 : UNKNOWN;
 }
@@ -267,7 +267,7 @@ static double off(double measured, double predicted)
 /* Measured, predicted, and their difference: "+12 %". */
 static void add_pair(struct table *table, double measured, double predicted, const char *unit)
 {
-    double error = off(measured, predicted);
+    double error = error_of(measured, predicted);
     add_value(table, measured, unit);
     add_value(table, predicted, unit);
     table_add_known(table, error, "%+.0f %%", 100 * error);
@@ -418,7 +418,7 @@ static void pair_to_json(struct json *json, const char *key, double measured, do
     json_object(json, key);
     json_number(json, "measured", measured);
     json_number(json, "predicted", predicted);
-    json_number(json, "error", off(measured, predicted));
+    json_number(json, "error", error_of(measured, predicted));
     json_object_end(json);
 }
 

@@ -79,14 +79,14 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
 
 /* ---- conclusion on several runs ---- */
 
-enum { NAME_LETTERS = 25, FAILED_LETTERS = 8, RUNS_SHOWN = 6, NOBODY = -1 };
+enum { NAME_LETTERS = 25, FAILED_LETTERS = 8, RUNS_SHOWN = 6, NO_RUN = -1 };
 
 struct ranking {
     const struct run_figures *runs;
     size_t count;
     const char *each;
     struct run_names names;
-    long accurate, cheapest; /* NOBODY if unknown */
+    long accurate, cheapest; /* NO_RUN if unknown */
 };
 
 static double joules_of(const struct run_figures *run)
@@ -97,7 +97,7 @@ static double joules_of(const struct run_figures *run)
 /* The best except `other`; for equal accuracies the cheaper one. */
 static long most_accurate(const struct ranking *all, long other)
 {
-    long best = NOBODY;
+    long best = NO_RUN;
     for (size_t i = 0; i < all->count; i++) {
         const struct run_figures *run = &all->runs[i];
         double beats = best < 0 ? -INFINITY : all->runs[best].point.accuracy;
@@ -111,7 +111,7 @@ static long most_accurate(const struct ranking *all, long other)
 
 static long least_energy(const struct ranking *all, long other)
 {
-    long best = NOBODY;
+    long best = NO_RUN;
     for (size_t i = 0; i < all->count; i++)
         if ((long)i != other && is_known(joules_of(&all->runs[i])) &&
             (best < 0 || joules_of(&all->runs[i]) < joules_of(&all->runs[best])))
@@ -304,8 +304,8 @@ enum err conclusion_of_runs(struct run_figures *runs, size_t count, const char *
     if (!err)
         err = run_names_of(points, count, NAME_LETTERS, &all.names);
     if (!err) {
-        all.accurate = most_accurate(&all, NOBODY);
-        all.cheapest = least_energy(&all, NOBODY);
+        all.accurate = most_accurate(&all, NO_RUN);
+        all.cheapest = least_energy(&all, NO_RUN);
         put_sentence(&all, &common, out);
         text_add(out, "\n comparison\n\n");
         put_runs(&all, optimal, verbose ? count : RUNS_SHOWN, color, out);

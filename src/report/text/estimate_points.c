@@ -71,7 +71,7 @@ static void name_costs(const struct points_report *report, struct layout *layout
     str_format(layout->grams, sizeof layout->grams, "CO2e/%s", unit);
 }
 
-static void lay_out(const struct points_report *report, struct layout *layout)
+static void set_layout(const struct points_report *report, struct layout *layout)
 {
     const struct estimate_grid *points = report->points;
     const char *unit = words_unit(&points->works[0]);
@@ -451,7 +451,7 @@ static void put_points(const struct points_report *report, bool is_markdown, boo
 {
     const char *indent = is_markdown ? "" : "   ";
     struct layout layout;
-    lay_out(report, &layout);
+    set_layout(report, &layout);
     put_title(report, &layout, is_markdown, color, out);
     size_t left = put_table(report, &layout, is_markdown, color, out);
     if (left)

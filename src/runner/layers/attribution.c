@@ -432,8 +432,8 @@ static double own_error(const struct layers_model *model)
 
 /* Standard deviation of the difference of a setting's halves under the null hypothesis: from the spread of its windows,
  * from that of the settings' differences, or from the windows' own uncertainties, depending on their number. */
-static double chance(const struct layers_model *model, double squares, long degrees_of_freedom,
-                     double weights, const struct online *differences)
+static double null_sigma(const struct layers_model *model, double squares, long degrees_of_freedom,
+                         double weights, const struct online *differences)
 {
     double settings = (double)differences->count;
     if (degrees_of_freedom >= 3)
@@ -462,7 +462,7 @@ static void null_test(struct layers_model *model)
     if (differences.count == 0)
         return;
     model->null_difference = online_mean(&differences);
-    model->null_sigma = chance(model, squares, degrees_of_freedom, weights, &differences);
+    model->null_sigma = null_sigma(model, squares, degrees_of_freedom, weights, &differences);
     model->null_holds = fabs(model->null_difference) <= SIGMAS * model->null_sigma;
 }
 

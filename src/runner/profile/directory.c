@@ -133,7 +133,7 @@ static enum err refuse_foreign(const struct profile *profile, enum run_dir_state
 }
 
 /* Decides what to do with an existing run; sets *resume if it is to be continued. */
-static enum err decide(const struct profile *profile, bool *resume, struct error *why)
+static enum err check_existing(const struct profile *profile, bool *resume, struct error *why)
 {
     const struct profile_options *options = profile->options;
     enum run_dir_state state;
@@ -193,7 +193,7 @@ enum err profile_open_directory(struct profile *profile, struct error *why)
     if (!err)
         err = run_dir_lock(profile->directory, &profile->lock_fd, why);
     if (!err)
-        err = decide(profile, &resume, why);
+        err = check_existing(profile, &resume, why);
     if (!err && !resume)
         err = run_dir_make(profile->directory, why);
     if (!err && resume)

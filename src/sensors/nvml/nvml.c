@@ -373,7 +373,7 @@ static void probe_card(const struct nvml_api *api, const struct nvml_card *card,
     last->key = card->key;
 }
 
-/* Selects what --devices names; each entry that names no card is a finding of its own. */
+/* Selects the cards of --devices; each entry that matches no card is a separate finding. */
 static void select_requested(const struct nvml_api *api, struct cards *cards, const char *list,
                              struct sensor_findings *out)
 {

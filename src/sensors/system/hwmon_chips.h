@@ -36,7 +36,7 @@ struct hwmon_chips {
     size_t count;
 };
 
-/* In the kernel's order.  Chips without a readable name are left out.  ERR_NOT_FOUND: no hwmon. */
+/* In the kernel's order.  Chips without a readable name are skipped.  ERR_NOT_FOUND: no hwmon. */
 enum err hwmon_chips_list(struct hwmon_chips *out) MUST_USE;
 void hwmon_chips_release(struct hwmon_chips *chips);
 
