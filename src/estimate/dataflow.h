@@ -98,6 +98,8 @@ struct fusion {
 
 /* is_fused false: every node that is not a view is a separate kernel. */
 enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *out) MUST_USE;
+/* A component of a layer is one kernel, or several where another component comes in between. */
+enum err fusion_by_component(const struct dataflow *flow, struct fusion *out) MUST_USE;
 void fusion_release(struct fusion *fusion);
 
 #endif

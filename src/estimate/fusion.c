@@ -597,6 +597,45 @@ enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *
     return err;
 }
 
+/* The first kernel from `first` on after all that the node depends on. */
+static size_t kernel_after_inputs(const struct dataflow *flow, const struct fusion *fusion,
+                                  const struct graph_node *node, size_t first)
+{
+    for (size_t i = 0; i < node->input_count; i++) {
+        tensor_id root = dataflow_input(flow, node, i);
+        node_id producer = root >= 0 ? flow->graph->tensors[root].producer : GRAPH_NONE;
+        if (producer >= 0 && (size_t)fusion->kernel_of[producer] > first)
+            first = (size_t)fusion->kernel_of[producer];
+    }
+    return first;
+}
+
+enum err fusion_by_component(const struct dataflow *flow, struct fusion *out)
+{
+    const struct graph_node *nodes = flow->graph->nodes;
+    size_t count = flow->graph->node_count, layer_start = 0; /* its first kernel */
+    node_id *heads = malloc((count + 1) * sizeof *heads);    /* by kernel */
+    *out = (struct fusion){.kernel_of = malloc((count + 1) * sizeof *out->kernel_of)};
+    enum err err = heads && out->kernel_of ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i < count; i++) {
+        out->kernel_of[i] = GRAPH_NONE;
+        if (dataflow_is_view(flow, &nodes[i]))
+            continue;
+        if (out->count && nodes[heads[out->count - 1]].layer != nodes[i].layer)
+            layer_start = out->count;
+        size_t kernel = kernel_after_inputs(flow, out, &nodes[i], layer_start);
+        while (kernel < out->count && nodes[heads[kernel]].component != nodes[i].component)
+            kernel++;
+        if (kernel == out->count)
+            heads[out->count++] = (node_id)i;
+        out->kernel_of[i] = (int32_t)kernel;
+    }
+    free(heads);
+    if (err)
+        fusion_release(out);
+    return err;
+}
+
 void fusion_release(struct fusion *fusion)
 {
     free(fusion->kernel_of);

@@ -647,10 +647,11 @@ enum err partition_make(const struct graph *graph, enum partition_fusion mode,
     struct dataflow flow;
     struct fusion fusion;
     *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
-    enum err err = dataflow_make(graph, mode == PARTITION_FUSED, &flow);
+    enum err err = dataflow_make(graph, mode != PARTITION_PLAIN, &flow);
     if (!err) {
         inspect_nodes(out);
-        err = fusion_make(&flow, mode == PARTITION_FUSED, &fusion);
+        err = mode == PARTITION_BY_COMPONENT ? fusion_by_component(&flow, &fusion)
+                                             : fusion_make(&flow, mode == PARTITION_FUSED, &fusion);
         if (!err) {
             err = shard_and_assemble(&flow, &fusion, out);
             fusion_release(&fusion);

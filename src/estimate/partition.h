@@ -120,6 +120,7 @@ struct partition {
 enum partition_fusion {
     PARTITION_FUSED, /* convolution + norm + activation, linear + activation, attention, QKV, ... */
     PARTITION_PLAIN, /* every computing node is a separate kernel */
+    PARTITION_BY_COMPONENT, /* each component of a decoder's layer, for which `ipw layers` measures energy */
 };
 
 enum err partition_make(const struct graph *graph, enum partition_fusion mode,

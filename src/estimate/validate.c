@@ -142,9 +142,7 @@ enum err predictor_count(struct predictor *predictor, const struct measured_pass
     for (size_t i = 0; i < work.count; i++) {
         const struct graph_cost *cost = &work.passes[i].partition.total;
         *flops += work.passes[i].times * graph_flops(cost);
-        *bytes += work.passes[i].times *
-                  (graph_bytes(&cost->in, &widths) + graph_bytes(&cost->out, &widths) +
-                   graph_bytes(&cost->weights, &widths));
+        *bytes += work.passes[i].times * graph_cost_bytes(cost, &widths);
     }
     workload_release(&work);
     return ERR_OK;

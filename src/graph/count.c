@@ -122,7 +122,8 @@ static double pairs_in_chunks(double n, double chunk)
     return whole * triangle(chunk) + triangle(n - whole * chunk);
 }
 
-double graph_attended_pairs(const struct graph_attention *attention)
+/* Pairs of a token and one that it attends to, including itself, for one head and sequence. */
+static double attended_pairs(const struct graph_attention *attention)
 {
     double tokens = (double)attention->tokens, cached = (double)attention->cached;
     double window = (double)attention->window;
@@ -143,7 +144,7 @@ double graph_attended_pairs(const struct graph_attention *attention)
 static void count_attention(const struct graph_attention *attention, struct graph_cost *cost)
 {
     double pairs =
-        graph_attended_pairs(attention) * (double)attention->heads * (double)attention->sequences;
+        attended_pairs(attention) * (double)attention->heads * (double)attention->sequences;
     cost->macs = pairs * (double)(attention->key_size + attention->value_size);
     cost->elementwise = graph_op_elementwise(GRAPH_SOFTMAX) * pairs;
 }
@@ -292,6 +293,12 @@ struct graph_cost graph_cost_total(const struct graph *graph)
         graph_cost_add(&sum, &one);
     }
     return sum;
+}
+
+double graph_cost_bytes(const struct graph_cost *cost, const struct precision_widths *widths)
+{
+    return graph_bytes(&cost->in, widths) + graph_bytes(&cost->out, widths) +
+           graph_bytes(&cost->weights, widths);
 }
 
 double graph_flops(const struct graph_cost *cost)

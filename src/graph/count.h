@@ -39,9 +39,8 @@ double graph_flops(const struct graph_cost *cost); /* 2 x macs + elementwise */
 void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more);
 void graph_amount_scale(struct graph_amount *amount, double factor);
 double graph_bytes(const struct graph_amount *amount, const struct precision_widths *widths);
-
-/* Pairs of a token and one that it attends to, including itself, for one head and sequence. */
-double graph_attended_pairs(const struct graph_attention *attention);
+/* Everything that is read and written. */
+double graph_cost_bytes(const struct graph_cost *cost, const struct precision_widths *widths);
 
 /* All elements of a tensor. */
 struct graph_amount graph_tensor_amount(const struct graph_tensor *tensor);

@@ -61,40 +61,12 @@ static void add_to_part(struct decoder_part *part, const struct decoder_entry *e
 {
     enum decoder_role role = TENSORS[entry->tensor].role;
     bool is_embedding = TENSORS[entry->tensor].component == DECODER_EMBEDDING;
-    bool is_vector = entry->is_bias || role == ROLE_NORM || role == ROLE_NORM_AFTER ||
-                     (role == ROLE_TABLE && !is_embedding);
+    bool is_vector = entry->is_bias || role == ROLE_NORM || (role == ROLE_TABLE && !is_embedding);
     update_type(part, entry, is_vector);
     part->parameters += elements(entry);
     part->bytes += entry->bytes;
     if (is_vector)
         part->vector_parameters += elements(entry);
-    if (role == ROLE_EXPERTS && !entry->is_bias) {
-        part->expert_parameters += elements(entry);
-        part->expert_bytes += entry->bytes;
-    }
-    if (entry->is_bias)
-        part->bias_parameters += elements(entry);
-}
-
-/* One weight may be shared by all heads. */
-static uint64_t normalized_elements(const struct decoder_layer *layer,
-                                    const struct decoder_entry *entry)
-{
-    if (entry->tensor == DECODER_TENSOR_ATTN_Q_NORM)
-        return layer->heads * layer->key_size;
-    if (entry->tensor == DECODER_TENSOR_ATTN_K_NORM)
-        return layer->heads_kv * layer->key_size;
-    return entry->columns;
-}
-
-static void add_norm(struct decoder_layer *layer, const struct decoder_entry *entry)
-{
-    if (entry->is_bias)
-        layer->has_layer_norm = true;
-    else if (TENSORS[entry->tensor].role == ROLE_NORM)
-        layer->norm_elements += normalized_elements(layer, entry);
-    else
-        layer->norm_elements_after += normalized_elements(layer, entry);
 }
 
 static void add_weight(struct decoder_weight *weight, const struct decoder_entry *entry)
@@ -119,8 +91,8 @@ void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder
     add_to_part(inside ? &inside->parts[component] : &decoder->outside[component], entry);
     add_weight(inside ? &inside->weights[entry->tensor] : &decoder->outside_weights[entry->tensor],
                entry);
-    if (inside && component == DECODER_NORM)
-        add_norm(inside, entry);
+    if (inside && component == DECODER_NORM && entry->is_bias)
+        inside->has_layer_norm = true;
     decoder->parameters += elements(entry);
     decoder->bytes += entry->bytes;
 }

@@ -1,6 +1,6 @@
 /* A Llama-style decoder-only language model: its layers, heads and features, and the size of each component of each
  * layer.  It comes from a GGUF file (decoder_gguf.c) or from the sizes in a config.json (decoder_shape.h), and becomes
- * a graph (decoder_graph.c) or a table of costs in decoder_cost.h.
+ * a graph (decoder_graph.c).
  *
  * Every tensor is counted in exactly one component, so the components add up to the model.
  *
@@ -47,9 +47,7 @@ struct decoder_weight {
 /* The weights of one component in one layer, or outside the layers. */
 struct decoder_part {
     uint64_t parameters, bytes;
-    uint64_t expert_parameters, expert_bytes; /* part in experts, summed over all of them */
-    uint64_t vector_parameters;               /* part in norms and biases rather than matrices */
-    uint64_t bias_parameters;
+    uint64_t vector_parameters;     /* part in norms and biases rather than matrices */
     const struct tensor_type *type; /* its largest matrix, or vector; NULL without weights */
     bool is_mixed;                  /* its matrices are not all of that type */
     uint64_t largest;               /* bytes of that tensor */
@@ -66,11 +64,9 @@ struct decoder_layer {
     uint64_t latent, rotated; /* latent 0: K and V are cached */
     bool is_chunked;          /* chunked attention: the window restarts instead of sliding */
     bool has_no_rotation;     /* positions are learned, ALiBi or none */
-    /* Elements per token that are normalized: before attention, and after it. */
-    uint64_t norm_elements, norm_elements_after;
-    bool has_layer_norm; /* LayerNorm instead of RMSNorm */
-    bool is_gated;       /* activation(gate) x up, instead of activation(up) */
-    bool is_fused;       /* gate and up are one matrix */
+    bool has_layer_norm;      /* LayerNorm instead of RMSNorm */
+    bool is_gated;            /* activation(gate) x up, instead of activation(up) */
+    bool is_fused;            /* gate and up are one matrix */
     struct decoder_part parts[DECODER_COMPONENT_COUNT];
     struct decoder_weight weights[DECODER_TENSOR_COUNT];
 };
@@ -106,7 +102,7 @@ void decoder_release(struct decoder *decoder);
 
 /* ---- building one, tensor by tensor ---- */
 
-enum decoder_role { ROLE_MATRIX, ROLE_EXPERTS, ROLE_NORM, ROLE_NORM_AFTER, ROLE_TABLE };
+enum decoder_role { ROLE_MATRIX, ROLE_EXPERTS, ROLE_NORM, ROLE_TABLE };
 
 struct decoder_entry {
     enum decoder_tensor tensor;
@@ -127,11 +123,9 @@ enum { DECODER_DEFAULT_TOKENS = 512 }; /* prompt and context; at most the model'
 
 /* The graph of one forward pass.  Prefill computes `tokens` tokens of each of `batch` sequences and the logits of the
  * last ones; decode computes one token of each, which attends to `context` tokens, including itself.  A KV cache tensor
- * has the tokens that the pass reads: with a sliding window, at most the window.  Nodes have layer and component, so
- * that sums agree with decoder_cost.h.
+ * has the tokens that the pass reads: with a sliding window, at most the window.  Nodes have layer and component.
  *
- * Two counts differ from decoder_cost.h: adding and gating the output of shared experts is counted here, and an
- * embedding lookup reads at most the whole table.
+ * Pruned to none, it is a part of a prompt before its last part: it has no logits.
  *
  * Fills a zeroed graph and finishes it; writes defaults back to the options.  On failure nothing is kept. */
 enum err decoder_graph(const struct decoder *decoder, struct graph_options *options,

@@ -357,7 +357,7 @@ static bool shape_matches(const struct decoder *decoder, const struct decoder_la
     const uint64_t *dims = tensor->dims;
     uint64_t columns = width_of(decoder, layer, row->columns);
     uint64_t rows = width_of(decoder, layer, row->rows);
-    bool is_norm = row->role == ROLE_NORM || row->role == ROLE_NORM_AFTER;
+    bool is_norm = row->role == ROLE_NORM;
     bool may_be_per_head = row->columns == WIDTH_QUERY_NORM || row->columns == WIDTH_KEY_NORM;
     if (place->is_bias) /* one per output */
         return dims[0] == (is_norm ? columns : rows) && dims[1] == 1 && dims[2] == 1;

@@ -18,6 +18,7 @@ struct pass {
     int64_t sequences, tokens, cached;    /* per sequence: new tokens, and those in the KV cache */
     tensor_id rotary; /* factors shared by all layers; GRAPH_NONE: computed from positions */
     bool is_decode;
+    enum graph_pruning pruning;
 };
 
 /* ---- weights and their roles ---- */
@@ -493,10 +494,38 @@ static tensor_id attention_of_layer(struct pass *pass, tensor_id x)
     return pass->layer->latent ? latent_attention(pass, x) : attention(pass, x);
 }
 
+static bool is_last_layer(const struct pass *pass)
+{
+    return pass->layer + 1 == pass->decoder->layers + pass->decoder->layer_count;
+}
+
+static tensor_id last_token(struct pass *pass, const char *name, tensor_id x)
+{
+    if (build_dim(&pass->build, x, 1) <= 1)
+        return x;
+    return build_rearrange(&pass->build, name, x, 3,
+                           (int64_t[]){pass->sequences, 1, build_dim(&pass->build, x, 2)});
+}
+
+/* After the last attention, before its residual add. */
+static void prune(struct pass *pass, tensor_id *attended, tensor_id *stream, tensor_id *normed)
+{
+    if (pass->pruning != GRAPH_PRUNE_TO_LAST || !is_last_layer(pass))
+        return;
+    *attended = last_token(pass, "last_attended", *attended);
+    *stream = last_token(pass, "last_stream", *stream);
+    if (normed)
+        *normed = last_token(pass, "last_normed", *normed);
+    pass->tokens = 1;
+}
+
 /* Post-norm layers: each norm follows the residual add. */
 static tensor_id add_layer_with_norms_after(struct pass *pass, tensor_id stream)
 {
     tensor_id x = attention_of_layer(pass, stream);
+    if (pass->pruning == GRAPH_PRUNE_ALL && is_last_layer(pass))
+        return x;
+    prune(pass, &x, &stream, NULL);
     x = residual_add(pass, DECODER_ATTN_OUT, "attn_add", x, stream);
     stream = norm(pass, DECODER_TENSOR_ATTN_NORM, x);
     x = residual_add(pass, DECODER_FFN_DOWN, "ffn_add", feed_forward(pass, stream), stream);
@@ -507,8 +536,12 @@ static tensor_id add_layer(struct pass *pass, tensor_id stream)
 {
     if (pass->decoder->is_norm_after_add)
         return add_layer_with_norms_after(pass, stream);
-    tensor_id input = stream, normed = norm(pass, DECODER_TENSOR_ATTN_NORM, stream);
+    tensor_id normed = norm(pass, DECODER_TENSOR_ATTN_NORM, stream);
     tensor_id attended = attention_of_layer(pass, normed);
+    if (pass->pruning == GRAPH_PRUNE_ALL && is_last_layer(pass))
+        return attended;
+    prune(pass, &attended, &stream, shares_norm(pass) ? &normed : NULL);
+    tensor_id input = stream;
     attended = norm(pass, DECODER_TENSOR_POST_ATTENTION_NORM, attended);
     stream = residual_add(pass, DECODER_ATTN_OUT, "attn_add", attended, stream);
     if (!shares_norm(pass))
@@ -542,9 +575,8 @@ static void add_head(struct pass *pass, tensor_id stream, tensor_id table)
     struct build *build = &pass->build;
     const struct decoder *decoder = pass->decoder;
     build->component = DECODER_HEAD;
-    if (pass->tokens > 1 && !decoder->has_no_head && !decoder->has_head_per_token)
-        stream = build_rearrange(build, "last_token", stream, 3,
-                                 (int64_t[]){pass->sequences, 1, build_dim(build, stream, 2)});
+    if (!decoder->has_no_head && !decoder->has_head_per_token)
+        stream = last_token(pass, "last_token", stream);
     stream = norm(pass, DECODER_TENSOR_OUTPUT_NORM, stream);
     build->component = DECODER_HEAD;
     if (has_weight(pass, DECODER_TENSOR_PROJECT_OUT))
@@ -588,7 +620,10 @@ static void add_model(struct pass *pass)
     tensor_id stream = embed(pass, ids, table);
     pass->rotary = rotary_factors(pass);
     stream = add_layers(pass, stream);
-    add_head(pass, stream, table);
+    if (pass->pruning == GRAPH_PRUNE_ALL)
+        build_output(build, stream);
+    else
+        add_head(pass, stream, table);
 }
 
 enum err decoder_graph(const struct decoder *decoder, struct graph_options *options,
@@ -609,6 +644,7 @@ enum err decoder_graph(const struct decoder *decoder, struct graph_options *opti
         .cached = is_decode ? options->context - 1 : options->cached,
         .rotary = GRAPH_NONE,
         .is_decode = is_decode,
+        .pruning = options->pruning,
     };
     out->batch = (double)pass.sequences;
     out->tokens = (double)pass.sequences * (double)pass.tokens;

@@ -159,8 +159,7 @@ struct graph {
     struct graph_tensor *tensors;
     struct graph_node *nodes;
     tensor_id *links;
-    size_t tensor_count, node_count, link_count;
-    size_t tensor_capacity, node_capacity, link_capacity;
+    size_t tensor_count, node_count, link_count, tensor_capacity, node_capacity, link_capacity;
     size_t unknown_count; /* nodes with an unknown operator */
     bool is_guessed;      /* some shapes are assumed: low confidence */
     double tokens;        /* total of all sequences in one pass; 0 for models without tokens */
@@ -227,16 +226,19 @@ enum graph_phase {
     GRAPH_DECODE,  /* one token that attends to `context` tokens, including itself */
 };
 
+/* Tokens that a decoder computes after its last attention: all, the last of each sequence (llama.cpp), or none. */
+enum graph_pruning { GRAPH_PRUNE_NOTHING, GRAPH_PRUNE_TO_LAST, GRAPH_PRUNE_ALL };
+
 /* 0 means the model's default, which model_graph writes back. */
 struct graph_options {
     enum graph_phase phase;
-    int64_t batch;             /* samples or sequences */
-    int64_t tokens;            /* length of a prompt, or of an encoded text */
-    int64_t context;           /* tokens that a decoded token attends to, including itself */
-    int64_t cached;            /* for a prompt: preceding tokens computed by earlier passes */
-    int64_t image;             /* height and width in pixels */
-    int64_t image_width;       /* if it differs from the height; 0: equal */
-    const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */
+    enum graph_pruning pruning;
+    int64_t batch;              /* samples or sequences */
+    int64_t tokens;             /* length of a prompt, or of an encoded text */
+    int64_t context;            /* tokens that a decoded token attends to, including itself */
+    int64_t cached;             /* for a prompt: preceding tokens computed by earlier passes */
+    int64_t image, image_width; /* height and width in pixels; width 0: as the height */
+    const struct params *dims;  /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */
 };
 
 /* Replaces 0 by the model's defaults (a batch of 1), and rejects sizes that no model supports, and the decode phase of

@@ -40,9 +40,9 @@ Kind, Quant = gguf.GGUFValueType, gguf.GGMLQuantizationType
 IN_MEMORY_ONLY = {Quant.Q8_1}
 
 
-def show(path, *step):
+def show(path, *a_pass):
     """The content of a file as read by ipw."""
-    done = subprocess.run([BUILD / "tests/tools/gguf_show", path, *map(str, step)],
+    done = subprocess.run([BUILD / "tests/tools/gguf_show", path, *map(str, a_pass)],
                           capture_output=True, text=True, timeout=TIMEOUT_S)
     assert not done.stderr, done.stderr
     # strict=False: vocabularies may contain control characters
@@ -217,15 +217,24 @@ class ReferenceCount:
                 words[0], "attn_qkv")
         return int(words[1]), PART_OF.get(words[2], "norm")
 
-    def weights(self, tokens, wanted):
+    def tokens_of(self, name, tokens, after):
+        """How many tokens a tensor of a layer is for: after the last attention some may be left out."""
+        layer, part = name.split(".")[1:3]
+        is_after = part.startswith(("ffn_", "post_"))
+        return after if is_after and int(layer) == self.layers - 1 else tokens
+
+    def weights(self, tokens, after, wanted):
         """Bytes of weights by layer and component."""
         found = {}
         for name, tensor in self.tensors.items():
             size = float(tensor.n_bytes)
+            used_by = self.tokens_of(name, tokens, after) if name.startswith("blk.") else tokens
             if "_exps" in name:
-                size *= 1 - (1 - self.used / self.experts) ** tokens
+                size *= 1 - (1 - self.used / self.experts) ** used_by
             elif name == "token_embd.weight":
-                size *= tokens / self.vocabulary
+                size *= min(1, tokens / self.vocabulary)
+            elif used_by == 0:
+                size = 0
             place = self.part_of(name)
             found[place] = found.get(place, 0) + size
         if "output.weight" not in self.tensors:
@@ -234,13 +243,13 @@ class ReferenceCount:
             found[-1, "head"] = found[-1, "norm"] = 0
         return found
 
-    def matrix_flops(self, layer, component):
-        """FLOPs of one token, without attention scores."""
+    def matrix_flops(self, layer, component, tokens, after):
+        """FLOPs without attention scores."""
         flops = 0
         for name, tensor in self.tensors.items():
             if self.part_of(name) == (layer, component) and len(tensor.shape) > 1:
                 share = self.used / self.experts if "_exps" in name else 1
-                flops += 2 * int(tensor.n_elements) * share
+                flops += 2 * int(tensor.n_elements) * share * self.tokens_of(name, tokens, after)
         return flops
 
     def attended(self, layer, tokens, before):
@@ -251,11 +260,14 @@ class ReferenceCount:
                  for at in range(before, before + tokens)]
         return sum(map(len, views)), len(set().union(*views))
 
-    def elementwise(self, layer, component, pairs):
-        """Elementwise operations of one token (softmax: of the whole pass); biases are counted with their matrix."""
-        width = {"norm": self.norms(layer) * (LAYER_NORM if self.has_bias("attn_norm") else RMS),
-                 "attn_qkv": (self.heads + self.heads_kv) * self.head * ROTATION,
-                 "attn_out": self.width, "attn_scores": 0}.get(component)
+    def elementwise(self, layer, component, tokens, after):
+        """Elementwise operations without the softmax of attention; biases are counted with their matrix."""
+        behind = after if layer == self.layers - 1 else tokens  # tokens after attention
+        operations = {
+            "norm": self.norms(layer, tokens, after) * (
+                LAYER_NORM if self.has_bias("attn_norm") else RMS),
+            "attn_qkv": (self.heads + self.heads_kv) * self.head * ROTATION * tokens,
+            "attn_out": self.width * behind, "attn_scores": 0}.get(component)
         if component == "ffn_gate_up":
             down = self.tensors.get(f"blk.{layer}.ffn_down.weight")
             experts = self.tensors.get(f"blk.{layer}.ffn_down_exps.weight")
@@ -263,36 +275,41 @@ class ReferenceCount:
             inner = int(down.shape[0]) if down else int(experts.shape[0]) * self.used
             is_gated = (f"blk.{layer}.ffn_gate.weight" in self.tensors or experts is not None or
                         int(up.shape[1]) == 2 * inner)
-            width = inner * (self.activation + (1 if is_gated else 0)) + self.experts * SOFTMAX
+            operations = behind * (inner * (self.activation + (1 if is_gated else 0)) +
+                                   self.experts * SOFTMAX)
         elif component == "ffn_down":
-            width = self.width * (1 + 2 * self.used)
-        return width + sum(int(tensor.n_elements) for name, tensor in self.tensors.items()
-                           if name.endswith(".bias") and "norm" not in name
-                           and self.part_of(name) == (layer, component))
+            operations = behind * self.width * (1 + 2 * self.used)
+        return operations + sum(
+            int(tensor.n_elements) * self.tokens_of(name, tokens, after)
+            for name, tensor in self.tensors.items()
+            if name.endswith(".bias") and "norm" not in name
+            and self.part_of(name) == (layer, component))
 
     def has_bias(self, name):
         return f"blk.0.{name}.bias" in self.tensors
 
-    def norms(self, layer):
+    def norms(self, layer, tokens, after):
         numbers = 0
         for name in self.tensors:
             if self.part_of(name) == (layer, "norm") and name.endswith(".weight"):
                 heads = {"attn_q_norm": self.heads, "attn_k_norm": self.heads_kv}.get(
                     name.split(".")[2])
-                numbers += heads * self.head if heads else self.width
+                numbers += (heads * self.head if heads else self.width) * self.tokens_of(
+                    name, tokens, after)
         return numbers
 
 
 class Models(FileTest):
-    STEPS = ((1, 0, 1, 1), (1, 37, 1, 1), (23, 0, 1, 1), (23, 11, 3, 23), (5, 2, 2, 0))
+    PASSES = ((1, 0, 1, "last"), (1, 37, 1, "pruned"), (23, 0, 1, "last"), (23, 6, 2, "pruned"),
+              (23, 11, 3, "all"), (5, 2, 2, "none"))
 
     def assert_counted(self, path):
         reader = gguf.GGUFReader(path)
-        for step in self.STEPS:
-            decoder = show(path, *step, 0, 0, 0)["decoder"]
+        for a_pass in self.PASSES:
+            decoder = show(path, *a_pass)["decoder"]
             self.assertNotIn("error", decoder)
             self.assert_sums(decoder, reader)
-            self.assert_cost(decoder["cost"], ReferenceCount(reader), *step)
+            self.assert_cost(decoder["cost"], ReferenceCount(reader), *a_pass)
         return decoder
 
     def assert_sums(self, decoder, reader):
@@ -305,14 +322,16 @@ class Models(FileTest):
 
     def assert_cost(self, cost, count, tokens, before, sequences, wanted):
         self.assertEqual(len(cost["layers"]), count.layers + 1)
-        all_tokens, logits = tokens * sequences, wanted * sequences
-        weights = count.weights(all_tokens, wanted)
+        all_tokens = tokens * sequences
+        logits = {"all": all_tokens, "none": 0}.get(wanted, sequences)
+        after = logits if wanted in ("pruned", "none") else all_tokens
+        weights = count.weights(all_tokens, after, logits)
         for layer in range(-1, count.layers):
             for name, figures in cost["layers"][layer + 1].items():
                 self.assertAlmostEqual(figures["weight_bytes"], weights.get((layer, name), 0),
                                        delta=1e-6 * figures["weight_bytes"], msg=(layer, name))
                 if layer >= 0 and name in IN_LAYERS:
-                    self.assert_layer(figures, count, layer, name, tokens, before, sequences)
+                    self.assert_layer(figures, count, layer, name, tokens, before, sequences, after)
         outside = cost["layers"][0]
         self.assertEqual(outside["head"]["matrix_flops"],
                          2 * count.width * count.vocabulary * logits)
@@ -324,10 +343,10 @@ class Models(FileTest):
             parts = math.fsum(part[figure] for layer in cost["layers"] for part in layer.values())
             self.assertAlmostEqual(total, parts, delta=1e-9 * parts)
 
-    def assert_layer(self, figures, count, layer, name, tokens, before, sequences):
+    def assert_layer(self, figures, count, layer, name, tokens, before, sequences, after):
         pairs, keys = count.attended(layer, tokens, before)
-        matrix = count.matrix_flops(layer, name) * tokens * sequences
-        other = count.elementwise(layer, name, pairs) * tokens * sequences
+        matrix = count.matrix_flops(layer, name, tokens * sequences, after)
+        other = count.elementwise(layer, name, tokens * sequences, after)
         both = 2 * count.head  # sizes of a key and a value
         read = written = 0
         if name == "attn_scores":
@@ -380,7 +399,7 @@ class Models(FileTest):
                 "attn_output.weight": (width, width), "ffn_norm.weight": (width,),
                 "ffn_gate.weight": (width, inner), "ffn_up.weight": (width, inner),
                 "ffn_down.weight": (inner, width)})
-            decoder = show(path, 1, 0, 1, 1, 0, 0, 0)["decoder"]
+            decoder = show(path, 1, 0, 1, "last")["decoder"]
             self.assertEqual(decoder["parameters"], total)
             self.assertEqual(decoder["has_tied_head"], tied)
             # 2 per matrix parameter, plus the scores of one pair
@@ -480,11 +499,11 @@ class Models(FileTest):
             "ffn_up.weight": ((64, 96), Quant.F16), "ffn_up.bias": ((96,), Quant.F32),
             "ffn_down.weight": ((96, 64), Quant.F16), "ffn_down.bias": ((64,), Quant.F32)})
         reader = gguf.GGUFReader(path)
-        for step in self.STEPS:
-            decoder = show(path, *step, 0, 0, 0)["decoder"]
+        for a_pass in self.PASSES:
+            decoder = show(path, *a_pass)["decoder"]
             count = ReferenceCount(reader)
             count.activation = GELU
-            self.assert_cost(decoder["cost"], count, *step)
+            self.assert_cost(decoder["cost"], count, *a_pass)
 
     def test_sliding_windows(self):
         for architecture in ("gemma2", "gemma3"):

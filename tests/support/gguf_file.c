@@ -6,10 +6,9 @@
 
 #include "graph/count.h"
 #include "graph/decoder.h"
-#include "graph/decoder_cost.h"
 #include "graph/gguf.h"
 #include "graph/reader.h"
-#include "support/decoder_total.h"
+#include "support/decoders.h"
 
 /* ---- writing ---- */
 
@@ -194,32 +193,31 @@ static const char *check_tensors(const struct gguf *gguf)
 
 static const char *check_decoder(const struct gguf *gguf, const struct decoder *decoder)
 {
-    struct decoder_step step = {.tokens = 3, .cached = 5, .sequences = 2, .logits = 1};
-    struct decoder_cost cost = decoder_cost_total(decoder, &step);
     uint64_t bytes = 0;
     for (size_t i = 0; i < gguf->tensor_count; i++)
         bytes += gguf->tensors[i].bytes;
-    if (bytes != decoder->bytes || bytes > gguf->file_bytes)
-        return "the parts of the decoder do not add up to the file";
-    if (!isfinite(decoder_cost_bytes(&cost)) || !(decoder_cost_flops(&cost) > 0))
-        return "the cost is no number";
-    return NULL;
+    return bytes == decoder->bytes && bytes <= gguf->file_bytes
+               ? NULL
+               : "the parts of the decoder do not add up to the file";
 }
 
-/* As a graph: the same matrices by either count; unless it lacks what only a graph needs. */
+/* As a graph: the matrices that the sizes give; unless it lacks what a graph needs. */
 static const char *check_graph(const struct decoder *decoder)
 {
-    struct graph_options setting = {.phase = GRAPH_PREFILL, .tokens = 3, .batch = 2};
-    struct decoder_step step = {.tokens = 3, .sequences = 2, .logits = 1};
+    static const struct precision_widths WIDTHS = {
+        .weight = 2, .activation = 4, .cache = 2, .keeps_stored = true};
+    struct graph_options setting = {.phase = GRAPH_PREFILL, .tokens = 3, .cached = 5, .batch = 2};
     struct graph graph = {0};
     struct error why = {0};
     enum err err = decoder_graph(decoder, &setting, &graph, &why);
     if (err)
         return err != ERR_NO_MEMORY && why.text[0] ? NULL : "a graph is refused without a reason";
-    double made = 2 * graph_cost_total(&graph).macs;
-    double counted = decoder_cost_total(decoder, &step).matrix_flops;
+    struct graph_cost cost = graph_cost_total(&graph);
+    double macs = decoders_macs(decoder, &setting);
     graph_release(&graph);
-    return fabs(made - counted) <= 1e-9 * counted ? NULL : "the graph costs something else";
+    if (!isfinite(graph_cost_bytes(&cost, &WIDTHS)) || !(graph_flops(&cost) > 0))
+        return "the cost is no number";
+    return fabs(cost.macs - macs) <= 1e-9 * macs ? NULL : "the graph costs something else";
 }
 
 const char *gguf_file_exercise(const void *bytes, size_t length)

@@ -1,8 +1,7 @@
-/* gguf_show FILE [TOKENS BEFORE SEQUENCES LOGITS ACTIVATION_BYTES CACHE_BYTES FLAGS]: a GGUF file
- * as JSON on standard output, for tests that compare our reader with others: keys, tensors, the
- * decoder, and with the numbers its cost. FLAGS: 1 writes scores, 2 prunes the last layer. A file
- * that cannot be read is {"error": ..., "code": ...}; likewise an unsupported decoder under
- * "decoder". */
+/* gguf_show FILE [TOKENS CACHED SEQUENCES all|last|pruned|none]: a GGUF file as JSON on standard output, for the tests
+ * that compare our reader with others: keys, tensors, the decoder, and with the numbers what a pass costs by layer and
+ * component, with the logits of these tokens ("pruned": of the last, and after the last attention nothing else).  What
+ * cannot be read is {"error": ..., "code": ...}; a decoder that cannot be is the same under "decoder". */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +9,9 @@
 
 #include "core/json.h"
 #include "core/text.h"
-#include "graph/decoder_cost.h"
+#include "estimate/partition.h"
+#include "graph/decoder.h"
 #include "graph/gguf.h"
-#include "support/decoder_total.h"
 
 static void show_u64(struct json *json, const char *key, uint64_t value)
 {
@@ -97,8 +96,6 @@ static void show_parts(struct json *json, const struct decoder_part *parts)
         json_object(json, decoder_component_name((enum decoder_component)i));
         show_u64(json, "parameters", part->parameters);
         show_u64(json, "bytes", part->bytes);
-        show_u64(json, "expert_parameters", part->expert_parameters);
-        show_u64(json, "expert_bytes", part->expert_bytes);
         json_string(json, "type", part->type ? part->type->name : NULL);
         json_bool(json, "is_mixed", part->is_mixed);
         json_object_end(json);
@@ -121,56 +118,64 @@ static void show_layer(struct json *json, const struct decoder_layer *layer)
     json_object_end(json);
 }
 
-static void show_cost(struct json *json, const char *key, const struct decoder_cost *cost)
+static void show_cost(struct json *json, const char *key, const struct graph_cost *cost)
 {
+    static const struct precision_widths WIDTHS = {
+        .weight = 2, .activation = 4, .cache = 2, .keeps_stored = true};
     json_object(json, key);
-    json_number(json, "matrix_flops", cost->matrix_flops);
-    json_number(json, "elementwise_flops", cost->elementwise_flops);
-    json_number(json, "weight_bytes", cost->weight_bytes);
-    json_number(json, "activation_read_bytes", cost->activation_read_bytes);
-    json_number(json, "activation_write_bytes", cost->activation_write_bytes);
-    json_number(json, "cache_read_bytes", cost->cache_read_bytes);
-    json_number(json, "cache_write_bytes", cost->cache_write_bytes);
+    json_number(json, "matrix_flops", 2 * cost->macs);
+    json_number(json, "elementwise_flops", cost->elementwise);
+    json_number(json, "weight_bytes", graph_bytes(&cost->weights, &WIDTHS));
+    json_number(json, "activation_read_bytes", 4 * cost->in.activations);
+    json_number(json, "activation_write_bytes", 4 * cost->out.activations);
+    json_number(json, "cache_read_bytes", 2 * cost->in.cached);
+    json_number(json, "cache_write_bytes", 2 * cost->out.cached);
     json_object_end(json);
 }
 
-static double cache_elements_per_token(const struct decoder *decoder)
+static struct graph_cost cost_of(const struct partition *partition, int layer,
+                                 enum decoder_component component)
 {
-    double elements = 0;
-    for (size_t i = 0; i < decoder->layer_count; i++) {
-        const struct decoder_layer *layer = &decoder->layers[i];
-        elements += (double)(layer->heads_kv * (layer->key_size + layer->value_size));
+    struct graph_cost sum = {0};
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct subgraph *subgraph = &partition->subgraphs[i];
+        if (subgraph->layer == layer && subgraph->component == component)
+            graph_cost_add(&sum, &subgraph->cost);
     }
-    return elements;
+    return sum;
 }
 
-static void show_costs(struct json *json, const struct decoder *decoder,
-                       const struct decoder_step *step)
+static void show_costs(struct json *json, const struct decoder *decoder, struct graph_options pass)
 {
+    struct graph graph = {0};
+    struct partition partition = {0};
+    struct error why = {0};
+    if (decoder_graph(decoder, &pass, &graph, &why) ||
+        partition_make(&graph, PARTITION_BY_COMPONENT, &partition, &why)) {
+        show_error(json, "cost", &why);
+        graph_release(&graph);
+        return;
+    }
     json_object(json, "cost");
     json_array(json, "layers"); /* first those outside the layers */
     for (int layer = DECODER_OUTSIDE; layer < (int)decoder->layer_count; layer++) {
         json_object(json, NULL);
         for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
             enum decoder_component component = (enum decoder_component)i;
-            struct decoder_cost cost = decoder_cost(decoder, step, layer, component);
+            struct graph_cost cost = cost_of(&partition, layer, component);
             show_cost(json, decoder_component_name(component), &cost);
         }
         json_object_end(json);
     }
     json_array_end(json);
-    struct decoder_cost total = decoder_cost_total(decoder, step);
-    show_cost(json, "total", &total);
-    json_number(json, "flops", decoder_cost_flops(&total));
-    json_number(json, "bytes", decoder_cost_bytes(&total));
-    json_number(json, "cache_bytes_per_token",
-                cache_elements_per_token(decoder) *
-                    (step->cache_bytes > 0 ? step->cache_bytes : 2));
+    show_cost(json, "total", &partition.total);
     json_object_end(json);
+    partition_release(&partition);
+    graph_release(&graph);
 }
 
 static void show_decoder(struct json *json, const struct decoder *decoder,
-                         const struct decoder_step *step)
+                         const struct graph_options *pass)
 {
     json_object(json, "decoder");
     json_string(json, "architecture", decoder->architecture);
@@ -188,12 +193,13 @@ static void show_decoder(struct json *json, const struct decoder *decoder,
         show_layer(json, &decoder->layers[i]);
     json_array_end(json);
     show_parts(json, decoder->outside);
-    if (step)
-        show_costs(json, decoder, step);
+    if (pass)
+        show_costs(json, decoder, *pass);
     json_object_end(json);
 }
 
-static void show_file(struct json *json, const struct gguf *gguf, const struct decoder_step *step)
+static void show_file(struct json *json, const struct gguf *gguf, const struct graph_options *pass,
+                      bool has_all_logits)
 {
     struct error why = {0};
     struct decoder decoder;
@@ -212,7 +218,8 @@ static void show_file(struct json *json, const struct gguf *gguf, const struct d
     if (decoder_read(gguf, &decoder, &why)) {
         show_error(json, "decoder", &why);
     } else {
-        show_decoder(json, &decoder, step);
+        decoder.has_head_per_token = has_all_logits;
+        show_decoder(json, &decoder, pass);
         decoder_release(&decoder);
     }
     json_object_end(json);
@@ -220,24 +227,20 @@ static void show_file(struct json *json, const struct gguf *gguf, const struct d
 
 int main(int argc, char **argv)
 {
-    if (argc != 2 && argc != 9) {
-        fprintf(stderr, "usage: gguf_show FILE [TOKENS BEFORE SEQUENCES LOGITS ACTIVATION_BYTES "
-                        "CACHE_BYTES FLAGS]\n");
+    if (argc != 2 && argc != 6) {
+        fprintf(stderr, "usage: gguf_show FILE [TOKENS CACHED SEQUENCES all|last|pruned|none]\n");
         return 2;
     }
-    struct decoder_step step = {0};
-    if (argc == 9) {
-        unsigned long flags = strtoul(argv[8], NULL, 10);
-        step = (struct decoder_step){
-            .tokens = strtoull(argv[2], NULL, 10),
-            .cached = strtoull(argv[3], NULL, 10),
-            .sequences = strtoull(argv[4], NULL, 10),
-            .logits = strtoull(argv[5], NULL, 10),
-            .activation_bytes = strtod(argv[6], NULL),
-            .cache_bytes = strtod(argv[7], NULL),
-            .writes_scores = flags & 1,
-            .prunes_last = flags & 2,
-        };
+    struct graph_options pass = {.phase = GRAPH_PREFILL};
+    bool has_all_logits = false;
+    if (argc == 6) {
+        pass.tokens = strtoll(argv[2], NULL, 10);
+        pass.cached = strtoll(argv[3], NULL, 10);
+        pass.batch = strtoll(argv[4], NULL, 10);
+        pass.pruning = strcmp(argv[5], "pruned") == 0 ? GRAPH_PRUNE_TO_LAST
+                       : strcmp(argv[5], "none") == 0 ? GRAPH_PRUNE_ALL
+                                                      : GRAPH_PRUNE_NOTHING;
+        has_all_logits = strcmp(argv[5], "all") == 0;
     }
     struct text out = {0};
     struct json json;
@@ -248,7 +251,7 @@ int main(int argc, char **argv)
     if (err) {
         show_error(&json, NULL, &why);
     } else {
-        show_file(&json, &gguf, argc == 9 ? &step : NULL);
+        show_file(&json, &gguf, argc == 6 ? &pass : NULL, has_all_logits);
         gguf_close(&gguf);
     }
     puts(text_get(&out));

@@ -413,7 +413,7 @@ static enum err finish(struct campaign *c)
     update_settings(c);
     for (size_t s = 0; s < model->setting_count; s++)
         attribution_times(model, &model->settings[s], &c->times[s]);
-    workload_count(model, c->options->batch, c->options->generate, c->workload.ubatch);
+    layers_count_work(model, c->options->batch, c->options->generate, c->workload.ubatch);
     enum err err = attribution_energy(model, c->options->seed);
     if (!err)
         err = take_conditions(c);
@@ -448,10 +448,7 @@ static enum err begin(struct campaign *c, struct error *why)
     enum err err = workload_open(&c->workload, model->path, c->options, c->cancel, why);
     if (err)
         return err;
-    model->facts = *engine_model_facts(c->workload.model);
-    model->context = engine_context_facts(c->workload.plain)->context;
-    model->threads = engine_context_facts(c->workload.plain)->threads;
-    workload_read_shape(model);
+    workload_describe(&c->workload, model);
     make_settings(c);
     err = allocate(c);
     return err ? err_set(why, err, "out of memory") : ERR_OK;
@@ -489,7 +486,6 @@ static enum err measure_model(struct session *session, const struct layers_optio
 
 static void model_release(struct layers_model *model)
 {
-    decoder_release(&model->decoder);
     ledger_release(&model->ledger);
     free(model->windows);
     for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)

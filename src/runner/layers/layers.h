@@ -121,9 +121,6 @@ struct layers_model {
     struct engine_model_facts facts;
     uint32_t context;
     int threads;
-    bool has_decoder; /* the architecture is known, so that operations can be counted */
-    struct decoder decoder;
-    char no_decoder[320]; /* why it is unknown */
 
     bool interrupted;
     bool gave_energy;    /* joules are known */
@@ -141,9 +138,9 @@ struct layers_model {
     /* For one pass of the workload: every prompt once, and the tokens generated after each. */
     struct layers_share *shares[LAYERS_PHASES]; /* by slot (segment_timer.h) */
     size_t slots;
-    double work[LAYERS_PHASES][LAYERS_COMPONENTS]
-               [2];      /* FLOPs and bytes; UNKNOWN without a decoder */
-    struct energy total; /* of a pass, measured */
+    double work[LAYERS_PHASES][LAYERS_COMPONENTS][2]; /* FLOPs and bytes, or UNKNOWN */
+    char work_unknown[320];                           /* why; "" if they are known */
+    struct energy total;                              /* of a pass, measured */
     double idle_joules, component_joules, component_sigma, unattributed_joules;
     double systematic;   /* of the sensors' calibration, relative; not part of any sigma */
     double awake_joules; /* part of the components' joules that busy-waiting threads would use */
@@ -163,6 +160,11 @@ struct layers_run {
     int signal;
     nanos started_wall;
 };
+
+/* Fills model->work: FLOPs and bytes of one pass of the workload, by component; if they cannot be counted, stores the
+ * reason.  ubatch: tokens that the engine computes in one graph. */
+void layers_count_work(struct layers_model *model, unsigned batch, unsigned generate,
+                       uint32_t ubatch);
 
 /* Fills the report of a model; its strings point into the model.  The caller releases *out, also after an error. */
 enum err layers_result_fill(const struct layers_model *model, const struct layers_options *options,

@@ -1,9 +1,13 @@
-/* Fills the result of a model from its measurements: sums over layers and phases, shares, and per-token figures. */
+/* Fills the result of a model from its measurements: sums over layers and phases, shares, and per-token figures.  The
+ * work of its components is counted from its graph. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "attribute/ledger.h"
 #include "core/json.h"
+#include "core/text.h"
+#include "estimate/partition.h"
+#include "graph/reader.h"
 #include "rundir/layers_result.h"
 #include "runner/layers/layers.h"
 #include "runner/layers/segment_timer.h"
@@ -76,6 +80,92 @@ static unsigned tokens_of(const struct layers_model *model, enum layers_phase ph
         if (model->settings[s].phase == phase)
             tokens += model->settings[s].tokens;
     return tokens;
+}
+
+/* ---- counted work ---- */
+
+/* Of one pass: FLOPs, and the bytes that components read and write at their boundaries; elements of activations have 4
+ * bytes, those of the KV cache 2. */
+static enum err add_pass(const struct model *decoder, struct graph_options options,
+                         double (*work)[2], struct error *why)
+{
+    static const struct precision_widths WIDTHS = {
+        .weight = 2, .activation = 4, .cache = 2, .keeps_stored = true};
+    struct graph graph;
+    struct partition partition = {0};
+    enum err err = model_graph(decoder, &options, &graph, why);
+    if (!err)
+        err = partition_make(&graph, PARTITION_BY_COMPONENT, &partition, why);
+    for (size_t i = 0; i < partition.count; i++) {
+        const struct graph_cost *cost = &partition.subgraphs[i].cost;
+        double *own = work[partition.subgraphs[i].component];
+        own[0] += graph_flops(cost);
+        own[1] += graph_cost_bytes(cost, &WIDTHS);
+    }
+    partition_release(&partition);
+    graph_release(&graph);
+    return err;
+}
+
+/* A prompt is computed in graphs of at most ubatch tokens, all sequences together. */
+static enum err add_prefill(const struct model *decoder, unsigned prompt, unsigned batch,
+                            uint32_t ubatch, double (*work)[2], struct error *why)
+{
+    unsigned most = ubatch / batch ? ubatch / batch : 1;
+    enum err err = ERR_OK;
+    for (unsigned done = 0, part; done < prompt && !err; done += part) {
+        part = prompt - done < most ? prompt - done : most;
+        bool is_last = done + part == prompt;
+        struct graph_options options = {.phase = GRAPH_PREFILL,
+                                        .pruning = is_last ? GRAPH_PRUNE_TO_LAST : GRAPH_PRUNE_ALL,
+                                        .batch = batch,
+                                        .tokens = part,
+                                        .cached = done};
+        err = add_pass(decoder, options, work, why);
+    }
+    return err;
+}
+
+static enum err add_decode(const struct model *decoder, unsigned prompt, unsigned batch,
+                           unsigned generate, double (*work)[2], struct error *why)
+{
+    enum err err = ERR_OK;
+    for (unsigned i = 1; i <= generate && !err; i++) {
+        struct graph_options options = {
+            .phase = GRAPH_DECODE, .batch = batch, .context = (int64_t)prompt + i};
+        err = add_pass(decoder, options, work, why);
+    }
+    return err;
+}
+
+static void set_work(struct layers_model *model, double work)
+{
+    for (unsigned i = 0; i < LAYERS_PHASES * LAYERS_COMPONENTS; i++) {
+        unsigned c = i % LAYERS_COMPONENTS;
+        double *both = model->work[i / LAYERS_COMPONENTS][c];
+        both[0] = both[1] = c < DECODER_COMPONENT_COUNT ? work : UNKNOWN;
+    }
+}
+
+void layers_count_work(struct layers_model *model, unsigned batch, unsigned generate,
+                       uint32_t ubatch)
+{
+    struct model decoder;
+    struct error why = {0};
+    set_work(model, 0);
+    enum err err = model_open(model->path, &decoder, &why);
+    for (size_t s = 0; s < model->setting_count && !err; s++) {
+        const struct layers_setting *setting = &model->settings[s];
+        double(*work)[2] = model->work[setting->phase];
+        err = setting->phase == LAYERS_PREFILL
+                  ? add_prefill(&decoder, setting->prompt, batch, ubatch, work, &why)
+                  : add_decode(&decoder, setting->prompt, batch, generate, work, &why);
+    }
+    model_close(&decoder);
+    if (err) {
+        set_work(model, UNKNOWN);
+        str_copy(model->work_unknown, sizeof model->work_unknown, why.text);
+    }
 }
 
 /* A component's share of the counted work of its phase: FLOPs (kind 0) or bytes (1). */
@@ -260,7 +350,7 @@ static void fill_facts(const struct layers_model *model, struct layers_result *o
     out->embedding = facts->embedding;
     out->heads = facts->heads;
     out->heads_kv = facts->heads_kv;
-    out->work_unknown = model->has_decoder ? NULL : model->no_decoder;
+    out->work_unknown = model->work_unknown[0] ? model->work_unknown : NULL;
     out->context = model->context;
     out->threads = model->threads;
 }

@@ -34,6 +34,9 @@ enum err workload_open(struct layers_workload *workload, const char *path,
                        struct error *why) MUST_USE;
 void workload_close(struct layers_workload *workload);
 
+/* Fills facts, context and threads of a model from the opened one. */
+void workload_describe(const struct layers_workload *workload, struct layers_model *model);
+
 /* Records the compute graphs of every phase, at the granularity. */
 enum err workload_record(struct layers_workload *workload, enum layers_granularity granularity,
                          struct error *why) MUST_USE;
@@ -76,15 +79,6 @@ enum err workload_idle_window(struct conditions *conditions, double length_s, un
 
 /* The longest update period of the sensors in the ledger's total; 0 if unknown. */
 double workload_update_period(struct session *session, const struct ledger *ledger);
-
-/* ---- counted work ---- */
-
-/* Reads the model's architecture; if it is unknown, stores the reason. */
-void workload_read_shape(struct layers_model *model);
-
-/* Fills model->work: FLOPs and bytes of a pass of the workload, by component.  ubatch: tokens that the engine computes
- * in one graph. */
-void workload_count(struct layers_model *model, unsigned batch, unsigned generate, uint32_t ubatch);
 
 /* ---- attribution: attribution.c ---- */
 

@@ -152,9 +152,9 @@ static void test_biases_and_qk_norms_are_read(void **state)
     add_matrix("blk.0.attn_q.bias", 8, 0);
     add_dense_ffn();
     assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
-    assert_int_equal(decoder.layers[0].parts[DECODER_ATTN_QKV].bias_parameters, 8);
-    assert_int_equal(decoder.layers[0].norm_elements, 8 + 8 + 8);
-    assert_int_equal(decoder.layers[0].norm_elements_after, 8);
+    assert_int_equal(decoder.layers[0].weights[DECODER_TENSOR_ATTN_Q].bias_elements, 8);
+    assert_int_equal(decoder.layers[0].weights[DECODER_TENSOR_ATTN_Q_NORM].columns, 4);
+    assert_int_equal(decoder.layers[0].weights[DECODER_TENSOR_FFN_NORM].columns, 8);
     assert_false(decoder.layers[0].has_layer_norm);
     decoder_release(&decoder);
 }
@@ -184,7 +184,7 @@ static void test_experts_are_read(void **state)
     assert_int_equal(decoder.layers[0].expert_feed_forward, 6);
     const struct decoder_part *up = &decoder.layers[0].parts[DECODER_FFN_GATE_UP];
     assert_int_equal(up->parameters, 8 * (4 + 1 + 2 * 10 + 2 * 6 * 4));
-    assert_int_equal(up->expert_parameters, 8 * 2 * 6 * 4);
+    assert_int_equal(decoder.layers[0].weights[DECODER_TENSOR_FFN_UP_EXPS].matrices, 4);
     decoder_release(&decoder);
 }
 

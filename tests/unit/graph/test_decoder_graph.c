@@ -1,94 +1,19 @@
-/* A decoder as a graph: each component of each layer costs what decoder_cost counts, which is
- * independent of graphs; parameters are the published ones; the KV cache has the tokens that are
- * read. */
+/* A decoder as a graph: every component of every layer costs what the formulas say, which know nothing of graphs;
+ * the cache has the tokens that are read. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "graph/count.h"
 #include "graph/decoder.h"
-#include "graph/decoder_cost.h"
 #include "graph/decoder_shape.h"
 #include "graph/gguf.h"
 #include "graph/reader.h"
+#include "support/decoders.h"
 #include "support/gguf_file.h"
 #include "support/unit.h"
 
 static const struct precision_widths WIDTHS = {
     .weight = 2, .activation = 4, .cache = 2, .keeps_stored = true};
-
-/* ---- random decoders ---- */
-
-static uint32_t random_state = 1;
-
-static uint64_t random_between(uint64_t least, uint64_t most)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return least + random_state % (most - least + 1);
-}
-
-static bool random_bool(void)
-{
-    return random_between(0, 1);
-}
-
-static struct decoder_shape random_shape(void)
-{
-    struct decoder_shape shape = {
-        .architecture = "any",
-        .name = "any",
-        .activation = random_bool() ? DECODER_SILU : DECODER_GELU,
-        .layers = random_between(1, 5),
-        .heads_kv = random_between(1, 4),
-        .vocabulary = random_between(1, 300),
-        .head_size = 2 * random_between(1, 8),
-        .embedding = random_between(1, 80),
-        .feed_forward = random_between(1, 90),
-        .window = random_bool() ? random_between(1, 40) : 0,
-        .window_period = random_between(0, 3),
-        .norms = (enum decoder_norm_placement)random_between(0, 3),
-        .qk_norm = (enum decoder_qk_norm)random_between(0, 2),
-        .has_layer_norm = random_bool(),
-        .has_tied_embeddings = random_bool(),
-        .has_qkv_bias = random_bool(),
-        .has_output_bias = random_bool(),
-        .has_mlp_bias = random_bool(),
-        .has_fused_qkv = random_bool(),
-        .has_no_gate = random_between(0, 3) == 0,
-        .matrix_bits = random_bool() ? 0 : 4.5,
-    };
-    shape.has_head_bias = !shape.has_tied_embeddings && random_bool();
-    shape.heads = shape.heads_kv * random_between(1, 4);
-    shape.has_fused_gate = !shape.has_no_gate && random_bool();
-    if (!shape.has_no_gate && random_between(0, 2) == 0) {
-        shape.experts = random_between(1, 9);
-        shape.experts_used = random_between(1, shape.experts);
-        shape.expert_feed_forward = random_between(1, 30);
-        shape.expert_period = random_between(0, 2);
-        shape.shared_feed_forward = random_bool() ? random_between(1, 30) : 0;
-    }
-    return shape;
-}
-
-static struct graph_options random_options(void)
-{
-    return (struct graph_options){.phase = random_bool() ? GRAPH_DECODE : GRAPH_PREFILL,
-                                  .batch = (int64_t)random_between(1, 5),
-                                  .tokens = (int64_t)random_between(1, 70),
-                                  .context = (int64_t)random_between(1, 200)};
-}
-
-static struct decoder_step step_of(const struct graph_options *options)
-{
-    bool is_decode = options->phase == GRAPH_DECODE;
-    return (struct decoder_step){
-        .tokens = is_decode ? 1 : (uint64_t)options->tokens,
-        .cached = is_decode ? (uint64_t)options->context - 1 : 0,
-        .sequences = (uint64_t)options->batch,
-        .logits = 1,
-    };
-}
 
 /* ---- the sum over some nodes ---- */
 
@@ -107,30 +32,11 @@ static struct graph_cost sum_costs(const struct graph *graph, int layer,
     return sum_costs;
 }
 
-/* What decoder.h says is counted in the graph only: the output of shared experts is gated and added. */
-static double shared_extra(const struct decoder *decoder, int layer,
-                           enum decoder_component component, double tokens)
-{
-    if (layer < 0 || component != DECODER_FFN_DOWN)
-        return 0;
-    const struct decoder_layer *of = &decoder->layers[layer];
-    bool is_shared = of->expert_feed_forward && of->feed_forward;
-    return is_shared ? (4 + 2 * (double)decoder->embedding) * tokens : 0;
-}
-
-/* In addition: more tokens than the vocabulary read at most the whole table. */
-static double limit_to_table(const struct decoder *decoder, enum decoder_component component,
-                             double bytes)
-{
-    double table = (double)decoder->outside[DECODER_EMBEDDING].bytes;
-    return component == DECODER_EMBEDDING && bytes > table ? table : bytes;
-}
-
 static void assert_same(double a, double b, const char *what, int layer,
                         enum decoder_component component)
 {
     if (fabs(a - b) > 1e-9 * (fabs(a) + fabs(b)))
-        fail_msg("%s of %s in layer %d: %.17g in the graph, %.17g counted", what,
+        fail_msg("%s of %s in layer %d: %.17g in the graph, %.17g by the formula", what,
                  decoder_component_name(component), layer, a, b);
 }
 
@@ -140,41 +46,146 @@ static void compare(const struct decoder *decoder, struct graph_options options)
     struct error why = {0};
     if (decoder_graph(decoder, &options, &graph, &why))
         fail_msg("%s", why.text);
-    struct decoder_step step = step_of(&options);
-    double tokens = (double)step.tokens * (double)step.sequences;
-    for (int layer = -1; layer < (int)decoder->layer_count; layer++)
+    for (int layer = DECODER_OUTSIDE; layer < (int)decoder->layer_count; layer++)
         for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
             enum decoder_component component = (enum decoder_component)i;
-            struct decoder_cost counted = decoder_cost(decoder, &step, layer, component);
+            struct decoder_figures by_formula = decoders_cost(decoder, &options, layer, component);
             struct graph_cost made = sum_costs(&graph, layer, component);
-            double extra = shared_extra(decoder, layer, component, tokens);
-            assert_same(2 * made.macs, counted.matrix_flops, "MACs", layer, component);
-            assert_same(made.elementwise - extra, counted.elementwise_flops, "elementwise", layer,
-                        component);
-            assert_same(graph_bytes(&made.weights, &WIDTHS),
-                        limit_to_table(decoder, component, counted.weight_bytes), "weights", layer,
-                        component);
-            assert_same(2 * made.in.cached, counted.cache_read_bytes, "cache read", layer,
-                        component);
-            assert_same(2 * made.out.cached, counted.cache_write_bytes, "cache written", layer,
+            assert_same(made.macs, by_formula.macs, "MACs", layer, component);
+            assert_same(made.elementwise, by_formula.elementwise, "elementwise", layer, component);
+            assert_same(graph_bytes(&made.weights, &WIDTHS), by_formula.weight_bytes, "weights",
+                        layer, component);
+            assert_same(made.in.cached, by_formula.cache_read, "cache read", layer, component);
+            assert_same(made.out.cached, by_formula.cache_written, "cache written", layer,
                         component);
         }
-    assert_true(graph.tokens == tokens && graph.batch == (double)step.sequences);
+    int64_t tokens = options.phase == GRAPH_DECODE ? 1 : options.tokens;
+    assert_true(graph.tokens == (double)(tokens * options.batch));
+    assert_true(graph.batch == (double)options.batch);
     graph_release(&graph);
 }
 
-static void test_graph_costs_match_decoder_cost(void **state)
+static void test_costs_match_the_formulas(void **state)
 {
     (void)state;
-    for (int round = 0; round < 600; round++) {
-        struct decoder_shape shape = random_shape();
-        struct decoder decoder;
-        struct error why = {0};
-        assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
-        compare(&decoder, random_options());
+    struct rng rng = {1};
+    for (int round = graphs_rounds(1200); round > 0; round--) {
+        struct decoder decoder = decoders_random(&rng);
+        compare(&decoder, decoders_random_pass(&rng));
         decoder_release(&decoder);
     }
 }
+
+/* ---- one pass against several ---- */
+
+static struct decoder small_decoder(uint64_t context, uint64_t window);
+
+static struct graph_cost cost_of(const struct decoder *decoder, struct graph_options options)
+{
+    struct graph graph = {0};
+    struct error why = {0};
+    if (decoder_graph(decoder, &options, &graph, &why))
+        fail_msg("%s", why.text);
+    struct graph_cost cost = graph_cost_total(&graph);
+    graph_release(&graph);
+    return cost;
+}
+
+/* In one pass or token by token: the same operations, but weights are read each time. */
+static void test_prefill_costs_the_sum_of_its_tokens(void **state)
+{
+    (void)state;
+    enum { TOKENS = 33 };
+    struct decoder decoder = small_decoder(0, 16);
+    decoder.has_head_per_token = true;
+    struct graph_cost at_once = cost_of(&decoder, (struct graph_options){.tokens = TOKENS});
+    struct graph_cost all = {0};
+    for (int64_t i = 1; i <= TOKENS; i++) {
+        struct graph_cost one =
+            cost_of(&decoder, (struct graph_options){.phase = GRAPH_DECODE, .context = i});
+        graph_cost_add(&all, &one);
+    }
+    assert_true(all.macs == at_once.macs && all.elementwise == at_once.elementwise);
+    assert_true(all.out.cached == at_once.out.cached);
+    assert_true(all.out.activations == at_once.out.activations);
+    assert_true(all.in.cached > at_once.in.cached);
+    assert_true(graph_bytes(&all.weights, &WIDTHS) > 30 * graph_bytes(&at_once.weights, &WIDTHS));
+    decoder_release(&decoder);
+}
+
+/* A prompt in parts, of which the last gives logits: the same attention and cache. */
+static void test_parts_of_a_prompt_cost_the_whole(void **state)
+{
+    (void)state;
+    struct rng rng = {2};
+    for (int round = graphs_rounds(200); round > 0; round--) {
+        struct decoder decoder = decoders_random(&rng);
+        struct graph_options whole = {.tokens = 60, .batch = 2, .pruning = GRAPH_PRUNE_TO_LAST};
+        struct graph_cost at_once = cost_of(&decoder, whole), all = {0};
+        for (int64_t done = 0, part; done < 60; done += part) {
+            part = 1 + rng_below(&rng, (uint32_t)(60 - done));
+            struct graph_options options = whole;
+            options.tokens = part;
+            options.cached = done;
+            options.pruning = done + part < 60 ? GRAPH_PRUNE_ALL : GRAPH_PRUNE_TO_LAST;
+            struct graph_cost one = cost_of(&decoder, options);
+            graph_cost_add(&all, &one);
+        }
+        assert_near(all.macs, at_once.macs, 1e-9 * at_once.macs);
+        assert_near(all.elementwise, at_once.elementwise, 1e-9 * at_once.elementwise);
+        assert_true(all.out.cached == at_once.out.cached);
+        decoder_release(&decoder);
+    }
+}
+
+/* ---- attention, counted by doing it ---- */
+
+struct seen {
+    double pairs;  /* of a token and one that it attends to */
+    double tokens; /* that at least one token of the pass attends to */
+};
+
+static struct seen look(int64_t tokens, int64_t before, int64_t window)
+{
+    struct seen seen = {0};
+    bool touched[256] = {false};
+    assert_true(before + tokens <= 256);
+    for (int64_t query = before; query < before + tokens; query++)
+        for (int64_t key = 0; key < before + tokens; key++)
+            if (key <= query && (window == 0 || query - key < window)) {
+                seen.pairs++;
+                touched[key] = true;
+            }
+    for (size_t i = 0; i < 256; i++)
+        seen.tokens += touched[i];
+    return seen;
+}
+
+static void test_scores_match_a_count_of_pairs(void **state)
+{
+    (void)state;
+    static const int64_t WINDOWS[] = {0, 1, 2, 7, 40};
+    for (size_t w = 0; w < sizeof WINDOWS / sizeof *WINDOWS; w++)
+        for (int64_t tokens = 1; tokens < 60; tokens += 3)
+            for (int64_t before = 0; before < 60; before += 1 + before / 4) {
+                struct decoder decoder = small_decoder(0, (uint64_t)WINDOWS[w]);
+                struct graph graph = {0};
+                struct error why = {0};
+                struct graph_options options = {.tokens = tokens, .cached = before, .batch = 3};
+                assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
+                struct seen seen = look(tokens, before, WINDOWS[w]);
+                struct graph_cost cost = sum_costs(&graph, 0, DECODER_ATTN_SCORES);
+                /* 2 heads of 4: a product with a key and one with a value; 5 for the softmax; 1 KV head. */
+                assert_true(cost.macs == 3 * seen.pairs * 2 * (4 + 4));
+                assert_true(cost.elementwise == 3 * seen.pairs * 2 * 5);
+                assert_true(cost.in.cached == 3 * seen.tokens * (4 + 4));
+                assert_true(cost.in.activations == (double)(3 * tokens * 2 * 4));
+                graph_release(&graph);
+                decoder_release(&decoder);
+            }
+}
+
+/* ---- a file ---- */
 
 /* Each weight of the file keeps its own dtype, even where a component mixes them. */
 static void test_graph_of_a_file_keeps_dtypes(void **state)
@@ -189,9 +200,22 @@ static void test_graph_of_a_file_keeps_dtypes(void **state)
     assert_int_equal(decoder_read(&gguf, &decoder, &why), ERR_OK);
     compare(&decoder, (struct graph_options){.phase = GRAPH_PREFILL, .batch = 2, .tokens = 9});
     compare(&decoder, (struct graph_options){.phase = GRAPH_DECODE, .batch = 3, .context = 9});
+    /* Every weight once per pass; a row of the embedding for each token, as the head is tied to it. */
+    struct graph_cost pass = cost_of(&decoder, (struct graph_options){.tokens = 9, .batch = 3});
+    assert_true(graph_bytes(&pass.weights, &WIDTHS) == (double)decoder.bytes + 27 * 64.0 / 32 * 34);
     struct graph graph = {0};
-    struct graph_options options = {0};
+    struct graph_options options = {.tokens = 1};
     assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
+    static const struct {
+        enum decoder_component component;
+        double elementwise;
+    } CASES[] = {
+        {DECODER_NORM, 2 * 64 * 4}, {DECODER_ATTN_QKV, (64 + 32) * 3},
+        {DECODER_ATTN_OUT, 64},     {DECODER_FFN_GATE_UP, 96 * (4 + 1)},
+        {DECODER_FFN_DOWN, 64},     {DECODER_HEAD, 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_true(sum_costs(&graph, 1, CASES[i].component).elementwise == CASES[i].elementwise);
     double stored = 0;
     size_t found = 0;
     for (size_t i = 0; i < graph.tensor_count; i++) {
@@ -230,7 +254,7 @@ static void test_rotary_factors_are_read_once(void **state)
         gguf_file_end(&file);
         assert_int_equal(gguf_read("m", file.whole.bytes, file.whole.length, &gguf, &why), ERR_OK);
         assert_int_equal(decoder_read(&gguf, &decoder, &why), ERR_OK);
-        /* Those of a layer are counted with its QKV in both. */
+        /* Those of a layer are counted with its QKV. */
         compare(&decoder, (struct graph_options){.tokens = 9});
         assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
         assert_true(graph_parameters(&graph) == (double)decoder.parameters - 8);
@@ -381,13 +405,12 @@ static void test_kv_cache_tensors(void **state)
 static void test_every_tensor_is_used(void **state)
 {
     (void)state;
+    struct rng rng = {3};
     for (int round = 0; round < 60; round++) {
-        struct decoder_shape shape = random_shape();
-        struct graph_options options = random_options();
-        struct decoder decoder;
+        struct decoder decoder = decoders_random(&rng);
+        struct graph_options options = decoders_random_pass(&rng);
         struct graph graph = {0};
         struct error why = {0};
-        assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
         assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
         size_t outputs = 0;
         bool *is_used = calloc(graph.tensor_count, sizeof *is_used);
@@ -410,7 +433,10 @@ static void test_every_tensor_is_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_graph_costs_match_decoder_cost),
+        cmocka_unit_test(test_costs_match_the_formulas),
+        cmocka_unit_test(test_prefill_costs_the_sum_of_its_tokens),
+        cmocka_unit_test(test_parts_of_a_prompt_cost_the_whole),
+        cmocka_unit_test(test_scores_match_a_count_of_pairs),
         cmocka_unit_test(test_graph_of_a_file_keeps_dtypes),
         cmocka_unit_test(test_rotary_factors_are_read_once),
         cmocka_unit_test(test_defaults_are_written_back),

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
-#include "graph/decoder_cost.h"
+#include "graph/decoder.h"
 #include "rundir/layers_result.h"
 #include "runner/layers/segment_timer.h"
 #include "runner/layers/workload.h"

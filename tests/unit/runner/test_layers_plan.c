@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "graph/decoder_cost.h"
+#include "graph/decoder.h"
 #include "runner/layers/segment_timer.h"
 
 /* The nodes of a two-layer Llama graph, in llama.cpp's order with flash attention. */

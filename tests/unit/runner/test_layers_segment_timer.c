@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
-#include "graph/decoder_cost.h"
+#include "graph/decoder.h"
 #include "runner/layers/segment_timer.h"
 
 /* An engine that computes nodes of known durations like llama.cpp: it asks for each node, and
