@@ -319,6 +319,17 @@ class Rundir(Scratch):
         self.passes("check-rundir")
 
 
+class RecordTable(Scratch):
+    def test_rejects_tables_that_differ(self):
+        definition = (ROOT / "src/rundir/record.def").read_text()
+        self.write("docs/formats.md", (ROOT / "docs/formats.md").read_text())
+        for text, code in ((definition, 0), (definition.replace('"reference answer"', '"another"'), 1),
+                           (definition.replace("EXTRA(reasoning,", "FIELD(reasoning,"), 1)):
+            self.write("src/rundir/record.def", text)
+            done = subprocess.run([self.root / "tools/record-table", "--check"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, code, done.stderr)
+
+
 class House(Scratch):
     """check-house also prints its figures; lines of problems start with the folder."""
 
