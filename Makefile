@@ -98,7 +98,7 @@ run-gcc:
 
 run-asan:
 	$(call headline,clang with asan+ubsan: tests$(only))
-	$(call ctest,build-asan,-LE 'structure|e2e|figures')
+	$(call ctest,build-asan,-LE 'structure|e2e|no_sanitizer')
 
 run-tsan:
 	$(call headline,tsan: tests of threaded code$(only))

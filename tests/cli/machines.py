@@ -136,7 +136,7 @@ class Ramp:
     def now(self):
         return self.count(time.monotonic())
 
-    def turn(self, rate, at=None):
+    def set_rate(self, rate, at=None):
         """Changes the rate from now on, or from `at`.  Count and start use the same time, so that nothing is lost in
         between."""
         at = time.monotonic() if at is None else at
@@ -171,11 +171,11 @@ class SharedCpus(Machine):
     def line(self):
         return f"{FAKE}cpu  {self.busy} 0 0 {self.rest} 0 0 0 0 0 0"
 
-    def turn(self, others):
+    def set_others(self, others):
         with self.locked("/proc/stat"):
             now = time.monotonic()
-            self.busy.turn(100 * others, now)
-            self.rest.turn(100 * (2 - others), now)
+            self.busy.set_rate(100 * others, now)
+            self.rest.set_rate(100 * (2 - others), now)
             self.overwrite("/proc/stat", f"{self.line()}\n".encode())
 
 
@@ -197,7 +197,7 @@ class Intel(Machine):
             self.put(f"{zone}/max_energy_range_uj", RANGE_UJ)
             self.put(f"{zone}/energy_uj", start_uj)
             self.zones.append(Ramp(start_uj + 731_000_000 * package, 1e6 * power, STEP_S, RANGE_UJ + 1, 12, 1e6 * cpu))
-            self.say(package)
+            self.show(package)
 
     @staticmethod
     def zone(package=0):
@@ -210,7 +210,7 @@ class Intel(Machine):
         """The current count of the zone: the ground truth for reports."""
         return self.zones[package].now()
 
-    def say(self, package, text=None):
+    def show(self, package, text=None):
         """Makes the zone read as this text instead of its count."""
         text = f"{FAKE}{self.zones[package]}\n".encode() if text is None else text
         self.overwrite(self.zone(package), text)
@@ -220,13 +220,13 @@ class Intel(Machine):
         with self.locked(self.zone(package)):
             zone = self.zones[package]
             zone.start, zone.began = 0, time.monotonic()
-            self.say(package)
+            self.show(package)
 
-    def turn(self, watts, package=0):
+    def set_power(self, watts, package=0):
         """Sets the power from now on."""
         with self.locked(self.zone(package)):
-            self.zones[package].turn(1e6 * watts)
-            self.say(package)
+            self.zones[package].set_rate(1e6 * watts)
+            self.show(package)
 
 
 class IntelNvidia(Intel):

@@ -21,7 +21,7 @@ def show(word, **settings):
     return json.loads(done.stdout)
 
 
-class Written(unittest.TestCase):
+class ConfigTest(unittest.TestCase):
     def setUp(self):
         self.kept = tempfile.TemporaryDirectory()
         self.addCleanup(self.kept.cleanup)

@@ -279,7 +279,7 @@ class ProfileTest(MachineTest):
         self.assertEqual(len(found), 1, found)
         return found[0]
 
-    def assertComplains(self, *words, lines=1):
+    def assertErrorMessage(self, *words, lines=1):
         """stderr has exactly this many lines, with these words."""
         self.assertEqual(self.done.stderr.count("\n"), lines, self.done.stderr)
         self.assertTrue(self.done.stderr.startswith("ipw profile: "), self.done.stderr)

@@ -88,9 +88,9 @@ class EchoRun:
             [IPW, "run", "--json", "-o", self.report, *map(str, options), "--", *command],
             env={**machine.environment(), **(env or {})}, text=True, bufsize=1,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.say("ready")
+        self.send_line("ready")
 
-    def say(self, line):
+    def send_line(self, line):
         self.process.stdin.write(line + "\n")
         answer = self.process.stdout.readline()
         assert answer == line + "\n", (answer, self.process.stderr.read())

@@ -52,7 +52,7 @@ class AnalyzeTest(MachineTest):
     def read(self, *words, code=0):
         return json.loads(self.analyze(*words, "--json", code=code))
 
-    def assertComplains(self, *parts):
+    def assertErrorMessage(self, *parts):
         self.assertEqual(self.done.stderr.count("\n"), 1, self.done.stderr)
         self.assertTrue(self.done.stderr.startswith("ipw analyze: "), self.done.stderr)
         for part in parts:
@@ -168,7 +168,7 @@ class Results(AnalyzeTest):
     def test_bad_run_among_good_ones_is_reported(self):
         got = self.read(self.path, self.on.root / "nothing", code=1)
         self.assertEqual(list(got), [str(self.path)])
-        self.assertComplains("no such directory")
+        self.assertErrorMessage("no such directory")
 
 
 class Unfinished(AnalyzeTest):
@@ -432,11 +432,11 @@ class Throttling(SyntheticRunTest):
 class BadInput(AnalyzeTest):
     def test_usage_errors(self):
         self.analyze(code=2)
-        self.assertComplains("missing run directory")
+        self.assertErrorMessage("missing run directory")
         self.analyze("x", "--analysis", "latancy", code=2)
-        self.assertComplains("did you mean 'latency'?")
+        self.assertErrorMessage("did you mean 'latency'?")
         self.analyze("x", "--option", "skip_zeros=yes", code=2)
-        self.assertComplains("skip_zeroes")
+        self.assertErrorMessage("skip_zeroes")
         self.analyze("x", "--analysis", "", code=2)
 
     def test_missing_run(self):
@@ -444,16 +444,16 @@ class BadInput(AnalyzeTest):
                             (self.on.put("/file", ""), "neither a run directory nor"),
                             (self.on.root, "holds no run")):
             self.assertEqual(self.analyze(path, code=1), "")
-            self.assertComplains(words, str(path))
+            self.assertErrorMessage(words, str(path))
         self.assertEqual(self.read(self.on.root / "nothing", code=1), {})
 
     def test_run_without_records(self):
         path = self.on.put("/empty/records.jsonl", '{"kind":"run","format":1}').parent
         self.analyze(path, code=1)
-        self.assertComplains("no record")
+        self.assertErrorMessage("no record")
         (path / "records.jsonl").write_text('{"kind":"run"}\nnonsense\n{"also"\n')
         self.analyze(path, code=1)
-        self.assertComplains("the first is line 2")
+        self.assertErrorMessage("the first is line 2")
 
     def test_warns_of_later_format(self):
         path = profiled(self.on, queries=3)
@@ -474,7 +474,7 @@ class BadInput(AnalyzeTest):
         for damaged, words in ((whole[:-2000], "after record 0"), (b"", "empty")):
             (path / ARROW).write_bytes(damaged)
             self.assertEqual(self.analyze(path, code=1), "")
-            self.assertComplains(words, ARROW)
+            self.assertErrorMessage(words, ARROW)
         journal.rename(path / "records.jsonl")
 
     def test_corrupt_arrow_bytes_do_not_crash(self):
@@ -503,7 +503,7 @@ class BadInput(AnalyzeTest):
         text = (path / ARROW).read_bytes().replace(b"model_metrics", b"model_mectrix")
         (path / ARROW).write_bytes(text)
         self.analyze(path, code=1)
-        self.assertComplains("no metrics of any model")
+        self.assertErrorMessage("no metrics of any model")
 
 
 class Listing(AnalyzeTest):

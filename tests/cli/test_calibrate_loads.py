@@ -34,7 +34,7 @@ class CalibrateLoads(MachineTest):
             lines.append(line)
             load = line.rpartition(": ")[2].strip()
             if load in draws:
-                machine.turn(draws[load])
+                machine.set_power(draws[load])
         return lines
 
     def calibrated(self, draws, *options):

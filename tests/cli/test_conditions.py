@@ -138,9 +138,9 @@ class Baseline(MachineTest):
 
     def test_unverified_idle_power_is_noted(self):
         machine = self.machine(SharedCpus)
-        led = EchoRun(machine, "--idle", "0.3")
-        machine.turn(1.5)
-        conditions = led.end()["conditions"]
+        run = EchoRun(machine, "--idle", "0.3")
+        machine.set_others(1.5)
+        conditions = run.end()["conditions"]
         self.assertIsNotNone(conditions["idle_w"])
         self.assertIsNone(conditions["idle_after_w"])
         self.assertEqual(codes(conditions)["idle_unchecked"], "note")
@@ -158,9 +158,9 @@ class Baseline(MachineTest):
 
     def test_changed_idle_power_is_reported(self):
         machine = self.machine(Intel, 20)
-        led = EchoRun(machine, "--idle", "0.3")
-        machine.turn(40)
-        report = led.end()
+        run = EchoRun(machine, "--idle", "0.3")
+        machine.set_power(40)
+        report = run.end()
         conditions = report["conditions"]
         self.assertAlmostEqual(conditions["idle_w"] / 20, 1, delta=0.1)
         self.assertGreater(conditions["idle_after_w"], 1.5 * conditions["idle_w"])

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from model_graphs import BUILD, Written, show  # noqa: E402
+from model_graphs import BUILD, ConfigTest, show  # noqa: E402
 from program import IPW, TIMEOUT_S, SANITIZED  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
@@ -136,7 +136,7 @@ def compressed(bits, kind, activations, **more):
                                           "input_activations": inputs}}}
 
 
-class Published(Written):
+class Published(ConfigTest):
     def test_published_parameter_counts(self):
         for name, (config, parameters) in {**CONFIGS, **OTHERS}.items():
             with self.subTest(name):
@@ -204,7 +204,7 @@ class Published(Written):
             self.assertEqual(show(spelled)["name"], name)
 
 
-class Files(Written):
+class Files(ConfigTest):
     """GGUF files, against the config.json of the same model."""
 
     def test_smollm2_file(self):
@@ -246,7 +246,7 @@ class Files(Written):
         self.assertLess(narrow["weights"]["stored_bytes"], 0.6 * wide["weights"]["stored_bytes"])
 
 
-class Details(Written):
+class Details(ConfigTest):
     def test_biases_and_heads(self):
         plain = llama(2, 64, 4, 2, 96, 100, True)
         base = show(self.write(plain))["parameters"]
@@ -374,7 +374,7 @@ class Details(Written):
         self.assertLess(small["macs"], show(self.write(VIT))["macs"] / 3.5)
 
 
-class Refused(Written):
+class Refused(ConfigTest):
     def refused(self, config, *words):
         answer = show(self.write(config))
         self.assertIn("error", answer)

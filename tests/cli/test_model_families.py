@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from model_graphs import Written, show  # noqa: E402
+from model_graphs import ConfigTest, show  # noqa: E402
 from program import IPW, TIMEOUT_S, SANITIZED  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
@@ -19,7 +19,7 @@ RECORDED = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text(
 MODELS = {model["name"]: model for model in RECORDED["models"]}
 
 
-class Recorded(Written):
+class Recorded(ConfigTest):
     def test_parameters_equal_transformers(self):
         for name, model in MODELS.items():
             with self.subTest(name):
@@ -57,7 +57,7 @@ class Recorded(Written):
         self.assertGreater(compared, 15)
 
 
-class Caches(Written):
+class Caches(ConfigTest):
     def cached(self, name, context):
         found = self.show(MODELS[name]["config"], phase="decode", context=context)
         return found["in"]["cached"], found["out"]["cached"]
@@ -121,7 +121,7 @@ class Caches(Written):
         self.assertEqual(found["macs"], found["parameters"] - idle - vectors - table + attention)
 
 
-class Heads(Written):
+class Heads(ConfigTest):
     def test_untied_head(self):
         """FLAN-T5 XL as published; transformers 5 ties the head of T5 unless a checkpoint has one."""
         tied = MODELS["flan-t5-xl"]
@@ -155,7 +155,7 @@ class Heads(Written):
             self.assertLess(decode["weights"]["weights"], model["parameters"])
 
 
-class Quantized(Written):
+class Quantized(ConfigTest):
     def test_mxfp4_applies_to_experts_only(self):
         """gpt-oss-20b as shipped: expert matrices have 4 bits per element and an 8-bit scale per 32 elements; the rest
         is bf16."""
@@ -167,7 +167,7 @@ class Quantized(Written):
         self.assertEqual(found["parameters"], MODELS["gpt-oss-20b"]["parameters"])
 
 
-class Refused(Written):
+class Refused(ConfigTest):
     def refused(self, config, *words):
         answer = show(self.write(config))
         self.assertIn("error", answer)

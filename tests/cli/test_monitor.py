@@ -40,11 +40,11 @@ class SeriesTest(MonitorTest):
 
         def standing():
             for package in (0, 1):
-                machine.turn(0, package)
+                machine.set_power(0, package)
             scrape = monitor.wait_updates(3)
             counts = [machine.count(package) for package in (0, 1)]
             for package, watts in enumerate((40, 25)):
-                machine.turn(watts, package)
+                machine.set_power(watts, package)
             return counts, [scrape.get("ipw_node_cpu_joules_total", device=f"cpu{i}") for i in (0, 1)], scrape
 
         monitor.wait_updates(2)
@@ -149,7 +149,7 @@ class SeriesTest(MonitorTest):
         before = reads(monitor.scrape())
         after = reads(monitor.wait_updates(30))
         self.assertLess(after[1] - before[1], (after[0] - before[0]) / 3)
-        machine.turn(25, 1)
+        machine.set_power(25, 1)
         alive = monitor.wait(lambda now: now.find("ipw_node_cpu_watts", device="cpu1"))
         before = reads(alive)
         after = reads(monitor.wait_updates(30))

@@ -19,7 +19,7 @@ import rundirs  # noqa: E402
 from program import ipw  # noqa: E402
 from rundirs import query  # noqa: E402
 from sweeps import write_sweep  # noqa: E402
-from test_power import AI, CLOCKS, V100, made_rows, needs_data, write_csv  # noqa: E402
+from test_power import AI, CLOCKS, V100, knee_rows, needs_data, write_csv  # noqa: E402
 
 KEYS = {"objective", "recommended", "baseline", "savings_pct", "slowdown_pct", "edp", "ed2p", "pareto", "flags", "models"}
 
@@ -48,7 +48,7 @@ class OptimizeTest(unittest.TestCase):
                          [(1000, 100, 1), (1200, 120, 0.9), (1400, 140, 0.8)])
 
     def sweep(self, fmax=1400, noise=0.01):
-        return self.file("sweep.csv", ("freq_mhz", "power_w", "time_s"), made_rows(fmax=fmax, noise=noise))
+        return self.file("sweep.csv", ("freq_mhz", "power_w", "time_s"), knee_rows(fmax=fmax, noise=noise))
 
 
 class SyntheticData(OptimizeTest):
@@ -68,7 +68,7 @@ class SyntheticData(OptimizeTest):
         self.assertIn("measured_not_fitted", edp["flags"])
 
     def test_finds_optimum_of_known_formula(self):
-        true = {mhz: (p * t, t) for mhz, p, t in made_rows()}
+        true = {mhz: (p * t, t) for mhz, p, t in knee_rows()}
         for objective, n in (("energy", 0), ("edp", 1), ("ed2p", 2)):
             report = self.json("--input", self.sweep(), "--objective", objective)
             mhz = report["recommended"]["freq_mhz"]
@@ -86,7 +86,7 @@ class SyntheticData(OptimizeTest):
     def test_cold_run_at_highest_clock_is_not_the_baseline(self):
         """The first clock took ten times as long: this is not a saving, with many or few clocks."""
         rows = [(i, mhz, p, 10 * t if mhz == 1400 else t)
-                for i, (mhz, p, t) in enumerate(sorted(made_rows(), reverse=True))]
+                for i, (mhz, p, t) in enumerate(sorted(knee_rows(), reverse=True))]
         report = self.json("--input", self.file("cold.csv", ("seq", "freq_mhz", "power_w", "time_s"), rows))
         self.assertIn("cold_baseline", report["flags"])
         self.assertLess(report["savings_pct"]["energy"], 50)
@@ -115,14 +115,14 @@ class SyntheticData(OptimizeTest):
         self.assertEqual(report["flags"][0], "no_setting_within_limits")
         hot = self.json("--input", self.sweep(), "--max-temperature", "80")  # not measured
         self.assertIn("max_temperature (no temperature was measured)", hot["reason"])
-        rows = [(mhz, p, t, 90 if mhz > 900 else 70) for mhz, p, t in made_rows()]
+        rows = [(mhz, p, t, 90 if mhz > 900 else 70) for mhz, p, t in knee_rows()]
         cool = self.json("--max-temperature", "80", "--input",
                          self.file("hot.csv", ("freq_mhz", "power_w", "time_s", "temperature_c"), rows))
         self.assertLessEqual(cool["recommended"]["freq_mhz"], 905)
         self.assertEqual(cool["recommended"]["temperature_c"], 70)
 
     def test_objective_with_any_power_of_time(self):
-        rows = [(mhz, 0.3 * p + 60, 10 * (0.5 + 0.5 * 1400 / mhz)) for mhz, p, _ in made_rows()]
+        rows = [(mhz, 0.3 * p + 60, 10 * (0.5 + 0.5 * 1400 / mhz)) for mhz, p, _ in knee_rows()]
         path = self.file("power.csv", ("freq_mhz", "power_w", "time_s"), rows)
         names = {0: "energy", 1: "edp", 2: "ed2p"}
         for n in (0, 0.5, 1, 2, 3.5):
@@ -148,14 +148,14 @@ class SyntheticData(OptimizeTest):
 
     def test_only_supported_clocks_are_recommended(self):
         clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", mhz) for mhz in (100, 500, 800, 1010, 1205, 1400)])
-        rows = [row for row in made_rows() if row[0] in (500, 800, 1010, 1205, 1400)]
+        rows = [row for row in knee_rows() if row[0] in (500, 800, 1010, 1205, 1400)]
         path = self.file("legal.csv", ("freq_mhz", "power_w", "time_s"), rows)
         report = self.json("--input", path, "--gpu", "A100", "--clocks", clocks, "--model", "roofline")
         self.assertIn(report["recommended"]["freq_mhz"], (500, 800, 1010, 1205))
         self.assertEqual(report["models"]["settings"], 5)  # 100 MHz was not measured
 
     def test_model_file_gives_same_clock(self):
-        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in made_rows()])
+        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in knee_rows()])
         from_data = self.json("--input", self.sweep(), "--gpu", "A100", "--clocks", clocks)
         done = ipw(None, "power", "fit", "--input", self.sweep(), "--gpu", "A100", "-o", self.path / "m.json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -170,9 +170,9 @@ class SyntheticData(OptimizeTest):
     def test_unsupported_models_are_refused_with_reason(self):
         """Their files have no application to choose a clock for; the message says what works instead."""
         rows = [("A100", name, mhz, p * (1 + fp), t * (1 + fp * (1400 / mhz - 1)), fp, dram) for name, fp, dram in
-                (("a", 0.5, 0.2), ("b", 0.1, 0.6), ("c", 0.3, 0.3), ("d", 0.7, 0.1)) for mhz, p, t in made_rows(name, noise=0.005)]
+                (("a", 0.5, 0.2), ("b", 0.1, 0.6), ("c", 0.3, 0.3), ("d", 0.7, 0.1)) for mhz, p, t in knee_rows(name, noise=0.005)]
         path = self.file("act.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s", "fp", "dram"), rows)
-        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in made_rows()])
+        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in knee_rows()])
         for kind in ("roofline", "fgcs", "linear", "ridge", "poly2", "poly3", "ensemble", "rf", "gbt"):
             done = ipw(None, "power", "fit", "--input", path, "--model", kind, "-o", self.path / "m.json")
             if kind in ("rf", "gbt") and done.returncode:
@@ -207,7 +207,7 @@ class SyntheticData(OptimizeTest):
     def test_binding_limit_is_named(self):
         free = self.json("--input", self.sweep(), "--objective", "energy")
         self.assertEqual(free["binding"], [])
-        rows = [(*row, 30 + row[1] / 4) for row in made_rows(noise=0.01)]
+        rows = [(*row, 30 + row[1] / 4) for row in knee_rows(noise=0.01)]
         path = self.file("warm.csv", ("freq_mhz", "power_w", "time_s", "temperature_c"), rows)
         watts, seconds = (free["recommended"][name]["value"] for name in ("power_w", "time_s"))
         for name, limit in (("max-slowdown", free["slowdown_pct"] / 2), ("max-time", seconds * 0.99), ("max-power", watts * 0.9),
@@ -221,13 +221,13 @@ class SyntheticData(OptimizeTest):
 
     def test_temperature_is_interpolated_by_power(self):
         """Every fourth clock was measured; 25 °C plus 0.2 °C per watt; one row was not warm yet."""
-        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in made_rows()])
-        rows = [("A100", *row, 25 + 0.2 * row[1] - (15 if i == 3 else 0)) for i, row in enumerate(list(made_rows())[::4])]
+        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in knee_rows()])
+        rows = [("A100", *row, 25 + 0.2 * row[1] - (15 if i == 3 else 0)) for i, row in enumerate(list(knee_rows())[::4])]
         path = self.file("t.csv", ("gpu", "freq_mhz", "power_w", "time_s", "temperature_c"), rows)
         report = self.json("--input", path, "--clocks", clocks, "--max-temperature", "51")
         self.assertAlmostEqual(report["thermal"]["resistance_c_per_w"], 0.2, places=6)
         self.assertAlmostEqual(report["thermal"]["ambient_c"], 25, places=4)
-        true = {mhz: 25 + 0.2 * p for mhz, p, _ in made_rows()}
+        true = {mhz: 25 + 0.2 * p for mhz, p, _ in knee_rows()}
         best = report["recommended"]
         self.assertAlmostEqual(best["temperature_c"], true[best["freq_mhz"]], delta=0.2)
         self.assertLessEqual(best["temperature_c"], 51)
@@ -251,7 +251,7 @@ class SyntheticData(OptimizeTest):
 
     def test_minimax_regret_policy(self):
         rows = [("A100", name, mhz, p, t * (1400 / mhz) ** n) for name, n in (("a", 0.01), ("bb", 0.05), ("ccc", 0.6))
-                for mhz, p, t in made_rows(name, noise=0.005)]
+                for mhz, p, t in knee_rows(name, noise=0.005)]
         path = self.file("three.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
         mean, minimax = (self.json("--input", path, "--policy", rule)["policies"][0] for rule in ("mean", "minimax"))
         self.assertEqual((mean["rule"], minimax["rule"]), ("mean", "minimax"))
@@ -262,7 +262,7 @@ class SyntheticData(OptimizeTest):
 
     def test_one_clock_for_all_applications(self):
         rows = [("A100", name, mhz, p, t * (1400 / mhz if name == "compute" else 1)) for name in ("compute", "memory")
-                for mhz, p, t in made_rows(name, noise=0.005)]
+                for mhz, p, t in knee_rows(name, noise=0.005)]
         path = self.file("two.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
         report = self.json("--input", path)
         best = sorted(row["recommended"]["freq_mhz"] for row in report["applications"])
@@ -286,7 +286,7 @@ class SyntheticData(OptimizeTest):
     def test_model_misfit_widens_the_error(self):
         """Bootstrap refits of a misfitting model share its bias, so their spread does not show it."""
         for power, noisy in ((2.5, True), (1, False)):
-            rows = [(mhz, p, 10 * (1400 / mhz) ** power) for mhz, p, _ in made_rows(noise=0.002)]
+            rows = [(mhz, p, 10 * (1400 / mhz) ** power) for mhz, p, _ in knee_rows(noise=0.002)]
             path = self.file(f"steep{power}.csv", ("freq_mhz", "power_w", "time_s"), rows)
             # so that several clocks qualify
             report = self.json("--input", path, "--objective", "energy", "--max-power", "180")
@@ -301,7 +301,7 @@ class SyntheticData(OptimizeTest):
     def test_each_application_has_its_command(self):
         slow = {"knee": lambda u: 10 + 9 * max(0, u - 1.2), "memory": lambda u: 10 + 0.1 * u}
         rows = [("A100", name, mhz, p, time(1400 / mhz)) for name, time in slow.items()
-                for mhz, p, _ in made_rows(name, noise=0.002)]
+                for mhz, p, _ in knee_rows(name, noise=0.002)]
         path = self.file("several.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
         done, chosen = ipw(None, "optimize", "--input", path), self.json("--input", path)["applications"]
         for one in chosen:
@@ -332,10 +332,10 @@ class SyntheticData(OptimizeTest):
     def test_saving_of_common_clock_is_within_error(self):
         bound = {"compute": lambda u, t: 10 * u, "memory": lambda u, t: t}
         rows = [("A100", name, mhz, p * rough, time(1400 / mhz, t)) for name, time in bound.items()
-                for (mhz, p, t), (_, q, _) in zip(made_rows(), made_rows(name, noise=0.005)) for rough in (q / p,)]
+                for (mhz, p, t), (_, q, _) in zip(knee_rows(), knee_rows(name, noise=0.005)) for rough in (q / p,)]
         path = self.file("bound.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
         policy, = self.json("--input", path)["policies"]
-        watts = {mhz: (p, t) for mhz, p, t in made_rows()}
+        watts = {mhz: (p, t) for mhz, p, t in knee_rows()}
         at, top = watts[policy["freq_mhz"]], watts[1400]
         u = 1400 / policy["freq_mhz"]
         truth = [100 * (1 - at[0] * time(u, at[1]) / top[0] / time(1, top[1])) for time in bound.values()]
@@ -396,10 +396,10 @@ class SyntheticData(OptimizeTest):
         one = self.json("--input", self.file("one.csv", ("freq_mhz", "power_w", "time_s"), [(1400, 220, 10)]))
         self.assertEqual((one["recommended"], one["reason"]), (None, "only one clock was measured"))
         self.assertIn("no_meaningful_optimum", one["flags"])
-        power = self.json("--input", self.file("power.csv", ("freq_mhz", "power_w"), [(m, p) for m, p, _ in made_rows()]))
+        power = self.json("--input", self.file("power.csv", ("freq_mhz", "power_w"), [(m, p) for m, p, _ in knee_rows()]))
         self.assertIsNone(power["recommended"])
         self.assertIn("time", power["reason"])
-        twice = self.json("--input", self.file("twice.csv", ("freq_mhz", "power_w", "time_s"), 2 * list(made_rows())))
+        twice = self.json("--input", self.file("twice.csv", ("freq_mhz", "power_w", "time_s"), 2 * list(knee_rows())))
         self.assertEqual(twice["models"]["clocks_measured"], 61)
         self.assertIn("no application 'x'", self.fails(1, "--input", self.sweep(), "--application", "x"))
         self.assertIn("need --setting", self.fails(2, "--input", self.sweep(), "--min-quality", "90"))
@@ -566,7 +566,7 @@ class Sweeps(OptimizeTest):
         self.assertIn("GPU was idle", report["reason"])
 
     def test_clock_sweep_is_fitted_like_csv(self):
-        rows = list(made_rows(noise=0.01))
+        rows = list(knee_rows(noise=0.01))
         sweep = write_sweep(self.path / "clocks", ("gpu-clock",),
                            [((mhz,), {"joules": p * t, "seconds": t}) for mhz, p, t in rows] +
                            [((mhz,), {"joules": 1, "seconds": 1, "flags": "throttled"}) for mhz, _, _ in rows[:3]])

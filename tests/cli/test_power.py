@@ -21,7 +21,7 @@ AI, V100, CLOCKS = DATA / "ai_runs_dev.csv", DATA / "v100_fgcs_dev.csv", DATA / 
 needs_data = unittest.skipUnless(AI.exists(), f"no measurements at {DATA}")
 
 
-def made_rows(application="work", fmax=1400, noise=0.0):
+def knee_rows(application="work", fmax=1400, noise=0.0):
     """(clock, watts, seconds) with a knee at 1000 MHz, a cubic power curve and 30 W idle power."""
     for i in range(0, 61):
         mhz = 500 + 15 * i
@@ -59,7 +59,7 @@ class PowerTest(unittest.TestCase):
 
 class SyntheticData(PowerTest):
     def sweep(self, header=("freq_mhz", "power_w", "time_s"), **options):
-        return write_csv(self.path / "made.csv", header, made_rows(**options))
+        return write_csv(self.path / "made.csv", header, knee_rows(**options))
 
     def test_fit_recovers_curve_and_is_saved(self):
         report = self.json("fit", "--input", self.sweep(), "-o", self.path / "m.json")
@@ -68,7 +68,7 @@ class SyntheticData(PowerTest):
         self.assertAlmostEqual(at["time_s"]["value"], 10, delta=0.05)
         rows = self.json("predict", self.path / "m.json", "--freq", "1400,800,500")["predictions"]
         for row, mhz in zip(rows, (1400, 800, 500)):
-            wanted = next(made for made in made_rows() if made[0] == mhz)
+            wanted = next(made for made in knee_rows() if made[0] == mhz)
             self.assertAlmostEqual(row["power_w"]["value"], wanted[1], delta=0.002 * wanted[1])
             self.assertAlmostEqual(row["time_s"]["value"], wanted[2], delta=0.01 * wanted[2])
             self.assertAlmostEqual(row["energy_j"]["value"], wanted[1] * wanted[2], delta=0.01 * wanted[1] * wanted[2])
@@ -79,7 +79,7 @@ class SyntheticData(PowerTest):
         self.assertEqual(saved["provenance"]["data"], "made.csv")
 
     def test_columns_are_mapped_and_rows_selected(self):
-        rows = [("x", *row) for row in made_rows()] + [("y", mhz, 2 * p, t) for mhz, p, t in made_rows()]
+        rows = [("x", *row) for row in knee_rows()] + [("y", mhz, 2 * p, t) for mhz, p, t in knee_rows()]
         path = write_csv(self.path / "other.csv", ("what", "clk", "watts", "t"), rows)
         report = self.json("fit", "--input", path, "--columns", "freq_mhz=clk,power_w=watts,time_s=t",
                            "--where", "what=y")
@@ -88,7 +88,7 @@ class SyntheticData(PowerTest):
 
     def test_predicts_new_application_from_probes(self):
         ipw(None, "power", "fit", "--input", self.sweep(), "-o", self.path / "m.json")
-        points = {mhz: (p, t) for mhz, p, t in made_rows()}
+        points = {mhz: (p, t) for mhz, p, t in knee_rows()}
         probes = [word for mhz in (1400, 1010, 620) for word in
                   ("--probe", f"{mhz}:{points[mhz][0]}:{points[mhz][1]}")]
         report = self.json("predict", self.path / "m.json", *probes, "--freq", "500-1400:15")
@@ -125,7 +125,7 @@ class SyntheticData(PowerTest):
         """A bad energy, a duplicate clock, unordered times, a GPU without a clock list, an unsupported clock: reported
         without a crash."""
         header = ("gpu", "freq_mhz", "power_w", "time_s", "energy_j", "timestamp_s")
-        good = [("A100", mhz, p, t, p * t, 1000 + i) for i, (mhz, p, t) in enumerate(made_rows(noise=0.01))]
+        good = [("A100", mhz, p, t, p * t, 1000 + i) for i, (mhz, p, t) in enumerate(knee_rows(noise=0.01))]
         clocks = write_csv(self.path / "c.csv", ("gpu", "graphics_mhz"), [("A100", row[1]) for row in good])
         flaws = {"invalid_value": good + [("A100", 515, 100, 10, "nan", 1070), ("A100", 530, 100, 10, -5, 1071)],
                  "duplicate_points": good + [good[7][:5] + (1072,)],
@@ -151,7 +151,7 @@ class SyntheticData(PowerTest):
 
     def test_data_checks_flag_their_own_input_only(self):
         named = write_csv(self.path / "named.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"),
-                          [("A100", "llama", *row) for row in made_rows(noise=0.01)])
+                          [("A100", "llama", *row) for row in knee_rows(noise=0.01)])
         few = write_csv(self.path / "few.csv", ("freq_mhz", "power_w", "time_s"), [(1400, 220, 10), (1000, 150, 12)])
         done = ipw(None, "optimize", "--input", named, "--input", few, "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -162,7 +162,7 @@ class SyntheticData(PowerTest):
     def test_probe_below_highest_clock(self):
         model = self.path / "m.json"
         ipw(None, "power", "fit", "--input", self.sweep(), "--gpu", "A100", "-o", model)
-        points = {mhz: (p, t) for mhz, p, t in made_rows()}
+        points = {mhz: (p, t) for mhz, p, t in knee_rows()}
         probe = ("--probe", f"800:{points[800][0]}:{points[800][1]}", "--freq", "1400,800")
         self.assertIn("--freq 1400 is above the highest probe, 800 MHz: give --fmax",
                       self.fails(2, "predict", model, *probe))

@@ -298,14 +298,14 @@ class Names(ProfileTest):
             with self.subTest(options):
                 self.service.requests.clear()
                 self.profile(*options, code=2)
-                self.assertComplains(word)
+                self.assertErrorMessage(word)
                 self.assertEqual(self.service.questions(), [])
                 self.assertFalse(self.out.exists())
                 shutil.rmtree(self.out, ignore_errors=True)
 
     def test_unknown_model_gets_suggestion(self):
         self.profile("--model", "tiny-1c", code=2)
-        self.assertComplains("tiny-1c", "tiny-1b")
+        self.assertErrorMessage("tiny-1c", "tiny-1b")
         self.assertFalse(self.out.exists())
 
     def test_runs_of_different_loads_have_distinct_names(self):
@@ -315,7 +315,7 @@ class Names(ProfileTest):
         self.profile("--request-rate", 50, **few)
         self.profile("--name", "before", **few)
         self.profile("--name", "before", code=2, **few)
-        self.assertComplains("--name NAME")
+        self.assertErrorMessage("--name NAME")
         self.profile(code=2, **few)
         names = sorted(path.name for path in self.out.iterdir() if path.is_dir())
         plain = next(name for name in names if name.endswith("_questions"))

@@ -284,7 +284,7 @@ class Figures(ProfileTest):
             self.until(lambda place=place: any(b'"kind":"energy"' in path.read_bytes()
                                    for path in place.glob("*/records.jsonl")), "energy")
             time.sleep(delay)
-            machine.say(1, b"")
+            machine.show(1, b"")
             out, err = process.communicate(timeout=60)
             report = json.loads(out)
             self.assertLess(report["energy"]["coverage"], 0.99, err)

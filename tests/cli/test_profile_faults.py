@@ -221,19 +221,19 @@ class Retries(ProfileTest):
 class UnavailableServer(ProfileTest):
     def test_no_server_is_listening(self):
         self.profile("--client-base-url", "http://127.0.0.1:9", code=1)
-        self.assertComplains("127.0.0.1:9")
+        self.assertErrorMessage("127.0.0.1:9")
         self.assertFalse(self.out.exists())
 
     def test_server_that_rejects_or_is_not_http(self):
         for scenario in ("loading", "garbage", "status:code=500"):
             self.profile(code=1, scenario=scenario)
-            self.assertComplains(f"127.0.0.1:{self.service.port}")
+            self.assertErrorMessage(f"127.0.0.1:{self.service.port}")
             self.assertFalse(self.out.exists(), scenario)
 
     def test_server_that_hangs(self):
         began = time.monotonic()
         self.profile("--timeout", 1, code=1, scenario="hang:after=request,all=1")
-        self.assertComplains("no response within 1 s")
+        self.assertErrorMessage("no response within 1 s")
         self.profile("--timeout", 60, code=1, scenario="hang:after=request,all=1")
         self.assertLess(time.monotonic() - began, 60)
         self.assertIn("no response within 10 s", self.done.stderr)
@@ -252,7 +252,7 @@ class UnavailableServer(ProfileTest):
     def test_failed_warm_up_has_reason(self):
         self.profile("--warmup-queries", 2, code=1, scenario="mixed",
                      dataset=self.dataset("a [status:code=500]"))
-        self.assertComplains("warm-up", "the moon is full")
+        self.assertErrorMessage("warm-up", "the moon is full")
         self.assertEqual(list(self.out.iterdir()), [])  # no run was started
 
     def test_failed_warm_up_keeps_existing_run(self):
@@ -274,7 +274,7 @@ class Datasets(ProfileTest):
                             (self.file(b"", "empty.jsonl"), "empty.jsonl"),
                             (self.file(b"\n\n", "blank.jsonl"), "blank.jsonl")):
             self.profile(code=2 if "none" in words else 1, dataset=path)
-            self.assertComplains(words)
+            self.assertErrorMessage(words)
             self.assertFalse(self.out.exists())
 
     def test_crlf_and_byte_order_mark(self):
@@ -321,7 +321,7 @@ class Directories(ProfileTest):
         self.profile()
         before = listing(self.directory())
         self.profile(code=2)
-        self.assertComplains("already holds a run", "--resume", "--overwrite")
+        self.assertErrorMessage("already holds a run", "--resume", "--overwrite")
         self.assertEqual(listing(self.directory()), before)
 
     def test_overwrite_and_yes_replace_run(self):
@@ -356,7 +356,7 @@ class Directories(ProfileTest):
         before = listing(where)
         for word in ((), ("--overwrite",), ("--resume",), ("--yes",)):
             self.profile(*word, code=2)
-            self.assertComplains("files that do not belong to a run", str(where))
+            self.assertErrorMessage("files that do not belong to a run", str(where))
             self.assertEqual(listing(where), before)
 
     def test_foreign_file_in_run_survives_replacement(self):
@@ -383,7 +383,7 @@ class Directories(ProfileTest):
                 link.unlink(missing_ok=True)
                 link.symlink_to(victim)
                 self.profile(*words, code=1)
-                self.assertComplains(f"{name} is a symbolic link")
+                self.assertErrorMessage(f"{name} is a symbolic link")
                 self.assertEqual(listing(outside), before)
                 self.assertTrue(link.is_symlink())
         # Replacing the run removes the links, not their targets.
@@ -400,11 +400,11 @@ class Directories(ProfileTest):
     def test_file_instead_of_directory(self):
         self.out.write_text("a file")
         self.profile(code=1)
-        self.assertComplains("not a directory")
+        self.assertErrorMessage("not a directory")
 
     def test_empty_output_directory_is_rejected(self):
         self.profile("--output-dir", "", code=2)
-        self.assertComplains("--output-dir is empty")
+        self.assertErrorMessage("--output-dir is empty")
 
     def test_unwritable_output_directory(self):
         self.out.mkdir(mode=0o555)
@@ -415,7 +415,7 @@ class Directories(ProfileTest):
                 self.skipTest("root, and cannot mount a read-only file system here")
             self.addCleanup(subprocess.run, ["umount", "-l", self.out], check=False)
         self.profile(code=1)
-        self.assertComplains(str(self.out))
+        self.assertErrorMessage(str(self.out))
         self.assertEqual(list(self.out.iterdir()), [])
 
     def test_concurrent_run_is_refused(self):
@@ -424,7 +424,7 @@ class Directories(ProfileTest):
                    "the first run")
         for word in ("--resume", "--overwrite"):
             self.profile(word, code=1)
-            self.assertComplains("another run is writing", str(first.pid))
+            self.assertErrorMessage("another run is writing", str(first.pid))
         out, err = first.communicate(timeout=60)
         self.assertEqual(first.returncode, 0, err)
         self.assertEqual(json.loads(out)["completed"], 4)

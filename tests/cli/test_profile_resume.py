@@ -304,7 +304,7 @@ class Resuming(ProfileTest):
                               (("--system", "a", "--param", "max_tokens=5", "--dataset-param",
                                 "offset=1"), "dataset_params")):
             self.profile("--resume", *changed, code=2)
-            self.assertComplains("cannot resume", word)
+            self.assertErrorMessage("cannot resume", word)
         self.assertEqual((self.directory() / "records.jsonl").read_bytes(), before)
 
     def test_resume_rejects_changed_dataset(self):
@@ -312,7 +312,7 @@ class Resuming(ProfileTest):
         self.profile("--max-queries", 2, dataset=self.dataset(*rows))
         before = (self.directory() / "records.jsonl").read_bytes()
         self.profile("--resume", dataset=self.dataset(*rows[:5], "another"), code=2)
-        self.assertComplains("cannot resume", "the dataset has changed")
+        self.assertErrorMessage("cannot resume", "the dataset has changed")
         self.assertEqual((self.directory() / "records.jsonl").read_bytes(), before)
         report = self.profile("--resume", dataset=self.dataset(*rows))
         self.assertEqual(report["completed"], 6)
@@ -346,7 +346,7 @@ class Terminal:
     def text(self):
         return self.screen.decode(errors="replace")
 
-    def say(self, line):
+    def send_line(self, line):
         os.write(self.master, line.encode())
 
     def close(self):
@@ -399,13 +399,13 @@ class OnATerminal(ProfileTest):
         for answer in ("n\n", "\n", "\x04"):
             terminal = self.terminal()
             self.assertIn("Replace it? [y/N]", terminal.read("[y/N] "))
-            terminal.say(answer)
+            terminal.send_line(answer)
             shown = terminal.read()
             self.assertEqual(terminal.process.wait(), 2, shown)
             self.assertEqual((self.directory() / "records.jsonl").read_bytes(), before)
         terminal = self.terminal("--max-queries", 1)
         terminal.read("[y/N] ")
-        terminal.say("y\n")
+        terminal.send_line("y\n")
         shown = terminal.read()
         self.assertEqual(terminal.process.wait(), 0, shown)
         self.assertEqual(len(Run(self.directory()).records()), 1)

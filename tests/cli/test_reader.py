@@ -101,7 +101,7 @@ class Reader(unittest.TestCase):
 
     def test_reads_only_energy_counters(self):
         self.machine.put("/secret", "123")
-        self.machine.say(0, b"root:x:0:0:\n")
+        self.machine.show(0, b"root:x:0:0:\n")
         self.start()
         for path in (b"/etc/shadow", b"/secret", b"", b"\0", ENERGY.encode() + b"/../name", b"x" * 300):
             with self.subTest(path=path):

@@ -122,13 +122,13 @@ class RemoteTest(MachineTest):
 
     def pulse(self, machine, *ends, high=200, low=10, length=1.5, edge=0.0):
         """A run with a pulse of high power; returns the report and the true energy."""
-        machine.turn(low)
+        machine.set_power(low)
         echo_run = self.echo_run(*ends)
         before = machine.count()
         time.sleep(edge)
-        machine.turn(high)
+        machine.set_power(high)
         time.sleep(length)
-        machine.turn(low)
+        machine.set_power(low)
         time.sleep(edge)
         after = machine.count()
         return echo_run.end(), (after - before) * 1e-6
@@ -244,15 +244,15 @@ class ClockTest(RemoteTest):
         machine.environment = lambda: {**environment(), **stepping}
         monitor = self.monitor(machine)
         before = monitor.scrape()
-        machine.turn(10)
+        machine.set_power(10)
         echo_run = self.echo_run(monitor, env={key: stepping[key] for key in stepping})
         first, began = machine.count(), time.monotonic()
         for seconds in ("864000", "-864000", "0"):
             step.write_text(seconds)
             time.sleep(0.2)
-            machine.turn(100)
+            machine.set_power(100)
             time.sleep(0.5)
-            machine.turn(10)
+            machine.set_power(10)
             time.sleep(0.2)
         true, report, passed = (machine.count() - first) * 1e-6, echo_run.end(), time.monotonic() - began
         self.assertAlmostEqual(report["energy"]["joules"], true, delta=4)

@@ -458,7 +458,7 @@ class Figures(MachineTest):
         # A minute from the start, but two seconds after the run starts.
         machine = self.machine(Intel, 6, start_uj=RANGE_UJ - 400_000_000)
         run = EchoRun(machine)
-        machine.turn(200)
+        machine.set_power(200)
         before = machine.count()
         wait_until(lambda: machine.count() < before, "the wrap")
         time.sleep(0.3)
@@ -480,9 +480,9 @@ class Figures(MachineTest):
             machine = self.machine(Intel, WATTS)
 
             def during():
-                machine.say(0, nonsense)
+                machine.show(0, nonsense)
                 time.sleep(0.15)
-                machine.say(0)
+                machine.show(0)
             report, inside = self.measure(machine, during, 0.2)
             self.assertNear(self.whole(report["energy"]), inside * 0.9, 1.05 * WATTS * report["wall_s"]["mean"])
 
@@ -504,7 +504,7 @@ class Figures(MachineTest):
 
     def test_garbage_to_the_end_reduces_coverage(self):
         machine = self.machine(Intel, WATTS)
-        report, _ = self.measure(machine, lambda: machine.say(0, b"garbage\n"), 1.5)
+        report, _ = self.measure(machine, lambda: machine.show(0, b"garbage\n"), 1.5)
         energy = report["energy"]
         self.assertNear(energy["coverage"], 0.2, 0.8)
         self.assertIn("not covered", energy["note"] or device(report, "cpu0")["energy"]["note"])
@@ -513,7 +513,7 @@ class Figures(MachineTest):
         machine = self.machine(Intel, WATTS)
         run = EchoRun(machine, "--require-energy")
         time.sleep(0.4)
-        machine.say(0, b"garbage\n")
+        machine.show(0, b"garbage\n")
         time.sleep(2)
         run.end()
         self.assertEqual(run.code, 3, run.stderr)
@@ -523,7 +523,7 @@ class Figures(MachineTest):
         machine = self.machine(Intel, WATTS)
         run = EchoRun(machine)  # the sensor works when it is opened ...
         run.end()
-        machine.say(0, b"garbage\n")
+        machine.show(0, b"garbage\n")
         report, _ = self.run_json(machine, "--", "sleep", "0.2")
         self.assertIsNone(report["energy"]["joules"])
         self.assertIsNone(report["runs"][0]["energy_j"])
@@ -579,12 +579,12 @@ class Figures(MachineTest):
     def test_late_estimate_covers_the_whole_interval(self):
         """Utilization covers the time since the previous reading, however late."""
         machine = self.machine(Modeled)
-        led = EchoRun(machine)
+        run = EchoRun(machine)
         time.sleep(0.3)
         with machine.locked("/proc/stat"):
             time.sleep(0.9)
-        led.say("on")
-        energy = led.end()["energy"]
+        run.send_line("on")
+        energy = run.end()["energy"]
         self.assertEqual(energy["method"], "estimated")
         self.assertAlmostEqual(energy["coverage"], 1, delta=1e-3)
 
