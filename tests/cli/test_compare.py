@@ -357,7 +357,7 @@ class Fairness(CompareTest):
                             "energy of 19 of 20 queries of this run is unknown")):
             found = self.warnings(a, run)
             self.assertTrue(any(words in line for line in found), (words, found))
-            self.assertFalse([line for line in found if "{" in line], "a whole line of the journal in a warning")
+            self.assertFalse([line for line in found if "{" in line], "journal line in a warning")
 
     def test_different_sensors_widen_the_interval(self):
         """With a sensor error of 10 %, a difference of 10 % is no evidence, but 50 % is."""

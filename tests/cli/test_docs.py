@@ -26,7 +26,7 @@ LAYERS = {path.name for path in (SOURCE / "src").iterdir()}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
-# ---- what a document names ----
+# ---- paths and targets in documents ----
 
 def fences(text, language):
     return [body for kind, body in FENCE.findall(text) if kind == language]

@@ -203,7 +203,7 @@ class Requests(EstimateTest):
             self.assertClose(report["energy_j"]["total"], joules)
             self.assertClose(report["latency_s"], seconds)
 
-    @unittest.skipIf(SANITIZED, "the code of test_few_tokens_are_summed_exactly, sixty times")
+    @unittest.skipIf(SANITIZED, "the code of test_short_request_is_exact_sum_of_passes, sixty times")
     def test_long_request_is_nearly_sum_of_passes(self):
         report, (joules, seconds) = self.request(16, 60), self.sum_of_passes(16, 60)
         self.assertClose(report["energy_j"]["total"], joules, 1e-3)
@@ -296,7 +296,7 @@ class Sweeps(EstimateTest):
         self.assertIn(False, [p["fits"] for p in points])
 
 
-# ---- proposals ----
+# ---- recommendations ----
 
 class Recommendations(EstimateTest):
     def estimate_with(self, model, before, proposal):
@@ -334,7 +334,7 @@ class Recommendations(EstimateTest):
             kinds |= {p["kind"] for p in proposals}
         self.assertLessEqual({"batch", "precision", "hardware", "devices"}, kinds)
 
-    @unittest.skipIf(SANITIZED, "the code of test_each_comes_true, for other devices")
+    @unittest.skipIf(SANITIZED, "same code as test_recommendations_agree_with_their_estimates, for other devices")
     def test_recommendations_hold_in_default_precision(self):
         """The default may differ on the recommended device."""
         told = 0
@@ -349,7 +349,7 @@ class Recommendations(EstimateTest):
                     told += proposal["kind"] == "hardware" and "--precision" in words
         self.assertGreater(told, 2)
 
-    @unittest.skipIf(SANITIZED, "the code of test_each_comes_true, for other devices")
+    @unittest.skipIf(SANITIZED, "same code as test_recommendations_agree_with_their_estimates, for other devices")
     def test_recommended_precisions_are_supported(self):
         """Those of the hardware file, and int4, for which the text says how it is computed."""
         said = 0
@@ -590,7 +590,7 @@ class Limits(EstimateTest):
             self.assertGreater(report["params"], report["memory_bytes"]["capacity"])
 
 
-# ---- what is not known ----
+# ---- unknown energy ----
 
 class UnknownEnergy(EstimateTest):
     """Devices without idle power or energy per operation: energy and power are unknown."""
@@ -813,7 +813,7 @@ class TensorParallelism(EstimateTest):
         self.assertEqual(report["traffic_bytes"]["link"], 2 * (2 * 2 * 2 * 100 * 64 + 32))
 
 
-# ---- forms ----
+# ---- output formats ----
 
 class Formats(EstimateTest):
     def test_tables_fit_80_columns(self):
@@ -890,7 +890,7 @@ class Formats(EstimateTest):
             parts = self.rows(model, "--hardware", "h200", *more, "-v")
             self.assertEqual(sum(int(part["flops"]) for part in parts), report["flops"])
 
-    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    @unittest.skipUnless(ONNX.exists(), "ONNX's test models are not installed (libonnx-testdata)")
     def test_plurals_agree_with_numbers(self):
         relu = self.run_ipw("--model", ONNX / "test_relu/model.onnx", "--hardware", "h200").stdout
         self.assertIn(" 1 subgraph, bound by", relu)
@@ -1106,7 +1106,7 @@ class Legacy(EstimateTest):
                                                       "--model-compat"))
 
 
-# ---- this machine ----
+# ---- local hardware ----
 
 class OwnDevice(MachineTest):
     def test_default_hardware_is_local_gpu(self):
@@ -1157,7 +1157,7 @@ class Refusals(EstimateTest):
             with self.subTest(words=words):
                 self.assertIn(hint, self.refused(*words))
 
-    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    @unittest.skipUnless(ONNX.exists(), "ONNX's test models are not installed (libonnx-testdata)")
     def test_rejects_excessive_lengths(self):
         """The message contains the given number, or the sum of two."""
         for words, said in ((["--context", "100000000"], "'100000000'"),
@@ -1169,7 +1169,7 @@ class Refusals(EstimateTest):
         done = self.run_ipw("--model", ONNX / "test_identity" / "model.onnx", "--hardware", GPU, code=1)
         self.assertIn("no operations to estimate", done.stderr)
 
-    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    @unittest.skipUnless(ONNX.exists(), "ONNX's test models are not installed (libonnx-testdata)")
     def test_dynamic_batch_defaults_to_1(self):
         model = ONNX / "test_sequence_map_add_1_sequence_1_tensor" / "model.onnx"
         self.run_ipw("--model", model, "--hardware", GPU)

@@ -336,7 +336,7 @@ LEFT_OUT = {("H100 SXM5 80GB", "idle W"),  # recalled figure of another power st
             ("TPU v3", "BF16 TFLOPS / HBM")}  # not in the catalog
 
 
-@unittest.skipUnless(CROSSCHECK.exists(), f"no {CROSSCHECK.name} of vendors' values beside the source")
+@unittest.skipUnless(CROSSCHECK.exists(), f"no {CROSSCHECK.name} with vendors' values")
 class Vendors(unittest.TestCase):
     def value(self, device, path):
         value = json.loads((SOURCE / f"data/hardware/{device}.json").read_text())

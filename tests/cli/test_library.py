@@ -70,7 +70,7 @@ class Example(unittest.TestCase):
     def test_example_compiles_as_cpp(self):
         compiler = shutil.which("g++") or shutil.which("clang++")
         if not compiler:
-            self.skipTest("no C++ compiler here")
+            self.skipTest("no C++ compiler")
         machine = Machine("intel2", 100)
         self.addCleanup(machine.close)
         program = os.path.join(machine.root, "regions-cpp")

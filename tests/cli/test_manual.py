@@ -116,7 +116,7 @@ def help_usages(text):
     return [line.strip() for line in lines.splitlines()]
 
 
-# ---- comparisons: each gives its problems ----
+# ---- comparisons, which return lists of problems ----
 
 def differences(what, true, shown):
     return [f"{what} {row} is not in the page" for row in true - shown] + \
@@ -201,7 +201,7 @@ def library_problems(header, text):
     return problems + differences("member", members, set(listed(text.splitlines(), "Va")))
 
 
-# ---- the true ones ----
+# ---- the real pages ----
 
 class Pages(unittest.TestCase):
     def setUp(self):
@@ -424,7 +424,7 @@ class LibraryExample(MachineTest):
         self.assertRegex(done.stdout, r"^[\d.]+ s, [\d.]+ J \+- [\d.]+\n$")
 
 
-# ---- the planted faults ----
+# ---- injected faults ----
 
 class InjectedFaults(unittest.TestCase):
     """Each comparison reports the fault of a page."""

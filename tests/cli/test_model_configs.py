@@ -210,7 +210,7 @@ class Files(ConfigTest):
     def test_smollm2_file(self):
         path = SOURCE / "third_party/models/smollm2.gguf"
         if not path.exists():
-            self.skipTest("third_party/models/smollm2.gguf was not brought: tools/setup brings it")
+            self.skipTest("third_party/models/smollm2.gguf is missing: tools/setup downloads it")
         of_file = show(path, phase="decode", context=300)
         layers = 30
         self.assertEqual(of_file["reader"], "gguf")

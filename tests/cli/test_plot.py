@@ -60,7 +60,7 @@ class PlotTest(unittest.TestCase):
         listed = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]
         missing = {row["missing"] for row in listed if not row["available"]}
         if missing:
-            raise unittest.SkipTest(f"nothing can be drawn here: {missing}")
+            raise unittest.SkipTest(f"plots are not available: {missing}")
         cls.names = [row["name"] for row in listed]
 
     def setUp(self):

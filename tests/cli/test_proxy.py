@@ -129,7 +129,7 @@ class Forwarding(ProxyTest):
             self.assertIn(b"204", connection.recv(1000))
         self.assertEqual(upstream.requests[-1][0::2], ("DELETE /api/delete HTTP/1.1", b"{}"))
         proxy.end()
-        self.assertEqual(proxy.records(), [], "none of them is an inference")
+        self.assertEqual(proxy.records(), [], "not inference requests")
 
     def test_upstream_by_host_name(self):
         """Connected by libcurl, which adds no headers."""
@@ -279,7 +279,7 @@ class Disconnection(ProxyTest):
                         rest = stream.read()
                     except ConnectionResetError:
                         rest = sent
-                self.assertEqual(rest, sent, "and no end of a body")
+                self.assertEqual(rest, sent, "final chunk was sent")
                 proxy.end()
                 self.assertEqual(proxy.records()[0]["ipw"]["status"], "failed")
 
@@ -342,7 +342,7 @@ class Disconnection(ProxyTest):
         proxy = self.proxy(upstream)
         for _ in range(5):
             self.assertEqual(proxy.ask()[0].split()[1], "200")
-        self.assertEqual(upstream.connections, 5, "it is not known yet")
+        self.assertEqual(upstream.connections, 5, "connection reuse not learned yet")
         until(lambda: proxy.ask() and upstream.connections < len(upstream.requests))
         return proxy, upstream
 
@@ -450,7 +450,7 @@ class Disconnection(ProxyTest):
             while sent != before:  # until the buffers are full
                 before = sent
                 time.sleep(1.2)
-            self.assertLess(sent, 200 * len(block), "it does not read, and yet everything was taken")
+            self.assertLess(sent, 200 * len(block), "the whole stream was accepted from the server")
             line, _, _ = proxy.ask("/v1/models", b"", "GET")  # others are still served
             self.assertTrue(line.startswith("HTTP/1.1"))
 
@@ -551,7 +551,7 @@ class Refusals(ProxyTest):
                           request(CHAT, b"x" * 100)[:-50]):
             with self.subTest(beginning), proxy.connect() as connection:
                 connection.sendall(beginning)
-                self.assertEqual(connection.recv(100), b"", "closed without an answer")
+                self.assertEqual(connection.recv(100), b"", "connection not closed")
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")
 
     def test_incomplete_later_request_on_connection_times_out(self):
@@ -564,7 +564,7 @@ class Refusals(ProxyTest):
                     time.sleep(1)  # an idle connection may stay open
                 connection.settimeout(30)
                 connection.sendall(beginning)
-                self.assertEqual(stream.read(), b"", "closed without an answer")
+                self.assertEqual(stream.read(), b"", "connection not closed")
 
     def test_incomplete_pipelined_request_times_out(self):
         asked, go_on = threading.Event(), threading.Event()
@@ -583,7 +583,7 @@ class Refusals(ProxyTest):
             go_on.set()
             self.assertEqual(read_message(stream)[0], "HTTP/1.1 200 OK")
             connection.settimeout(30)
-            self.assertEqual(stream.read(), b"", "closed without an answer")
+            self.assertEqual(stream.read(), b"", "connection not closed")
 
     def test_usage_errors(self):
         for options, words in ((["--upstream", "nonsense"], "is not a URL"),
@@ -615,7 +615,7 @@ class Refusals(ProxyTest):
                        f"127.0.0.1:{taken.getsockname()[1]}", "--output-dir", self.root / "runs")
         self.assertEqual(done.returncode, 1)
         self.assertIn("in use", done.stderr)
-        self.assertFalse((self.root / "runs").exists(), "nothing was measured")
+        self.assertFalse((self.root / "runs").exists(), "a run was started")
 
 
 class Recording(ProxyTest):
@@ -646,7 +646,7 @@ class Recording(ProxyTest):
         self.assertEqual(model["token_metrics"], {"input": 11, "output": 3, "total": 14})
         self.assertGreaterEqual(model["latency_metrics"]["time_to_first_token_seconds"], 0.1)
         self.assertGreaterEqual(model["latency_metrics"]["total_query_seconds"], 0.3)
-        self.assertEqual((record["problem"], model["lm_response"]), ("", ""), "content is not stored unasked")
+        self.assertEqual((record["problem"], model["lm_response"]), ("", ""), "content stored without --store-content")
 
     def test_all_protocols_are_recorded(self):
         openai = document("hi", 5, 2)
@@ -804,7 +804,7 @@ class Recording(ProxyTest):
         self.assertEqual(json.loads(upstream.requests[0][2]),
                          {**json.loads(sent), "stream_options": {"include_usage": True}})
         own = b'{"stream":true,"stream_options":{"include_usage":true}}'
-        self.assertEqual(proxy.ask(body=own)[2], whole, "who asks for it gets it")
+        self.assertEqual(proxy.ask(body=own)[2], whole, "usage was requested by the client")
         self.assertEqual(upstream.requests[1][2], own)
         proxy.end()
         self.assertEqual([r["model_metrics"]["mixed"]["token_metrics"]["input"] for r in proxy.records()], [4, 4])
@@ -908,7 +908,7 @@ class Persistence(ProxyTest):
         self.assertEqual([r["ipw"]["status"] for r in records].count("failed"), 1)
         self.assertEqual([span["key"] for span in self.lines("spans")], [r["key"] for r in records])
         energies = [line["key"] for line in self.lines() if line["kind"] == "energy"]
-        self.assertEqual(sorted(energies), [r["key"] for r in records], "each has one, be it unknown")
+        self.assertEqual(sorted(energies), [r["key"] for r in records], "one energy line per request")
         summary = json.loads((self.root / "runs/run/summary.json").read_text())
         self.assertEqual((summary["total_queries"], summary["ipw"]["completed"], summary["ipw"]["failed"],
                           summary["ipw"]["starts"]), (7, 6, 1, 3))
@@ -936,7 +936,7 @@ class Persistence(ProxyTest):
         self.assertEqual(start("--resume"), {old, new})
         self.assertEqual([json.loads((runs / name / "summary.json").read_text())["ipw"]["starts"] for name in (old, new)],
                          [2, 2])
-        self.assertEqual(start("--resume", "--model", "other") - {old, new} != set(), True, "another model is another run")
+        self.assertEqual(start("--resume", "--model", "other") - {old, new} != set(), True, "another model continued the run")
 
     def test_unrecorded_requests_are_counted(self):
         """The recorder thread is blocked, here by a debugger: streams continue, and memory is bounded."""
@@ -950,7 +950,7 @@ class Persistence(ProxyTest):
         recorder, = recorders()
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.ptrace(PTRACE_ATTACH, recorder, None, None):
-            self.skipTest("no ptrace here")
+            self.skipTest("ptrace is not permitted")
         os.waitpid(recorder, WALL)
         body = json.dumps({"messages": [{"role": "user", "content": "x" * (1 << 20)}]}).encode()
         for _ in range(80):
@@ -969,7 +969,7 @@ class Persistence(ProxyTest):
         again = self.proxy(self.upstream(send_document), "--resume")
         again.end()
         own = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
-        self.assertEqual(own["unrecorded_requests"], dropped, "of earlier starts, too")
+        self.assertEqual(own["unrecorded_requests"], dropped, "including earlier starts")
 
 
 class Energy(ProxyTest):
@@ -1046,7 +1046,7 @@ class Energy(ProxyTest):
             self.assertEqual(stream.read(2), b"\r\n")
             stream.readline()
             self.assertEqual(stream.readline(), lines[1])
-            self.assertEqual(stream.read(7), b"\r\n0\r\n\r\n", "and nothing else")
+            self.assertEqual(stream.read(7), b"\r\n0\r\n\r\n", "unexpected data")
 
 
 if __name__ == "__main__":

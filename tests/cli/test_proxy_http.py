@@ -84,7 +84,7 @@ class Tls(ProxyTest):
                 line, _, body = proxy.ask(headers=[("Authorization", "Bearer sk-for-nobody-else")])
                 self.assertEqual(line, "HTTP/1.1 502 Bad Gateway")
                 self.assertIn(words, json.loads(body)["error"]["message"])
-                self.assertEqual(upstream.requests, [], "nothing was told to it")
+                self.assertEqual(upstream.requests, [], "request sent to untrusted server")
                 proxy.end()
                 record, = proxy.records()
                 self.assertEqual(record["ipw"]["status"], "failed")
@@ -111,7 +111,7 @@ class Tls(ProxyTest):
             connection.sendall(request(CHAT, b'{"stream":true}'))
             while stream.readline().strip():
                 pass
-            self.assertEqual(stream.read(), chunk(event("a")), "and no end of a body")
+            self.assertEqual(stream.read(), chunk(event("a")), "final chunk was sent")
 
     def test_sent_request_is_not_retried(self):
         """Nor by libcurl, which would retry on a reused connection."""
@@ -124,7 +124,7 @@ class Tls(ProxyTest):
         proxy = self.proxy(upstream, env=self.trust)
         self.assertEqual([proxy.ask()[0].split()[1] for _ in range(4)], ["200", "502", "200", "200"])
         self.assertEqual(len(upstream.requests), 4)
-        self.assertEqual(proxy.ask("/v1/models", b"", "GET")[0], "HTTP/1.1 200 OK", "what changes nothing may be")
+        self.assertEqual(proxy.ask("/v1/models", b"", "GET")[0], "HTTP/1.1 200 OK", "idempotent request not retried")
         self.assertEqual(len(upstream.requests), 6)
 
     def test_client_disconnect_cancels_request(self):

@@ -541,7 +541,7 @@ class AccessTest(ServeTest):
                                "-out", self.folder / "cert", "-days", "2", "-subj", "/CN=localhost", "-addext",
                                "subjectAltName=IP:127.0.0.1"], capture_output=True)
         if made.returncode:
-            self.skipTest("openssl makes no certificate")
+            self.skipTest("openssl cannot create a certificate")
         served = self.serve("--tls-cert", self.folder / "cert", "--tls-key", self.folder / "key", "--token-file", self.token)
         import ssl
         import urllib.request

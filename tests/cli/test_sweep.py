@@ -592,7 +592,7 @@ class InvalidAttempts(ControlTest):
 class Modes(ControlTest):
     def test_dvfs_mode_uses_every_supported_clock(self):
         if not CLOCKS.exists():
-            self.skipTest(f"{CLOCKS} is not there")
+            self.skipTest(f"{CLOCKS} does not exist")
         lists = {}
         for row in csv.DictReader(CLOCKS.read_text().splitlines()):
             lists.setdefault(row["gpu"], {}).setdefault(row["mem_mhz"], []).append(row["graphics_mhz"])

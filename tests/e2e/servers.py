@@ -79,7 +79,7 @@ def ollama_server(model_path, parallel=4, threads=1, context=2048):
 def present(program, ready, group):
     """The path of the program, if set-up has completed its folder."""
     if not (ENVIRONMENT / ready).exists():
-        raise Skip(f"no {ENVIRONMENT / program}: tools/setup {group} brings it")
+        raise Skip(f"no {ENVIRONMENT / program}: tools/setup {group} installs it")
     return ENVIRONMENT / program
 
 

@@ -35,7 +35,7 @@ class Framework(unittest.TestCase):
         python = servers.present("python/bin/python", "python/ready", "test")
         is_there = "import importlib.util, sys; sys.exit(importlib.util.find_spec('agents') is None)"
         if subprocess.run([python, "-c", is_there]).returncode:
-            raise servers.Skip("no openai-agents: tools/setup test brings it")
+            raise servers.Skip("no openai-agents: tools/setup test installs it")
         cls.program = subprocess.Popen([python, SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         cls.addClassCleanup(cls.program.communicate, timeout=TIMEOUT_S)
         cls.machine = Fixture("intel2", watts=40)

@@ -18,7 +18,7 @@ try:
     import grpc
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 except ImportError as missing:
-    grpc, why = None, f"{missing}: `tools/setup test` brings it"
+    grpc, why = None, f"{missing}: `tools/setup test` installs it"
 
 IPW = Path(os.environ.get("IPW", "build/ipw")).resolve()
 FRONT = IPW.parent / "energy-monitor"

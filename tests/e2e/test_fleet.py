@@ -52,13 +52,13 @@ def expressions(text):
             for group in yaml.safe_load(text)["groups"] for rule in group["rules"]}
 
 
-@unittest.skipUnless(PROMETHEUS and PROMTOOL, "no Prometheus here; `make test` unpacks Debian's")
+@unittest.skipUnless(PROMETHEUS and PROMTOOL, "Prometheus is not installed: `make test` unpacks Debian's")
 class PrometheusExamples(MachineTest):
     def setUp(self):
         try:
             import yaml  # noqa: F401
         except ImportError:
-            self.skipTest("no PyYAML; `tools/setup test` brings it")
+            self.skipTest("no PyYAML; `tools/setup test` installs it")
 
     def files(self, monitor, server):
         """The example files with an interval of one second instead of 15, and these two targets."""
@@ -140,7 +140,7 @@ class Deployments(unittest.TestCase):
             import kubernetes_validate
             import yaml
         except ImportError as missing:
-            self.skipTest(f"{missing}; `tools/setup test` brings it")
+            self.skipTest(f"{missing}; `tools/setup test` installs it")
         documents = list(yaml.safe_load_all((EXAMPLES / "kubernetes/daemonset.yaml").read_text()))
         self.assertEqual([document["kind"] for document in documents], ["Namespace", "DaemonSet"])
         for document in documents:
