@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimate/pass_uncertainty.h"
-
 /* ---- memory ---- */
 
 static double batch_of(const struct partition *partition)

@@ -122,4 +122,23 @@ enum err pass_estimate_lower(const struct partition *partition, const struct har
                              struct pass_bound *cost) MUST_USE;
 void pass_estimate_release(struct pass_estimate *estimate);
 
+/* ---- its uncertainty: pass_uncertainty.c ---- */
+
+/* Seconds by what they depend on, and the errors of unknown and assumed operators; all of it adds up over subgraphs. */
+struct pass_uncertainty {
+    double compute_s, memory_s, launch_s, link_s, limit_s;
+    double unknown_s, unknown_j;
+    double host_s;               /* uncertainty of the time due to an assumed host */
+    double bound_s[BOUND_COUNT]; /* seconds of subgraphs by their bound */
+};
+
+struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,
+                                            const struct subgraph_estimate *row);
+/* Sets the ± of the totals, and the confidence. */
+void pass_uncertainty_set(const struct pass_uncertainty *from, const struct rates *rates,
+                          struct pass_estimate *estimate);
+
+/* Relative error of the model itself, in addition to those of the device's figures: smaller if it was fitted. */
+double pass_uncertainty_model_error(const struct hardware *hardware);
+
 #endif

@@ -1,7 +1,7 @@
 /* The ± of a pass, and the confidence in it.  With kernels measured on the device, or published figures of the runtime,
  * it is the spread of models about their estimates; otherwise it is propagated from the uncertainty of the device's
  * figures, by what the time depends on, with errors of the model and of the graph. */
-#include "estimate/pass_uncertainty.h"
+#include "estimate/pass_estimate.h"
 
 #include <math.h>
 

@@ -8,7 +8,6 @@
 
 #include "core/hash.h"
 #include "core/text.h"
-#include "estimate/pass_uncertainty.h"
 #include "metrics/uncertainty.h"
 
 /* Limit of doubling the batch, and the accepted distance from the best one: the curve is flat there, and a smaller
