@@ -163,7 +163,7 @@ static bool is_subject(const struct mentions *mentions, size_t i)
     static const char LEADS[] =
         " option choice answer statement so thus hence that therefore only but and then think "
         "believe ending response ";
-    while (i && mentions_opens(mentions, i - 1))
+    while (i && mentions_mark(mentions, i - 1, MENTION_OPENING))
         i--;
     const struct token *before = mentions_before(mentions, i);
     return before->kind != TOKEN_WORD || token_in(before, LEADS);
@@ -286,7 +286,8 @@ bool mention_is_equal(const struct mentions *mentions, size_t i)
 {
     static const char BETWEEN[] = " is it maybe perhaps possibly even … . ";
     size_t j = i, next = mentions_skip_closing(mentions, i + 1);
-    while (j && (mentions_opens(mentions, j - 1) || mention_is_noun(at(mentions, j - 1))))
+    while (j && (mentions_mark(mentions, j - 1, MENTION_OPENING) ||
+                 mention_is_noun(at(mentions, j - 1))))
         j--;
     const struct token *before = mentions_before(mentions, j);
     const struct token *earlier = at(mentions, j > 1 ? j - 2 : mentions->count);
@@ -328,7 +329,8 @@ static bool is_singled_out(const struct mentions *mentions, size_t i)
     static const char CHANGES[] =
         " change changed changing switch switched switching revise revised ";
     size_t j = i, first = mentions_sentence_first(mentions, i);
-    while (j && (mentions_opens(mentions, j - 1) || mention_is_noun(at(mentions, j - 1))))
+    while (j && (mentions_mark(mentions, j - 1, MENTION_OPENING) ||
+                 mention_is_noun(at(mentions, j - 1))))
         j--;
     const struct token *before = mentions_before(mentions, j);
     if (j > first && token_in(before, " → ⇒ ⟹ ➜ "))

@@ -53,7 +53,8 @@ static size_t joined_to(const struct mentions *mentions, size_t i, bool *firm)
         if ((mentions_letter(mentions, j) && !mentions->at[j].bare_lower) || /* not Italian e */
             token_is(token, "both")) /* "(E) Both A and B" */
             break;
-        if (!joint && !(linked && (mention_is_noun(token) || mentions_opens(mentions, j))) &&
+        if (!joint &&
+            !(linked && (mention_is_noun(token) || mentions_mark(mentions, j, MENTION_OPENING))) &&
             !token_in(token, WRAPS) &&
             !(mentions_mark(mentions, j, "(") && mention_is_link(at(mentions, j + 1))) &&
             !(linked && mentions_skip_closing(mentions, j) > j))
@@ -350,7 +351,7 @@ static char repeated_option(const struct mentions *mentions)
 static bool begins_line(const struct mentions *mentions, size_t i)
 {
     size_t line = i;
-    while (line && mentions_opens(mentions, line - 1))
+    while (line && mentions_mark(mentions, line - 1, MENTION_OPENING))
         line--;
     return line && at(mentions, line - 1)->kind == TOKEN_LINE &&
            option_of_line(mentions, line) == i;
@@ -362,8 +363,8 @@ static bool heads(const struct mentions *mentions, size_t i)
     size_t start = i;
     if (!mentions_letter(mentions, i))
         return false;
-    while (start &&
-           (mentions_opens(mentions, start - 1) || mention_is_noun(at(mentions, start - 1))))
+    while (start && (mentions_mark(mentions, start - 1, MENTION_OPENING) ||
+                     mention_is_noun(at(mentions, start - 1))))
         start--;
     const struct token *next = at(mentions, mentions_skip_closing(mentions, i + 1));
     bool quoted = i && mentions_mark(mentions, i - 1, "\"") && token_in(next, " : . ) ");
@@ -463,7 +464,8 @@ static bool is_topic(const struct mentions *mentions, size_t i)
         "from where while whereas so then thus instead rather not over to or it i seems looks "
         "appears gets stands comes is was does better ist es est wählen ";
     size_t verb = mentions_skip_closing(mentions, i + 1), lead = i;
-    while (lead && (mentions_opens(mentions, lead - 1) || mention_is_noun(at(mentions, lead - 1))))
+    while (lead && (mentions_mark(mentions, lead - 1, MENTION_OPENING) ||
+                    mention_is_noun(at(mentions, lead - 1))))
         lead--;
     const struct token *before = mentions_before(mentions, lead), *after = at(mentions, verb);
     bool enclosed = mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ")");

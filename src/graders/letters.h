@@ -1,5 +1,5 @@
-/* The letter chosen by an answer to a multiple-choice question: mentions.c parses, claims.c weighs, letters.c
- * decides. */
+/* The letter chosen by an answer to a multiple-choice question: mentions.c parses, statements.c and
+ * claims.c weigh, letters.c decides. */
 #ifndef IPW_GRADERS_LETTERS_H
 #define IPW_GRADERS_LETTERS_H
 
@@ -52,8 +52,10 @@ struct mentions {
     bool asks_false;
 };
 
-/* How far the words around a letter are read, in tokens. */
-enum { MENTIONS_REACH = 24 };
+/* How far the words around a letter are read, in tokens, and those of its sentence; the marks around it. */
+enum { MENTIONS_REACH = 24, MENTIONS_SENTENCE = 48 };
+#define MENTION_OPENING "([{*_\"'`$<"
+#define MENTION_CLOSING ")]}*_\"'`$"
 
 /* Arguments as in letters_find. */
 enum err mentions_read(struct mentions *mentions, struct slice text, unsigned count,
@@ -76,7 +78,6 @@ static inline bool mentions_letter(const struct mentions *mentions, size_t i)
 }
 
 bool mentions_mark(const struct mentions *mentions, size_t i, const char *set);
-bool mentions_opens(const struct mentions *mentions, size_t i);
 
 /* Skips the punctuation that closes a letter. */
 size_t mentions_skip_closing(const struct mentions *mentions, size_t i);
@@ -96,10 +97,7 @@ bool mentions_praise(const struct mentions *mentions, size_t i);
 /* "and", "or", a comma: between letters that stand together. */
 bool mention_is_link(const struct token *token);
 
-/* Whether what begins at `i` follows "all are true except", "everything but". */
-bool mention_is_exception(const struct mentions *mentions, size_t i);
-
-/* ---- statements about a letter ---- */
+/* ---- statements about a letter: statements.c ---- */
 
 enum verdict { SAID_NOTHING, SAID_RIGHT, SAID_WRONG };
 
@@ -108,6 +106,9 @@ enum verdict mention_verdict(const struct mentions *mentions, size_t i);
 
 /* "not B", "B is wrong", "B is a common mistake", "at first B", "second best: B". */
 bool mention_is_denied(const struct mentions *mentions, size_t i);
+
+/* Whether what begins at `i` follows "all are true except", "everything but". */
+bool mention_is_exception(const struct mentions *mentions, size_t i);
 
 /* "B isn't perfect, but it's the best". */
 bool mention_is_redeemed(const struct mentions *mentions, size_t i);

@@ -131,6 +131,12 @@ int token_index(const struct token *token, const char *words)
 
 /* ---- vocabulary ---- */
 
+bool token_is_mark(const struct token *token, const char *characters)
+{
+    return token->kind == TOKEN_MARK && token->text.length == 1 &&
+           strchr(characters, token->text.start[0]);
+}
+
 bool token_ends_sentence(const struct token *token, const struct token *before)
 {
     if (token->kind != TOKEN_MARK || !token_in(token, " . ! ? 。 ！ ？ "))

@@ -46,6 +46,9 @@ static inline bool token_in(const struct token *token, const char *words)
     return token_index(token, words) >= 0;
 }
 
+/* A mark of one of these characters. */
+bool token_is_mark(const struct token *token, const char *characters);
+
 /* A mark that ends a sentence: . ! ? and those of Chinese; not the point in "ans." or "e.g.". */
 bool token_ends_sentence(const struct token *token, const struct token *before);
 
