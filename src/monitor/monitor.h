@@ -60,7 +60,7 @@ struct monitor_view;
 enum err monitor_view_open(const char *drivers, const char *devices, nanos interval,
                            struct monitor_view **out, struct error *why) MUST_USE;
 void monitor_view_close(struct monitor_view *view);
-/* Reads what the sampler has collected; call once per interval. */
+/* Processes the samples collected so far; call once per interval. */
 void monitor_view_update(struct monitor_view *view, nanos now);
 /* At most `most` entries, valid until the next update; returns their number. */
 size_t monitor_view_devices(const struct monitor_view *view, struct monitor_device *out,

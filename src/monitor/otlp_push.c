@@ -250,7 +250,7 @@ static bool grow_bases(struct otlp_push *push, size_t count)
     return true;
 }
 
-/* If the wall clock was set, starts a new stream, whose base is what was sent so far. */
+/* If the wall clock was set, starts a new stream, whose base is the energy sent so far. */
 static void handle_clock_step(struct otlp_push *push, nanos now)
 {
     nanos wall = clock_wall(), off = wall - wall_time(push, now);

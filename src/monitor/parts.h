@@ -72,7 +72,7 @@ void state_free(struct state *state);
  * remaining readings of the previous session first. */
 enum err state_attach(struct state *state, struct session *session, nanos period) MUST_USE;
 
-/* Reads what the sampler has collected. */
+/* Processes the samples collected so far. */
 void state_update(struct state *state, nanos now);
 /* Requests readings for the update after this one.  If updates are evenly spaced, the reading threads anticipate the
  * next request and need not be woken for it. */

@@ -18,7 +18,7 @@
 #define TOTAL_WINDOW (10 * NS_PER_S)
 /* Minimum averaging window of power. */
 #define POWER_WINDOW (500 * NS_PER_MS)
-/* Period for what changes or is read rarely: gauges, sensors, the devices of the total. */
+/* Period of values that change or are read rarely: gauges, sensors, the devices of the total. */
 #define SLOW_PERIOD NS_PER_S
 /* A counter that does not change for this long is dead. */
 #define COUNTER_PATIENCE (10 * NS_PER_S)

@@ -27,8 +27,8 @@ bool arrow_column_find(const struct arrow_column *root, const char *const *names
 const char *arrow_column_child(const struct arrow_column *root, const struct arrow_path *path,
                                size_t i);
 
-/* Checks what the library's own validation takes for granted: plausible lengths, and every buffer aligned and
- * inside the message body of `size` bytes. */
+/* Checks that the library's own validation omits: plausible lengths, and every buffer aligned and inside the message
+ * body of `size` bytes. */
 enum err arrow_column_check(const struct ArrowArrayView *view, const uint8_t *body, int64_t size,
                             struct error *why) MUST_USE;
 

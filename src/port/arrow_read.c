@@ -244,7 +244,7 @@ static enum err read_body(struct arrow_reader *reader, struct error *why)
     return read_bytes(reader, &reader->body, 0, (size_t)size, why);
 }
 
-/* The decoder keeps its own copy of the schema; our columns keep what they need. */
+/* The decoder keeps its own copy of the schema; our columns copy the parts that they need. */
 static enum err read_schema(struct arrow_reader *reader, struct error *why)
 {
     struct ArrowSchema schema = {0};
@@ -328,7 +328,7 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
     log_progress(reader->path, (uint64_t)(reader->size - reader->left), (uint64_t)reader->size);
     enum err err = read_header(reader, NANOARROW_IPC_MESSAGE_TYPE_RECORD_BATCH, &end, why);
     if (end) {
-        reader->left = 0; /* what follows, such as a footer, is not read */
+        reader->left = 0; /* anything after it, such as a footer, is not read */
         return err;
     }
     if (!err && reader->decoder.codec != NANOARROW_IPC_COMPRESSION_TYPE_NONE)

@@ -222,8 +222,8 @@ enum err confine_files(int directory, const char *const *readable, int *out, str
 
 /* ---- confining a process ---- */
 
-/* Also for root, which could otherwise read what the kernel denies to other users, such as the environment of any
- * process. */
+/* Also for root, which could otherwise read data that the kernel denies to other users, such as the environment of
+ * any process. */
 static bool drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -38,7 +38,7 @@ enum {
 
 enum state { CONNECTING, SENDING, RECEIVING };
 
-/* What a server does with a connection after a stream of events. */
+/* Keep-alive behavior of a server after a stream of events. */
 enum keep_alive {
     KEEP_ALIVE_UNKNOWN, /* connections are not reused; some are left open to find out */
     KEEP_ALIVE_WORKS,   /* it kept TRIALS_PASSED connections open: they are reused at once */
@@ -174,8 +174,8 @@ static bool is_quiet(const struct link *link)
            (errno == EAGAIN || errno == EINTR);
 }
 
-/* The server closed the connection.  More than TRIAL after a stream that was an idle timeout and tells nothing
- * about streams. */
+/* The server closed the connection.  More than TRIAL after a stream that was an idle timeout, which is irrelevant
+ * for streams. */
 static void note_closed(const struct link *link)
 {
     if (link->is_on_trial)
@@ -315,7 +315,7 @@ static bool deliver(struct plain_call *call, const char *bytes, size_t length)
     return taken && !call->is_over;
 }
 
-/* Parses what is not body; returns as plain_response_parse. */
+/* Parses everything except the body; returns as plain_response_parse. */
 static ssize_t read_frame(struct plain_call *call, const char *at, size_t length)
 {
     struct plain_response *response = &call->response;

@@ -38,7 +38,7 @@ enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct
     MUST_USE;
 void http_relay_free(struct http_relay *relay);
 
-/* Processes what is due; and the time of the next call if nothing becomes ready before. */
+/* Processes pending work; and the time of the next call if nothing becomes ready before. */
 void http_relay_process(struct http_relay *relay);
 nanos http_relay_due(const struct http_relay *relay);
 

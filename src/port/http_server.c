@@ -26,7 +26,7 @@
 
 enum {
     HEADER_MAX = 16 * 1024,     /* bytes of request line and headers */
-    BLOCK = 4096,               /* bytes that libmicrohttpd asks for at once */
+    BLOCK = 4096,               /* bytes that libmicrohttpd requests at once */
     SLOWEST_UPLOAD = 16 * 1024, /* bytes/s */
     DISCARD_MAX = 4, /* bodies that are too large are read up to this multiple of the limit */
     KEEPALIVE_S = 30,

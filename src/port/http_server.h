@@ -47,7 +47,7 @@ enum err http_server_open(struct event_loop *loop, const struct http_server_opti
 void http_server_close(struct http_server *server);
 unsigned http_server_port(const struct http_server *server);
 
-/* Processes what has become ready; and the time of the next call if nothing becomes ready before. */
+/* Processes ready connections; and the time of the next call if nothing becomes ready before. */
 void http_server_process(struct http_server *server);
 nanos http_server_due(const struct http_server *server);
 

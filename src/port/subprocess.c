@@ -36,7 +36,7 @@ struct pipes {
     int input[2], output[2], messages[2], failure[2], life[2], report[2];
 };
 
-/* What a supervisor reports. */
+/* The report of a supervisor. */
 struct ending {
     bool has_ended; /* the program exited by itself; otherwise it was killed */
     int status;

@@ -65,7 +65,7 @@ static enum err read_parts(CURLU *parsed, const char *given, struct url *out, st
     if (!has_scheme && !str_starts(given, "http://") && !str_starts(given, "https://"))
         return invalid(given, "expected http:// or https://", why);
     const char *after = strstr(given, "://");
-    if (after && after[3] == '/') /* libcurl would take what follows for a host */
+    if (after && after[3] == '/') /* libcurl would parse the rest as a host */
         return invalid(given, "it has no host", why);
     if (code)
         return invalid(given, "its host or port is invalid", why);

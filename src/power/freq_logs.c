@@ -304,8 +304,8 @@ struct gpu_rows {
 /* Index of a value of a row, or ACTIVE, the share of time in which the GPU was active. */
 enum { ACTIVE = GPU_LOG_VALUES };
 
-/* Some drivers leave the graphics engine activity at 0.  Where the log has neither, utilization is used; a row that
- * lacks what others have is UNKNOWN, because the two differ. */
+/* Some drivers leave the graphics engine activity at 0.  If the log has neither, utilization is used; a row that
+ * lacks a value that others have is UNKNOWN, because the two differ. */
 static double value_of(const struct gpu_rows *rows, size_t i, unsigned which)
 {
     const double *values = rows->items[i]->values;

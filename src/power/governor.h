@@ -27,7 +27,7 @@ struct governor_options {
     double elasticity; /* worst case: latency ~ setting^-elasticity: 1 for a clock, 2 for a limit */
     const double *slowdown; /* by a model, of each setting, relative to the default; NULL: none */
     const double *energy;   /* the same for energy */
-    bool is_advice; /* nothing is set: reports what would be the next step from the default */
+    bool is_advice;         /* nothing is set: reports the next step from the default */
 };
 
 /* Means over the time since the last reading; UNKNOWN if there is none. */

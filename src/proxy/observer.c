@@ -207,8 +207,8 @@ void proxy_request_free(struct proxy_request *request)
 
 /* ---- token counts in streams ---- */
 
-/* A stream has token counts only if its request asks for them.  --inject-usage adds that option, and removes from the
- * stream the usage event and the "usage": null that servers add to the others. */
+/* A stream has token counts only if its request contains an option for them.  --inject-usage adds that option, and
+ * removes from the stream the usage event and the "usage": null that servers add to the others. */
 
 enum {
     EVENT_MAX = 256 * 1024, /* longer events have no counts, and are passed through */

@@ -30,7 +30,7 @@ struct text;
  * answer and the longest row of a dataset fit. */
 enum { JOURNAL_LINE_MAX = 1 << 28 };
 
-/* "format" of the first line: what this version writes, and can read. */
+/* "format" of the first line: the version that is written, and the newest that can be read. */
 enum { JOURNAL_FORMAT = 1 };
 
 struct journal {

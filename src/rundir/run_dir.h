@@ -25,8 +25,8 @@ struct text;
 
 enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIGN };
 
-/* What a path contains: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or something else,
- * which is never deleted. */
+/* Contents of a path: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or something
+ * else, which is never deleted. */
 enum err run_dir_inspect(const char *path, enum run_dir_state *out, struct error *why) MUST_USE;
 
 /* Creates the directory with its parents; the error names a read-only directory or an existing file. */

@@ -39,7 +39,7 @@ struct govern_step {
     double observations;              /* of the metric with the fewest */
     double power_w, clock_mhz, utilization, tokens_per_s;
     double setting;                    /* now set; UNKNOWN: the default */
-    struct governor_decision decision; /* in a dry run: what would be set */
+    struct governor_decision decision; /* in a dry run: the setting that would be made */
     double decided;                    /* setting of the decision; UNKNOWN: the default */
     bool is_violated;                  /* an SLO or the power cap is violated */
     const char *problem;               /* why there is no latency; NULL: there is one */

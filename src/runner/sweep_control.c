@@ -216,7 +216,7 @@ static const char *devices_of(const struct sweep *sweep)
     return "";
 }
 
-/* Same check as in sampler/session.c: another vendor's driver may match what one did not. */
+/* Same check as in sampler/session.c: another vendor's driver may match the remaining names. */
 enum err sweep_control_devices(const char *devices, struct error *why)
 {
     const struct sensor_config config = {.devices = devices};

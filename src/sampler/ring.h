@@ -15,7 +15,7 @@
 enum sample_kind {
     SAMPLE_GOOD,
     SAMPLE_MISSING, /* the channel had no reading at t */
-    SAMPLE_GAP,     /* what happened on this channel before t is unknown: lost, reset, suspend */
+    SAMPLE_GAP,     /* the channel's past before t is unknown: lost, reset, suspend */
 };
 
 struct channel_sample {

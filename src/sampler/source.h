@@ -120,7 +120,7 @@ void source_request(struct source *source, nanos t, bool all);
 /* When that read of one group will be made. */
 nanos source_request_due(const struct source *source, unsigned group, nanos t);
 
-/* Whether the thread is awake or should be: what is missing may be read as soon as the machine lets it run. */
+/* Whether the thread is awake or should be: missing readings may be read as soon as the machine lets it run. */
 bool source_is_due(const struct source *source);
 
 /* One read of a group, as the thread makes it: for benchmarks. */

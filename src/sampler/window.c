@@ -22,7 +22,7 @@ static double sum_between(const struct timeline *timeline, const struct timeline
     if (timeline->shape == SHAPE_MEANS || b->covered == a->covered)
         return straight;
     double dt = seconds(b->t - a->t), whole = b->sum - a->sum;
-    /* Where thinning has removed readings in between, the line from a to b is not what was integrated. */
+    /* If thinning has removed readings in between, the integral differs from the line from a to b. */
     double line = dt * (a->value + b->value) / 2;
     if (fabs(line - whole) > 1e-9 * (fabs(line) + fabs(b->sum)))
         return straight;

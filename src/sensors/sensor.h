@@ -29,7 +29,7 @@ enum sensor_status {
     SENSOR_ESTIMATED,   /* works, but is a model: its joules are labeled estimated */
     SENSOR_DEAD,        /* opens, but its readings do not change under load */
     SENSOR_DENIED,      /* present, but this user may not read it: fix says how */
-    SENSOR_UNSUPPORTED, /* present, but lacks what we need */
+    SENSOR_UNSUPPORTED, /* present, but lacks required features */
     SENSOR_ABSENT,      /* not on this machine */
 };
 
@@ -52,7 +52,7 @@ struct sensor_finding {
     char address[160];         /* of another host: where it is read; "" for this machine */
 };
 
-/* What the user requested; all optional. */
+/* User options; all optional. */
 struct sensor_config {
     const char *devices; /* --devices: GPU indices or UUIDs, comma-separated; NULL = visible ones */
     const char *arguments; /* of the driver: "A,B" of --sensors remote=A,remote=B; NULL: none */
@@ -75,7 +75,7 @@ struct sensor_finding *sensor_found(struct sensor_findings *findings, const char
  * unit. */
 struct sensor_channel {
     char name[32];                 /* unique in the sensor: "package", "power.instant" */
-    char device[DEVICE_NAME_SIZE]; /* what it belongs to in reports: "gpu0", "cpu0", "psys" */
+    char device[DEVICE_NAME_SIZE]; /* device in reports: "gpu0", "cpu0", "psys" */
     enum quantity quantity;
     enum scope scope;        /* energy and power only; SCOPE_NONE keeps it out of every sum */
     int location;            /* which socket, GPU ...; -1 for the whole machine */
@@ -178,7 +178,7 @@ struct sensor_limits {
     double graphics_mhz, memory_mhz;         /* current clocks; of graphics, the SM clock */
     double graphics_max_mhz, memory_max_mhz; /* highest clocks of the device */
     double limit_w, limit_default_w;         /* power limit as set, and the default */
-    double limit_min_w, limit_max_w;         /* what may be set */
+    double limit_min_w, limit_max_w;         /* adjustable range */
     double limit_enforced_w;                 /* the lowest limit in force */
     double throttle;                         /* enum throttle_bit */
     double temperature_c;
@@ -205,7 +205,7 @@ struct sensor_control {
 struct sensor_driver {
     const char *name;
     const char *summary;  /* one line for `ipw doctor` and `ipw list` */
-    const char *argument; /* what --sensors NAME= must name: "HOST[:PORT]"; NULL: takes none */
+    const char *argument; /* argument of --sensors NAME=: "HOST[:PORT]"; NULL: takes none */
 
     /* Appends at least one finding: devices found, or why there is none.  Takes milliseconds and causes no load.  A
      * failed probe is a finding too (denied, unsupported ...). */

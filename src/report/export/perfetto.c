@@ -244,7 +244,7 @@ static enum err perfetto_record(struct export *export, const struct export_recor
 
 /* ---- counters ---- */
 
-/* The samples of a start, from 1; it is no error if there are none. */
+/* The samples of a start, from 1; missing samples are not an error. */
 static enum err each_sample(struct tracing *tracing, unsigned start, samples_take *take,
                             struct error *why)
 {

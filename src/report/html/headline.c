@@ -45,7 +45,7 @@ enum err results_of(const struct run_table *table, struct results *out, struct e
         err = analysis_run(driver, &input, &none, result);
         out->count++;
         if (err == ERR_NO_DATA)
-            err = ERR_OK; /* the result says what is missing */
+            err = ERR_OK; /* the result contains the reason */
         if (err)
             err_set(why, err, "%s", result->why.text);
     }

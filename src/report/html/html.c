@@ -354,7 +354,7 @@ static enum err put_runs(struct report_state *state, struct error *why)
     }
     json_array_end(&state->json);
     put_left_out(state);
-    /* No run was readable: there is no page, and the last reason is the report's. */
+    /* No run was readable: returns the last reason instead of a page. */
     return !err && count && !state->runs && !state->sweeps ? ERR_NOT_FOUND : err;
 }
 

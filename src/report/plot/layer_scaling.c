@@ -109,7 +109,7 @@ static bool name_is_taken(const struct plot_source *source, const struct layers_
     return false;
 }
 
-/* By what differs between the results: model, machine, options; "" if nothing does. */
+/* From the model, machine and options that differ between results; "" if none does. */
 static void name_of(const struct plot_source *source, const struct layers_result *model, char *to)
 {
     bool models = false, machines = false, batches = false, gpu = false, threads = false;

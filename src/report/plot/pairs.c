@@ -22,7 +22,7 @@ struct pair_plot {
     enum run_number x, y;
     enum run_number instead; /* used if no query has y: the machine's; or y itself */
     const char *what, *x_label, *y_label;
-    const char *lacking; /* what omitted queries lack */
+    const char *lacking; /* values that omitted queries lack */
     bool of_energy;
     bool log_fit; /* also fit a line over the logarithm of x */
 };

@@ -42,7 +42,7 @@ static enum err draw_given(const struct plot_source *source, struct figure *figu
 /* Characters of a run's name that fit on an axis. */
 enum { NAME_LETTERS = 34 };
 
-/* Runs in one plot: named by what differs, with the errors that can differ. */
+/* Runs in one plot: named by their differences, with errors that are not common to all. */
 static enum err draw_runs(struct plot_source *source, struct figure *figure, struct error *why)
 {
     size_t n = source->run_count;

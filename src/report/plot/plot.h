@@ -18,7 +18,7 @@ struct layers_result;
 struct run_names;
 struct sweep_points;
 
-/* What a driver can draw: bits. */
+/* Inputs of a driver: bits. */
 enum {
     PLOT_OF_RUN = 1,
     PLOT_OF_RUNS = 2,

@@ -130,7 +130,7 @@ static const char *accuracy_verdict(const struct run_figures *more, const struct
                                                                   : " (inside the 95 % CI)";
 }
 
-/* Errors are half-widths of 95 % CI, without what is common to both. */
+/* Errors are half-widths of 95 % CI, without the error common to both. */
 static bool is_clear(const struct run_figures *more, const struct run_figures *less)
 {
     return joules_of(more) - joules_of(less) >

@@ -17,7 +17,7 @@
 
 enum { FAMILY_COLUMNS = 80, FAMILY_LETTERS = 20 };
 
-/* A shipped model by its --model name; files by what differs between them, "file" for "models/file.gguf". */
+/* A shipped model by its --model name; files by their differences, "file" for "models/file.gguf". */
 static enum err name_members(const struct profile_family *family, struct run_names *out)
 {
     struct run_point *points = calloc(family->count + 1, sizeof *points);

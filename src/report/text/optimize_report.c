@@ -1,4 +1,4 @@
-/* The conclusions first, a sentence each; then the figures behind them, the policy, the command that applies it. */
+/* The conclusions first, a sentence each; then the underlying figures, the policy, and the command that applies it. */
 #include "report/text/reports.h"
 
 #include <math.h>

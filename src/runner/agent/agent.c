@@ -80,7 +80,7 @@ static void remove_folder(const char *path)
     }
 }
 
-/* The empty workspace of one query; removes what an earlier start left there. */
+/* The empty workspace of one query; removes leftovers of an earlier start. */
 static enum err make_workspace(const struct agent *agent, const char *key, char *path, size_t size,
                                struct error *why)
 {

@@ -57,8 +57,8 @@ struct agent_query {
     struct trace_recorder *recorder;
 };
 
-/* On failure *out holds what was received, and the query should not be retried: requests were retried here.  A query
- * that ran out of turns has the finish reason "max_turns".  The caller releases *out. */
+/* On failure *out holds the partial response, and the query should not be retried: requests were retried here.  A
+ * query that ran out of turns has the finish reason "max_turns".  The caller releases *out. */
 enum err agent_answer(struct agent *agent, const struct agent_query *query, struct completion *out,
                       struct error *why) MUST_USE;
 

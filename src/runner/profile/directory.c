@@ -1,4 +1,4 @@
-/* The run directory of a profile: named after what is measured, created or continued, and locked while in use. */
+/* The run directory of a profile: choosing its name, creating or resuming it, and locking it while in use. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -132,7 +132,7 @@ static enum err refuse_foreign(const struct profile *profile, enum run_dir_state
     return err;
 }
 
-/* Decides what to do with an existing run; sets *resume if it is to be continued. */
+/* Handles an existing run; sets *resume if it is to be continued. */
 static enum err check_existing(const struct profile *profile, bool *resume, struct error *why)
 {
     const struct profile_options *options = profile->options;

@@ -129,7 +129,7 @@ static enum err run_phases(struct profile *profile, struct error *why)
     return err;
 }
 
-/* Closes everything except what the summary points to. */
+/* Closes everything except data that the summary points to. */
 static void close_run(struct profile *profile)
 {
     profile_close_files(profile);

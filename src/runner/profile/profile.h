@@ -29,7 +29,7 @@ struct profile;
 struct trace_recorder;
 struct proxy_options;
 
-/* What to do with a directory that already holds a run. */
+/* Handling of a directory that already holds a run. */
 enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
 
 /* Progress; unknown figures are UNKNOWN. */
@@ -72,7 +72,7 @@ struct profile_options {
     struct params client_params, dataset_params;
     struct params request_params; /* sent with every request */
     const char *output_dir;       /* parent of the run directory; NULL: runs */
-    const char *name;             /* of the run directory; NULL: by what is measured */
+    const char *name;             /* of the run directory; NULL: from hardware, model and dataset */
     unsigned max_queries;         /* 0: all */
     unsigned shard, shards; /* only every `shards`-th query, starting at the shard-th; 0: all */
     unsigned warmup_queries;

@@ -32,7 +32,7 @@ static enum err find_model_size(const struct profile_options *options, struct mo
 {
     char total[64];
     if (!options->parameters) {
-        model_size_find(options->model, out); /* an unknown size is no error */
+        model_size_find(options->model, out); /* an unknown size is not an error */
         return ERR_OK;
     }
     const char *comma = strchr(options->parameters, ',');

@@ -33,8 +33,8 @@
  * of a uniform distribution, its standard uncertainty is the limit over the square root of 3. */
 #define RELATIVE_ACCURACY (0.05 / 1.7320508075688772)
 
-/* Above any accelerator sold (MI355X: 1400 W).  The cap is no better limit: it is the current
- * setting, and raising it later would turn true joules into a "reset". */
+/* Above any accelerator sold (MI355X: 1400 W).  The cap is not used: it may be raised later, and valid joules above
+ * it would then look like a reset. */
 #define WATTS_MAX      2000
 
 #define FIX_DENIED     "sudo usermod -aG render,video $USER   (then log in again)"
@@ -123,7 +123,7 @@ static void release(void)
     pthread_mutex_unlock(&library.users);
 }
 
-/* ---- what a device reports ---- */
+/* ---- quantities of a device ---- */
 
 enum { GROUP_ENERGY, GROUP_SLOW };
 

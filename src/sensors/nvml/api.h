@@ -89,7 +89,7 @@ struct nvml_pci {
 };
 
 struct nvml_memory {
-    unsigned long long total, free, used; /* bytes; used includes what the driver reserves */
+    unsigned long long total, free, used; /* bytes; used includes memory reserved by the driver */
 };
 
 struct nvml_memory_v2 {

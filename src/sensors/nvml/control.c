@@ -16,7 +16,7 @@ enum { CLOCKS_GUESS = 128, CLOCKS_MAX = 1 << 16 };
 
 /* ---- messages ---- */
 
-/* What a rejected request requires; "" if unknown. */
+/* Requirements of a rejected request; "" if unknown. */
 static const char *needs(int code)
 {
     switch (code) {

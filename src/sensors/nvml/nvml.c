@@ -296,7 +296,7 @@ static enum err nvml_open(const struct sensor_finding *finding, struct sensor *o
     if (card)
         err = nvml_card_open(api, card, (unsigned)number, out, why);
     else
-        err = err_set(why, ERR_LOST, "%s (%s) is gone: %s", finding->id, finding->name,
+        err = err_set(why, ERR_LOST, "%s (%s) was lost: %s", finding->id, finding->name,
                       code ? nvml_code_text(code) : "the driver no longer lists it");
     if (err == ERR_OK)
         add_facts(api, card, &cards, out);

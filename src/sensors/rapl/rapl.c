@@ -152,7 +152,7 @@ static bool is_better(enum err result, enum err than)
     return a > b;
 }
 
-/* Surveys the set by the first path that can be read; `missing` collects what each path lacks. */
+/* Surveys the set by the first path that can be read; `missing` collects the reasons of the others. */
 static enum err survey_set(enum rapl_set set, const struct rapl_cpu *cpu, struct survey *best,
                            struct text *missing)
 {

@@ -21,8 +21,8 @@ struct amd_cards {
     uint64_t ids[AMD_DEVICES_MAX];       /* the digits of ROCr's GPU-...; 0 unknown */
 };
 
-/* Sets selected[0..count): `devices` (--devices) unless NULL or "", else what ROCR_VISIBLE_DEVICES
- * and then HIP_VISIBLE_DEVICES leave. */
+/* Sets selected[0..count): `devices` (--devices) unless NULL or "", else the cards visible through
+ * ROCR_VISIBLE_DEVICES and then HIP_VISIBLE_DEVICES. */
 void amd_select(const struct amd_cards *cards, const char *devices, bool *selected);
 
 struct hwmon_chip {
