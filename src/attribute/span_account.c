@@ -362,7 +362,7 @@ static bool is_counted(const struct trace_span *span, double count)
     return is_request(span) && (is_known(count) || !span->facts.error);
 }
 
-static double fact_at(const struct trace_span *span, size_t offset)
+static double read_fact(const struct trace_span *span, size_t offset)
 {
     const void *fact = (const char *)&span->facts + offset;
     return *(const double *)fact;
@@ -374,7 +374,7 @@ static double sum_tokens(const struct trace_tree *tree, int turn, size_t offset)
     double sum = 0;
     for (size_t i = 0; i < tree->count; i++) {
         const struct trace_span *span = &tree->spans[i];
-        double count = fact_at(span, offset);
+        double count = read_fact(span, offset);
         if (is_in_turn(span, turn) && is_counted(span, count))
             sum += count;
     }
@@ -386,7 +386,7 @@ static double sum_known_facts(const struct trace_tree *tree, int turn, size_t of
     double sum = UNKNOWN;
     for (size_t i = 0; i < tree->count; i++)
         if (is_in_turn(&tree->spans[i], turn))
-            add_known(&sum, fact_at(&tree->spans[i], offset));
+            add_known(&sum, read_fact(&tree->spans[i], offset));
     return sum;
 }
 
@@ -624,7 +624,7 @@ static double sum_requests(const struct trace_tree *tree, size_t offset)
     double sum = 0;
     bool any = false;
     for (size_t i = 0; i < tree->count; i++) {
-        double count = fact_at(&tree->spans[i], offset);
+        double count = read_fact(&tree->spans[i], offset);
         if (is_counted(&tree->spans[i], count)) {
             sum += count;
             any = true;

@@ -192,7 +192,7 @@ static void replace(struct hardware_figure *figure, double value, const char *so
     figure->source = source;
 }
 
-static void run_at(struct hardware *hardware, const struct hardware_point *point)
+static void apply_point(struct hardware *hardware, const struct hardware_point *point)
 {
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         scale(&hardware->matrix_flops[i], point->clock_ratio, point->source);
@@ -215,7 +215,7 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
         const char *name = hardware->points[i].name;
         if (str_equal_nocase(name, point)) {
             size_t length = strlen(hardware->id);
-            run_at(hardware, &hardware->points[i]);
+            apply_point(hardware, &hardware->points[i]);
             str_format(hardware->id + length, sizeof hardware->id - length, "@%s", name);
             hardware->point_count = 0; /* already applied */
             text_release(&all);

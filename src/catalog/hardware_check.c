@@ -67,7 +67,7 @@ static enum err check_order(const struct check_context *check, const char *what,
     return ERR_OK;
 }
 
-static bool holds(enum precision wide, enum precision narrow)
+static bool can_represent(enum precision wide, enum precision narrow)
 {
     const enum precision *holder = precision_holders(narrow);
     while (*holder != PRECISION_COUNT && *holder != wide)
@@ -85,7 +85,7 @@ static enum err check_products(const struct check_context *check)
             struct hardware_path a = hardware_matmul_path(check->hardware, narrow);
             struct hardware_path b = hardware_matmul_path(check->hardware, wide);
             bool are_both = a.flops && b.flops && a.used == narrow && b.used == wide;
-            if (!are_both || !holds(wide, narrow) || holds(narrow, wide))
+            if (!are_both || !can_represent(wide, narrow) || can_represent(narrow, wide))
                 continue;
             bool is_slower = a.flops->value < b.flops->value;
             if (is_slower || a.joules->value > b.joules->value)

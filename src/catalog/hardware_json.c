@@ -148,7 +148,7 @@ struct object {
     struct error *why;
 };
 
-static struct object inside(const struct object *outer, const char *key, const struct jv *json)
+static struct object child(const struct object *outer, const char *key, const struct jv *json)
 {
     return (struct object){json, outer, key, outer->file, outer->err, outer->why};
 }
@@ -302,7 +302,7 @@ static bool next_element(struct elements *all)
     const struct jv *json = all->at.json ? jv_next(all->at.json) : jv_first(all->list);
     all->count += all->at.json != NULL;
     str_format(all->name, sizeof all->name, "%s.%zu", all->key, all->count);
-    all->at = inside(all->outer, all->name, json);
+    all->at = child(all->outer, all->name, json);
     return json != NULL;
 }
 
@@ -351,7 +351,7 @@ static void read_figure(const struct object *outer, const char *key, enum quanti
                         struct hardware_figure *out)
 {
     static const char *const KEYS[] = {"value", "unit", "evidence", "plus_minus", "source"};
-    struct object at = inside(outer, key, jv_get(outer->json, key));
+    struct object at = child(outer, key, jv_get(outer->json, key));
     const char *names[EVIDENCE_COUNT];
     *out = NO_FIGURE;
     if (jv_is_null(at.json))
@@ -411,7 +411,7 @@ static void read_processor(const struct object *top, struct storage *storage,
                            struct hardware_processor *out)
 {
     static const char *const KEYS[] = {"match", "threads", "source"};
-    struct object at = inside(top, "processor", jv_get(top->json, "processor"));
+    struct object at = child(top, "processor", jv_get(top->json, "processor"));
     if (jv_is_null(at.json))
         return;
     check_keys(&at, KEYS, COUNT_OF(KEYS));
@@ -430,7 +430,7 @@ static void read_units(const struct object *top, const char *key, struct hardwar
 {
     static const char *const KEYS[] = {"peak", "energy"};
     const char *names[PRECISION_COUNT];
-    struct object at = inside(top, key, jv_get(top->json, key));
+    struct object at = child(top, key, jv_get(top->json, key));
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         names[i] = precision_name((enum precision)i);
         flops[i] = joules[i] = NO_FIGURE;
@@ -439,7 +439,7 @@ static void read_units(const struct object *top, const char *key, struct hardwar
         return;
     check_keys(&at, names, PRECISION_COUNT);
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
-        struct object unit = inside(&at, names[i], jv_get(at.json, names[i]));
+        struct object unit = child(&at, names[i], jv_get(at.json, names[i]));
         if (!unit.json)
             continue;
         check_keys(&unit, KEYS, COUNT_OF(KEYS));
@@ -467,7 +467,7 @@ static void read_figures(const struct object *top, struct hardware *out)
     for (size_t k = 0; k < COUNT_OF(OBJECTS); k++) {
         const char *keys[COUNT_OF(FIELDS)];
         size_t count = 0;
-        struct object at = inside(top, OBJECTS[k], jv_get(top->json, OBJECTS[k]));
+        struct object at = child(top, OBJECTS[k], jv_get(top->json, OBJECTS[k]));
         for (size_t i = 0; i < COUNT_OF(FIELDS); i++)
             if (FIELDS[i].object && !strcmp(FIELDS[i].object, OBJECTS[k]))
                 keys[count++] = FIELDS[i].key;
@@ -476,7 +476,7 @@ static void read_figures(const struct object *top, struct hardware *out)
     }
     for (size_t i = 0; i < COUNT_OF(FIELDS); i++) {
         const struct field *field = &FIELDS[i];
-        struct object at = inside(top, field->object, jv_get(top->json, field->object));
+        struct object at = child(top, field->object, jv_get(top->json, field->object));
         read_figure(field->object ? &at : top, field->key, field->quantity,
                     (struct hardware_figure *)((char *)out + field->offset));
     }
@@ -487,14 +487,14 @@ static void read_figures(const struct object *top, struct hardware *out)
 static void read_kernels(const struct object *top, struct storage *storage, struct hardware *out)
 {
     const char *names[KERNEL_COUNT];
-    struct object at = inside(top, "kernel_classes", jv_get(top->json, "kernel_classes"));
+    struct object at = child(top, "kernel_classes", jv_get(top->json, "kernel_classes"));
     if (jv_is_null(at.json))
         return;
     for (size_t i = 0; i < KERNEL_COUNT; i++)
         names[i] = kernel_class_name((enum kernel_class)i);
     check_keys(&at, names, KERNEL_COUNT);
     for (size_t i = 0; i < KERNEL_COUNT; i++) {
-        struct object kernel = inside(&at, names[i], jv_get(at.json, names[i]));
+        struct object kernel = child(&at, names[i], jv_get(at.json, names[i]));
         if (jv_is_null(kernel.json))
             refuse(&at, names[i], "is missing: all classes are needed");
         else
@@ -565,7 +565,7 @@ static void read_table(const struct object *at, struct hardware_timing **owned,
 /* One table, or a list of them. */
 static void read_timings(const struct object *top, struct storage *storage, struct hardware *out)
 {
-    struct object at = inside(top, "timings", jv_get(top->json, "timings"));
+    struct object at = child(top, "timings", jv_get(top->json, "timings"));
     if (jv_is_null(at.json))
         return;
     if (!jv_is_array(at.json)) {

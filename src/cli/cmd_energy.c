@@ -315,7 +315,7 @@ static enum err refresh(struct show *show)
 }
 
 /* After each interval: adds it to the history, and to the screen unless that is paused. */
-static enum err tick(struct show *show)
+static enum err end_interval(struct show *show)
 {
     struct reading reading;
     show->window = live_window(show->sampler, show->interval);
@@ -434,7 +434,7 @@ static enum err run_view(struct show *show)
     while (!err && !show->quit && !show->signal) {
         nanos now = clock_now();
         if (now >= next) {
-            err = tick(show);
+            err = end_interval(show);
             next += show->interval;
             if (next <= now) /* stopped or suspended meanwhile */
                 next = now + show->interval;

@@ -53,7 +53,7 @@ static int fail(enum err err, const struct error *why)
     return print_error(is_usage ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
-static double limit(double value, double unit)
+static double to_limit(double value, double unit)
 {
     return value > 0 ? value * unit : UNKNOWN;
 }
@@ -61,10 +61,10 @@ static double limit(double value, double unit)
 static struct budget budget_of(const struct estimate_options *options)
 {
     struct budget budget = budget_none();
-    budget.max[BUDGET_LATENCY] = limit(options->max_latency_ms, 1e-3);
-    budget.max[BUDGET_ENERGY] = limit(options->max_energy_j, 1);
-    budget.max[BUDGET_MEMORY] = limit(options->max_memory_gb, 1e9);
-    budget.max[BUDGET_POWER] = limit(options->max_power_w, 1);
+    budget.max[BUDGET_LATENCY] = to_limit(options->max_latency_ms, 1e-3);
+    budget.max[BUDGET_ENERGY] = to_limit(options->max_energy_j, 1);
+    budget.max[BUDGET_MEMORY] = to_limit(options->max_memory_gb, 1e9);
+    budget.max[BUDGET_POWER] = to_limit(options->max_power_w, 1);
     return budget;
 }
 

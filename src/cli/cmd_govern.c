@@ -38,7 +38,7 @@ struct view {
     unsigned rows;
 };
 
-static const char *unit(void)
+static const char *knob_unit(void)
 {
     return strcmp(args.set, "clock") ? "W" : "MHz";
 }
@@ -100,7 +100,7 @@ static void add_action(struct text *out, const struct govern_step *step)
     if (step->decision.is_change && args.dry_run && step->decision.is_default)
         text_add(out, ": would restore the default");
     else if (step->decision.is_change && args.dry_run)
-        text_addf(out, ": would set %g %s", step->decided, unit());
+        text_addf(out, ": would set %g %s", step->decided, knob_unit());
     if (step->problem)
         text_addf(out, " (%s)", step->problem);
 }
@@ -110,7 +110,7 @@ static enum err show_step(struct view *view, const struct govern_step *step, str
     struct text out = {0};
     if (view->rows++ % 20 == 0)
         text_addf(&out, "%8s%10s%10s%9s%9s%7s%10s%9s  action\n", "time s", "TTFT ms", "ITL ms",
-                  "power W", "MHz", "util %", "tokens/s", args.dry_run ? "-" : unit());
+                  "power W", "MHz", "util %", "tokens/s", args.dry_run ? "-" : knob_unit());
     add_cell(&out, 8, step->t_s, 1);
     add_cell(&out, 10, step->latency_s[GOVERN_TTFT] * 1e3, 1);
     add_cell(&out, 10, step->latency_s[GOVERN_ITL] * 1e3, 2);
@@ -260,7 +260,7 @@ static int check_options(void)
     return EXIT_DONE;
 }
 
-static int failure(enum err err, const struct error *why)
+static int report_failure(enum err err, const struct error *why)
 {
     bool may_look = !args.dry_run && (err == ERR_DENIED || err == ERR_UNSUPPORTED);
     return print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s%s", why->text,
@@ -289,7 +289,7 @@ static int govern(void)
     if (args.log && output_open(&view.log, args.log, true, &why))
         return print_error(EXIT_FAILED, "%s", why.text);
     enum err err = govern_execute(&options, &watch, &result, &why);
-    int code = err ? failure(err, &why) : show_result(&result);
+    int code = err ? report_failure(err, &why) : show_result(&result);
     if (args.log && output_finish(&view.log, ERR_OK, &why) && !code)
         code = print_error(EXIT_FAILED, "%s", why.text);
     return code ? code : result.signal ? 128 + result.signal : EXIT_DONE;

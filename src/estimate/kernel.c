@@ -112,7 +112,7 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
 
 #define REFERENCE "h200" /* its kernel figures are scaled to other devices */
 
-static double of_one_byte(const struct hardware_figure *flops)
+static double byte_flops(const struct hardware_figure *flops)
 {
     double wide = flops[PRECISION_FP32].value, narrow = flops[PRECISION_FP16].value;
     return is_known(narrow) ? 2 * narrow : 4 * wide;
@@ -131,8 +131,8 @@ bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out)
                                  .units = fitted->units.value,
                                  .launch_s = fitted->launch_s.value,
                                  .bytes_per_s = hardware_main_memory(fitted)->bytes_per_s.value,
-                                 .matrix_flops = of_one_byte(fitted->matrix_flops),
-                                 .vector_flops = of_one_byte(fitted->vector_flops),
+                                 .matrix_flops = byte_flops(fitted->matrix_flops),
+                                 .vector_flops = byte_flops(fitted->vector_flops),
                                  .active_w = fitted->limit_w.value - fitted->idle_w.value};
     return true;
 }
@@ -184,8 +184,8 @@ static double memory_share(enum kernel_class class, const struct rates *rates)
                : share;
 }
 
-static double moved_s(double bytes, enum kernel_class class, const struct rates *rates,
-                      const struct scale *scale)
+static double transfer_s(double bytes, enum kernel_class class, const struct rates *rates,
+                         const struct scale *scale)
 {
     double share = memory_share(class, rates);
     return bytes / attained(share, rates->bytes_per_s.value, rates->basis.bytes_per_s, scale);
@@ -436,7 +436,7 @@ static void add_kernels(enum kernel_class class, double kernels, double bytes,
                         struct kernel_estimate *out)
 {
     const struct kernel_figures *of = &rates->basis.classes[class];
-    double took_s = moved_s(bytes, class, rates, scale);
+    double took_s = transfer_s(bytes, class, rates, scale);
     out->more_bytes += bytes;
     out->latency_s += kernels * of->fixed_s * scale->fixed + took_s;
     out->memory_s += took_s;
@@ -506,7 +506,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
         return (struct kernel_estimate){.class = out.class, .padding = 1}; /* another view */
     out.padding = padding_of(out.class, &subgraph->shape, rates->widths.activation);
     out.compute_s = compute_s(out.class, subgraph, work, rates, &scale, out.padding);
-    out.memory_s = moved_s(work->bytes, out.class, rates, &scale);
+    out.memory_s = transfer_s(work->bytes, out.class, rates, &scale);
     if (out.class == KERNEL_ATTENTION_DECODE && runtime_steps(rates->runtime)->reads_per_head)
         out.memory_s = fmax(out.memory_s, work->traffic.cache_read * subgraph->shape.repeats /
                                               (scale.units * NEAR_BYTES));

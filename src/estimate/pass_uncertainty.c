@@ -77,7 +77,7 @@ struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,
 }
 
 /* Relative uncertainty of a product of two rates. */
-static double both(struct rate a, struct rate b)
+static double product_error(struct rate a, struct rate b)
 {
     return sqrt(square(a.relative) + square(b.relative));
 }
@@ -156,10 +156,10 @@ static void set_derived_plus_minus(const struct rates *rates, const struct pass_
         square((joules->memory + joules->link) * rates->joules_per_byte.relative) +
         graph_variance(estimate, active, from->unknown_j);
     double time_variance =
-        square(from->compute_s * both(rates->product_flops, rates->compute_share)) +
-        square(from->memory_s * both(rates->bytes_per_s, rates->memory_share)) +
+        square(from->compute_s * product_error(rates->product_flops, rates->compute_share)) +
+        square(from->memory_s * product_error(rates->bytes_per_s, rates->memory_share)) +
         square(from->launch_s * rates->launch_s.relative) +
-        square(from->link_s * both(rates->link_bytes_per_s, rates->link_latency_s)) +
+        square(from->link_s * product_error(rates->link_bytes_per_s, rates->link_latency_s)) +
         graph_variance(estimate, total->latency_s, from->unknown_s);
     double published = published_spread(estimate);
     if (published > 0)

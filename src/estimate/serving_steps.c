@@ -47,26 +47,26 @@ struct serving_steps {
 
 /* ---- costs ---- */
 
-static struct serving_cost plus(struct serving_cost a, struct serving_cost b, double times)
+static struct serving_cost add_cost(struct serving_cost a, struct serving_cost b, double times)
 {
     return (struct serving_cost){a.seconds + times * b.seconds, a.joules + times * b.joules};
 }
 
-static struct serving_cost between(struct serving_cost a, struct serving_cost b, double share)
+static struct serving_cost lerp(struct serving_cost a, struct serving_cost b, double share)
 {
     return (struct serving_cost){a.seconds + share * (b.seconds - a.seconds),
                                  a.joules + share * (b.joules - a.joules)};
 }
 
 /* Unknown joules stay unknown. */
-static struct serving_cost not_negative(struct serving_cost cost)
+static struct serving_cost clamp_cost(struct serving_cost cost)
 {
     return (struct serving_cost){fmax(0, cost.seconds), cost.joules < 0 ? 0 : cost.joules};
 }
 
 /* Linear interpolation between ascending knots; extrapolated from the last two. */
-static struct serving_cost at_knot(const double *x, const struct serving_cost *y, size_t count,
-                                   double at)
+static struct serving_cost interpolate(const double *x, const struct serving_cost *y, size_t count,
+                                       double at)
 {
     size_t i = 1;
     if (count == 1)
@@ -74,7 +74,7 @@ static struct serving_cost at_knot(const double *x, const struct serving_cost *y
     while (i + 1 < count && x[i] < at)
         i++;
     double share = (at - x[i - 1]) / (x[i] - x[i - 1]);
-    return not_negative(between(y[i - 1], y[i], share));
+    return clamp_cost(lerp(y[i - 1], y[i], share));
 }
 
 static struct serving_cost decode_attention(const struct serving_steps *steps, double sequences,
@@ -82,8 +82,8 @@ static struct serving_cost decode_attention(const struct serving_steps *steps, d
 {
     unsigned row = (unsigned)fmin(sequences, steps->max_sequences);
     struct serving_cost one =
-        at_knot(steps->contexts, steps->decode[row], steps->context_count, context / sequences);
-    return plus((struct serving_cost){0, 0}, one, sequences / row);
+        interpolate(steps->contexts, steps->decode[row], steps->context_count, context / sequences);
+    return add_cost((struct serving_cost){0, 0}, one, sequences / row);
 }
 
 /* Prompts encoded in this step. */
@@ -104,7 +104,7 @@ static struct serving_cost prompt_attention(const struct serving_steps *steps,
                                             const struct serving_step *step)
 {
     double amount = steps->has_encoder ? prompts_of(steps, step) : step->pairs;
-    struct serving_cost cost = at_knot(steps->pairs, steps->prompt, steps->knots, amount);
+    struct serving_cost cost = interpolate(steps->pairs, steps->prompt, steps->knots, amount);
     if (step->continued > 0 && !steps->has_encoder) {
         struct serving_cost read =
             decode_attention(steps, step->continued, step->continued_context);
@@ -119,11 +119,11 @@ static struct serving_cost estimated_cost(const struct serving_steps *steps,
     unsigned tokens = (unsigned)decoder_tokens(steps, step);
     struct serving_cost sum = steps->dense[tokens < steps->max_tokens ? tokens : steps->max_tokens];
     if (step->sampled > 1)
-        sum = plus(sum, steps->logits[(unsigned)fmin(step->sampled, steps->max_sequences)], 1);
+        sum = add_cost(sum, steps->logits[(unsigned)fmin(step->sampled, steps->max_sequences)], 1);
     if (step->prompt_tokens > 0)
-        sum = plus(sum, prompt_attention(steps, step), 1);
+        sum = add_cost(sum, prompt_attention(steps, step), 1);
     if (step->sequences > 0)
-        sum = plus(sum, decode_attention(steps, step->sequences, step->context), 1);
+        sum = add_cost(sum, decode_attention(steps, step->sequences, step->context), 1);
     return sum;
 }
 
@@ -180,11 +180,11 @@ static enum err estimate_pass(const struct serving_question *question, enum grap
         for (size_t i = 0; i < partition->count; i++)
             if (partition->subgraphs[i].op == GRAPH_ATTENTION)
                 out->attention =
-                    plus(out->attention,
-                         (struct serving_cost){rows[i].latency_s, rows[i].joules.total}, 1);
-        out->dense = not_negative(
-            plus((struct serving_cost){estimate.total.latency_s, estimate.total.joules.total},
-                 out->attention, -1));
+                    add_cost(out->attention,
+                             (struct serving_cost){rows[i].latency_s, rows[i].joules.total}, 1);
+        out->dense = clamp_cost(
+            add_cost((struct serving_cost){estimate.total.latency_s, estimate.total.joules.total},
+                     out->attention, -1));
         const struct graph *graph = &work.passes[0].graph;
         for (size_t i = 0; i < graph->node_count; i++)
             if (graph->nodes[i].op == GRAPH_ATTENTION && graph->nodes[i].as.attention.cross_tokens)
@@ -217,7 +217,7 @@ static enum err fill_prompts(const struct serving_question *question, struct ser
         steps->activations = fmax(steps->activations, pass.memory.activations_peak);
     }
     for (unsigned n = 1; n <= steps->max_tokens; n++)
-        steps->dense[n] = at_knot(tokens, dense, steps->knots, n);
+        steps->dense[n] = interpolate(tokens, dense, steps->knots, n);
     return ERR_OK;
 }
 
@@ -257,13 +257,13 @@ static enum err fill_decode(const struct serving_question *question, struct serv
         steps->has_encoder = pass.encoded > 0;
     }
     for (unsigned n = 1; steps->has_encoder && n <= steps->max_tokens; n++)
-        steps->dense[n] = at_knot(sequences, dense, knots, n);
+        steps->dense[n] = interpolate(sequences, dense, knots, n);
     for (size_t i = 0; i < knots; i++)
-        logits[i] = not_negative(plus(dense[i], steps->dense[(unsigned)sequences[i]], -1));
+        logits[i] = clamp_cost(add_cost(dense[i], steps->dense[(unsigned)sequences[i]], -1));
     for (unsigned n = 1; n <= steps->max_sequences; n++) {
-        steps->logits[n] = at_knot(sequences, logits, knots, n);
+        steps->logits[n] = interpolate(sequences, logits, knots, n);
         for (size_t c = 0; c < steps->context_count; c++)
-            steps->decode[n][c] = at_knot(sequences, attention[c], knots, n);
+            steps->decode[n][c] = interpolate(sequences, attention[c], knots, n);
     }
     return ERR_OK;
 }
@@ -286,7 +286,7 @@ static enum err fill_encoder(const struct serving_question *question, struct ser
         tokens = tokens < steps->max_tokens ? tokens : steps->max_tokens;
         steps->pairs[steps->knots] = (double)prompts;
         steps->prompt[steps->knots++] =
-            not_negative(plus(plus(pass.dense, pass.attention, 1), steps->dense[tokens], -1));
+            clamp_cost(add_cost(add_cost(pass.dense, pass.attention, 1), steps->dense[tokens], -1));
     }
     return ERR_OK;
 }

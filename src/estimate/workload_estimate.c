@@ -277,8 +277,8 @@ struct stage_times {
 };
 
 /* Interpolates between two passes of a step: they are linear in the preceding tokens. */
-static void times_between(const struct pass_estimate *a, const struct pass_estimate *b,
-                          double share, struct stage_times *out)
+static void lerp_stages(const struct pass_estimate *a, const struct pass_estimate *b, double share,
+                        struct stage_times *out)
 {
     out->host_s = a->host_s + share * (b->host_s - a->host_s);
     for (int s = 0; s < a->config.stages; s++) {
@@ -301,15 +301,15 @@ static void fill_jobs(const struct workload_estimate *estimate, size_t first, si
             while (p + 2 < end && passes[p + 1].chunk <= (int64_t)i)
                 p++;
             double gap = (double)(passes[p + 1].chunk - passes[p].chunk);
-            times_between(&estimate->passes[p], &estimate->passes[p + 1],
-                          ((double)i - (double)passes[p].chunk) / gap, &times[i]);
+            lerp_stages(&estimate->passes[p], &estimate->passes[p + 1],
+                        ((double)i - (double)passes[p].chunk) / gap, &times[i]);
             continue;
         }
         if (i && !--left)
             p++;
         if (!left)
             left = (size_t)round(passes[p].times / passes[p].steps);
-        times_between(&estimate->passes[p], &estimate->passes[p], 0, &times[i]);
+        lerp_stages(&estimate->passes[p], &estimate->passes[p], 0, &times[i]);
     }
 }
 

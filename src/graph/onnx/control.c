@@ -169,7 +169,7 @@ static enum err loop_init(struct loop *loop, struct step *step)
 }
 
 /* A copy that outlives its iteration. */
-static void carry(struct operand *to, struct operand *from)
+static void copy_state(struct operand *to, struct operand *from)
 {
     *to = *from;
     to->root = from->root ? from->root : from->tensor ? from : NULL;
@@ -229,7 +229,7 @@ static enum err walk_iteration(struct loop *loop)
     for (uint32_t i = 0; i < loop->states && !err; i++) {
         struct operand *from = step_body_output(step, loop->body, loop->state_out + i);
         if (from)
-            carry(&loop->carried[i], from);
+            copy_state(&loop->carried[i], from);
     }
     for (uint32_t i = 0; i < loop->stacks && loop->stacked && !err; i++) {
         const struct operand *from =
@@ -301,7 +301,7 @@ static void set_scalar(const struct loop *loop, uint32_t input, int32_t dtype, d
 }
 
 /* 1: true, 0: false, -1: data-dependent. */
-static int truth(struct infer *infer, struct operand *operand)
+static int condition_of(struct infer *infer, struct operand *operand)
 {
     const double *data = operand ? operand_data(infer, operand) : NULL;
     return data && shape_elements(&operand->shape) == 1 ? data[0] != 0 : -1;
@@ -320,7 +320,7 @@ static enum err find_trips(struct step *step, struct loop *loop)
                                  &is_given);
     loop->is_exact = is_stated || is_given;
     loop->iterations = loop->is_exact ? trips : 1;
-    if (step_input(step, 1) && truth(step->infer, step_input(step, 1)) == 0)
+    if (step_input(step, 1) && condition_of(step->infer, step_input(step, 1)) == 0)
         loop->iterations = 0;
     if (err || loop->is_exact)
         return err;
@@ -346,13 +346,13 @@ static enum err walk_loop(struct step *step)
     err = loop_init(&loop, step);
     for (uint32_t i = 0; i < loop.states && !err; i++)
         if (step_input(step, i + 2))
-            carry(&loop.carried[i], step_input(step, i + 2));
+            copy_state(&loop.carried[i], step_input(step, i + 2));
     while (loop.done < loop.iterations && !err) {
         reset_values(&loop);
         set_scalar(&loop, 0, ONNX_INT64, (double)loop.done);
         set_scalar(&loop, 1, ONNX_BOOL, 1);
         err = walk_iteration(&loop);
-        int goes_on = truth(step->infer, step_body_output(step, loop.body, 0));
+        int goes_on = condition_of(step->infer, step_body_output(step, loop.body, 0));
         may_end |= goes_on < 0 && loop.done < loop.iterations;
         if (goes_on == 0 || step->infer->walked > MAX_WALKED)
             break;
@@ -440,7 +440,7 @@ static void begin_states(const struct scan *scan)
         struct operand *from = step_input(scan->loop.step, i + scan->is_batched);
         if (!from)
             continue;
-        carry(&scan->loop.carried[i], from);
+        copy_state(&scan->loop.carried[i], from);
         if (scan->is_batched)
             drop_dim(&scan->loop.carried[i].shape, 0);
     }

@@ -230,7 +230,7 @@ static enum err bind_name(struct binding *binding, struct slice name, enum meani
     return add_binding(binding->infer, name, *out);
 }
 
-static struct slice trimmed(struct slice text)
+static struct slice trim(struct slice text)
 {
     while (text.length && text.start[0] == ' ')
         text = (struct slice){text.start + 1, text.length - 1};
@@ -247,7 +247,7 @@ static enum err bind_sum(struct binding *binding, struct slice sum, int64_t *out
     while (sum.length && !err) {
         const char *plus = memchr(sum.start, '+', sum.length);
         size_t length = plus ? (size_t)(plus - sum.start) : sum.length;
-        struct slice term = trimmed((struct slice){sum.start, length});
+        struct slice term = trim((struct slice){sum.start, length});
         size_t taken = length + (plus != NULL);
         int64_t size = 0;
         uint64_t number;
