@@ -1,4 +1,4 @@
-/* The tensors of a decoder, each added once under its component to the sums of its layer and of the model. */
+/* The tensors of a decoder, each added once to its layer and to the sums of the model. */
 #include "graph/decoder.h"
 
 #include <stdlib.h>
@@ -8,10 +8,8 @@
 static const struct {
     const char *name;
     enum decoder_component component;
-    enum decoder_role role;
 } TENSORS[DECODER_TENSOR_COUNT] = {
-#define DECODER_TENSOR(constant, name, component, role, columns, rows)                             \
-    {name, DECODER_##component, ROLE_##role},
+#define DECODER_TENSOR(constant, name, component, role, columns, rows) {name, DECODER_##component},
 #include "graph/decoder_tensors.def"
 #undef DECODER_TENSOR
 };
@@ -40,35 +38,6 @@ static uint64_t elements(const struct decoder_entry *entry)
     return entry->columns * entry->rows * entry->matrices;
 }
 
-/* The type is that of a matrix; that of a vector only if there is no matrix. */
-static void update_type(struct decoder_part *part, const struct decoder_entry *entry,
-                        bool is_vector)
-{
-    bool has_matrix = part->parameters > part->vector_parameters;
-    if (is_vector && has_matrix)
-        return;
-    if (!is_vector && !has_matrix)
-        part->largest = 0;
-    else if (part->type && part->type != entry->type)
-        part->is_mixed = true;
-    if (entry->bytes > part->largest) {
-        part->largest = entry->bytes;
-        part->type = entry->type;
-    }
-}
-
-static void add_to_part(struct decoder_part *part, const struct decoder_entry *entry)
-{
-    enum decoder_role role = TENSORS[entry->tensor].role;
-    bool is_embedding = TENSORS[entry->tensor].component == DECODER_EMBEDDING;
-    bool is_vector = entry->is_bias || role == ROLE_NORM || (role == ROLE_TABLE && !is_embedding);
-    update_type(part, entry, is_vector);
-    part->parameters += elements(entry);
-    part->bytes += entry->bytes;
-    if (is_vector)
-        part->vector_parameters += elements(entry);
-}
-
 static void add_weight(struct decoder_weight *weight, const struct decoder_entry *entry)
 {
     weight->is_stored = entry->is_stored;
@@ -88,7 +57,6 @@ void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder
 {
     struct decoder_layer *inside = layer < 0 ? NULL : &decoder->layers[layer];
     enum decoder_component component = TENSORS[entry->tensor].component;
-    add_to_part(inside ? &inside->parts[component] : &decoder->outside[component], entry);
     add_weight(inside ? &inside->weights[entry->tensor] : &decoder->outside_weights[entry->tensor],
                entry);
     if (inside && component == DECODER_NORM && entry->is_bias)

@@ -1,8 +1,8 @@
-/* A Llama-style decoder-only language model: its layers, heads and features, and the size of each component of each
+/* A Llama-style decoder-only language model: its layers, heads and features, and the shape of each tensor of each
  * layer.  It comes from a GGUF file (decoder_gguf.c) or from the sizes in a config.json (decoder_shape.h), and becomes
  * a graph (decoder_graph.c).
  *
- * Every tensor is counted in exactly one component, so the components add up to the model.
+ * Every tensor belongs to exactly one component, so the components add up to the model.
  *
  * Ownership: the caller releases a struct decoder with decoder_release; nothing in it points into a file. */
 #ifndef IPW_GRAPH_DECODER_H
@@ -44,15 +44,6 @@ struct decoder_weight {
     bool is_stored;
 };
 
-/* The weights of one component in one layer, or outside the layers. */
-struct decoder_part {
-    uint64_t parameters, bytes;
-    uint64_t vector_parameters;     /* part in norms and biases rather than matrices */
-    const struct tensor_type *type; /* its largest matrix, or vector; NULL without weights */
-    bool is_mixed;                  /* its matrices are not all of that type */
-    uint64_t largest;               /* bytes of that tensor */
-};
-
 struct decoder_layer {
     uint64_t heads, heads_kv;
     uint64_t key_size, value_size; /* per head */
@@ -67,7 +58,6 @@ struct decoder_layer {
     bool has_layer_norm;      /* LayerNorm instead of RMSNorm */
     bool is_gated;            /* activation(gate) x up, instead of activation(up) */
     bool is_fused;            /* gate and up are one matrix */
-    struct decoder_part parts[DECODER_COMPONENT_COUNT];
     struct decoder_weight weights[DECODER_TENSOR_COUNT];
 };
 
@@ -89,7 +79,6 @@ struct decoder {
     struct decoder_layer *layers;
     /* Outside the layers: embedding, final norm, output head, rotary factors.  A tied head is counted under the
      * embedding. */
-    struct decoder_part outside[DECODER_COMPONENT_COUNT];
     struct decoder_weight outside_weights[DECODER_TENSOR_COUNT];
 };
 
@@ -102,8 +91,6 @@ void decoder_release(struct decoder *decoder);
 
 /* ---- building one, tensor by tensor ---- */
 
-enum decoder_role { ROLE_MATRIX, ROLE_EXPERTS, ROLE_NORM, ROLE_TABLE };
-
 struct decoder_entry {
     enum decoder_tensor tensor;
     bool is_bias;                     /* bias of that tensor: `columns` elements */
@@ -113,8 +100,7 @@ struct decoder_entry {
     bool is_stored;
 };
 
-/* Adds a tensor to its component in the layer, or DECODER_OUTSIDE, and to the sums.  The layer's heads must be set
- * before. */
+/* Adds a tensor to the layer, or DECODER_OUTSIDE, and to the sums. */
 void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder_entry *entry);
 
 /* ---- as a graph ---- */

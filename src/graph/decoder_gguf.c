@@ -226,6 +226,8 @@ enum width {
     WIDTH_EXPERT_COUNT,
 };
 
+enum decoder_role { ROLE_MATRIX, ROLE_EXPERTS, ROLE_NORM, ROLE_TABLE };
+
 static const struct tensor_row {
     const char *name;
     enum decoder_component component;
@@ -446,7 +448,13 @@ static void read_widths(struct reading *reading, size_t number)
 static uint64_t matrix_parameters(const struct decoder_layer *layer,
                                   enum decoder_component component)
 {
-    return layer->parts[component].parameters - layer->parts[component].vector_parameters;
+    uint64_t parameters = 0;
+    for (size_t i = 0; i < DECODER_TENSOR_COUNT; i++) {
+        const struct decoder_weight *weight = &layer->weights[i];
+        if (ROWS[i].component == component && ROWS[i].role != ROLE_TABLE)
+            parameters += weight->columns * weight->rows * weight->matrices;
+    }
+    return parameters;
 }
 
 static uint64_t elements(const struct gguf_tensor *tensor)

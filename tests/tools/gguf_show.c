@@ -86,18 +86,24 @@ static void show_tensor(struct json *json, const struct gguf_tensor *tensor)
     json_object_end(json);
 }
 
-static void show_parts(struct json *json, const struct decoder_part *parts)
+/* Parameters and bytes by component. */
+static void show_parts(struct json *json, const struct decoder_weight *weights)
 {
     json_object(json, "parts");
-    for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
-        const struct decoder_part *part = &parts[i];
-        if (!part->parameters)
+    for (int c = 0; c < DECODER_COMPONENT_COUNT; c++) {
+        uint64_t parameters = 0, bytes = 0;
+        for (int i = 0; i < DECODER_TENSOR_COUNT; i++) {
+            const struct decoder_weight *weight = &weights[i];
+            if ((int)decoder_tensor_component((enum decoder_tensor)i) != c)
+                continue;
+            parameters += weight->columns * weight->rows * weight->matrices + weight->bias_elements;
+            bytes += weight->bytes + weight->bias_bytes;
+        }
+        if (!parameters)
             continue;
-        json_object(json, decoder_component_name((enum decoder_component)i));
-        show_u64(json, "parameters", part->parameters);
-        show_u64(json, "bytes", part->bytes);
-        json_string(json, "type", part->type ? part->type->name : NULL);
-        json_bool(json, "is_mixed", part->is_mixed);
+        json_object(json, decoder_component_name((enum decoder_component)c));
+        show_u64(json, "parameters", parameters);
+        show_u64(json, "bytes", bytes);
         json_object_end(json);
     }
     json_object_end(json);
@@ -114,7 +120,7 @@ static void show_layer(struct json *json, const struct decoder_layer *layer)
     show_u64(json, "expert_feed_forward", layer->expert_feed_forward);
     show_u64(json, "window", layer->window);
     json_bool(json, "is_gated", layer->is_gated);
-    show_parts(json, layer->parts);
+    show_parts(json, layer->weights);
     json_object_end(json);
 }
 
@@ -192,7 +198,7 @@ static void show_decoder(struct json *json, const struct decoder *decoder,
     for (size_t i = 0; i < decoder->layer_count; i++)
         show_layer(json, &decoder->layers[i]);
     json_array_end(json);
-    show_parts(json, decoder->outside);
+    show_parts(json, decoder->outside_weights);
     if (pass)
         show_costs(json, decoder, *pass);
     json_object_end(json);

@@ -105,15 +105,13 @@ static void test_small_llama_is_read(void **state)
     assert_int_equal(decoder.context, 512);
     assert_int_equal(decoder.experts, 0);
     assert_true(decoder.has_tied_embeddings);
-    const struct decoder_part *qkv = &decoder.layers[1].parts[DECODER_ATTN_QKV];
-    assert_int_equal(qkv->parameters, 64 * (64 + 32 + 32));
-    assert_int_equal(qkv->bytes, 64 * 96 / 32 * 18 + 64 * 32 / 32 * 34);
-    assert_string_equal(qkv->type->name, "Q4_0");
-    assert_true(qkv->is_mixed);
-    const struct decoder_part *down = &decoder.layers[1].parts[DECODER_FFN_DOWN];
-    assert_string_equal(down->type->name, "Q8_0");
-    assert_false(down->is_mixed);
-    assert_int_equal(decoder.layers[0].parts[DECODER_NORM].vector_parameters, 128);
+    const struct decoder_weight *weights = decoder.layers[1].weights;
+    assert_int_equal(weights[DECODER_TENSOR_ATTN_K].rows, 32);
+    assert_int_equal(weights[DECODER_TENSOR_ATTN_K].bytes, 64 * 32 / 32 * 18);
+    assert_string_equal(weights[DECODER_TENSOR_ATTN_K].type->name, "Q4_0");
+    assert_int_equal(weights[DECODER_TENSOR_ATTN_V].bytes, 64 * 32 / 32 * 34);
+    assert_string_equal(weights[DECODER_TENSOR_ATTN_V].type->name, "Q8_0");
+    assert_int_equal(weights[DECODER_TENSOR_FFN_NORM].columns, 64);
     assert_int_equal(decoder.parameters, 32 * 64 + 64 + 2 * (128 + 64 * (128 + 64 + 3 * 96)));
     decoder_release(&decoder);
 }
@@ -134,8 +132,8 @@ static void test_fused_qkv_and_fused_gate_are_read(void **state)
     assert_int_equal(decoder.layers[0].feed_forward, 12);
     assert_true(decoder.layers[0].is_gated);
     assert_false(decoder.has_tied_embeddings);
-    assert_int_equal(decoder.outside[DECODER_HEAD].parameters, 128);
-    assert_int_equal(decoder.outside[DECODER_ATTN_QKV].vector_parameters, 2);
+    assert_int_equal(decoder.outside_weights[DECODER_TENSOR_OUTPUT].rows, 16);
+    assert_int_equal(decoder.outside_weights[DECODER_TENSOR_ROPE_FACTORS_LONG].columns, 2);
     decoder_release(&decoder);
 }
 
@@ -182,8 +180,7 @@ static void test_experts_are_read(void **state)
     assert_int_equal(decoder.experts_used, 2);
     assert_int_equal(decoder.layers[0].feed_forward, 10);
     assert_int_equal(decoder.layers[0].expert_feed_forward, 6);
-    const struct decoder_part *up = &decoder.layers[0].parts[DECODER_FFN_GATE_UP];
-    assert_int_equal(up->parameters, 8 * (4 + 1 + 2 * 10 + 2 * 6 * 4));
+    assert_int_equal(decoder.layers[0].weights[DECODER_TENSOR_FFN_GATE_INP].rows, 4);
     assert_int_equal(decoder.layers[0].weights[DECODER_TENSOR_FFN_UP_EXPS].matrices, 4);
     decoder_release(&decoder);
 }
