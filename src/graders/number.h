@@ -58,7 +58,10 @@ bool number_in_words(struct slice text, struct number *out);
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
 
-/* ---- the number that an answer states: numeric.c ---- */
+/* ---- the number that an answer states: stated_number.c ---- */
+
+/* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
+bool stated_after_equals(struct slice line, struct number *out);
 
 /* The number in the line after a marker (final.h): the result of its first equation, or its first number. */
 bool stated_after_marker(struct slice line, struct number *out);
