@@ -1,12 +1,9 @@
 /* A build without libcurl's header: no request can be made, and every call returns an error. */
 #include <stdint.h>
-#include <string.h>
 
 #include "core/clock.h"
-#include "core/text.h"
 #include "port/http.h"
 #include "port/http_relay.h"
-#include "port/url.h"
 
 enum err http_available(struct error *why)
 {
@@ -70,32 +67,4 @@ void relay_call_resume(struct relay_call *call)
 
 void relay_call_cancel(struct relay_call *call)
 {
-}
-
-/* ---- URLs: none can be read, and one with a login is not shown ---- */
-
-enum err url_read(const char *given, struct url *out, struct error *why)
-{
-    *out = (struct url){0};
-    return http_available(why);
-}
-
-bool url_same_origin(const struct url *a, const struct url *b)
-{
-    return false;
-}
-
-bool url_is_loopback(const struct url *url)
-{
-    return false;
-}
-
-bool url_is_local(const struct url *url)
-{
-    return false;
-}
-
-void url_hide_login(const char *given, char *to, size_t size)
-{
-    str_copy(to, size, strchr(given, '@') ? "(invalid URL)" : given);
 }

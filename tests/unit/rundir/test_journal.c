@@ -571,6 +571,7 @@ static void test_many_records_with_late_grades(void **state)
 static void test_the_header_is_the_first_intact_run_line(void **state)
 {
     (void)state;
+    SKIP_WITHOUT(jv_available);
     const char *const CONTENTS[] = {
         "{\"kind\":\"run\",\"run_kind\":\"layers\",\"start\":1,\"started_at\":1700000000.5,"
         "\"repeat_group\":"
