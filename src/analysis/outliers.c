@@ -157,9 +157,7 @@ static enum err outliers_run(struct analysis *analysis, struct error *why)
 /* The number, and the most extreme. */
 #define OUTLIERS(words, key)                                                                       \
     {", " words ": ", "data." key ".beyond_z", ""}, {" (", "data." key ".queries.0.key", ""},      \
-    {                                                                                              \
-        " z = ", "data." key ".queries.0.z", ")"                                                   \
-    }
+        {" z = ", "data." key ".queries.0.z", ")"}
 
 static const struct result_phrase FINDING[] = {
     OUTLIERS("energy", "joules"),

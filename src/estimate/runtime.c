@@ -11,7 +11,7 @@ static const struct runtime RUNTIMES[RUNTIME_COUNT] = {
                             .fusion = PARTITION_##fused,                                           \
                             .rules = RUNTIME_RULES_##rule,                                         \
                             .has_all_logits = RUNTIME_RULES_##rule == RUNTIME_RULES_PYTORCH,       \
-                            .host_s = (host_us)*1e-6,                                              \
+                            .host_s = (host_us) * 1e-6,                                            \
                             .error = off,                                                          \
                             .has_tf32_conv = tf32,                                                 \
                             .evidence = EVIDENCE_##known,                                          \
@@ -22,7 +22,7 @@ static const struct runtime RUNTIMES[RUNTIME_COUNT] = {
 
 static const struct runtime_steps ALL_STEPS[RUNTIME_COUNT] = {
 #define STEPS(constant, host_us, sequence_us, operator_us, per_head)                               \
-    [RUNTIME_##constant] = {(host_us)*1e-6, (sequence_us)*1e-6, (operator_us)*1e-6, per_head},
+    [RUNTIME_##constant] = {(host_us) * 1e-6, (sequence_us) * 1e-6, (operator_us) * 1e-6, per_head},
 #include "estimate/runtimes.def"
 #undef STEPS
 };

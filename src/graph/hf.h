@@ -41,8 +41,9 @@ enum hf_kind {
 struct hf_config {
     enum hf_kind kind;
     char name[128];
-    bool is_quantized, has_products; /* has_products: file.products is of quantized matrices alone */
-    struct graph_precision file;     /* as "dtype" and "quantization_config" state it */
+    bool is_quantized;
+    bool has_products;           /* file.products is of quantized matrices alone */
+    struct graph_precision file; /* as "dtype" and "quantization_config" state it */
     /* For models other than decoders: */
     bool has_phases;
     int64_t tokens, image; /* defaults; 0: not applicable */

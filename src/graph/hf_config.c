@@ -63,8 +63,10 @@ static void read_decoder(struct hf_keys *keys, struct decoder_shape *shape, stru
     out->is_quantized = shape->matrix_bits > 0;
     out->has_products = shape->has_products;
     if (out->is_quantized && (!out->file.is_known || out->file.floats == PRECISION_FP32))
-        out->file = (struct graph_precision){.floats = PRECISION_BF16, .products = PRECISION_BF16,
-                                             .is_known = shape->has_products, .share = 1};
+        out->file = (struct graph_precision){.floats = PRECISION_BF16,
+                                             .products = PRECISION_BF16,
+                                             .is_known = shape->has_products,
+                                             .share = 1};
     if (shape->has_products)
         out->file.products = shape->products;
 }
@@ -75,9 +77,8 @@ static void read_dtype(const struct hf_keys *keys, struct graph_precision *out)
     static const struct {
         const char *name;
         enum precision precision;
-    } DTYPES[] = {{"float32", PRECISION_FP32},
-                  {"float16", PRECISION_FP16},
-                  {"bfloat16", PRECISION_BF16}};
+    } DTYPES[] = {
+        {"float32", PRECISION_FP32}, {"float16", PRECISION_FP16}, {"bfloat16", PRECISION_BF16}};
     const char *name = jv_text(jv_get(keys->json, "dtype"));
     name = name ? name : jv_text(jv_get(keys->json, "torch_dtype"));
     for (size_t i = 0; name && i < sizeof DTYPES / sizeof *DTYPES; i++)

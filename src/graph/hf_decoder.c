@@ -400,11 +400,10 @@ static void read_compressed(struct hf_keys *keys, const struct jv *config,
     for (const struct jv *group = jv_first_member(groups); group && is_read;
          group = jv_next(group)) {
         struct decoder_shape before = *shape;
-        is_read = read_scheme(group, shape) &&
-                  (group == jv_first_member(groups) ||
-                   (before.matrix_bits == shape->matrix_bits &&
-                    before.has_products == shape->has_products &&
-                    before.products == shape->products));
+        is_read = read_scheme(group, shape) && (group == jv_first_member(groups) ||
+                                                (before.matrix_bits == shape->matrix_bits &&
+                                                 before.has_products == shape->has_products &&
+                                                 before.products == shape->products));
     }
     if (!is_read)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "quantization_config",
@@ -418,12 +417,8 @@ static void read_quantization(struct hf_keys *keys, struct decoder_shape *shape)
         const char *method;
         void (*read)(const struct jv *config, struct decoder_shape *shape);
     } METHODS[] = {
-        {"gptq", read_groups},
-        {"awq", read_groups},
-        {"fp8", read_fp8},
-        {"fbgemm_fp8", read_fp8},
-        {"mxfp4", read_mxfp4},
-        {"bitsandbytes", read_bitsandbytes},
+        {"gptq", read_groups},    {"awq", read_groups},  {"fp8", read_fp8},
+        {"fbgemm_fp8", read_fp8}, {"mxfp4", read_mxfp4}, {"bitsandbytes", read_bitsandbytes},
     };
     const struct jv *config = hf_keys_get(keys, "quantization_config");
     const char *method = jv_text(jv_get(config, "quant_method"));

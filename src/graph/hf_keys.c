@@ -203,17 +203,21 @@ const char *hf_keys_purpose(struct hf_keys *keys)
 static bool is_irrelevant(const char *key)
 {
     static const char BEGINNINGS[] =
-        "_|attention_drop|attn_pdrop|attn_scale|attn_temperature|aux_loss|bbox_|begin_|bos_|cache_impl|class_cost|"
+        "_|attention_drop|attn_pdrop|attn_scale|attn_temperature|aux_loss|bbox_|begin_|bos_|cache_"
+        "impl|class_cost|"
         "classif_dropout|cls_|conv_dropout|decoder_start|dice_|diversity_|do_sample|dropout|dtype|"
         "early_stop|embd_|embedding_multiplier|encoder_no_|eos_|ep_size|exponential_|"
-        "finetuning_|floor_scale|forced_|giou_|id2label|init|is_encoder_decoder|label2id|language|legacy|"
+        "finetuning_|floor_scale|forced_|giou_|id2label|init|is_encoder_decoder|label2id|language|"
+        "legacy|"
         "length_pen|logit|mask_|max_length|max_window|n_group|median_|min_length|no_repeat|norm_"
         "eps|"
         "norm_topk|num_beam|num_nextn|num_return|output_|pad_|prefix|pretraining_tp|"
-        "original_max_position|pooler_output_size|problem_type|qk_head_dim|query_pre|remove_invalid|repetition_|rescale_|residual_|resid_|return_|"
+        "original_max_position|pooler_output_size|problem_type|qk_head_dim|query_pre|remove_"
+        "invalid|repetition_|rescale_|residual_|resid_|return_|"
         "rope_|rotary_|routed_scaling|router_|scale_|scoring_func|semantic_|sep_token|"
         "seq_aux|summary_|suppress_|swiglu_|task_|temperature|time_step_f|time_step_i|"
-        "tie_word_embeddings|time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|torch|transformers_version|"
+        "tie_word_embeddings|time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|torch|"
+        "transformers_version|"
         "typical_|use_associative_scan|use_bfloat|use_cache|use_cross|use_mps|vision_feature";
     static const char ENDS[] =
         "_dropout|_drop|dropout|_eps|_epsilon|_scaling|_std|_range|_token_id|_token_index|"

@@ -446,7 +446,7 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
         if (at->has_begun && !is_whole)
             observe_missing(out, channel, t < now ? t : now, ERR_LOST);
         observe_timed(out, channel, t < now ? t : now, sigma,
-                            (uint64_t)(point->joules / JOULES_PER_COUNT));
+                      (uint64_t)(point->joules / JOULES_PER_COUNT));
         at->t = point->t;
         at->covered = point->covered;
         at->joules = point->joules;

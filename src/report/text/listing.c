@@ -282,7 +282,7 @@ enum err listing_models_named(struct listing *listing, const char **names, size_
 void listing_models(struct listing *listing)
 {
     listing_begin(listing, "shipped",
-                  "GGUF models installed with ipw, for --model of profile, agent, layers, demo, estimate");
+                  "GGUF models of ipw, for --model of profile, agent, layers, demo, estimate");
     add_shipped(listing, NULL);
     begin_models(listing);
     if (listing->brief)
