@@ -39,7 +39,7 @@ struct ring {
 };
 
 /* capacity is rounded up to a power of two. */
-static inline enum err ring_init(struct ring *ring, size_t capacity)
+static inline MUST_USE enum err ring_init(struct ring *ring, size_t capacity)
 {
     size_t size = 1;
     while (size < capacity)
