@@ -160,10 +160,10 @@ size_t db_column_count(enum db_table table)
 
 static enum db_type type_of(const struct json_field *field)
 {
-    return field->type == FIELD_NUMBER                                  ? DB_REAL
-           : field->type == FIELD_INTEGER || field->type == FIELD_WHOLE ? DB_INTEGER
-           : field->type == FIELD_TRUTH                                 ? DB_BOOLEAN
-                                                                        : DB_TEXT;
+    return field->type == FIELD_NUMBER                                     ? DB_REAL
+           : field->type == FIELD_INTEGER || field->type == FIELD_INTEGRAL ? DB_INTEGER
+           : field->type == FIELD_BOOL                                     ? DB_BOOLEAN
+                                                                           : DB_TEXT;
 }
 
 struct db_column db_column(enum db_table table, size_t i)

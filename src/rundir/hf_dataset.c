@@ -189,8 +189,9 @@ static bool add_leaf(struct arrow_field *parent, const struct record_field *fiel
                      const struct jv *metadata)
 {
     static const enum arrow_type TYPES[] = {
-        [FIELD_TEXT] = ARROW_TEXT,   [FIELD_NUMBER] = ARROW_DOUBLE, [FIELD_INTEGER] = ARROW_INT64,
-        [FIELD_WHOLE] = ARROW_INT64, [FIELD_TRUTH] = ARROW_BOOL,    [FIELD_JSON] = ARROW_TEXT,
+        [FIELD_TEXT] = ARROW_TEXT,     [FIELD_NUMBER] = ARROW_DOUBLE,
+        [FIELD_INTEGER] = ARROW_INT64, [FIELD_INTEGRAL] = ARROW_INT64,
+        [FIELD_BOOL] = ARROW_BOOL,     [FIELD_JSON] = ARROW_TEXT,
     };
     struct arrow_field *added;
     switch (field->role) {

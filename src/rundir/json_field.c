@@ -24,13 +24,13 @@ void json_field_clear(const struct json_field *field, void *object)
         *(const char **)member = NULL;
         break;
     case FIELD_NUMBER:
-    case FIELD_WHOLE:
+    case FIELD_INTEGRAL:
         *(double *)member = UNKNOWN;
         break;
     case FIELD_INTEGER:
         *(int64_t *)member = INTEGER_UNKNOWN;
         break;
-    case FIELD_TRUTH:
+    case FIELD_BOOL:
         *(int8_t *)member = -1;
         break;
     case FIELD_JSON:
@@ -46,8 +46,8 @@ void json_field_copy(const struct json_field *field, const void *from, void *to)
         [FIELD_TEXT] = sizeof(const char *),
         [FIELD_NUMBER] = sizeof(double),
         [FIELD_INTEGER] = sizeof(int64_t),
-        [FIELD_WHOLE] = sizeof(double),
-        [FIELD_TRUTH] = sizeof(int8_t),
+        [FIELD_INTEGRAL] = sizeof(double),
+        [FIELD_BOOL] = sizeof(int8_t),
         [FIELD_JSON] = sizeof(struct json_any),
         [FIELD_METADATA] = sizeof(struct json_any),
     };
@@ -125,7 +125,7 @@ static size_t shared(const struct json_field_name *open, size_t depth,
 
 /* The last name of a path if it is in the same object as the previous path, as most are; otherwise NULL, and *last and
  * *above are updated. */
-static const char *name_beside(const char **last, size_t *above, const char *path)
+static const char *sibling_name(const char **last, size_t *above, const char *path)
 {
     if (*last && strncmp(path, *last, *above) == 0 && path[*above] != '/' && path[*above] != '*' &&
         !strchr(path + *above, '.'))
@@ -150,10 +150,10 @@ const char *json_field_key(const struct json_field_name *name, char to[static FI
 
 const char *json_field_enter(struct json_field_writer *writer, const char *path)
 {
-    const char *beside = name_beside(&writer->last, &writer->above, path);
+    const char *sibling = sibling_name(&writer->last, &writer->above, path);
     struct json_field_name names[FIELD_DEPTH_MAX];
-    if (beside)
-        return beside;
+    if (sibling)
+        return sibling;
     size_t count = json_field_split(path, writer->model, names);
     size_t above = count ? count - 1 : 0;
     size_t same = shared(writer->open, writer->depth, names, above);
@@ -196,13 +196,13 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
         json_string(json, key, *(const char *const *)member);
         break;
     case FIELD_NUMBER:
-    case FIELD_WHOLE:
+    case FIELD_INTEGRAL:
         json_number(json, key, *(const double *)member);
         break;
     case FIELD_INTEGER:
         json_integer(json, key, *(const int64_t *)member);
         break;
-    case FIELD_TRUTH:
+    case FIELD_BOOL:
         json_bool(json, key, *(const int8_t *)member);
         break;
     case FIELD_JSON:
@@ -227,10 +227,10 @@ enum err json_field_put(const struct json_field *field, const char *model, const
     case FIELD_TEXT:
         return jv_put_text(tree, last, json_field_text(field, object));
     case FIELD_NUMBER:
-    case FIELD_WHOLE:
+    case FIELD_INTEGRAL:
     case FIELD_INTEGER:
         return jv_put_number(tree, last, json_field_number(field, object));
-    case FIELD_TRUTH:
+    case FIELD_BOOL:
         return json_field_is_known(field, object)
                    ? jv_put_bool(tree, last, json_field_number(field, object) == 1)
                    : jv_put_text(tree, last, NULL);
@@ -250,7 +250,7 @@ static const struct jv *child_of(const struct jv *parent, const struct json_fiel
 }
 
 /* Values are mostly in the order of the fields: the next one is tried first. */
-static const struct jv *find_beside(struct json_field_reader *reader, const char *name)
+static const struct jv *find_sibling(struct json_field_reader *reader, const char *name)
 {
     if (!reader->parent)
         return NULL;
@@ -264,10 +264,10 @@ static const struct jv *find_beside(struct json_field_reader *reader, const char
 
 const struct jv *json_field_find(struct json_field_reader *reader, const char *path)
 {
-    const char *beside = name_beside(&reader->last, &reader->above, path);
+    const char *sibling = sibling_name(&reader->last, &reader->above, path);
     struct json_field_name names[FIELD_DEPTH_MAX];
-    if (beside)
-        return find_beside(reader, beside);
+    if (sibling)
+        return find_sibling(reader, sibling);
     size_t count = json_field_split(path, reader->model, names);
     reader->parent = reader->found = NULL;
     if (!count)
@@ -295,14 +295,14 @@ void json_field_read(struct json_field_reader *reader, const struct json_field *
         *(const char **)member = jv_text(value);
         break;
     case FIELD_NUMBER:
-    case FIELD_WHOLE:
+    case FIELD_INTEGRAL:
         *(double *)member = jv_number(value);
         break;
     case FIELD_INTEGER:
         if (jv_integer(value, &integer))
             *(int64_t *)member = integer;
         break;
-    case FIELD_TRUTH:
+    case FIELD_BOOL:
         if (jv_is_bool(value))
             *(int8_t *)member = (int8_t)jv_bool(value, false);
         break;

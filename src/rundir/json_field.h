@@ -21,8 +21,8 @@ enum json_field_type {
     FIELD_TEXT,     /* const char *; NULL is unknown */
     FIELD_NUMBER,   /* double; UNKNOWN */
     FIELD_INTEGER,  /* int64_t; INTEGER_UNKNOWN */
-    FIELD_WHOLE,    /* double stored as an integer; UNKNOWN */
-    FIELD_TRUTH,    /* int8_t: 1, 0, or -1 for unknown */
+    FIELD_INTEGRAL, /* double with an integer value, stored as one; UNKNOWN */
+    FIELD_BOOL,     /* int8_t: 1, 0, or -1 for unknown */
     FIELD_JSON,     /* struct json_any */
     FIELD_METADATA, /* the same: an object whose keys are not known in advance */
 };
@@ -47,8 +47,8 @@ struct json_any {
 #define FIELD_C_TEXT     const char *
 #define FIELD_C_NUMBER   double
 #define FIELD_C_INTEGER  int64_t
-#define FIELD_C_WHOLE    double
-#define FIELD_C_TRUTH    int8_t
+#define FIELD_C_INTEGRAL double
+#define FIELD_C_BOOL     int8_t
 #define FIELD_C_JSON     struct json_any
 #define FIELD_C_METADATA struct json_any
 
@@ -67,15 +67,15 @@ static inline const void *json_field_member(const struct json_field *field, cons
     return (const char *)object + field->offset;
 }
 
-/* Numbers of any type as a double; UNKNOWN if it is not a number; a flag is 1 or 0. */
+/* Numbers of any type as a double; UNKNOWN if it is not a number; a bool is 1 or 0. */
 static inline double json_field_number(const struct json_field *field, const void *object)
 {
     const void *member = json_field_member(field, object);
-    if (field->type == FIELD_NUMBER || field->type == FIELD_WHOLE)
+    if (field->type == FIELD_NUMBER || field->type == FIELD_INTEGRAL)
         return *(const double *)member;
     if (field->type == FIELD_INTEGER)
         return integer_number(*(const int64_t *)member);
-    if (field->type == FIELD_TRUTH && *(const int8_t *)member >= 0)
+    if (field->type == FIELD_BOOL && *(const int8_t *)member >= 0)
         return *(const int8_t *)member;
     return UNKNOWN;
 }
@@ -86,11 +86,9 @@ const struct jv *json_field_value(const struct json_field *field,
 
 /* ---- JSON ----
  *
- * Fields are written and read in the order of their table, in which those of one object stand together:
- * the objects on the way to one are opened, and found, once.
- *
- * A path that begins with "/" is from the top, and any other one is too unless there is a model: then it
- * is below model_metrics.<model>.  "*" stands for the model. */
+ * Fields are written and read in the order of their table, where those of one object are adjacent: each object on a
+ * path is opened, or found, once.  A path starts at the top if it begins with "/" or if there is no model, otherwise
+ * below model_metrics.<model>.  "*" stands for the model. */
 
 enum { FIELD_DEPTH_MAX = 8, FIELD_NAME_MAX = 64 };
 #define RECORD_MODELS "model_metrics"

@@ -181,7 +181,7 @@ static const struct json_field ENERGY[] = {
     ENERGY_FIELD("idle_joules", NUMBER, idle_joules),
     ENERGY_FIELD("active_joules", NUMBER, active_joules),
     ENERGY_FIELD("updates", INTEGER, updates),
-    ENERGY_FIELD("low_confidence", TRUTH, low_confidence),
+    ENERGY_FIELD("low_confidence", BOOL, low_confidence),
     ENERGY_FIELD("note", TEXT, note),
 };
 enum { ENERGY_FIELDS = sizeof ENERGY / sizeof *ENERGY };

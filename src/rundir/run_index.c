@@ -72,10 +72,10 @@ int run_rows_open(const char *path, sqlite3 **db)
 
 const char *run_rows_type(const struct json_field *field)
 {
-    return field->type == FIELD_TEXT                                    ? "TEXT"
-           : field->type == FIELD_INTEGER || field->type == FIELD_WHOLE ? "INTEGER"
-           : field->type == FIELD_TRUTH                                 ? "INTEGER"
-                                                                        : "REAL";
+    return field->type == FIELD_TEXT                                       ? "TEXT"
+           : field->type == FIELD_INTEGER || field->type == FIELD_INTEGRAL ? "INTEGER"
+           : field->type == FIELD_BOOL                                     ? "INTEGER"
+                                                                           : "REAL";
 }
 
 int run_rows_create(sqlite3 *db, const char *key)
@@ -426,7 +426,7 @@ static void take_value(sqlite3_stmt *row, int at, const struct json_field *field
         *(const char **)member = (const char *)sqlite3_column_text(row, at);
     else if (field->type == FIELD_INTEGER)
         *(int64_t *)member = sqlite3_column_int64(row, at);
-    else if (field->type == FIELD_TRUTH)
+    else if (field->type == FIELD_BOOL)
         *(int8_t *)member = (int8_t)sqlite3_column_int(row, at);
     else
         *(double *)member = sqlite3_column_double(row, at);

@@ -68,7 +68,7 @@ double query_trace_cpu_watts(const struct query_trace *trace);
 
 /* A line, without its newline. */
 void query_trace_to_json(const struct query_trace *trace, struct text *line);
-/* The members that are text, numbers or truth values, into an object. */
+/* The members that are text, numbers or booleans, into an object. */
 enum err query_trace_to_tree(const struct query_trace *trace, struct jv *tree) MUST_USE;
 
 /* Loads and computes the traces of a run directory, in the order of the file; for a key that occurs twice, the last.

@@ -39,7 +39,7 @@ BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 MODELS = ["llama3.2:1b", 'org/a_b "x"', "modèle", "a.b"]
 
-DOUBLE, TEXT, INTEGER, TRUTH = pa.float64(), pa.string(), pa.int64(), pa.bool_()
+DOUBLE, TEXT, INTEGER, BOOL = pa.float64(), pa.string(), pa.int64(), pa.bool_()
 STATS = ["avg", "max", "median", "min"]
 
 
@@ -93,9 +93,9 @@ def metrics_type():
         ("system_info", pa.struct(
             fields(TEXT, "os_name os_version kernel_version host_name")
             + fields(INTEGER, "cpu_count") + fields(TEXT, "cpu_brand"))),
-        ("lm_correctness", TRUTH),
+        ("lm_correctness", BOOL),
         ("lm_response", TEXT),
-        ("evaluation", pa.struct([("is_correct", TRUTH), ("metadata", TEXT),
+        ("evaluation", pa.struct([("is_correct", BOOL), ("metadata", TEXT),
                                   ("config", pa.struct([]))])),
     ])
 
@@ -105,7 +105,7 @@ def energy_type():
         fields(DOUBLE, """joules plus_minus plus_minus_statistical coverage idle_joules
                           active_joules""")
         + fields(TEXT, "method source") + fields(INTEGER, "updates")
-        + fields(TRUTH, "low_confidence") + fields(TEXT, "note"))
+        + fields(BOOL, "low_confidence") + fields(TEXT, "note"))
 
 
 def ipw_type():
@@ -116,10 +116,10 @@ def ipw_type():
         + fields(DOUBLE, """started_at queue_s prefill_s decode_s server_load_s
                             server_prefill_s server_decode_s""")
         + fields(INTEGER, "prompt_cached_tokens reasoning_tokens pieces") + fields(TEXT, "tokens_note")
-        + fields(TRUTH, "paused") + fields(DOUBLE, "company alone_s") + [("energy", energy_type())]
+        + fields(BOOL, "paused") + fields(DOUBLE, "company alone_s") + [("energy", energy_type())]
         + fields(DOUBLE, "window_joules prefill_plus_minus decode_plus_minus")
         + fields(TEXT, "devices") + [("judge_energy", energy_type())]
-        + fields(TEXT, "failed_attempts") + fields(TRUTH, "restored")
+        + fields(TEXT, "failed_attempts") + fields(BOOL, "restored")
         + fields(INTEGER, "scored_tokens scored_bytes") + fields(DOUBLE, "negative_log_likelihood")
         + fields(INTEGER, "turns inferences tool_calls")
         + fields(DOUBLE, "inference_s tool_s inference_joules tool_joules gap_joules"
@@ -145,7 +145,7 @@ def random_value(kind, rng):
         return rng.choice([0.1, 1 / 3, -2.5e-300, 1e22, 5.0, bits if math.isfinite(bits) else 0.0])
     if kind == INTEGER:
         return rng.choice([0, -1, 7, 2**53, -2**53])
-    if kind == TRUTH:
+    if kind == BOOL:
         return rng.random() < 0.5
     return rng.choice(["", "plain", "é😀 \"quoted\" \\ \n\t", "漢字", "\u2028", "a" * 300])
 
@@ -192,7 +192,7 @@ class Case(unittest.TestCase):
 class TestWriting(Case):
     def test_records_round_trip_bit_for_bit(self):
         rng = random.Random(1)
-        metadata = pa.struct([("level", DOUBLE), ("name", TEXT), ("hard", TRUTH)])
+        metadata = pa.struct([("level", DOUBLE), ("name", TEXT), ("hard", BOOL)])
         for model in MODELS[1:2] if SANITIZED else MODELS:  # pyarrow and the comparison take most of the time
             schema = schema_of(model, metadata)
             rows = [{field.name: random_value(field.type, rng) for field in schema} for _ in range(1500)]
@@ -255,7 +255,7 @@ class TestWriting(Case):
         item = {"level": 2.5, "tags": ["é", 1], "deep": {}, "note": "n", "ok": True, "s": "y"}
         _, table = self.store([{"kind": "query", "key": "k", "dataset_metadata": item}], "m", example)
         self.assertEqual(table.schema.field("dataset_metadata").type, pa.struct([
-            ("level", DOUBLE), ("tags", TEXT), ("deep", TEXT), ("note", TEXT), ("ok", TRUTH),
+            ("level", DOUBLE), ("tags", TEXT), ("deep", TEXT), ("note", TEXT), ("ok", BOOL),
             ("s", TEXT)]))
         row = table.to_pylist()[0]["dataset_metadata"]
         self.assertEqual(row, {"level": 2.5, "tags": '["é",1]', "deep": "{}", "note": "n",

@@ -10,7 +10,7 @@
 
 static bool is_integer(const struct record_field *field)
 {
-    return field->at.type == FIELD_INTEGER || field->at.type == FIELD_WHOLE;
+    return field->at.type == FIELD_INTEGER || field->at.type == FIELD_INTEGRAL;
 }
 
 /* ---- CSV ---- */
@@ -37,7 +37,7 @@ static void put_cell(struct export *export, const struct record_field *field, co
         text_add(out, "\"\"");
     else if (!is_known(number))
         return;
-    else if (field->at.type == FIELD_TRUTH)
+    else if (field->at.type == FIELD_BOOL)
         text_add(out, number != 0 ? "true" : "false");
     else if (is_integer(field))
         text_addf(out, "%" PRId64, (int64_t)number);
@@ -74,7 +74,7 @@ static void put_member(struct json *json, const struct record_field *field, cons
     const char *key = field->export_name;
     if (text)
         json_string(json, key, text);
-    else if (is_known(number) && field->at.type == FIELD_TRUTH)
+    else if (is_known(number) && field->at.type == FIELD_BOOL)
         json_bool(json, key, number != 0);
     else if (is_known(number) && is_integer(field))
         json_integer(json, key, (int64_t)number);

@@ -74,11 +74,11 @@ static void test_fields_of_an_object_are_adjacent(void **state)
             continue;
         if (field->at.type == FIELD_TEXT)
             *(const char **)(void *)member = "word";
-        if (field->at.type == FIELD_NUMBER || field->at.type == FIELD_WHOLE)
+        if (field->at.type == FIELD_NUMBER || field->at.type == FIELD_INTEGRAL)
             *(double *)(void *)member = 2.5;
         if (field->at.type == FIELD_INTEGER)
             *(int64_t *)(void *)member = 7;
-        if (field->at.type == FIELD_TRUTH)
+        if (field->at.type == FIELD_BOOL)
             *(int8_t *)member = 1;
         if (field->at.type == FIELD_JSON || field->at.type == FIELD_METADATA)
             ((struct json_any *)(void *)member)->text = "{\"a\":[1]}";
