@@ -18,6 +18,8 @@ IPW = os.environ.get("IPW", "build/ipw")
 TIMEOUT_S = float(os.environ.get("IPW_TEST_TIMEOUT_S", 170))
 # A sanitized program takes ten times as long to start: each path is tested only once there.
 SANITIZED = "IPW_SANITIZED" in os.environ
+# A number printed as nan; a temporary folder may have these letters in its random name.
+NAN = r"\bnan\b"
 
 
 # A shell starts background jobs with SIGINT ignored, which ipw and its commands would inherit.
