@@ -47,6 +47,29 @@ nanos clock_wall(void)
 #define SKEW_MAX    NS_PER_MS
 #define SKEW_TRIALS 20
 
+static nanos offset_of(nanos (*clock)(void))
+{
+    nanos offset = 0, min = INT64_MAX;
+    for (int i = 0; i < SKEW_TRIALS && min > SKEW_MAX; i++) {
+        nanos before = current->monotonic(), t = clock(), skew = current->monotonic() - before;
+        if (skew < min) {
+            offset = t - before - skew / 2;
+            min = skew;
+        }
+    }
+    return offset;
+}
+
+nanos clock_wall_offset(void)
+{
+    return offset_of(current->wall);
+}
+
+nanos clock_suspended(void)
+{
+    return offset_of(current->boot);
+}
+
 char *clock_text(char *to, nanos wall)
 {
     time_t whole = (time_t)(wall / NS_PER_S);
@@ -56,20 +79,6 @@ char *clock_text(char *to, nanos wall)
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
     str_format(to, CLOCK_TEXT_MAX, "%s.%03dZ", day, (int)(wall % NS_PER_S / NS_PER_MS));
     return to;
-}
-
-nanos clock_suspended(void)
-{
-    nanos suspended = 0, min = INT64_MAX;
-    for (int i = 0; i < SKEW_TRIALS && min > SKEW_MAX; i++) {
-        nanos before = current->monotonic(), boot = current->boot(),
-              skew = current->monotonic() - before;
-        if (skew < min) {
-            suspended = boot - before - skew / 2;
-            min = skew;
-        }
-    }
-    return suspended;
 }
 
 void clock_replace(const struct clock_source *source)

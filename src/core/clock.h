@@ -16,6 +16,9 @@ struct clock_source {
 nanos clock_now(void);
 nanos clock_wall(void);
 
+/* Wall time minus monotonic time, to a millisecond also when the thread is preempted between the two reads. */
+nanos clock_wall_offset(void);
+
 /* Formats a wall time as "2026-01-31T23:59:59.123Z" into the caller's buffer, and returns that buffer. */
 enum { CLOCK_TEXT_MAX = 48 };
 char *clock_text(char *to, nanos wall);

@@ -373,7 +373,7 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
                                 .total = energy_unknown("no window was measured"),
                                 .conditions = &model->conditions.figures,
                                 .ledger = &model->ledger,
-                                .started_at = seconds(clock_wall() - (clock_now() - zero)),
+                                .started_at = seconds(zero + clock_wall_offset()),
                                 .interrupted = model->interrupted};
     struct journal_header header = {.kind = RUN_KIND_LAYERS,
                                     .start = 1,

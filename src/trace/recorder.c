@@ -148,7 +148,7 @@ static const struct jv *first_of(const struct jv *line, const struct jv *metadat
 
 static nanos time_of(double at_s, double at_ns)
 {
-    nanos offset = clock_now() - clock_wall();
+    nanos offset = -clock_wall_offset();
     if (is_known(at_ns) && at_ns > 0 && at_ns < 9e18)
         return (nanos)at_ns + (at_ns > WALL_NS ? offset : 0);
     return at_s > 0 && at_s < 9e9 ? from_seconds(at_s) + offset : 0;

@@ -571,12 +571,45 @@ static double now_s(void)
     return script.time_s >= 0 ? script.time_s : clock_seconds(CLOCK_MONOTONIC) - time_zero();
 }
 
+/* Wall time minus monotonic time: the pair of reads with the least time in between, as the thread may be preempted. */
+static double wall_offset(void)
+{
+    double offset = 0, least = INFINITY;
+    for (int i = 0; i < 20 && least > 1e-4; i++) {
+        double before = clock_seconds(CLOCK_MONOTONIC), wall = clock_seconds(CLOCK_REALTIME);
+        double between = clock_seconds(CLOCK_MONOTONIC) - before;
+        if (between < least) {
+            offset = wall - before - between / 2;
+            least = between;
+        }
+    }
+    return offset;
+}
+
+/* A driver stamps with the machine's wall clock, which may be set while the process runs: timestamps from then on are
+ * by the new setting. */
+static double machine_wall(double t)
+{
+    enum { EPOCHS_MAX = 64 };
+    static struct {
+        double from, offset;
+    } epochs[EPOCHS_MAX];
+    static int count;
+    double offset = wall_offset();
+    bool is_set = count == 0 || fabs(offset - epochs[count - 1].offset) > 2e-3;
+    if (is_set && count < EPOCHS_MAX) {
+        epochs[count].from = count ? now_s() : -INFINITY;
+        epochs[count++].offset = offset;
+    }
+    int i = count - 1;
+    while (i > 0 && t < epochs[i].from)
+        i--;
+    return epochs[i].offset + time_zero() + t;
+}
+
 static unsigned long long wall_us(double t)
 {
-    static double running;
-    if (running == 0)
-        running = clock_seconds(CLOCK_REALTIME) - clock_seconds(CLOCK_MONOTONIC) + time_zero();
-    double wall = (script.wall_s >= 0 ? script.wall_s : running) + t;
+    double wall = script.wall_s >= 0 ? script.wall_s + t : machine_wall(t);
     if (script.step_s != 0 && t > script.step_at)
         wall += script.step_s;
     return (unsigned long long)llround(wall * 1e6);

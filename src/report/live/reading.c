@@ -20,7 +20,7 @@ enum err reading_take(struct sampler *sampler, nanos start, nanos from, nanos to
                       struct reading *out)
 {
     *out = (struct reading){
-        .wall = clock_wall() - (clock_now() - to),
+        .wall = to + clock_wall_offset(),
         .interval_s = seconds(to - from),
         .elapsed_s = seconds(to - start),
     };

@@ -67,6 +67,7 @@ struct nvml_samples {
     nanos last_t;               /* its time as we passed it on */
     nanos wall_offset;          /* wall - monotonic at the last drain */
     nanos spacing;              /* of samples, as last seen */
+    nanos delay;        /* until a sample appears in the buffer, where it exceeds the spacing */
     nanos mixed_until;  /* until then the buffer may hold stamps from before a clock was set */
     bool foreign_clock; /* the driver uses another clock */
     bool empty;         /* there was no sample yet at the start */

@@ -20,6 +20,8 @@ static const nanos TYPICAL = 20 * NS_PER_MS; /* spacing on every card measured s
 static const nanos OLDEST = 3 * NS_PER_S;    /* no buffer seen so far reaches farther back */
 static const nanos LONGEST_GAP =
     NS_PER_S / 2; /* wider gaps are ignored when learning the spacing */
+static const nanos DELAY_MAX =
+    200 * NS_PER_MS; /* older samples show that something else is wrong */
 
 /* Fetches samples newer than a timestamp.  Some drivers pad the result with empty or repeated entries, which are
  * dropped. */
@@ -62,7 +64,7 @@ int nvml_samples_start(struct nvml_samples *samples, const struct nvml_api *api,
         return code;
     }
     samples->last_t = clock_now();
-    samples->wall_offset = clock_wall() - samples->last_t;
+    samples->wall_offset = clock_wall_offset();
     samples->empty = count == 0;
     if (count) {
         samples->last_us = samples->buffer[count - 1].time_us;
@@ -147,14 +149,17 @@ static bool goes_back(const struct nvml_samples *samples, unsigned count)
 }
 
 /* Fetches new samples, and detects timestamps of two clock settings.  If the driver's clock was set back, a request
- * for samples newer than the last one returns too few or none: only the whole buffer reveals that. */
+ * for samples newer than the last one returns too few or none: only the whole buffer reveals that.  Where it shows that
+ * the driver's samples are merely that late, it is not fetched for this delay again. */
 static int fetch_new(struct nvml_samples *samples, const struct nvml_api *api, nvml_device card,
                      bool *mixed, unsigned *type, unsigned *count)
 {
     int code = fetch(samples, api, card, *mixed ? 0 : samples->last_us, type, count);
     if (code != NVML_OK || *mixed)
         return code;
-    bool enough = (nanos)(*count + 2) * samples->spacing >= clock_now() - samples->last_t;
+    nanos age =
+        clock_now() - samples->last_t - (nanos)*count * samples->spacing; /* of the newest */
+    bool enough = age <= 2 * samples->spacing + samples->delay;
     if (enough && !goes_back(samples, *count))
         return NVML_OK;
     code = fetch(samples, api, card, 0, type, count);
@@ -162,6 +167,8 @@ static int fetch_new(struct nvml_samples *samples, const struct nvml_api *api, n
         (*count && samples->buffer[*count - 1].time_us < samples->last_us)) {
         *mixed = true;
         samples->foreign_clock = true; /* ours was not set: that would have been detected */
+    } else {
+        samples->delay = min_nanos(age, DELAY_MAX);
     }
     return code;
 }
@@ -170,7 +177,7 @@ int nvml_samples_drain(struct nvml_samples *samples, const struct nvml_api *api,
                        unsigned channel, double watts_limit, struct observations *out)
 {
     nanos now = clock_now();
-    nanos offset = clock_wall() - now;
+    nanos offset = clock_wall_offset();
     nanos moved = offset - samples->wall_offset;
     bool stepped = moved > STEP || moved < -STEP;
     bool mixed = stepped || now < samples->mixed_until;
@@ -182,8 +189,10 @@ int nvml_samples_drain(struct nvml_samples *samples, const struct nvml_api *api,
     now = clock_now();
     if (stepped || mixed != was_mixed)
         samples->mixed_until = now + (nanos)(count + 1) * samples->spacing;
-    if (stepped)
-        samples->foreign_clock = false; /* decided again */
+    if (stepped) { /* decided again */
+        samples->foreign_clock = false;
+        samples->delay = 0;
+    }
     samples->wall_offset = offset;
     if (count == 0)
         return NVML_OK;

@@ -99,6 +99,23 @@ static void a_scheduling_stall_is_not_a_suspend(void **state)
     clock_replace(NULL);
 }
 
+static nanos take_wall_time(void)
+{
+    return take_time() + 5 * NS_PER_S;
+}
+
+static void a_scheduling_stall_does_not_shift_the_wall_clock(void **state)
+{
+    (void)state;
+    static const struct clock_source STALLING = {take_time, take_boot_time, take_wall_time};
+    clock_replace(&STALLING);
+    for (stalled_at = 0; stalled_at < 6; stalled_at++) {
+        reading = 0;
+        assert_near(seconds(clock_wall_offset()), 5, 1e-3);
+    }
+    clock_replace(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +123,7 @@ int main(void)
         cmocka_unit_test(the_reply_with_the_shortest_round_trip_counts),
         cmocka_unit_test(a_step_is_detected),
         cmocka_unit_test(a_scheduling_stall_is_not_a_suspend),
+        cmocka_unit_test(a_scheduling_stall_does_not_shift_the_wall_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,22 @@ static void a_step_of_our_clock_only_loses_nothing(void **state)
     sensor_close(&got.sensor);
 }
 
+/* Samples that appear late in the buffer, or with late timestamps, do not cost a second call at each drain. */
+static void a_constant_delay_is_learned_once(void **state)
+{
+    (void)state;
+    nvml_fake_time(1);
+    nvml_fake_set_wall(0, -0.05);
+    open_card("");
+    drain(10.5);
+    for (double t = 11; t < 14; t += 0.507) {
+        nvml_fake_script("fail nvmlDeviceGetSamples 0 10 after 1\n");
+        drain(t);
+    }
+    assert_all_until(13.535, 0.051);
+    sensor_close(&got.sensor);
+}
+
 static void an_implausible_sample_is_missing_and_the_rest_is_read(void **state)
 {
     (void)state;
@@ -232,6 +248,7 @@ int main(void)
         NVML_TEST(a_wall_clock_step_loses_nothing),
         NVML_TEST(a_driver_with_another_clock_loses_nothing),
         NVML_TEST(a_step_of_our_clock_only_loses_nothing),
+        NVML_TEST(a_constant_delay_is_learned_once),
         NVML_TEST(an_implausible_sample_is_missing_and_the_rest_is_read),
         NVML_TEST(samples_of_a_failed_drain_are_delivered_later),
     };
