@@ -1,4 +1,4 @@
-/* libipw: joules of regions of your own program.
+/* libipw: measures the energy of regions of your own program.
  *
  *     ipw_session *ipw = ipw_open(NULL, NULL);
  *     int region = ipw_begin(ipw, "prefill");
@@ -34,7 +34,7 @@ extern "C" {
 
 typedef struct ipw_session ipw_session;
 
-/* What a call returns: 0 or more is success, negative is one of these. */
+/* Return values: 0 or more is success, negative is one of these. */
 enum ipw_status {
     IPW_OK = 0,
     IPW_ERROR_MEMORY = -1,
@@ -88,7 +88,7 @@ IPW_API int ipw_end(ipw_session *session, int region);
 /* The region's "outer/inner" path; NULL when there is no such region.  Valid until ipw_close. */
 IPW_API const char *ipw_region_path(ipw_session *session, int region);
 
-/* The machine's total over an ended region, or one device's share of it. */
+/* The machine's total over an ended region, or that of one device. */
 IPW_API int ipw_read(ipw_session *session, int region, ipw_result *result);
 IPW_API int ipw_read_device(ipw_session *session, int region, const char *device,
                             ipw_result *result);

@@ -584,7 +584,7 @@ const struct command command_analyze = {
         "data for an analysis, it reports what is missing. Results of `ipw layers` are read from\n"
         "a FILE (-o) or from layers*.json in a DIR.\n\n"
         "Each result is also written to DIR/analysis/NAME.json. Several DIRs are compared with\n"
-        "each other; the settings of a sweep, also of one inside a DIR of runs, likewise. `ipw\n"
+        "each other, and so are the settings of a sweep, also of one inside a DIR of runs. `ipw\n"
         "list analyses -v` shows the analyses and their parameters.",
     .rows = ROWS,
     .words = WORDS_ANY,

@@ -420,13 +420,13 @@ const struct command command_estimate_calibrate = {
         "with the reason.\n\n"
         "When measuring here, it also times operators of llama.cpp on this CPU (products with\n"
         "weights of each precision, attention, norms), from which `ipw estimate --runtime\n"
-        "llama.cpp` composes models; likewise operators of ONNX Runtime (convolutions, products,\n"
+        "llama.cpp` composes models; operators of ONNX Runtime (convolutions, products,\n"
         "elementwise operators) if libonnxruntime is installed or given by IPW_ONNXRUNTIME_LIB;\n"
         "and the bandwidth of the caches. Without an energy meter the file has times only. This\n"
         "takes one to two minutes by default. Operators are timed in rounds, and the minimum is\n"
         "used; if other processes disturb them so much that the rounds do not agree, or that\n"
-        "several threads are slower than one, calibration is refused, with what other processes\n"
-        "used.\n\n"
+        "several threads are slower than one, calibration is refused, and the CPU usage of other\n"
+        "processes is reported.\n\n"
         "-o writes a hardware file for `ipw estimate --hardware-file`. tools/calibrate-gpu.py\n"
         "measures a CSV on an NVIDIA GPU.",
     .rows = CALIBRATE_ROWS,

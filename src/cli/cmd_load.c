@@ -1,4 +1,4 @@
-/* ipw load: a steady CPU load of known length, to measure or to test sensors with. */
+/* ipw load: a steady CPU load of known duration, to measure or to test sensors with. */
 #include "cli/common.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -38,9 +38,9 @@ const struct command command_load = {
     .name = "load",
     .summary = "run a CPU load of known duration, to try out measurements",
     .usage = "[--seconds S] [--threads N]",
-    .details = "Multiplies numbers on every CPU (or on N threads) and prints how many "
-               "multiplications it did.\n"
-               "Try: ipw run -- ipw load --seconds 2",
+    .details = "Runs floating-point multiply-adds on every CPU (or on N threads), without memory "
+               "traffic,\n"
+               "and prints how many it did. Try: ipw run -- ipw load --seconds 2",
     .rows = ROWS,
     .run = load_run,
 };
