@@ -1,4 +1,4 @@
-/* Each reading gives the utilization since the previous one; utilization x time is summed per process.  A process's
+/* Each reading but the first gives the utilization since the previous one; utilization x time is summed per process.  A process's
  * ancestry can only be read while it lives, so it is recorded at every reading for later use. */
 #include "sampler/process_watch.h"
 
@@ -96,7 +96,10 @@ void process_watch_read(struct process_watch *watch, struct sensor *sensor)
     struct sensor_process seen[SENSOR_PROCESSES_MAX];
     size_t count = 0;
     unsigned number = atomic_load(&watch->wanted);
-    enum err err = sensor->driver->processes(sensor, seen, &count);
+    pthread_mutex_lock(&watch->lock);
+    nanos since = watch->is_fresh ? 0 : watch->newest;
+    pthread_mutex_unlock(&watch->lock);
+    enum err err = sensor->driver->processes(sensor, since, seen, &count);
     nanos now = clock_now();
     pthread_mutex_lock(&watch->lock);
     if (watch->is_fresh)

@@ -222,10 +222,10 @@ struct sensor_driver {
 
     void (*close)(struct sensor *sensor);
 
-    /* Optional: the processes that use the device, for the background load of a measurement.  May take milliseconds:
-     * it is called every few seconds, never per tick. */
-    enum err (*processes)(struct sensor *sensor, struct sensor_process out[SENSOR_PROCESSES_MAX],
-                          size_t *count);
+    /* Optional: the processes that use the device, and their utilization since a time (0: not needed).  May take
+     * milliseconds: it is called every few seconds, never per tick. */
+    enum err (*processes)(struct sensor *sensor, nanos since,
+                          struct sensor_process out[SENSOR_PROCESSES_MAX], size_t *count);
 
     /* Optional: clock and power-limit control. */
     const struct sensor_control *control;

@@ -31,8 +31,8 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
 enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observations *out);
 
 /* The processes operation of the sensor contract. */
-enum err nvml_card_processes(struct sensor *sensor, struct sensor_process out[SENSOR_PROCESSES_MAX],
-                             size_t *count);
+enum err nvml_card_processes(struct sensor *sensor, nanos since,
+                             struct sensor_process out[SENSOR_PROCESSES_MAX], size_t *count);
 
 void nvml_card_close(struct sensor *sensor);
 

@@ -8,7 +8,7 @@
 #include "support/unit.h"
 
 static struct tree tree;
-static nanos now;
+static nanos now, asked_since;
 static struct sensor_process shown[4];
 static size_t shown_count;
 static enum err answer;
@@ -18,10 +18,11 @@ static nanos fake_now(void)
     return now;
 }
 
-static enum err list_processes(struct sensor *sensor,
+static enum err list_processes(struct sensor *sensor, nanos since,
                                struct sensor_process out[SENSOR_PROCESSES_MAX], size_t *count)
 {
     (void)sensor;
+    asked_since = since;
     *count = shown_count;
     for (size_t i = 0; i < shown_count; i++)
         out[i] = shown[i];
@@ -87,9 +88,12 @@ static void processes_are_read_at_both_ends_and_every_five_seconds(void **state)
     process_watch_begin(&watch);
     assert_false(process_watch_is_current(&watch));
     assert_true(advance(0));
+    nanos first = now;
+    assert_int_equal(asked_since, 0); /* earlier utilization does not count, and is not read */
     assert_true(process_watch_is_current(&watch));
     assert_false(advance(4999 * NS_PER_MS));
     assert_true(advance(NS_PER_MS));
+    assert_int_equal(asked_since, first);
     assert_false(advance(NS_PER_S));
     process_watch_end(&watch);
     assert_true(advance(0));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "sensors/registry.h"
 #include "support/nvml_fake.h"
 
@@ -504,7 +505,7 @@ static void processes_on_the_card_are_listed(void **state)
                      "process 0 103 1e9 90\nprocess 0 103 2e9 70\n" /* two MIG instances */
                      "process 0 104 5e8 4000000000\n");             /* not a valid percentage */
     open_card(&sensor);
-    assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_OK);
+    assert_int_equal(sensor.driver->processes(&sensor, clock_now(), seen, &count), ERR_OK);
     static const struct sensor_process EXPECTED[] = {
         {101, true, 3e9, 40}, {102, true, UNKNOWN, 0}, {103, true, 3e9, 80}, {104, true, 5e8, 0}};
     assert_int_equal(count, sizeof EXPECTED / sizeof *EXPECTED);
@@ -517,8 +518,13 @@ static void processes_on_the_card_are_listed(void **state)
         assert_near(seen[i].busy_pct, EXPECTED[i].busy_pct, 0);
     }
     nvml_fake_script("process 0 101 3e9 40\nfail nvmlDeviceGetProcessUtilization 0 3\n");
-    assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_OK);
+    assert_int_equal(sensor.driver->processes(&sensor, clock_now(), seen, &count), ERR_OK);
     assert_int_equal(count, 1);
+    assert_false(is_known(seen[0].busy_pct));
+    nvml_fake_script("process 0 101 3e9 40\n");
+    assert_int_equal(sensor.driver->processes(&sensor, 0, seen, &count), ERR_OK);
+    assert_int_equal(count, 1);
+    assert_near(seen[0].memory_bytes, 3e9, 0);
     assert_false(is_known(seen[0].busy_pct));
     sensor_close(&sensor);
 }
@@ -535,9 +541,9 @@ static void errors_of_listing_processes(void **state)
         snprintf(script + strlen(script), sizeof script - strlen(script), "process 0 %d 1e9\n",
                  1000 + i);
     nvml_fake_script("%s", script);
-    assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_NO_SPACE);
+    assert_int_equal(sensor.driver->processes(&sensor, 0, seen, &count), ERR_NO_SPACE);
     nvml_fake_script("fail nvmlDeviceGetComputeRunningProcesses_v3 0 3\n");
-    assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_UNSUPPORTED);
+    assert_int_equal(sensor.driver->processes(&sensor, 0, seen, &count), ERR_UNSUPPORTED);
     sensor_close(&sensor);
 }
 
