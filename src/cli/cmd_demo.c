@@ -206,7 +206,7 @@ static int write_pages(const struct profile_family *family)
         print_error(0, "no page: %s", why.text);
     if (!code && gnuplot_available(&why) == ERR_OK && drawn > 1)
         code = call_for_runs(&command_plot, family,
-                             (char *[]){"-o", plots, "--plot", "pareto,models", NULL});
+                             (char *[]){"--output-dir", plots, "--plot", "pareto,models", NULL});
     return code;
 }
 

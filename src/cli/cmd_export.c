@@ -17,22 +17,14 @@ struct export_options {
     bool replace, raw;
 };
 
-static int export_with(const struct export_options *options, const char *directory)
+static int export_with(const struct export_driver *driver, const struct export_options *options,
+                       const char *directory)
 {
     struct error why = {0};
     struct export_done done;
-    const struct export_driver *driver = export_driver_find(options->to, &why);
-    if (!driver)
-        return print_error(EXIT_USAGE, "%s", why.text);
     if (driver->available && driver->available(&why))
         return print_error(EXIT_FAILED, "%s: %s", driver->name, why.text);
-    if (options->directory && (options->output || !driver->makes_directory))
-        return print_error(EXIT_USAGE,
-                           options->output
-                               ? "%s: -o and --output-dir are mutually exclusive"
-                               : "%s writes a file: use -o FILE instead of --output-dir",
-                           driver->name);
-    const char *output = options->directory ? options->directory : options->output;
+    const char *output = driver->makes_directory ? options->directory : options->output;
     if (driver->makes_files && (!output || is_dash(output)))
         return print_error(EXIT_USAGE, "%s needs %s", driver->name,
                            driver->makes_directory ? "--output-dir DIR" : "-o FILE");
@@ -59,8 +51,6 @@ static int export_points(const struct export_options *options, const char *sweep
 {
     struct error why = {0};
     struct text out = {0};
-    if (!export_driver_find(options->to, &why))
-        return print_error(EXIT_USAGE, "%s", why.text);
     enum err err = export_sweep(sweep, options->to, options->raw, &out, &why);
     int code = err ? print_err(err, &why) : deliver(options->output, &out);
     text_release(&out);
@@ -73,7 +63,7 @@ static struct export_options args;
 static const struct option_row ROWS[] = {
     {.name = "to", .type = OPTION_TEXT, .target = &args.to, .value = "FORMAT",
      .help = "format; see `ipw list exports`"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output, /* hf: directory */
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
      .value = "FILE", .help = "write to FILE instead of stdout"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.directory, .value = "DIR",
      .help = "hf: write the dataset to DIR"},
@@ -90,14 +80,24 @@ static const struct option_row ROWS[] = {
 
 static int export_main(const char **words, size_t count)
 {
+    struct error why = {0};
     if (count != 1)
         return usage_error(count ? "more than one run directory" : "missing run directory");
     if (!args.to)
         return print_error(EXIT_USAGE, "missing --to FORMAT; see `ipw list exports`");
+    const struct export_driver *driver = export_driver_find(args.to, &why);
+    if (!driver)
+        return print_error(EXIT_USAGE, "%s", why.text);
+    if (driver->makes_directory ? args.output : args.directory)
+        return print_error(EXIT_USAGE, "%s writes a %s instead of %s", driver->name,
+                           driver->makes_directory ? "directory: use --output-dir DIR"
+                                                   : "file: use -o FILE",
+                           driver->makes_directory ? "-o" : "--output-dir");
     if (sweep_is(words[0]))
         return export_points(&args, words[0]);
-    start_reading_bar(wants_color(STDERR_FILENO) && (args.output || !isatty(STDOUT_FILENO)));
-    return export_with(&args, words[0]);
+    bool to_terminal = !args.output && !args.directory && isatty(STDOUT_FILENO);
+    start_reading_bar(wants_color(STDERR_FILENO) && !to_terminal);
+    return export_with(driver, &args, words[0]);
 }
 
 const struct command command_export = {

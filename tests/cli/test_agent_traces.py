@@ -159,7 +159,7 @@ class Exports(TracesTest):
             import pyarrow as pa
         except ImportError as error:
             self.skipTest(str(error))
-        done = ipw(None, "export", self.run_dir, "--to", "hf", "-o", self.root / "out")
+        done = ipw(None, "export", self.run_dir, "--to", "hf", "--output-dir", self.root / "out")
         self.assertEqual(done.returncode, 0, done.stderr)
         with pa.ipc.open_stream(self.root / "out" / "hf_dataset" / "data-00000-of-00001.arrow") as stream:
             table = stream.read_all()

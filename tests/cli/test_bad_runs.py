@@ -48,7 +48,7 @@ class BadRuns(unittest.TestCase):
         out = self.root / "out"
         yield ("analyze", path), None
         if HAS["plot"]:
-            yield ("plot", path, "--plot", "ttft,energy", "-o", out / "plots"), out / "plots"
+            yield ("plot", path, "--plot", "ttft,energy", "--output-dir", out / "plots"), out / "plots"
         if HAS["report"]:
             yield ("report", path, "-o", out / "page.html"), out / "page.html"
         yield ("compare", self.good, path), None

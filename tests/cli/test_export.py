@@ -179,7 +179,7 @@ class MeasuredRun(ProfileTest):
         subprocess.run([sys.executable, "-c", script.replace("DIR", str(where)).replace("FILE", str(file))],
                        check=True, capture_output=True, cwd=self.root)
         self.assertEqual(parquet.read_table(file).to_pylist(), ours.flatten().to_list())
-        done = ipw(None, "export", self.kept.path, "--to", "hf", "-o", where)
+        done = ipw(None, "export", self.kept.path, "--to", "hf", "--output-dir", where)
         self.assertEqual(done.returncode, 1)
         self.assertIn("is not empty", done.stderr)
 
@@ -464,7 +464,9 @@ class ExportedFiles(ExportTest):
                 ((run, "--to", "sqlite"), 2, "sqlite needs -o FILE"),
                 ((run, "--to", "cvs"), 2, "did you mean 'csv'"), ((run,), 2, "missing --to"),
                 ((run, "--to", "csv", "--output-dir", "d"), 2, "csv writes a file: use -o FILE"),
-                ((run, "--to", "hf", "--output-dir", "d", "-o", "d"), 2, "mutually exclusive"),
+                *(((run, "--to", "hf", *words), 2, "hf writes a directory: use --output-dir DIR instead of -o")
+                  for words in (("-o", self.root / "d"), ("--output", self.root / "d"), ("-o", "-"),
+                                ("--output-dir", self.root / "d", "-o", self.root / "d"))),
                 (("--to", "csv"), 2, "missing run directory"), ((run, run, "--to", "csv"), 2, "more than one run directory"),
                 ((self.root / "no", "--to", "csv"), 1, "no such directory"),
                 ((bare, "--to", "csv"), 1, "holds no run"),
@@ -476,7 +478,7 @@ class ExportedFiles(ExportTest):
             done = ipw(None, "export", *arguments)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), (arguments, done.stderr))
             self.assertIn(words, done.stderr)
-        self.assertEqual([p.name for p in self.root.iterdir() if ".tmp" in p.name], [])
+        self.assertEqual([p.name for p in self.root.iterdir() if ".tmp" in p.name or p.name == "d"], [])
         self.assertTrue((run / "records.jsonl").read_text().startswith('{"kind": "run"'))
 
     def test_full_disk_fails(self):
@@ -555,7 +557,7 @@ class PythonRuns(ExportTest):
         """As written by the Python IPW: Arrow files and a summary."""
         ours = write_run(self.root / "ours", [query(i) for i in range(4)])
         made = self.root / "made"
-        done = ipw(None, "export", ours, "--to", "hf", "-o", made)
+        done = ipw(None, "export", ours, "--to", "hf", "--output-dir", made)
         if "built without" in done.stderr:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)

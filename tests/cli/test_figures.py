@@ -428,7 +428,7 @@ class Repeats(FiguresTest):
             error = np.std(joules - ratio * tokens, ddof=1) / math.sqrt(24) / tokens.mean()
             half = 1.96 * error
             wanted.append((at_once, *(1e3 * value for value in (ratio, ratio - half, ratio + half))))
-        done = ipw(None, "plot", *runs, "--plot", "concurrency", "-o", self.folder / "out",
+        done = ipw(None, "plot", *runs, "--plot", "concurrency", "--output-dir", self.folder / "out",
                    env={"PATH": f"{program.parent}:/usr/bin:/bin"})
         self.assertEqual(done.returncode, 0, done.stderr)
         text = script.read_text()

@@ -240,6 +240,12 @@ class Pages(unittest.TestCase):
         for help_text, text, command in self.each():
             self.assertEqual(option_problems(help_text, text), [], command)
 
+    def test_output_is_a_file_in_every_command(self):
+        """-o, --output: a file; a directory is --output-dir, without a letter."""
+        options = [option for help_text, _, _ in self.each() for option in help_options(help_text)
+                   if option[0] == "o" or option[1] in ("output", "output-dir")]
+        self.assertEqual(set(options), {("o", "output", "FILE"), (None, "output-dir", "DIR")})
+
     def test_options_of_the_program(self):
         text = page("ipw.1")
         items = [item_option(line) for line in text.splitlines() if line.startswith(".It Fl ")]

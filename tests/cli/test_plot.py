@@ -88,7 +88,7 @@ class PlotTest(unittest.TestCase):
         program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!/bin/sh\ncat > {script}; echo drawn\n")
         program.chmod(0o755)
-        self.plot(*sources, "--plot", plot, "-o", self.root / "out",
+        self.plot(*sources, "--plot", plot, "--output-dir", self.root / "out",
                   env={"PATH": f"{program.parent}:/usr/bin:/bin"})
         said = script.read_text()
         found = re.findall(r"^\$p(\d)s(\d) << END\n(.*?)^END$", said, re.M | re.S)
@@ -133,7 +133,7 @@ class EveryPlot(PlotTest):
         runs = [run_directory(self.root / f"r{n}", [{"tokens_in": 100 * n}] * 12, concurrency=n,
                               model=f"tiny-{n}b") for n in (1, 4)]
         out = self.root / "out"
-        self.plot(*runs, "--plot", ",".join(OF_RUNS), "--format", ",".join(FORMATS), "-o", out)
+        self.plot(*runs, "--plot", ",".join(OF_RUNS), "--format", ",".join(FORMATS), "--output-dir", out)
         self.check_files(out, OF_RUNS)
 
     def test_plots_of_several_clocks(self):
@@ -157,7 +157,7 @@ class EveryPlot(PlotTest):
             self.assertIn(f"{name}.gguf", said)
 
     def test_output_directories_do_not_collide(self):
-        """Below -o each source has a folder named after it, and equal names do not collide."""
+        """Below --output-dir each source has a folder named after it, and equal names do not collide."""
         runs = [self.run_of(3, "a/run"), self.run_of(4, "b/run")]
         out = self.root / "deep/out"
         self.plot(*runs, "--output-dir", out, "--plot", "ttft,models")
@@ -171,7 +171,7 @@ class EveryPlot(PlotTest):
 
 class Content(PlotTest):
     def svg(self, source, name, *more):
-        self.plot(source, "--plot", name, "--format", "svg", "-o", self.root / "out", *more)
+        self.plot(source, "--plot", name, "--format", "svg", "--output-dir", self.root / "out", *more)
         return Picture(self.root / f"out/{name}.svg")
 
     def test_every_completed_query_has_a_mark(self):
@@ -215,7 +215,7 @@ class Content(PlotTest):
         runs = [run_directory(self.root / name, [
             {"joules": joules, "correct": n < right} for n in range(10)], model=name)
             for name, (joules, right) in choices.items()]
-        self.plot(*runs, "--plot", "pareto", "--format", "svg", "-o", self.root / "out")
+        self.plot(*runs, "--plot", "pareto", "--format", "svg", "--output-dir", self.root / "out")
         picture = Picture(self.root / "out/pareto.svg")
         # error bars of dominated points (vertical, horizontal), then of those on the frontier
         series = picture.series()
@@ -227,7 +227,7 @@ class Content(PlotTest):
         """Of the Pareto plot: marks by run name, texts with their positions, and all texts."""
         folders = [run_directory(self.root / f"{name}-{joules}", [{"joules": joules, "correct": n < right} for n in range(20)],
                                  model=name, timeline=False) for name, (joules, right) in runs.items()]
-        self.plot(*folders, "--plot", "pareto", "--format", "svg", "-o", self.root / "out")
+        self.plot(*folders, "--plot", "pareto", "--format", "svg", "--output-dir", self.root / "out")
         picture = Picture(self.root / "out/pareto.svg")
         # One mark per run, without the legend; energies grow from left to right.
         marks = sorted({mark for series in picture.series()[1:4:2] for mark in series})
@@ -375,7 +375,7 @@ class Content(PlotTest):
 
     def test_log_axis_within_one_decade_has_labels(self):
         runs = [run_directory(self.root / f"r{n}", [{"tokens_in": n, "tokens_out": 9}] * 4, model=f"m{n}") for n in (150, 170, 195)]
-        self.plot(*runs, "--plot", "context", "--format", "svg", "-o", self.root)
+        self.plot(*runs, "--plot", "context", "--format", "svg", "--output-dir", self.root)
         numbers = [float(text) for text in Picture(self.root / "context.svg").texts() if re.fullmatch(r"1\d\d|200", text)]
         self.assertGreaterEqual(len(numbers), 3)
         self.assertTrue(all(145 <= number <= 205 for number in numbers), numbers)
@@ -383,7 +383,7 @@ class Content(PlotTest):
     def test_output_is_deterministic(self):
         run = self.run_of(10)
         for out in ("one", "two"):
-            self.plot(run, "--plot", "energy,timeline", "--format", "png,svg,pdf", "-o",
+            self.plot(run, "--plot", "energy,timeline", "--format", "png,svg,pdf", "--output-dir",
                       self.root / out)
         for path in (self.root / "one").iterdir():
             self.assertEqual(path.read_bytes(), (self.root / "two" / path.name).read_bytes(),
@@ -409,7 +409,7 @@ class Frequency(PlotTest):
         return self.plotted_data(*runs, plot="frequency")
 
     def why_not(self, *runs):
-        done = self.plot(*runs, "--plot", "frequency", "-o", self.root / "out", code=1)
+        done = self.plot(*runs, "--plot", "frequency", "--output-dir", self.root / "out", code=1)
         self.assertEqual((done.stdout, len(done.stderr.splitlines())), ("", 1), done.stderr)
         self.assertFalse((self.root / "out").exists())
         return done.stderr
@@ -435,7 +435,7 @@ class Frequency(PlotTest):
         self.assertIn("7 clocks on A100, medians of 14 runs", said)
 
     def test_measurements_of_several_applications(self):
-        done = self.plot("--input", logs.LOGS, "--plot", "frequency", "-o", self.root / "out")
+        done = self.plot("--input", logs.LOGS, "--plot", "frequency", "--output-dir", self.root / "out")
         self.assertEqual(done.stdout, f"{self.root}/out/A100_llama/frequency.png\n")
         self.assertIn("skipped for H100 vit: frequency: 1 usable clocks", done.stderr)
         self.assertIn("missing run directory, or --input", self.plot(code=2).stderr)
@@ -483,7 +483,7 @@ class Frequency(PlotTest):
         joules = {600: 30, 1000: 20, 1800: 40}
         runs = [run_at(self.root / f"r{mhz}", mhz, [{"joules": j, "latency": 2}] * 4)
                 for mhz, j in joules.items()]
-        self.plot(*runs, "--plot", "frequency", "--format", "svg", "-o", self.root / "out")
+        self.plot(*runs, "--plot", "frequency", "--format", "svg", "--output-dir", self.root / "out")
         picture = Picture(self.root / "out/frequency.svg")
         panels = [marks for marks in map(list, map(dict.fromkeys, picture.series())) if len(marks) == 3]
         self.assertEqual(len(panels), 4)
@@ -659,7 +659,7 @@ class Escaping(PlotTest):
             path.write_text(json.dumps(measured))
             # Gnuplot takes most of the time, and all texts take the same path.
             plots = "models,components" if SANITIZED else "energy,timeline,models,pareto,concurrency,components,layer_heatmap,roofline"
-            self.plot(*runs, path, "--plot", plots, "--format", "svg", "-o", self.root / "runs/out")
+            self.plot(*runs, path, "--plot", plots, "--format", "svg", "--output-dir", self.root / "runs/out")
             self.assertFalse(mark.exists(), evil)
             for picture in (self.root / "runs/out").rglob("*.svg"):
                 Picture(picture)  # still XML
@@ -667,7 +667,7 @@ class Escaping(PlotTest):
     def test_special_characters_are_shown(self):
         evil = """a_b"; system("x") 'q' `t` 100% {c}^d <&> @e \\n"""
         run = self.run_of(4, model=evil)
-        self.plot(run, "--plot", "energy", "--format", "svg", "-o", self.root)
+        self.plot(run, "--plot", "energy", "--format", "svg", "--output-dir", self.root)
         self.assertIn(evil, Picture(self.root / "energy.svg").text)
 
     def test_long_name_keeps_its_end(self):
@@ -676,7 +676,7 @@ class Escaping(PlotTest):
         for concurrency, end in ((1, "in-q{}"), (2, "in-q{}, concurrency {}")):
             runs = [self.run_of(4, f"{model}-{concurrency}", model=model, concurrency=i * (concurrency - 1) + 1)
                     for i, model in enumerate(models)]
-            self.plot(*runs, "--plot", "models", "--format", "svg", "-o", self.root)
+            self.plot(*runs, "--plot", "models", "--format", "svg", "--output-dir", self.root)
             names = [text for text in Picture(self.root / "models.svg").texts() if "…" in text]
             self.assertEqual(len(names), 2)
             for i, name in enumerate(names):
@@ -686,7 +686,7 @@ class Escaping(PlotTest):
     def legend(self, *models, plot="context"):
         shutil.rmtree(self.root / "named", ignore_errors=True)
         runs = [run_directory(self.root / f"named/{n}", [{"tokens_in": 50 * n + 50}] * 4, model=model) for n, model in enumerate(models)]
-        self.plot(*runs, "--plot", plot, "--format", "svg", "-o", self.root)
+        self.plot(*runs, "--plot", plot, "--format", "svg", "--output-dir", self.root)
         return Picture(self.root / f"{plot}.svg").texts()
 
     def test_names_are_shortened_if_they_stay_distinct(self):
@@ -709,12 +709,12 @@ class Escaping(PlotTest):
 
     def test_heading_of_layers_plot(self):
         for model, shown in (("/m/tiny.gguf", ": tiny.gguf"), ('x"; y("/tmp/z")', ': x"; y("/tmp/z")')):
-            self.plot(self.layers_file(model=model), "--plot", "layers", "--format", "svg", "-o", self.root)
+            self.plot(self.layers_file(model=model), "--plot", "layers", "--format", "svg", "--output-dir", self.root)
             self.assertTrue(any(text.endswith(shown) for text in Picture(self.root / "layers.svg").texts()))
 
     def test_names_with_percent_signs(self):
         runs = [self.run_of(4, f"r{n}", model=f"100%s{n}") for n in (1, 2)]
-        self.plot(*runs, "--plot", "models", "--format", "svg", "-o", self.root)
+        self.plot(*runs, "--plot", "models", "--format", "svg", "--output-dir", self.root)
         self.assertIn("100%s1", Picture(self.root / "models.svg").texts())
 
 
@@ -865,7 +865,11 @@ class BadInput(PlotTest):
         for arguments, words in (
                 ((), "missing run directory"), (("x", "--plot", "enrgy"), "did you mean 'energy'"),
                 (("x", "--plot", ","), "--plot is empty"), (("x", "--format", "gif"), "png, svg"),
-                (("x", "--format", ","), "--format is empty"), (("x", "-o", "x.svg"), "to a directory: --output-dir")):
+                (("x", "--format", ","), "--format is empty"),
+                (("x", "--output-dir", "x.svg"), "to a directory: --output-dir"),
+                *(((*words, "x"), "plots are written to a directory: use --output-dir DIR")
+                  for words in (("-o", self.root / "out"), ("--output", self.root / "out"),
+                                (f"--output={self.root}/out",), ("-o", "x.svg"), ("-o", "-")))):
             self.assertIn(words, self.plot(*arguments, code=2).stderr)
 
     def test_bad_sources(self):
@@ -899,11 +903,11 @@ class BadInput(PlotTest):
         done = self.plot(run, "--plot", "energy", code=1)
         self.assertIn("plots", done.stderr)
         self.assertEqual((run / "plots").read_text(), "a file in the way")
-        self.plot(run, "--plot", "energy", "-o", "/proc/nowhere", code=1)
+        self.plot(run, "--plot", "energy", "--output-dir", "/proc/nowhere", code=1)
         if os.geteuid():
             read_only = self.root / "read-only"
             read_only.mkdir(mode=0o500)
-            self.plot(run, "--plot", "energy", "-o", read_only / "out", code=1)
+            self.plot(run, "--plot", "energy", "--output-dir", read_only / "out", code=1)
 
 
 class Gnuplot(PlotTest):
@@ -942,7 +946,7 @@ class Gnuplot(PlotTest):
         lister = self.root / "bin/fc-list"
         lister.write_text(f"#!/bin/sh\necho '{fonts}'\n" if fonts else "#!/bin/sh\nexit 1\n")
         lister.chmod(0o755)
-        self.plot(*sources, "--plot", plot, "--format", "png,svg,pdf", "-o", self.root / "out", env=env)
+        self.plot(*sources, "--plot", plot, "--format", "png,svg,pdf", "--output-dir", self.root / "out", env=env)
         return {suffix: (self.root / f"out/{plot}.{suffix}").read_text() for suffix in FORMATS}
 
     def test_characters_missing_in_fonts(self):
@@ -978,7 +982,7 @@ class Gnuplot(PlotTest):
         home = self.root / "home"
         home.mkdir()
         (home / ".gnuplot").write_text("set title 'mine'\nset xrange [0:1]\n")
-        self.plot(run, "--plot", "energy", "--format", "svg", "-o", self.root,
+        self.plot(run, "--plot", "energy", "--format", "svg", "--output-dir", self.root,
                   env={"HOME": str(home), "LC_ALL": "de_DE.UTF-8"})
         picture = Picture(self.root / "energy.svg")
         self.assertNotIn("mine", picture.text)

@@ -541,7 +541,7 @@ class PythonDirectories(PythonTest):
         self.assertEqual(count, len(found))
         known = [entry["energy"] for entry in found if entry["energy"] is not None]
         self.assertSame({"joules": joules}, {"joules": sum(known) if known else None}, path.name)
-        self.run_ipw("export", path, "--to", "hf", "-o", path / "hf")
+        self.run_ipw("export", path, "--to", "hf", "--output-dir", path / "hf")
         self.assertEqual(len(datasets.load_from_disk(str(path / "hf"))), len(found))
         self.assertIn("ipw_", self.run_ipw("export", path, "--to", "prom"))
         for name in ("perfetto", "otlp-json"):  # its records have no timestamps

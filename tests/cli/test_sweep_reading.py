@@ -130,9 +130,11 @@ class OtherCommands(Reading):
         lines = [json.loads(line) for line in self.run_ok("export", sweep, "--to", "jsonl").splitlines()]
         self.assertEqual((lines[0]["n"], lines[0]["edp_js"], lines[2]["energy_j"]), ("1", 20, None))
         self.assertTrue((sweep / lines[0]["directory"]).is_dir())
-        done = ipw(None, "export", sweep, "--to", "prom")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("csv or jsonl", done.stderr)
+        for words, said in ((("--to", "prom"), "csv or jsonl"),
+                            (("--to", "csv", "--output-dir", self.path / "d"), "csv writes a file: use -o FILE")):
+            done = ipw(None, "export", sweep, *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
 
     def test_exported_sweep_has_same_optimum(self):
         sweep = self.knobs()
