@@ -779,7 +779,7 @@ static size_t correct_family(struct comparison *all, size_t count, bool priced, 
     return tests;
 }
 
-enum err compare_judge(struct comparison *all, size_t count, struct error *why)
+enum err compare_verdicts(struct comparison *all, size_t count, struct error *why)
 {
     double *p_values = malloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
     if (!p_values)

@@ -51,7 +51,7 @@ struct compared {
     struct contrast found;       /* b relative to a; with the error of different sensors */
     double a_plus_minus,
         b_plus_minus; /* standard uncertainties; calibration only if the sensors differ */
-    double p_holm;    /* UNKNOWN until compare_judge */
+    double p_holm;    /* UNKNOWN until compare_verdicts */
     const char *test; /* test that gives p; NULL without one */
     enum compare_verdict verdict;
 };
@@ -104,7 +104,7 @@ struct comparison {
 /* The columns that the tables must have. */
 struct run_wanted compare_needs(void);
 
-/* Compares `b` with the baseline `a`; the same seed gives the same result.  Verdicts are set by compare_judge. */
+/* Compares `b` with the baseline `a`; the same seed gives the same result.  Verdicts are set by compare_verdicts. */
 enum err compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
                        struct comparison *out, struct error *why) MUST_USE;
 
@@ -126,7 +126,7 @@ bool compare_is_priced(enum compare_metric metric);
 /* All tests of all runs form one family: Holm's correction, then the verdicts.  Priced metrics are not part of the
  * family of the others, so that a price changes no other verdict; their own family includes all.  A difference is
  * significant if its corrected p value is below COMPARE_ALPHA and its interval excludes 0. */
-enum err compare_judge(struct comparison *all, size_t count, struct error *why) MUST_USE;
+enum err compare_verdicts(struct comparison *all, size_t count, struct error *why) MUST_USE;
 
 /* ---- fairness: compare_fairness.c ---- */
 

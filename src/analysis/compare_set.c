@@ -235,7 +235,7 @@ static enum err compare_with(const struct loaded *baseline, const struct compare
     }
     if (!err)
         err = name_sides(points, out, why);
-    return err ? err : compare_judge(out->comparisons, out->count, why);
+    return err ? err : compare_verdicts(out->comparisons, out->count, why);
 }
 
 enum err compare_set_load(const struct compare_groups *groups,
@@ -338,8 +338,8 @@ enum err compare_check_parse(const char *text, struct compare_check *out, struct
     return ERR_OK;
 }
 
-enum compare_outcome compare_check_judge(const struct compare_check *check,
-                                         const struct comparison *comparison, bool confident)
+enum compare_outcome compare_check_evaluate(const struct compare_check *check,
+                                            const struct comparison *comparison, bool confident)
 {
     const struct contrast *found = &comparison->metrics[check->metric].found;
     const struct contrast_figure *figure = check->relative ? &found->relative : &found->difference;

@@ -68,7 +68,7 @@ enum compare_outcome {
 
 /* Judges by the difference itself; if `confident`, fails only if the whole interval does.  CHECK_UNKNOWN: a run lacks
  * the figure. */
-enum compare_outcome compare_check_judge(const struct compare_check *check,
-                                         const struct comparison *comparison, bool confident);
+enum compare_outcome compare_check_evaluate(const struct compare_check *check,
+                                            const struct comparison *comparison, bool confident);
 
 #endif

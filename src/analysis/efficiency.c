@@ -85,7 +85,7 @@ static const struct ratio_row GROUP_ROWS[] = {
 enum { GROUP_FIGURES = sizeof GROUP_ROWS / sizeof *GROUP_ROWS };
 
 /* Groups in which a figure is known for fewer than half of the queries; the first of them by name. */
-struct poor {
+struct rare {
     size_t groups, known, queries;
     char first[80];
 };
@@ -94,7 +94,7 @@ struct groups {
     struct analysis *analysis;
     const char *name;
     bool needs_name; /* queries without one form no group */
-    struct poor poor[GROUP_FIGURES];
+    struct rare rare[GROUP_FIGURES];
 };
 
 static enum err put_group(void *context, const char *value, const uint32_t *rows, size_t count)
@@ -107,29 +107,29 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     result_text(result, groups->name, value);
     result_count(result, "queries", count);
     for (size_t i = 0; i < GROUP_FIGURES; i++) {
-        struct poor *poor = &groups->poor[i];
+        struct rare *rare = &groups->rare[i];
         const struct ratio_row *row = &GROUP_ROWS[i];
         struct ratio_sums sums = ratio_sums_put(result, groups->analysis->table, row, rows, count);
-        if (!sums.rows || 2 * sums.rows >= count || poor->groups++)
+        if (!sums.rows || 2 * sums.rows >= count || rare->groups++)
             continue;
-        poor->known = sums.rows;
-        poor->queries = count;
-        str_copy(poor->first, sizeof poor->first, value);
+        rare->known = sums.rows;
+        rare->queries = count;
+        str_copy(rare->first, sizeof rare->first, value);
     }
     result_end(result);
     return ERR_OK;
 }
 
-static void warn_of_unknown(struct analysis *analysis, const char *name, const struct poor *poor)
+static void warn_of_unknown(struct analysis *analysis, const char *name, const struct rare *rare)
 {
     for (size_t i = 0; i < GROUP_FIGURES; i++)
-        if (poor[i].groups)
+        if (rare[i].groups)
             result_warn(analysis->result,
                         "%s is known for fewer than half of the queries in %zu group%s by %s: for "
                         "%zu of %zu in '%s'%s",
-                        GROUP_ROWS[i].key, poor[i].groups, poor[i].groups == 1 ? "" : "s", name,
-                        poor[i].known, poor[i].queries, poor[i].first,
-                        poor[i].groups == 1 ? "" : ", for example");
+                        GROUP_ROWS[i].key, rare[i].groups, rare[i].groups == 1 ? "" : "s", name,
+                        rare[i].known, rare[i].queries, rare[i].first,
+                        rare[i].groups == 1 ? "" : ", for example");
 }
 
 static enum err put_words(struct analysis *analysis, const char *key, const char *name,
@@ -140,7 +140,7 @@ static enum err put_words(struct analysis *analysis, const char *key, const char
     enum err err = groups_by_word(analysis->table, word, put_group, &groups);
     result_end(analysis->result);
     if (word == RUN_SUBJECT)
-        warn_of_unknown(analysis, name, groups.poor);
+        warn_of_unknown(analysis, name, groups.rare);
     return err;
 }
 

@@ -164,11 +164,11 @@ size_t backlog_ended(struct backlog *backlog)
     return count;
 }
 
-bool backlog_has_capacity(struct backlog *backlog, size_t max, nanos patience)
+bool backlog_has_capacity(struct backlog *backlog, size_t max, nanos timeout)
 {
     pthread_mutex_lock(&backlog->lock);
     if (backlog->ended.count >= max)
-        thread_wait(&backlog->collected, &backlog->lock, patience);
+        thread_wait(&backlog->collected, &backlog->lock, timeout);
     bool below = backlog->ended.count < max;
     pthread_mutex_unlock(&backlog->lock);
     return below;

@@ -548,7 +548,7 @@ static double busiest_gpu(const struct ledger *ledger, const char **id)
 #define DEDICATED_GPU_PCT   5
 #define DEDICATED_CPU_SHARE 0.1
 
-static enum err judge_dedicated(const struct conditions *c, const struct ledger *ledger,
+static enum err check_dedicated(const struct conditions *c, const struct ledger *ledger,
                                 struct error *why)
 {
     const struct summary_conditions *figures = &c->figures;
@@ -591,7 +591,7 @@ enum err conditions_dedicated(struct conditions *c, double length_s, struct erro
     if (err)
         return err_explain(why, err);
     conditions_take(c, &ledger);
-    err = judge_dedicated(c, &ledger, why);
+    err = check_dedicated(c, &ledger, why);
     ledger_release(&ledger);
     return err;
 }
@@ -640,7 +640,7 @@ static void sum_idle(const struct ledger *ledger, double *watts, double *plus_mi
     *plus_minus = ratio(ledger->total.statistical, length);
 }
 
-enum err conditions_judge_idle(struct conditions *c, const struct ledger *ledger,
+enum err conditions_check_idle(struct conditions *c, const struct ledger *ledger,
                                struct baseline *out)
 {
     baseline_release(out);
@@ -667,7 +667,7 @@ enum err conditions_idle(struct conditions *c, double idle_s, struct baseline *o
         err = idle_window(c, idle_s, &ledger, signal_number);
         if (err)
             return err;
-        err = conditions_judge_idle(c, &ledger, out);
+        err = conditions_check_idle(c, &ledger, out);
         ledger_release(&ledger);
     }
     return err;

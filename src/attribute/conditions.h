@@ -76,7 +76,7 @@ void conditions_take(struct conditions *conditions, const struct ledger *ledger)
 
 /* For callers that measure idle power themselves: sets has_idle and the baseline *out if the machine was idle in
  * that window.  The previous *out is released. */
-enum err conditions_judge_idle(struct conditions *conditions, const struct ledger *ledger,
+enum err conditions_check_idle(struct conditions *conditions, const struct ledger *ledger,
                                struct baseline *out) MUST_USE;
 
 /* Measures idle power again, for a second at most; does nothing without has_idle. */

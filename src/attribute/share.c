@@ -424,9 +424,9 @@ size_t sharing_ended(struct sharing *sharing)
     return backlog_ended(&sharing->backlog);
 }
 
-bool sharing_has_capacity(struct sharing *sharing, size_t max, nanos patience)
+bool sharing_has_capacity(struct sharing *sharing, size_t max, nanos timeout)
 {
-    return backlog_has_capacity(&sharing->backlog, max, patience);
+    return backlog_has_capacity(&sharing->backlog, max, timeout);
 }
 
 /* Clients' timestamps may be imprecise: makes arrivals non-decreasing and within the request. */

@@ -92,11 +92,11 @@ enum err sharing_end(struct sharing *sharing, struct request_trace *trace) MUST_
 void sharing_forget(struct sharing *sharing, uint64_t id);
 
 /* Backpressure for callers that make requests faster than their energy can be settled: how many have ended since the
- * last sharing_advance began; and a wait, of about `patience` at most, until they are fewer than `max` (false when
+ * last sharing_advance began; and a wait, of about `timeout` at most, until they are fewer than `max` (false when
  * they are not).  Requests that wait for a long one in flight do not count: the advance has taken them already, and
  * faster settling would not help. */
 size_t sharing_ended(struct sharing *sharing);
-bool sharing_has_capacity(struct sharing *sharing, size_t max, nanos patience);
+bool sharing_has_capacity(struct sharing *sharing, size_t max, nanos timeout);
 
 /* Settles the time up to `until` (a time that the sensors have been read past, as after sampler_settle) as far as
  * possible and returns each request that is finished by it, in the order of their ends.  Only whole slices are

@@ -84,8 +84,8 @@ void backlog_forget(struct backlog *backlog, uint64_t id);
 
 /* Number of requests that have ended since the last collect. */
 size_t backlog_ended(struct backlog *backlog);
-/* Waits, at most about `patience`, until they are fewer than `max`; false when they are not. */
-bool backlog_has_capacity(struct backlog *backlog, size_t max, nanos patience);
+/* Waits, at most about `timeout`, until they are fewer than `max`; false when they are not. */
+bool backlog_has_capacity(struct backlog *backlog, size_t max, nanos timeout);
 
 /* Makes ended requests available to backlog_pop, and reports the earliest start of those in flight; INT64_MAX when
  * there is none. */

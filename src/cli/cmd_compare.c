@@ -87,7 +87,7 @@ static int check_bounds(const struct compare_report *report)
             const struct compare_check *check = &report->checks[c];
             const struct comparison *comparison = &report->set->comparisons[i];
             enum compare_outcome outcome =
-                compare_check_judge(check, comparison, report->confident);
+                compare_check_evaluate(check, comparison, report->confident);
             if (outcome == CHECK_HOLDS)
                 continue;
             bool refused = outcome == CHECK_NOT_COMPARABLE || outcome == CHECK_UNREPEATED;

@@ -152,7 +152,7 @@ static enum err list_named(const char *list, struct client_models *out)
 
 static void announce(const char *model, size_t index, size_t count)
 {
-    profile_view_wipe();
+    profile_view_clear();
     if (!command.quiet)
         notify("%zu of %zu: %s\n", index + 1, count, model);
 }
@@ -243,7 +243,7 @@ static int run_family(const struct client_models *models)
     host_report_fill(&session.findings, &host);
     profile_view_start("demo", command.quiet);
     enum err err = profile_family_run(&session, &host, &options, &family, &why);
-    profile_view_wipe();
+    profile_view_clear();
     if (err == ERR_INTERRUPTED)
         _exit(128 + family.signal);
     if (err)

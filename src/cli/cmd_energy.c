@@ -22,7 +22,7 @@
 
 #define ONCE_WINDOW   (500 * NS_PER_MS)
 #define ONCE_MORE     (250 * NS_PER_MS)
-#define ONCE_PATIENCE (1500 * NS_PER_MS)
+#define FIRST_TIMEOUT (1500 * NS_PER_MS)
 #define TOP_PERIOD    (950 * NS_PER_MS) /* reading every process takes milliseconds */
 #define LEAST_ROW     (10 * NS_PER_MS)  /* a shorter last interval is dropped */
 #define LATE_ROW      (600 * NS_PER_MS) /* maximum delay of readings */
@@ -193,7 +193,7 @@ static int snapshot(struct stream *stream)
     nanos window = stream->options->interval_s > 0 ? stream->interval : ONCE_WINDOW;
     nanos to = stream->start + window;
     int number = wait_until(to);
-    while (!number && stream->options->interval_s <= 0 && to < stream->start + ONCE_PATIENCE) {
+    while (!number && stream->options->interval_s <= 0 && to < stream->start + FIRST_TIMEOUT) {
         sampler_settle(stream->session->sampler, to);
         if (!is_silent(stream->session->sampler, stream->start, to))
             break;

@@ -31,11 +31,11 @@
 #include "sampler/session.h"
 #include "sensors/system/host_info.h"
 
-#define CALIBRATE    "estimate calibrate"
-#define VALIDATE     "estimate validate"
+#define CALIBRATE     "estimate calibrate"
+#define VALIDATE      "estimate validate"
 
-#define RAN_LEAST    0.9  /* minimum share of a window: with less, other processes disturbed it */
-#define BUDGET_SHARE 5e-4 /* share of the windows' time for each timed operation */
+#define CPU_SHARE_MIN 0.9  /* minimum share of a window: with less, other processes disturbed it */
+#define BUDGET_SHARE  5e-4 /* share of the windows' time for each timed operation */
 
 /* How the rows of a run are predicted or counted. */
 struct predictor_options {
@@ -201,9 +201,9 @@ static void warn_of_others(struct calibrate_work *work, const struct microbench_
 {
     char others[120];
     describe_others(work, others, sizeof others);
-    if (meter->ran_least < RAN_LEAST)
+    if (meter->min_cpu_share < CPU_SHARE_MIN)
         log_warn("the load's threads had a CPU for only %.0f %% of a window; %s: %s",
-                 100 * meter->ran_least, others,
+                 100 * meter->min_cpu_share, others,
                  meter->no_energy[0] ? "rates are over the time that they ran"
                                      : "energy includes other processes");
 }

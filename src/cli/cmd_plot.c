@@ -86,7 +86,7 @@ static int choose_format(void *context, const char *name)
     return print_error(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
 }
 
-static bool is_picture(const char *name)
+static bool is_image_file(const char *name)
 {
     const char *dot = name && !file_is_directory(name) ? strrchr(name, '.') : NULL;
     bool is_one = false;
@@ -104,7 +104,7 @@ static int choose(struct plot_state *work)
                          "--plot is empty; see `ipw list plots`");
     for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MAX; i++)
         work->drivers[work->driver_count++] = PLOT_DRIVERS[i];
-    if (code < 0 && is_picture(work->options->output))
+    if (code < 0 && is_image_file(work->options->output))
         code = print_error(EXIT_USAGE, "plots are written to a directory: --output-dir DIR");
     if (code < 0)
         code = each_name(work->options->formats ? work->options->formats : "png", choose_format,
@@ -182,8 +182,8 @@ static const char *within_run(const struct plot_state *work, const char *place, 
     return NULL;
 }
 
-static enum err open_picture(const struct plot_state *work, const char *place, const char *file,
-                             struct output *out, struct error *why)
+static enum err open_image(const struct plot_state *work, const char *place, const char *file,
+                           struct output *out, struct error *why)
 {
     char path[PATH_SIZE];
     const char *run, *folder = within_run(work, place, &run);
@@ -201,7 +201,7 @@ static enum err draw_file(const struct plot_state *work, const char *place, cons
     char file[128];
     struct output output;
     str_format(file, sizeof file, "%s.%s", name, FIGURE_SUFFIXES[format]);
-    enum err err = open_picture(work, place, file, &output, why);
+    enum err err = open_image(work, place, file, &output, why);
     if (!err)
         err = output_finish(&output,
                             gnuplot_draw(figure, format, work->options->dark, &output, why), why);

@@ -102,7 +102,7 @@ static const struct option_row ROWS[] = {
 
 static void listening(unsigned port, const char *upstream, const char *directory)
 {
-    profile_view_wipe();
+    profile_view_clear();
     command.at.port = port;
     notify("ipw proxy: listening on %s, upstream %s, run directory %s\n",
            listen_url(&command.at).text, upstream, directory);
@@ -159,7 +159,7 @@ static int deliver_outcome(const struct profile_result *result)
 
 static void take_end(const struct profile_result *result, enum err err, const struct error *why)
 {
-    profile_view_wipe();
+    profile_view_clear();
     if (err)
         outcome = print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s",
                               why->text[0] ? why->text : err_text(err));

@@ -55,7 +55,7 @@ void start_reading_bar(bool terminal)
 static void clear_reading_bar(void)
 {
     struct text text = {0};
-    reading_bar_wipe(&bar, &text);
+    reading_bar_clear(&bar, &text);
     put_bar(&text);
 }
 
@@ -532,7 +532,7 @@ void profile_view_show(const struct profile_progress *state)
     put_view(&text);
 }
 
-void profile_view_wipe(void)
+void profile_view_clear(void)
 {
     struct text text = {0};
     progress_clear(&view.bar, &text);
@@ -541,6 +541,6 @@ void profile_view_wipe(void)
 
 void profile_view_warn(const char *line)
 {
-    profile_view_wipe();
+    profile_view_clear();
     print_error(0, "warning: %s", line);
 }

@@ -196,7 +196,7 @@ void profile_view_show(const struct profile_progress *state);
 void profile_view_warn(const char *line);
 
 /* Clears the progress line, so that something else can be printed. */
-void profile_view_wipe(void);
+void profile_view_clear(void);
 
 /* Writes to stderr; an error ends the view. */
 void profile_view_put(const struct text *text);

@@ -17,7 +17,7 @@ static const struct profile_command *command; /* the running command */
 static bool ask_to_overwrite(const char *path)
 {
     char answer[16];
-    profile_view_wipe();
+    profile_view_clear();
     notify("ipw %s: %s already holds a run. Replace it? [y/N] ", command->name, path);
     proc_end_by_signals(); /* nothing has been changed yet */
     bool answered = fgets(answer, sizeof answer, stdin) != NULL;
@@ -112,14 +112,14 @@ static int exit_code_of(const struct profile_result *result, enum err err)
 
 static void announce(unsigned number, unsigned of)
 {
-    profile_view_wipe();
+    profile_view_clear();
     if (!command->quiet)
         notify("ipw %s: run %u of %u\n", command->name, number, of);
 }
 
 static void take_end(const struct profile_result *result, enum err err, const struct error *why)
 {
-    profile_view_wipe();
+    profile_view_clear();
     if (err)
         print_error(EXIT_FAILED, "%s", why->text[0] ? why->text : err_text(err));
     if (result->was_done && !command->quiet)

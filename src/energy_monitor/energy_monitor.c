@@ -585,7 +585,7 @@ static int run(const struct options *options)
 
 int main(int argc, char **argv)
 {
-    static char beside[4096];
+    static char sibling[4096];
     struct options options = {.port = DEFAULT_PORT,
                               .interval_ms = DEFAULT_INTERVAL_MS,
                               .address = "127.0.0.1",
@@ -596,7 +596,7 @@ int main(int argc, char **argv)
     feed.readings = options.feed;
     feed.interval_ms = options.interval_ms;
     if (options.feed < 0) {
-        const char *found = options.ipw ? options.ipw : find_ipw(beside, sizeof beside);
+        const char *found = options.ipw ? options.ipw : find_ipw(sibling, sizeof sibling);
         feed.ipw = found ? found : "ipw";
     }
     return run(&options);

@@ -48,7 +48,7 @@ enum {
     DEPENDENT = 8, /* operations that depend on each other */
     INPUTS_MAX = 3,
     NODES_EACH = 4, /* maximum number of tensors per operation */
-    NODES_BESIDE = 16,
+    NODES_EXTRA = 16,
     F16_MINUS_INFINITY = 0xfc00,
 };
 
@@ -369,11 +369,11 @@ static void fill_positions(struct bench *b)
 static enum err build(struct bench *b)
 {
     const struct ggml_api *api = &b->timer->api;
-    size_t nodes = (size_t)b->operations * NODES_EACH + NODES_BESIDE;
+    size_t nodes = (size_t)b->operations * NODES_EACH + NODES_EXTRA;
     b->graph_count = b->shape->graphs > 0 ? b->shape->graphs : 1;
     if (b->graph_count > b->operations || b->graph_count > GRAPHS_MAX)
         return ERR_BAD_VALUE;
-    size_t nodes_each = (size_t)(b->operations / b->graph_count + 1) * NODES_EACH + NODES_BESIDE;
+    size_t nodes_each = (size_t)(b->operations / b->graph_count + 1) * NODES_EACH + NODES_EXTRA;
     b->work = new_context(b, nodes, nodes_each);
     if (!b->work)
         return ERR_NO_MEMORY;

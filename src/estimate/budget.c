@@ -91,8 +91,8 @@ static double limit_of(const struct budget *budget, const struct workload_estima
     return budget_has_any(budget) && !estimate->memory.fits ? estimate->memory.capacity : UNKNOWN;
 }
 
-size_t budget_judge(const struct budget *budget, const struct workload_estimate *estimate,
-                    struct budget_check checks[BUDGET_KINDS])
+size_t budget_evaluate(const struct budget *budget, const struct workload_estimate *estimate,
+                       struct budget_check checks[BUDGET_KINDS])
 {
     size_t count = 0;
     for (size_t kind = 0; kind < BUDGET_KINDS; kind++) {
@@ -122,7 +122,7 @@ enum budget_verdict budget_verdict(const struct budget *budget,
                                    const struct workload_estimate *estimate)
 {
     struct budget_check checks[BUDGET_KINDS];
-    size_t count = budget_judge(budget, estimate, checks);
+    size_t count = budget_evaluate(budget, estimate, checks);
     enum budget_verdict all = BUDGET_PASS;
     for (size_t i = 0; i < count; i++) {
         if (checks[i].verdict == BUDGET_FAIL)
@@ -142,8 +142,9 @@ bool budget_is_no_worse(const struct budget *budget, const struct workload_estim
                         const struct workload_estimate *then)
 {
     struct budget_check before[BUDGET_KINDS], after[BUDGET_KINDS];
-    size_t count = budget_judge(budget, now, before);
-    budget_judge(budget, then, after); /* the same limits in the same order, except for the last */
+    size_t count = budget_evaluate(budget, now, before);
+    budget_evaluate(budget, then,
+                    after); /* the same limits in the same order, except for the last */
     if (count > 0 && before[count - 1].kind == BUDGET_FIT)
         count--;
     for (size_t i = 0; i < count; i++)

@@ -39,8 +39,8 @@ bool budget_has_any(const struct budget *budget);
 
 /* One check per limit, in the order of the kinds; returns their number.  A model that does not fit cannot run and meets
  * no limit: an additional check. */
-size_t budget_judge(const struct budget *budget, const struct workload_estimate *estimate,
-                    struct budget_check checks[BUDGET_KINDS]);
+size_t budget_evaluate(const struct budget *budget, const struct workload_estimate *estimate,
+                       struct budget_check checks[BUDGET_KINDS]);
 /* Combined verdict: FAIL if one limit is violated, else UNKNOWN if one cannot be evaluated. */
 enum budget_verdict budget_verdict(const struct budget *budget,
                                    const struct workload_estimate *estimate);

@@ -398,7 +398,7 @@ static void describe_figure(const struct calibration *c, size_t figure,
 }
 
 /* Measurements that would determine it, and the alternative. */
-static const char *remedy(const struct calibration *c, size_t figure)
+static const char *suggested_fix(const struct calibration *c, size_t figure)
 {
     if (figure < c->class_count)
         return "measure compute-bound loads of it, in longer windows, or exclude its rows";
@@ -425,7 +425,7 @@ static enum err refuse_unidentified(struct calibration *c, struct error *why)
                            "work (windows too short, rails counted twice, another load running?)",
                            what);
         return err_set(why, ERR_BAD_VALUE, "refused: not identified: %s: it may be 0; %s", what,
-                       remedy(c, j));
+                       suggested_fix(c, j));
     }
     return ERR_OK;
 }
@@ -498,18 +498,18 @@ static double explained(const struct calibration *c, const struct calibrate_row 
 static double unexplained(const struct calibrate_rows *rows, const struct calibration *c,
                           double unit, double min, double max, double p, size_t *count)
 {
-    double *rests = malloc((rows->count + 1) * sizeof *rests), found = UNKNOWN;
+    double *excess = malloc((rows->count + 1) * sizeof *excess), found = UNKNOWN;
     size_t n = 0;
-    for (size_t i = 0; rests && i < rows->count; i++) {
+    for (size_t i = 0; excess && i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
         double time = explained(c, row), scale = is_known(unit) ? unit : row->latency_s;
         if (time >= min * scale && time < max * scale)
-            rests[n++] = row->latency_s - time;
+            excess[n++] = row->latency_s - time;
     }
     if (n >= LAUNCH_ROWS_MIN)
-        found = quantile(rests, n, p);
+        found = quantile(excess, n, p);
     *count = is_known(found) ? n : 0;
-    free(rests);
+    free(excess);
     return found;
 }
 

@@ -355,10 +355,10 @@ static double divided_s(const struct rates *rates, double all_s, bool is_product
 {
     double threads = threads_of(rates), alone_s = all_s * threads;
     const struct hardware_figure *launch = &rates->hardware->launch_s;
-    double meeting_s = is_known(launch->value) ? BARRIER_SHARE * launch->value : 0;
+    double barrier_s = is_known(launch->value) ? BARRIER_SHARE * launch->value : 0;
     if (threads > 1 && !is_product && alone_s < DIVIDED_S)
         return alone_s;
-    return alone_s / (1 + PARALLEL_SHARE * (threads - 1)) + meeting_s;
+    return alone_s / (1 + PARALLEL_SHARE * (threads - 1)) + barrier_s;
 }
 
 /* ---- ONNX Runtime: timed operators ---- */

@@ -540,12 +540,12 @@ static enum err join_siblings(struct groups *groups)
         struct group *group = &groups->items[i];
         if (group->size == 0 || group->source < 0)
             continue;
-        struct group *elder =
+        struct group *earlier =
             latest[group->source] >= 0 ? &groups->items[latest[group->source]] : NULL;
-        if (elder && are_siblings(groups, elder, group)) {
-            elder->tail = GRAPH_NONE;
-            elder->position = elder->head;
-            merge_groups(groups, elder, group);
+        if (earlier && are_siblings(groups, earlier, group)) {
+            earlier->tail = GRAPH_NONE;
+            earlier->position = earlier->head;
+            merge_groups(groups, earlier, group);
         } else {
             latest[group->source] = (int32_t)i;
         }

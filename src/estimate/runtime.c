@@ -90,11 +90,11 @@ bool runtime_of_word(const char *word, enum runtime_id *out)
 
 /* ---- defaults ---- */
 
-static const struct usual {
+static const struct row {
     const char *reader, *id;
     enum hardware_class class;
     enum runtime_id decoders, others;
-} USUALS[] = {
+} DEFAULTS[] = {
 #define DEFAULT(reader, class, id, decoders, others)                                               \
     {reader, id, HARDWARE_##class, RUNTIME_##decoders, RUNTIME_##others},
 #include "estimate/runtimes.def"
@@ -103,11 +103,11 @@ static const struct usual {
 
 enum runtime_id runtime_default(const struct model *model, const struct hardware *hardware)
 {
-    for (size_t i = 0; i < sizeof USUALS / sizeof *USUALS; i++) {
-        const struct usual *usual = &USUALS[i];
-        bool is_file = !*usual->reader || !strcmp(usual->reader, model->reader->name);
-        if (is_file && usual->class == hardware->class && str_starts(hardware->id, usual->id))
-            return model->has_phases ? usual->decoders : usual->others;
+    for (size_t i = 0; i < sizeof DEFAULTS / sizeof *DEFAULTS; i++) {
+        const struct row *row = &DEFAULTS[i];
+        bool is_file = !*row->reader || !strcmp(row->reader, model->reader->name);
+        if (is_file && row->class == hardware->class && str_starts(hardware->id, row->id))
+            return model->has_phases ? row->decoders : row->others;
     }
     return RUNTIME_IDEAL;
 }

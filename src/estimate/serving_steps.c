@@ -204,8 +204,8 @@ static enum err fill_prompts(const struct serving_question *question, struct ser
     int64_t longest = question->load->longest_input, before = 0;
     for (int64_t wanted = 1; before < steps->max_tokens && steps->knots < KNOTS_MAX; wanted *= 2) {
         struct pass_cost pass;
-        int64_t aim = wanted < steps->max_tokens ? wanted : steps->max_tokens;
-        int64_t length = aim < longest ? aim : longest, batch = (aim + length - 1) / length;
+        int64_t total = wanted < steps->max_tokens ? wanted : steps->max_tokens;
+        int64_t length = total < longest ? total : longest, batch = (total + length - 1) / length;
         enum err err = estimate_pass(question, GRAPH_PREFILL, batch, length, &pass, why);
         if (err)
             return err;

@@ -365,7 +365,7 @@ static const struct token *surname(const struct words *words)
 static enum naming named_by_words(const struct namer *namer, unsigned option, struct slice *where)
 {
     const struct words *words = &namer->words[option];
-    unsigned content = 0, present = 0, telling = 0, told = 0;
+    unsigned content = 0, present = 0, keys = 0, keys_found = 0;
     bool numbers = true, name = false;
     for (unsigned i = 0; i < words->count && !is_formula(words); i++) {
         const struct token *word = &words->at[i];
@@ -373,19 +373,19 @@ static enum naming named_by_words(const struct namer *namer, unsigned option, st
             continue;
         unsigned place = words_find(&namer->sentence, word);
         bool found = place < namer->sentence.count && !namer->denied[place];
-        bool tells = is_distinctive(namer, option, word);
+        bool is_key = is_distinctive(namer, option, word);
         content++;
         present += found;
-        telling += tells;
-        told += tells && found;
+        keys += is_key;
+        keys_found += is_key && found;
         numbers = numbers && (found || !is_number(word));
-        name = name || (tells && found && word == surname(words));
-        if (found && (tells || !where->start))
+        name = name || (is_key && found && word == surname(words));
+        if (found && (is_key || !where->start))
             *where = namer->sentence.at[place].text;
     }
     if (name || (content && present == content))
-        return told ? NAMED_BY_WORDS : NAMED_PARTLY;
-    return told && 2 * told >= telling && numbers ? NAMED_PARTLY : NAMED_NOT;
+        return keys_found ? NAMED_BY_WORDS : NAMED_PARTLY;
+    return keys_found && 2 * keys_found >= keys && numbers ? NAMED_PARTLY : NAMED_NOT;
 }
 
 /* Whether all words of option `a` are among those of `b`, and more, or as many in another order. */

@@ -12,7 +12,7 @@ struct pass {
     const struct transformer_deberta *sizes;
     int64_t batch, tokens;
     tensor_id distances; /* the table, normalized; GRAPH_NONE: none */
-    tensor_id apart;     /* relative distance of each pair of tokens */
+    tensor_id relative;  /* relative distance of each pair of tokens */
 };
 
 /* A matrix with its bias, which may be applied twice. */
@@ -46,7 +46,7 @@ static tensor_id position_scores(struct pass *pass, const char *name, tensor_id 
     rows = build_rearrange(b, "distances", rows, 4,
                            (int64_t[]){1, sizes->heads, size, sizes->distances});
     tensor_id scores = build_matmul(b, name, states, rows);
-    tensor_id index = build_op(b, GRAPH_UNARY, "shift", pass->apart);
+    tensor_id index = build_op(b, GRAPH_UNARY, "shift", pass->relative);
     index = build_op(b, GRAPH_CLIP, "clamp", index);
     struct graph_node gather = {.op = GRAPH_MOVE, .name = "gather"};
     int64_t dims[] = {pass->batch, sizes->heads, pass->tokens, pass->tokens};
@@ -140,8 +140,8 @@ static void add_distances(struct pass *pass)
         return;
     build_scope(b, "%s", "encoder.");
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "rel_embeddings.weight", 3, dims);
-    pass->apart = build_input(b, "relative_positions", GRAPH_INT64, 2,
-                              (int64_t[]){pass->tokens, pass->tokens});
+    pass->relative = build_input(b, "relative_positions", GRAPH_INT64, 2,
+                                 (int64_t[]){pass->tokens, pass->tokens});
     pass->distances = pass->sizes->has_distance_norm ? block_norm(b, "LayerNorm", table) : table;
 }
 

@@ -27,8 +27,8 @@ enum decoder_norm_placement {
 /* Meaning of intermediate_size in a config.json with experts. */
 enum decoder_expert_keys {
     DECODER_DENSE,
-    DECODER_EXPERTS_ALONE, /* width of an expert: every layer has experts (Mixtral) */
-    DECODER_EXPERTS_BESIDE, /* width of dense layers: moe_intermediate_size is that of an expert (Qwen, DeepSeek) */
+    DECODER_EXPERTS_ALL, /* width of an expert: every layer has experts (Mixtral) */
+    DECODER_EXPERTS_MOE_SIZE, /* width of dense layers: moe_intermediate_size is that of an expert (Qwen, DeepSeek) */
     DECODER_EXPERTS_LLAMA4, /* width of an expert; intermediate_size_mlp is that of dense layers */
 };
 

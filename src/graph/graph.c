@@ -222,7 +222,7 @@ double graph_parameters(const struct graph *graph)
 /* ---- topological order ---- */
 
 /* Iterative depth-first search from each node in the given order: a chain may be a million nodes long. */
-enum state { UNSEEN, WAITING, PLACED };
+enum state { UNVISITED, PENDING, ORDERED };
 
 struct ordering {
     order_producer *producer;
@@ -230,7 +230,7 @@ struct ordering {
     uint8_t *state;       /* enum state of each node */
     uint32_t *next_input; /* per node: the input to visit next */
     uint32_t *stack, *order;
-    size_t depth, placed;
+    size_t depth, ordered;
 };
 
 static bool is_ordered(size_t count, order_producer *producer, const void *graph)
@@ -246,32 +246,32 @@ static bool is_ordered(size_t count, order_producer *producer, const void *graph
 
 static void push(struct ordering *at, uint32_t node)
 {
-    at->state[node] = WAITING;
+    at->state[node] = PENDING;
     at->stack[at->depth++] = node;
 }
 
-/* The next unplaced producer of `node`; ORDER_NO_MORE: all are placed. */
+/* The next producer of `node` without a position; ORDER_NO_MORE: all have one. */
 static int64_t next_needed(struct ordering *at, uint32_t node)
 {
     int64_t needed;
     do
         needed = at->producer(at->graph, node, at->next_input[node]++);
-    while (needed == ORDER_NO_NODE || (needed >= 0 && at->state[needed] == PLACED));
+    while (needed == ORDER_NO_NODE || (needed >= 0 && at->state[needed] == ORDERED));
     return needed;
 }
 
 /* False if a node depends on itself. */
-static bool place(struct ordering *at, uint32_t root, uint32_t *in_cycle)
+static bool visit(struct ordering *at, uint32_t root, uint32_t *in_cycle)
 {
     push(at, root);
     while (at->depth) {
         uint32_t node = at->stack[at->depth - 1];
         int64_t needed = next_needed(at, node);
         if (needed == ORDER_NO_MORE) {
-            at->state[node] = PLACED;
-            at->order[at->placed++] = node;
+            at->state[node] = ORDERED;
+            at->order[at->ordered++] = node;
             at->depth--;
-        } else if (at->state[needed] == WAITING) {
+        } else if (at->state[needed] == PENDING) {
             *in_cycle = (uint32_t)needed;
             return false;
         } else {
@@ -296,7 +296,7 @@ enum err order_nodes(size_t count, order_producer *producer, const void *graph, 
                           .order = order};
     enum err err = at.state && at.next_input && at.stack ? ERR_OK : ERR_NO_MEMORY;
     for (uint32_t i = 0; i < count && !err; i++)
-        if (at.state[i] == UNSEEN && !place(&at, i, in_cycle))
+        if (at.state[i] == UNVISITED && !visit(&at, i, in_cycle))
             err = ERR_BAD_VALUE;
     free(at.state);
     free(at.next_input);

@@ -275,7 +275,7 @@ static int probe(const char *source, const unsigned char *head, size_t length)
                : model_path_ends(source, ".json")     ? 50
                                                       : 0;
     bool is_there = !head && file_is_directory(source) &&
-                    model_path_beside(source, "config.json", path, sizeof path) &&
+                    model_path_sibling(source, "config.json", path, sizeof path) &&
                     file_is_regular(path);
     return is_there ? 50 : 0;
 }
@@ -284,7 +284,7 @@ static enum err open_file(const char *source, struct model *model, struct error 
 {
     char path[FILE_PATH_MAX];
     if (file_is_directory(source)) {
-        if (!model_path_beside(source, "config.json", path, sizeof path))
+        if (!model_path_sibling(source, "config.json", path, sizeof path))
             return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", source);
         source = path;
     }

@@ -51,14 +51,14 @@ static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
 {
     /* GLM 4's attention bias applies to Q, K and V only; GPT-NeoX's is on by default. */
     bool has_bias = shape->has_qkv_bias && shape->has_output_bias;
-    bool is_told = hf_keys_get(keys, "attention_bias");
+    bool is_given = hf_keys_get(keys, "attention_bias");
     if (!hf_keys_bool(keys, "use_bias|enable_bias", true)) /* StarCoder 2, OPT */
         shape->has_qkv_bias = shape->has_output_bias = shape->has_mlp_bias = false;
     shape->has_qkv_bias = hf_keys_bool(keys, "qkv_bias", shape->has_qkv_bias); /* Qwen 2 MoE */
     if (hf_keys_bool(keys, "attention_bias", is_kind(shape, "glm4"))) {
         shape->has_qkv_bias = true;
         shape->has_output_bias = !is_kind(shape, "glm4");
-    } else if (is_told && has_bias && (is_kind(shape, "gpt_neox") || is_kind(shape, "gpt_oss"))) {
+    } else if (is_given && has_bias && (is_kind(shape, "gpt_neox") || is_kind(shape, "gpt_oss"))) {
         shape->has_qkv_bias = shape->has_output_bias = false;
     }
     if (hf_keys_bool(keys, "mlp_bias", false))
@@ -131,14 +131,14 @@ static void read_feed_forward(struct hf_keys *keys, struct decoder_shape *shape)
         keys, WIDTH, DECODER_MAX_SIZE,
         is_optional && 4 * shape->embedding <= DECODER_MAX_SIZE ? 4 * shape->embedding : 0);
     bool is_dense = shape->expert_keys == DECODER_DENSE;
-    bool is_alone = !is_dense && shape->expert_keys != DECODER_EXPERTS_BESIDE;
+    bool is_alone = !is_dense && shape->expert_keys != DECODER_EXPERTS_MOE_SIZE;
     *(is_alone ? &shape->expert_feed_forward : &shape->feed_forward) = width;
     if (is_dense)
         return;
     shape->experts = hf_keys_size(keys, EXPERTS, DECODER_MAX_EXPERTS, 0);
     shape->experts_used =
         hf_keys_size(keys, "num_experts_per_tok|experts_per_token", shape->experts, 0);
-    if (shape->expert_keys == DECODER_EXPERTS_BESIDE)
+    if (shape->expert_keys == DECODER_EXPERTS_MOE_SIZE)
         read_experts_beside(keys, shape);
     else if (shape->expert_keys == DECODER_EXPERTS_LLAMA4)
         read_llama4(keys, shape);
@@ -249,9 +249,9 @@ static void read_window(struct hf_keys *keys, struct decoder_shape *shape)
     bool is_used = hf_keys_bool(keys, "use_sliding_window", true);
     uint64_t window = shape->is_chunked ? hf_keys_optional(keys, "attention_chunk_size", UINT32_MAX)
                                         : hf_keys_optional(keys, "sliding_window", UINT32_MAX);
-    bool is_told = hf_keys_get(keys, "sliding_window") || shape->is_chunked ||
-                   jv_get(keys->json, "sliding_window"); /* null: none */
-    window = is_told ? window : shape->window;
+    bool is_given = hf_keys_get(keys, "sliding_window") || shape->is_chunked ||
+                    jv_get(keys->json, "sliding_window"); /* null: none */
+    window = is_given ? window : shape->window;
     shape->window = is_used ? window : 0;
     if (shape->window_period)
         shape->window_period = hf_keys_size(keys, "sliding_window_pattern|_sliding_window_pattern",

@@ -24,7 +24,7 @@ bool model_path_ends(const char *path, const char *end)
     return length >= wanted && str_equal_nocase(path + length - wanted, end);
 }
 
-bool model_path_beside(const char *path, const char *name, char *to, size_t size)
+bool model_path_sibling(const char *path, const char *name, char *to, size_t size)
 {
     const char *slash = strrchr(path, '/');
     if (file_is_directory(path))

@@ -14,7 +14,7 @@ struct jv;
 bool model_path_ends(const char *path, const char *end); /* ignoring case */
 
 /* The file `name` in the same directory as `path`, or in `path` if that is a directory; false if it does not fit. */
-bool model_path_beside(const char *path, const char *name, char *to, size_t size);
+bool model_path_sibling(const char *path, const char *name, char *to, size_t size);
 
 /* The display name of the model: the last path component that is not a generic name ("config.json"). */
 void model_path_name(const char *path, char *to, size_t size);

@@ -1,4 +1,4 @@
-/* Safetensors: the header of one file or of several shards, and the reader "safetensors".  With a config.json beside
+/* Safetensors: the header of one file or of several shards, and the reader "safetensors".  With a config.json next to
  * the tensors, the graph is that of the config, after comparing the number of parameters; without one, a decoder is
  * guessed from the names and shapes of the tensors. */
 #include "graph/hf.h"
@@ -193,7 +193,7 @@ static enum err open_one(const char *path, struct safetensors *out, struct error
 static enum err open_files(const char *path, const char **files, size_t count,
                            struct safetensors *out, struct error *why)
 {
-    char beside[FILE_PATH_MAX];
+    char sibling[FILE_PATH_MAX];
     qsort(files, count, sizeof *files, compare_strings);
     for (size_t i = 0; i < count; i++) {
         if (i && strcmp(files[i], files[i - 1]) == 0)
@@ -201,9 +201,9 @@ static enum err open_files(const char *path, const char **files, size_t count,
         if (strchr(files[i], '/') || !model_path_ends(files[i], ".safetensors"))
             return err_set(why, ERR_BAD_VALUE, "%s: weight_map entry '%s' is not a file next to it",
                            path, model_label(slice_of(files[i])).text);
-        if (!model_path_beside(path, files[i], beside, sizeof beside))
+        if (!model_path_sibling(path, files[i], sibling, sizeof sibling))
             return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", path);
-        enum err err = open_one(beside, out, why);
+        enum err err = open_one(sibling, out, why);
         if (err)
             return err;
     }
@@ -268,7 +268,7 @@ void safetensors_release(struct safetensors *tensors)
     *tensors = (struct safetensors){0};
 }
 
-/* A file, or an index (*.index.json) with its shards beside it; sorted. */
+/* A file, or an index (*.index.json) with its shards next to it; sorted. */
 static enum err open_safetensors(const char *path, struct safetensors *out, struct error *why)
 {
     enum err err;
@@ -433,7 +433,7 @@ static bool find_file(const char *source, char *to, size_t size)
     if (!file_is_directory(source))
         return str_copy(to, size, source);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (model_path_beside(source, NAMES[i], to, size) && file_is_regular(to))
+        if (model_path_sibling(source, NAMES[i], to, size) && file_is_regular(to))
             return true;
     return false;
 }
@@ -580,7 +580,7 @@ static enum err open_tensors(const char *file, struct opened *out, struct error 
     if (err)
         return err;
     out->file = precision_of(&tensors);
-    if (model_path_beside(file, "config.json", config, sizeof config) && file_is_regular(config)) {
+    if (model_path_sibling(file, "config.json", config, sizeof config) && file_is_regular(config)) {
         err = hf_config_read(config, &out->config, why);
         if (!err)
             err = compare_with_config(file, &tensors, out, why);

@@ -21,7 +21,7 @@
 /* Period of values that change or are read rarely: gauges, sensors, the devices of the total. */
 #define SLOW_PERIOD NS_PER_S
 /* A counter that does not change for this long is dead. */
-#define COUNTER_PATIENCE (10 * NS_PER_S)
+#define COUNTER_TIMEOUT (10 * NS_PER_S)
 /* Readings for an update are requested for this long before it: drivers deliver them about 35 ms late. */
 #define READ_AHEAD (60 * NS_PER_MS)
 
@@ -495,7 +495,7 @@ static void use_power(const struct state *state, struct domain *domain, nanos no
 {
     const struct sensor *sensor = sampler_sensor(state->session->sampler, domain->source);
     long power = sensor_shape_channel(sensor, domain->channel);
-    if (power < 0 || now - state->session->started < COUNTER_PATIENCE)
+    if (power < 0 || now - state->session->started < COUNTER_TIMEOUT)
         return;
     domain->channel = (size_t)power;
     domain->method = METHOD_INTEGRAL;
@@ -526,7 +526,7 @@ static bool update_domain(const struct state *state, struct domain *domain, nano
     domain->is_up = !source.is_lost && has_readings &&
                     is_fresh(state, domain->source, domain->channel, &read, now);
     domain->is_pending =
-        !domain->is_up && !source.is_lost && now - state->session->started < COUNTER_PATIENCE;
+        !domain->is_up && !source.is_lost && now - state->session->started < COUNTER_TIMEOUT;
     domain->watts = domain->is_up ? mean_power(state, domain, &read) : UNKNOWN;
     return domain->is_up != was_up;
 }

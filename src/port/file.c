@@ -231,7 +231,7 @@ static bool split_path(const char *path, char folder[static FILE_PATH_MAX], cons
 }
 
 /* False, with errno, when no file can be created next to it. */
-static bool open_beside(struct output *output, const char *path, const struct stat *there)
+static bool open_in_folder(struct output *output, const char *path, const struct stat *there)
 {
     char folder[FILE_PATH_MAX];
     const char *name;
@@ -311,7 +311,7 @@ enum err output_open(struct output *output, const char *path, bool grows, struct
     const struct stat *there = stat(path, &status) == 0 ? &status : NULL;
     if (!grows && is_replaced(there)) {
         char *target = target_of(path);
-        bool has_target = target, opened = target && open_beside(output, target, there);
+        bool has_target = target, opened = target && open_in_folder(output, target, there);
         int number = errno;
         free(target);
         if (opened)

@@ -66,7 +66,7 @@ static int open_through_reader(const char *path)
 {
     const char *place = getenv("IPW_READER");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval patience = {.tv_sec = 2};
+    struct timeval timeout = {.tv_sec = 2};
     char first[32];
     if (!str_copy(address.sun_path, sizeof address.sun_path,
                   place ? place : "/run/ipw/reader.sock"))
@@ -74,8 +74,8 @@ static int open_through_reader(const char *path)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) &&
-        !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) &&
+    if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) &&
+        !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) &&
         !connect(fd, (struct sockaddr *)&address, sizeof address) &&
         query_reader(fd, path, strlen(path), first, sizeof first) > 0)
         return fd;

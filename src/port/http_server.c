@@ -123,7 +123,7 @@ struct http_exchange {
     int status;
     uint64_t length; /* of the answer's body, as begun */
     enum answer_state answer;
-    bool is_handed_over, is_suspended, is_queued;
+    bool is_dispatched, is_suspended, is_queued;
 };
 
 static void wake_connection(struct http_exchange *exchange)
@@ -160,7 +160,7 @@ static void on_socket(void *context, unsigned events)
         return;
     connection->gone = true;
     event_loop_unwatch(connection->server->loop, &connection->socket);
-    if (connection->exchange && connection->exchange->is_handed_over)
+    if (connection->exchange && connection->exchange->is_dispatched)
         wake_connection(connection->exchange);
 }
 
@@ -331,7 +331,7 @@ static bool refuse_framing(struct http_exchange *exchange)
 }
 
 /* The request is complete. */
-static void hand_over(struct http_exchange *exchange)
+static void dispatch(struct http_exchange *exchange)
 {
     static const char TOO_LARGE[] = "{\"error\":{\"message\":\"the request body is too "
                                     "large\",\"type\":\"invalid_request_error\"}}";
@@ -340,7 +340,7 @@ static void hand_over(struct http_exchange *exchange)
         http_exchange_reply(exchange, 413, "application/json", TOO_LARGE, strlen(TOO_LARGE));
         return;
     }
-    exchange->is_handed_over = true;
+    exchange->is_dispatched = true;
     exchange->server->options.request(exchange->server->options.context, exchange);
 }
 
@@ -368,7 +368,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
         return MHD_NO;
     if (exchange->is_queued)
         return MHD_YES;
-    if (exchange->is_handed_over && exchange->connection->gone)
+    if (exchange->is_dispatched && exchange->connection->gone)
         return MHD_NO;
     if (exchange->answer != ANSWER_NONE)
         return queue_answer(exchange);
@@ -381,8 +381,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
     }
     if (*size)
         return take_body(exchange, bytes, size);
-    if (!exchange->is_handed_over)
-        hand_over(exchange);
+    if (!exchange->is_dispatched)
+        dispatch(exchange);
     if (exchange->answer != ANSWER_NONE)
         return queue_answer(exchange);
     sleep_connection(exchange);
@@ -419,7 +419,7 @@ static void on_completed(void *context, struct MHD_Connection *mhd_connection, v
     *slot = NULL;
     if (!exchange)
         return;
-    if (exchange->is_handed_over && server->options.ended)
+    if (exchange->is_dispatched && server->options.ended)
         server->options.ended(server->options.context, exchange,
                               how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     release(exchange);
@@ -441,7 +441,7 @@ static ssize_t on_read(void *context, uint64_t at, char *to, size_t max)
         if (length == left) {
             text_clear(&exchange->out);
             exchange->sent = 0;
-            if (exchange->answer == ANSWER_BEGUN && exchange->is_handed_over &&
+            if (exchange->answer == ANSWER_BEGUN && exchange->is_dispatched &&
                 exchange->server->options.drained)
                 exchange->server->options.drained(exchange->server->options.context, exchange);
         }

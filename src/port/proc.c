@@ -143,14 +143,14 @@ int proc_signal_fd(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-int proc_poll_signal(nanos patience)
+int proc_poll_signal(nanos timeout)
 {
     sigset_t set;
     handled_signals(&set);
     sigdelset(&set, SIGCHLD);
     struct timespec limit = {
-        .tv_sec = (time_t)(patience / NS_PER_S),
-        .tv_nsec = (long)(patience % NS_PER_S),
+        .tv_sec = (time_t)(timeout / NS_PER_S),
+        .tv_nsec = (long)(timeout % NS_PER_S),
     };
     int number = sigtimedwait(&set, NULL, &limit);
     return number > 0 ? number : 0;

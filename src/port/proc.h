@@ -79,8 +79,8 @@ unsigned proc_stops(void);
  * of SIGPIPE and SIGXFSZ.  Call once. */
 void proc_ignore_write_signals(void);
 
-/* Returns one of those signals if it is pending or arrives within `patience`; 0 otherwise. */
-int proc_poll_signal(nanos patience);
+/* Returns one of those signals if it is pending or arrives within `timeout`; 0 otherwise. */
+int proc_poll_signal(nanos timeout);
 
 /* A descriptor that is readable while one is pending, for an event loop; the caller closes it.  -1 on failure. */
 int proc_signal_fd(void);

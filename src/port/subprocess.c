@@ -206,14 +206,14 @@ static bool kill_children(void)
 /* Children of a killed process are reparented to us and killed next. */
 static void kill_all(pid_t program, struct ending *ending)
 {
-    const struct timespec nap = {.tv_nsec = NS_PER_MS};
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
     for (int i = 0; i < KILL_MS; i++) {
         /* Until it is reaped no other group can have its PID. */
         if (!kill_children() || !ending->has_ended)
             kill(-program, SIGKILL);
         if (!reap(program, ending))
             return;
-        nanosleep(&nap, NULL);
+        nanosleep(&pause, NULL);
     }
 }
 
@@ -439,11 +439,11 @@ static void wait_for_change(const struct watch *watch)
         {.fd = watch->process.report, .events = POLLIN},
         {.fd = watch->run->ready ? watch->run->watched : -1, .events = POLLIN},
     };
-    nanos patience = WATCH_MS * NS_PER_MS;
+    nanos timeout = WATCH_MS * NS_PER_MS;
     nanos left = watch->started + watch->run->timeout - clock_now();
-    if (watch->run->timeout > 0 && left < patience)
-        patience = left > 0 ? left : 0;
-    poll(polled, 5, (int)((patience + NS_PER_MS - 1) / NS_PER_MS));
+    if (watch->run->timeout > 0 && left < timeout)
+        timeout = left > 0 ? left : 0;
+    poll(polled, 5, (int)((timeout + NS_PER_MS - 1) / NS_PER_MS));
     if (polled[4].revents)
         watch->run->ready(watch->run->context);
 }

@@ -333,7 +333,7 @@ static void errors_by_intervals(struct clock_choice *out)
 }
 
 /* Deviation of measured from fitted energy, in ln, along the clocks: medians of a few neighbors each. */
-struct misfit {
+struct residuals {
     double *mhz, *off;
     size_t count;
     double scatter; /* standard deviation of one deviation */
@@ -349,8 +349,8 @@ static double scatter_of(const double *off, size_t count, double *scratch)
 }
 
 /* out->mhz and out->off have capacity for every sample, as do points and scratch. */
-static enum err find_misfit(const struct clock_question *q, struct optimize_point *points,
-                            double *scratch, struct misfit *out, struct error *why)
+static enum err find_residuals(const struct clock_question *q, struct optimize_point *points,
+                               double *scratch, struct residuals *out, struct error *why)
 {
     enum { GROUPS = 24 };
     const struct freq_curve *curve = q->curve;
@@ -376,24 +376,25 @@ static enum err find_misfit(const struct clock_question *q, struct optimize_poin
 }
 
 /* Minimum, median and maximum of the three deviations around a clock. */
-static void misfit_at(const struct misfit *misfit, double mhz, double *three)
+static void residuals_at(const struct residuals *residuals, double mhz, double *three)
 {
     size_t at = 1;
-    while (at + 2 < misfit->count && fabs(misfit->mhz[at + 1] - mhz) < fabs(misfit->mhz[at] - mhz))
+    while (at + 2 < residuals->count &&
+           fabs(residuals->mhz[at + 1] - mhz) < fabs(residuals->mhz[at] - mhz))
         at++;
-    memcpy(three, misfit->off + at - 1, 3 * sizeof *three);
+    memcpy(three, residuals->off + at - 1, 3 * sizeof *three);
     sort_ascending(three, 3);
 }
 
 /* Where the deviations at both ends exceed the scatter, the ± covers the savings by any of the three around each
  * end: at fmax, which has neighbors on one side only, their median would be biased. */
-static void widen_at(const struct misfit *misfit, struct clock_choice *out, size_t i)
+static void widen_at(const struct residuals *residuals, struct clock_choice *out, size_t i)
 {
     const double SIGNIFICANT = 2.5, MEDIAN_OF_3 = 0.67, LEVEL_Z = 1.645;
     struct optimize_point *point = &out->points[i];
-    double base[3], at[3], error = sqrt(2) * misfit->scatter; /* of a difference */
-    misfit_at(misfit, out->baseline.freq_mhz, base);
-    misfit_at(misfit, point->freq_mhz, at);
+    double base[3], at[3], error = sqrt(2) * residuals->scatter; /* of a difference */
+    residuals_at(residuals, out->baseline.freq_mhz, base);
+    residuals_at(residuals, point->freq_mhz, at);
     double off = fmax(fabs(expm1(at[2] - base[0])), fabs(expm1(at[0] - base[2])));
     double max = (1 - saving_of(point, &out->baseline)) * (off + LEVEL_Z * error);
     if (!(fabs(at[1] - base[1]) > SIGNIFICANT * MEDIAN_OF_3 * error) || point->saving_error >= max)
@@ -404,23 +405,23 @@ static void widen_at(const struct misfit *misfit, struct clock_choice *out, size
 }
 
 /* A curve outside the model's family deviates more at some clocks than at others, equally in all refits. */
-static enum err widen_by_misfit(const struct clock_question *q, struct clock_choice *out,
-                                struct error *why)
+static enum err widen_by_residuals(const struct clock_question *q, struct clock_choice *out,
+                                   struct error *why)
 {
     size_t count = q->curve->count;
     struct optimize_point *points = calloc(count, sizeof *points);
     double *scratch = malloc(count * sizeof *scratch);
-    struct misfit misfit = {.mhz = malloc(count * sizeof *misfit.mhz),
-                            .off = malloc(count * sizeof *misfit.off)};
-    enum err err = points && scratch && misfit.mhz && misfit.off
-                       ? find_misfit(q, points, scratch, &misfit, why)
+    struct residuals residuals = {.mhz = malloc(count * sizeof *residuals.mhz),
+                                  .off = malloc(count * sizeof *residuals.off)};
+    enum err err = points && scratch && residuals.mhz && residuals.off
+                       ? find_residuals(q, points, scratch, &residuals, why)
                        : err_no_memory(why);
-    for (size_t i = 0; !err && is_known(misfit.scatter) && i < out->count; i++)
-        widen_at(&misfit, out, i);
+    for (size_t i = 0; !err && is_known(residuals.scatter) && i < out->count; i++)
+        widen_at(&residuals, out, i);
     free(points);
     free(scratch);
-    free(misfit.mhz);
-    free(misfit.off);
+    free(residuals.mhz);
+    free(residuals.off);
     return err;
 }
 
@@ -703,7 +704,7 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
     else
         widen_by_pauses(q->curve, out); /* the intervals of the fit include it already */
     if (!err && is_refitted && q->data)
-        err = widen_by_misfit(q, out, why);
+        err = widen_by_residuals(q, out, why);
     out->saving_error = out->points[out->optimum.best].saving_error;
     check_significance(&q->goal, out);
     return err;

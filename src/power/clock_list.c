@@ -71,9 +71,9 @@ enum err clock_list_read(struct clock_list *list, const char *path, struct error
 /* "H200" of "NVIDIA H200 x1": without vendor and device count. */
 static void model_name(const char *gpu, char *to, size_t size)
 {
-    static const char MAKER[] = "NVIDIA ";
+    static const char VENDOR[] = "NVIDIA ";
     (void)str_copy(to, size,
-                   strncasecmp(gpu, MAKER, sizeof MAKER - 1) ? gpu : gpu + sizeof MAKER - 1);
+                   strncasecmp(gpu, VENDOR, sizeof VENDOR - 1) ? gpu : gpu + sizeof VENDOR - 1);
     char *last = strrchr(to, ' ');
     if (last && last[1] == 'x' && last[2] && !last[2 + strspn(last + 2, "0123456789")])
         *last = '\0';

@@ -213,20 +213,20 @@ static void check_logs(struct checking *c, size_t first, size_t end)
         unsigned flag;
         enum data_check check;
         const char *text;
-    } NOTICED[] = {
+    } FLAG_CHECKS[] = {
         {FREQ_LOG_DAMAGED, CHECK_DAMAGED_LOG, "logs with rows that cannot be read"},
         {FREQ_LOG_UNORDERED, CHECK_UNORDERED_TIMESTAMPS, "logs whose clock was set"},
         {FREQ_LOG_PAUSES, CHECK_LOG_PAUSES, "logs with gaps of more than 10 sampling intervals"},
         {FREQ_LOG_IDLE_PARTS, CHECK_IDLE_PARTS, "logs that begin or end with an idle GPU"},
         {FREQ_GPU_MISMATCH, CHECK_GPU_MISMATCH, "logs whose GPU differs from their file name"},
     };
-    for (size_t k = 0; k < sizeof NOTICED / sizeof *NOTICED; k++) {
+    for (size_t k = 0; k < sizeof FLAG_CHECKS / sizeof *FLAG_CHECKS; k++) {
         size_t logs = 0;
         for (size_t i = first; i < end; i++)
-            logs += (c->points->items[i].flags & NOTICED[k].flag) != 0;
+            logs += (c->points->items[i].flags & FLAG_CHECKS[k].flag) != 0;
         if (logs)
-            add_finding(c, NOTICED[k].check, &c->points->items[first], logs, "%s: %zu",
-                        NOTICED[k].text, logs);
+            add_finding(c, FLAG_CHECKS[k].check, &c->points->items[first], logs, "%s: %zu",
+                        FLAG_CHECKS[k].text, logs);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Levels are logarithms of latency / SLO, so that noise, bounds and steps add up.  A step down targets AIM below the
+/* Levels are logarithms of latency / SLO, so that noise, bounds and steps add up.  A step down targets MARGIN below the
  * SLO, a step up is triggered at RAISE below it; both are widened by the noise. */
 #include "power/governor.h"
 
@@ -19,8 +19,8 @@ enum {
     MEAN_OVER = 8,        /* readings */
     CONFIRMATIONS = 3,    /* readings that confirm that a setting is cheaper */
 };
-static const double AIM = 0.06, AIM_NOISE = 2.6;     /* below the SLO, in ln; minimum / noise */
-static const double RAISE = 0.02, RAISE_NOISE = 1.0; /* the same for a step up */
+static const double MARGIN = 0.06, MARGIN_NOISE = 2.6; /* below the SLO, in ln; minimum / noise */
+static const double RAISE = 0.02, RAISE_NOISE = 1.0;   /* the same for a step up */
 static const double STEP_MIN = 0.03, STEP_SETTLED = 0.06; /* smaller steps are not worth a change */
 static const double STEP_MAX = 0.29;                      /* ln(4/3): at most a quarter lower */
 static const double NOISE_FIRST = 0.02, NOISE_MIN = 0.005;
@@ -30,7 +30,7 @@ static const double ELASTICITY_GROWTH = 1.25;
 static const double ELASTICITY_MIN = 0.3; /* a smaller elasticity may be a delayed response */
 /* ln of energy per token, whose noise is that of the requests. */
 static const double COST_INCREASE = 0.04, COST_NOISE = 3, COST_NOISE_FIRST = 0.05;
-static const double POWER_AIM = 0.03, POWER_EXPONENT = 3, POWER_UP_MAX = 0.14;
+static const double POWER_MARGIN = 0.03, POWER_EXPONENT = 3, POWER_UP_MAX = 0.14;
 
 /* ---- state ---- */
 
@@ -118,7 +118,7 @@ static void block_below(struct governor *g, size_t floor)
     g->floor = floor;
     g->floor_left = g->floor_span;
     g->floor_span = doubled(g->floor_span, BLOCKED_MAX);
-    g->calm = 0;
+    g->since_blocked = 0;
 }
 
 static void count_down(struct governor *g)
@@ -132,10 +132,10 @@ static void count_down(struct governor *g)
     if (g->rest)
         g->rest--;
     /* A block this old no longer applies: the workload may have changed. */
-    if (++g->calm > 4 * g->floor_span) {
+    if (++g->since_blocked > 4 * g->floor_span) {
         g->floor_span = g->floor_span / 2 > BLOCKED ? g->floor_span / 2 : BLOCKED;
         g->rest_span = BACKOFF;
-        g->calm = 0;
+        g->since_blocked = 0;
     }
     g->elasticity = fmax(g->options.elasticity, g->elasticity * DECAY);
 }
@@ -201,7 +201,7 @@ static double difference_error(const struct governor *g)
 
 static double target_level(const struct governor *g)
 {
-    return -fmax(AIM, AIM_NOISE * g->noise);
+    return -fmax(MARGIN, MARGIN_NOISE * g->noise);
 }
 
 static double raise_at(const struct governor *g)
@@ -423,7 +423,7 @@ static struct governor_decision hold_latency(struct governor *g,
 /* Moves the ceiling below the power cap.  The share of idle power is unknown: several steps may be needed. */
 static struct governor_decision lower_ceiling(struct governor *g, double watts)
 {
-    double over = log(watts / g->options.max_power_w) + POWER_AIM;
+    double over = log(watts / g->options.max_power_w) + POWER_MARGIN;
     double wanted = log(value(g, g->at)) - fmin(2 * STEP_MAX, fmax(over, STEP_MIN));
     size_t to = g->at;
     while (to > lowest(g) && log(value(g, to)) > wanted)
@@ -440,7 +440,7 @@ static struct governor_decision lower_ceiling(struct governor *g, double watts)
 /* Worst case: power grows with the cube of the clock. */
 static void raise_ceiling(struct governor *g)
 {
-    double headroom = log(g->options.max_power_w / g->now.watts) - POWER_AIM;
+    double headroom = log(g->options.max_power_w / g->now.watts) - POWER_MARGIN;
     double max = log(value(g, g->at)) + fmin(POWER_UP_MAX, headroom / POWER_EXPONENT);
     size_t to = g->at;
     if (g->ceiling == highest(g) || g->at < g->ceiling || g->now.count < FIRST_READINGS)

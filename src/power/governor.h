@@ -90,7 +90,7 @@ struct governor {
     size_t best;              /* ... and its setting */
     bool was_costlier;        /* the last reading was costlier than that */
     double left_cost;         /* of a setting that was left as costlier; UNKNOWN: confirmed */
-    unsigned calm;            /* readings since a setting was blocked */
+    unsigned since_blocked;   /* readings since a setting was blocked */
     unsigned rest, rest_span; /* readings at the default after a violation */
     unsigned skip;            /* readings that still belong to the previous setting */
     unsigned unknown;         /* consecutive missing readings */

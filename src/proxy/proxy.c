@@ -750,9 +750,9 @@ unsigned proxy_port(const struct proxy *proxy)
     return http_server_port(proxy->server);
 }
 
-bool proxy_drain(struct proxy *proxy, nanos patience)
+bool proxy_drain(struct proxy *proxy, nanos timeout)
 {
-    nanos until = clock_now() + patience;
+    nanos until = clock_now() + timeout;
     if (!atomic_exchange(&proxy->refuse, true))
         event_loop_wake(proxy->loop);
     while (atomic_load(&proxy->in_flight) && clock_now() < until)

@@ -87,9 +87,9 @@ void proxy_count_unrecorded(struct proxy *proxy);
 /* Sets the energy of an ended request, for /ipw/requests, /ipw/metrics and the energy header.  Thread-safe. */
 void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy);
 
-/* Refuses new requests and waits for those in flight, at most `patience`: true if none is left.  May be called
+/* Refuses new requests and waits for those in flight, at most `timeout`: true if none is left.  May be called
  * repeatedly. */
-bool proxy_drain(struct proxy *proxy, nanos patience);
+bool proxy_drain(struct proxy *proxy, nanos timeout);
 
 /* Cancels requests in flight; `ended` has been called for every begun request when this returns. */
 void proxy_stop(struct proxy *proxy);

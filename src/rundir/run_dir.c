@@ -147,7 +147,7 @@ enum err run_dir_make(const char *path, struct error *why)
 static const struct {
     const char *folder, *pattern;
     bool measured;
-} MADE[] = {
+} RUN_FILES[] = {
     {"", "records.jsonl", true},
     {"", "summary.json", true},
     {"", "dataset_info.json", true},
@@ -175,17 +175,17 @@ static const struct {
 
 static bool is_run_file(const char *folder, const char *name)
 {
-    for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
-        if (!strcmp(MADE[i].folder, folder) && !fnmatch(MADE[i].pattern, name, 0))
+    for (size_t i = 0; i < sizeof RUN_FILES / sizeof *RUN_FILES; i++)
+        if (!strcmp(RUN_FILES[i].folder, folder) && !fnmatch(RUN_FILES[i].pattern, name, 0))
             return true;
     return false;
 }
 
 bool run_dir_is_measured(const char *folder, const char *name)
 {
-    for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
-        if (MADE[i].measured && !strcmp(MADE[i].folder, folder) &&
-            !fnmatch(MADE[i].pattern, name, FNM_PATHNAME))
+    for (size_t i = 0; i < sizeof RUN_FILES / sizeof *RUN_FILES; i++)
+        if (RUN_FILES[i].measured && !strcmp(RUN_FILES[i].folder, folder) &&
+            !fnmatch(RUN_FILES[i].pattern, name, FNM_PATHNAME))
             return true;
     return !*folder && !strcmp(name, "estimate.json"); /* the user's, for reports */
 }

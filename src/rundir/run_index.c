@@ -22,7 +22,7 @@
 
 #define INDEX_FILE "catalog.db"
 
-enum { VERSION = 3, PATIENCE_MS = 30000 };
+enum { VERSION = 3, BUSY_TIMEOUT_MS = 30000 };
 
 struct index {
     char path[1024];
@@ -65,7 +65,7 @@ int run_rows_open(const char *path, sqlite3 **db)
 {
     int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     if (!code)
-        code = sqlite3_busy_timeout(*db, PATIENCE_MS);
+        code = sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
     /* IMMEDIATE: a process that must wait for another waits here, not in the middle. */
     return code ? code : sqlite3_exec(*db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 }
@@ -310,7 +310,7 @@ static bool is_current(const struct index *index, const struct run_list *list, d
         newer = newer || list->entries[i].written_at > *changed_at;
     }
     if (!sqlite3_open_v2(index->path, &db, SQLITE_OPEN_READONLY, NULL) &&
-        !sqlite3_busy_timeout(db, PATIENCE_MS) && !read_version(db, &version) &&
+        !sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS) && !read_version(db, &version) &&
         version == VERSION &&
         !sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL))
         while (sqlite3_step(names) == SQLITE_ROW) {

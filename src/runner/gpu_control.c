@@ -448,10 +448,10 @@ static void classify_clock(const struct gpu_control *control, const struct senso
         out->state = GPU_CLOCK_REACHED;
 }
 
-enum err gpu_control_reached(struct gpu_control *control, nanos patience, struct gpu_clock *out,
+enum err gpu_control_reached(struct gpu_control *control, nanos timeout, struct gpu_clock *out,
                              struct error *why)
 {
-    nanos until = clock_now() + patience;
+    nanos until = clock_now() + timeout;
     for (;;) {
         struct sensor_limits limits;
         enum err err = control->operations->limits(&control->sensor, &limits, why);

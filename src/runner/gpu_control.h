@@ -70,9 +70,9 @@ struct gpu_clock {
     double graphics_mhz; /* last reading; UNKNOWN if not reported */
 };
 
-/* Reads clocks and limits until the settings are reached, for at most `patience`; call under load.  An error means that
+/* Reads clocks and limits until the settings are reached, for at most `timeout`; call under load.  An error means that
  * nothing could be read. */
-enum err gpu_control_reached(struct gpu_control *control, nanos patience, struct gpu_clock *out,
+enum err gpu_control_reached(struct gpu_control *control, nanos timeout, struct gpu_clock *out,
                              struct error *why) MUST_USE;
 
 /* The sensor used for control, for queries (driver->control->clocks, limits) in this thread. */

@@ -20,7 +20,7 @@
 /* Polling intervals for results and for squeue; both start short and grow, since thousands of users share one
  * controller.  A shared file system may show a file only some seconds after it was written on another node. */
 static const nanos PAUSE_FIRST = 100 * NS_PER_MS, PAUSE_MAX = 5 * NS_PER_S;
-static const nanos SEEN_LATE = 3 * NS_PER_S;
+static const nanos VISIBLE_WITHIN = 3 * NS_PER_S;
 
 /* Slurm's default MaxArraySize is 1001. */
 enum { ANSWER_MAX = 1 << 22, JOB_MAX = 24, ARRAY_MAX = 1000 };
@@ -500,7 +500,7 @@ enum err slurm_follow(const char *directory, const struct slurm_follow *follow, 
             gone = clock_now();
         else if (queued)
             gone = 0;
-        if (!err && !queued && clock_now() - gone > SEEN_LATE)
+        if (!err && !queued && clock_now() - gone > VISIBLE_WITHIN)
             break;
         if (!err)
             *signal = proc_poll_signal(queued ? pause : PAUSE_FIRST);

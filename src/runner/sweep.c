@@ -17,7 +17,7 @@
 #include "rundir/run_list.h"
 #include "runner/sweep_control.h"
 
-static const nanos LOG_PATIENCE = 30 * NS_PER_S, LOG_PAUSE = 20 * NS_PER_MS;
+static const nanos LOG_TIMEOUT = 30 * NS_PER_S, LOG_PAUSE = 20 * NS_PER_MS;
 static const nanos COOL_PAUSE = 200 * NS_PER_MS;
 
 /* ---- the order ---- */
@@ -400,7 +400,7 @@ static void wait_for(struct child *child, struct child_end *end, int *signal_num
 static enum err open_log(const char *folder, int *log, int *signal_number, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    nanos until = clock_now() + LOG_PATIENCE;
+    nanos until = clock_now() + LOG_TIMEOUT;
     bool held;
     if (!sweep_log(folder, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", folder);
@@ -643,8 +643,8 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
 enum err sweep_wait_for_point(struct sweep *sweep, const char *directory, size_t point,
                               struct run_writer *writer, struct error *why)
 {
-    static const nanos PATIENCE = 60 * NS_PER_S, PAUSE = 100 * NS_PER_MS;
-    nanos until = clock_now() + PATIENCE;
+    static const nanos TIMEOUT = 60 * NS_PER_S, PAUSE = 100 * NS_PER_MS;
+    nanos until = clock_now() + TIMEOUT;
     enum err err;
     while ((err = sweep_open_point(sweep, directory, point, writer, why)) == ERR_BUSY &&
            clock_now() < until && !proc_poll_signal(PAUSE))

@@ -21,7 +21,7 @@ static const struct {
 };
 
 static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
-static const nanos WATCH_PERIOD = 100 * NS_PER_MS, WATCH_PATIENCE = 3 * NS_PER_S;
+static const nanos WATCH_PERIOD = 100 * NS_PER_MS, WATCH_TIMEOUT = 3 * NS_PER_S;
 
 /* A point is flagged if this share of the readings under load was off target: a clock takes a moment to change. */
 static const double FLAG_SHARE = 0.1;
@@ -406,7 +406,7 @@ enum err sweep_control_watch(struct sweep_control *control, struct error *why)
 const char *sweep_control_unwatch(struct sweep_control *control)
 {
     deadline_wake(&control->stop);
-    control->is_stuck = !thread_join(control->watcher, clock_now() + WATCH_PATIENCE);
+    control->is_stuck = !thread_join(control->watcher, clock_now() + WATCH_TIMEOUT);
     if (control->is_stuck)
         return "gpu_lost";
     const unsigned *seen = control->seen;

@@ -422,11 +422,11 @@ static bool is_measured(const struct sweep *sweep, size_t knob, size_t first, do
 static double next_clock(const struct sweep *sweep, size_t knob, size_t first, double best,
                          const double *clocks, size_t count)
 {
-    double apart = NEAR * clocks[0];
-    const double wanted[] = {best, nearest(clocks, count, best + apart),
-                             nearest(clocks, count, best - apart)};
+    double spacing = NEAR * clocks[0];
+    const double wanted[] = {best, nearest(clocks, count, best + spacing),
+                             nearest(clocks, count, best - spacing)};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (!is_measured(sweep, knob, first, wanted[i], i ? apart / 2 : 0.5))
+        if (!is_measured(sweep, knob, first, wanted[i], i ? spacing / 2 : 0.5))
             return wanted[i];
     return UNKNOWN;
 }

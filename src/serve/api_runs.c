@@ -112,7 +112,7 @@ struct front {
     struct axis x, y;
     enum run_column group;
     const struct run_row **rows;
-    double *cost, *worth;
+    double *cost, *benefit;
     bool *optimal;
     size_t count;
     int64_t left_out;
@@ -131,7 +131,7 @@ static void collect_points(struct front *front, struct runs *runs, const struct 
         }
         front->rows[front->count] = row;
         front->cost[front->count] = front->x.figure->better == BETTER_LOWER ? x : -x;
-        front->worth[front->count++] = front->y.figure->better == BETTER_LOWER ? -y : y;
+        front->benefit[front->count++] = front->y.figure->better == BETTER_LOWER ? -y : y;
     }
 }
 
@@ -175,11 +175,11 @@ enum err api_pareto(const struct api *api, const struct request *request,
     size_t most = runs_count(api->runs) + 1;
     front.rows = calloc(most, sizeof *front.rows);
     front.cost = calloc(most, sizeof *front.cost);
-    front.worth = calloc(most, sizeof *front.worth);
+    front.benefit = calloc(most, sizeof *front.benefit);
     front.optimal = calloc(most, sizeof *front.optimal);
-    if (front.rows && front.cost && front.worth && front.optimal) {
+    if (front.rows && front.cost && front.benefit && front.optimal) {
         collect_points(&front, api->runs, request);
-        err = pareto_mark(front.cost, front.worth, front.count, front.optimal);
+        err = pareto_mark(front.cost, front.benefit, front.count, front.optimal);
     } else {
         err = ERR_NO_MEMORY;
     }
@@ -189,7 +189,7 @@ enum err api_pareto(const struct api *api, const struct request *request,
     json_object_end(&json);
     free((void *)front.rows);
     free(front.cost);
-    free(front.worth);
+    free(front.benefit);
     free(front.optimal);
     return err_explain(why, err);
 }

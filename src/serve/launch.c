@@ -21,8 +21,8 @@
 #include "serve/api.h"
 #include "serve/runs.h"
 
-#define END_PATIENCE (10 * NS_PER_S)
-#define POLL_PERIOD  (50 * NS_PER_MS)
+#define END_TIMEOUT (10 * NS_PER_S)
+#define POLL_PERIOD (50 * NS_PER_MS)
 enum { LOG_MAX = 4096, NAME_BYTES_MAX = 200, URL_BYTES_MAX = 500, WORD_MAX = 1024, WORDS_MAX = 16 };
 
 enum launch_state { IDLE, RUNNING, STOPPING, DONE, STOPPED, FAILED };
@@ -136,7 +136,7 @@ void launch_close(struct launch *launch)
     if (!launch)
         return;
     for (int i = 0; i < 3 && is_alive(launch); i++) {
-        nanos until = clock_now() + END_PATIENCE;
+        nanos until = clock_now() + END_TIMEOUT;
         if (i < 2)
             interrupt(launch);
         else

@@ -157,8 +157,8 @@ static void drop_scan(struct runs *runs, struct row_scan *scan)
 static enum err read_rows(struct runs *runs, struct error *why)
 {
     struct row_scan scan = {.runs = runs, .kept = calloc(runs->count + 1, sizeof(bool))};
-    const struct row_handler taker = {take_row, keep_row, &scan};
-    enum err err = scan.kept ? row_source_read(runs->source, &taker, why) : err_no_memory(why);
+    const struct row_handler handler = {take_row, keep_row, &scan};
+    enum err err = scan.kept ? row_source_read(runs->source, &handler, why) : err_no_memory(why);
     if (err)
         drop_scan(runs, &scan);
     else

@@ -79,7 +79,7 @@ const char *row_source_shown(const struct row_source *source);
 enum err run_row_of(const char *directory, const char *id, struct run_row *out) MUST_USE;
 /* Whether it may have changed since the last read. */
 bool row_source_changed(struct row_source *source);
-enum err row_source_read(struct row_source *source, const struct row_handler *taker,
+enum err row_source_read(struct row_source *source, const struct row_handler *handler,
                          struct error *why) MUST_USE;
 enum err row_source_directory(struct row_source *source, const char *id,
                               char to[static FILE_PATH_MAX], struct error *why) MUST_USE;

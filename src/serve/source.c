@@ -170,14 +170,14 @@ enum err run_row_of(const char *directory, const char *id, struct run_row *out)
 
 struct folder_scan {
     const struct row_source *source;
-    const struct row_handler *taker;
+    const struct row_handler *handler;
 };
 
 static bool wants_entry(void *context, const char *name, double written_at)
 {
     const struct folder_scan *reading = context;
     return !is_known(written_at) ||
-           !reading->taker->keep(reading->taker->context, name, written_at);
+           !reading->handler->keep(reading->handler->context, name, written_at);
 }
 
 static enum err take_entry(void *context, const struct run_list_entry *entry)
@@ -188,7 +188,7 @@ static enum err take_entry(void *context, const struct run_list_entry *entry)
     if (!str_format(directory, sizeof directory, "%s/%s", reading->source->folder, entry->name))
         return ERR_OK;
     enum err err = fill_from(directory, entry->name, entry, &row);
-    return err ? err : reading->taker->take(reading->taker->context, &row);
+    return err ? err : reading->handler->take(reading->handler->context, &row);
 }
 
 static bool folder_time(const struct row_source *source, struct timespec *out)
@@ -201,10 +201,10 @@ static bool folder_time(const struct row_source *source, struct timespec *out)
     return true;
 }
 
-static enum err read_folder(struct row_source *source, const struct row_handler *taker,
+static enum err read_folder(struct row_source *source, const struct row_handler *handler,
                             struct error *why)
 {
-    struct folder_scan reading = {source, taker};
+    struct folder_scan reading = {source, handler};
     struct timespec before;
     (void)folder_time(source, &before);
     enum err err = run_list_visit(source->folder, wants_entry, take_entry, &reading, why);
@@ -289,21 +289,21 @@ static bool fill_from_db(struct run_row *row, const struct db_run *run)
 
 static enum err take_db_run(void *context, const struct db_run *run)
 {
-    const struct row_handler *taker = context;
+    const struct row_handler *handler = context;
     struct run_row row;
-    if (taker->keep(taker->context, run->id, run->pushed_at))
+    if (handler->keep(handler->context, run->id, run->pushed_at))
         return ERR_OK;
     begin_row(&row);
     row.written_at = run->pushed_at;
     row.is_final = true;
     row.is_attempt = run->sweep;
     if (fill_from_db(&row, run))
-        return taker->take(taker->context, &row);
+        return handler->take(handler->context, &row);
     run_row_release(&row);
     return ERR_NO_MEMORY;
 }
 
-static enum err read_database(struct row_source *source, const struct row_handler *taker,
+static enum err read_database(struct row_source *source, const struct row_handler *handler,
                               struct error *why)
 {
     const struct db_filter all = DB_ANY_RUN;
@@ -311,7 +311,7 @@ static enum err read_database(struct row_source *source, const struct row_handle
     if (!err)
         err = db_stamp(source->db, &source->count, &source->pushed_at, why);
     if (!err)
-        err = db_list(source->db, &all, take_db_run, (void *)taker, why);
+        err = db_list(source->db, &all, take_db_run, (void *)handler, why);
     return drop_failed(&source->db, err);
 }
 
@@ -433,10 +433,11 @@ bool row_source_changed(struct row_source *source)
            now.tv_sec != source->changed.tv_sec || now.tv_nsec != source->changed.tv_nsec;
 }
 
-enum err row_source_read(struct row_source *source, const struct row_handler *taker,
+enum err row_source_read(struct row_source *source, const struct row_handler *handler,
                          struct error *why)
 {
-    return source->address ? read_database(source, taker, why) : read_folder(source, taker, why);
+    return source->address ? read_database(source, handler, why)
+                           : read_folder(source, handler, why);
 }
 
 enum err row_source_directory(struct row_source *source, const char *id,

@@ -16,10 +16,10 @@
 void bootstrap_pick(struct random *random, const unsigned *strata, size_t count, size_t *picked)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t alike = 0;
+        size_t same = 0;
         for (size_t j = 0; j < count; j++)
-            alike += strata[j] == strata[i];
-        size_t wanted = random_index(random, alike);
+            same += strata[j] == strata[i];
+        size_t wanted = random_index(random, same);
         for (size_t j = 0; j < count; j++)
             if (strata[j] == strata[i] && wanted-- == 0)
                 picked[i] = j;

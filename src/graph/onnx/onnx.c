@@ -384,7 +384,7 @@ static void warn_of_missing_weights(const struct onnx_file *file)
             continue;
         checked = name;
         if (!str_format(label, sizeof label, "%.*s", (int)(name.length & 0xfff), name.start) ||
-            !model_path_beside(file->path, label, path, sizeof path) || file_is_regular(path))
+            !model_path_sibling(file->path, label, path, sizeof path) || file_is_regular(path))
             continue;
         log_warn("%s: external weights %s not found; their sizes follow from their shapes",
                  file->path, model_label(name).text);

@@ -15,10 +15,10 @@ struct cell {
     double number;
 };
 
-enum { CELLS_BESIDE_KNOBS = 22, KNOBS_SHOWN = 64 };
+enum { CELLS_FIXED = 22, KNOBS_SHOWN = 64 };
 
 struct row {
-    struct cell cells[CELLS_BESIDE_KNOBS + KNOBS_SHOWN];
+    struct cell cells[CELLS_FIXED + KNOBS_SHOWN];
     char names[KNOBS_SHOWN][72]; /* of knobs whose name equals that of another column */
     size_t count;
 };

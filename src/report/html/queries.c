@@ -296,8 +296,8 @@ static struct bins choose_bins(double *values, size_t count)
     double middle = bins.log ? log(q[3] / q[2]) : q[3] - q[2];
     /* Freedman-Diaconis rule. */
     double width = 2 * middle / cbrt((double)count);
-    double wished = width > 0 ? ceil(range / width) : sqrt((double)count);
-    bins.count = (size_t)fmin(fmax(wished, BINS_MIN), BINS_MAX);
+    double wanted = width > 0 ? ceil(range / width) : sqrt((double)count);
+    bins.count = (size_t)fmin(fmax(wanted, BINS_MIN), BINS_MAX);
     bins.step = range / (double)bins.count;
     if (range <= 0) { /* all equal: one bar, centered at the value */
         bins.count = 1;

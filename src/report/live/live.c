@@ -27,7 +27,7 @@ struct live_frame {
 
 struct live_layout {
     unsigned graph_rows; /* 0: one line per device */
-    bool gaps, vitals;
+    bool gaps, gauges;
 };
 
 /* Maximum height of a curve, and minimum height with a time axis. */
@@ -118,7 +118,7 @@ static unsigned id_width(const struct reading *reading)
 
 /* ---- a device ---- */
 
-static bool has_vitals(const struct ledger_device *device)
+static bool has_gauges(const struct ledger_device *device)
 {
     static const enum quantity SHOWN[] = {QTY_UTILIZATION, QTY_MEMORY_USED, QTY_TEMPERATURE,
                                           QTY_CLOCK, QTY_THROTTLE};
@@ -263,18 +263,18 @@ static void figures_line(struct live_frame *frame, size_t i, unsigned graph_rows
     watts_text(text, since->power_max, &since->energy);
     if (graph_rows < 3)
         add_labeled(screen, "peak", STYLE_PLAIN, text);
-    double limit = reading_vital(frame->reading, i, QTY_POWER_LIMIT);
+    double limit = reading_gauge(frame->reading, i, QTY_POWER_LIMIT);
     if (is_known(limit)) {
         str_format(text, sizeof text, "%.0f W", limit);
         add_labeled(screen, "limit", STYLE_PLAIN, text);
     }
 }
 
-static void add_vital(struct live_frame *frame, size_t i, enum quantity quantity, const char *label,
+static void add_gauge(struct live_frame *frame, size_t i, enum quantity quantity, const char *label,
                       const char *unit)
 {
     char text[FORMAT_MAX] = "-";
-    double value = reading_vital(frame->reading, i, quantity);
+    double value = reading_gauge(frame->reading, i, quantity);
     if (!frame->reading->now.devices[i].gauges[quantity].present)
         return;
     if (is_known(value))
@@ -296,7 +296,7 @@ static void health_line(struct live_frame *frame, size_t i)
         return;
     }
     if (gauges[QTY_UTILIZATION].present) {
-        double percent = reading_vital(reading, i, QTY_UTILIZATION);
+        double percent = reading_gauge(reading, i, QTY_UTILIZATION);
         screen_add(screen, STYLE_DIM, "util ");
         spark_meter(percent / 100, METER_WIDTH, screen->utf8, text);
         if (is_known(percent) && screen->columns >= 60)
@@ -305,13 +305,13 @@ static void health_line(struct live_frame *frame, size_t i)
         screen_add(screen, STYLE_PLAIN, "%s", text);
     }
     if (gauges[QTY_MEMORY_USED].present) {
-        format_bytes_of(text, reading_vital(reading, i, QTY_MEMORY_USED),
-                        reading_vital(reading, i, QTY_MEMORY_TOTAL));
+        format_bytes_of(text, reading_gauge(reading, i, QTY_MEMORY_USED),
+                        reading_gauge(reading, i, QTY_MEMORY_TOTAL));
         add_labeled(screen, "mem", STYLE_PLAIN, text);
     }
-    add_vital(frame, i, QTY_TEMPERATURE, "temp", "°C");
-    add_vital(frame, i, QTY_CLOCK, "clock", "MHz");
-    add_vital(frame, i, QTY_MEMORY_CLOCK, "mem clock", "MHz mem");
+    add_gauge(frame, i, QTY_TEMPERATURE, "temp", "°C");
+    add_gauge(frame, i, QTY_CLOCK, "clock", "MHz");
+    add_gauge(frame, i, QTY_MEMORY_CLOCK, "mem clock", "MHz mem");
     reading_throttle(reading, i, text, sizeof text);
     if (strcmp(text, "none") != 0 && strcmp(text, "-") != 0)
         add_labeled(screen, "throttled:", STYLE_WARN, text);
@@ -333,7 +333,7 @@ static void add_gauge_cell(struct live_frame *frame, size_t i, enum quantity qua
     for (size_t d = 0; d < frame->live->devices; d++)
         wanted = wanted || frame->reading->now.devices[d].gauges[quantity].present;
     bool is_total = i == frame->live->devices;
-    double value = is_total ? UNKNOWN : reading_vital(frame->reading, i, quantity);
+    double value = is_total ? UNKNOWN : reading_gauge(frame->reading, i, quantity);
     if (is_total)
         text[0] = '\0';
     else if (is_known(value))
@@ -387,7 +387,7 @@ static unsigned live_device_height(const struct reading *reading, size_t i,
     unsigned height = 1 + (layout->gaps && !dead);
     if (device->has_energy && !dead)
         height += layout->graph_rows + (layout->graph_rows >= AXIS_MIN) + 1;
-    return height + (layout->vitals && has_vitals(device));
+    return height + (layout->gauges && has_gauges(device));
 }
 
 static void live_device(struct live_frame *frame, size_t i, const struct live_layout *layout)
@@ -404,7 +404,7 @@ static void live_device(struct live_frame *frame, size_t i, const struct live_la
         graph_lines(frame, i, layout->graph_rows);
         figures_line(frame, i, layout->graph_rows);
     }
-    if (layout->vitals && has_vitals(now))
+    if (layout->gauges && has_gauges(now))
         health_line(frame, i);
     if (layout->gaps && !dead)
         screen_line(&frame->screen);

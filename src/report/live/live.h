@@ -90,7 +90,7 @@ void reading_bar_init(struct reading_bar *reading, const char *command, bool utf
 /* `done` of `all` bytes; at the end of a file the bar is cleared. */
 void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
                         nanos now, struct text *out);
-void reading_bar_wipe(struct reading_bar *reading, struct text *out);
+void reading_bar_clear(struct reading_bar *reading, struct text *out);
 
 /* ---- the screen (screen.c) ---- */
 

@@ -132,7 +132,7 @@ void progress_clear(struct progress *progress, struct text *out)
 
 /* ---- reading large files ---- */
 
-#define PATIENCE NS_PER_S
+#define FIRST_READING_TIMEOUT NS_PER_S
 
 enum { MB = 1000000 };
 
@@ -161,8 +161,8 @@ void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t 
         begin(reading, path, now);
     reading->before = done;
     if (done >= all)
-        reading_bar_wipe(reading, out);
-    else if (now - reading->first >= PATIENCE)
+        reading_bar_clear(reading, out);
+    else if (now - reading->first >= FIRST_READING_TIMEOUT)
         progress_draw(&reading->bar,
                       &(struct profile_progress){.phase = reading->phase,
                                                  .done = done / MB,
@@ -174,7 +174,7 @@ void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t 
                       now, out);
 }
 
-void reading_bar_wipe(struct reading_bar *reading, struct text *out)
+void reading_bar_clear(struct reading_bar *reading, struct text *out)
 {
     progress_clear(&reading->bar, out);
 }

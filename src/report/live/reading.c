@@ -56,7 +56,7 @@ static bool fluctuates(enum quantity quantity)
            quantity == QTY_MEMORY_CLOCK;
 }
 
-double reading_vital(const struct reading *reading, size_t device, enum quantity quantity)
+double reading_gauge(const struct reading *reading, size_t device, enum quantity quantity)
 {
     const struct ledger_gauge *gauge = &reading->now.devices[device].gauges[quantity];
     if (!gauge->present || reading->lost[device])
@@ -66,7 +66,7 @@ double reading_vital(const struct reading *reading, size_t device, enum quantity
 
 void reading_throttle(const struct reading *reading, size_t device, char *to, size_t size)
 {
-    double bits = reading_vital(reading, device, QTY_THROTTLE);
+    double bits = reading_gauge(reading, device, QTY_THROTTLE);
     if (!is_known(bits)) {
         str_copy(to, size, "-");
         return;
@@ -160,10 +160,10 @@ static bool any_device_has(const struct reading *reading, enum quantity quantity
 }
 
 /* A column that no device of this machine can fill stays empty, and is omitted. */
-static void add_vital(struct table *table, const struct reading *reading, size_t device,
+static void add_gauge(struct table *table, const struct reading *reading, size_t device,
                       enum quantity quantity, const char *format)
 {
-    double value = reading_vital(reading, device, quantity);
+    double value = reading_gauge(reading, device, quantity);
     char text[FORMAT_MAX];
     if (!any_device_has(reading, quantity))
         table_add(table, "");
@@ -185,13 +185,13 @@ static void add_device_row(struct table *table, const struct reading *reading, s
                now->energy.method);
     add_figure(table, since->joules, since->plus_minus, "J", since->method);
     table_add(table, reading->lost[i] ? "LOST" : reading_method(reading, i));
-    add_vital(table, reading, i, QTY_UTILIZATION, "%");
+    add_gauge(table, reading, i, QTY_UTILIZATION, "%");
     table_add(table, !any_device_has(reading, QTY_MEMORY_USED)
                          ? ""
-                         : format_bytes_of(text, reading_vital(reading, i, QTY_MEMORY_USED),
-                                           reading_vital(reading, i, QTY_MEMORY_TOTAL)));
-    add_vital(table, reading, i, QTY_TEMPERATURE, "°C");
-    add_vital(table, reading, i, QTY_CLOCK, "MHz");
+                         : format_bytes_of(text, reading_gauge(reading, i, QTY_MEMORY_USED),
+                                           reading_gauge(reading, i, QTY_MEMORY_TOTAL)));
+    add_gauge(table, reading, i, QTY_TEMPERATURE, "°C");
+    add_gauge(table, reading, i, QTY_CLOCK, "MHz");
     reading_throttle(reading, i, text, sizeof text);
     table_add(table, any_device_has(reading, QTY_THROTTLE) ? text : "");
 }
@@ -329,12 +329,12 @@ static void csv_row(const struct reading *reading, size_t i, const char *when, s
     text_addf(out, ",%s", method ? method : "");
     csv_number(out, method ? now->energy.coverage : UNKNOWN);
     text_add(out, !now->has_energy ? "," : now->counted ? ",true" : ",false");
-    csv_number(out, reading_vital(reading, i, QTY_UTILIZATION));
-    csv_number(out, reading_vital(reading, i, QTY_MEMORY_USED) / (1 << 20));
-    csv_number(out, reading_vital(reading, i, QTY_MEMORY_TOTAL) / (1 << 20));
-    csv_number(out, reading_vital(reading, i, QTY_TEMPERATURE));
-    csv_number(out, reading_vital(reading, i, QTY_CLOCK));
-    csv_number(out, reading_vital(reading, i, QTY_POWER_LIMIT));
+    csv_number(out, reading_gauge(reading, i, QTY_UTILIZATION));
+    csv_number(out, reading_gauge(reading, i, QTY_MEMORY_USED) / (1 << 20));
+    csv_number(out, reading_gauge(reading, i, QTY_MEMORY_TOTAL) / (1 << 20));
+    csv_number(out, reading_gauge(reading, i, QTY_TEMPERATURE));
+    csv_number(out, reading_gauge(reading, i, QTY_CLOCK));
+    csv_number(out, reading_gauge(reading, i, QTY_POWER_LIMIT));
     reading_throttle(reading, i, throttle, sizeof throttle);
     text_addf(out, ",%s\n", strcmp(throttle, "-") != 0 ? throttle : "");
 }

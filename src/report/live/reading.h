@@ -33,7 +33,7 @@ void reading_release(struct reading *reading);
 
 /* A current value of a device: the mean over the interval for what fluctuates (utilization, clocks), the newest value
  * otherwise; UNKNOWN without a sensor and while the device is lost. */
-double reading_vital(const struct reading *reading, size_t device, enum quantity quantity);
+double reading_gauge(const struct reading *reading, size_t device, enum quantity quantity);
 
 /* "power thermal", "none", or "-" if unknown. */
 void reading_throttle(const struct reading *reading, size_t device, char *to, size_t size);

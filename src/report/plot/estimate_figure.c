@@ -99,7 +99,7 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
         .memory = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "memory"),
         .link = figure_series(figure, panel, FIGURE_BOXES, FIGURE_PURPLE,
                               report->estimate->total.joules.link > 0 ? "link" : ""),
-        .idle = figure_series(figure, panel, FIGURE_BOXES, FIGURE_SKY, "static"),
+        .idle = figure_series(figure, panel, FIGURE_BOXES, FIGURE_SKY_BLUE, "static"),
     };
     put_heading(figure, report->estimate);
     panel->x.from_zero = true;
@@ -475,7 +475,7 @@ static void put_energy(const struct serving_report *report, struct figure *figur
     struct figure_panel *panel =
         figure_panel(figure, "load (requests/s)", "energy ({J} per output token, estimated)");
     struct figure_series *band =
-        figure_series(figure, panel, FIGURE_BAND, FIGURE_SKY, "one standard deviation");
+        figure_series(figure, panel, FIGURE_BAND, FIGURE_SKY_BLUE, "one standard deviation");
     struct figure_series *line =
         figure_series(figure, panel, FIGURE_MARKED, FIGURE_BLUE, "energy per token");
     panel->y.from_zero = panel->x.from_zero = true;

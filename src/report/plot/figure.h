@@ -36,7 +36,7 @@ enum figure_color {
     FIGURE_ORANGE,
     FIGURE_GREEN,
     FIGURE_PURPLE,
-    FIGURE_SKY,
+    FIGURE_SKY_BLUE,
     FIGURE_VERMILION,
     FIGURE_YELLOW,
     FIGURE_INK, /* same as the text */
@@ -86,8 +86,8 @@ struct figure {
     char title[FIGURE_TEXT_MAX], note[FIGURE_TEXT_MAX];
     struct figure_panel panels[FIGURE_PANELS_MAX];
     size_t panel_count;
-    bool beside;   /* panels from left to right; else from top to bottom */
-    double height; /* for a width of 800; 0: 500 */
+    bool horizontal; /* panels from left to right; else from top to bottom */
+    double height;   /* for a width of 800; 0: 500 */
     bool failed;
 };
 

@@ -20,7 +20,7 @@ enum { NOTE_LETTERS = 128, NUMBER_LETTERS = 4 };
 #define LETTER_SMALL 0.0080
 
 struct theme {
-    const char *paper, *ink, *faint, *grid;
+    const char *background, *foreground, *muted, *grid;
     unsigned colors[FIGURE_COLORS];
 };
 
@@ -40,7 +40,7 @@ static const struct theme DARK = {
     {0x56b4e9, 0xe69f00, 0x1fbf92, 0xe39cc4, 0x3d8fd1, 0xf0743e, 0xf0e442, 0xececec},
 };
 
-struct place {
+struct rect {
     double left, right, bottom, top; /* fractions of the page */
 };
 
@@ -124,24 +124,24 @@ static void put_terminal(struct drawing *d, enum figure_format format)
         text_addf(d->out,
                   "set terminal pngcairo noenhanced font 'sans-serif,%d' fontscale 1.5 linewidth 2 "
                   "pointscale 2 size 1600,%.0f background '%s'\n",
-                  FONT, 2 * d->height, d->theme->paper);
+                  FONT, 2 * d->height, d->theme->background);
     else if (format == FIGURE_SVG)
         text_addf(d->out,
                   "set terminal svg noenhanced font 'sans-serif,%d' size 800,%.0f background "
                   "'%s'\n",
-                  FONT, d->height, d->theme->paper);
+                  FONT, d->height, d->theme->background);
     else
         text_addf(d->out,
                   "set terminal pdfcairo noenhanced font 'sans-serif,%d' fontscale 0.54 "
                   "linewidth 1.5 pointscale 0.8 size 8in,%.2fin background '%s'\n",
-                  FONT, d->height / 100, d->theme->paper);
+                  FONT, d->height / 100, d->theme->background);
 }
 
 static void put_settings(struct drawing *d)
 {
     const struct theme *theme = d->theme;
-    text_addf(d->out, "set border 3 linecolor rgb '%s'\n", theme->faint);
-    text_addf(d->out, "set tics nomirror out scale 0.5 textcolor rgb '%s'\n", theme->ink);
+    text_addf(d->out, "set border 3 linecolor rgb '%s'\n", theme->muted);
+    text_addf(d->out, "set tics nomirror out scale 0.5 textcolor rgb '%s'\n", theme->foreground);
     text_addf(d->out, "set grid linetype 1 linewidth 0.6 linecolor rgb '%s'\n", theme->grid);
     text_addf(d->out, "set errorbars 0.6\nset boxwidth 1 absolute\n");
     /* viridis, sampled at eight points. */
@@ -362,11 +362,10 @@ static void put_numbers(struct drawing *d, struct range range, double step)
 /* Ticks far enough apart for their labels: 46 wide on a horizontal axis, 34 high on a vertical one, or 24 for
  * counts. */
 static void put_ticks(struct drawing *d, const char *letter, const struct figure_axis *axis,
-                      struct range range, struct place place)
+                      struct range range, struct rect rect)
 {
-    double most = letter[0] == 'x'
-                      ? (place.right - place.left) * 800 / 46
-                      : (place.top - place.bottom) * d->height / (axis->whole ? 24 : 34);
+    double most = letter[0] == 'x' ? (rect.right - rect.left) * 800 / 46
+                                   : (rect.top - rect.bottom) * d->height / (axis->whole ? 24 : 34);
     text_addf(d->out, "set %stics norotate ", letter);
     if (axis->log_base > 0 && has_few_powers(axis, range))
         put_numbers(d, range, nice_step(range, fmin(most, 6), axis->whole));
@@ -378,7 +377,7 @@ static void put_ticks(struct drawing *d, const char *letter, const struct figure
 }
 
 static void put_axis(struct drawing *d, const char *letter, const struct figure_panel *panel,
-                     struct place place)
+                     struct rect rect)
 {
     bool is_x = letter[0] == 'x';
     const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
@@ -392,11 +391,11 @@ static void put_axis(struct drawing *d, const char *letter, const struct figure_
         text_addf(d->out, "set %srange [%.9g:%.9g]\n", letter, range.low, range.high);
     text_addf(d->out, "set %slabel ", letter);
     put_quoted(d, axis->label, 80, false);
-    text_addf(d->out, " textcolor rgb '%s'\n", d->theme->ink);
+    text_addf(d->out, " textcolor rgb '%s'\n", d->theme->foreground);
     if (axis->names)
-        put_names(d, letter, axis, place.right - place.left);
+        put_names(d, letter, axis, rect.right - rect.left);
     else
-        put_ticks(d, letter, axis, range, place);
+        put_ticks(d, letter, axis, range, rect);
 }
 
 /* ---- layout ---- */
@@ -484,59 +483,58 @@ static double number_rows(const struct drawing *d, const struct figure_panel *pa
 }
 
 /* The part of a cell inside the axes.  Stacked panels have the same left edge. */
-static struct place inside(const struct drawing *d, const struct figure_panel *panel,
-                           struct place cell)
+static struct rect inside(const struct drawing *d, const struct figure_panel *panel,
+                          struct rect cell)
 {
     double left = left_margin(d, panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
-    for (size_t i = 0; i < d->figure->panel_count && !d->figure->beside; i++)
+    for (size_t i = 0; i < d->figure->panel_count && !d->figure->horizontal; i++)
         left = fmax(left, left_margin(d, &d->figure->panels[i]));
-    struct place place = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0,
-                          0};
-    if (panel->x.names && are_names_rotated(d, &panel->x, place.right - place.left)) {
+    struct rect rect = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0, 0};
+    if (panel->x.names && are_names_rotated(d, &panel->x, rect.right - rect.left)) {
         size_t letters = longest_name(d, &panel->x);
         bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS) - 20;
     }
-    place.bottom = cell.bottom + px(d, bottom);
-    above += legend_height(d, panel, place.right - place.left);
+    rect.bottom = cell.bottom + px(d, bottom);
+    above += legend_height(d, panel, rect.right - rect.left);
     if (d->numbered[panel - d->figure->panels])
-        above += ROW_HEIGHT * number_rows(d, panel, place.right - place.left) + 6;
+        above += ROW_HEIGHT * number_rows(d, panel, rect.right - rect.left) + 6;
     above += panel->title[0] ? 22 : 0;
-    place.top = cell.top - px(d, above);
-    return place;
+    rect.top = cell.top - px(d, above);
+    return rect;
 }
 
-static void put_place(struct drawing *d, const struct figure_panel *panel, struct place place,
-                      struct place cell)
+static void put_place(struct drawing *d, const struct figure_panel *panel, struct rect rect,
+                      struct rect cell)
 {
     size_t longest;
     text_addf(d->out,
               "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset bmargin at screen "
               "%.4f\nset tmargin at screen %.4f\n",
-              place.left, place.right, place.bottom, place.top);
+              rect.left, rect.right, rect.bottom, rect.top);
     if (named_series(d, panel, &longest))
         text_addf(d->out,
                   "set key at screen %.4f,%.4f left bottom horizontal Left reverse samplen 1.6 "
                   "spacing 1 maxcols %zu textcolor rgb '%s'\n",
-                  place.left, place.top + px(d, 5),
-                  legend_columns(d, panel, place.right - place.left), d->theme->ink);
+                  rect.left, rect.top + px(d, 5), legend_columns(d, panel, rect.right - rect.left),
+                  d->theme->foreground);
     else
         text_add(d->out, "unset key\n");
     text_add(d->out, "unset label\n");
     if (panel->title[0]) {
         text_addf(d->out, "set label ");
         put_quoted(d, panel->title, (size_t)((cell.right - cell.left) / LETTER), false);
-        text_addf(d->out, " at screen %.4f,%.4f left textcolor rgb '%s'\n", place.left,
-                  cell.top - px(d, 12), d->theme->ink);
+        text_addf(d->out, " at screen %.4f,%.4f left textcolor rgb '%s'\n", rect.left,
+                  cell.top - px(d, 12), d->theme->foreground);
     }
     if (panel->heat_label[0]) {
         text_addf(d->out,
                   "set colorbox user origin screen %.4f,%.4f size screen 0.02,%.4f noborder\n",
-                  place.right + 0.015, place.bottom, place.top - place.bottom);
+                  rect.right + 0.015, rect.bottom, rect.top - rect.bottom);
         text_add(d->out, "set label ");
         put_quoted(d, panel->heat_label, 20, false);
         text_addf(d->out, " at screen %.4f,%.4f left font ',%d' textcolor rgb '%s'\n",
-                  place.right + 0.01, cell.top - px(d, 12), FONT_SMALL, d->theme->ink);
-        text_addf(d->out, "set cbtics textcolor rgb '%s'\n", d->theme->ink);
+                  rect.right + 0.01, cell.top - px(d, 12), FONT_SMALL, d->theme->foreground);
+        text_addf(d->out, "set cbtics textcolor rgb '%s'\n", d->theme->foreground);
         if (panel->heat_high > 0)
             text_addf(d->out, "set cbrange [0:%.9g]\n", panel->heat_high);
     } else {
@@ -556,7 +554,7 @@ static double on_page(double value, const struct figure_axis *axis, struct range
     return from + (axis->down ? 1 - share : share) * (to - from);
 }
 
-static bool overlap(const struct place *a, const struct place *b)
+static bool overlap(const struct rect *a, const struct rect *b)
 {
     return a->left < b->right && b->left < a->right && a->bottom < b->top && b->bottom < a->top;
 }
@@ -564,27 +562,27 @@ static bool overlap(const struct place *a, const struct place *b)
 struct labels {
     double x[LABELS_MAX], y[LABELS_MAX]; /* of the points */
     size_t points;
-    struct place taken[2 * LABELS_MAX]; /* occupied by the points, and by labels so far */
+    struct rect taken[2 * LABELS_MAX]; /* occupied by the points, and by labels so far */
     size_t count;
 };
 
-static void find_points(const struct drawing *d, const struct figure_panel *panel,
-                        struct place place, struct labels *out)
+static void find_points(const struct drawing *d, const struct figure_panel *panel, struct rect rect,
+                        struct labels *out)
 {
     struct range x_range = padded_range(panel, true), y_range = padded_range(panel, false);
     out->points = panel->label_count < LABELS_MAX ? panel->label_count : LABELS_MAX;
     for (size_t i = 0; i < out->points; i++) {
-        double x = on_page(panel->labels[i].x, &panel->x, x_range, place.left, place.right);
-        double y = on_page(panel->labels[i].y, &panel->y, y_range, place.bottom, place.top);
+        double x = on_page(panel->labels[i].x, &panel->x, x_range, rect.left, rect.right);
+        double y = on_page(panel->labels[i].y, &panel->y, y_range, rect.bottom, rect.top);
         out->x[i] = x;
         out->y[i] = y;
-        out->taken[i] = (struct place){x - 0.005, x + 0.005, y - px(d, 4), y + px(d, 4)};
+        out->taken[i] = (struct rect){x - 0.005, x + 0.005, y - px(d, 4), y + px(d, 4)};
     }
     out->count = out->points;
 }
 
 /* Distance in pixels between a point and the nearest edge of a label. */
-static double distance(const struct drawing *d, const struct place *box, double x, double y)
+static double distance(const struct drawing *d, const struct rect *box, double x, double y)
 {
     double across = fmax(fmax(box->left - x, x - box->right), 0) * 800;
     double along = fmax(fmax(box->bottom - y, y - box->top), 0) * d->height;
@@ -593,7 +591,7 @@ static double distance(const struct drawing *d, const struct place *box, double 
 
 /* Whether no other point is as near, so that the label is unambiguous. */
 static bool is_unambiguous(const struct drawing *d, const struct labels *labels,
-                           const struct place *box, size_t own)
+                           const struct rect *box, size_t own)
 {
     double nearest = distance(d, box, labels->x[own], labels->y[own]);
     for (size_t i = 0; i < labels->points; i++)
@@ -605,17 +603,17 @@ static bool is_unambiguous(const struct drawing *d, const struct labels *labels,
 /* Next to its point, a little above or below; on the other side if another label is there.  False if no free place is
  * nearest to its own point: then `far` places are tried, and the box is any free one. */
 static bool find_space(const struct drawing *d, const struct labels *labels, size_t own,
-                       double width, bool left, bool far, struct place panel, struct place *out)
+                       double width, bool left, bool far, struct rect panel, struct rect *out)
 {
     static const double SHIFTS[] = {10, -10, 0, 16, -16, 28, -28, 42, -42, 56, -56};
     double x = labels->x[own], y = labels->y[own];
-    *out = (struct place){x + 0.008, x + 0.008 + width, y - px(d, 7), y + px(d, 7)};
+    *out = (struct rect){x + 0.008, x + 0.008 + width, y - px(d, 7), y + px(d, 7)};
     for (size_t i = 0; i < (far ? 6 : 2) * sizeof SHIFTS / sizeof *SHIFTS; i++) {
         bool to_left = left != (i % 2 == 1);
         size_t ring = i / (2 * sizeof SHIFTS / sizeof *SHIFTS);
         double middle = y + px(d, SHIFTS[i / 2 % (sizeof SHIFTS / sizeof *SHIFTS)]);
         double gap = 0.008 + 0.02 * (double)ring, begin = to_left ? x - gap - width : x + gap;
-        struct place tried = {begin, begin + width, middle - px(d, 7), middle + px(d, 7)};
+        struct rect tried = {begin, begin + width, middle - px(d, 7), middle + px(d, 7)};
         bool free = tried.left >= panel.left && tried.right <= panel.right + 0.02 &&
                     tried.bottom >= panel.bottom && tried.top <= panel.top + px(d, 8);
         for (size_t j = 0; j < labels->count && free; j++)
@@ -629,16 +627,14 @@ static bool find_space(const struct drawing *d, const struct labels *labels, siz
 }
 
 /* Whether every label has a place nearest to its own point; otherwise all become numbers. */
-static bool labels_fit(const struct drawing *d, const struct figure_panel *panel,
-                       struct place place)
+static bool labels_fit(const struct drawing *d, const struct figure_panel *panel, struct rect rect)
 {
     struct labels labels;
-    struct place box;
-    find_points(d, panel, place, &labels);
+    struct rect box;
+    find_points(d, panel, rect, &labels);
     for (size_t i = 0; i < labels.points; i++) {
         const struct figure_label *label = &panel->labels[i];
-        if (!find_space(d, &labels, i, label_width(d, label->text), label->left, false, place,
-                        &box))
+        if (!find_space(d, &labels, i, label_width(d, label->text), label->left, false, rect, &box))
             return false;
         labels.taken[labels.count++] = box;
     }
@@ -650,50 +646,50 @@ static void put_label(struct drawing *d, const char *text, double x, double y, c
     text_add(d->out, "set label ");
     put_quoted(d, text, LABEL_LETTERS + NUMBER_LETTERS, false);
     text_addf(d->out, " at screen %.4f,%.4f %s front font ',%d' textcolor rgb '%s'\n", x, y, side,
-              FONT_SMALL, d->theme->ink);
+              FONT_SMALL, d->theme->foreground);
 }
 
 /* A line from a number to its point, if another is as near. */
-static void put_leader(struct drawing *d, double x, double y, const struct place *box)
+static void put_leader(struct drawing *d, double x, double y, const struct rect *box)
 {
     text_addf(d->out,
               "set arrow from screen %.4f,%.4f to screen %.4f,%.4f nohead front linewidth 0.7 "
               "linecolor rgb '%s'\n",
               box->left > x ? box->left - 0.002 : box->right + 0.002, (box->bottom + box->top) / 2,
-              x, y, d->theme->ink);
+              x, y, d->theme->foreground);
 }
 
 static void put_numbers_legend(struct drawing *d, const struct figure_panel *panel,
-                               struct place place)
+                               struct rect rect)
 {
-    double width = place.right - place.left;
+    double width = rect.right - rect.left;
     size_t columns = number_columns(d, panel, width);
-    double base = place.top + px(d, 12 + legend_height(d, panel, width));
+    double base = rect.top + px(d, 12 + legend_height(d, panel, width));
     double rows = number_rows(d, panel, width);
     for (size_t i = 0; i < panel->label_count && i < LABELS_MAX; i++) {
         char text[FIGURE_TEXT_MAX + 16];
         size_t row = i / columns, column = i % columns;
         str_format(text, sizeof text, "%zu  %s", i + 1, panel->labels[i].text);
-        put_label(d, text, place.left + width / (double)columns * (double)column,
+        put_label(d, text, rect.left + width / (double)columns * (double)column,
                   base + px(d, ROW_HEIGHT * (rows - 1 - (double)row)), "left");
     }
 }
 
-static void put_labels(struct drawing *d, const struct figure_panel *panel, struct place place,
+static void put_labels(struct drawing *d, const struct figure_panel *panel, struct rect rect,
                        bool numbered)
 {
     struct labels labels;
     text_add(d->out, "unset arrow\n");
-    find_points(d, panel, place, &labels);
+    find_points(d, panel, rect, &labels);
     for (size_t i = 0; i < labels.points; i++) {
         char number[16];
         const struct figure_label *label = &panel->labels[i];
-        struct place box;
+        struct rect box;
         str_format(number, sizeof number, "%zu", i + 1);
         const char *text = numbered ? number : label->text;
         double width = label_width(d, text);
-        if (!find_space(d, &labels, i, width, label->left, false, place, &box)) {
-            find_space(d, &labels, i, width, label->left, true, place, &box);
+        if (!find_space(d, &labels, i, width, label->left, false, rect, &box)) {
+            find_space(d, &labels, i, width, label->left, true, rect, &box);
             put_leader(d, labels.x[i], labels.y[i], &box);
         }
         labels.taken[labels.count++] = box;
@@ -701,7 +697,7 @@ static void put_labels(struct drawing *d, const struct figure_panel *panel, stru
                   (box.bottom + box.top) / 2, box.left > labels.x[i] ? "left" : "right");
     }
     if (numbered)
-        put_numbers_legend(d, panel, place);
+        put_numbers_legend(d, panel, rect);
 }
 
 /* ---- the whole ---- */
@@ -729,7 +725,7 @@ static void put_note(struct drawing *d, const char *text, double below)
     text_add(d->out, "set label ");
     put_quoted(d, text, NOTE_LETTERS, false);
     text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, below),
-              FONT_SMALL, d->theme->faint);
+              FONT_SMALL, d->theme->muted);
 }
 
 static void put_heading(struct drawing *d)
@@ -739,7 +735,7 @@ static void put_heading(struct drawing *d)
     text_add(d->out, "set label ");
     put_quoted(d, d->figure->title, 92, false);
     text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, 22),
-              FONT + 2, d->theme->ink);
+              FONT + 2, d->theme->foreground);
     if (!d->figure->note[0])
         return;
     str_format(first, sizeof first, "%.*s", at ? (int)at : FIGURE_TEXT_MAX, d->figure->note);
@@ -748,7 +744,7 @@ static void put_heading(struct drawing *d)
         put_note(d, d->figure->note + at + strlen("; "), 44 + ROW_HEIGHT);
 }
 
-static struct place cell_of(const struct drawing *d, size_t wanted)
+static struct rect cell_of(const struct drawing *d, size_t wanted)
 {
     const struct figure *figure = d->figure;
     double before = 0, own = 1, all = 0, top = 1 - px(d, heading_height(d));
@@ -758,21 +754,21 @@ static struct place cell_of(const struct drawing *d, size_t wanted)
         own = i == wanted ? weight : own;
         all += weight;
     }
-    if (figure->beside)
-        return (struct place){before / all, (before + own) / all, 0, top};
-    return (struct place){0, 1, top * (1 - (before + own) / all), top * (1 - before / all)};
+    if (figure->horizontal)
+        return (struct rect){before / all, (before + own) / all, 0, top};
+    return (struct rect){0, 1, top * (1 - (before + own) / all), top * (1 - before / all)};
 }
 
 static void put_panel(struct drawing *d, size_t p)
 {
     const struct figure_panel *panel = &d->figure->panels[p];
-    struct place cell = cell_of(d, p), place = inside(d, panel, cell);
-    put_place(d, panel, place, cell);
+    struct rect cell = cell_of(d, p), rect = inside(d, panel, cell);
+    put_place(d, panel, rect, cell);
     if (p == 0)
         put_heading(d);
-    put_labels(d, panel, place, d->numbered[p]);
-    put_axis(d, "x", panel, place);
-    put_axis(d, "y", panel, place);
+    put_labels(d, panel, rect, d->numbered[p]);
+    put_axis(d, "x", panel, rect);
+    put_axis(d, "y", panel, rect);
     bool is_first = true;
     for (size_t s = 0; s < panel->series_count; s++) {
         if (!panel->series[s]->count)
@@ -790,7 +786,7 @@ static double page_height(const struct drawing *d)
     double height = figure->height > 0 ? figure->height : 500;
     for (size_t p = 0; p < figure->panel_count; p++) {
         size_t longest, named = named_series(d, &figure->panels[p], &longest);
-        double width = figure->beside ? 0.85 / (double)figure->panel_count : 0.85;
+        double width = figure->horizontal ? 0.85 / (double)figure->panel_count : 0.85;
         double lines = ceil((double)named / (double)legend_columns(d, &figure->panels[p], width));
         height += named && lines > 3 ? 20 * (lines - 3) : 0;
         if (d->numbered[p])

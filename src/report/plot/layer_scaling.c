@@ -1,5 +1,5 @@
 /* Results of `ipw layers` together: energy per token against prompt length, a line for each model and phase, and
- * against parameters where model sizes differ.  Results of the same model, measured alike, make one line. */
+ * against parameters where model sizes differ.  Results of the same model, measured with the same setup, make one line. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static bool same_number(double a, double b)
 }
 
 /* Whether both were measured on the same machine and in the same way. */
-static bool is_alike(const struct layers_result *a, const struct layers_result *b)
+static bool same_setup(const struct layers_result *a, const struct layers_result *b)
 {
     return same_text(a->hardware_label, b->hardware_label) && same_number(a->batch, b->batch) &&
            same_number(a->gpu_layers, b->gpu_layers) && same_number(a->threads, b->threads);
@@ -46,7 +46,7 @@ static bool is_same_model(const struct layers_result *a, const struct layers_res
 
 static bool is_one_line(const struct layers_result *a, const struct layers_result *b)
 {
-    return is_same_model(a, b) && is_alike(a, b);
+    return is_same_model(a, b) && same_setup(a, b);
 }
 
 static bool in_phase(const struct result_setting *setting, size_t phase)
@@ -222,7 +222,7 @@ static double common_prompt(const struct plot_source *source, size_t phase)
 static void put_sizes(const struct plot_source *source, const struct extent *extent,
                       struct figure *figure, struct points *points)
 {
-    bool alike = true, billions = extent->most_size >= 1e9;
+    bool all_same = true, billions = extent->most_size >= 1e9;
     double unit = billions ? 1e9 : 1e6;
     struct figure_panel *panel =
         figure_panel(figure, billions ? "parameters (billions)" : "parameters (millions)",
@@ -230,7 +230,7 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
     panel->x.log_base = 10;
     fit_axis(panel, extent);
     for (size_t i = 1; i < source->layer_count; i++)
-        alike = alike && is_alike(&source->layers[i], &source->layers[0]);
+        all_same = all_same && same_setup(&source->layers[i], &source->layers[0]);
     for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
         enum figure_color color = phase == 0 ? FIGURE_ORANGE : FIGURE_BLUE;
         double prompt = common_prompt(source, phase);
@@ -250,7 +250,7 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
             continue;
         str_format(label, sizeof label, "%s, prompt of %.0f tokens", RESULT_PHASE[phase], prompt);
         struct figure_series *line =
-            alike ? figure_series(figure, panel, FIGURE_LINE, color, "") : NULL;
+            all_same ? figure_series(figure, panel, FIGURE_LINE, color, "") : NULL;
         figure_points(line, figure_series(figure, panel, FIGURE_ERRORS_Y, color, label),
                       points->items, points->count);
     }

@@ -80,8 +80,8 @@ static enum err layers_check(const struct plot_source *source, struct error *why
 
 static enum figure_color part_color(size_t part)
 {
-    static const enum figure_color COLORS[] = {FIGURE_BLUE,   FIGURE_ORANGE, FIGURE_GREEN,
-                                               FIGURE_PURPLE, FIGURE_SKY,    FIGURE_VERMILION,
+    static const enum figure_color COLORS[] = {FIGURE_BLUE,   FIGURE_ORANGE,   FIGURE_GREEN,
+                                               FIGURE_PURPLE, FIGURE_SKY_BLUE, FIGURE_VERMILION,
                                                FIGURE_YELLOW, FIGURE_INK};
     return COLORS[part % (sizeof COLORS / sizeof *COLORS)];
 }
@@ -249,7 +249,7 @@ static enum err draw_heatmap(const struct plot_source *source, struct figure *fi
     if (!figure->panel_count)
         return err_set(why, ERR_NO_DATA, "no component of a layer has energy");
     layers_heading(figure, source->layers, "Energy by layer and component");
-    figure->beside = true;
+    figure->horizontal = true;
     figure->height = fmax(500, fmin(1000, 220 + 14 * (double)source->layers->layers_measured));
     return ERR_OK;
 }
@@ -264,7 +264,8 @@ const struct plot_driver plot_layer_heatmap = {
 /* ---- layer_power: power of the measured windows ---- */
 
 /* "prefill", "decode", or "idle" for a window without a setting. */
-static const char *what_ran(const struct layers_result *layers, const struct result_window *window)
+static const char *window_phase(const struct layers_result *layers,
+                                const struct result_window *window)
 {
     const struct result_setting *setting = layers_result_setting(layers, window);
     return !is_known(window->setting) ? "idle" : setting ? setting->phase : NULL;
@@ -281,7 +282,7 @@ static size_t put_windows(struct figure *figure, struct figure_panel *panel,
     for (size_t i = 0; i < layers->window_count; i++) {
         const struct result_window *w = &layers->windows[i];
         double error = w->plus_minus / w->time_s;
-        if (!is_same(what_ran(layers, w), what) || !is_known(w->power_w) || !(w->time_s > 0))
+        if (!is_same(window_phase(layers, w), what) || !is_known(w->power_w) || !(w->time_s > 0))
             continue;
         series_add4(boxes, w->start_s, w->start_s + w->time_s, 0, w->power_w);
         series_add4(errors, w->start_s + w->time_s / 2, w->power_w, fmax(w->power_w - error, 0),

@@ -118,7 +118,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
         return no_data_error(table, "the energies of prefill and decode are", why);
     draw_heading(figure, table, "Prefill and decode", count, "separate phases");
     figure_note_energy_of(figure, table);
-    figure->beside = true;
+    figure->horizontal = true;
     put_bars(figure, table, count);
     enum err err = put_tokens(figure, table);
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;

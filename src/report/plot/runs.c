@@ -239,7 +239,7 @@ static double names_share(const struct plot_source *source)
 static void put_measure(struct figure *figure, const struct plot_source *source, unsigned which,
                         bool with_names)
 {
-    static const enum figure_color BARS[MEASURES] = {FIGURE_BLUE, FIGURE_SKY, FIGURE_ORANGE,
+    static const enum figure_color BARS[MEASURES] = {FIGURE_BLUE, FIGURE_SKY_BLUE, FIGURE_ORANGE,
                                                      FIGURE_GREEN};
     struct measure measures[MEASURES];
     measures_of(&source->runs[0], measures);
@@ -275,7 +275,7 @@ static enum err draw_models(const struct plot_source *source, struct figure *fig
         return err_set(why, ERR_NO_DATA, "no metric is known for two runs");
     str_format(figure->title, sizeof figure->title, "%zu runs side by side", source->run_count);
     note_runs(figure, source, source->run_count);
-    figure->beside = true;
+    figure->horizontal = true;
     share = names_share(source);
     for (size_t i = 0; i < figure->panel_count; i++)
         figure->panels[i].weight = (1 - share) / (double)figure->panel_count + (i ? 0 : share);
@@ -374,20 +374,20 @@ static enum err put_runs(const struct plot_source *source, const bool *on, struc
     return ERR_OK;
 }
 
-static enum err draw_known(const struct plot_source *source, double *cost, double *worth, bool *on,
-                           struct choice *best, struct figure *figure, struct error *why)
+static enum err draw_known(const struct plot_source *source, double *cost, double *benefit,
+                           bool *on, struct choice *best, struct figure *figure, struct error *why)
 {
     size_t known = 0;
     for (size_t i = 0; i < source->run_count; i++) {
         bool drawn = is_graded(&source->runs[i]);
         cost[i] = drawn ? source->runs[i].point.joules_per_query : UNKNOWN;
-        worth[i] = drawn ? source->runs[i].point.accuracy : UNKNOWN;
+        benefit[i] = drawn ? source->runs[i].point.accuracy : UNKNOWN;
         known += drawn;
     }
     if (known < 2)
         return err_set(why, ERR_NO_DATA, "%zu of %zu runs have graded answers of known energy",
                        known, source->run_count);
-    enum err err = pareto_mark(cost, worth, source->run_count, on);
+    enum err err = pareto_mark(cost, benefit, source->run_count, on);
     if (err)
         return err_set(why, err, "%s", err_text(err));
     str_copy(figure->title, sizeof figure->title, "Accuracy against energy");
@@ -399,14 +399,14 @@ static enum err draw_pareto(const struct plot_source *source, struct figure *fig
                             struct error *why)
 {
     size_t n = source->run_count;
-    double *cost = malloc(n * sizeof *cost), *worth = malloc(n * sizeof *worth);
+    double *cost = malloc(n * sizeof *cost), *benefit = malloc(n * sizeof *benefit);
     bool *on = calloc(n, sizeof *on);
     struct choice *best = malloc(n * sizeof *best);
-    enum err err = cost && worth && on && best
-                       ? draw_known(source, cost, worth, on, best, figure, why)
+    enum err err = cost && benefit && on && best
+                       ? draw_known(source, cost, benefit, on, best, figure, why)
                        : err_no_memory(why);
     free(cost);
-    free(worth);
+    free(benefit);
     free(on);
     free(best);
     return err;

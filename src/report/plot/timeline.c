@@ -246,10 +246,10 @@ static double time_between(const char *directory, const struct start_ranges *ran
         const struct start_range *before = &ranges->items[i - 1], *after = &ranges->items[i];
         bool known = after->start <= starts.count && starts.zero_ns[before->start - 1] > 0 &&
                      starts.zero_ns[after->start - 1] > 0;
-        double apart = known ? 1e-9 * (double)(starts.zero_ns[after->start - 1] -
-                                               starts.zero_ns[before->start - 1])
-                             : UNKNOWN;
-        sum += apart + after->from - before->to;
+        double gap = known ? 1e-9 * (double)(starts.zero_ns[after->start - 1] -
+                                             starts.zero_ns[before->start - 1])
+                           : UNKNOWN;
+        sum += gap + after->from - before->to;
     }
     journal_starts_release(&starts);
     return sum;

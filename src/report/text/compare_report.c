@@ -257,7 +257,7 @@ static void put_checks(const struct compare_report *report, const char *before, 
         for (size_t c = 0; c < report->check_count; c++) {
             const struct compare_check *check = &report->checks[c];
             enum compare_outcome outcome =
-                compare_check_judge(check, &report->set->comparisons[i], report->confident);
+                compare_check_evaluate(check, &report->set->comparisons[i], report->confident);
             compare_check_line(check, &report->set->comparisons[i], outcome, report->confident,
                                line);
             text_addf(out, "%s%s: %s\n", before, WORDS[outcome], str_plain(line, sizeof line));
@@ -475,8 +475,8 @@ static void checks_to_json(struct json *json, const struct compare_report *repor
             json_string(json, "fail_if", check->text);
             json_string(json, "metric", COMPARE_METRIC_INFO[check->metric].name);
             json_string(json, "outcome",
-                        OUTCOMES[compare_check_judge(check, &report->set->comparisons[i],
-                                                     report->confident)]);
+                        OUTCOMES[compare_check_evaluate(check, &report->set->comparisons[i],
+                                                        report->confident)]);
             json_object_end(json);
         }
     json_array_end(json);

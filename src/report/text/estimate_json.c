@@ -206,7 +206,7 @@ static void checks_to_json(struct json *json, const struct budget *budget,
                            const struct workload_estimate *estimate)
 {
     struct budget_check checks[BUDGET_KINDS];
-    size_t count = budget_judge(budget, estimate, checks);
+    size_t count = budget_evaluate(budget, estimate, checks);
     if (!count) {
         json_null(json, "budget");
         return;

@@ -21,76 +21,76 @@
 
 enum { BAR = 32 };
 
-struct paper {
+struct page {
     struct text *out;
     bool color, is_markdown;
 };
 
-static const char *tint(const struct paper *paper, const char *code)
+static const char *style(const struct page *page, const char *code)
 {
-    return paper->color ? code : "";
+    return page->color ? code : "";
 }
 
 /* A line of the summary: "   energy       ~22.1 mJ", in Markdown a row of a table. */
-static void line(const struct paper *paper, const char *name, const char *format, ...)
+static void line(const struct page *page, const char *name, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-static void line(const struct paper *paper, const char *name, const char *format, ...)
+static void line(const struct page *page, const char *name, const char *format, ...)
 {
     char words[512];
     va_list values;
     va_start(values, format);
     vsnprintf(words, sizeof words, format, values);
     va_end(values);
-    if (paper->is_markdown) {
-        text_addf(paper->out, "| %s | ", name);
-        markdown_add(paper->out, words);
-        text_add(paper->out, " |\n");
+    if (page->is_markdown) {
+        text_addf(page->out, "| %s | ", name);
+        markdown_add(page->out, words);
+        text_add(page->out, " |\n");
     } else {
-        text_addf(paper->out, "   %-12s %s\n", name, words);
+        text_addf(page->out, "   %-12s %s\n", name, words);
     }
 }
 
 /* A line below a heading or a table. */
-static void item(const struct paper *paper, const char *format, ...) PRINTF_LIKE(2, 3);
+static void item(const struct page *page, const char *format, ...) PRINTF_LIKE(2, 3);
 
-static void item(const struct paper *paper, const char *format, ...)
+static void item(const struct page *page, const char *format, ...)
 {
     char words[512];
     va_list values;
     va_start(values, format);
     vsnprintf(words, sizeof words, format, values);
     va_end(values);
-    text_add(paper->out, paper->is_markdown ? "- " : "     ");
-    (paper->is_markdown ? markdown_add : text_add)(paper->out, words);
-    text_add(paper->out, "\n");
+    text_add(page->out, page->is_markdown ? "- " : "     ");
+    (page->is_markdown ? markdown_add : text_add)(page->out, words);
+    text_add(page->out, "\n");
 }
 
-static void heading(const struct paper *paper, const char *words)
+static void heading(const struct page *page, const char *words)
 {
-    if (paper->is_markdown)
-        text_addf(paper->out, "\n**%s**\n\n", words);
+    if (page->is_markdown)
+        text_addf(page->out, "\n**%s**\n\n", words);
     else
-        text_addf(paper->out, "\n   %s%s%s\n", tint(paper, BOLD), words, tint(paper, PLAIN));
+        text_addf(page->out, "\n   %s%s%s\n", style(page, BOLD), words, style(page, PLAIN));
 }
 
-static void print_table(const struct paper *paper, struct table *table)
+static void print_table(const struct page *page, struct table *table)
 {
-    text_add(paper->out, "\n");
-    if (!paper->is_markdown) {
-        table_print(table, "   ", paper->color, paper->out);
+    text_add(page->out, "\n");
+    if (!page->is_markdown) {
+        table_print(table, "   ", page->color, page->out);
         return;
     }
-    table_write_markdown(table, paper->out);
+    table_write_markdown(table, page->out);
     table_release(table);
-    text_add(paper->out, "\n");
+    text_add(page->out, "\n");
 }
 
 /* ---- the head ---- */
 
 /* The result first: "resnet50 on NVIDIA H200 SXM 141GB, pytorch-graph (measured): ~131 ± 17 mJ per sample, 850 µs".
  * For a lower bound the interval is in the lines below. */
-static void put_title(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_title(const struct page *page, const struct workload_estimate *estimate)
 {
     char words[WORDS_MAX], runtime[WORDS_MAX], energy[WORDS_MAX], latency[FORMAT_MAX];
     const struct workload *work = estimate->work;
@@ -99,9 +99,9 @@ static void put_title(const struct paper *paper, const struct workload_estimate 
         str_format(energy, sizeof energy, "~%s", format_rough(latency, joules, "J"));
     else
         words_estimated(energy, joules, estimate->total.joules_plus_minus / work->units, "J");
-    text_addf(paper->out, "%s%s%s on %s%s, %s: %s per %s, %s%s%s\n",
-              paper->is_markdown ? "### " : "\n ", tint(paper, BOLD), work->spec.model->name,
-              words_device(words, estimate->hardware), tint(paper, PLAIN),
+    text_addf(page->out, "%s%s%s on %s%s, %s: %s per %s, %s%s%s\n",
+              page->is_markdown ? "### " : "\n ", style(page, BOLD), work->spec.model->name,
+              words_device(words, estimate->hardware), style(page, PLAIN),
               words_runtime(runtime, &estimate->work->spec, estimate->hardware,
                             estimate->config.precision),
               is_known(joules) ? energy : "-", work->unit,
@@ -109,42 +109,42 @@ static void put_title(const struct paper *paper, const struct workload_estimate 
               work->spec.is_request ? " per request" : "",
               estimate->memory.fits ? "" : "; EXCEEDS DEVICE MEMORY");
     words_basis(words, estimate);
-    text_addf(paper->out, paper->is_markdown ? "\n%s; " : "   %s\n", words);
+    text_addf(page->out, page->is_markdown ? "\n%s; " : "   %s\n", words);
     if (words_host(words, estimate))
-        text_addf(paper->out, paper->is_markdown ? "%s; " : "   %s\n", words);
+        text_addf(page->out, page->is_markdown ? "%s; " : "   %s\n", words);
     words_setting(words, estimate);
-    text_addf(paper->out, paper->is_markdown ? "%s\n\n| | |\n|---|---|\n" : "   %s\n\n", words);
+    text_addf(page->out, page->is_markdown ? "%s\n\n| | |\n|---|---|\n" : "   %s\n\n", words);
 }
 
-static void put_energy(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_energy(const struct page *page, const struct workload_estimate *estimate)
 {
     char total[WORDS_MAX], each[WORDS_MAX], request[WORDS_MAX];
     double units = estimate->work->units;
     words_energy(each, estimate, units, estimate->work->unit);
     if (estimate->work->spec.is_request)
-        line(paper, "energy", "%s, %s",
+        line(page, "energy", "%s, %s",
              words_energy(request, estimate, estimate->work->batch, "request"), each);
     else if (units == 1)
-        line(paper, "energy", "%s", each);
+        line(page, "energy", "%s", each);
     else
-        line(paper, "energy", "%s, %s in total", each,
+        line(page, "energy", "%s, %s in total", each,
              words_estimated(total, estimate->total.joules.total, UNKNOWN, "J"));
 }
 
-static void put_time(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_time(const struct page *page, const struct workload_estimate *estimate)
 {
     char latency[WORDS_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
     words_latency(latency, estimate);
     words_rate(rate, workload_estimate_units_per_s(estimate));
     if (estimate->work->spec.is_request)
-        line(paper, "latency", "%s; time to first token %s; %s %ss/s", latency,
+        line(page, "latency", "%s; time to first token %s; %s %ss/s", latency,
              format_si(first, estimate->prefill.latency_s, "s"), rate, estimate->work->unit);
     else
-        line(paper, "latency", "%s; %s %ss/s", latency, rate, estimate->work->unit);
+        line(page, "latency", "%s; %s %ss/s", latency, rate, estimate->work->unit);
 }
 
 /* Per user: a decode step yields a token for each sequence of the batch. */
-static void put_user(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_user(const struct page *page, const struct workload_estimate *estimate)
 {
     const struct workload *work = estimate->work;
     const struct estimate_totals *first = &estimate->prefill;
@@ -155,7 +155,7 @@ static void put_user(const struct paper *paper, const struct workload_estimate *
             .plus_minus,
         "s");
     if (work->count == work->prefill_count) {
-        line(paper, "per user", "TTFT %s", ttft);
+        line(page, "per user", "TTFT %s", ttft);
         return;
     }
     double steps = (double)(work->spec.output_tokens - 1);
@@ -165,22 +165,21 @@ static void put_user(const struct paper *paper, const struct workload_estimate *
         workload_estimate_interval(estimate, each, estimate->decode.latency_plus_minus / steps)
             .plus_minus,
         "s");
-    line(paper, "per user", "TTFT %s, TPOT %s, %s tokens/s", ttft, tpot,
-         words_rate(rate, 1 / each));
+    line(page, "per user", "TTFT %s, TPOT %s, %s tokens/s", ttft, tpot, words_rate(rate, 1 / each));
 }
 
-static void put_power(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_power(const struct page *page, const struct workload_estimate *estimate)
 {
     const struct estimate_totals *all = &estimate->total;
     char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
     words_estimated(average, all->average_w, all->power_plus_minus, "W");
-    line(paper, "power", "%s average, %s peak; limit %s, idle %s", average,
+    line(page, "power", "%s average, %s peak; limit %s, idle %s", average,
          words_estimated(peak, all->peak_w, UNKNOWN, "W"), format_si(limit, estimate->limit_w, "W"),
          format_si(idle, estimate->hardware->idle_w.value * estimate_devices(&estimate->config),
                    "W"));
 }
 
-static void put_operating(const struct paper *paper, const struct estimate_report *report)
+static void put_operating(const struct page *page, const struct estimate_report *report)
 {
     static const char *const NAMES[] = {"cost", "emissions"};
     struct text at = {0};
@@ -190,23 +189,23 @@ static void put_operating(const struct paper *paper, const struct estimate_repor
         struct text words = {0};
         estimate_cost_words(report->estimate, report->tariff, emissions, &words);
         if (words.length)
-            line(paper, NAMES[emissions], "%s", text_get(&words));
+            line(page, NAMES[emissions], "%s", text_get(&words));
         text_release(&words);
     }
     format_tariff(report->tariff, "", &at);
-    line(paper, "", "%s", text_get(&at));
+    line(page, "", "%s", text_get(&at));
     if (format_scope(report->tariff)[0])
-        line(paper, "", "%s", format_scope(report->tariff));
+        line(page, "", "%s", format_scope(report->tariff));
     text_release(&at);
 }
 
-static void put_fit(const struct paper *paper, const struct estimate_report *report)
+static void put_fit(const struct page *page, const struct estimate_report *report)
 {
     const struct estimate_memory *memory = &report->estimate->memory;
     const char *each = estimate_devices(&report->estimate->config) > 1 ? " per device" : "";
     char used[FORMAT_MAX], headroom[WORDS_MAX] = "";
     if (!is_known(memory->capacity)) {
-        line(paper, "memory", "%s%s; device memory unknown", format_bytes(used, memory->total_peak),
+        line(page, "memory", "%s%s; device memory unknown", format_bytes(used, memory->total_peak),
              each);
         return;
     }
@@ -218,18 +217,18 @@ static void put_fit(const struct paper *paper, const struct estimate_report *rep
     else if (!memory->fits && report->devices_to_fit > 1)
         str_format(headroom, sizeof headroom, "; fits with --tensor-parallel %d",
                    report->devices_to_fit);
-    line(paper, "memory", "%s of %s%s: %s%s%s%s", used, all, each,
-         tint(paper, memory->fits ? GREEN : RED), memory->fits ? "fits" : "EXCEEDS DEVICE MEMORY",
-         tint(paper, PLAIN), headroom);
+    line(page, "memory", "%s of %s%s: %s%s%s%s", used, all, each,
+         style(page, memory->fits ? GREEN : RED), memory->fits ? "fits" : "EXCEEDS DEVICE MEMORY",
+         style(page, PLAIN), headroom);
 }
 
 /* Parts of it: "weights 2.3 GiB, activations 12.0 MiB, KV cache 20.0 MiB of 639 tokens". */
-static void put_memory(const struct paper *paper, const struct estimate_report *report)
+static void put_memory(const struct page *page, const struct estimate_report *report)
 {
     const struct workload_estimate *estimate = report->estimate;
     const struct estimate_memory *memory = &estimate->memory;
     char words[WORDS_MAX] = "", bytes[FORMAT_MAX], sequences[FORMAT_MAX] = "";
-    put_fit(paper, report);
+    put_fit(page, report);
     words_add(words, "weights %s", format_bytes(bytes, memory->weights));
     words_add(words, "activations %s", format_bytes(bytes, memory->activations_peak));
     if (memory->workspace_peak > 0)
@@ -241,43 +240,43 @@ static void put_memory(const struct paper *paper, const struct estimate_report *
                   format_bytes(bytes, memory->kv_cache), sequences, estimate->cache_tokens);
     else if (memory->kv_cache > 0)
         words_add(words, "KV cache %s", format_bytes(bytes, memory->kv_cache));
-    line(paper, "", "%s", words);
+    line(page, "", "%s", words);
 }
 
-static void put_work(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_work(const struct page *page, const struct workload_estimate *estimate)
 {
     const struct estimate_totals *all = &estimate->total;
     const struct estimate_traffic *traffic = &all->traffic;
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
     char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
-    line(paper, "work", "%s parameters, %s, %s; %.3g FLOP/B",
+    line(page, "work", "%s parameters, %s, %s; %.3g FLOP/B",
          str_trim(format_si(params, estimate->params, "")), format_si(macs, all->macs, "MAC"),
          format_si(flops, all->flops, "FLOP"), all->flops / all->bytes);
     format_si(bytes, all->bytes, "B");
     format_si(weights, traffic->weights, "B");
     if (traffic->cache_read > 0)
-        line(paper, "", "%s moved: %s weights, KV cache %s read, %s written", bytes, weights,
+        line(page, "", "%s moved: %s weights, KV cache %s read, %s written", bytes, weights,
              format_si(read, traffic->cache_read, "B"),
              format_si(written, traffic->cache_written, "B"));
     else
-        line(paper, "", "%s moved, %s of it weights", bytes, weights);
+        line(page, "", "%s moved, %s of it weights", bytes, weights);
 }
 
-static void put_devices(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_devices(const struct page *page, const struct workload_estimate *estimate)
 {
     char words[WORDS_MAX];
     if (words_divided(words, estimate))
-        line(paper, "devices", "%s", words);
+        line(page, "devices", "%s", words);
     if (words_pipeline(words, estimate))
-        line(paper, "pipeline", "%s", words);
+        line(page, "pipeline", "%s", words);
 }
 
-static void put_confidence(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_confidence(const struct page *page, const struct workload_estimate *estimate)
 {
-    line(paper, "confidence", "%s%s%s", estimate_confidence_name(estimate->confidence),
+    line(page, "confidence", "%s%s%s", estimate_confidence_name(estimate->confidence),
          estimate->confidence_reason[0] ? ": " : "", estimate->confidence_reason);
     for (size_t i = 0; i < estimate->work->notes.count; i++)
-        line(paper, i ? "" : "notes", "%s", estimate->work->notes.text[i]);
+        line(page, i ? "" : "notes", "%s", estimate->work->notes.text[i]);
 }
 
 /* ---- phases of a request ---- */
@@ -299,7 +298,7 @@ static void phase_row(struct table *table, const char *name, double tokens, doub
     table_add(table, words_share(cell, sums->mbu));
 }
 
-static void put_phases(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_phases(const struct page *page, const struct workload_estimate *estimate)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},   {"tokens", true}, {"latency", true},
@@ -314,7 +313,7 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
     if (work->count > work->prefill_count)
         phase_row(&table, "decode", output - 1, batch, &estimate->decode);
     phase_row(&table, "request", output, batch, &estimate->total);
-    print_table(paper, &table);
+    print_table(page, &table);
 }
 
 /* ---- energy breakdown ---- */
@@ -331,7 +330,7 @@ static void bar_cell(struct table *table, double share)
     text_release(&bar);
 }
 
-static void put_breakdown(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_breakdown(const struct page *page, const struct workload_estimate *estimate)
 {
     static const struct table_column COLUMNS[] = {
         {"energy breakdown", false}, {"", false}, {"energy", true}, {"share", true}};
@@ -353,10 +352,10 @@ static void put_breakdown(const struct paper *paper, const struct workload_estim
             table_add(&table, words_estimated(cell, parts[i].joules, UNKNOWN, "J"));
             table_add(&table, words_share(cell, parts[i].joules / joules->total));
         }
-    print_table(paper, &table);
+    print_table(page, &table);
 }
 
-static void put_limits(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_limits(const struct page *page, const struct workload_estimate *estimate)
 {
     const struct estimate_totals *all = &estimate->total;
     const struct partition_concurrency *concurrency = &estimate->passes[0].concurrency;
@@ -364,16 +363,16 @@ static void put_limits(const struct paper *paper, const struct workload_estimate
     double count = 0;
     for (size_t b = 0; b < BOUND_COUNT; b++)
         count += all->bound_counts[b];
-    heading(paper, "bottlenecks");
-    item(paper, "%.0f subgraph%s, bound by: %s", count, words_plural(count),
+    heading(page, "bottlenecks");
+    item(page, "%.0f subgraph%s, bound by: %s", count, words_plural(count),
          words_bounds(bounds, all->bound_counts));
-    item(paper, "MFU %s of peak compute, MBU %s of memory bandwidth", words_share(mfu, all->mfu),
+    item(page, "MFU %s of peak compute, MBU %s of memory bandwidth", words_share(mfu, all->mfu),
          words_share(mbu, all->mbu));
     str_format(wide, sizeof wide, "%zu of them with up to %zu", concurrency->wide_levels,
                concurrency->max_width);
-    item(paper, "%zu sequential level%s, %s concurrent subgraphs", concurrency->levels,
+    item(page, "%zu sequential level%s, %s concurrent subgraphs", concurrency->levels,
          words_plural((double)concurrency->levels), concurrency->wide_levels ? wide : "none with");
-    item(paper, "parallelism %.2f, by level %.2f, with batching %.4g", concurrency->parallelism,
+    item(page, "parallelism %.2f, by level %.2f, with batching %.4g", concurrency->parallelism,
          concurrency->stage_parallelism, concurrency->batch_parallelism);
 }
 
@@ -397,7 +396,7 @@ static void consumer_row(struct table *table, const struct estimate_consumer *ro
     table_add(table, row->is_mixed ? "mixed" : estimate_bound_name(row->first->bound));
 }
 
-static void put_consumers(const struct paper *paper, const struct estimate_report *report)
+static void put_consumers(const struct page *page, const struct estimate_report *report)
 {
     static const struct table_column COLUMNS[] = {
         {"top consumers", false}, {"", true},      {"operations", false}, {"phase", false},
@@ -407,32 +406,32 @@ static void put_consumers(const struct paper *paper, const struct estimate_repor
     struct estimate_consumer *rows = estimate_consumers(report, &count);
     struct table table = TABLE(COLUMNS);
     if (!rows) {
-        paper->out->failed = true;
+        page->out->failed = true;
         return;
     }
     shown = report->top && report->top < count ? report->top : count;
     for (size_t i = 0; i < shown; i++)
         consumer_row(&table, &rows[i], report->estimate->work->spec.is_request,
                      report->estimate->total.joules.total);
-    print_table(paper, &table);
+    print_table(page, &table);
     if (shown < count)
-        text_addf(paper->out, "%sand %zu more (--top 0 shows them)\n",
-                  paper->is_markdown ? "" : "   ", count - shown);
+        text_addf(page->out, "%sand %zu more (--top 0 shows them)\n",
+                  page->is_markdown ? "" : "   ", count - shown);
     free(rows);
 }
 
 /* ---- limits and recommendations ---- */
 
-static void put_checks(const struct paper *paper, const struct estimate_report *report)
+static void put_checks(const struct page *page, const struct estimate_report *report)
 {
     struct budget_check checks[BUDGET_KINDS];
     char check[WORDS_MAX];
-    size_t count = budget_judge(report->budget, report->estimate, checks);
+    size_t count = budget_evaluate(report->budget, report->estimate, checks);
     if (count)
-        heading(paper, "limits");
+        heading(page, "limits");
     for (size_t i = 0; i < count; i++)
-        item(paper, "%s%-7s%s  %s", tint(paper, checks[i].verdict == BUDGET_PASS ? GREEN : RED),
-             budget_verdict_name(checks[i].verdict), tint(paper, PLAIN),
+        item(page, "%s%-7s%s  %s", style(page, checks[i].verdict == BUDGET_PASS ? GREEN : RED),
+             budget_verdict_name(checks[i].verdict), style(page, PLAIN),
              words_check(check, &checks[i], report->estimate));
 }
 
@@ -451,19 +450,19 @@ static void fill_recommendations(const struct estimate_report *report, struct ta
     }
 }
 
-static void put_no_recommendation(const struct paper *paper, const struct estimate_report *report)
+static void put_no_recommendation(const struct page *page, const struct estimate_report *report)
 {
-    text_add(paper->out, "\n");
+    text_add(page->out, "\n");
     if (!budget_holds(report->budget, report->estimate))
-        item(paper, "No change that fits meets the limits, or comes closer with less energy.");
+        item(page, "No change that fits meets the limits, or comes closer with less energy.");
     else if (!is_known(report->estimate->total.joules.total))
-        item(paper, "No recommendations: figures that the energy depends on are unknown.");
+        item(page, "No recommendations: figures that the energy depends on are unknown.");
     else
-        item(paper, "No change that fits saves %.0f %%%s.", 100 * RECOMMEND_GAIN_MIN,
+        item(page, "No change that fits saves %.0f %%%s.", 100 * RECOMMEND_GAIN_MIN,
              report->recommendations->unsure ? " and more than its ±" : "");
 }
 
-static void put_recommendations(const struct paper *paper, const struct estimate_report *report)
+static void put_recommendations(const struct page *page, const struct estimate_report *report)
 {
     const struct recommendations *list = report->recommendations;
     char each[WORDS_MAX], rate[WORDS_MAX], words[WORDS_MAX];
@@ -480,16 +479,16 @@ static void put_recommendations(const struct paper *paper, const struct estimate
     str_format(rate, sizeof rate, "%ss/s", unit);
     struct table table = TABLE(columns);
     if (!list->count) {
-        put_no_recommendation(paper, report);
+        put_no_recommendation(page, report);
         return;
     }
     fill_recommendations(report, &table);
-    print_table(paper, &table);
-    text_addf(paper->out, "%seach change alone%s%s\n", paper->is_markdown ? "" : "   ",
+    print_table(page, &table);
+    text_addf(page->out, "%seach change alone%s%s\n", page->is_markdown ? "" : "   ",
               list->unsure ? "; " : "", words_unsure(words, list));
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].note[0]) {
-            item(paper, "%s: %s", list->items[i].options, list->items[i].note);
+            item(page, "%s: %s", list->items[i].options, list->items[i].note);
         }
 }
 
@@ -508,7 +507,7 @@ static void figure_cell(struct table *table, const struct words_figure *row)
         table_add(table, format_si(cell, figure->value, row->unit));
 }
 
-static void put_figures(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_figures(const struct page *page, const struct workload_estimate *estimate)
 {
     static const struct table_column COLUMNS[] = {
         {"device figure", false}, {"value", true}, {"evidence", false}, {"source", false}};
@@ -525,10 +524,10 @@ static void put_figures(const struct paper *paper, const struct workload_estimat
         table_add(&table, known ? evidence_name(figure->evidence) : "unknown");
         table_add(&table, known && figure->source ? figure->source : "");
     }
-    print_table(paper, &table);
+    print_table(page, &table);
 }
 
-static void put_unknown(const struct paper *paper, const struct workload_estimate *estimate)
+static void put_unknown(const struct page *page, const struct workload_estimate *estimate)
 {
     const struct graph *graph = &estimate->work->passes[0].graph;
     struct text words = {0};
@@ -541,47 +540,47 @@ static void put_unknown(const struct paper *paper, const struct workload_estimat
     size_t count = words_unknown(graph, labels, sizeof labels / sizeof *labels);
     for (size_t i = 0; i < count; i++)
         text_addf(&words, "%s %s", i ? "," : "", labels[i]);
-    text_add(paper->out, "\n");
-    item(paper, "%s", text_get(&words));
+    text_add(page->out, "\n");
+    item(page, "%s", text_get(&words));
     text_release(&words);
 }
 
-static void put_estimate(const struct paper *paper, const struct estimate_report *report)
+static void put_estimate(const struct page *page, const struct estimate_report *report)
 {
     const struct workload_estimate *estimate = report->estimate;
-    put_title(paper, estimate);
-    put_energy(paper, estimate);
-    put_time(paper, estimate);
+    put_title(page, estimate);
+    put_energy(page, estimate);
+    put_time(page, estimate);
     if (estimate->work->spec.is_request)
-        put_user(paper, estimate);
-    put_power(paper, estimate);
-    put_operating(paper, report);
-    put_memory(paper, report);
-    put_work(paper, estimate);
-    put_devices(paper, estimate);
-    put_confidence(paper, estimate);
+        put_user(page, estimate);
+    put_power(page, estimate);
+    put_operating(page, report);
+    put_memory(page, report);
+    put_work(page, estimate);
+    put_devices(page, estimate);
+    put_confidence(page, estimate);
     if (estimate->work->spec.is_request)
-        put_phases(paper, estimate);
-    put_breakdown(paper, estimate);
-    put_limits(paper, estimate);
-    put_consumers(paper, report);
-    put_unknown(paper, estimate);
-    put_checks(paper, report);
-    put_recommendations(paper, report);
+        put_phases(page, estimate);
+    put_breakdown(page, estimate);
+    put_limits(page, estimate);
+    put_consumers(page, report);
+    put_unknown(page, estimate);
+    put_checks(page, report);
+    put_recommendations(page, report);
     if (report->shows_figures)
-        put_figures(paper, estimate);
-    text_addf(paper->out, "\n%s~ estimated by a model of the device, not measured\n%s",
-              paper->is_markdown ? "\\" : "   ", paper->is_markdown ? "" : "\n");
+        put_figures(page, estimate);
+    text_addf(page->out, "\n%s~ estimated by a model of the device, not measured\n%s",
+              page->is_markdown ? "\\" : "   ", page->is_markdown ? "" : "\n");
 }
 
 void estimate_text(const struct estimate_report *report, bool color, struct text *out)
 {
-    put_estimate(&(struct paper){.out = out, .color = color}, report);
+    put_estimate(&(struct page){.out = out, .color = color}, report);
 }
 
 void estimate_markdown(const struct estimate_report *report, struct text *out)
 {
-    put_estimate(&(struct paper){.out = out, .is_markdown = true}, report);
+    put_estimate(&(struct page){.out = out, .is_markdown = true}, report);
 }
 
 /* ---- parts of a report ---- */

@@ -271,14 +271,14 @@ static void replace_duplicates(struct external *external, const struct trace_eve
                                struct requests *requests, const struct trace_event **doubles)
 {
     size_t double_count = 0,
-           looked_at = events->count < TRACE_EVENTS_MAX ? events->count : TRACE_EVENTS_MAX;
-    for (size_t i = 0; i < looked_at; i++)
+           checked = events->count < TRACE_EVENTS_MAX ? events->count : TRACE_EVENTS_MAX;
+    for (size_t i = 0; i < checked; i++)
         if (is_of_proxy(external, &events->items[i]) && events->items[i].edge == TRACE_START)
             requests->items[requests->count++] =
                 (struct request_span){&events->items[i], matching_time(events, i)};
     for (size_t i = 0; i < events->count; i++) {
         const struct trace_event *request =
-            i < looked_at ? find_observed(external, requests, events, i) : NULL;
+            i < checked ? find_observed(external, requests, events, i) : NULL;
         if (request)
             doubles[double_count++] = request;
         else

@@ -18,7 +18,7 @@
 
 /* The stride of stops is increased until the measured overhead is below this, so that the total stays below
  * LAYERS_OVERHEAD_MAX. */
-#define OVERHEAD_AIM 0.02
+#define OVERHEAD_TARGET 0.02
 /* Rounds end when the relative uncertainty of every setting's joules is below this. */
 #define UNCERTAINTY_GOOD 0.02
 
@@ -213,7 +213,7 @@ static enum err widen_stride_of(struct campaign *c, struct layers_setting *setti
                                 bool *again, struct error *why)
 {
     unsigned stride = 1;
-    while (slowdown / stride > OVERHEAD_AIM && !too_wide(c, wider_stride(stride)))
+    while (slowdown / stride > OVERHEAD_TARGET && !too_wide(c, wider_stride(stride)))
         stride = wider_stride(stride);
     setting->stride = stride;
     log_info("layers: %s at %u tokens: instrumentation overhead %.1f %%, stride %u",
@@ -228,7 +228,7 @@ static enum err measure_overhead(struct campaign *c, const struct layers_setting
     enum { TRIES = 4 };
     enum err err = ERR_OK;
     *extra_s = *pass_s = INFINITY;
-    for (int i = 0; i < TRIES && !err && (i == 0 || *extra_s > OVERHEAD_AIM * *pass_s); i++) {
+    for (int i = 0; i < TRIES && !err && (i == 0 || *extra_s > OVERHEAD_TARGET * *pass_s); i++) {
         double extra, pass;
         err = workload_overhead(&c->workload, setting, &extra, &pass, why);
         *extra_s = fmin(*extra_s, extra);

@@ -355,7 +355,7 @@ static enum err measure_window(struct conditions *conditions, double length_s,
         return err_set(why, err, "cannot sum the energy: %s", err_text(err));
     window->energy = ledger.total;
     if (idle)
-        err = conditions_judge_idle(conditions, &ledger, idle);
+        err = conditions_check_idle(conditions, &ledger, idle);
     ledger_release(&ledger);
     return err ? err_explain(why, err) : ERR_OK;
 }

@@ -21,7 +21,7 @@
 #define PROBE_S        0.5  /* idle time to determine the sensors' update period */
 #define UPDATES_GOOD   13   /* sensor updates per window: ten are required, edges cost some */
 #define WINDOW_LEAST_S 0.05
-#define RAN_LEAST      0.9  /* minimum share of a window: with less, threads waited for a CPU */
+#define CPU_SHARE_MIN  0.9  /* minimum share of a window: with less, threads waited for a CPU */
 #define WINDOW_MOST_S  0.15 /* length of a window for a rate: longer windows measure energy */
 
 enum {
@@ -174,7 +174,7 @@ static enum err measure_best(struct bench *b, struct calibrate_row *row, const s
     struct calibrate_row one = *row;
     double best = 0;
     enum err err = ERR_OK;
-    for (int i = 0; !err && i < WINDOW_TRIES && best < RAN_LEAST; i++) {
+    for (int i = 0; !err && i < WINDOW_TRIES && best < CPU_SHARE_MIN; i++) {
         err = measure_window(b, &one, team, why);
         if (err || (i && !(b->ran > best)))
             continue;
@@ -183,7 +183,7 @@ static enum err measure_best(struct bench *b, struct calibrate_row *row, const s
     }
     if (best > 0 && b->meter->no_energy[0])
         row->latency_s *= best;
-    b->meter->ran_least = fmin(b->meter->ran_least, best);
+    b->meter->min_cpu_share = fmin(b->meter->min_cpu_share, best);
     return err;
 }
 
@@ -297,7 +297,7 @@ enum err microbench_measure(struct session *session, const struct microbench_opt
 {
     static const struct plan_row BARRIER = {"launch", TEAM_BARRIER, 0, false, true};
     struct host_info host;
-    *meter = (struct microbench_meter){.threads = microbench_threads(options), .ran_least = 1};
+    *meter = (struct microbench_meter){.threads = microbench_threads(options), .min_cpu_share = 1};
     host_info_read(&host);
     (void)str_copy(meter->host, sizeof meter->host, host.cpu_brand);
     struct bench b = {.session = session,

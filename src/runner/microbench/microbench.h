@@ -21,10 +21,10 @@ struct microbench_options {
 };
 
 struct microbench_meter {
-    char devices[96]; /* devices whose joules are used: "cpu0 + dram0" */
-    char source[192]; /* names of the sensors */
-    double window_s;  /* of each row */
-    double ran_least; /* share of a window in which its threads had a CPU, minimum over all rows */
+    char devices[96];     /* devices whose joules are used: "cpu0 + dram0" */
+    char source[192];     /* names of the sensors */
+    double window_s;      /* of each row */
+    double min_cpu_share; /* of a window in which its threads had a CPU, over all rows */
     unsigned threads;
     char host[96];       /* the CPU, as this machine names it */
     char no_energy[240]; /* why rows have no joules; or "" */

@@ -15,7 +15,7 @@
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 
-#define NAP (100 * NS_PER_MS)
+#define WAIT_PERIOD (100 * NS_PER_MS)
 #define PAUSE                                                                                      \
     (5 * NS_PER_MS) /* between batches: waking the recorder per request costs more than recording */
 #define DRAIN (50 * NS_PER_MS)
@@ -35,7 +35,7 @@ struct proxied {
     pthread_t recorder;
     struct text line, question, metadata; /* used by the recorder */
     pthread_mutex_t lock;                 /* guards the following fields */
-    pthread_cond_t came;
+    pthread_cond_t not_empty;
     struct ended *oldest, **newest; /* queue of requests for the recorder */
     size_t queued;                  /* bytes not recorded yet */
     bool is_open;                   /* energies may be passed to the proxy */
@@ -85,7 +85,7 @@ static void on_ended(void *context, struct proxy_request *request)
             proxied->queued += ended->size;
             *proxied->newest = ended;
             proxied->newest = &ended->next;
-            pthread_cond_signal(&proxied->came);
+            pthread_cond_signal(&proxied->not_empty);
         }
         pthread_mutex_unlock(&proxied->lock);
     }
@@ -160,7 +160,7 @@ static struct ended *take_ended(struct proxied *proxied, bool wait)
 {
     pthread_mutex_lock(&proxied->lock);
     if (!proxied->oldest && wait)
-        thread_wait(&proxied->came, &proxied->lock, NAP);
+        thread_wait(&proxied->not_empty, &proxied->lock, WAIT_PERIOD);
     struct ended *list = proxied->oldest;
     proxied->oldest = NULL;
     proxied->newest = &proxied->oldest;
@@ -248,7 +248,7 @@ void proxied_free(struct proxied *proxied)
     text_release(&proxied->question);
     text_release(&proxied->metadata);
     pthread_mutex_destroy(&proxied->lock);
-    pthread_cond_destroy(&proxied->came);
+    pthread_cond_destroy(&proxied->not_empty);
     free(proxied);
 }
 
@@ -262,7 +262,7 @@ enum err proxied_start(struct profile *profile, struct error *why)
     proxied->newest = &proxied->oldest;
     proxied->is_open = true;
     pthread_mutex_init(&proxied->lock, NULL);
-    pthread_cond_init(&proxied->came, NULL);
+    pthread_cond_init(&proxied->not_empty, NULL);
     options.begins = on_begins;
     options.ended = on_ended;
     options.context = proxied;

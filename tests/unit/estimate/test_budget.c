@@ -54,7 +54,7 @@ static void each_limit_is_compared_with_its_figure(void **state)
         struct budget budget = budget_none();
         struct budget_check checks[BUDGET_KINDS];
         budget.max[CASES[i].kind] = CASES[i].most;
-        assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
+        assert_int_equal(budget_evaluate(&budget, &estimate, checks), 1);
         assert_int_equal(checks[0].kind, CASES[i].kind);
         assert_near(checks[0].value, CASES[i].value, 1e-12);
         assert_near(checks[0].margin, CASES[i].margin, 1e-12);
@@ -84,7 +84,7 @@ static void a_limit_within_the_uncertainty_is_not_certain(void **state)
         struct budget budget = budget_none();
         struct budget_check checks[BUDGET_KINDS];
         budget.max[CASES[i].kind] = CASES[i].most;
-        assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
+        assert_int_equal(budget_evaluate(&budget, &estimate, checks), 1);
         assert_int_equal(checks[0].is_sure, CASES[i].is_sure);
     }
     struct estimate_interval range = workload_estimate_interval(&estimate, UNKNOWN, UNKNOWN);
@@ -116,7 +116,7 @@ static void a_request_is_charged_for_all_its_tokens(void **state)
     struct budget_check checks[BUDGET_KINDS];
     (void)state;
     budget.max[BUDGET_ENERGY] = 5;
-    assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
+    assert_int_equal(budget_evaluate(&budget, &estimate, checks), 1);
     assert_near(checks[0].value, 4, 1e-12);
     assert_string_equal(budget_energy_unit(&estimate), "request");
 }
@@ -129,9 +129,9 @@ static void an_estimate_that_does_not_fit_in_memory_fails(void **state)
     (void)state;
     estimate.memory.capacity = 3e9;
     estimate.memory.fits = false;
-    assert_int_equal(budget_judge(&budget, &estimate, checks), 0); /* no limit was set */
+    assert_int_equal(budget_evaluate(&budget, &estimate, checks), 0); /* no limit was set */
     budget.max[BUDGET_LATENCY] = 1;
-    assert_int_equal(budget_judge(&budget, &estimate, checks), 2);
+    assert_int_equal(budget_evaluate(&budget, &estimate, checks), 2);
     assert_int_equal(checks[0].verdict, BUDGET_PASS);
     assert_int_equal(checks[1].kind, BUDGET_FIT);
     assert_int_equal(checks[1].verdict, BUDGET_FAIL);

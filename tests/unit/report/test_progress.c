@@ -188,7 +188,7 @@ static void a_reading_bar_is_drawn_after_a_second(void **state)
                     "100/400  50.0/s  6 s left");
     text_release(&out);
     out = (struct text){0};
-    reading_bar_wipe(&bar, &out);
+    reading_bar_clear(&bar, &out);
     assert_string_equal(text_get(&out), "\r\x1b[K");
     text_release(&out);
 }
