@@ -22,7 +22,7 @@ struct history {
     double at_s;         /* how far it has been read */
     unsigned gauges;     /* besides the counter and the samples */
     double counter_step; /* s between updates of the counter */
-    atomic_bool played;
+    atomic_bool replayed;
 };
 
 static struct history histories[2];
@@ -62,7 +62,7 @@ static enum err read_history(struct sensor *sensor, unsigned group, struct obser
     (void)group;
     struct history *history = sensor->state;
     if (history->at_s > SECONDS) {
-        atomic_store(&history->played, true);
+        atomic_store(&history->replayed, true);
         return ERR_OK;
     }
     const double length = 0.2;
@@ -117,7 +117,7 @@ static struct sampler *start_sampler(void)
     if (sampler_start(sampler, &why) != ERR_OK)
         abort();
     for (unsigned i = 0; i < 2; i++)
-        while (!atomic_load(&histories[i].played))
+        while (!atomic_load(&histories[i].replayed))
             thread_sleep(NS_PER_MS);
     return sampler;
 }

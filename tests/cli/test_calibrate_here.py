@@ -65,7 +65,7 @@ class CalibrateHere(MachineTest):
         self.assertEqual(len(lines), 2, lines)
         self.assertRegex(lines[1], r"operators of ONNX Runtime were not timed: .*set IPW_ONNXRUNTIME_LIB to its path$")
 
-    @unittest.skipIf(SANITIZED, "how a model is told from a meter is the code of the test of refused joules")
+    @unittest.skipIf(SANITIZED, "distinguishing a model from a meter is the code of the test of refused joules")
     def test_with_modeled_power_calibrates_times_only(self):
         self.assertEqual(self.check_times_without_energy(Modeled, "estimated by a model", "--runtime", "none"), [])
 

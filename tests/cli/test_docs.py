@@ -234,8 +234,8 @@ class Keys(unittest.TestCase):
         names = set(re.findall(r'^(?:METRIC|PRODUCT|EXPONENTIAL)\(\w+, "(\w+)"', text, re.M))
         self.assertLess(10, len(names))
         self.assertEqual(undocumented(names, (SOURCE / "docs/metrics.md").read_text()), [])
-        told = ipw(None, "compare", "--help").stdout
-        self.assertEqual(names - set(re.findall(r"\w+", told[told.index("metrics: "):])), set())
+        text = ipw(None, "compare", "--help").stdout
+        self.assertEqual(names - set(re.findall(r"\w+", text[text.index("metrics: "):])), set())
 
     def test_checks_detect_faults(self):
         self.assertEqual(undocumented({"a": 1, "b": 2, "c": 3}, "`a` and `x.b`, but not c"), ["c"])

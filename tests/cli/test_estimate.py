@@ -337,7 +337,7 @@ class Recommendations(EstimateTest):
     @unittest.skipIf(SANITIZED, "same code as test_recommendations_agree_with_their_estimates, for other devices")
     def test_recommendations_hold_in_default_precision(self):
         """The default may differ on the recommended device."""
-        told = 0
+        count = 0
         for hardware in ("i7-12700k", "epyc-7742", "epyc-9654", "xeon-8180", "xeon-8592",
                          "altra-q80-30", "ampereone-192", "graviton3", "grace", "tpu-v4", "v100",
                          "apple-m3", "mi250x", "t4", "hailo-8"):
@@ -346,8 +346,8 @@ class Recommendations(EstimateTest):
                     continue  # more than fits
                 for proposal in self.check_all(model, "--hardware", hardware):
                     words = proposal["options"].split()
-                    told += proposal["kind"] == "hardware" and "--precision" in words
-        self.assertGreater(told, 2)
+                    count += proposal["kind"] == "hardware" and "--precision" in words
+        self.assertGreater(count, 2)
 
     @unittest.skipIf(SANITIZED, "same code as test_recommendations_agree_with_their_estimates, for other devices")
     def test_recommended_precisions_are_supported(self):

@@ -475,9 +475,9 @@ class DynamicDimensions(Case):
         self.assertEqual((shown["tensors"][0]["dims"], shown["batch"]), ([2, 3, 64, 48], 2))
         for wrong, said in (("x=2x3x64", "number of dimensions differs"), ("x=2x4x64x48", "that the file fixes"),
                             ("x=2x3x64x0", "not a shape")):
-            told = self.refused(model, 0, wrong)
-            self.assertIn(said, told)
-            self.assertIn("x [batch, 3, height, width]" if "shape" not in said else "1x3x224x224", told)
+            message = self.refused(model, 0, wrong)
+            self.assertIn(said, message)
+            self.assertIn("x [batch, 3, height, width]" if "shape" not in said else "1x3x224x224", message)
         self.assertIn("no dynamic dimension", self.refused(self.model([1, 4]), 0, "x=1x4"))
         self.assertIn("--batch", self.refused(self.model([1, 3, "h", "w"]), 0, "x=2x3x8x8"))
 

@@ -269,10 +269,10 @@ class Figures(ProfileTest):
         self.profile(machine=machine, scenario="mixed:gap_ms=30", dataset=self.dataset(
             "first", "second [no_usage]", "third"))
         report = self.run.summary()["ipw"]
-        told = [self.run.metrics(key)["phase_metrics"] for key in ("q000000", "q000002")]
+        phases = [self.run.metrics(key)["phase_metrics"] for key in ("q000000", "q000002")]
         for phase, figure, tokens in (("prefill", "prefill_joules_per_input_token", 2 * 11),
                                       ("decode", "decode_joules_per_output_token", 2 * TOKENS)):
-            joules = sum(one[f"{phase}_energy_j"] for one in told)
+            joules = sum(one[f"{phase}_energy_j"] for one in phases)
             self.assertAlmostEqual(report[figure], joules / tokens)
 
     def test_parts_equal_total_when_a_sensor_dies(self):

@@ -354,10 +354,10 @@ class OurDirectories(PythonTest):
             self.assertTrue(metrics["gpu_info"]["name"] or metrics["system_info"]["cpu_brand"])
 
     def test_fields_needed_for_rescoring(self):
-        told = json.loads((self.path / "summary.json").read_text())
-        self.assertEqual(told["model"], "echo:1b")
-        self.assertIsInstance(told["dataset"], str)
-        self.assertIsInstance(told["profiler_config"]["dataset_params"], dict)
+        summary = json.loads((self.path / "summary.json").read_text())
+        self.assertEqual(summary["model"], "echo:1b")
+        self.assertIsInstance(summary["dataset"], str)
+        self.assertIsInstance(summary["profiler_config"]["dataset_params"], dict)
         row = datasets.load_from_disk(str(self.path))[0]
         for name in ("problem", "answer", "subject", "dataset_metadata", "model_answers"):
             self.assertIsNotNone(row[name], name)
@@ -375,10 +375,10 @@ class OurDirectories(PythonTest):
                 "is_correct": len(row["problem"]) % 3 == 0, "metadata": '{"evaluation_attempts": 2}',
                 "config": {}}
             return row
-        beside = self.folder / "run_temp_evaluated_dataset"
-        datasets.load_from_disk(str(path)).map(score).save_to_disk(str(beside))
+        evaluated = self.folder / "run_temp_evaluated_dataset"
+        datasets.load_from_disk(str(path)).map(score).save_to_disk(str(evaluated))
         backup = path.rename(self.folder / "run.bak")
-        beside.rename(path)
+        evaluated.rename(path)
         for item in backup.iterdir():
             if not (path / item.name).exists() and not re.match(r"data-.*\.arrow", item.name):
                 (shutil.copytree if item.is_dir() else shutil.copy2)(item, path / item.name)

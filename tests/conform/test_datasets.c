@@ -10,7 +10,7 @@
 #include "port/json_read.h"
 #include "stubs/arrow_fake.h"
 #include "stubs/http_fake.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 /* How to open each driver on the files of build_files; %s is the folder. */
 static const struct sample {

@@ -10,7 +10,7 @@
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 #include "support/conform.h"
 
 static char run[256];

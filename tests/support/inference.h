@@ -1,6 +1,5 @@
 /* The scripted inference server of tests/fakes/inference_server.py as a child of the test: one per
- * test program, started and stopped as its group fixture. Its scenarios ("plays") are documented
- * there. */
+ * test program, started and stopped as its group fixture. Its scenarios are documented there. */
 #ifndef TESTS_SUPPORT_INFERENCE_H
 #define TESTS_SUPPORT_INFERENCE_H
 

@@ -46,7 +46,7 @@ enum err items_read(struct items *out, const char *name, const char *words, ...)
     if (!err) {
         str_copy(out->name, sizeof out->name, dataset.name);
         str_copy(out->grader, sizeof out->grader, dataset.grader);
-        out->told = dataset.count;
+        out->reported = dataset.count;
         err = read_all(out, &dataset);
         dataset_close(&dataset);
     }

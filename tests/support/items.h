@@ -13,7 +13,7 @@ struct items {
     char errors[ITEMS_ERRORS_MAX][320]; /* of unusable rows, in their order */
     size_t error_count;
     char name[96], grader[48];
-    int64_t told;     /* dataset.count */
+    int64_t reported; /* dataset.count */
     struct error why; /* why it did not open, or ended early */
 };
 

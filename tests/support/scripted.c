@@ -15,9 +15,9 @@ enum { SENSORS_MAX = 8 };
 
 struct player {
     const struct scripted_channel *channels;
-    unsigned next;     /* channel whose history the next read returns */
-    bool second;       /* it is the part after the pause */
-    atomic_int played; /* parts that are complete: a read followed the last of them */
+    unsigned next;       /* channel whose history the next read returns */
+    bool second;         /* it is the part after the pause */
+    atomic_int replayed; /* parts that are complete: a read followed the last of them */
 };
 
 static void must(bool holds, const char *what)
@@ -29,11 +29,11 @@ static void must(bool holds, const char *what)
 }
 
 /* Of the machine that is being started; each belongs to its sensor, so that the sensors of a failed
- * test do not play the next one's script. */
+ * test do not replay the next one's script. */
 static struct player *players[SENSORS_MAX];
 static unsigned player_count;
 static nanos start;
-static nanos pause_at = SCRIPTED_LENGTH; /* later readings are played only when this is over */
+static nanos pause_at = SCRIPTED_LENGTH; /* later readings are replayed only when this is over */
 static atomic_bool going;
 
 nanos scripted_time(double s)
@@ -120,7 +120,7 @@ static enum err scripted_read(struct sensor *sensor, unsigned group, struct obse
     struct player *player = sensor->state;
     const struct scripted_channel *row = &player->channels[player->next];
     if (!row->name) {
-        atomic_store(&player->played, player->second ? 2 : 1);
+        atomic_store(&player->replayed, player->second ? 2 : 1);
         if (!player->second && atomic_load(&going)) {
             player->second = true;
             player->next = 0;
@@ -140,7 +140,7 @@ static void scripted_close(struct sensor *sensor)
 
 static const struct sensor_driver DRIVER = {
     .name = "scripted",
-    .summary = "plays a test's script",
+    .summary = "replays a test's script",
     .probe = scripted_probe,
     .open = scripted_open,
     .read = scripted_read,
@@ -149,7 +149,7 @@ static const struct sensor_driver DRIVER = {
 
 static void await(struct player *player, int parts)
 {
-    while (atomic_load(&player->played) < parts) {
+    while (atomic_load(&player->replayed) < parts) {
         struct timespec nap = {.tv_nsec = NS_PER_MS};
         nanosleep(&nap, NULL);
     }

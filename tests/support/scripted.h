@@ -1,4 +1,4 @@
-/* Sensors that play a script into a real sampler: a test says what each channel draws and when it
+/* Sensors that replay a script into a real sampler: a test says what each channel draws and when it
  * fails, and the whole history is available immediately, dated by the script and not by the clock,
  * so that no figure depends on how busy the machine is. One machine at a time; scripted_start
  * begins it and scripted_stop frees everything. */

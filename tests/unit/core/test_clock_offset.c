@@ -72,7 +72,7 @@ static void a_step_is_detected(void **state)
 
 /* A thread that is descheduled between two clock reads, at the n-th of them. */
 static int reading, stalled_at;
-static nanos running, asleep;
+static nanos running, suspended;
 
 static nanos take_time(void)
 {
@@ -82,7 +82,7 @@ static nanos take_time(void)
 
 static nanos take_boot_time(void)
 {
-    return take_time() + asleep;
+    return take_time() + suspended;
 }
 
 static void a_scheduling_stall_is_not_a_suspend(void **state)
@@ -93,7 +93,7 @@ static void a_scheduling_stall_is_not_a_suspend(void **state)
     for (stalled_at = 0; stalled_at < 6; stalled_at++) {
         reading = 0;
         nanos before = clock_suspended();
-        asleep += 2 * NS_PER_S;
+        suspended += 2 * NS_PER_S;
         assert_near(seconds(clock_suspended() - before), 2, 1e-3);
     }
     clock_replace(NULL);

@@ -25,7 +25,7 @@ static void the_default_is_balanced_and_without_repeats(void **state)
     unsigned count[5][6] = {{0}};
     assert_int_equal(items_read(&items, "builtin", "%s", ""), ERR_OK);
     assert_int_equal(items.count, 600);
-    assert_int_equal(items.told, 600);
+    assert_int_equal(items.reported, 600);
     for (size_t i = 0; i < items.count; i++) {
         const char *level = strstr(items.all[i].metadata, "\"level\":");
         assert_non_null(level);

@@ -7,7 +7,7 @@
 
 #include "core/log.h"
 #include "support/items.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 static struct items items;
 static unsigned warnings;
@@ -213,7 +213,7 @@ static void a_shuffle_keeps_every_row(void **state)
     char first[300], plain[] = "p0 p1 p2 p3 p4 p5 p6 p7 p8 p9";
     write_rows(10);
     assert_int_equal(read_file("q.jsonl", "shuffle=1"), ERR_OK);
-    assert_int_equal(items.told, 10); /* the number of rows is known now */
+    assert_int_equal(items.reported, 10); /* the number of rows is known now */
     first[0] = '\0';
     for (size_t i = 0; i < items.count; i++)
         snprintf(first + strlen(first), sizeof first - strlen(first), "%s%s", i ? " " : "",

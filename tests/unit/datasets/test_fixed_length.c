@@ -22,7 +22,7 @@ static void prompts_have_the_requested_number_of_words(void **state)
             items_read(&items, "fixed_length", "prompt_length=%u, output_length=7", LENGTHS[i]),
             ERR_OK);
         assert_int_equal(items.count, 8);
-        assert_int_equal(items.told, 8);
+        assert_int_equal(items.reported, 8);
         snprintf(expected, sizeof expected, "{\"prompt_length\":%u,\"output_length\":7,",
                  LENGTHS[i]);
         for (size_t j = 0; j < items.count; j++) {

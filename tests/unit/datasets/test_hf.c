@@ -6,7 +6,7 @@
 
 #include "stubs/arrow_fake.h"
 #include "support/items.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 static struct items items;
 

@@ -9,7 +9,7 @@
 
 #include "stubs/http_fake.h"
 #include "support/items.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 #define BASE "http://127.0.0.1:1"
 
@@ -87,7 +87,7 @@ static void pages_are_read_in_order(void **state)
     (void)state;
     assert_int_equal(read_hub(""), ERR_OK);
     assert_int_equal(items.count, 249); /* one was truncated by the server */
-    assert_int_equal(items.told, 250);
+    assert_int_equal(items.reported, 250);
     assert_string_equal(items.name, "n");
     assert_contains(items.errors[0], "o/n, row 7: the server truncated the field 'question'");
     assert_string_equal(items.all[248].problem, "q249");
@@ -128,11 +128,11 @@ static void an_offset_fetches_only_its_page(void **state)
     assert_int_equal(read_hub("offset=210, limit=5"), ERR_OK);
     assert_string_equal(items.all[0].problem, "q210");
     assert_int_equal(items.count, 5);
-    assert_int_equal(items.told, 5);
+    assert_int_equal(items.reported, 5);
     assert_int_equal(http_fake.count, 2); /* the first page has the number of rows */
     assert_contains(http_fake.urls[1], "offset=200");
     assert_int_equal(read_hub("offset=210"), ERR_OK);
-    assert_int_equal(items.told, 40);
+    assert_int_equal(items.reported, 40);
     assert_int_equal(items.count, 40);
     assert_int_equal(read_hub("offset=300"), ERR_BAD_VALUE);
     assert_contains(items.why.text, "no rows after offset=300");

@@ -6,7 +6,7 @@
 #include "stubs/arrow_fake.h"
 #include "stubs/http_fake.h"
 #include "support/items.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 static struct items items;
 
@@ -181,7 +181,7 @@ static void presets_skip_rows_with_images(void **state)
                "\"category\":\"c\"}\n");
     assert_int_equal(items_read(&items, "hle", "path=%s/copy.jsonl", tree.root), ERR_OK);
     assert_int_equal(items.count, 0);
-    assert_int_equal(items.told, -1);
+    assert_int_equal(items.reported, -1);
     items_release(&items);
     assert_int_equal(items_read(&items, "hle", "path=%s/copy.jsonl, without=", tree.root), ERR_OK);
     assert_int_equal(items.count, 1);

@@ -3,7 +3,7 @@
 
 #include "core/text.h"
 #include "datasets/text_rows.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 static char path[160];
 

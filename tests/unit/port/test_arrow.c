@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "port/arrow.h"
 #include "port/json_read.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 #include "support/unit.h"
 
 static char path[256];

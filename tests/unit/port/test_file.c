@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 #include "support/unit.h"
 
 static char path[256];

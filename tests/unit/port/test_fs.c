@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 #include "support/unit.h"
 
 static void put(const char *bytes, size_t length)

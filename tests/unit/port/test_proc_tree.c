@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/units.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 #include "support/unit.h"
 
 static void put_process(int pid, const char *name, int parent, int own, int waited)

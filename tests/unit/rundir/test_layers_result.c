@@ -5,7 +5,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/layers_result.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 #define OLD IPW_FIXTURES "/runs/layers/layers-1m.json"
 

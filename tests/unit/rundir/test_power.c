@@ -5,7 +5,7 @@
 
 #include "rundir/samples.h"
 #include "rundir/summary.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 static void write_samples(const char *rows)
 {

@@ -14,7 +14,7 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/store.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 static enum err parts_available(struct error *why)
 {

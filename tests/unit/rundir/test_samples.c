@@ -7,7 +7,7 @@
 #include "core/units.h"
 #include "rundir/run_path.h"
 #include "rundir/samples.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 enum { KEPT = 4096 };
 

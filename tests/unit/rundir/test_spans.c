@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/spans.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 static void a_span_is_written_as_json(void **state)
 {

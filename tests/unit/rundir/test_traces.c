@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/summary.h"
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 #include "support/unit.h"
 
 #define OLD IPW_FIXTURES "/traces/old"

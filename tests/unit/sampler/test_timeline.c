@@ -399,22 +399,22 @@ static void fill_from_wave(struct timeline *line, const struct wave *wave, doubl
     double offset = uniform(0, step), before = 0;
     for (int i = 0; i < 60; i++) {
         double t = i * step + offset;
-        nanos told = from_seconds(t + uniform(-1.7, 1.7) * t_sigma) + NS_PER_S;
+        nanos dated = from_seconds(t + uniform(-1.7, 1.7) * t_sigma) + NS_PER_S;
         if (line->shape == SHAPE_MEANS) {
             double sum = energy_until(wave, t);
-            p.value = i ? (sum - p.sum) / seconds(told - p.t) : UNKNOWN;
+            p.value = i ? (sum - p.sum) / seconds(dated - p.t) : UNKNOWN;
             p.sum = sum;
         } else {
-            told = from_seconds(t) + NS_PER_S;
-            double value = power_at(wave, t), dt = seconds(told - p.t);
+            dated = from_seconds(t) + NS_PER_S;
+            double value = power_at(wave, t), dt = seconds(dated - p.t);
             if (i > 0) {
                 p.sum += (before + value) / 2 * dt;
                 p.variance += (value - before) * (value - before) * dt * dt / 12;
             }
             p.value = before = value;
         }
-        p.covered += i ? told - p.t : 0;
-        p.t = told;
+        p.covered += i ? dated - p.t : 0;
+        p.t = dated;
         assert_int_equal(timeline_append(line, &p), ERR_OK);
     }
 }

@@ -1,4 +1,4 @@
-#include "support/one_tree.h"
+#include "support/tree_fixture.h"
 
 struct tree tree;
 

@@ -1,6 +1,6 @@
 /* A tree that is created and removed for each test of a file. */
-#ifndef TESTS_SUPPORT_ONE_TREE_H
-#define TESTS_SUPPORT_ONE_TREE_H
+#ifndef TESTS_SUPPORT_TREE_FIXTURE_H
+#define TESTS_SUPPORT_TREE_FIXTURE_H
 
 #include "support/tree.h"
 
