@@ -29,8 +29,7 @@ struct sweep_attempt {
     double waited_s;   /* before it, for the GPU to cool down or warm up; UNKNOWN: not recorded */
     double wall_s;     /* including startup, idle power and warm-up */
     double seconds, joules, plus_minus, statistical; /* from its summary */
-    char *method,
-        *source; /* likewise, of the energy; NULL: unknown, as in records of earlier versions */
+    char *method, *source; /* of its energy; NULL: unknown, as in records of earlier versions */
     double coverage;
 };
 

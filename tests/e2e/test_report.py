@@ -686,7 +686,7 @@ class SeveralRuns(Page):
         lines = self.browser.run("[...document.querySelectorAll('#warnings li')].map(e => e.textContent)")
         failed = [line for line in lines if "queries failed" in line]
         self.assertEqual(len(failed), 1, lines)
-        self.assertIn("likewise", failed[0])
+        self.assertIn("; also ", failed[0])
         # Every table fits, and no badge precedes the figures.
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#across table, .matrix')].filter(e => e.getClientRects().length && e.offsetWidth > e.parentElement.clientWidth + 1).map(e => e.parentElement.ariaLabel)"), [])
         self.assertEqual(self.browser.run("document.querySelectorAll('#across .badge').length"), 0)
@@ -720,7 +720,7 @@ class SeveralRuns(Page):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.browser.open(page, **PHONE)
         said = self.browser.run("document.getElementById('main').firstChild.textContent")
-        self.assertRegex(said, f"^Left out. {self.folder}/hollow holds no run")
+        self.assertRegex(said, f"^Skipped. {self.folder}/hollow holds no run")
         self.assertEqual(self.browser.run("JSON.parse(document.getElementById('data').textContent).runs.length"), 2)
 
     def test_runs_are_named_by_their_difference(self):

@@ -209,7 +209,7 @@ static struct {
     struct gpu gpus[DEVICES_MAX];
     struct rule rules[RULES_MAX];
     int rule_count;
-    double time_s, wall_s, step_s, step_at; /* time_s < 0: the time runs; wall_s likewise */
+    double time_s, wall_s, step_s, step_at; /* time_s < 0: the time runs; the same for wall_s */
 } script;
 
 static pthread_mutex_t script_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -18,7 +18,7 @@ int inference_stop(void **state);
 /* "http://127.0.0.1:PORT/SCENARIO"; valid until the fourth call after it. */
 const char *inference_url(const char *scenario);
 
-/* A URL of this machine on which nothing listens; likewise. */
+/* A URL of this machine on which nothing listens; valid for as long. */
 const char *inference_unused_url(void);
 
 /* The request before the last `back` ones, as the server received it: method, path, headers (names

@@ -151,7 +151,7 @@ function warningsFold(runs, id) {
   const lines = [...(several ? DATA.across.warnings.map(text => sentence(withoutKeys(text))) : []), ...groupedWarnings(runs).map(({ text, runs: of, differ }) => {
     if (!several) return sentence(text);
     return of.length === 1 ? runName(of[0]) + ": " + text + "."
-      : differ ? runName(of[0]) + ": " + text + "; likewise " + namesOf(of.slice(1)) + "." : sentence(text) + (of.length < DATA.runs.length ? " (" + namesOf(of) + ")" : "");
+      : differ ? runName(of[0]) + ": " + text + "; also " + namesOf(of.slice(1)) + "." : sentence(text) + (of.length < DATA.runs.length ? " (" + namesOf(of) + ")" : "");
   })];
   if (!lines.length) return null;
   return make("details", { id, class: "warnings printed" }, make("summary", {}, plural(lines.length, "note") + " on these figures"),

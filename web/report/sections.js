@@ -315,7 +315,7 @@ function runPicker(run) {
 
 // Runs that could not be read, and why.
 function leftOut() {
-  return DATA.left_out.length ? make("p", { class: "alert bad", id: "left-out" }, make("strong", {}, "Left out. "), DATA.left_out.join("; ") + ".") : null;
+  return DATA.left_out.length ? make("p", { class: "alert bad", id: "left-out" }, make("strong", {}, "Skipped. "), DATA.left_out.join("; ") + ".") : null;
 }
 
 function drawRun() {

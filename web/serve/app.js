@@ -94,12 +94,12 @@ function newView() {
   document.getElementById("main").replaceChildren(head, body);
   const view = {
     signal: current.signal, head, body, query: new URLSearchParams(location.search),
-    // `beside` is placed to the right of the title, which may have the focus.
-    title(text, beside) {
+    // `extra` is placed to the right of the title, which may have the focus.
+    title(text, extra) {
       document.title = text + " · ipw";
       title.textContent = text;
       while (title.nextSibling) title.nextSibling.remove();
-      if (beside) head.append(beside);
+      if (extra) head.append(extra);
     },
     put(...parts) {
       body.replaceChildren(...parts.flat().filter(Boolean));

@@ -66,7 +66,7 @@ char *format_amount(char *to, double value, double error, const char *currency);
 void format_tariff(const struct tariff *tariff, const char *currency, struct text *out);
 const char *format_scope(const struct tariff *tariff);
 
-/* "1.20 ± 0.10 EUR", "-" if unknown; likewise "3.40 ± 0.20 gCO2e". */
+/* "1.20 ± 0.10 EUR", "-" if unknown; and "3.40 ± 0.20 gCO2e". */
 char *format_cost(char *to, const struct charge *charge, const char *currency);
 char *format_emissions(char *to, const struct charge *charge);
 

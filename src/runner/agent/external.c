@@ -27,7 +27,7 @@ struct external {
     int events;               /* socket for events */
     char socket_path[108], problem_path[700];
     bool has_tools;       /* the program reported tool calls itself */
-    bool has_inferences;  /* likewise inferences, or phases of them */
+    bool has_inferences;  /* the same for inferences, or phases of them */
     pthread_mutex_t lock; /* guards the following fields and *out: the proxy has its own thread */
     unsigned in_flight, ended;
     nanos last_end;

@@ -526,7 +526,7 @@ static void check_record(struct span_account *account)
     assert_near(record.decode_joules_per_token, 4.5, 1e-6);
     assert_near(record.inference_joules + record.tool_joules + record.gap_joules, 210, 1e-6);
     assert_near(record.tool_joules, 60, 1e-6);
-    /* 60 J of two sensors, 20 and 40 J, each to 5 %; likewise 40 and 80 J, 10 and 20 J. */
+    /* 60 J of two sensors, 20 and 40 J, each to 5 %; 40 and 80 J, 10 and 20 J in the same way. */
     assert_true(record.tool_plus_minus > hypot(1, 2) - 1e-9 && record.tool_plus_minus < 60);
     assert_true(record.inference_plus_minus > hypot(2, 4) - 1e-9);
     assert_true(record.gap_plus_minus > hypot(0.5, 1) - 1e-9 && record.gap_plus_minus < 30);

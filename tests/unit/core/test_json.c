@@ -151,7 +151,7 @@ static void strings_are_escaped(void **state)
         {"µ €  \xF0\x9F\x94\x8B", "\"µ €  \xF0\x9F\x94\x8B\""},
         {"a\x80z", "\"a" BAD "z\""},                     /* a continuation byte alone */
         {"\xC3", "\"" BAD "\""},                         /* cut short by the end */
-        {"\xE2\x82", "\"" BAD BAD "\""},                 /* likewise */
+        {"\xE2\x82", "\"" BAD BAD "\""},                 /* the same */
         {"\xC0\xAF", "\"" BAD BAD "\""},                 /* overlong */
         {"\xE0\x80\x80", "\"" BAD BAD BAD "\""},         /* overlong */
         {"\xED\xA0\x80", "\"" BAD BAD BAD "\""},         /* a surrogate */
