@@ -236,7 +236,7 @@ static enum err solve(struct problem *p, double *x, double *sigmas, struct error
         long worst = most_uncertain(p, sigmas);
         if (worst >= 0 && merge_nearest(p, (size_t)worst))
             continue;
-        err = least_squares_positive(p->a, p->b, p->row_count, unknowns(p), x);
+        err = least_squares_nonnegative(p->a, p->b, p->row_count, unknowns(p), x);
         if (err)
             return err_set(why, err, "cannot solve for the powers: %s", err_text(err));
         if (!merge_at_bound(p, x))
@@ -275,7 +275,7 @@ static enum err bootstrap(struct problem *p, struct online *spread)
     for (unsigned round = 0; !err && round < p->options->resamples; round++) {
         draw_rows(p, &draws, strata, picked, has_replays);
         build(p);
-        err = least_squares_positive(p->a, p->b, p->row_count, unknowns(p), x);
+        err = least_squares_nonnegative(p->a, p->b, p->row_count, unknowns(p), x);
         for (size_t g = 0; !err && g < unknowns(p); g++)
             online_add(&spread[g], x[g]);
     }

@@ -130,7 +130,7 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
 {
     struct text line = {0};
     char cell[FORMAT_MAX];
-    const struct sweep_attempt *made = sweep_made(sweep, step->point, step->repeat);
+    const struct sweep_attempt *made = sweep_find(sweep, step->point, step->repeat);
     double left_s;
     size_t left = sweep_left(sweep, &left_s);
     (void)context;

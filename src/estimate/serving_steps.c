@@ -348,7 +348,7 @@ static enum err fit_measured(const double *rows, const double *ones, size_t coun
                              struct serving_steps *steps, struct error *why)
 {
     double squares = 0;
-    if (least_squares_positive(rows, ones, count, MEASURED_TERMS, steps->measured) != ERR_OK)
+    if (least_squares_nonnegative(rows, ones, count, MEASURED_TERMS, steps->measured) != ERR_OK)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < count; i++) {
         double residual = -1;

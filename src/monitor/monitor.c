@@ -136,7 +136,7 @@ static void render_self_metrics(struct monitor *monitor, struct exposition *to)
 /* The metrics of an update are rendered once for all scrapes until the next; its own metrics per scrape. */
 static void reply_metrics(struct monitor *monitor, struct http_exchange *exchange)
 {
-    bool open = exposition_is_open_wanted(http_exchange_header(exchange, "Accept"));
+    bool open = exposition_wants_openmetrics(http_exchange_header(exchange, "Accept"));
     struct text *page = &monitor->page[open];
     struct text own = {0};
     struct exposition to = {.out = page, .open_metrics = open};

@@ -127,7 +127,7 @@ static void put_attributes(struct json *json, const struct readings *readings,
     otlp_text(json, "ipw.scope", scope_name(domain->scope));
     otlp_text(json, "ipw.source", domain->source);
     otlp_text(json, "ipw.method", method_name(domain->method));
-    otlp_truth(json, "ipw.counted", domain->is_counted);
+    otlp_bool(json, "ipw.counted", domain->is_counted);
     json_array_end(json);
 }
 

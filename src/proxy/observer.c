@@ -153,7 +153,7 @@ static void drop_first_token(struct proxy_request *request)
         reply->first_token = reply->last_token = 0;
 }
 
-bool observer_is_whole(const struct observer *observer)
+bool observer_is_complete(const struct observer *observer)
 {
     if (!observer->is_read || observer->err)
         return false;

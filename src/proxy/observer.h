@@ -55,7 +55,7 @@ void observer_init(struct observer *observer, struct proxy_request *request);
 void observer_begin(struct observer *observer, int status, const char *encoding);
 void observer_take(struct observer *observer, const char *bytes, size_t length, nanos t);
 /* Whether the response is complete by the end marker of its format, even if the transport has not ended. */
-bool observer_is_whole(const struct observer *observer);
+bool observer_is_complete(const struct observer *observer);
 /* Fills the request's err and why from the result of the transfer. */
 void observer_end(struct observer *observer, enum err transport, const char *why);
 void observer_release(struct observer *observer);

@@ -551,10 +551,10 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
         relay_call_cancel(transfer->call);
     if (transfer->request) {
         /* Clients close their connection at "[DONE]", before the end of the body. */
-        bool is_whole =
-            observer_is_whole(&transfer->observer) && !http_exchange_unsent(transfer->exchange);
-        transfer->request->canceled = !is_whole;
-        observer_end(&transfer->observer, is_whole ? ERR_OK : ERR_INTERRUPTED,
+        bool is_complete =
+            observer_is_complete(&transfer->observer) && !http_exchange_unsent(transfer->exchange);
+        transfer->request->canceled = !is_complete;
+        observer_end(&transfer->observer, is_complete ? ERR_OK : ERR_INTERRUPTED,
                      "the client disconnected");
         pass_to_owner(transfer);
     }

@@ -105,18 +105,18 @@ int run_rows_bind(sqlite3_stmt *statement, int at, const struct json_field *fiel
 
 static int bind_summary(sqlite3_stmt *statement, int at, const struct summary *summary)
 {
-    struct text whole = {0};
+    struct text json = {0};
     int code = SQLITE_OK;
     if (!summary)
         return sqlite3_bind_null(statement, at);
     if (!summary->tree)
-        summary_to_json(summary, false, &whole);
-    else if (jv_print(summary->tree, &whole))
+        summary_to_json(summary, false, &json);
+    else if (jv_print(summary->tree, &json))
         code = SQLITE_NOMEM;
-    if (!code && !whole.failed)
-        code = sqlite3_bind_text(statement, at, text_get(&whole), -1, SQLITE_TRANSIENT);
-    code = whole.failed ? SQLITE_NOMEM : code;
-    text_release(&whole);
+    if (!code && !json.failed)
+        code = sqlite3_bind_text(statement, at, text_get(&json), -1, SQLITE_TRANSIENT);
+    code = json.failed ? SQLITE_NOMEM : code;
+    text_release(&json);
     return code;
 }
 

@@ -121,7 +121,7 @@ bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
     return sweep_each(sweep, take_step, out);
 }
 
-const struct sweep_attempt *sweep_made(const struct sweep *sweep, size_t point, unsigned repeat)
+const struct sweep_attempt *sweep_find(const struct sweep *sweep, size_t point, unsigned repeat)
 {
     for (size_t i = 0; i < sweep->count; i++)
         if (sweep->attempts[i].point == point && sweep->attempts[i].repeat == repeat)
@@ -133,7 +133,7 @@ static bool is_unfinished(const struct sweep *sweep, size_t point)
 {
     for (unsigned repeat = 1; repeat <= sweep->most_repeats; repeat++) {
         const struct sweep_step step = {point, repeat};
-        if (is_wanted(sweep, &step, sweep_made(sweep, point, repeat), false))
+        if (is_wanted(sweep, &step, sweep_find(sweep, point, repeat), false))
             return true;
     }
     return false;
@@ -586,7 +586,7 @@ static enum err record(struct sweep *sweep, struct run_writer *writer,
     unsigned repeat = attempt->repeat;
     enum err err = sweep_add(sweep, writer, attempt, why);
     if (!err)
-        progress->end(progress->context, sweep, sweep_made(sweep, point, repeat));
+        progress->end(progress->context, sweep, sweep_find(sweep, point, repeat));
     return err;
 }
 

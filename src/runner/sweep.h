@@ -56,7 +56,7 @@ typedef bool sweep_visit(void *context, const struct sweep *sweep, const struct 
 bool sweep_each(const struct sweep *sweep, sweep_visit *visit, void *context);
 
 /* The last attempt at a point and repeat; NULL: none. */
-const struct sweep_attempt *sweep_made(const struct sweep *sweep, size_t point, unsigned repeat);
+const struct sweep_attempt *sweep_find(const struct sweep *sweep, size_t point, unsigned repeat);
 
 /* The points with remaining attempts, in the order of the first round; returns their number.  points: NULL, or space
  * for all. */

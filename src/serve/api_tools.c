@@ -87,7 +87,7 @@ enum err api_status(const struct api *api, const struct request *request,
         json_integer(&json, "count", (int64_t)runs_count(api->runs));
     else
         json_null(&json, "count");
-    json_string(&json, "path_shown", runs_shown(api->runs));
+    json_string(&json, "path_shown", runs_display(api->runs));
     json_object_end(&json);
     json_bool(&json, "live", live_has_sensors(api->live));
     json_bool(&json, "allow_runs", api->options->allow_runs);

@@ -570,9 +570,9 @@ size_t runs_count(struct runs *runs)
     return count;
 }
 
-const char *runs_shown(const struct runs *runs)
+const char *runs_display(const struct runs *runs)
 {
-    return row_source_shown(runs->source);
+    return row_source_display(runs->source);
 }
 
 enum err runs_directory(struct runs *runs, const char *id, char to[static FILE_PATH_MAX],

@@ -74,7 +74,7 @@ struct row_handler {
 enum err row_source_open(const struct serve_options *options, struct row_source **out,
                          struct error *why) MUST_USE;
 void row_source_close(struct row_source *source);
-const char *row_source_shown(const struct row_source *source);
+const char *row_source_display(const struct row_source *source);
 /* Reads a run directory as a row with this id. */
 enum err run_row_of(const char *directory, const char *id, struct run_row *out) MUST_USE;
 /* Whether it may have changed since the last read. */
@@ -111,7 +111,7 @@ void runs_running(struct runs *runs, struct text *out);
 
 bool runs_is_loaded(struct runs *runs); /* the first scan has completed */
 size_t runs_count(struct runs *runs);
-const char *runs_shown(const struct runs *runs); /* folder or database address, without secrets */
+const char *runs_display(const struct runs *runs); /* folder or database address, without secrets */
 /* The directory of a run, also of an attempt of a sweep ("SWEEP/points/p001_r1"); for a database, of a copy.
  * ERR_NOT_FOUND: none. */
 enum err runs_directory(struct runs *runs, const char *id, char to[static FILE_PATH_MAX],

@@ -45,7 +45,7 @@ static void send_response(struct http_exchange *exchange, const struct api_respo
 {
     char file[FILE_NAME_MAX + 32];
     static const char FAILED[] = "{\"error\":{\"code\":\"failed\",\"message\":\"out of memory\"}}";
-    bool is_whole = !answer->body.failed;
+    bool is_complete = !answer->body.failed;
     http_exchange_add_header(exchange, "Content-Security-Policy",
                              answer->policy ? answer->policy : POLICY);
     if (answer->file[0]) {
@@ -55,12 +55,12 @@ static void send_response(struct http_exchange *exchange, const struct api_respo
     if (answer->location[0])
         http_exchange_add_header(exchange, "Location", answer->location);
     http_exchange_reply(exchange,
-                        !is_whole        ? 500
+                        !is_complete     ? 500
                         : answer->status ? answer->status
                                          : 200,
-                        is_whole ? answer->type : "application/json",
-                        is_whole ? text_get(&answer->body) : FAILED,
-                        is_whole ? answer->body.length : sizeof FAILED - 1);
+                        is_complete ? answer->type : "application/json",
+                        is_complete ? text_get(&answer->body) : FAILED,
+                        is_complete ? answer->body.length : sizeof FAILED - 1);
 }
 
 static void send_status(struct http_exchange *exchange, int status, const char *code,

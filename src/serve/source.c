@@ -114,17 +114,17 @@ static bool set_precision(struct run_row *row)
 
 static bool fill_row(struct run_row *row, const struct summary *summary)
 {
-    bool is_whole = true;
+    bool is_complete = true;
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
         if (ROW_COLUMN[i].index == SUMMARY_INDEX_none)
             continue;
         const struct summary_field *field = summary_index((size_t)ROW_COLUMN[i].index);
         if (ROW_COLUMN[i].is_text)
-            is_whole &= set_text(row, (enum run_column)i, summary_index_text(field, summary));
+            is_complete &= set_text(row, (enum run_column)i, summary_index_text(field, summary));
         else
             row->values[i].number = json_field_number(&field->at, summary);
     }
-    return is_whole && set_precision(row);
+    return is_complete && set_precision(row);
 }
 
 /* ---- a folder ---- */
@@ -268,23 +268,23 @@ static enum err drop_failed(struct db **db, enum err err)
 
 static bool fill_from_db(struct run_row *row, const struct db_run *run)
 {
-    bool is_whole = (row->id = strdup(run->id)) && set_text(row, ROW_NAME, run->name) &&
-                    set_text(row, ROW_KIND, run->kind);
+    bool is_complete = (row->id = strdup(run->id)) && set_text(row, ROW_NAME, run->name) &&
+                       set_text(row, ROW_KIND, run->kind);
     bool has_ended = is_known(db_run_number(run, SUMMARY_INDEX_finished));
     bool was_stopped = db_run_number(run, SUMMARY_INDEX_interrupted) == 1;
-    is_whole =
-        is_whole && set_text(row, ROW_STATE, has_ended && !was_stopped ? "done" : "interrupted");
+    is_complete =
+        is_complete && set_text(row, ROW_STATE, has_ended && !was_stopped ? "done" : "interrupted");
     row->values[ROW_CREATED].number = run->began_at;
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
         size_t figure = (size_t)ROW_COLUMN[i].index;
         if (ROW_COLUMN[i].index == SUMMARY_INDEX_none)
             continue;
         if (ROW_COLUMN[i].is_text)
-            is_whole &= set_text(row, (enum run_column)i, db_run_text(run, figure));
+            is_complete &= set_text(row, (enum run_column)i, db_run_text(run, figure));
         else
             row->values[i].number = db_run_number(run, figure);
     }
-    return is_whole && set_precision(row);
+    return is_complete && set_precision(row);
 }
 
 static enum err take_db_run(void *context, const struct db_run *run)
@@ -419,7 +419,7 @@ void row_source_close(struct row_source *source)
     free(source);
 }
 
-const char *row_source_shown(const struct row_source *source)
+const char *row_source_display(const struct row_source *source)
 {
     return source->shown;
 }

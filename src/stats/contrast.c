@@ -405,7 +405,7 @@ void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_co
         double of_a = out->a_error * out->a_error, of_b = out->b_error * out->b_error;
         out->freedom =
             (of_a + of_b) * (of_a + of_b) / (of_a * of_a / (n_a - 1) + of_b * of_b / (n_b - 1));
-        out->p_value = student_outside(out->difference.value / error, out->freedom);
+        out->p_value = student_two_sided(out->difference.value / error, out->freedom);
         t = student_quantile(0.05, out->freedom);
     }
     out->difference.low = out->difference.value - t * error;

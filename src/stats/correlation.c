@@ -56,7 +56,7 @@ static struct correlation pearson(const struct pair *pairs, size_t count)
     out.value = fmax(-1, fmin(1, xy / sqrt(xx) / sqrt(yy)));
     if (count > 2) {
         double freedom = (double)count - 2, rest = (1 - out.value) * (1 + out.value);
-        out.p_value = rest > 0 ? student_outside(out.value * sqrt(freedom / rest), freedom) : 0;
+        out.p_value = rest > 0 ? student_two_sided(out.value * sqrt(freedom / rest), freedom) : 0;
     }
     return out;
 }

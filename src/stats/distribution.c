@@ -54,7 +54,7 @@ static double beta_half(double a, double x, double y)
     return 1 - front * beta_fraction(0.5, a, y) / 0.5;
 }
 
-double student_outside(double t, double freedom)
+double student_two_sided(double t, double freedom)
 {
     if (isnan(t) || !(freedom > 0))
         return UNKNOWN;
@@ -69,13 +69,13 @@ double student_quantile(double outside, double freedom)
     if (!(outside > 0 && outside <= 1) || !(freedom > 0))
         return UNKNOWN;
     double low = 0, high = 1;
-    while (student_outside(high, freedom) > outside && high < 1e300)
+    while (student_two_sided(high, freedom) > outside && high < 1e300)
         high *= 2;
     for (int i = 0; i < 200; i++) { /* bisection needs no derivative and always converges */
         double middle = low + (high - low) / 2;
         if (middle == low || middle == high)
             break;
-        if (student_outside(middle, freedom) > outside)
+        if (student_two_sided(middle, freedom) > outside)
             low = middle;
         else
             high = middle;

@@ -87,7 +87,7 @@ static void add_line_errors(const struct line_sums *sums, double squares, struct
     fit->intercept_low = fit->intercept - t * fit->intercept_error;
     fit->intercept_high = fit->intercept + t * fit->intercept_error;
     if (fit->slope_error > 0)
-        fit->p_value = student_outside(fit->slope / fit->slope_error, freedom);
+        fit->p_value = student_two_sided(fit->slope / fit->slope_error, freedom);
     else
         fit->p_value = fit->slope == 0 ? 1 : 0;
 }

@@ -304,8 +304,8 @@ static enum err run_active_set(struct active_set *s, double *scale)
     return ERR_BAD_VALUE; /* cycling, which only rounding can cause */
 }
 
-enum err least_squares_positive(const double *a, const double *b, size_t rows, size_t columns,
-                                double *x)
+enum err least_squares_nonnegative(const double *a, const double *b, size_t rows, size_t columns,
+                                   double *x)
 {
     if (rows == 0 || columns == 0)
         return ERR_BAD_VALUE;

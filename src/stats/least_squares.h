@@ -15,8 +15,8 @@ enum err least_squares(const double *a, const double *b, size_t rows, size_t col
     MUST_USE;
 
 /* The same subject to x >= 0.  Dependent columns get 0 where the others suffice to explain b. */
-enum err least_squares_positive(const double *a, const double *b, size_t rows, size_t columns,
-                                double *x) MUST_USE;
+enum err least_squares_nonnegative(const double *a, const double *b, size_t rows, size_t columns,
+                                   double *x) MUST_USE;
 
 /* Standard deviations of x for a standard deviation of 1 in every b: sigmas[j] is the square root of element j of
  * the diagonal of the inverse of a'a.  ERR_BAD_VALUE as above. */

@@ -51,7 +51,7 @@ void otlp_integer(struct json *json, const char *key, int64_t value)
     otlp_close_value(json);
 }
 
-void otlp_truth(struct json *json, const char *key, bool value)
+void otlp_bool(struct json *json, const char *key, bool value)
 {
     otlp_open_value(json, key);
     json_bool(json, "boolValue", value);

@@ -16,7 +16,7 @@ void otlp_digits(struct json *json, const char *key, int64_t value);
 void otlp_text(struct json *json, const char *key, const char *value);
 void otlp_number(struct json *json, const char *key, double value);
 void otlp_integer(struct json *json, const char *key, int64_t value);
-void otlp_truth(struct json *json, const char *key, bool value);
+void otlp_bool(struct json *json, const char *key, bool value);
 /* For a value of another type, written between these two. */
 void otlp_open_value(struct json *json, const char *key);
 void otlp_close_value(struct json *json);

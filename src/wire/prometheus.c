@@ -39,7 +39,7 @@ static double weight_of(const char *accept, const char *type)
     return 0;
 }
 
-bool exposition_is_open_wanted(const char *accept)
+bool exposition_wants_openmetrics(const char *accept)
 {
     double open = accept ? weight_of(accept, OPEN_METRICS) : 0;
     return open > 0 && open >= weight_of(accept, "text/plain");

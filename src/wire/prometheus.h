@@ -35,7 +35,7 @@ struct exposition {
 };
 
 /* Whether an Accept header (NULL: none) prefers OpenMetrics; and the Content-Type of each format. */
-bool exposition_is_open_wanted(const char *accept);
+bool exposition_wants_openmetrics(const char *accept);
 const char *exposition_content_type(bool open_metrics);
 
 void exposition_family(struct exposition *to, const struct metric_family *family);

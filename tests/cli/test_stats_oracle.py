@@ -71,7 +71,7 @@ class Distributions(Oracle):
     def test_student_t_distribution(self):
         cases = [(t, f) for t in (0.001, 0.5, 1, 2.5, 12, 300)
                  for f in (1, 2, 3.5, 9, 30, 100, 1e3, 1e5, 999998)]
-        got = ask(*({"ask": "student_outside", "p": t, "freedom": f} for t, f in cases))
+        got = ask(*({"ask": "student_two_sided", "p": t, "freedom": f} for t, f in cases))
         for (t, f), answer in zip(cases, got):
             wanted = 2 * st.t.sf(t, f)
             if wanted > 1e-290:

@@ -146,8 +146,8 @@ static void write_bootstrap(const struct jv *asked, struct series x, struct seri
 static void write_distribution(const char *ask, const struct jv *asked, struct json *json)
 {
     double p = jv_number(jv_get(asked, "p")), freedom = jv_number(jv_get(asked, "freedom"));
-    double value = strcmp(ask, "student_outside") == 0 ? student_outside(p, freedom)
-                                                       : student_quantile(p, freedom);
+    double value = strcmp(ask, "student_two_sided") == 0 ? student_two_sided(p, freedom)
+                                                         : student_quantile(p, freedom);
     json_number(json, "value", value);
 }
 

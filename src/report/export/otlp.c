@@ -24,7 +24,7 @@ static void put_integer(struct json *json, const char *key, int64_t value)
 static void put_truth(struct json *json, const char *key, int8_t value)
 {
     if (value >= 0)
-        otlp_truth(json, key, value);
+        otlp_bool(json, key, value);
 }
 
 /* "resource" and "scope" at the start of every batch; leaves the array and first object of `of_scopes` open. */

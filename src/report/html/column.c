@@ -12,14 +12,14 @@
 struct shape {
     size_t known;
     double low, high;
-    bool whole; /* only integers */
-    bool even;  /* constant differences, none unknown */
+    bool integers; /* only integers */
+    bool even;     /* constant differences, none unknown */
     double by;
 };
 
 static struct shape shape_of(const double *values, size_t count)
 {
-    struct shape shape = {.low = INFINITY, .high = -INFINITY, .whole = true, .even = count > 1};
+    struct shape shape = {.low = INFINITY, .high = -INFINITY, .integers = true, .even = count > 1};
     shape.by = count > 1 ? values[1] - values[0] : 0;
     for (size_t i = 0; i < count; i++) {
         if (!is_known(values[i])) {
@@ -29,7 +29,7 @@ static struct shape shape_of(const double *values, size_t count)
         shape.known++;
         shape.low = fmin(shape.low, values[i]);
         shape.high = fmax(shape.high, values[i]);
-        shape.whole = shape.whole && values[i] == floor(values[i]);
+        shape.integers = shape.integers && values[i] == floor(values[i]);
         shape.even = shape.even && (i == 0 || values[i] - values[i - 1] == shape.by);
     }
     return shape;
@@ -85,7 +85,7 @@ static struct scale scale_of(const struct shape *shape, unsigned bytes, bool may
 {
     struct scale scale = {.low = shape->low, .step = 1, .bytes = bytes};
     double range = shape->high - shape->low, most = none_of(bytes) - 1;
-    if (shape->whole && range <= none_of(3) - 1) {
+    if (shape->integers && range <= none_of(3) - 1) {
         scale.bytes = range < none_of(1) ? 1 : range < none_of(2) ? 2 : 3;
         return scale;
     }
@@ -132,7 +132,7 @@ static void put_column(struct json *json, const char *key, const double *values,
     json_object(json, key);
     if (shape.known == 0 || (shape.known == count && shape.low == shape.high)) {
         json_number(json, "same", shape.known ? shape.low : UNKNOWN);
-    } else if (shape.even && shape.whole) {
+    } else if (shape.even && shape.integers) {
         json_number(json, "first", values[0]);
         json_number(json, "by", shape.by);
     } else {

@@ -52,7 +52,7 @@ static int compare_names(const void *left, const void *right)
     return a->repeat < b->repeat ? -1 : a->repeat > b->repeat;
 }
 
-static uint32_t whole(double value)
+static uint32_t as_index(double value)
 {
     return value >= 0 && value < UINT32_MAX ? (uint32_t)value : 0;
 }
@@ -61,8 +61,8 @@ static struct named_row *name_rows(const struct run_table *table)
 {
     struct named_row *names = malloc((table->rows + 1) * sizeof *names);
     for (size_t i = 0; names && i < table->rows; i++)
-        names[i] = (struct named_row){whole(run_number(table, RUN_INDEX, i)),
-                                      whole(run_number(table, RUN_REPEAT, i)), (uint32_t)i};
+        names[i] = (struct named_row){as_index(run_number(table, RUN_INDEX, i)),
+                                      as_index(run_number(table, RUN_REPEAT, i)), (uint32_t)i};
     if (names)
         qsort(names, table->rows, sizeof *names, compare_names);
     return names;
@@ -276,7 +276,7 @@ enum { BINS_MIN = 8, BINS_MAX = 48 };
 
 struct bins {
     double low, step;
-    bool log, whole;
+    bool log, integer;
     size_t count;
     uint64_t counts[BINS_MAX + 2]; /* one more for integers; the last: overflow */
 };
@@ -308,7 +308,7 @@ static struct bins choose_bins(double *values, size_t count)
 }
 
 /* Integers of a small range have one bin each, centered at the number. */
-static void fit_whole(struct bins *bins, const double *values, size_t count)
+static void fit_integers(struct bins *bins, const double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (values[i] != floor(values[i]))
@@ -318,7 +318,7 @@ static void fit_whole(struct bins *bins, const double *values, size_t count)
         return;
     double least = bins->count > 1 ? bins->low : values[0];
     range = bins->count > 1 ? range : 0;
-    bins->whole = true;
+    bins->integer = true;
     bins->step = bins->count > 1 ? ceil(bins->step) : 1;
     bins->count = (size_t)(range / bins->step) + 1;
     bins->low = least - 0.5;
@@ -340,14 +340,14 @@ static void put_histogram(struct json *json, const struct ratio_row *row, double
                           size_t count)
 {
     struct bins bins = choose_bins(values, count);
-    fit_whole(&bins, values, count);
+    fit_integers(&bins, values, count);
     count_values(&bins, values, count);
     json_object(json, NULL);
     json_string(json, "key", row->key);
     json_number(json, "low", bins.low);
     json_number(json, "step", bins.step);
     json_bool(json, "log", bins.log);
-    json_bool(json, "whole", bins.whole);
+    json_bool(json, "whole", bins.integer);
     json_array(json, "counts");
     for (size_t i = 0; i < bins.count + (bins.counts[bins.count] > 0); i++)
         json_integer(json, NULL, (int64_t)bins.counts[i]);

@@ -73,7 +73,7 @@ static void put_timeline(const struct workload_estimate *estimate, struct figure
                      unit < mib ? "activations (KiB)" : "activations (MiB)");
     struct figure_series *series = figure_series(figure, panel, FIGURE_STEPS, FIGURE_GREEN, "");
     str_copy(panel->title, sizeof panel->title, "memory in use besides weights and KV cache");
-    panel->y.from_zero = panel->x.whole = true;
+    panel->y.from_zero = panel->x.integer = true;
     for (size_t i = 0; i < partition->count; i++)
         series_add2(series, (double)i, estimate->memory.timeline[i] / unit);
     series_add2(series, (double)partition->count,
@@ -308,7 +308,7 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
     if (high >= WIDE_X * low)
         panel->x.log_base = 2;
     else
-        panel->x.whole = true;
+        panel->x.integer = true;
     if (most >= WIDE_Y * least)
         panel->y.log_base = 10;
     else

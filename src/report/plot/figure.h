@@ -58,7 +58,7 @@ struct figure_axis {
     double log_base;                /* 0: linear */
     double low, high;               /* UNKNOWN: from the data */
     bool from_zero, hidden;         /* hidden: without numbers */
-    bool whole;                     /* ticks only at integers */
+    bool integer;                   /* ticks only at integers */
     bool down;                      /* counts from the top */
     char (*names)[FIGURE_TEXT_MAX]; /* labels of 0, 1, 2 ... instead of numbers */
     size_t name_count, name_capacity;

@@ -335,12 +335,12 @@ static void put_names(struct drawing *d, const char *letter, const struct figure
 }
 
 /* 1, 2 or 5 times a power of ten, so that the range has at most `most` steps. */
-static double nice_step(struct range range, double most, bool whole)
+static double nice_step(struct range range, double most, bool integer)
 {
     double least = (range.high - range.low) / fmax(most, 3), power = pow(10, floor(log10(least)));
     double step = least <= power ? power : least <= 2 * power ? 2 * power : 5 * power;
     step = least > 5 * power ? 10 * power : step;
-    return whole ? fmax(step, 1) : step;
+    return integer ? fmax(step, 1) : step;
 }
 
 /* With at most one power of ten in the range, the axis is labeled as a linear one. */
@@ -364,15 +364,16 @@ static void put_numbers(struct drawing *d, struct range range, double step)
 static void put_ticks(struct drawing *d, const char *letter, const struct figure_axis *axis,
                       struct range range, struct rect rect)
 {
-    double most = letter[0] == 'x' ? (rect.right - rect.left) * 800 / 46
-                                   : (rect.top - rect.bottom) * d->height / (axis->whole ? 24 : 34);
+    double most = letter[0] == 'x'
+                      ? (rect.right - rect.left) * 800 / 46
+                      : (rect.top - rect.bottom) * d->height / (axis->integer ? 24 : 34);
     text_addf(d->out, "set %stics norotate ", letter);
     if (axis->log_base > 0 && has_few_powers(axis, range))
-        put_numbers(d, range, nice_step(range, fmin(most, 6), axis->whole));
+        put_numbers(d, range, nice_step(range, fmin(most, 6), axis->integer));
     else if (axis->log_base > 0)
         text_add(d->out, "autofreq");
     else
-        text_addf(d->out, "%.9g", nice_step(range, most, axis->whole));
+        text_addf(d->out, "%.9g", nice_step(range, most, axis->integer));
     text_addf(d->out, "\nset format %s '%s'\n", letter, axis->hidden ? "" : "%.7g");
 }
 
@@ -433,7 +434,7 @@ static double legend_height(const struct drawing *d, const struct figure_panel *
 static size_t longest_number(const struct figure_axis *axis, struct range range)
 {
     bool is_log = axis->log_base > 0 && !has_few_powers(axis, range);
-    double step = is_log ? log(axis->log_base) : nice_step(range, 10, axis->whole);
+    double step = is_log ? log(axis->log_base) : nice_step(range, 10, axis->integer);
     double low = is_log ? log(range.low) : range.low, high = is_log ? log(range.high) : range.high;
     size_t longest = 1;
     char number[32];
@@ -700,7 +701,7 @@ static void put_labels(struct drawing *d, const struct figure_panel *panel, stru
         put_numbers_legend(d, panel, rect);
 }
 
-/* ---- the whole ---- */
+/* ---- the figure ---- */
 
 /* Where the note is broken: at the last "; " that fits on a line; 0: not broken. */
 static size_t note_break(const struct drawing *d)

@@ -130,7 +130,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     layer_parts_of(source->layers, true, &parts);
     struct figure_panel *panel = figure_panel(figure, "layer", "energy ({J})");
     panel->y.from_zero = true;
-    panel->x.whole = true;
+    panel->x.integer = true;
     panel->x.low = -0.7;
     panel->x.high = (double)source->layers->layers_measured - 0.3;
     for (size_t i = 0; i < parts.count; i++)
@@ -209,7 +209,7 @@ static void put_heat(struct figure *figure, const struct layers_result *layers,
     panel->heat_high = most;
     panel->y.low = -0.5;
     panel->y.high = (double)layers->layers_measured - 0.5;
-    panel->y.whole = true;
+    panel->y.integer = true;
     for (size_t i = 0; i < parts->count; i++)
         figure_name(figure, &panel->x, parts->names[i]);
     struct figure_series *cells = figure_series(figure, panel, FIGURE_HEAT, FIGURE_INK, "");

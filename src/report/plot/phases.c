@@ -47,7 +47,7 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
         figure_panel(figure, "query, in the order of the run",
                      bars < count ? "mean energy ({J} per query)" : "energy ({J} per query)");
     panel->weight = 2.2;
-    panel->x.whole = true;
+    panel->x.integer = true;
     panel->y.from_zero = true;
     if (bars == count)
         str_copy(panel->title, sizeof panel->title, "every query");

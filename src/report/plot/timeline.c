@@ -166,7 +166,7 @@ static enum err put_spans(struct figure *figure, struct spans *spans, double fro
     size_t lanes = put_requests(figure, panel, spans);
     panel->y.low = 0.4;
     panel->y.high = (double)lanes + 0.6;
-    panel->y.whole = true;
+    panel->y.integer = true;
     return ERR_OK;
 }
 

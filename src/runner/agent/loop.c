@@ -26,7 +26,7 @@ struct conversation {
     struct chat_tool *offered; /* tools offered to the model */
     size_t offered_count;
     struct chat chat;
-    struct completion *whole; /* totals of the query so far */
+    struct completion *total; /* totals of the query so far */
     nanos deadline;           /* 0: none */
     unsigned turn;
 };
@@ -116,18 +116,18 @@ static void add_count(int64_t *sum, int64_t count, bool is_first)
 /* Adds to the query's totals; the content replaces that of the previous turn. */
 static void add_reply(struct conversation *c, const struct completion *reply, bool is_first)
 {
-    struct completion *whole = c->whole;
-    add_count(&whole->prompt_tokens, reply->prompt_tokens, is_first);
-    add_count(&whole->output_tokens, reply->output_tokens, is_first);
-    add_count(&whole->reasoning_tokens, reply->reasoning_tokens, is_first);
-    add_count(&whole->cached_tokens, reply->cached_tokens, is_first);
+    struct completion *total = c->total;
+    add_count(&total->prompt_tokens, reply->prompt_tokens, is_first);
+    add_count(&total->output_tokens, reply->output_tokens, is_first);
+    add_count(&total->reasoning_tokens, reply->reasoning_tokens, is_first);
+    add_count(&total->cached_tokens, reply->cached_tokens, is_first);
     /* Phases are per inference: the time from the first to the last token of a query is not only decode. */
-    if (!whole->first_token)
-        whole->first_token = whole->last_token = reply->first_token;
-    whole->status = reply->status;
-    str_copy(whole->finish_reason, sizeof whole->finish_reason, reply->finish_reason);
+    if (!total->first_token)
+        total->first_token = total->last_token = reply->first_token;
+    total->status = reply->status;
+    str_copy(total->finish_reason, sizeof total->finish_reason, reply->finish_reason);
     if (reply->count_problem[0])
-        str_copy(whole->count_problem, sizeof whole->count_problem, reply->count_problem);
+        str_copy(total->count_problem, sizeof total->count_problem, reply->count_problem);
 }
 
 static bool tools_in_text(const struct conversation *c, enum tool_text *form)
@@ -394,10 +394,10 @@ static enum err read_text_calls(const struct conversation *c, struct completion 
 /* The answer of the query is that of the last turn. */
 static void set_answer(struct conversation *c, struct completion *reply)
 {
-    text_release(&c->whole->content);
-    text_release(&c->whole->reasoning);
-    c->whole->content = reply->content;
-    c->whole->reasoning = reply->reasoning;
+    text_release(&c->total->content);
+    text_release(&c->total->reasoning);
+    c->total->content = reply->content;
+    c->total->reasoning = reply->reasoning;
     reply->content = reply->reasoning = (struct text){0};
 }
 
@@ -412,7 +412,7 @@ static enum err run_turn(struct conversation *c, bool *ended, struct error *why)
     bool is_last = c->turn + 1 >= c->agent->options->max_turns;
     *ended = err || reply.calls.count == 0 || is_last;
     if (!err && reply.calls.count && is_last) {
-        str_copy(c->whole->finish_reason, sizeof c->whole->finish_reason, "max_turns");
+        str_copy(c->total->finish_reason, sizeof c->total->finish_reason, "max_turns");
         /* Text next to tool calls is not an answer. */
         text_release(&reply.content);
         text_release(&reply.reasoning);
@@ -485,7 +485,7 @@ enum err agent_loop(struct agent *agent, const struct agent_query *query, const 
                     struct completion *out, struct error *why)
 {
     struct conversation c = {
-        .agent = agent, .query = query, .whole = out, .tools.workspace.fd = -1};
+        .agent = agent, .query = query, .total = out, .tools.workspace.fd = -1};
     completion_init(out);
     check_tool_support(agent, query);
     out->sent = clock_now();

@@ -89,7 +89,7 @@ static void nonnegative_solution_is_optimal(void **state)
             a[i] = rng_uniform_of(&seed) - (trial % 3 ? 0.5 : 0); /* every third: all positive */
         for (size_t i = 0; i < ROWS; i++)
             b[i] = rng_uniform_of(&seed) - 0.4;
-        assert_int_equal(least_squares_positive(a, b, ROWS, COLUMNS, x), ERR_OK);
+        assert_int_equal(least_squares_nonnegative(a, b, ROWS, COLUMNS, x), ERR_OK);
         for (size_t j = 0; j < COLUMNS; j++)
             assert_true(x[j] >= 0);
         assert_near(distance(a, b, x, ROWS, COLUMNS), best_of_all_subsets(a, b), 1e-9);
@@ -107,7 +107,7 @@ static void known_powers_are_recovered_from_energy(void **state)
             a[i] = rng_uniform_of(&seed);
             b[i / COLUMNS] += a[i] * WATTS[i % COLUMNS];
         }
-        assert_int_equal(least_squares_positive(a, b, ROWS, COLUMNS, x), ERR_OK);
+        assert_int_equal(least_squares_nonnegative(a, b, ROWS, COLUMNS, x), ERR_OK);
         for (size_t j = 0; j < COLUMNS; j++)
             assert_near(x[j], WATTS[j], 1e-7);
     }
@@ -118,11 +118,11 @@ static void duplicate_and_zero_columns_are_handled(void **state)
     (void)state;
     static const double A[] = {1, 1, 0, 2, 2, 0, 3, 3, 0}, B[] = {2, 4, 6};
     double x[3];
-    assert_int_equal(least_squares_positive(A, B, 3, 3, x), ERR_OK);
+    assert_int_equal(least_squares_nonnegative(A, B, 3, 3, x), ERR_OK);
     assert_near(x[0] + x[1], 2, 1e-12);
     assert_near(x[2], 0, 0);
     static const double AGAINST[] = {-1, -2, -3};
-    assert_int_equal(least_squares_positive(A, AGAINST, 3, 3, x), ERR_OK);
+    assert_int_equal(least_squares_nonnegative(A, AGAINST, 3, 3, x), ERR_OK);
     assert_near(x[0] + x[1] + x[2], 0, 0);
 }
 
