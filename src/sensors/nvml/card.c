@@ -315,11 +315,12 @@ static void add_scalar(struct sensor *sensor, const struct scalar *what, enum ca
     state->scalars[state->scalar_count++].channel = (unsigned)(sensor->channel_count - 1);
 }
 
-static int open_energy(struct sensor *sensor)
+/* Reading the counter takes 4 ms, and the probe has read it. */
+static int open_energy(struct sensor *sensor, bool is_probed)
 {
     struct state *state = sensor->state;
     unsigned long long mj;
-    int code = NVML_CALL(state->gpu.api, energy, state->gpu.handle, &mj);
+    int code = is_probed ? NVML_OK : NVML_CALL(state->gpu.api, energy, state->gpu.handle, &mj);
     if (nvml_is_final(code))
         return code;
     state->energy_channel = (int)add_power(sensor, "energy", QTY_ENERGY, SCOPE_GPU, COUNTER);
@@ -427,19 +428,19 @@ static enum err check_opened(const struct sensor *sensor, const int *codes, size
 }
 
 /* Opens every channel that measures energy or power; at least one must open. */
-static enum err open_power(struct sensor *sensor, struct error *why)
+static enum err open_power(struct sensor *sensor, bool has_counter, struct error *why)
 {
     struct state *state = sensor->state;
     int codes[4];
-    codes[0] = open_energy(sensor);
+    double watts;
+    codes[3] = POWER_USAGE.read(&state->gpu, &watts);
+    codes[0] = open_energy(sensor, has_counter && codes[3] == NVML_OK);
     /* A buffer without a single sample may stay empty: it must not rank before a field. */
     enum scope samples_scope = start_samples(state);
     if (samples_scope != SCOPE_NONE && !state->samples.empty)
         add_samples(sensor, samples_scope);
     codes[1] = open_field(sensor, "power.instant", NVML_FIELD_POWER_INSTANT);
     codes[2] = open_field(sensor, "power.average", NVML_FIELD_POWER_AVERAGE);
-    double watts;
-    codes[3] = POWER_USAGE.read(&state->gpu, &watts);
     if (state->field_count == 0 && !nvml_is_final(codes[3]))
         add_scalar(sensor, &POWER_USAGE, POWER);
     if (samples_scope != SCOPE_NONE && state->samples.empty)
@@ -525,7 +526,7 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
         max_mw * 1e-3 < WATTS_ABSURD)
         state->watts_max = max_mw * 1e-3 * 1.5;
     out->state = state;
-    enum err err = open_power(out, why);
+    enum err err = open_power(out, card->has_counter, why);
     if (err != ERR_OK) {
         nvml_card_close(out);
         return err;

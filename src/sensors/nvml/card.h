@@ -20,6 +20,7 @@ struct nvml_card {
     char uuid[NVML_UUID_SIZE]; /* "" when the driver does not report it */
     unsigned key;              /* of the card itself: an index may pass to another card */
     bool selected;
+    bool has_counter; /* of energy, as an earlier probe found */
 };
 
 /* Fills *out (zeroed, or as open gets it) under the number the card was found with: its index may

@@ -289,15 +289,17 @@ static enum err nvml_open(const struct sensor_finding *finding, struct sensor *o
         return err;
     struct cards cards;
     code = list_cards(api, &cards);
-    const struct nvml_card *card = card_by_key(&cards, finding->key);
+    struct nvml_card *card = card_by_key(&cards, finding->key);
     uint64_t number = 0; /* ours, from "nvml:3": the same through every re-open */
     if (parse_u64(finding->id + strcspn(finding->id, "0123456789"), &number) != ERR_OK && card)
         number = card->index;
-    if (card)
+    if (card) {
+        card->has_counter = str_starts(finding->measures, quantity_name(QTY_ENERGY));
         err = nvml_card_open(api, card, (unsigned)number, out, why);
-    else
+    } else {
         err = err_set(why, ERR_LOST, "%s (%s) was lost: %s", finding->id, finding->name,
                       code ? nvml_code_text(code) : "the driver no longer lists it");
+    }
     if (err == ERR_OK)
         add_facts(api, card, &cards, out);
     else
