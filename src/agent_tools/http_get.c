@@ -63,7 +63,7 @@ static bool is_allowed(const struct http_get *get, const struct url *url)
     return false;
 }
 
-struct getting {
+struct download {
     const struct http_get *get;
     struct tool_result *out;
     size_t limit;
@@ -71,8 +71,8 @@ struct getting {
 
 static enum err may_follow(void *context, const struct url *next, struct error *why)
 {
-    const struct getting *getting = context;
-    if (is_allowed(getting->get, next))
+    const struct download *download = context;
+    if (is_allowed(download->get, next))
         return ERR_OK;
     return err_set(why, ERR_DENIED, "redirected to %s, which is not an allowed host", next->server);
 }
@@ -80,14 +80,14 @@ static enum err may_follow(void *context, const struct url *next, struct error *
 /* Reads one byte more than the limit, to detect truncation, and stops there. */
 static enum err append_body(void *context, const char *bytes, size_t length, nanos t)
 {
-    struct getting *getting = context;
-    struct text *output = &getting->out->output;
+    struct download *download = context;
+    struct text *output = &download->out->output;
     (void)t;
-    size_t space = getting->limit + 1 - output->length;
+    size_t space = download->limit + 1 - output->length;
     text_add_bytes(output, bytes, length < space ? length : space);
-    return output->failed                    ? ERR_NO_MEMORY
-           : output->length > getting->limit ? ERR_BAD_VALUE
-                                             : ERR_OK;
+    return output->failed                     ? ERR_NO_MEMORY
+           : output->length > download->limit ? ERR_BAD_VALUE
+                                              : ERR_OK;
 }
 
 static enum err fetch(const struct http_get *get, const char *url, const struct tool_request *call,
@@ -95,7 +95,7 @@ static enum err fetch(const struct http_get *get, const char *url, const struct 
 {
     struct http *http;
     struct http_response response;
-    struct getting getting = {get, out, call->output_limit};
+    struct download download = {get, out, call->output_limit};
     enum err err = http_open(&http, why);
     if (err)
         return err;
@@ -106,7 +106,7 @@ static enum err fetch(const struct http_get *get, const char *url, const struct 
         .cancel = call->cancel,
         .take = append_body,
         .may_follow = may_follow,
-        .context = &getting,
+        .context = &download,
     };
     err = http_perform(http, &request, &response, why);
     if (err == ERR_BAD_VALUE && out->output.length > call->output_limit)

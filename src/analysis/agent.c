@@ -11,14 +11,14 @@
 enum { QUERIES_MAX = 10 };
 
 /* Joules with their ±, and the part that is idle energy. */
-struct spent {
+struct usage {
     double joules, plus_minus, idle_joules;
 };
 
-static const struct spent NOTHING_KNOWN = {UNKNOWN, UNKNOWN, UNKNOWN};
+static const struct usage NOTHING_KNOWN = {UNKNOWN, UNKNOWN, UNKNOWN};
 
 /* Errors add linearly: the sensors are the same. */
-static void add_spent(struct spent *sum, struct spent part)
+static void add_usage(struct usage *sum, struct usage part)
 {
     add_known(&sum->joules, part.joules);
     add_known(&sum->plus_minus, part.plus_minus);
@@ -30,7 +30,7 @@ struct row {
     const char *name; /* NULL for a turn, which is identified by its position */
     size_t count, errors;
     double seconds, input, output;
-    struct spent spent;
+    struct usage usage;
 };
 
 struct rows {
@@ -56,7 +56,7 @@ static struct row *find_row(struct rows *rows, const char *name)
     return new_row(rows, name);
 }
 
-static enum err add_to(struct rows *rows, const char *name, double seconds, struct spent spent,
+static enum err add_to(struct rows *rows, const char *name, double seconds, struct usage usage,
                        bool failed)
 {
     struct row *row = find_row(rows, name);
@@ -65,15 +65,15 @@ static enum err add_to(struct rows *rows, const char *name, double seconds, stru
     row->count++;
     row->errors += failed;
     add_known(&row->seconds, seconds);
-    add_spent(&row->spent, spent);
+    add_usage(&row->usage, usage);
     return ERR_OK;
 }
 
 /* Sorts by energy, or by time if energies are unknown. */
 static double cost_of(const struct row *row)
 {
-    if (is_known(row->spent.joules))
-        return row->spent.joules;
+    if (is_known(row->usage.joules))
+        return row->usage.joules;
     return is_known(row->seconds) ? row->seconds * 1e-9 : 0;
 }
 
@@ -89,7 +89,7 @@ static int by_joules(const void *a, const void *b)
 struct collected {
     struct rows types, tools, turns;
     double joules, plus_minus, seconds; /* sums over all queries */
-    struct spent resolved, unresolved;
+    struct usage resolved, unresolved;
     size_t known, estimated, completed, right, wrong, shared, split_by_time, problems;
     double turn_sum, tool_sum;
 };
@@ -110,14 +110,14 @@ static const char *kind_of(const struct span_trace *span)
     return strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0 ? "gap" : span->type;
 }
 
-static struct spent all_of(const struct span_trace *span)
+static struct usage all_of(const struct span_trace *span)
 {
-    return (struct spent){span->joules, span->plus_minus, span->idle_joules};
+    return (struct usage){span->joules, span->plus_minus, span->idle_joules};
 }
 
-static struct spent own_of(const struct span_trace *span)
+static struct usage own_of(const struct span_trace *span)
 {
-    return (struct spent){span->own_joules, span->own_plus_minus, span->own_idle_joules};
+    return (struct usage){span->own_joules, span->own_plus_minus, span->own_idle_joules};
 }
 
 static enum err add_spans(struct collected *all, const struct query_trace *trace)
@@ -166,14 +166,14 @@ static const struct span_trace *next_turn(const struct query_trace *trace, size_
 }
 
 /* A turn's span has the energy of all counted devices; without spans only GPU and CPU are known. */
-static struct spent spent_by(const struct turn_trace *turn, const struct span_trace *span)
+static struct usage spent_by(const struct turn_trace *turn, const struct span_trace *span)
 {
-    struct spent spent = NOTHING_KNOWN;
+    struct usage usage = NOTHING_KNOWN;
     if (span)
         return all_of(span);
-    add_known(&spent.joules, turn->gpu_energy_joules);
-    add_known(&spent.joules, turn->cpu_energy_joules);
-    return spent;
+    add_known(&usage.joules, turn->gpu_energy_joules);
+    add_known(&usage.joules, turn->cpu_energy_joules);
+    return usage;
 }
 
 static enum err add_turns(struct collected *all, const struct query_trace *trace)
@@ -187,7 +187,7 @@ static enum err add_turns(struct collected *all, const struct query_trace *trace
         row->count++;
         row->errors += turn->error != NULL;
         add_known(&row->seconds, turn->wall_clock_s);
-        add_spent(&row->spent, spent_by(turn, next_turn(trace, &at)));
+        add_usage(&row->usage, spent_by(turn, next_turn(trace, &at)));
         add_known(&row->input, turn->input_tokens);
         add_known(&row->output, turn->output_tokens);
     }
@@ -209,8 +209,8 @@ static enum err collect(const struct traces *traces, struct collected *all)
         all->estimated += trace->ipw.method && strcmp(trace->ipw.method, "estimated") == 0;
         add_known(&all->seconds, trace->total_wall_clock_s);
         if (trace->is_resolved >= 0)
-            add_spent(trace->is_resolved ? &all->resolved : &all->unresolved,
-                      (struct spent){joules, trace->ipw.plus_minus, trace->ipw.idle_joules});
+            add_usage(trace->is_resolved ? &all->resolved : &all->unresolved,
+                      (struct usage){joules, trace->ipw.plus_minus, trace->ipw.idle_joules});
         all->known += is_known(joules);
         all->completed += trace->completed == 1;
         all->right += trace->is_resolved == 1;
@@ -236,7 +236,7 @@ static double share_of(struct collected *all, const char *type)
 {
     for (size_t i = 0; i < all->types.count; i++)
         if (strcmp(all->types.items[i].name, type) == 0)
-            return ratio(all->types.items[i].spent.joules, all->joules);
+            return ratio(all->types.items[i].usage.joules, all->joules);
     return UNKNOWN;
 }
 
@@ -279,12 +279,12 @@ static void put_row(struct result *result, const struct row *row, double all_jou
     result_count(result, "count", row->count);
     result_number(result, "seconds", row->seconds, "s");
     result_number(result, "seconds_each", row->seconds / count, "s");
-    result_figure(result, "joules", row->spent.joules, row->spent.plus_minus, "J");
-    result_number(result, "idle_joules", row->spent.idle_joules, "J");
-    result_number(result, "active_joules", row->spent.joules - row->spent.idle_joules, "J");
-    result_figure(result, "joules_each", row->spent.joules / count, row->spent.plus_minus / count,
+    result_figure(result, "joules", row->usage.joules, row->usage.plus_minus, "J");
+    result_number(result, "idle_joules", row->usage.idle_joules, "J");
+    result_number(result, "active_joules", row->usage.joules - row->usage.idle_joules, "J");
+    result_figure(result, "joules_each", row->usage.joules / count, row->usage.plus_minus / count,
                   "J");
-    result_number(result, "share", ratio(row->spent.joules, all_joules), "%");
+    result_number(result, "share", ratio(row->usage.joules, all_joules), "%");
     result_count(result, "errors", row->errors);
 }
 

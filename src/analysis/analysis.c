@@ -116,9 +116,9 @@ void analysis_run_all(const struct analysis_driver *const *drivers, size_t count
 {
     struct sharing sharing = {drivers, count, input, params, results, 0};
     pthread_t helper;
-    bool helped = count > 1 && input->table && input->table->rows >= ROWS_MIN &&
-                  thread_start(&helper, work, &sharing) == ERR_OK; /* optional */
+    bool is_parallel = count > 1 && input->table && input->table->rows >= ROWS_MIN &&
+                       thread_start(&helper, work, &sharing) == ERR_OK; /* optional */
     work(&sharing);
-    if (helped)
+    if (is_parallel)
         pthread_join(helper, NULL);
 }

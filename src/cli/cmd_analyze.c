@@ -47,7 +47,7 @@ struct analyze_state {
     const char *each;            /* unit of a record: "query" */
     struct text out;             /* text, or the members of the JSON object */
     struct text details, others; /* details of each run, and of each layers file */
-    struct result doubts;        /* its notes are the warnings of checks, of all runs */
+    struct result quality_notes; /* its notes are the warnings of checks, of all runs */
     size_t warned_runs;          /* runs with a warning */
     size_t answered;             /* analyses with enough data */
 };
@@ -204,7 +204,7 @@ static void collect_warnings(struct analyze_state *work, const struct result *re
     for (size_t i = 0; i < count; i++) {
         work->warned_runs += results[i].notes.length > 0;
         for (const char *line = NULL; (line = result_line(&results[i].notes, line));)
-            result_note(&work->doubts, "%s", line);
+            result_note(&work->quality_notes, "%s", line);
     }
 }
 
@@ -213,16 +213,16 @@ static void show_warnings(struct analyze_state *work)
 {
     static const struct result_phrase FINDING[] = {
         {"checks warn in ", "runs", ""}, {" of ", "all", " runs"}, {0}};
-    struct result *doubts = &work->doubts;
+    struct result *quality_notes = &work->quality_notes;
     if (!work->warned_runs || work->options->verbose)
         return;
-    doubts->name = "quality";
-    doubts->finding = FINDING;
-    result_group(doubts, NULL);
-    result_count(doubts, "runs", work->warned_runs);
-    result_count(doubts, "all", work->run_count);
-    result_end(doubts);
-    show_results(work, doubts, 1, lines_left(&work->out, 0), &work->out);
+    quality_notes->name = "quality";
+    quality_notes->finding = FINDING;
+    result_group(quality_notes, NULL);
+    result_count(quality_notes, "runs", work->warned_runs);
+    result_count(quality_notes, "all", work->run_count);
+    result_end(quality_notes);
+    show_results(work, quality_notes, 1, lines_left(&work->out, 0), &work->out);
 }
 
 /* The conclusion first. */
@@ -565,7 +565,7 @@ static int analyze_main(const char **words, size_t count)
     text_release(&work.out);
     text_release(&work.details);
     text_release(&work.others);
-    result_release(&work.doubts);
+    result_release(&work.quality_notes);
     layers_results_release(&work.layers);
     run_inputs_release(&inputs);
     run_inputs_release(&work.named);

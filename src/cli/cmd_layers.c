@@ -46,11 +46,11 @@ static void show_progress(const struct layers_progress *state)
     const char *name = slash ? slash + 1 : state->model;
     bool on_terminal = clear_progress();
     if (!state->prompt)
-        notify("ipw layers: %s: %s", name, state->doing);
+        notify("ipw layers: %s: %s", name, state->activity);
     else if (on_terminal)
         notify("ipw layers: %s: round %u%s, %s at %u tokens: %s (%.0f s)", name, state->round,
                state->rounds ? "" : "+", layers_phase_name(state->phase), state->prompt,
-               state->doing, state->elapsed_s);
+               state->activity, state->elapsed_s);
     else
         return;
     if (!on_terminal)

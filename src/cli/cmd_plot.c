@@ -45,7 +45,7 @@ struct plot_state {
     size_t run_count; /* plotted together */
     bool had_run;
     struct layers_results layers;   /* layers of all sources */
-    char layers_place[PATH_SIZE];   /* folder for plots of all layers: next to the first */
+    char layers_folder[PATH_SIZE];  /* folder for plots of all layers: next to the first */
     bool drawn[PLOTS_MAX];          /* by driver */
     struct error missed[PLOTS_MAX]; /* reason, by driver, for the current source */
     struct text paths, notes;       /* notes already printed */
@@ -171,37 +171,37 @@ static void plot_folder(const struct plot_state *work, size_t source, bool is_fi
 /* ---- drawing ---- */
 
 /* The path of a folder relative to its run directory; NULL if it is not in one. */
-static const char *within_run(const struct plot_state *work, const char *place, const char **run)
+static const char *within_run(const struct plot_state *work, const char *folder, const char **run)
 {
     for (size_t i = 0; i < work->source_count && !work->options->output; i++) {
         size_t length = strlen(work->sources[i]);
         *run = work->sources[i];
-        if (str_starts(place, *run) && place[length] == '/')
-            return place + length + strspn(place + length, "/");
+        if (str_starts(folder, *run) && folder[length] == '/')
+            return folder + length + strspn(folder + length, "/");
     }
     return NULL;
 }
 
-static enum err open_image(const struct plot_state *work, const char *place, const char *file,
+static enum err open_image(const struct plot_state *work, const char *folder, const char *file,
                            struct output *out, struct error *why)
 {
     char path[PATH_SIZE];
-    const char *run, *folder = within_run(work, place, &run);
-    if (!str_format(path, sizeof path, "%s/%s", folder ? folder : place, file))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", place);
-    if (folder)
+    const char *run, *subfolder = within_run(work, folder, &run);
+    if (!str_format(path, sizeof path, "%s/%s", subfolder ? subfolder : folder, file))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", folder);
+    if (subfolder)
         return output_open_within(out, run, path, why);
     enum err err = file_make_parents(path, why);
     return err ? err : output_open(out, path, false, why);
 }
 
-static enum err draw_file(const struct plot_state *work, const char *place, const char *name,
+static enum err draw_file(const struct plot_state *work, const char *folder, const char *name,
                           struct figure *figure, enum figure_format format, struct error *why)
 {
     char file[128];
     struct output output;
     str_format(file, sizeof file, "%s.%s", name, FIGURE_SUFFIXES[format]);
-    enum err err = open_image(work, place, file, &output, why);
+    enum err err = open_image(work, folder, file, &output, why);
     if (!err)
         err = output_finish(&output,
                             gnuplot_draw(figure, format, work->options->dark, &output, why), why);
@@ -209,27 +209,27 @@ static enum err draw_file(const struct plot_state *work, const char *place, cons
 }
 
 static void put_files(struct plot_state *work, size_t which, struct figure *figure,
-                      const char *place)
+                      const char *folder)
 {
     const char *name = work->drivers[which]->name;
     struct error why = {0};
     for (int format = 0; format < FIGURE_FORMATS && !work->broken; format++) {
         if (!work->formats[format])
             continue;
-        if (draw_file(work, place, name, figure, (enum figure_format)format, &why)) {
+        if (draw_file(work, folder, name, figure, (enum figure_format)format, &why)) {
             print_error(EXIT_FAILED, "%s: %s", name, why.text);
             work->broken = true;
             continue;
         }
         work->drawn[which] = true;
-        text_addf(&work->paths, "%s/%s.%s\n", plain_text(place).text, name,
+        text_addf(&work->paths, "%s/%s.%s\n", plain_text(folder).text, name,
                   FIGURE_SUFFIXES[format]);
     }
 }
 
 /* Draws every selected plot of this kind; those without data are stored in `missed`. */
 static void draw_source(struct plot_state *work, unsigned kind, const struct plot_source *source,
-                        const char *place)
+                        const char *folder)
 {
     memset(work->missed, 0, sizeof work->missed);
     for (size_t i = 0; i < work->driver_count && !work->broken; i++) {
@@ -239,7 +239,7 @@ static void draw_source(struct plot_state *work, unsigned kind, const struct plo
             continue;
         enum err err = plot_draw(work->drivers[i], source, &figure, &why);
         if (!err) {
-            put_files(work, i, &figure, place);
+            put_files(work, i, &figure, folder);
         } else {
             work->missed[i] = why;
             work->missed[i].code = err;
@@ -288,7 +288,7 @@ static void print_note(struct plot_state *work, const char *note)
 /* may_lack: a directory with measured layers may have no run. */
 static void plot_run_directory(struct plot_state *work, size_t source, bool may_lack)
 {
-    char place[PATH_SIZE];
+    char folder[PATH_SIZE];
     struct run_table table;
     struct error why = {0};
     enum err err = run_table_load(work->sources[source], work->options->model, columns_needed(work),
@@ -303,8 +303,8 @@ static void plot_run_directory(struct plot_state *work, size_t source, bool may_
     work->had_run = true;
     for (size_t i = 0; i < table.note_count; i++)
         print_note(work, table.notes[i].text);
-    plot_folder(work, source, false, place);
-    draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, place);
+    plot_folder(work, source, false, folder);
+    draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, folder);
     report_missed(work, source_name(work, source));
     if (work->source_count > 1 && run_figures_of(&table, &work->runs[work->run_count]) == ERR_OK)
         work->run_count++;
@@ -314,17 +314,17 @@ static void plot_run_directory(struct plot_state *work, size_t source, bool may_
 static void plot_model(struct plot_state *work, size_t source, const struct layers_result *model,
                        bool is_file, bool is_one_of_many)
 {
-    char place[PATH_SIZE], folder[256] = "", whole[PATH_SIZE + 300];
-    plot_folder(work, source, is_file, place);
+    char folder[PATH_SIZE], subfolder[256] = "", path[PATH_SIZE + 300];
+    plot_folder(work, source, is_file, folder);
     if (is_one_of_many)
-        model_slug(model->model ? model->model : "model", folder, sizeof folder);
-    str_format(whole, sizeof whole, "%s%s%s%s", place, is_file ? "" : "/layers",
-               folder[0] ? "/" : "", folder);
+        model_slug(model->model ? model->model : "model", subfolder, sizeof subfolder);
+    str_format(path, sizeof path, "%s%s%s%s", folder, is_file ? "" : "/layers",
+               subfolder[0] ? "/" : "", subfolder);
     draw_source(work, PLOT_OF_LAYERS, &(struct plot_source){.layers = model, .layer_count = 1},
-                whole);
-    report_missed(work, folder[0] ? folder : source_name(work, source));
-    if (!work->layers_place[0])
-        str_format(work->layers_place, PATH_SIZE, "%s%s", place, is_file ? "" : "/layers");
+                path);
+    report_missed(work, subfolder[0] ? subfolder : source_name(work, source));
+    if (!work->layers_folder[0])
+        str_format(work->layers_folder, PATH_SIZE, "%s%s", folder, is_file ? "" : "/layers");
 }
 
 /* The layers of a file or directory; returns the number of models. */
@@ -345,7 +345,7 @@ static size_t plot_layers(struct plot_state *work, size_t source, bool is_file)
 
 static void plot_sweep(struct plot_state *work, size_t source)
 {
-    char place[PATH_SIZE];
+    char folder[PATH_SIZE];
     struct sweep_points points;
     struct error why = {0};
     if (sweep_points_load(work->sources[source], &points, &why)) {
@@ -353,8 +353,8 @@ static void plot_sweep(struct plot_state *work, size_t source)
         print_error(EXIT_FAILED, "%s", why.text);
         return;
     }
-    plot_folder(work, source, false, place);
-    draw_source(work, PLOT_OF_SWEEP, &(struct plot_source){.sweep = &points}, place);
+    plot_folder(work, source, false, folder);
+    draw_source(work, PLOT_OF_SWEEP, &(struct plot_source){.sweep = &points}, folder);
     report_missed(work, source_name(work, source));
     sweep_points_release(&points);
 }
@@ -365,16 +365,16 @@ static void plot_curves(struct plot_state *work, const struct freq_curves *curve
     const char *output = work->options->output, *path = work->options->data.inputs.items[0];
     for (size_t i = 0; i < curves->count && !work->broken; i++) {
         const struct freq_curve *curve = &curves->items[i];
-        char name[128], folder[160] = "", place[PATH_SIZE];
+        char name[128], subfolder[160] = "", folder[PATH_SIZE];
         (void)str_format(name, sizeof name, "%s %s", curve->gpu, curve->application);
         if (curves->count > 1)
-            model_slug(name, folder, sizeof folder);
-        str_format(place, sizeof place, "%s%s%s%s", output ? output : path,
+            model_slug(name, subfolder, sizeof subfolder);
+        str_format(folder, sizeof folder, "%s%s%s%s", output ? output : path,
                    output                    ? ""
                    : file_is_directory(path) ? "/" RUN_PLOTS
                                              : "-" RUN_PLOTS,
-                   folder[0] ? "/" : "", folder);
-        draw_source(work, PLOT_OF_CURVE, &(struct plot_source){.curve = curve}, place);
+                   subfolder[0] ? "/" : "", subfolder);
+        draw_source(work, PLOT_OF_CURVE, &(struct plot_source){.curve = curve}, folder);
         report_missed(work, curves->count > 1 ? plain_text(name).text : NULL);
     }
 }
@@ -413,22 +413,22 @@ static void plot_one(struct plot_state *work, size_t source)
 /* All results of layers in one plot, and all runs, in the folder of the first. */
 static void plot_together(struct plot_state *work)
 {
-    char place[PATH_SIZE];
+    char folder[PATH_SIZE];
     if (work->layers.count && !work->broken) {
         draw_source(
             work, PLOT_OF_ALL_LAYERS,
             &(struct plot_source){.layers = work->layers.models, .layer_count = work->layers.count},
-            work->options->output ? work->options->output : work->layers_place);
+            work->options->output ? work->options->output : work->layers_folder);
         report_missed(work, NULL);
     }
     if (work->run_count < 2 || work->broken)
         return;
     if (work->options->output)
-        str_copy(place, sizeof place, work->options->output);
+        str_copy(folder, sizeof folder, work->options->output);
     else
-        str_format(place, sizeof place, "%s/" RUN_PLOTS, work->runs[0].point.directory);
+        str_format(folder, sizeof folder, "%s/" RUN_PLOTS, work->runs[0].point.directory);
     draw_source(work, PLOT_OF_RUNS,
-                &(struct plot_source){.runs = work->runs, .run_count = work->run_count}, place);
+                &(struct plot_source){.runs = work->runs, .run_count = work->run_count}, folder);
     report_missed(work, NULL);
 }
 
@@ -498,10 +498,10 @@ static int find_sources(struct plot_state *work, const char **words, size_t coun
                         struct run_inputs *inputs)
 {
     struct error why = {0};
-    bool whole = true;
+    bool path = true;
     for (size_t i = 0; work->by_name && i < work->driver_count; i++)
-        whole = whole && work->drivers[i]->of & PLOT_OF_SWEEP;
-    if (run_inputs_find(words, count, whole, inputs, &why))
+        path = path && work->drivers[i]->of & PLOT_OF_SWEEP;
+    if (run_inputs_find(words, count, path, inputs, &why))
         return print_error(EXIT_FAILED, "%s", why.text);
     work->sources = (const char **)inputs->paths;
     work->source_count = inputs->count;

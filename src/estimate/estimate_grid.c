@@ -335,22 +335,22 @@ static bool is_eligible(const struct grid_point *point)
 static enum err mark_frontier(struct estimate_grid *grid, size_t first, size_t end)
 {
     size_t count = end - first;
-    double *cost = calloc(count, sizeof *cost), *worth = calloc(count, sizeof *worth);
+    double *cost = calloc(count, sizeof *cost), *benefit = calloc(count, sizeof *benefit);
     bool *on = calloc(count, sizeof *on);
-    enum err err = cost && worth && on ? ERR_OK : ERR_NO_MEMORY;
+    enum err err = cost && benefit && on ? ERR_OK : ERR_NO_MEMORY;
     for (size_t i = 0; !err && i < count; i++) {
         const struct grid_point *point = &grid->items[first + i];
         cost[i] =
             is_eligible(point) ? workload_estimate_joules_per_unit(&point->estimate) : UNKNOWN;
         /* Host-bound passes take the same time on all devices, except for rounding. */
-        worth[i] = is_eligible(point) ? -(float)point->estimate.total.latency_s : UNKNOWN;
+        benefit[i] = is_eligible(point) ? -(float)point->estimate.total.latency_s : UNKNOWN;
     }
     if (!err)
-        err = pareto_mark(cost, worth, count, on);
+        err = pareto_mark(cost, benefit, count, on);
     for (size_t i = 0; !err && i < count; i++)
         grid->items[first + i].on_frontier = on[i];
     free(cost);
-    free(worth);
+    free(benefit);
     free(on);
     return err;
 }

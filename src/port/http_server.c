@@ -470,7 +470,7 @@ const char *http_exchange_header(struct http_exchange *exchange, const char *nam
     return mhd.lookup(exchange->mhd, MHD_HEADER_KIND, name);
 }
 
-struct header_taker {
+struct header_visitor {
     void (*take)(void *context, const char *name, const char *value);
     void *context;
 };
@@ -478,9 +478,9 @@ struct header_taker {
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name,
                                  const char *value)
 {
-    const struct header_taker *taker = context;
+    const struct header_visitor *visitor = context;
     (void)kind;
-    taker->take(taker->context, name, value ? value : "");
+    visitor->take(visitor->context, name, value ? value : "");
     return MHD_YES;
 }
 
@@ -488,8 +488,8 @@ void http_exchange_headers(struct http_exchange *exchange,
                            void (*take)(void *context, const char *name, const char *value),
                            void *context)
 {
-    struct header_taker taker = {take, context};
-    mhd.get_values(exchange->mhd, MHD_HEADER_KIND, on_header, &taker);
+    struct header_visitor visitor = {take, context};
+    mhd.get_values(exchange->mhd, MHD_HEADER_KIND, on_header, &visitor);
 }
 
 void http_exchange_peer(const struct http_exchange *exchange, char to[HTTP_PEER_MAX])

@@ -38,12 +38,12 @@ struct campaign {
     double window_s;
 };
 
-static void report_progress(const struct campaign *c, const char *doing,
+static void report_progress(const struct campaign *c, const char *activity,
                             const struct layers_setting *setting)
 {
     struct layers_progress state = {
         .model = c->model->path,
-        .doing = doing,
+        .activity = activity,
         .phase = setting ? setting->phase : LAYERS_PREFILL,
         .prompt = setting ? setting->prompt : 0,
         .round = c->model->rounds + 1,

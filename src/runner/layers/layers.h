@@ -46,7 +46,7 @@ enum { LAYERS_PROMPTS_MAX = 8, LAYERS_SETTINGS_MAX = LAYERS_PHASES * LAYERS_PROM
 
 struct layers_progress {
     const char *model;
-    const char *doing;       /* "measuring idle power" */
+    const char *activity;    /* "measuring idle power" */
     enum layers_phase phase; /* of the setting, if prompt > 0 */
     unsigned prompt;         /* 0: no setting */
     unsigned round, rounds;  /* rounds 0: as many as needed */
