@@ -11,8 +11,8 @@
 /* Location of a column in this file; alternatives that it lacks are omitted. */
 struct found {
     size_t count;
-    bool is_inside; /* it is inside the JSON text at the first place */
-    struct arrow_path places[PLACES_MAX];
+    bool is_inside; /* it is inside the JSON text at the first path */
+    struct arrow_path paths[PATHS_MAX];
 };
 
 struct loading {
@@ -32,13 +32,13 @@ struct loading {
 enum err arrow_models(const char *path, struct run_table *table, struct error *why)
 {
     struct arrow_reader *reader;
-    struct arrow_path place;
+    struct arrow_path top_path;
     const char *top = RECORD_MODELS, *name;
     enum err err = arrow_reader_open(path, &reader, why);
     if (err)
         return err;
-    if (arrow_reader_find(reader, &top, 1, &place))
-        for (size_t i = 0; !err && (name = arrow_reader_child(reader, &place, i)); i++)
+    if (arrow_reader_find(reader, &top, 1, &top_path))
+        for (size_t i = 0; !err && (name = arrow_reader_child(reader, &top_path, i)); i++)
             err = err_explain(why, table_add_model(table, name));
     arrow_reader_close(reader);
     return err;
@@ -46,23 +46,23 @@ enum err arrow_models(const char *path, struct run_table *table, struct error *w
 
 /* ---- locating columns ---- */
 
-static void find_places(const struct loading *loading, const struct places *places,
-                        struct found *out)
+static void find_paths(const struct loading *loading, const struct field_paths *paths,
+                       struct found *out)
 {
     *out = (struct found){0};
-    for (size_t i = 0; i < places->count; i++) {
-        const struct place *place = &places->items[i];
-        if (place->inside && out->count)
+    for (size_t i = 0; i < paths->count; i++) {
+        const struct field_path *field = &paths->items[i];
+        if (field->inside && out->count)
             continue; /* a column of its own, or a duplicate */
-        const char *names[PLACE_NAMES_MAX + 2] = {RECORD_MODELS, loading->model};
-        size_t before = place->from_top ? 0 : 2;
-        for (size_t n = 0; n < place->count; n++)
-            names[before + n] = place->names[n];
-        if (!arrow_reader_find(loading->reader, names, before + place->count,
-                               &out->places[out->count]) ||
-            (place->inside && out->places[out->count].kind != ARROW_IS_TEXT))
+        const char *names[PATH_NAMES_MAX + 2] = {RECORD_MODELS, loading->model};
+        size_t before = field->from_top ? 0 : 2;
+        for (size_t n = 0; n < field->count; n++)
+            names[before + n] = field->names[n];
+        if (!arrow_reader_find(loading->reader, names, before + field->count,
+                               &out->paths[out->count]) ||
+            (field->inside && out->paths[out->count].kind != ARROW_IS_TEXT))
             continue;
-        out->is_inside = place->inside != NULL;
+        out->is_inside = field->inside != NULL;
         out->count++;
     }
 }
@@ -77,12 +77,12 @@ static void find_columns(struct loading *loading)
     const struct builder *builder = loading->builder;
     for (size_t i = 0; i < RUN_NUMBERS; i++)
         if (wants(builder->wanted.numbers, i))
-            find_places(loading, &builder->numbers[i], &loading->numbers[i]);
+            find_paths(loading, &builder->numbers[i], &loading->numbers[i]);
     for (size_t i = 0; i < RUN_FLAGS; i++)
-        find_places(loading, &builder->flags[i], &loading->flags[i]);
+        find_paths(loading, &builder->flags[i], &loading->flags[i]);
     for (size_t i = 0; i < RUN_WORDS; i++)
         if (wants(builder->wanted.words, i))
-            find_places(loading, &builder->words[i], &loading->words[i]);
+            find_paths(loading, &builder->words[i], &loading->words[i]);
 }
 
 /* ---- one batch ---- */
@@ -112,9 +112,9 @@ static size_t take_numbers(struct loading *loading, const struct found *found)
     for (size_t i = 0; i < loading->rows && !found->count; i++)
         loading->values[i] = UNKNOWN;
     if (found->count)
-        arrow_reader_numbers(loading->reader, &found->places[0], loading->values, not_finite);
+        arrow_reader_numbers(loading->reader, &found->paths[0], loading->values, not_finite);
     for (size_t p = 1; p < found->count; p++) {
-        arrow_reader_numbers(loading->reader, &found->places[p], loading->more, not_finite);
+        arrow_reader_numbers(loading->reader, &found->paths[p], loading->more, not_finite);
         for (size_t i = 0; i < loading->rows; i++)
             if (!is_known(loading->values[i]))
                 loading->values[i] = loading->more[i];
@@ -132,7 +132,7 @@ static size_t take_numbers(struct loading *loading, const struct found *found)
 static void take_fingerprints(struct loading *loading, const struct found *found)
 {
     size_t kept = 0;
-    arrow_reader_texts(loading->reader, &found->places[0], loading->texts);
+    arrow_reader_texts(loading->reader, &found->paths[0], loading->texts);
     for (size_t i = 0; i < loading->rows; i++)
         if (loading->there[i])
             loading->values[kept++] =
@@ -162,10 +162,10 @@ static enum err add_words(struct loading *loading, enum run_word column)
 {
     const struct found *found = &loading->words[column];
     enum err err = ERR_OK;
-    if (found->count && found->places[0].kind == ARROW_IS_NUMBER)
+    if (found->count && found->paths[0].kind == ARROW_IS_NUMBER)
         return add_number_words(loading, column, found);
     if (found->count)
-        arrow_reader_texts(loading->reader, &found->places[0], loading->texts);
+        arrow_reader_texts(loading->reader, &found->paths[0], loading->texts);
     else
         memset(loading->texts, 0, loading->rows * sizeof *loading->texts);
     for (size_t i = 0; !err && i < loading->rows; i++)
@@ -182,15 +182,15 @@ static void find_text(const struct loading *loading, const char *top, const char
 {
     const char *names[] = {top, below};
     *out = (struct found){0};
-    out->count = arrow_reader_find(loading->reader, names, below ? 2 : 1, &out->places[0]) &&
-                 out->places[0].kind == ARROW_IS_TEXT;
+    out->count = arrow_reader_find(loading->reader, names, below ? 2 : 1, &out->paths[0]) &&
+                 out->paths[0].kind == ARROW_IS_TEXT;
 }
 
 static struct arrow_text *texts_of(const struct loading *loading, const struct found *found)
 {
     struct arrow_text *texts = calloc(loading->rows + 1, sizeof *texts);
     if (texts && found->count)
-        arrow_reader_texts(loading->reader, &found->places[0], texts);
+        arrow_reader_texts(loading->reader, &found->paths[0], texts);
     return texts;
 }
 
@@ -280,7 +280,7 @@ enum err arrow_rows(const char *path, const char *model, struct builder *builder
 {
     struct loading loading = {.builder = builder, .model = model};
     const char *names[] = {RECORD_MODELS, model}, *ours = "ipw";
-    struct arrow_path place;
+    struct arrow_path ours_path;
     enum err err = arrow_reader_open(path, &loading.reader, why);
     if (err)
         return err;
@@ -290,7 +290,7 @@ enum err arrow_rows(const char *path, const char *model, struct builder *builder
         find_text(&loading, "answer", NULL, &loading.row_texts[ROW_EXPECTED]);
         find_text(&loading, "model_answers", model, &loading.row_texts[ROW_ANSWER]);
         builder->table->ours =
-            builder->table->ours || arrow_reader_find(loading.reader, &ours, 1, &place);
+            builder->table->ours || arrow_reader_find(loading.reader, &ours, 1, &ours_path);
         err = read_all(&loading, why);
     }
     arrow_reader_close(loading.reader);

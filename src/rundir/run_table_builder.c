@@ -18,53 +18,53 @@ enum { WORDS_MAX = 65535, SLOTS_FIRST = 64, ROWS_FIRST = 1024 };
 
 _Static_assert(RUN_NUMBERS <= 128 && RUN_WORDS <= 128, "a column is a bit of run_wanted");
 
-/* ---- places ---- */
+/* ---- paths ---- */
 
-static bool add_name(struct place *place, const char *name)
+static bool add_name(struct field_path *field, const char *name)
 {
-    if (place->count == PLACE_NAMES_MAX)
+    if (field->count == PATH_NAMES_MAX)
         return false;
-    place->names[place->count++] = name;
+    field->names[field->count++] = name;
     return true;
 }
 
-static enum err places_init(struct places *places, const char *paths)
+static enum err field_paths_init(struct field_paths *paths, const char *text)
 {
-    *places = (struct places){.text = strdup(paths)};
-    if (!places->text)
+    *paths = (struct field_paths){.text = strdup(text)};
+    if (!paths->text)
         return ERR_NO_MEMORY;
     char *rest = NULL;
-    for (char *path = strtok_r(places->text, "|", &rest); path; path = strtok_r(NULL, "|", &rest)) {
-        if (places->count == PLACES_MAX)
+    for (char *part = strtok_r(paths->text, "|", &rest); part; part = strtok_r(NULL, "|", &rest)) {
+        if (paths->count == PATHS_MAX)
             return ERR_BAD_VALUE; /* an error in record.def, not of the user */
-        struct place *place = &places->items[places->count++];
-        place->from_top = path[0] == '/';
-        char *colon = strchr(path, ':');
+        struct field_path *field = &paths->items[paths->count++];
+        field->from_top = part[0] == '/';
+        char *colon = strchr(part, ':');
         if (colon) {
             *colon = '\0';
-            place->inside = colon + 1;
+            field->inside = colon + 1;
         }
         char *more = NULL;
-        for (char *name = strtok_r(path + place->from_top, ".", &more); name;
+        for (char *name = strtok_r(part + field->from_top, ".", &more); name;
              name = strtok_r(NULL, ".", &more))
-            if (!add_name(place, name))
+            if (!add_name(field, name))
                 return ERR_BAD_VALUE;
     }
     return ERR_OK;
 }
 
-static void places_release(struct places *places)
+static void field_paths_release(struct field_paths *paths)
 {
-    free(places->text);
-    *places = (struct places){0};
+    free(paths->text);
+    *paths = (struct field_paths){0};
 }
 
-const struct jv *place_find(const struct place *place, const struct jv *record,
-                            const struct jv *metrics)
+const struct jv *field_path_find(const struct field_path *field, const struct jv *record,
+                                 const struct jv *metrics)
 {
-    const struct jv *value = place->from_top ? record : metrics;
-    for (size_t i = 0; value && i < place->count; i++)
-        value = jv_get(value, place->names[i]);
+    const struct jv *value = field->from_top ? record : metrics;
+    for (size_t i = 0; value && i < field->count; i++)
+        value = jv_get(value, field->names[i]);
     return value;
 }
 
@@ -194,18 +194,18 @@ enum err builder_word_of(struct builder *builder, enum run_word column, const st
 enum err builder_word_inside(struct builder *builder, enum run_word column, const char *bytes,
                              size_t length)
 {
-    const struct places *places = &builder->words[column];
+    const struct field_paths *paths = &builder->words[column];
     const struct jv *value = NULL;
     struct jv *tree = NULL;
     bool named = false; /* most texts do not contain it, and need not be parsed */
-    for (size_t i = 0; bytes && i < places->count && !named; i++)
-        named = places->items[i].inside &&
-                memmem(bytes, length, places->items[i].inside, strlen(places->items[i].inside));
+    for (size_t i = 0; bytes && i < paths->count && !named; i++)
+        named = paths->items[i].inside &&
+                memmem(bytes, length, paths->items[i].inside, strlen(paths->items[i].inside));
     if (named && jv_parse(bytes, length, &tree, NULL) != ERR_OK)
         tree = NULL; /* not JSON: the value is unknown */
-    for (size_t i = 0; i < places->count && jv_is_null(value); i++)
-        if (places->items[i].inside)
-            value = jv_get(tree, places->items[i].inside);
+    for (size_t i = 0; i < paths->count && jv_is_null(value); i++)
+        if (paths->items[i].inside)
+            value = jv_get(tree, paths->items[i].inside);
     enum err err = builder_word_of(builder, column, value);
     jv_free(tree);
     return err;
@@ -368,22 +368,22 @@ double *builder_new_column(const struct run_table *table)
 
 /* ---- start and end ---- */
 
-static enum err init_places(enum record_column_kind kind, size_t count, struct places *out)
+static enum err init_paths(enum record_column_kind kind, size_t count, struct field_paths *out)
 {
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < count; i++)
-        err = places_init(&out[i], record_column(kind, (int)i)->at.path);
+        err = field_paths_init(&out[i], record_column(kind, (int)i)->at.path);
     return err;
 }
 
 enum err builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted)
 {
     *builder = (struct builder){.table = table, .wanted = wanted};
-    enum err err = init_places(COLUMN_NUMBER, RUN_NUMBERS, builder->numbers);
+    enum err err = init_paths(COLUMN_NUMBER, RUN_NUMBERS, builder->numbers);
     if (!err)
-        err = init_places(COLUMN_FLAG, RUN_FLAGS, builder->flags);
+        err = init_paths(COLUMN_FLAG, RUN_FLAGS, builder->flags);
     if (!err)
-        err = init_places(COLUMN_WORD, RUN_WORDS, builder->words);
+        err = init_paths(COLUMN_WORD, RUN_WORDS, builder->words);
     uint32_t id;
     for (size_t i = 0; !err && i < RUN_WORDS; i++)
         err = intern(&builder->index[i], &table->words[i], "", 0, &id);
@@ -393,11 +393,11 @@ enum err builder_init(struct builder *builder, struct run_table *table, struct r
 void builder_release(struct builder *builder)
 {
     for (size_t i = 0; i < RUN_NUMBERS; i++)
-        places_release(&builder->numbers[i]);
+        field_paths_release(&builder->numbers[i]);
     for (size_t i = 0; i < RUN_FLAGS; i++)
-        places_release(&builder->flags[i]);
+        field_paths_release(&builder->flags[i]);
     for (size_t i = 0; i < RUN_WORDS; i++) {
-        places_release(&builder->words[i]);
+        field_paths_release(&builder->words[i]);
         free(builder->index[i].slots);
     }
 }

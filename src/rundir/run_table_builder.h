@@ -16,24 +16,24 @@
 struct jv;
 
 /* Locations of a column's values in a record: the paths of record.def, split into names. */
-enum { PLACE_NAMES_MAX = 6, PLACES_MAX = 4 };
+enum { PATH_NAMES_MAX = 6, PATHS_MAX = 4 };
 
-struct place {
+struct field_path {
     bool from_top; /* otherwise below the model's metrics */
     size_t count;
-    const char *names[PLACE_NAMES_MAX];
+    const char *names[PATH_NAMES_MAX];
     const char *inside; /* a key of the JSON object in the text there; or NULL */
 };
 
-struct places {
+struct field_paths {
     char *text;
     size_t count;
-    struct place items[PLACES_MAX];
+    struct field_path items[PATHS_MAX];
 };
 
-/* The value at a place, or NULL.  For one inside a text: the text. */
-const struct jv *place_find(const struct place *place, const struct jv *record,
-                            const struct jv *metrics);
+/* The value at a path, or NULL.  For one inside a text: the text. */
+const struct jv *field_path_find(const struct field_path *field, const struct jv *record,
+                                 const struct jv *metrics);
 
 struct word_index {
     uint32_t *slots; /* ids plus one; 0 is free */
@@ -49,7 +49,7 @@ struct builder {
     size_t capacity; /* rows */
     size_t filled[RUN_NUMBERS];
     struct word_index index[RUN_WORDS];
-    struct places numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
+    struct field_paths numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
 };
 
 enum err builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted)

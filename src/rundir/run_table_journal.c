@@ -14,12 +14,12 @@ static double number_of(const struct jv *value)
     return jv_is_bool(value) ? jv_bool(value, false) : jv_number(value);
 }
 
-static double number_at(const struct places *places, const struct jv *record,
+static double number_at(const struct field_paths *paths, const struct jv *record,
                         const struct jv *metrics)
 {
     double value = UNKNOWN;
-    for (size_t i = 0; i < places->count && !is_known(value); i++)
-        value = number_of(place_find(&places->items[i], record, metrics));
+    for (size_t i = 0; i < paths->count && !is_known(value); i++)
+        value = number_of(field_path_find(&paths->items[i], record, metrics));
     return value;
 }
 
@@ -27,23 +27,23 @@ static double number_at(const struct places *places, const struct jv *record,
 static double value_of(const struct builder *builder, size_t column, const struct jv *record,
                        const struct jv *metrics)
 {
-    const struct places *places = &builder->numbers[column];
+    const struct field_paths *paths = &builder->numbers[column];
     if (column != RUN_QUESTION)
-        return number_at(places, record, metrics);
-    const char *text = jv_text(place_find(&places->items[0], record, metrics));
+        return number_at(paths, record, metrics);
+    const char *text = jv_text(field_path_find(&paths->items[0], record, metrics));
     return builder_fingerprint(text, text ? strlen(text) : 0);
 }
 
 static enum err add_word(struct builder *builder, enum run_word column, const struct jv *record,
                          const struct jv *metrics)
 {
-    const struct places *places = &builder->words[column];
-    for (size_t i = 0; i < places->count; i++) {
-        const struct jv *value = place_find(&places->items[i], record, metrics);
+    const struct field_paths *paths = &builder->words[column];
+    for (size_t i = 0; i < paths->count; i++) {
+        const struct jv *value = field_path_find(&paths->items[i], record, metrics);
         const char *text = jv_text(value);
-        if (places->items[i].inside && text)
+        if (paths->items[i].inside && text)
             return builder_word_inside(builder, column, text, strlen(text));
-        if (!places->items[i].inside && !jv_is_null(value))
+        if (!paths->items[i].inside && !jv_is_null(value))
             return builder_word_of(builder, column, value);
     }
     return builder_word(builder, column, NULL, 0);
