@@ -58,7 +58,7 @@ struct compared {
 
 enum { COMPARE_WARNINGS_MAX = 32 };
 
-/* Whether the machine's state (idle power, other load, throttling) allows energies to be compared. */
+/* Whether the machine's state (idle power, background load, throttling) allows energies to be compared. */
 enum compare_conditions {
     CONDITIONS_UNKNOWN, /* a run does not record them */
     CONDITIONS_COMPARABLE,

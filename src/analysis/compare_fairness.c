@@ -361,7 +361,7 @@ static void check_conditions(const struct pair *pair, struct comparison *out)
     if ((!in_a || !in_b) && out->conditions == CONDITIONS_COMPARABLE)
         out->conditions = CONDITIONS_UNKNOWN;
     if (in_a != in_b)
-        warn(out, "conditions unknown: %s does not record idle power, other load and throttling",
+        warn(out, "conditions unknown: %s records no idle power, background load or throttling",
              in_a ? pair->side_b : "the baseline");
     check_broken(pair->a, pair->of_a, out);
     check_broken(pair->b, pair->of_b, out);

@@ -27,7 +27,7 @@ struct per_pass {
 
 #define LOW 0.1
 
-/* The lowest decile: other load on the machine only adds time.  Its error is the difference between the earlier and the
+/* The lowest decile: background load only adds time.  Its error is the difference between the earlier and the
  * later half, since such load changes slowly. */
 static double lowest_decile(const struct pass_durations *durations, double *relative_error)
 {

@@ -221,7 +221,7 @@ static enum err widen_stride_of(struct campaign *c, struct layers_setting *setti
     return slowdown / stride > LAYERS_OVERHEAD_MAX ? coarsen(c, again, why) : ERR_OK;
 }
 
-/* Overhead of the stops, measured again if it seems high: other load can only increase it. */
+/* Overhead of the stops, measured again if it seems high: background load can only increase it. */
 static enum err measure_overhead(struct campaign *c, const struct layers_setting *setting,
                                  double *extra_s, double *pass_s, struct error *why)
 {

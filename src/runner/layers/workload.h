@@ -59,8 +59,8 @@ enum err workload_window(struct session *session, struct layers_workload *worklo
                          struct replay_times *times, struct layers_window *window,
                          struct error *why) MUST_USE;
 
-/* Overhead of the stops in a pass, from alternating plain and timed passes: the minimum of each, since other load on
- * the machine only adds time. */
+/* Overhead of the stops in a pass, from alternating plain and timed passes: the minimum of each, since background load
+ * only adds time. */
 enum err workload_overhead(struct layers_workload *workload, const struct layers_setting *setting,
                            double *extra_s, double *pass_s, struct error *why) MUST_USE;
 
@@ -89,7 +89,7 @@ double workload_update_period(struct session *session, const struct ledger *ledg
 enum { ATTRIBUTION_UPDATES = 10 };
 
 /* Fills the instrumentation overhead of a setting: the lowest decile of a computation with stops against that without,
- * since other load on the machine only adds time. */
+ * since background load on the machine only adds time. */
 void attribution_overhead(struct layers_setting *setting, const struct replay_times *times);
 
 /* Fills wall time and joules of a pass of each setting from the plain windows, and the overhead of the whole workload.
