@@ -16,10 +16,10 @@ static const struct {
 } INCOMPATIBLE[] = {
     {"llama_larger", {"llama.cpp 0.5.0", "llama_context_params has", "bytes, expected"}},
     {"llama_larger_newer", {"llama.cpp 9.9.9", "tested: 0.5.0", "bytes, expected"}},
-    {"llama_rearranged",
+    {"llama_swapped_members",
      {"llama.cpp 0.5.0", "llama_context_params has an unexpected layout", NULL}},
-    {"llama_bare", {"llama.cpp 0.5.0", "has no llama_log_set", NULL}},
-    {"llama_alone", {"no libggml-cpu-*.so next to it", NULL, NULL}},
+    {"llama_no_functions", {"llama.cpp 0.5.0", "has no llama_log_set", NULL}},
+    {"llama_no_backends", {"no libggml-cpu-*.so next to it", NULL, NULL}},
 };
 
 static void an_incompatible_library_is_rejected_with_the_reason(void **state)
@@ -124,7 +124,7 @@ static void an_untested_version_is_used_through_the_environment_with_a_warning(v
 {
     (void)state;
     static const char *const FAKES[][2] = {{"llama_newer", "llama.cpp 9.9.9"},
-                                           {"llama_unnamed", "llama.cpp of unknown version"}};
+                                           {"llama_no_version", "llama.cpp of unknown version"}};
     for (size_t i = 0; i < 2; i++) {
         char said[1024];
         assert_int_equal(open_in_child(FAKES[i][0], true, said, sizeof said), ERR_OK);
@@ -138,7 +138,7 @@ static void an_untested_version_is_used_through_the_environment_with_a_warning(v
 static void an_untested_version_is_rejected_otherwise(void **state)
 {
     (void)state;
-    static const char *const FAKES[] = {"llama_newer", "llama_unnamed"};
+    static const char *const FAKES[] = {"llama_newer", "llama_no_version"};
     for (size_t i = 0; i < 2; i++) {
         char said[1024];
         assert_int_equal(open_in_child(FAKES[i], false, said, sizeof said), ERR_UNSUPPORTED);

@@ -1,4 +1,4 @@
-/* Two members have changed places, which the size does not show. */
+/* Two members are swapped, which the size does not show. */
 #define VERSION "0.5.0"
 #define SWAP_MEMBERS
 #include "llama_fake.h"
