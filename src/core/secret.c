@@ -17,7 +17,11 @@ struct secret {
     char *bytes;
     size_t length;
     bool is_json; /* hidden in JSON too: occurs unescaped in a JSON string and is not foreign */
+    bool is_foreign;
 };
+
+/* Where secrets are hidden. */
+enum hidden_in { IN_TEXT, IN_JSON, IN_VALUE };
 
 static struct secret secrets[SECRETS_MAX];
 static atomic_size_t secret_count;
@@ -36,7 +40,7 @@ static bool is_placeholder(const char *value)
     return false;
 }
 
-static void add_form(const char *bytes, size_t length, bool is_json)
+static void add_form(const char *bytes, size_t length, bool is_json, bool is_foreign)
 {
     size_t count = atomic_load(&secret_count);
     for (size_t i = 0; i < count; i++)
@@ -47,7 +51,7 @@ static void add_form(const char *bytes, size_t length, bool is_json)
         return;
     memcpy(copy, bytes, length);
     copy[length] = '\0';
-    secrets[count] = (struct secret){copy, length, is_json};
+    secrets[count] = (struct secret){copy, length, is_json, is_foreign};
     atomic_store(&secret_count, count + 1);
 }
 
@@ -61,8 +65,8 @@ static void add_forms(const char *bytes, size_t length)
     bool is_same = quoted.length == length + 2 && memcmp(quoted.bytes + 1, bytes, length) == 0;
     pthread_mutex_lock(&adding);
     if (!is_same && quoted.length > 2)
-        add_form(quoted.bytes + 1, quoted.length - 2, true);
-    add_form(bytes, length, is_same);
+        add_form(quoted.bytes + 1, quoted.length - 2, true, false);
+    add_form(bytes, length, is_same, false);
     pthread_mutex_unlock(&adding);
     text_release(&quoted);
 }
@@ -95,7 +99,7 @@ void secret_add_foreign(const char *value)
     if (!looks_random(value))
         return;
     pthread_mutex_lock(&adding);
-    add_form(value, strlen(value), false);
+    add_form(value, strlen(value), false, true);
     pthread_mutex_unlock(&adding);
 }
 
@@ -213,12 +217,17 @@ void secret_add_words(char *const *words)
 
 /* ---- hiding ---- */
 
-static size_t find_at(const char *bytes, size_t length, bool is_json)
+static bool is_hidden_in(const struct secret *secret, enum hidden_in where)
+{
+    return where == IN_TEXT || (where == IN_JSON ? secret->is_json : !secret->is_foreign);
+}
+
+static size_t find_at(const char *bytes, size_t length, enum hidden_in where)
 {
     size_t count = atomic_load(&secret_count), longest = 0;
     for (size_t i = 0; i < count; i++)
         if (secrets[i].length <= length && secrets[i].length > longest &&
-            (secrets[i].is_json || !is_json) &&
+            is_hidden_in(&secrets[i], where) &&
             memcmp(secrets[i].bytes, bytes, secrets[i].length) == 0)
             longest = secrets[i].length;
     return longest;
@@ -226,7 +235,7 @@ static size_t find_at(const char *bytes, size_t length, bool is_json)
 
 size_t secret_at(const char *bytes, size_t length)
 {
-    return find_at(bytes, length, false);
+    return find_at(bytes, length, IN_TEXT);
 }
 
 static bool contains(const char *bytes, size_t length, const struct secret *secret)
@@ -251,18 +260,18 @@ static bool has_secret(const char *bytes, size_t length)
 
 /* Replaces secrets and returns the new length.  In JSON an escape sequence is one character: the n of "\
  * " begins no secret. */
-static size_t hide(char *bytes, size_t length, bool is_json)
+static size_t hide(char *bytes, size_t length, enum hidden_in where)
 {
     size_t to = 0;
     for (size_t from = 0; from < length;) {
-        size_t found = find_at(bytes + from, length - from, is_json);
+        size_t found = find_at(bytes + from, length - from, where);
         if (found) {
             memcpy(bytes + to, SECRET_MARK, MARK_LENGTH);
             to += MARK_LENGTH;
             from += found;
             continue;
         }
-        if (is_json && bytes[from] == '\\' && from + 1 < length)
+        if (where == IN_JSON && bytes[from] == '\\' && from + 1 < length)
             bytes[to++] = bytes[from++];
         bytes[to++] = bytes[from++];
     }
@@ -274,13 +283,20 @@ void secret_hide(char *string)
 {
     size_t length = strlen(string);
     if (has_secret(string, length))
-        hide(string, length, false);
+        hide(string, length, IN_TEXT);
+}
+
+void secret_hide_value(char *string)
+{
+    size_t length = strlen(string);
+    if (has_secret(string, length))
+        hide(string, length, IN_VALUE);
 }
 
 void secret_hide_text(struct text *text)
 {
     if (text->length && has_secret(text->bytes, text->length))
-        text->length = hide(text->bytes, text->length, false);
+        text->length = hide(text->bytes, text->length, IN_TEXT);
 }
 
 bool secret_in_json(const struct text *json)
@@ -318,7 +334,7 @@ void secret_hide_json(struct text *json)
             struct text value = {0};
             text_add_bytes(&value, json->bytes + at + 1, end - at - 1);
             if (value.length)
-                value.length = hide(value.bytes, value.length, true);
+                value.length = hide(value.bytes, value.length, IN_JSON);
             text_add_bytes(&out, text_get(&value), value.length);
             out.failed = out.failed || value.failed;
             text_release(&value);

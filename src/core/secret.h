@@ -50,6 +50,9 @@ void secret_hide_text(struct text *text);
  * bytes become spaces, secrets SECRET_MARK. */
 void secret_one_line(char *to, size_t size, const char *bytes, size_t length);
 
+/* As secret_hide_json, in a string that is a JSON value. */
+void secret_hide_value(char *string);
+
 /* Whether JSON contains a secret; keys are ignored. */
 bool secret_in_json(const struct text *json);
 void secret_hide_json(struct text *json);

@@ -170,14 +170,12 @@ struct hf_rows {
     uint64_t next_row;
 };
 
-static enum err next_row(void *state, struct text *row, uint64_t *number, bool *end,
-                         struct error *why)
+static enum err next_row(void *state, struct jv **row, uint64_t *number, struct error *why)
 {
     struct hf_rows *rows = state;
-    text_clear(row);
+    *row = NULL;
     for (;;) {
-        *end = !rows->reader && rows->next_shard == rows->shards.count;
-        if (*end)
+        if (!rows->reader && rows->next_shard == rows->shards.count)
             return ERR_OK;
         if (!rows->reader) {
             const char *path = rows->shards.paths[rows->next_shard];
@@ -186,9 +184,8 @@ static enum err next_row(void *state, struct text *row, uint64_t *number, bool *
                 return err;
             rows->next_shard++;
         }
-        bool shard_end = false;
-        enum err err = arrow_reader_next(rows->reader, row, &shard_end, why);
-        if (err || !shard_end) {
+        enum err err = arrow_reader_next(rows->reader, row, why);
+        if (err || *row) {
             *number = rows->next_row++;
             /* A corrupt Arrow file has no next row: the error is not about this row alone. */
             return err == ERR_BAD_VALUE ? ERR_IO : err;

@@ -236,6 +236,17 @@ static enum err find_folder(const struct hub_pages *pages, struct text *out, str
     return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
+static enum err parse_page(const struct text *body, const char *member, struct jv **out,
+                           struct error *why)
+{
+    enum err err = jv_parse_repaired(text_get(body), body->length, out, why);
+    if (err || jv_is_array(jv_get(*out, member)))
+        return err;
+    jv_free(*out);
+    *out = NULL;
+    return ERR_BAD_VALUE;
+}
+
 /* A response from the cache, or from the server and then cached.  A cache that cannot be written is only a
  * warning. */
 static enum err get_cached(struct hub_pages *pages, const char *file, const char *query,
@@ -244,22 +255,15 @@ static enum err get_cached(struct hub_pages *pages, const char *file, const char
     struct text body = {0};
     struct error reason = {0};
     *out = NULL;
-    if (!pages->refresh && jv_read(file, BODY_MAX, out, NULL) == ERR_OK) {
-        if (jv_is_array(jv_get(*out, member)))
-            return ERR_OK;
-        jv_free(*out); /* corrupt cache entry: request it again */
-        *out = NULL;
-    }
-    enum err err = hub_server_get(&pages->server, query, &body, why);
-    if (!err && (jv_parse(text_get(&body), body.length, out, &reason) != ERR_OK ||
-                 !jv_is_array(jv_get(*out, member)))) {
-        jv_free(*out);
-        *out = NULL;
+    bool is_cached = !pages->refresh && file_read(file, BODY_MAX, &body, NULL) == ERR_OK &&
+                     parse_page(&body, member, out, NULL) == ERR_OK;
+    enum err err = is_cached ? ERR_OK : hub_server_get(&pages->server, query, &body, why);
+    if (!err && !is_cached && parse_page(&body, member, out, &reason) != ERR_OK)
         err = err_set(why, ERR_IO, "%.60s: response without \"%s\" %s", pages->server.url.shown,
                       member, reason.text);
-    }
-    if (!err && (file_make_parents(file, &reason) != ERR_OK ||
-                 output_put(file, text_get(&body), body.length, &reason) != ERR_OK))
+    if (!err && !is_cached &&
+        (file_make_parents(file, &reason) != ERR_OK ||
+         output_put(file, text_get(&body), body.length, &reason) != ERR_OK))
         log_warn("not cached: %s", reason.text);
     text_release(&body);
     return err;
@@ -493,14 +497,12 @@ static enum err check_truncated(const struct jv *entry, struct error *why)
     return err_set(why, ERR_BAD_VALUE, "the server truncated the field '%.60s'", name ? name : "?");
 }
 
-static enum err next_row(void *state, struct text *row, uint64_t *number, bool *end,
-                         struct error *why)
+static enum err next_row(void *state, struct jv **row, uint64_t *number, struct error *why)
 {
     struct hub_rows *rows = state;
-    text_clear(row);
+    *row = NULL;
     enum err err = find_row(rows, why);
-    *end = !err && rows->ended && !rows->entry;
-    if (err || *end)
+    if (err || !rows->entry)
         return err;
     const struct jv *entry = rows->entry;
     int64_t index;
@@ -513,7 +515,8 @@ static enum err next_row(void *state, struct text *row, uint64_t *number, bool *
     const struct jv *value = jv_get(entry, "row");
     if (!jv_is_object(value))
         return err_set(why, ERR_BAD_VALUE, "the server sent no row");
-    return jv_print(value, row) ? err_no_memory(why) : ERR_OK;
+    *row = jv_copy(value);
+    return *row ? ERR_OK : err_no_memory(why);
 }
 
 static enum err skip_rows(void *state, uint64_t count, struct error *why)

@@ -1,6 +1,8 @@
-/* Turns rows of any source into items: repair of invalid text, shuffling, offset and limit, mapping, and warnings about
- * skipped rows.  For shuffling, rows are written to a scratch file and read back in random order, so that memory use is
- * a few tens of bytes per row. */
+/* Turns rows of any source into items: shuffling, offset and limit, mapping, and warnings about skipped rows.
+ *
+ * For shuffling, rows are written to a scratch file and read back in random order, so that memory use is a few tens of
+ * bytes per row.  Rows are JSON in that file: their trees need several times the memory of their text, and the rows of
+ * Arrow files and of pages from a server cannot be read one by one at random. */
 #include "datasets/row_feed.h"
 
 #include <stdlib.h>
@@ -8,62 +10,12 @@
 #include <unistd.h>
 
 #include "core/grow.h"
-#include "core/json.h"
 #include "core/log.h"
 #include "core/random.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "port/json_read.h"
 #include "port/file.h"
-
-/* ---- repair ---- */
-
-static void repair_bytes(struct text *text)
-{
-    if (!memchr(text->bytes, '\0', text->length) &&
-        utf8_valid_prefix(text->bytes, text->length) == text->length)
-        return; /* the usual case: no copy */
-    struct text valid = {0};
-    for (size_t i = 0; i < text->length; i++)
-        if (!text->bytes[i])
-            text->bytes[i] = '\xFF'; /* NUL is valid UTF-8, but not in a C string */
-    text_add_repaired(&valid, text->bytes, text->length);
-    text_release(text);
-    *text = valid;
-}
-
-/* \uXXXX becomes \ufffd, in place. */
-static void put_replacement(char *escape)
-{
-    static const char DIGITS[] = "fffd";
-    for (int i = 0; i < 4; i++)
-        escape[2 + i] = DIGITS[i];
-}
-
-/* Makes a row valid before it is parsed: invalid bytes, and the escapes of NUL and of half a surrogate pair,
- * which neither a C string nor UTF-8 can contain, become U+FFFD. */
-static void repair_row(struct text *json)
-{
-    if (json->failed || !json->bytes)
-        return;
-    repair_bytes(json);
-    if (json->failed || !json->bytes)
-        return;
-    const char *end = json->bytes + json->length;
-    for (char *s = strchr(json->bytes, '\\'); s; s = strchr(s, '\\')) {
-        long unit = json_escaped_unit(s, end);
-        if (unit < 0) {
-            s += s[1] ? 2 : 1; /* skip another escape, possibly of a backslash */
-        } else if (json_is_high_surrogate(unit) &&
-                   json_is_low_surrogate(json_escaped_unit(s + 6, end))) {
-            s += 12;
-        } else {
-            if (unit == 0 || json_is_high_surrogate(unit) || json_is_low_surrogate(unit))
-                put_replacement(s);
-            s += 6;
-        }
-    }
-}
 
 /* ---- shuffle ---- */
 
@@ -108,37 +60,41 @@ static enum err store_row(struct shuffled *shuffled, const char *bytes, struct s
 static enum err store_all(struct shuffled *shuffled, const struct row_source *from,
                           struct error *why)
 {
-    struct text row = {0};
+    struct text bytes = {0};
     long long offset = 0;
-    bool end = false;
     enum err err = ERR_OK;
     while (!err) {
         struct error reason = {0};
+        struct jv *row = NULL;
         uint64_t number = 0;
-        err = from->next(from->state, &row, &number, &end, &reason);
-        if (end)
-            break;
+        err = from->next(from->state, &row, &number, &reason);
         bool is_bad = err == ERR_BAD_VALUE;
+        if (!err && !row)
+            break;
         if (err && !is_bad) {
             err_set(why, err, "%s", reason.text);
             break;
         }
-        const char *bytes = is_bad ? reason.text : text_get(&row);
-        size_t length = is_bad ? strlen(reason.text) : row.length;
-        err = store_row(shuffled, bytes, (struct stored_row){offset, length, number, is_bad}, why);
-        offset += (long long)length;
+        text_clear(&bytes);
+        if (is_bad)
+            text_add(&bytes, reason.text);
+        else if (jv_print(row, &bytes))
+            bytes.failed = true;
+        jv_free(row);
+        struct stored_row stored = {offset, bytes.length, number, is_bad};
+        err =
+            bytes.failed ? err_no_memory(why) : store_row(shuffled, text_get(&bytes), stored, why);
+        offset += (long long)bytes.length;
     }
-    text_release(&row);
+    text_release(&bytes);
     return err;
 }
 
-static enum err shuffled_next(void *state, struct text *row, uint64_t *number, bool *end,
-                              struct error *why)
+static enum err shuffled_next(void *state, struct jv **row, uint64_t *number, struct error *why)
 {
     struct shuffled *shuffled = state;
-    text_clear(row);
-    *end = shuffled->next == shuffled->count;
-    if (*end)
+    *row = NULL;
+    if (shuffled->next == shuffled->count)
         return ERR_OK;
     const struct stored_row *stored = &shuffled->rows[shuffled->next++];
     *number = stored->number;
@@ -152,9 +108,9 @@ static enum err shuffled_next(void *state, struct text *row, uint64_t *number, b
     else if (stored->is_bad)
         err = err_set(why, ERR_BAD_VALUE, "%s", bytes);
     else
-        text_add_bytes(row, bytes, stored->length);
+        err = jv_parse(bytes, stored->length, row, why);
     free(bytes);
-    return !err && row->failed ? err_no_memory(why) : err;
+    return err;
 }
 
 static enum err shuffled_skip(void *state, uint64_t count, struct error *why)
@@ -201,9 +157,9 @@ enum {
     WARNINGS_MAX = 5 /* skipped rows that are reported one by one */
 };
 
-/* A row that was read: its text, or the error. */
+/* A row that was read, or the error. */
 struct feed_row {
-    struct text json;
+    struct jv *value;
     uint64_t number;
     enum err err;
     struct error why;
@@ -222,17 +178,16 @@ struct row_feed {
     bool ended; /* permanent, even if the file grows */
 };
 
-/* Reads a row; ERR_OK also for an invalid one.  *end at the end. */
+/* Replaces *row by the next one; ERR_OK also for an invalid one.  *end at the end. */
 static enum err read_row(struct row_feed *feed, struct feed_row *row, bool *end, struct error *why)
 {
-    row->why = (struct error){0};
-    *end = false;
-    row->err = feed->source.next(feed->source.state, &row->json, &row->number, end, &row->why);
+    jv_free(row->value);
+    *row = (struct feed_row){0};
+    row->err = feed->source.next(feed->source.state, &row->value, &row->number, &row->why);
+    *end = !row->err && !row->value;
     if (row->err && row->err != ERR_BAD_VALUE)
         return err_set(why, row->err, "%.150s: %s", feed->where, row->why.text);
-    if (!row->err && !*end)
-        repair_row(&row->json);
-    return row->json.failed ? err_no_memory(why) : ERR_OK;
+    return ERR_OK;
 }
 
 /* *why with the position: "questions.jsonl, line 7: not JSON at byte 3". */
@@ -243,17 +198,6 @@ static enum err add_position(const struct row_feed *feed, const struct feed_row 
     str_copy(copy, sizeof copy, reason); /* it may be why->text */
     return err_set(why, err, "%.100s, %s %llu: %.190s", feed->where, feed->source.unit,
                    (unsigned long long)row->number, copy);
-}
-
-static enum err parse_row(const struct row_feed *feed, const struct feed_row *row, struct jv **out,
-                          struct error *why)
-{
-    *out = NULL;
-    if (row->err)
-        return add_position(feed, row, row->err, row->why.text, why);
-    struct error reason = {0};
-    enum err err = jv_parse(text_get(&row->json), row->json.length, out, &reason);
-    return err ? add_position(feed, row, err, reason.text, why) : ERR_OK;
 }
 
 /* ---- open ---- */
@@ -285,10 +229,10 @@ static enum err skip_offset(struct row_feed *feed, struct error *why)
     return err;
 }
 
-/* Reads ahead to the first row that parses, and checks it against the mapping. */
+/* Reads ahead to the first valid row, and checks it against the mapping. */
 static enum err look_ahead(struct row_feed *feed, struct error *why)
 {
-    struct error first = {0};
+    const struct feed_row *first = feed->ahead;
     bool end = false;
     while (feed->ahead_count < LOOK_AHEAD) {
         struct feed_row *row = &feed->ahead[feed->ahead_count];
@@ -298,21 +242,14 @@ static enum err look_ahead(struct row_feed *feed, struct error *why)
         if (end)
             break;
         feed->ahead_count++;
+        if (row->err)
+            continue;
         struct error reason = {0};
-        struct jv *parsed;
-        err = parse_row(feed, row, &parsed, &reason);
-        if (!err) {
-            err = row_mapping_check(&feed->mapping, parsed, &reason);
-            if (err)
-                err = add_position(feed, row, err, reason.text, why);
-            jv_free(parsed);
-            return err;
-        }
-        if (!first.code)
-            first = reason;
+        err = row_mapping_check(&feed->mapping, row->value, &reason);
+        return err ? add_position(feed, row, err, reason.text, why) : ERR_OK;
     }
-    if (first.code)
-        return err_set(why, first.code, "%s", first.text);
+    if (first->err)
+        return add_position(feed, first, first->err, first->why.text, why);
     if (feed->offset)
         return err_set(why, ERR_BAD_VALUE, "%.150s has no rows after offset=%llu", feed->where,
                        (unsigned long long)feed->offset);
@@ -334,8 +271,8 @@ static void feed_free(struct row_feed *feed)
     feed->source.close(feed->source.state);
     row_mapping_release(&feed->mapping);
     for (size_t i = 0; i < LOOK_AHEAD; i++)
-        text_release(&feed->ahead[i].json);
-    text_release(&feed->row.json);
+        jv_free(feed->ahead[i].value);
+    jv_free(feed->row.value);
     free(feed);
 }
 
@@ -387,18 +324,15 @@ static enum err take_row(struct row_feed *feed, bool *end, struct error *why)
 
 static enum err map_row(struct row_feed *feed, struct item *out, bool *wanted, struct error *why)
 {
-    struct jv *parsed;
-    enum err err = parse_row(feed, &feed->row, &parsed, why);
-    if (err)
-        return err;
-    struct error reason = {0};
-    err = row_mapping_apply(&feed->mapping, parsed, feed->row.number, out, wanted, &reason);
-    jv_free(parsed);
-    if (err) {
-        item_release(out);
-        return add_position(feed, &feed->row, err, reason.text, why);
-    }
-    return ERR_OK;
+    const struct feed_row *row = &feed->row;
+    struct error reason = row->why;
+    enum err err = row->err;
+    if (!err)
+        err = row_mapping_apply(&feed->mapping, row->value, row->number, out, wanted, &reason);
+    if (!err)
+        return ERR_OK;
+    item_release(out);
+    return add_position(feed, row, err, reason.text, why);
 }
 
 static void report_skipped(struct row_feed *feed, const char *reason)

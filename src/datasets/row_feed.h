@@ -15,7 +15,6 @@
 struct dataset;
 struct item;
 struct jv;
-struct text;
 
 /* ---- from a row to an item (row_mapping.c): which field is which, how the prompt is assembled, which rows are wanted.
  * A struct row_mapping owns its copy of the parameters: row_mapping_init, row_mapping_release ---- */
@@ -68,11 +67,11 @@ enum err row_mapping_apply(const struct row_mapping *mapping, const struct jv *r
 
 /* ---- the feed (row_feed.c) ---- */
 
-/* A source of rows, each one JSON value, implemented by a driver. */
+/* A source of rows, each one JSON value of valid UTF-8, implemented by a driver. */
 struct row_source {
-    /* The next row in *row (cleared first) and its number, or *end.  ERR_BAD_VALUE concerns this row
-     * alone, and the next call continues after it; any other error ends the source. */
-    enum err (*next)(void *state, struct text *row, uint64_t *number, bool *end, struct error *why);
+    /* The next row, which the caller frees, and its number; NULL at the end.  ERR_BAD_VALUE, without a row, concerns
+     * this row alone, and the next call continues after it; any other error ends the source. */
+    enum err (*next)(void *state, struct jv **row, uint64_t *number, struct error *why);
 
     /* Skips that many rows.  NULL: they are read and dropped. */
     enum err (*skip)(void *state, uint64_t rows, struct error *why);

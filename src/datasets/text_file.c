@@ -3,18 +3,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/jv.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/row_feed.h"
 #include "datasets/text_rows.h"
-#include "port/json_read.h"
 
 extern const struct dataset_driver dataset_csv, dataset_jsonl;
 
-static enum err next_row(void *state, struct text *row, uint64_t *number, bool *end,
-                         struct error *why)
+/* An object of strings. */
+static struct jv *record_value(const struct text_rows *rows)
 {
-    return text_rows_next(state, row, number, end, why);
+    struct jv *object = jv_new_object();
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < rows->record.count && !err; i++)
+        err = jv_add(object, rows->csv.columns[i].start,
+                     jv_new_bytes(rows->record.fields[i].start, rows->record.fields[i].length));
+    return jv_finish(object, err);
+}
+
+static enum err next_row(void *state, struct jv **row, uint64_t *number, struct error *why)
+{
+    struct text_rows *rows = state;
+    bool end;
+    *row = NULL;
+    enum err err = text_rows_next(rows, number, &end, why);
+    if (err || end)
+        return err;
+    if (!rows->separator)
+        return jv_parse_repaired(text_get(&rows->json), rows->json.length, row, why);
+    *row = record_value(rows);
+    return *row ? ERR_OK : err_no_memory(why);
 }
 
 static void close_rows(void *state)

@@ -10,9 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/json.h"
-#include "core/text.h"
-
 /* ---- bytes of a file ---- */
 
 enum { READER_END = -1 };
@@ -206,10 +203,10 @@ static enum err check_end(struct text_rows *rows, bool *end, struct error *why)
     return err_set(why, ERR_BAD_VALUE, "the file ends within its array: it is truncated");
 }
 
-static enum err next_json(struct text_rows *rows, struct text *row, uint64_t *line, bool *end,
-                          struct error *why)
+static enum err next_json(struct text_rows *rows, uint64_t *line, bool *end, struct error *why)
 {
-    struct row_buffer buffer = {.to = row, .row_max = rows->row_max};
+    struct row_buffer buffer = {.to = &rows->json, .row_max = rows->row_max};
+    text_clear(&rows->json);
     *end = !find_row(rows);
     *line = rows->file.line;
     if (*end)
@@ -224,7 +221,7 @@ static enum err next_json(struct text_rows *rows, struct text *row, uint64_t *li
     if (buffer.length > rows->row_max)
         return err_set(why, ERR_BAD_VALUE, "a row of %zu bytes (limit %zu)", buffer.length,
                        rows->row_max);
-    return row->failed ? err_no_memory(why) : ERR_OK;
+    return rows->json.failed ? err_no_memory(why) : ERR_OK;
 }
 
 /* ---- CSV ---- */
@@ -243,22 +240,11 @@ static long read_source(void *context, char *to, size_t size)
     return (long)taken;
 }
 
-static enum err next_record(struct text_rows *rows, struct text *row, uint64_t *line, bool *end,
-                            struct error *why)
+static enum err next_record(struct text_rows *rows, uint64_t *line, bool *end, struct error *why)
 {
-    struct csv_row fields;
-    struct json json;
-    enum err err = csv_reader_next(&rows->csv, &fields, end, why);
-    *line = fields.line;
-    if (err || *end)
-        return err;
-    json_init(&json, row, false);
-    json_object(&json, NULL);
-    for (size_t i = 0; i < fields.count; i++)
-        json_string_bytes(&json, rows->csv.columns[i].start, fields.fields[i].start,
-                          fields.fields[i].length);
-    json_object_end(&json);
-    return row->failed ? err_no_memory(why) : ERR_OK;
+    enum err err = csv_reader_next(&rows->csv, &rows->record, end, why);
+    *line = rows->record.line;
+    return err;
 }
 
 /* ---- either format ---- */
@@ -267,6 +253,7 @@ void text_rows_close(struct text_rows *rows)
 {
     if (rows->separator)
         csv_reader_release(&rows->csv);
+    text_release(&rows->json);
     reader_close(&rows->file);
 }
 
@@ -295,9 +282,7 @@ enum err text_rows_open(const char *path, char separator, size_t row_max, struct
     return err;
 }
 
-enum err text_rows_next(struct text_rows *rows, struct text *row, uint64_t *line, bool *end,
-                        struct error *why)
+enum err text_rows_next(struct text_rows *rows, uint64_t *line, bool *end, struct error *why)
 {
-    text_clear(row);
-    return (rows->separator ? next_record : next_json)(rows, row, line, end, why);
+    return (rows->separator ? next_record : next_json)(rows, line, end, why);
 }

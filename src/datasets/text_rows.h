@@ -1,4 +1,4 @@
-/* Rows of text files as JSON: JSON lines, the elements of one JSON array, or the records of a CSV file.
+/* Rows of text files: JSON lines, the elements of one JSON array, or the records of a CSV file.
  * A struct text_rows owns its file and buffers: open, close. */
 #ifndef IPW_DATASETS_TEXT_ROWS_H
 #define IPW_DATASETS_TEXT_ROWS_H
@@ -9,8 +9,7 @@
 
 #include "core/csv.h"
 #include "core/err.h"
-
-struct text;
+#include "core/text.h"
 
 /* The longest row that is read, in bytes. */
 #define ROW_BYTES_MAX ((size_t)64 * 1024 * 1024)
@@ -31,6 +30,8 @@ struct text_rows {
     char separator;        /* separator of CSV; 0 for JSON */
     bool is_array;         /* "[ {...}, {...} ]", by its first byte; otherwise JSON lines */
     bool array_closed;     /* its "]" was read */
+    struct text json;      /* the current row */
+    struct csv_row record; /* the same of CSV; its columns are csv.columns */
     struct csv_reader csv; /* reads from `file`: a struct text_rows must not be moved */
 };
 
@@ -40,10 +41,10 @@ enum err text_rows_open(const char *path, char separator, size_t row_max, struct
                         struct error *why) MUST_USE;
 void text_rows_close(struct text_rows *rows);
 
-/* The next row in *row (cleared first) and the line on which it begins; a record of CSV is an object of strings.
- * Blank lines are skipped.  ERR_BAD_VALUE for a row that is too long, and for a record with a wrong number of fields
- * or a misplaced quote; the next call continues after it. */
-enum err text_rows_next(struct text_rows *rows, struct text *row, uint64_t *line, bool *end,
-                        struct error *why) MUST_USE;
+/* The next row, as JSON in rows->json or as a record in rows->record, and the line on which it begins; *end at the end.
+ * Blank lines are skipped.  ERR_BAD_VALUE for a row that is too long, and for a record with a wrong number of fields or
+ * a misplaced quote; the next call continues after it. */
+enum err text_rows_next(struct text_rows *rows, uint64_t *line, bool *end, struct error *why)
+    MUST_USE;
 
 #endif

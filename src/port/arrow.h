@@ -1,5 +1,5 @@
-/* Arrow IPC files, with nanoarrow: a stream written from rows of JSON, files read row by row or by columns.  In a build
- * without it arrow_write_available and arrow_read_available say so; the tree of fields needs no library. */
+/* Arrow IPC files, with nanoarrow: a stream written from rows of JSON values, files read row by row or by columns.  In a
+ * build without it arrow_write_available and arrow_read_available say so; the tree of fields needs no library. */
 #ifndef IPW_PORT_ARROW_H
 #define IPW_PORT_ARROW_H
 
@@ -12,7 +12,6 @@
 struct arrow_reader;
 struct arrow_writer;
 struct jv;
-struct text;
 
 /* ---- writing ---- */
 
@@ -66,12 +65,12 @@ enum err arrow_read_available(struct error *why) MUST_USE;
 
 enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct error *why) MUST_USE;
 
-/* The next row as one compact JSON object in *row (cleared first): struct -> object, list -> array,
- * utf8 -> string, null -> null, timestamps and dates as ISO 8601 strings (UTC when the column has a
- * time zone), binary as base64 strings, a map as an object (as [key, value] pairs when its keys are
- * not strings).  A float that is not finite is null.  *end is set at the end, and *row is then empty. */
-enum err arrow_reader_next(struct arrow_reader *reader, struct text *row, bool *end,
-                           struct error *why) MUST_USE;
+/* The next row as a JSON object, to be freed with jv_free; NULL at the end.  struct -> object, list -> array, utf8 ->
+ * string, null -> null, timestamps and dates as ISO 8601 strings (UTC when the column has a time zone), binary as
+ * base64 strings, a map as an object (as [key, value] pairs when its keys are not strings).  Integers keep all digits;
+ * a float that is not finite is null. */
+enum err arrow_reader_next(struct arrow_reader *reader, struct jv **row, struct error *why)
+    MUST_USE;
 void arrow_reader_close(struct arrow_reader *reader);
 
 /* ---- by columns: for a few columns of a million rows ----

@@ -15,10 +15,9 @@ enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct e
     return arrow_read_available(why);
 }
 
-enum err arrow_reader_next(struct arrow_reader *reader, struct text *row, bool *end,
-                           struct error *why)
+enum err arrow_reader_next(struct arrow_reader *reader, struct jv **row, struct error *why)
 {
-    *end = true;
+    *row = NULL;
     return arrow_read_available(why);
 }
 

@@ -1,23 +1,42 @@
 /* A stream is a schema message, then one message per record batch.  A message is a marker and the length of its
  * header, the header, and a body.  We read these parts ourselves rather than let the library do it, so that no length
- * is trusted that the file cannot hold. */
+ * is trusted that the file cannot hold.  The columns of the schema are a tree; a row becomes a JSON value by a walk
+ * through it. */
 #include "port/arrow.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
 #include <nanoarrow.h>
 #include <nanoarrow_ipc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "core/json.h"
+#include "core/jv.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "port/arrow_column.h"
+#include "core/units.h"
 
-enum { PREFIX = 8, MAGIC = 8 };
+enum {
+    PREFIX = 8,
+    MAGIC = 8,
+    DEPTH_MAX = 24,         /* limit of recursion */
+    ELEMENT_BITS = 1 << 30, /* limit of a fixed-size element: no product with a length overflows */
+    BATCH_ROWS = INT32_MAX, /* limit of rows, or of elements of one list column, in a batch */
+};
+
+struct arrow_column {
+    char *name;
+    enum ArrowType type;
+    enum ArrowTimeUnit unit;
+    bool in_utc; /* a timestamp with a time zone: the value is an instant */
+    size_t child_count;
+    struct arrow_column **children;
+};
 
 struct buffer {
     uint8_t *data; /* from malloc, which satisfies Arrow's alignment */
@@ -42,6 +61,317 @@ enum err arrow_read_available(struct error *why)
 {
     (void)why;
     return ERR_OK;
+}
+
+/* ---- columns ---- */
+
+static bool is_supported(enum ArrowType type)
+{
+    static const enum ArrowType TYPES[] = {
+        NANOARROW_TYPE_NA,     NANOARROW_TYPE_BOOL,         NANOARROW_TYPE_UINT8,
+        NANOARROW_TYPE_INT8,   NANOARROW_TYPE_UINT16,       NANOARROW_TYPE_INT16,
+        NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32,        NANOARROW_TYPE_UINT64,
+        NANOARROW_TYPE_INT64,  NANOARROW_TYPE_HALF_FLOAT,   NANOARROW_TYPE_FLOAT,
+        NANOARROW_TYPE_DOUBLE, NANOARROW_TYPE_STRING,       NANOARROW_TYPE_LARGE_STRING,
+        NANOARROW_TYPE_BINARY, NANOARROW_TYPE_LARGE_BINARY, NANOARROW_TYPE_FIXED_SIZE_BINARY,
+        NANOARROW_TYPE_DATE32, NANOARROW_TYPE_DATE64,       NANOARROW_TYPE_TIMESTAMP,
+        NANOARROW_TYPE_LIST,   NANOARROW_TYPE_LARGE_LIST,   NANOARROW_TYPE_FIXED_SIZE_LIST,
+        NANOARROW_TYPE_STRUCT, NANOARROW_TYPE_MAP,
+    };
+    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
+        if (TYPES[i] == type)
+            return true;
+    return false;
+}
+
+/* Checks the number of children (a list has one; a map has one with two) and that a fixed size is plausible. */
+static bool has_shape(const struct ArrowSchema *schema, const struct ArrowSchemaView *view)
+{
+    bool sized = view->fixed_size >= 0 && view->fixed_size <= ELEMENT_BITS / 8;
+    switch (view->type) {
+    case NANOARROW_TYPE_FIXED_SIZE_BINARY:
+        return sized;
+    case NANOARROW_TYPE_FIXED_SIZE_LIST:
+        return sized && schema->n_children == 1;
+    case NANOARROW_TYPE_LIST:
+    case NANOARROW_TYPE_LARGE_LIST:
+        return schema->n_children == 1;
+    case NANOARROW_TYPE_MAP:
+        return schema->n_children == 1 && schema->children[0]->n_children == 2;
+    default:
+        return true;
+    }
+}
+
+static enum err make_column(const struct ArrowSchema *schema, unsigned depth,
+                            struct arrow_column *column, struct error *why);
+
+static enum err add_children(const struct ArrowSchema *schema, unsigned depth,
+                             struct arrow_column *column, struct error *why)
+{
+    if (schema->n_children <= 0)
+        return ERR_OK;
+    column->children = calloc((size_t)schema->n_children, sizeof *column->children);
+    if (!column->children)
+        return ERR_NO_MEMORY;
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        struct arrow_column *child = calloc(1, sizeof *child);
+        if (!child)
+            return ERR_NO_MEMORY;
+        column->children[column->child_count++] = child;
+        enum err err = make_column(schema->children[i], depth + 1, child, why);
+        if (err)
+            return err;
+    }
+    return ERR_OK;
+}
+
+static enum err make_column(const struct ArrowSchema *schema, unsigned depth,
+                            struct arrow_column *column, struct error *why)
+{
+    struct ArrowSchemaView view = {0};
+    struct ArrowError detail = {0};
+    const char *name = schema->name ? schema->name : "";
+    if (depth > DEPTH_MAX)
+        return err_set(why, ERR_UNSUPPORTED, "columns are nested deeper than %d levels", DEPTH_MAX);
+    if (ArrowSchemaViewInit(&view, schema, &detail))
+        return err_set(why, ERR_BAD_VALUE, "column '%.60s': %.160s", name, detail.message);
+    if (!is_supported(view.type) || !is_supported(view.storage_type))
+        return err_set(why, ERR_UNSUPPORTED, "column '%.60s' is of type %s, which is not supported",
+                       name, ArrowTypeString(view.type));
+    if (!has_shape(schema, &view))
+        return err_set(why, ERR_BAD_VALUE, "column '%.60s' is not a valid %s", name,
+                       ArrowTypeString(view.type));
+    column->type = view.type;
+    column->unit = view.time_unit;
+    column->in_utc = view.type == NANOARROW_TYPE_TIMESTAMP && view.timezone && *view.timezone;
+    column->name = strdup(name);
+    if (!column->name)
+        return ERR_NO_MEMORY;
+    return add_children(schema, depth, column, why);
+}
+
+static void column_free(struct arrow_column *column)
+{
+    if (!column)
+        return;
+    for (size_t i = 0; i < column->child_count; i++)
+        column_free(column->children[i]);
+    free((void *)column->children);
+    free(column->name);
+    free(column);
+}
+
+/* ERR_UNSUPPORTED names the column and its type when the type is not supported. */
+static enum err column_new(const struct ArrowSchema *schema, struct arrow_column **out,
+                           struct error *why)
+{
+    *out = NULL;
+    struct arrow_column *column = calloc(1, sizeof *column);
+    enum err err = column ? make_column(schema, 0, column, why) : ERR_NO_MEMORY;
+    if (err == ERR_NO_MEMORY)
+        err_set(why, err, "%s", err_text(err));
+    if (err)
+        column_free(column);
+    else
+        *out = column;
+    return err;
+}
+
+static bool is_text(enum ArrowType type)
+{
+    return type == NANOARROW_TYPE_STRING || type == NANOARROW_TYPE_LARGE_STRING;
+}
+
+/* ---- checks of a batch ---- */
+
+static bool buffer_is_inside(const struct ArrowBufferView *buffer, const uint8_t *body,
+                             int64_t size)
+{
+    if (buffer->size_bytes == 0)
+        return true;
+    const uint8_t *start = buffer->data.as_uint8;
+    return buffer->size_bytes > 0 && start >= body && buffer->size_bytes <= size &&
+           start - body <= size - buffer->size_bytes && (start - body) % 8 == 0;
+}
+
+/* Checks that the library's own validation omits: plausible lengths, and every buffer aligned and inside the message
+ * body of `size` bytes. */
+static enum err check_batch(const struct ArrowArrayView *view, const uint8_t *body, int64_t size,
+                            struct error *why)
+{
+    if (view->length < 0 || view->length > BATCH_ROWS || view->offset != 0)
+        return err_set(why, ERR_BAD_VALUE, "a column of %" PRId64 " values", view->length);
+    for (int i = 0; i < NANOARROW_MAX_FIXED_BUFFERS; i++)
+        if (view->layout.buffer_type[i] != NANOARROW_BUFFER_TYPE_NONE &&
+            !buffer_is_inside(&view->buffer_views[i], body, size))
+            return err_set(why, ERR_BAD_VALUE, "a column's values are outside its message");
+    for (int64_t i = 0; i < view->n_children; i++) {
+        enum err err = check_batch(view->children[i], body, size, why);
+        if (err)
+            return err;
+    }
+    return ERR_OK;
+}
+
+/* ---- a row as a JSON value ---- */
+
+static struct jv *base64_value(const uint8_t *bytes, size_t length)
+{
+    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    struct text text = {0};
+    for (size_t i = 0; i < length; i += 3) {
+        size_t have = length - i < 3 ? length - i : 3;
+        uint32_t word = (uint32_t)bytes[i] << 16;
+        word |= have > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
+        word |= have > 2 ? bytes[i + 2] : 0;
+        char four[4] = {DIGITS[word >> 18], DIGITS[word >> 12 & 63], DIGITS[word >> 6 & 63],
+                        DIGITS[word & 63]};
+        memset(four + 1 + have, '=', 3 - have);
+        text_add_bytes(&text, four, sizeof four);
+    }
+    struct jv *value = text.failed ? NULL : jv_new_text(text_get(&text));
+    text_release(&text);
+    return value;
+}
+
+/* `units` of 1/per_second s since 1970, with as many digits as the unit has.  Seconds are rounded down, also before
+ * 1970, so that the remainder is never negative. */
+static struct jv *time_value(int64_t units, int64_t per_second, int digits, bool date_only,
+                             const char *suffix)
+{
+    int64_t whole = units / per_second - (units % per_second < 0);
+    int64_t rest = units % per_second + (units % per_second < 0 ? per_second : 0);
+    time_t at = (time_t)whole;
+    struct tm tm;
+    char date[64], text[128];
+    if (!gmtime_r(&at, &tm) || !strftime(date, sizeof date, date_only ? "%F" : "%FT%T", &tm))
+        str_format(text, sizeof text, "%" PRId64, units); /* a year beyond any calendar's */
+    else if (digits > 0 && !date_only)
+        str_format(text, sizeof text, "%s.%0*" PRId64 "%s", date, digits, rest, suffix);
+    else
+        str_format(text, sizeof text, "%s%s", date, suffix);
+    return jv_new_text(text);
+}
+
+static struct jv *timestamp_value(const struct arrow_column *column, int64_t value)
+{
+    static const struct {
+        int64_t per_second;
+        int digits;
+    } UNITS[] = {
+        [NANOARROW_TIME_UNIT_SECOND] = {1, 0},
+        [NANOARROW_TIME_UNIT_MILLI] = {1000, 3},
+        [NANOARROW_TIME_UNIT_MICRO] = {1000000, 6},
+        [NANOARROW_TIME_UNIT_NANO] = {1000000000, 9},
+    };
+    return time_value(value, UNITS[column->unit].per_second, UNITS[column->unit].digits, false,
+                      column->in_utc ? "Z" : "");
+}
+
+static struct jv *value_at(const struct arrow_column *column, const struct ArrowArrayView *view,
+                           int64_t at);
+
+static struct jv *list_value(const struct arrow_column *column, const struct ArrowArrayView *view,
+                             int64_t at)
+{
+    int64_t from, to;
+    if (column->type == NANOARROW_TYPE_FIXED_SIZE_LIST) {
+        from = at * view->layout.child_size_elements;
+        to = from + view->layout.child_size_elements;
+    } else {
+        from = ArrowArrayViewListChildOffset(view, at);
+        to = ArrowArrayViewListChildOffset(view, at + 1);
+    }
+    struct jv *list = jv_new_array();
+    enum err err = ERR_OK;
+    for (int64_t i = from; i < to && !err; i++)
+        err = jv_add(list, NULL, value_at(column->children[0], view->children[0], i));
+    return jv_finish(list, err);
+}
+
+static struct jv *struct_value(const struct arrow_column *column, const struct ArrowArrayView *view,
+                               int64_t at)
+{
+    struct jv *object = jv_new_object();
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < column->child_count && !err; i++)
+        err = jv_add(object, column->children[i]->name,
+                     value_at(column->children[i], view->children[i], at));
+    return jv_finish(object, err);
+}
+
+static struct jv *map_value(const struct arrow_column *column, const struct ArrowArrayView *view,
+                            int64_t at)
+{
+    const struct arrow_column *const *of =
+        (const struct arrow_column *const *)column->children[0]->children;
+    struct ArrowArrayView *const *in = view->children[0]->children;
+    const int32_t *offsets = view->buffer_views[1].data.as_int32;
+    bool is_object = is_text(of[0]->type);
+    struct jv *map = is_object ? jv_new_object() : jv_new_array();
+    enum err err = ERR_OK;
+    for (int64_t i = offsets[at]; i < offsets[at + 1] && !err; i++) {
+        struct jv *value = value_at(of[1], in[1], i);
+        if (is_object) {
+            struct ArrowStringView name = ArrowArrayViewGetStringUnsafe(in[0], i);
+            struct text key = {0};
+            text_add_bytes(&key, name.data ? name.data : "", (size_t)name.size_bytes);
+            err = jv_add(map, text_get(&key), value);
+            text_release(&key);
+        } else {
+            struct jv *pair = jv_new_array();
+            err = jv_add(pair, NULL, value_at(of[0], in[0], i));
+            enum err second = jv_add(pair, NULL, value);
+            err = jv_add(map, NULL, jv_finish(pair, err ? err : second));
+        }
+    }
+    return jv_finish(map, err);
+}
+
+/* Value `at` of the column; NULL: out of memory. */
+static struct jv *value_at(const struct arrow_column *column, const struct ArrowArrayView *view,
+                           int64_t at)
+{
+    if (ArrowArrayViewIsNull(view, at))
+        return jv_new_text(NULL);
+    switch (column->type) {
+    case NANOARROW_TYPE_BOOL:
+        return jv_new_bool(ArrowArrayViewGetIntUnsafe(view, at) != 0);
+    case NANOARROW_TYPE_HALF_FLOAT:
+    case NANOARROW_TYPE_FLOAT:
+    case NANOARROW_TYPE_DOUBLE:
+        return jv_new_number(ArrowArrayViewGetDoubleUnsafe(view, at));
+    case NANOARROW_TYPE_UINT64:
+        return jv_new_unsigned(ArrowArrayViewGetUIntUnsafe(view, at));
+    case NANOARROW_TYPE_STRING:
+    case NANOARROW_TYPE_LARGE_STRING: {
+        struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(view, at);
+        return jv_new_bytes(text.data ? text.data : "", (size_t)text.size_bytes);
+    }
+    case NANOARROW_TYPE_BINARY:
+    case NANOARROW_TYPE_LARGE_BINARY:
+    case NANOARROW_TYPE_FIXED_SIZE_BINARY: {
+        struct ArrowBufferView bytes = ArrowArrayViewGetBytesUnsafe(view, at);
+        return base64_value(bytes.data.as_uint8, (size_t)bytes.size_bytes);
+    }
+    case NANOARROW_TYPE_DATE32:
+        return time_value(ArrowArrayViewGetIntUnsafe(view, at) * 86400, 1, 0, true, "");
+    case NANOARROW_TYPE_DATE64:
+        return time_value(ArrowArrayViewGetIntUnsafe(view, at), 1000, 0, true, "");
+    case NANOARROW_TYPE_TIMESTAMP:
+        return timestamp_value(column, ArrowArrayViewGetIntUnsafe(view, at));
+    case NANOARROW_TYPE_LIST:
+    case NANOARROW_TYPE_LARGE_LIST:
+    case NANOARROW_TYPE_FIXED_SIZE_LIST:
+        return list_value(column, view, at);
+    case NANOARROW_TYPE_STRUCT:
+        return struct_value(column, view, at);
+    case NANOARROW_TYPE_MAP:
+        return map_value(column, view, at);
+    default:
+        return jv_new_integer(ArrowArrayViewGetIntUnsafe(view, at));
+    }
 }
 
 /* ---- messages ---- */
@@ -256,7 +586,7 @@ static enum err read_schema(struct arrow_reader *reader, struct error *why)
     int code = ArrowIpcDecoderDecodeSchema(&reader->decoder, &schema, &detail);
     if (code)
         return rejected(reader, code, &detail, why);
-    enum err err = arrow_column_new(&schema, &reader->columns, &reason);
+    enum err err = column_new(&schema, &reader->columns, &reason);
     if (err)
         err_set(why, err, "%s: %s", reader->path, reason.text);
     else if ((code = ArrowIpcDecoderSetSchema(&reader->decoder, &schema, &detail)) ||
@@ -347,7 +677,7 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
     int code = ArrowIpcDecoderDecodeArrayView(&reader->decoder, body, -1, &view, &detail);
     if (code)
         return rejected(reader, code, &detail, why);
-    if ((err = arrow_column_check(view, body.data.as_uint8, body.size_bytes, &reason)))
+    if ((err = check_batch(view, body.data.as_uint8, body.size_bytes, &reason)))
         return err_set(why, err, "%s is damaged: %s", reader->path, reason.text);
     if ((code = ArrowArrayViewValidate(view, NANOARROW_VALIDATION_LEVEL_FULL, &detail)))
         return rejected(reader, code, &detail, why);
@@ -355,37 +685,74 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
     return ERR_OK;
 }
 
-enum err arrow_reader_next(struct arrow_reader *reader, struct text *row, bool *end,
-                           struct error *why)
+enum err arrow_reader_next(struct arrow_reader *reader, struct jv **row, struct error *why)
 {
-    text_clear(row);
-    *end = false;
+    *row = NULL;
     while (!reader->batch || reader->at >= reader->batch->length) {
         enum err err = next_batch(reader, why);
-        if (err)
+        if (err || !reader->batch)
             return err;
-        *end = !reader->batch;
-        if (*end)
-            return ERR_OK;
     }
-    struct json json;
-    json_init(&json, row, false);
-    arrow_column_print(reader->columns, reader->batch, reader->at++, NULL, &json);
-    return row->failed ? err_no_memory(why) : ERR_OK;
+    *row = value_at(reader->columns, reader->batch, reader->at++);
+    return *row ? ERR_OK : err_no_memory(why);
+}
+
+void arrow_reader_close(struct arrow_reader *reader)
+{
+    if (!reader)
+        return;
+    if (reader->fd >= 0)
+        close(reader->fd);
+    if (reader->decoder.private_data)
+        ArrowIpcDecoderReset(&reader->decoder);
+    column_free(reader->columns);
+    free(reader->header.data);
+    free(reader->body.data);
+    free(reader);
 }
 
 /* ---- by columns ---- */
 
+static enum arrow_kind kind_of(enum ArrowType type)
+{
+    if (is_text(type))
+        return ARROW_IS_TEXT;
+    if (type == NANOARROW_TYPE_STRUCT)
+        return ARROW_IS_STRUCT;
+    /* Integers and floats are adjacent in the list of types. */
+    return type >= NANOARROW_TYPE_BOOL && type <= NANOARROW_TYPE_DOUBLE ? ARROW_IS_NUMBER
+                                                                        : ARROW_IS_OTHER;
+}
+
 bool arrow_reader_find(const struct arrow_reader *reader, const char *const *names, size_t count,
                        struct arrow_path *out)
 {
-    return arrow_column_find(reader->columns, names, count, out);
+    const struct arrow_column *column = reader->columns;
+    *out = (struct arrow_path){.kind = ARROW_IS_STRUCT};
+    for (size_t depth = 0; depth < count; depth++) {
+        size_t i = 0;
+        if (column->type != NANOARROW_TYPE_STRUCT || depth == ARROW_PATH_MAX)
+            return false;
+        while (i < column->child_count && strcmp(column->children[i]->name, names[depth]) != 0)
+            i++;
+        if (i == column->child_count)
+            return false;
+        column = column->children[i];
+        out->child[out->depth++] = (uint32_t)i;
+    }
+    out->kind = kind_of(column->type);
+    return true;
 }
 
 const char *arrow_reader_child(const struct arrow_reader *reader, const struct arrow_path *path,
                                size_t i)
 {
-    return arrow_column_child(reader->columns, path, i);
+    const struct arrow_column *column = reader->columns;
+    for (unsigned depth = 0; depth < path->depth; depth++)
+        column = column->children[path->child[depth]];
+    return column->type == NANOARROW_TYPE_STRUCT && i < column->child_count
+               ? column->children[i]->name
+               : NULL;
 }
 
 enum err arrow_reader_batch(struct arrow_reader *reader, size_t *rows, struct error *why)
@@ -401,33 +768,99 @@ enum err arrow_reader_batch(struct arrow_reader *reader, size_t *rows, struct er
     return ERR_OK;
 }
 
+static const struct ArrowArrayView *view_at(const struct ArrowArrayView *batch,
+                                            const struct arrow_path *path)
+{
+    for (unsigned depth = 0; depth < path->depth; depth++)
+        batch = batch->children[path->child[depth]];
+    return batch;
+}
+
+/* Children of a null struct have values, but these are undefined.  The row itself is never null. */
+static bool has_validity(const struct ArrowArrayView *view)
+{
+    return view->storage_type == NANOARROW_TYPE_NA || view->buffer_views[0].data.data;
+}
+
+/* Copies the values without checking validity. */
+static void copy_numbers(const struct ArrowArrayView *view, int64_t rows, double *out)
+{
+    if (view->storage_type == NANOARROW_TYPE_DOUBLE) {
+        for (int64_t i = 0; i < rows; i++)
+            out[i] = view->buffer_views[1].data.as_double[i];
+    } else if (view->storage_type == NANOARROW_TYPE_INT64) {
+        for (int64_t i = 0; i < rows; i++)
+            out[i] = (double)view->buffer_views[1].data.as_int64[i];
+    } else {
+        for (int64_t i = 0; i < rows; i++)
+            out[i] = ArrowArrayViewGetDoubleUnsafe(view, i);
+    }
+}
+
+static bool is_float(enum ArrowType type)
+{
+    return type == NANOARROW_TYPE_DOUBLE || type == NANOARROW_TYPE_FLOAT ||
+           type == NANOARROW_TYPE_HALF_FLOAT;
+}
+
+static bool is_null_above(const struct ArrowArrayView *batch, const struct arrow_path *path,
+                          int64_t row)
+{
+    for (unsigned depth = 0; depth < path->depth; depth++) {
+        batch = batch->children[path->child[depth]];
+        if (ArrowArrayViewIsNull(batch, row))
+            return true;
+    }
+    return false;
+}
+
+/* Bitmask of the levels with nulls: most columns have none, and then no validity bit is read. */
+static unsigned levels_with_nulls(const struct ArrowArrayView *batch, const struct arrow_path *path)
+{
+    unsigned levels = 0;
+    for (unsigned depth = 0; depth < path->depth; depth++) {
+        batch = batch->children[path->child[depth]];
+        levels += has_validity(batch);
+    }
+    return levels;
+}
+
+void arrow_reader_known(const struct arrow_reader *reader, const struct arrow_path *path, bool *out)
+{
+    const struct ArrowArrayView *batch = reader->batch;
+    bool some_null = levels_with_nulls(batch, path) > 0;
+    for (int64_t i = 0; i < batch->length; i++)
+        out[i] = !some_null || !is_null_above(batch, path, i);
+}
+
 void arrow_reader_numbers(const struct arrow_reader *reader, const struct arrow_path *path,
                           double *out, uint64_t *not_finite)
 {
-    arrow_column_numbers(reader->batch, path, out, not_finite);
+    const struct ArrowArrayView *batch = reader->batch;
+    const struct ArrowArrayView *view = view_at(batch, path);
+    bool some_null = levels_with_nulls(batch, path) > 0;
+    if (path->kind == ARROW_IS_NUMBER)
+        copy_numbers(view, batch->length, out);
+    for (int64_t i = 0; i < batch->length; i++)
+        if (path->kind != ARROW_IS_NUMBER || (some_null && is_null_above(batch, path, i))) {
+            out[i] = UNKNOWN;
+        } else if (!isfinite(out[i])) {
+            *not_finite += is_float(view->storage_type);
+            out[i] = UNKNOWN;
+        }
 }
 
 void arrow_reader_texts(const struct arrow_reader *reader, const struct arrow_path *path,
                         struct arrow_text *out)
 {
-    arrow_column_texts(reader->batch, path, out);
-}
-
-void arrow_reader_known(const struct arrow_reader *reader, const struct arrow_path *path, bool *out)
-{
-    arrow_column_known(reader->batch, path, out);
-}
-
-void arrow_reader_close(struct arrow_reader *reader)
-{
-    if (!reader)
-        return;
-    if (reader->fd >= 0)
-        close(reader->fd);
-    if (reader->decoder.private_data)
-        ArrowIpcDecoderReset(&reader->decoder);
-    arrow_column_free(reader->columns);
-    free(reader->header.data);
-    free(reader->body.data);
-    free(reader);
+    const struct ArrowArrayView *batch = reader->batch;
+    const struct ArrowArrayView *view = view_at(batch, path);
+    bool some_null = levels_with_nulls(batch, path) > 0;
+    for (int64_t i = 0; i < batch->length; i++) {
+        out[i] = (struct arrow_text){0};
+        if (path->kind != ARROW_IS_TEXT || (some_null && is_null_above(batch, path, i)))
+            continue;
+        struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(view, i);
+        out[i] = (struct arrow_text){text.data ? text.data : "", (size_t)text.size_bytes};
+    }
 }

@@ -165,8 +165,11 @@ static int append_text(struct arrow_writer *writer, struct ArrowArray *array,
 }
 
 /* A double cannot represent every int64, but each integral double within the range is one. */
-static bool to_integer(double number, int64_t *out)
+static bool to_integer(const struct jv *value, int64_t *out)
 {
+    double number = jv_number(value);
+    if (jv_integer(value, out))
+        return true;
     if (!is_known(number) || floor(number) != number || number < -9223372036854775808.0 ||
         number >= 9223372036854775808.0)
         return false;
@@ -200,7 +203,7 @@ static int append_value(struct arrow_writer *writer, const struct arrow_field *f
         return append_text(writer, array, value);
     if (field->type == ARROW_DOUBLE && is_known(jv_number(value)))
         return ArrowArrayAppendDouble(array, jv_number(value));
-    if (field->type == ARROW_INT64 && to_integer(jv_number(value), &integer))
+    if (field->type == ARROW_INT64 && to_integer(value, &integer))
         return ArrowArrayAppendInt(array, integer);
     if (field->type == ARROW_BOOL && jv_is_bool(value))
         return ArrowArrayAppendInt(array, jv_bool(value, false));

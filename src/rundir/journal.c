@@ -462,20 +462,16 @@ void run_records_close(struct run_records *records)
 static enum err read_shard(const char *path, journal_take *take, void *context, struct error *why)
 {
     struct arrow_reader *reader;
-    struct text row = {0};
-    bool end = false;
+    struct jv *record = NULL;
     enum err err = arrow_reader_open(path, &reader, why);
     if (err)
         return err;
-    while (!err && !(err = arrow_reader_next(reader, &row, &end, why)) && !end) {
-        struct jv *record;
-        err = jv_parse(text_get(&row), row.length, &record, why);
-        if (!err) {
-            err = take(context, record);
-            jv_free(record);
-        }
+    while (!(err = arrow_reader_next(reader, &record, why)) && record) {
+        err = take(context, record);
+        jv_free(record);
+        if (err)
+            break;
     }
-    text_release(&row);
     arrow_reader_close(reader);
     return err;
 }

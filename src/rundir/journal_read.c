@@ -213,10 +213,8 @@ static enum err take_header(void *context, const struct jv *line)
     struct jv **header = context;
     if (journal_line_kind(line) != JOURNAL_RUN)
         return ERR_OK;
-    enum err err = jv_object_new(header);
-    if (!err)
-        err = jv_merge(*header, line);
-    return err ? err : ERR_INTERRUPTED; /* only this line is needed */
+    *header = jv_copy(line);
+    return *header ? ERR_INTERRUPTED : ERR_NO_MEMORY; /* only this line is needed */
 }
 
 struct jv *journal_header(const char *path)

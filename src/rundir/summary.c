@@ -626,7 +626,8 @@ static bool is_in_records(const char *path)
 
 enum err summary_constants(const struct summary *summary, const char *model, struct jv **out)
 {
-    enum err err = jv_object_new(out);
+    *out = jv_new_object();
+    enum err err = *out ? ERR_OK : ERR_NO_MEMORY;
     for (const struct summary_field *field = SUMMARY_FIELDS; summary && !err && field->at.path;
          field++)
         if (field->role == SUMMARY_IS_FIELD && json_field_is_known(&field->at, summary) &&

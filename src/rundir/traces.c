@@ -274,13 +274,6 @@ static enum err read_trace(const struct jv *value, struct query_trace *out)
     return err;
 }
 
-/* Keeps a copy of the line's tree, which its strings point into. */
-static enum err copy_tree(const struct jv *line, struct jv **out)
-{
-    enum err err = jv_object_new(out);
-    return err ? err : jv_merge(*out, line);
-}
-
 /* ---- by key ---- */
 
 /* The slot of a key, or the free slot for it. */
@@ -342,10 +335,8 @@ static enum err take_line(void *context, const struct jv *line)
 {
     struct traces *traces = context;
     struct query_trace trace = {0};
-    struct jv *tree = NULL;
-    enum err err = copy_tree(line, &tree);
-    if (!err)
-        err = read_trace(tree, &trace);
+    struct jv *tree = jv_copy(line); /* its strings point into the tree */
+    enum err err = tree ? read_trace(tree, &trace) : ERR_NO_MEMORY;
     trace.tree = tree;
     if (!err) {
         query_trace_compute(&trace);

@@ -354,7 +354,8 @@ static enum err make_row(const struct query_trace *trace, struct jv **row)
         {"avg_cpu_power_watts", query_trace_cpu_watts(trace)},
         {"energy_per_token_joules", trace->energy_per_output_token_joules},
     };
-    enum err err = jv_object_new(row);
+    *row = jv_new_object();
+    enum err err = *row ? ERR_OK : ERR_NO_MEMORY;
     if (!err)
         err = query_trace_to_tree(trace, *row);
     for (size_t i = 0; !err && i < sizeof FIGURES / sizeof *FIGURES; i++)

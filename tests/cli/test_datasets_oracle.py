@@ -79,6 +79,17 @@ class SavedDatasets(unittest.TestCase):
         items, _ = read(self.root / "dict", "choices=options", "split=test")
         self.assertEqual([item["problem"][:8] for item in items], [f"Frage {i}" for i in range(40, 50)])
 
+    def test_integers_keep_all_digits(self):
+        numbers = [2**53 + 1, -2**53 - 1, 2**63 - 1, -2**63, 12345678901234567]
+        saved = [{"question": f"q{i}", "n": n, "more": [{"n": n}]} for i, n in enumerate(numbers)]
+        datasets.Dataset.from_list(saved).save_to_disk(self.root / "set")
+        for order in ("", "shuffle=1"):
+            items, _ = read(self.root / "set", "template={question}: {n}", "answer=n", "id=n", order)
+            for item, row in zip(sorted(items, key=lambda item: item["problem"]), saved):
+                self.assertEqual(item["problem"], f"{row['question']}: {row['n']}")
+                self.assertEqual((item["answer"], item["id"]), (str(row["n"]),) * 2)
+                self.assertEqual(json.loads(item["metadata"])["more"], row["more"])
+
     def test_columns_of_bundled_dataset(self):
         saved = [{"problem": "p", "answer": "a", "subject": "s", "model_answers": {},
                   "model_metrics": {}, "anthropic_index_category": "x",

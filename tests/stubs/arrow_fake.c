@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
 #include "port/arrow.h"
+#include "port/json_read.h"
 
 struct arrow_reader {
     FILE *file;
@@ -38,19 +38,17 @@ enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct e
     return ERR_OK;
 }
 
-enum err arrow_reader_next(struct arrow_reader *reader, struct text *row, bool *end,
-                           struct error *why)
+enum err arrow_reader_next(struct arrow_reader *reader, struct jv **row, struct error *why)
 {
     char *line = NULL;
     size_t size = 0;
     ssize_t length = getline(&line, &size, reader->file);
     enum err err = ERR_OK;
-    text_clear(row);
-    *end = length < 0;
+    *row = NULL;
     if (length > 0 && strcmp(line, "broken\n") == 0)
         err = err_set(why, ERR_BAD_VALUE, "the file breaks off");
     else if (length > 0)
-        text_add_bytes(row, line, (size_t)length);
+        err = jv_parse_repaired(line, (size_t)length, row, why);
     free(line);
     return err;
 }

@@ -4,25 +4,27 @@
 
 #include "core/text.h"
 #include "port/arrow.h"
+#include "port/json_read.h"
 
 int main(int argc, char **argv)
 {
     struct arrow_reader *reader;
-    struct text row = {0};
+    struct text line = {0};
+    struct jv *row = NULL;
     struct error why = {0};
     if (argc != 2) {
         fprintf(stderr, "usage: arrow_cat FILE\n");
         return 2;
     }
-    bool end = false;
     enum err err = arrow_reader_open(argv[1], &reader, &why);
-    while (!err && !end) {
-        err = arrow_reader_next(reader, &row, &end, &why);
-        if (!err && !end)
-            puts(text_get(&row));
+    while (!err && !(err = arrow_reader_next(reader, &row, &why)) && row) {
+        text_clear(&line);
+        err = jv_print(row, &line);
+        puts(text_get(&line));
+        jv_free(row);
     }
     arrow_reader_close(reader);
-    text_release(&row);
+    text_release(&line);
     if (err)
         fprintf(stderr, "arrow_cat: %s\n", why.text);
     return err ? 1 : 0;

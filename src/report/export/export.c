@@ -108,7 +108,8 @@ static enum err gather_metadata(struct export_state *work, struct error *why)
 {
     if (!work->driver->wants_metadata)
         return ERR_OK;
-    enum err err = jv_object_new(&work->metadata);
+    work->metadata = jv_new_object();
+    enum err err = work->metadata ? ERR_OK : ERR_NO_MEMORY;
     if (!err)
         err = jv_index_init(&work->metadata_keys, work->metadata);
     return err ? err_set(why, err, "%s", err_text(err))

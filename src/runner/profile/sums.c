@@ -18,8 +18,8 @@ enum err sums_init(struct sums *sums)
                           .prefill_joules = UNKNOWN,
                           .decode_joules = UNKNOWN,
                           .cost = UNKNOWN};
-    enum err err = jv_object_new(&sums->metadata);
-    return err ? err : jv_index_init(&sums->metadata_keys, sums->metadata);
+    sums->metadata = jv_new_object();
+    return sums->metadata ? jv_index_init(&sums->metadata_keys, sums->metadata) : ERR_NO_MEMORY;
 }
 
 void sums_release(struct sums *sums)

@@ -1,11 +1,12 @@
 /* Reading JSON: what is accepted and rejected, paths, types, merging. */
 #include "support/unit.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
+#include "core/jv.h"
 
 #define NEEDS_JSON() SKIP_WITHOUT(jv_available)
 
@@ -250,6 +251,67 @@ static void an_index_finds_every_member(void **state)
     jv_free(two);
 }
 
+/* Every digit is kept where a double has fewer; the double is the nearest one. */
+static void long_integers_keep_their_digits(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const char TEXT[] =
+        "{\"12345678901234567\":[9007199254740993,-9007199254740993,\"\\\"98765432109876543\"],"
+        "\"a\":{\"b\":9223372036854775807,\"c\":-9223372036854775808,\"d\":9223372036854775808},"
+        "\"e\":18446744073709551615,\"f\":123456789012345678901234567890,"
+        "\"g\":[0.12345678901234566,1.2345678901234566e+25,1e+300,5]}";
+    struct jv *value = parse(TEXT), *copy = jv_copy(value);
+    struct text out = {0};
+    int64_t integer = 0;
+    assert_int_equal(jv_print(copy, &out), ERR_OK);
+    assert_string_equal(text_get(&out), TEXT);
+    assert_true(jv_integer(jv_path(value, "12345678901234567.1"), &integer));
+    assert_true(integer == INT64_C(-9007199254740993));
+    assert_true(jv_integer(jv_path(value, "a.b"), &integer) && integer == INT64_MAX);
+    assert_true(jv_integer(jv_path(value, "a.c"), &integer) && integer == INT64_MIN);
+    assert_false(jv_integer(jv_path(value, "a.d"), &integer));
+    assert_true(integer == INT64_MIN);
+    assert_true(jv_number(jv_path(value, "a.d")) == 9223372036854775808.0);
+    assert_false(jv_integer(jv_path(value, "g.1"), &integer));
+    jv_free(value);
+    jv_free(copy);
+    text_release(&out);
+}
+
+static void values_are_built(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct jv *object = jv_new_object(), *list = jv_new_array();
+    struct jv *const VALUES[] = {
+        jv_new_text(NULL),
+        jv_new_text(""),
+        jv_new_bytes("a\0\xFF\"b", 4),
+        jv_new_number(0.1),
+        jv_new_number(UNKNOWN),
+        jv_new_number(INFINITY),
+        jv_new_integer(-7),
+        jv_new_integer(INT64_MIN),
+        jv_new_unsigned(UINT64_MAX),
+        jv_new_unsigned((UINT64_C(1) << 53) + 1),
+        jv_new_bool(true),
+    };
+    struct text out = {0};
+    for (size_t i = 0; i < sizeof VALUES / sizeof *VALUES; i++)
+        assert_int_equal(jv_add(list, NULL, VALUES[i]), ERR_OK);
+    assert_int_equal(jv_add(object, "caf\xE9", list), ERR_OK);
+    assert_int_equal(jv_add(object, "none", NULL), ERR_NO_MEMORY);
+    assert_int_equal(jv_add(NULL, "none", jv_new_bool(false)), ERR_NO_MEMORY);
+    assert_int_equal(jv_print(object, &out), ERR_OK);
+    assert_string_equal(
+        text_get(&out),
+        "{\"caf\xEF\xBF\xBD\":[null,\"\",\"a\xEF\xBF\xBD\xEF\xBF\xBD\\\"\",0.1,null,"
+        "null,-7,-9223372036854775808,18446744073709551615,9007199254740993,true]}");
+    jv_free(object);
+    text_release(&out);
+}
+
 static void printed_values_round_trip(void **state)
 {
     (void)state;
@@ -317,6 +379,8 @@ int main(void)
         cmocka_unit_test(objects_are_merged_by_key),
         cmocka_unit_test(setting_a_member_keeps_its_position),
         cmocka_unit_test(an_index_finds_every_member),
+        cmocka_unit_test(long_integers_keep_their_digits),
+        cmocka_unit_test(values_are_built),
         cmocka_unit_test(printed_values_round_trip),
         cmocka_unit_test(printing_supports_the_depth_of_parsing),
         cmocka_unit_test(freeing_null_is_harmless),

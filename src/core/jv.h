@@ -1,0 +1,129 @@
+/* JSON values as trees, and a parser of them, based on cJSON, which only this module uses.  In a build without it
+ * jv_available returns an error, and everything that needs JSON values is unavailable for that reason.
+ *
+ * jv_parse and jv_new_* return a tree that jv_free frees; every other pointer points into it.  Every accessor accepts
+ * NULL as a missing value, so that paths can be followed without checks.  A number is a double; an integer that a
+ * double cannot represent keeps its digits as well. */
+#ifndef IPW_CORE_JV_H
+#define IPW_CORE_JV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+
+struct jv;
+struct json;
+struct text;
+
+/* ERR_UNSUPPORTED, with how to install it, when this build has no JSON reader. */
+extern const char *const JV_MISSING; /* how to install it; NULL: it is available */
+MUST_USE static inline enum err jv_available(struct error *why)
+{
+    return JV_MISSING ? err_set(why, ERR_UNSUPPORTED, "%s", JV_MISSING) : ERR_OK;
+}
+
+/* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says where.  An escaped
+ * NUL and half of an escaped surrogate pair become U+FFFD. */
+enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
+
+/* The same for bytes that may not be valid text: invalid UTF-8 and NULs become U+FFFD. */
+enum err jv_parse_repaired(const char *bytes, size_t length, struct jv **out, struct error *why)
+    MUST_USE;
+
+void jv_free(struct jv *value);
+
+/* New values; NULL: out of memory.  In strings and keys, invalid UTF-8 and NULs become U+FFFD.  A string that is NULL,
+ * and a number that is not finite, is null. */
+struct jv *jv_new_object(void);
+struct jv *jv_new_array(void);
+struct jv *jv_new_text(const char *text);
+struct jv *jv_new_bytes(const char *bytes, size_t length);
+struct jv *jv_new_number(double value);
+struct jv *jv_new_integer(int64_t value);
+struct jv *jv_new_unsigned(uint64_t value);
+struct jv *jv_new_bool(bool value);
+struct jv *jv_copy(const struct jv *value);
+
+/* Appends to an array, whose key is NULL, or to an object, which must not have the key yet.  Takes ownership of the
+ * value, also when it fails; a value of NULL fails. */
+enum err jv_add(struct jv *to, const char *key, struct jv *value) MUST_USE;
+
+/* An object of these members; those without a key are left out.  Takes ownership of all values. */
+struct jv_member {
+    const char *key;
+    struct jv *value;
+};
+struct jv *jv_new_members(const struct jv_member *members, size_t count);
+
+/* The value that was built; after an error, NULL, and it is freed. */
+static inline struct jv *jv_finish(struct jv *value, enum err err)
+{
+    if (!err)
+        return value;
+    jv_free(value);
+    return NULL;
+}
+
+bool jv_is_null(const struct jv *value); /* null, or missing */
+bool jv_is_object(const struct jv *value);
+bool jv_is_array(const struct jv *value);
+
+/* Case-sensitive; the first of several.  NULL when missing. */
+const struct jv *jv_get(const struct jv *object, const char *key);
+
+/* Keys and indices separated by dots: "choices.0.delta.content". */
+const struct jv *jv_path(const struct jv *value, const char *path);
+
+const char *jv_text(const struct jv *value);           /* NULL unless a string */
+double jv_number(const struct jv *value);              /* UNKNOWN unless a number */
+bool jv_integer(const struct jv *value, int64_t *out); /* false unless an integer that fits */
+bool jv_bool(const struct jv *value, bool fallback);   /* fallback unless true or false */
+bool jv_is_bool(const struct jv *value);
+
+/* Exactly `count` numbers or nulls, which are UNKNOWN; false for anything else. */
+bool jv_numbers(const struct jv *array, double *out, size_t count);
+
+/* Children of an array or object, in order. */
+size_t jv_count(const struct jv *value);
+const struct jv *jv_first(const struct jv *value);
+const struct jv *jv_first_member(const struct jv *object); /* NULL unless an object: has a key */
+const struct jv *jv_next(const struct jv *child);
+const char *jv_key(const struct jv *child); /* NULL in an array */
+
+/* An index of an object's members: jv_get is a linear search, which is too slow for each of 50,000 columns.  Only
+ * jv_index_put may change an object while it is indexed.  Release with jv_index_release; an index whose init
+ * failed, or of a value that is not an object, is empty. */
+struct jv_index {
+    const struct jv **slots; /* a hash table, at most half full */
+    size_t capacity, count;
+};
+
+enum err jv_index_init(struct jv_index *index, const struct jv *object) MUST_USE;
+void jv_index_release(struct jv_index *index);
+const struct jv *jv_index_get(const struct jv_index *index, const char *key); /* as jv_get */
+/* Sets the key to a copy of the value. */
+enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
+                      const struct jv *value) MUST_USE;
+
+/* Sets the key; NULL and UNKNOWN are null. */
+enum err jv_put_text(struct jv *object, const char *key, const char *value) MUST_USE;
+enum err jv_put_number(struct jv *object, const char *key, double value) MUST_USE;
+enum err jv_put_bool(struct jv *object, const char *key, bool value) MUST_USE;
+/* The object of that key, which replaces any other value; NULL: out of memory. */
+struct jv *jv_put_object(struct jv *object, const char *key);
+
+/* Copies `from` into the object `into`: objects are merged key by key, anything else is replaced. */
+enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;
+
+/* Hides secrets in every string (core/secret.h); keys stay. */
+void jv_hide_secrets(struct jv *value);
+
+/* Appends compact JSON. */
+enum err jv_print(const struct jv *value, struct text *out) MUST_USE;
+
+/* Writes the value as a member of the current object; null for NULL. */
+enum err jv_to_json(const struct jv *value, const char *key, struct json *json) MUST_USE;
+
+#endif
