@@ -86,7 +86,7 @@ static int open_agent(void)
     if (err)
         return print_err(err, &why);
     command.answerer = (struct profile_agent){
-        .settings = text_get(&command.agent.settings), .answer = answer, .context = &command.agent};
+        .settings = command.agent.settings, .answer = answer, .context = &command.agent};
     command.common.profile.agent = &command.answerer;
     return 0;
 }

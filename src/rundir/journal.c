@@ -263,10 +263,9 @@ void journal_header_line(const struct journal_header *header, struct text *line)
         json_string(&json, "repeat_group", header->repeat.group);
         json_integer(&json, "repeat_number", header->repeat.number);
     }
-    if (header->settings)
-        json_raw(&json, "settings", header->settings);
-    if (header->measuring)
-        json_raw(&json, "measuring", header->measuring);
+    if ((header->settings && jv_to_json(header->settings, "settings", &json)) ||
+        (header->measuring && jv_to_json(header->measuring, "measuring", &json)))
+        line->failed = true;
     json_object_end(&json);
 }
 
@@ -356,17 +355,13 @@ static enum err compare_setting(const struct jv *now, const struct jv *then,
     return err;
 }
 
-enum err journal_compare_settings(const struct jv *line, const char *settings,
+enum err journal_compare_settings(const struct jv *line, const struct jv *settings,
                                   journal_differs *differs, void *context)
 {
-    struct jv *tree;
     const struct jv *then = jv_get(line, "settings");
-    enum err err = jv_parse(settings, strlen(settings), &tree, NULL);
-    if (err)
-        return err;
-    for (const struct jv *now = jv_first(tree); now && !err; now = jv_next(now))
+    enum err err = ERR_OK;
+    for (const struct jv *now = jv_first(settings); now && !err; now = jv_next(now))
         err = compare_setting(now, jv_get(then, jv_key(now)), differs, context);
-    jv_free(tree);
     return err;
 }
 

@@ -73,7 +73,7 @@ struct journal_header {
     unsigned start;    /* from 1 */
     double started_at; /* origin of the times of its spans and samples, in seconds since 1970 */
     const char *hardware_label;
-    const char *settings, *measuring; /* JSON objects; may be NULL */
+    const struct jv *settings, *measuring; /* objects; may be NULL */
     struct run_repeat repeat;
 };
 void journal_header_line(const struct journal_header *header, struct text *line);
@@ -90,11 +90,11 @@ struct journal_end {
 };
 void journal_end_line(const struct journal_end *end, struct text *line);
 
-/* Compares the settings of a new start, a JSON object as in the header, with those of an earlier start's `run` line:
- * calls `differs` for each difference, with both values as JSON.  `then` is NULL for a setting missing in the line; a
- * missing one equals null.  Stops at the first error of `differs`, and returns it. */
+/* Compares the settings of a new start, an object as in the header, with those of an earlier start's `run` line: calls
+ * `differs` for each difference, with both values as JSON for a message.  `then` is NULL for a setting missing in the
+ * line; a missing one equals null.  Stops at the first error of `differs`, and returns it. */
 typedef enum err journal_differs(void *context, const char *key, const char *then, const char *now);
-enum err journal_compare_settings(const struct jv *line, const char *settings,
+enum err journal_compare_settings(const struct jv *line, const struct jv *settings,
                                   journal_differs *differs, void *context) MUST_USE;
 
 /* ---- reading ---- */

@@ -152,47 +152,60 @@ bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b)
 
 /* ---- writing ---- */
 
-static void put_words(struct json *json, const char *key, char *const *words, size_t count)
+static struct jv *words_value(char *const *words, size_t count)
 {
-    json_array(json, key);
-    for (size_t i = 0; i < count; i++)
-        json_string(json, NULL, words[i]);
-    json_array_end(json);
+    struct jv *list = jv_new_array();
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < count && !err; i++)
+        err = jv_add(list, NULL, jv_new_text(words[i]));
+    return jv_finish(list, err);
 }
 
-static void put_settings(const struct sweep *sweep, struct text *out)
+static struct jv *points_value(const struct sweep *sweep)
 {
-    struct json json;
-    json_init(&json, out, false);
-    json_object(&json, NULL);
-    put_words(&json, "knobs", sweep->knobs, sweep->knob_count);
-    json_array(&json, "points");
-    for (size_t p = 0; p < sweep->point_count; p++)
-        put_words(&json, NULL, sweep->values + p * sweep->knob_count, sweep->knob_count);
-    json_array_end(&json);
-    json_string(&json, "points_are", sweep->profile ? "profile" : "run");
-    json_string(&json, "mode", sweep->mode);
-    json_number(&json, "time_exponent", sweep->time_exponent);
-    json_number(&json, "least_mhz", sweep->least_mhz);
-    json_array(&json, "clocks");
-    for (size_t i = 0; i < sweep->clock_count; i++)
-        json_number(&json, NULL, sweep->clocks[i]);
-    json_array_end(&json);
-    json_bool(&json, "control", sweep->control);
-    json_string(&json, "uncontrolled", sweep->uncontrolled);
-    put_words(&json, "options", sweep->options, sweep->option_count);
-    put_words(&json, "command", sweep->command, sweep->word_count);
-    json_string(&json, "order", "random");
-    json_integer(&json, "seed", sweep->seed);
-    json_integer(&json, "repeats", sweep->repeats);
-    json_integer(&json, "most_repeats", sweep->most_repeats);
-    json_number(&json, "until_pct", sweep->until_pct);
-    json_integer(&json, "reruns", sweep->reruns);
-    json_number(&json, "cooldown_s", sweep->cooldown_s);
-    json_number(&json, "cooldown_c", sweep->cooldown_c);
-    json_number(&json, "cooldown_min_c", sweep->cooldown_min_c);
-    json_number(&json, "cooldown_limit_s", sweep->cooldown_limit_s);
-    json_object_end(&json);
+    struct jv *list = jv_new_array();
+    enum err err = ERR_OK;
+    for (size_t p = 0; p < sweep->point_count && !err; p++)
+        err = jv_add(list, NULL,
+                     words_value(sweep->values + p * sweep->knob_count, sweep->knob_count));
+    return jv_finish(list, err);
+}
+
+static struct jv *clocks_value(const struct sweep *sweep)
+{
+    struct jv *list = jv_new_array();
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < sweep->clock_count && !err; i++)
+        err = jv_add(list, NULL, jv_new_number(sweep->clocks[i]));
+    return jv_finish(list, err);
+}
+
+static struct jv *settings_value(const struct sweep *sweep)
+{
+    const struct jv_member MEMBERS[] = {
+        {"knobs", words_value(sweep->knobs, sweep->knob_count)},
+        {"points", points_value(sweep)},
+        {"points_are", jv_new_text(sweep->profile ? "profile" : "run")},
+        {"mode", jv_new_text(sweep->mode)},
+        {"time_exponent", jv_new_number(sweep->time_exponent)},
+        {"least_mhz", jv_new_number(sweep->least_mhz)},
+        {"clocks", clocks_value(sweep)},
+        {"control", jv_new_bool(sweep->control)},
+        {"uncontrolled", jv_new_text(sweep->uncontrolled)},
+        {"options", words_value(sweep->options, sweep->option_count)},
+        {"command", words_value(sweep->command, sweep->word_count)},
+        {"order", jv_new_text("random")},
+        {"seed", jv_new_integer(sweep->seed)},
+        {"repeats", jv_new_integer(sweep->repeats)},
+        {"most_repeats", jv_new_integer(sweep->most_repeats)},
+        {"until_pct", jv_new_number(sweep->until_pct)},
+        {"reruns", jv_new_integer(sweep->reruns)},
+        {"cooldown_s", jv_new_number(sweep->cooldown_s)},
+        {"cooldown_c", jv_new_number(sweep->cooldown_c)},
+        {"cooldown_min_c", jv_new_number(sweep->cooldown_min_c)},
+        {"cooldown_limit_s", jv_new_number(sweep->cooldown_limit_s)},
+    };
+    return jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
 }
 
 static void subject_of(const struct sweep *sweep, struct text *out)
@@ -205,24 +218,22 @@ static void subject_of(const struct sweep *sweep, struct text *out)
 enum err sweep_create(const struct sweep *sweep, const char *parent, struct run_writer *writer,
                       struct error *why)
 {
-    struct text settings = {0}, subject = {0};
+    struct text subject = {0};
     enum err err = jv_available(why); /* without JSON, neither it nor its runs could be read */
     if (err)
         return err;
-    put_settings(sweep, &settings);
+    struct jv *settings = settings_value(sweep);
     subject_of(sweep, &subject);
-    const struct journal_header header = {.kind = RUN_KIND_SWEEP,
-                                          .start = 1,
-                                          .started_at = sweep->started_at,
-                                          .settings = text_get(&settings)};
-    err = settings.failed || subject.failed
+    const struct journal_header header = {
+        .kind = RUN_KIND_SWEEP, .start = 1, .started_at = sweep->started_at, .settings = settings};
+    err = !settings || subject.failed
               ? err_no_memory(why)
               : run_writer_open(writer, parent, text_get(&subject), &header, why);
     if (!err && journal_sync(&writer->records, why)) {
         run_writer_close(writer);
         err = ERR_IO;
     }
-    text_release(&settings);
+    jv_free(settings);
     text_release(&subject);
     return err;
 }
@@ -321,8 +332,10 @@ enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *cons
     json_init(&json, &line, false);
     json_object(&json, NULL);
     json_string(&json, "kind", "added");
-    put_words(&json, "values", sweep->values + (sweep->point_count - 1) * sweep->knob_count,
-              sweep->knob_count);
+    json_array(&json, "values");
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        json_string(&json, NULL, values[k]);
+    json_array_end(&json);
     json_object_end(&json);
     err = journal_append(&writer->records, &line, why);
     if (!err)

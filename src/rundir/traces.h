@@ -43,10 +43,10 @@ struct query_trace {
 struct traces {
     struct query_trace *items;
     size_t count, capacity;
-    uint64_t damaged;   /* lines that are not traces */
-    uint64_t missing;   /* for the summary: queries with a record but no trace */
-    const char *config; /* for the summary: the agent's configuration, as JSON; may be NULL */
-    size_t *slots;      /* hash table by key of indexes plus one; 0 is free */
+    uint64_t damaged;        /* lines that are not traces */
+    uint64_t missing;        /* for the summary: queries with a record but no trace */
+    const struct jv *config; /* for the summary: the agent's configuration; may be NULL */
+    size_t *slots;           /* hash table by key of indexes plus one; 0 is free */
     size_t slot_count;
 };
 

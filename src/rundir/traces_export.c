@@ -258,7 +258,10 @@ void traces_summary_to_json(const struct traces *traces, struct json *json)
     }
     for (size_t i = 0; i < traces->count; i++)
         all.items[i] = &traces->items[i];
-    json_raw(json, "config", traces->config ? traces->config : "{}");
+    if (!traces->config)
+        json_raw(json, "config", "{}");
+    else if (jv_to_json(traces->config, "config", json))
+        json->out->failed = true;
     put_totals(json, &all);
     json_object(json, "efficiency");
     put_efficiency(json, &all);

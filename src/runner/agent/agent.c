@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/json.h"
+#include "port/json_read.h"
 #include "wire/completion.h"
 
 const char *const AGENT_PROTOCOLS[] = {
@@ -135,46 +135,53 @@ enum err agent_answer(struct agent *agent, const struct agent_query *query, stru
 
 /* ---- settings ---- */
 
-/* Only options that were given, so that a run without them has the default. */
-static void write_tool_settings(const struct toolset_options *tools, struct json *json)
+static struct jv *tool_names(const struct toolset *tools)
 {
-    if (tools->server_count) {
-        json_array(json, "mcp");
-        for (size_t i = 0; i < tools->server_count; i++)
-            json_string(json, NULL, tools->servers[i]);
-        json_array_end(json);
-    }
-    if (tools->params && tools->params->count) {
-        json_object(json, "tool_params");
-        for (size_t i = 0; i < tools->params->count; i++)
-            json_string(json, tools->params->items[i].key, tools->params->items[i].value);
-        json_object_end(json);
-    }
+    struct jv *list = jv_new_array();
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < tools->count && !err; i++)
+        err = jv_add(list, NULL, jv_new_text(tools->tools[i].spec.name));
+    return jv_finish(list, err);
 }
 
-static enum err write_settings(struct agent *agent, struct error *why)
+static struct jv *server_commands(const struct toolset_options *tools)
 {
-    struct json json;
+    struct jv *list = jv_new_array();
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < tools->server_count && !err; i++)
+        err = jv_add(list, NULL, jv_new_text(tools->servers[i]));
+    return jv_finish(list, err);
+}
+
+static struct jv *tool_params(const struct params *params)
+{
+    struct jv *object = jv_new_object();
+    enum err err = ERR_OK;
+    for (size_t i = 0; params && i < params->count && !err; i++)
+        err = jv_add(object, params->items[i].key, jv_new_text(params->items[i].value));
+    return jv_finish(object, err);
+}
+
+/* Only options that were given, so that a run without them has the default. */
+static struct jv *settings_value(const struct agent *agent)
+{
     const struct agent_options *options = agent->options;
-    json_init(&json, &agent->settings, false);
-    json_object(&json, NULL);
-    json_optional_string(&json, "exec", options->command);
-    if (options->no_inject_usage)
-        json_bool(&json, "inject_usage", false);
-    json_array(&json, "tools");
-    for (size_t i = 0; i < agent->tools.count; i++)
-        json_string(&json, NULL, agent->tools.tools[i].spec.name);
-    json_array_end(&json);
-    json_integer(&json, "max_turns", options->max_turns);
-    json_string(&json, "protocol", AGENT_PROTOCOLS[options->protocol]);
-    json_number(&json, "tool_timeout_s", (double)agent->tools.timeout / NS_PER_S);
-    if (options->tools.output_limit != TOOL_OUTPUT_DEFAULT)
-        json_integer(&json, "tool_output_bytes", (int64_t)options->tools.output_limit);
-    write_tool_settings(&options->tools, &json);
-    if (options->query_timeout)
-        json_number(&json, "query_timeout_s", (double)options->query_timeout / NS_PER_S);
-    json_object_end(&json);
-    return agent->settings.failed ? err_no_memory(why) : ERR_OK;
+    const struct toolset_options *tools = &options->tools;
+    bool is_limited = tools->output_limit != TOOL_OUTPUT_DEFAULT;
+    const struct jv_member MEMBERS[] = {
+        {options->command ? "exec" : NULL, jv_new_text(options->command)},
+        {options->no_inject_usage ? "inject_usage" : NULL, jv_new_bool(false)},
+        {"tools", tool_names(&agent->tools)},
+        {"max_turns", jv_new_integer(options->max_turns)},
+        {"protocol", jv_new_text(AGENT_PROTOCOLS[options->protocol])},
+        {"tool_timeout_s", jv_new_number((double)agent->tools.timeout / NS_PER_S)},
+        {is_limited ? "tool_output_bytes" : NULL, jv_new_integer((int64_t)tools->output_limit)},
+        {tools->server_count ? "mcp" : NULL, server_commands(tools)},
+        {tools->params && tools->params->count ? "tool_params" : NULL, tool_params(tools->params)},
+        {options->query_timeout ? "query_timeout_s" : NULL,
+         jv_new_number((double)options->query_timeout / NS_PER_S)},
+    };
+    return jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
 }
 
 enum err agent_open(struct agent *agent, const struct agent_options *options, struct error *why)
@@ -183,8 +190,8 @@ enum err agent_open(struct agent *agent, const struct agent_options *options, st
     enum err err = toolset_open(&options->tools, &agent->tools, why);
     if (!err)
         err = open_workspaces(agent, why);
-    if (!err)
-        err = write_settings(agent, why);
+    if (!err && !(agent->settings = settings_value(agent)))
+        err = err_no_memory(why);
     if (err)
         agent_close(agent);
     return err;
@@ -195,6 +202,7 @@ void agent_close(struct agent *agent)
     toolset_close(&agent->tools);
     if (agent->is_temporary)
         remove_folder(agent->workspaces);
-    text_release(&agent->settings);
+    jv_free(agent->settings);
+    agent->settings = NULL;
     agent->is_temporary = false;
 }

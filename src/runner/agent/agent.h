@@ -18,6 +18,7 @@
 struct client;
 struct client_request;
 struct completion;
+struct jv;
 struct trace_recorder;
 
 /* How tools are described to a model and called: through the service's API, or in text (wire/chat.h).  Auto: the API,
@@ -42,8 +43,8 @@ struct agent {
     struct toolset tools;
     atomic_bool in_text; /* the service rejected tools: further requests describe them in text */
     char workspaces[512];
-    bool is_temporary;    /* of the folder of workspaces */
-    struct text settings; /* the configuration as one JSON object */
+    bool is_temporary;   /* of the folder of workspaces */
+    struct jv *settings; /* the configuration, an object */
 };
 
 enum err agent_open(struct agent *agent, const struct agent_options *options, struct error *why)

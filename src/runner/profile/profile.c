@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "port/file.h"
+#include "port/json_read.h"
 #include "port/proc.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_writer.h"
@@ -194,9 +195,9 @@ static void release_result(struct profile_result *result)
     text_release(&profile->client_info);
     client_windows_release(&profile->windows);
     agents_release(profile);
-    text_release(&profile->dataset_params);
-    text_release(&profile->client_params);
-    text_release(&profile->request_params);
+    jv_free(profile->dataset_params);
+    jv_free(profile->client_params);
+    jv_free(profile->request_params);
     free(profile);
     result->state = NULL;
 }

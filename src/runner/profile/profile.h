@@ -25,6 +25,7 @@ struct client_request;
 struct completion;
 struct session;
 struct host_report;
+struct jv;
 struct profile;
 struct trace_recorder;
 struct proxy_options;
@@ -53,7 +54,7 @@ struct profile_question {
 };
 
 struct profile_agent {
-    const char *settings; /* one JSON object, stored with the run; must be unchanged to resume it */
+    const struct jv *settings; /* an object, stored with the run; must be unchanged to resume it */
     /* Like client_driver.ask: *out is for the whole query.  Thread-safe. */
     enum err (*answer)(void *context, const struct profile_question *question,
                        struct completion *out, struct error *why);

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "core/grow.h"
-#include "core/json.h"
-#include "core/secret.h"
 #include "core/text.h"
+#include "port/json_read.h"
 #include "port/url.h"
 #include "runner/profile/records.h"
 #include "rundir/journal.h"
@@ -31,50 +30,51 @@ struct resume resume_nothing(void)
     return (struct resume){.spent = run_energy_unknown("no earlier start measured anything")};
 }
 
-void resume_put_params(struct json *json, const char *key, const struct params *params)
+struct jv *resume_params(const struct params *params)
 {
-    json_object(json, key);
-    for (size_t i = 0; i < params->count; i++) {
+    struct jv *object = jv_new_object();
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < params->count && !err; i++) {
         const struct param *item = &params->items[i];
+        const char *value = item->value;
         char address[1024];
         if (str_starts(item->key, "header.")) {
-            json_string(json, item->key, "(not kept)"); /* may contain an API key */
-        } else if (strstr(item->value, "://")) {
-            url_hide_login(item->value, address, sizeof address);
-            json_string(json, item->key, address);
-        } else {
-            json_string(json, item->key, item->value);
+            value = "(not kept)"; /* may contain an API key */
+        } else if (strstr(value, "://")) {
+            url_hide_login(value, address, sizeof address);
+            value = address;
         }
+        err = jv_add(object, item->key, jv_new_text(value));
     }
-    json_object_end(json);
+    jv_hide_secrets(object);
+    return jv_finish(object, err);
 }
 
 /* Missing in journals of earlier versions. */
 #define DATASET_HASH "dataset_hash"
 
-void resume_settings(const struct profile_options *options, const char *dataset_hash,
-                     struct text *out)
+struct jv *resume_settings(const struct profile_options *options, const char *dataset_hash)
 {
-    struct json json;
+    const struct profile_agent *agent = options->agent;
     char shard[RUN_PART_MAX];
-    json_init(&json, out, false);
-    json_object(&json, NULL);
-    json_string(&json, "client", options->client);
-    json_string(&json, "task", options->is_perplexity ? "perplexity" : NULL);
-    json_string(&json, "model", options->model);
-    json_string(&json, "dataset", options->dataset);
-    json_string(&json, DATASET_HASH, dataset_hash[0] ? dataset_hash : NULL);
-    json_string(&json, "system", options->system);
-    json_string(&json, "template", options->template_text);
-    if (options->agent)
-        json_raw(&json, "agent", options->agent->settings);
-    json_integer(&json, "repeat", options->repeat);
     run_part_name(&(struct run_part){options->shard, options->shards}, shard, sizeof shard);
-    json_string(&json, RUN_PART_KEY, str_or_null(shard));
-    resume_put_params(&json, "dataset_params", &options->dataset_params);
-    resume_put_params(&json, "request_params", &options->request_params);
-    json_object_end(&json);
-    secret_hide_json(out); /* redacted as in the journal, for the comparison */
+    const struct jv_member MEMBERS[] = {
+        {"client", jv_new_text(options->client)},
+        {"task", jv_new_text(options->is_perplexity ? "perplexity" : NULL)},
+        {"model", jv_new_text(options->model)},
+        {"dataset", jv_new_text(options->dataset)},
+        {DATASET_HASH, jv_new_text(dataset_hash[0] ? dataset_hash : NULL)},
+        {"system", jv_new_text(options->system)},
+        {"template", jv_new_text(options->template_text)},
+        {agent ? "agent" : NULL, agent ? jv_copy(agent->settings) : NULL},
+        {"repeat", jv_new_integer(options->repeat)},
+        {RUN_PART_KEY, jv_new_text(str_or_null(shard))},
+        {"dataset_params", resume_params(&options->dataset_params)},
+        {"request_params", resume_params(&options->request_params)},
+    };
+    struct jv *settings = jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
+    jv_hide_secrets(settings);
+    return settings;
 }
 
 /* Relative difference of a sum of joules below which it is rounding. */
@@ -82,12 +82,12 @@ void resume_settings(const struct profile_options *options, const char *dataset_
 
 struct journal_reader {
     struct resume *resume;
-    const char *settings; /* of this start; NULL: not compared */
-    bool in_start;        /* after a run line, before its end line */
-    struct energy spent;  /* by the requests of this start */
-    double journaled;     /* joules of those requests that are in its records */
-    double busy_joules;   /* from its end line; UNKNOWN without one */
-    struct early {        /* energies before the line of their query, or without one */
+    const struct jv *settings; /* of this start; NULL: not compared */
+    bool in_start;             /* after a run line, before its end line */
+    struct energy spent;       /* by the requests of this start */
+    double journaled;          /* joules of those requests that are in its records */
+    double busy_joules;        /* from its end line; UNKNOWN without one */
+    struct early {             /* energies before the line of their query, or without one */
         uint64_t index;
         unsigned repeat;
         double joules;
@@ -262,7 +262,7 @@ static enum err take_line(void *context, const struct jv *tree)
     return ERR_OK;
 }
 
-static enum err read_starts(const char *journal, unsigned repeats, const char *settings,
+static enum err read_starts(const char *journal, unsigned repeats, const struct jv *settings,
                             struct resume *out, struct error *why)
 {
     struct journal_reader reader = {
@@ -284,12 +284,11 @@ static enum err read_starts(const char *journal, unsigned repeats, const char *s
 enum err resume_read(const char *journal, const struct profile_options *options,
                      const char *dataset_hash, struct resume *out, struct error *why)
 {
-    struct text text = {0};
+    struct jv *settings = resume_settings(options, dataset_hash);
     *out = resume_nothing();
-    resume_settings(options, dataset_hash, &text);
-    enum err err = text.failed ? err_no_memory(why)
-                               : read_starts(journal, options->repeat, text.bytes, out, why);
-    text_release(&text);
+    enum err err =
+        settings ? read_starts(journal, options->repeat, settings, out, why) : err_no_memory(why);
+    jv_free(settings);
     return err;
 }
 

@@ -11,7 +11,7 @@
 #include "runner/profile/profile.h"
 #include "runner/profile/supply.h"
 
-struct json;
+struct jv;
 
 /* Energies of one start, or of all; UNKNOWN if not measured. */
 struct run_energy {
@@ -44,12 +44,12 @@ struct resume {
 /* State without an earlier start. */
 struct resume resume_nothing(void);
 
-/* The settings that must not change within a directory, as one JSON object. */
-void resume_settings(const struct profile_options *options, const char *dataset_hash,
-                     struct text *out);
+/* The settings that must not change within a directory, as an object with secrets hidden, to be freed with jv_free;
+ * NULL: out of memory. */
+struct jv *resume_settings(const struct profile_options *options, const char *dataset_hash);
 
-/* Parameters for storage: headers without their values, URLs without user name and password. */
-void resume_put_params(struct json *json, const char *key, const struct params *params);
+/* Parameters for storage, likewise: headers without their values, URLs without user name and password. */
+struct jv *resume_params(const struct params *params);
 
 /* ERR_USAGE names the setting that differs. */
 enum err resume_read(const char *journal, const struct profile_options *options,

@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 #include "core/energy.h"
-#include "core/json.h"
+#include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "runner/profile/resume.h"
@@ -83,34 +83,32 @@ enum err settle_rest(struct profile *profile, struct error *why)
 
 enum err settle_open_account(struct profile *profile, nanos from, struct error *why)
 {
-    struct text line = {0}, settings = {0}, measuring = {0};
-    struct json json;
-    resume_settings(profile->options, profile->dataset_hash, &settings);
-    json_init(&json, &measuring, false);
-    json_object(&json, NULL);
-    json_number(&json, "from_s", seconds(from - profile->zero));
-    json_number(&json, "decode_weight", profile->options->decode_weight);
-    json_number(&json, "queries",
-                profile->supply.total >= 0 ? (double)profile->supply.total : UNKNOWN);
-    json_object_end(&json);
+    const struct jv_member MEASURING[] = {
+        {"from_s", jv_new_number(seconds(from - profile->zero))},
+        {"decode_weight", jv_new_number(profile->options->decode_weight)},
+        {"queries",
+         jv_new_number(profile->supply.total >= 0 ? (double)profile->supply.total : UNKNOWN)},
+    };
+    struct jv *measuring = jv_new_members(MEASURING, sizeof MEASURING / sizeof *MEASURING);
+    struct jv *settings = resume_settings(profile->options, profile->dataset_hash);
+    struct text line = {0};
     struct journal_header header = {
         .kind = profile_kind(profile),
         .start = profile->start,
         .started_at = seconds(profile->zero_wall),
         .hardware_label = profile->host->label,
-        .settings = text_get(&settings),
-        .measuring = text_get(&measuring),
+        .settings = settings,
+        .measuring = measuring,
         .repeat = profile->repeat,
     };
     journal_header_line(&header, &line);
-    enum err err = line.failed || settings.failed || measuring.failed
-                       ? err_no_memory(why)
-                       : journal_append(&profile->journal, &line, why);
+    enum err err =
+        settings && measuring ? journal_append(&profile->journal, &line, why) : err_no_memory(why);
     if (!err)
         err = journal_reserve(&profile->journal, END_SPACE, why);
     text_release(&line);
-    text_release(&settings);
-    text_release(&measuring);
+    jv_free(settings);
+    jv_free(measuring);
     return err;
 }
 

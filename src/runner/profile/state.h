@@ -106,8 +106,8 @@ struct profile {
     bool abandoned; /* threads left behind by an interruption still use this struct */
 
     /* Other data referenced by the summary of the run. */
-    struct run_energy total;                                   /* of all starts */
-    struct text dataset_params, client_params, request_params; /* JSON objects */
+    struct run_energy total; /* of all starts */
+    struct jv *dataset_params, *client_params, *request_params;
     char judge_url[512];
     char failure_reason[200], tokens_note[200], ungraded_reason[200];
     char dataset_hash[24]; /* "" if there is none */

@@ -7,12 +7,11 @@
 #include "catalog/model.h"
 #include "clients/client.h"
 #include "core/clock.h"
-#include "core/json.h"
 #include "core/log.h"
-#include "core/secret.h"
 #include "metrics/efficiency.h"
 #include "metrics/intelligence.h"
 #include "metrics/prices.h"
+#include "port/json_read.h"
 #include "port/proc.h"
 #include "port/url.h"
 #include "rundir/journal.h"
@@ -103,15 +102,6 @@ void profile_release_facts(struct profile *profile)
 
 /* ---- configuration ---- */
 
-static const char *write_params(const struct params *params, struct text *out)
-{
-    struct json json;
-    json_init(&json, out, false);
-    resume_put_params(&json, NULL, params);
-    secret_hide_json(out);
-    return text_get(out);
-}
-
 static void fill_config(struct profile *profile, struct summary *out)
 {
     const struct profile_options *options = profile->options;
@@ -121,11 +111,12 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->config_task = options->is_perplexity ? "perplexity" : NULL;
     out->config_client = options->client;
     out->config_base_url = str_or_null(profile->base_url);
-    out->config_dataset_params.text =
-        write_params(&options->dataset_params, &profile->dataset_params);
-    out->config_client_params.text = write_params(&options->client_params, &profile->client_params);
-    out->config_request_params.text =
-        write_params(&options->request_params, &profile->request_params);
+    out->config_dataset_params.value = profile->dataset_params =
+        resume_params(&options->dataset_params);
+    out->config_client_params.value = profile->client_params =
+        resume_params(&options->client_params);
+    out->config_request_params.value = profile->request_params =
+        resume_params(&options->request_params);
     out->config_output_dir = options->output_dir ? options->output_dir : "runs";
     out->config_concurrency = options->concurrency;
     if (options->max_queries)
@@ -359,9 +350,8 @@ static enum err describe_run(struct profile *profile, struct summary *out)
     out->conditions = profile->conditions.figures;
     enum err err = run_summary_devices(profile->has_idle ? &profile->idle : NULL,
                                        profile->has_ledger ? &profile->ledger : NULL, out);
-    bool failed = profile->dataset_params.failed || profile->client_params.failed ||
-                  profile->request_params.failed;
-    return err ? err : failed ? ERR_NO_MEMORY : ERR_OK;
+    bool has_params = profile->dataset_params && profile->client_params && profile->request_params;
+    return err ? err : has_params ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* ---- first pass: sums ---- */

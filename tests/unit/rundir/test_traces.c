@@ -233,7 +233,8 @@ static void summary_figures_match_the_upstream_exporter(void **state)
     struct error why;
     summary_init(&summary);
     summary.traces = &traces;
-    traces.config = "{\"agent\":\"react\"}";
+    struct jv *config = jv_new_members(&(struct jv_member){"agent", jv_new_text("react")}, 1);
+    traces.config = config;
     summary_to_json(&summary, true, &text);
     assert_int_equal(jv_parse(text.bytes, text.length, &parsed, &why), ERR_OK);
     for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
@@ -244,6 +245,7 @@ static void summary_figures_match_the_upstream_exporter(void **state)
     assert_string_equal(jv_text(jv_path(parsed, "config.agent")), "react");
     assert_non_null(jv_text(jv_path(parsed, "normalized_efficiency._description")));
     jv_free(parsed);
+    jv_free(config);
     text_release(&text);
     traces_release(&traces);
 }

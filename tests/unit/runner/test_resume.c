@@ -39,7 +39,9 @@ static void write_journal(const char *text)
     FILE *file = fopen(path, "w");
     if (!file)
         abort();
-    resume_settings(&OPTIONS, "", &settings);
+    struct jv *tree = resume_settings(&OPTIONS, "");
+    assert_int_equal(jv_print(tree, &settings), ERR_OK);
+    jv_free(tree);
     for (const char *line = text; *line;) {
         size_t length = strcspn(line, "\n") + 1;
         if (strncmp(line, "RUN", 3) == 0)
