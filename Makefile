@@ -138,8 +138,7 @@ lint-tidy: lint-setup ## clang-tidy
 	$(call headline,clang-tidy)
 	$(call configure,build-clang,$(CLANG))
 	$(call compile,build-clang)
-	@run-clang-tidy-19 -quiet -j $(JOBS) -p build-clang -warnings-as-errors='*' 2>&1 | \
-		sed -n '/warnings\? generated/d; /warning:\|error:/,$$p'
+	@tools/tidy build-clang --jobs $(JOBS)
 
 lint-cppcheck: lint-setup ## cppcheck
 	$(call headline,cppcheck)
