@@ -105,7 +105,7 @@ int main(int count, char **words)
     for (char *word = strtok(words[2], ","); word && length_count < LENGTHS_MAX;
          word = strtok(NULL, ","))
         lengths[length_count++] = (size_t)atoi(word);
-    for (; models < (size_t)count - 3 && models < MODELS_MAX; models++)
+    for (; length_count && models < (size_t)count - 3 && models < MODELS_MAX; models++)
         open_subject(&subjects[models], words[3 + models], threads,
                      (uint32_t)lengths[length_count - 1]);
     for (int round = 0; round < ROUNDS; round++)

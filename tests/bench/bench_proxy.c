@@ -52,6 +52,8 @@ static int open_socket(unsigned port, bool listens)
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int on = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     int failed = listens ? bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 4096)
@@ -64,9 +66,10 @@ static int open_socket(unsigned port, bool listens)
 
 static unsigned port_of(int fd)
 {
-    struct sockaddr_in address;
+    struct sockaddr_in address = {0};
     socklen_t size = sizeof address;
-    getsockname(fd, (struct sockaddr *)&address, &size);
+    if (fd < 0 || getsockname(fd, (struct sockaddr *)&address, &size))
+        die("cannot listen");
     return ntohs(address.sin_port);
 }
 
@@ -142,6 +145,16 @@ static void serve_ready(int fd)
     stream->length = 0;
 }
 
+static int accept_client(int listener)
+{
+    const int on = 1;
+    int fd = accept(listener, NULL, NULL);
+    if (fd < 0 || fd >= OPEN_MAX_FD || !(served[fd] = calloc(1, sizeof *served[fd])))
+        die("the server has too many connections");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return fd;
+}
+
 static void serve(int listener)
 {
     int set = epoll_create1(0), highest = 0;
@@ -166,11 +179,7 @@ static void serve(int listener)
                 serve_ready(fd);
                 continue;
             }
-            const int on = 1;
-            fd = accept(listener, NULL, NULL);
-            if (fd < 0 || fd >= OPEN_MAX_FD || !(served[fd] = calloc(1, sizeof *served[fd])))
-                die("the server has too many connections");
-            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            fd = accept_client(listener);
             event.data.fd = fd;
             epoll_ctl(set, EPOLL_CTL_ADD, fd, &event);
             highest = fd > highest ? fd : highest;
@@ -187,9 +196,8 @@ static pid_t start(char *const *words)
         return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int nothing = open("/dev/null", O_RDWR);
-    dup2(nothing, 0);
-    dup2(nothing, 1);
-    dup2(nothing, 2);
+    for (int fd = 0; nothing >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(nothing, fd);
     execvp(words[0], words);
     _exit(127);
 }
@@ -197,8 +205,6 @@ static pid_t start(char *const *words)
 static pid_t start_server(unsigned *port)
 {
     int listener = open_socket(0, true);
-    if (listener < 0)
-        die("cannot listen");
     *port = port_of(listener);
     pid_t child = fork();
     if (child == 0) {
@@ -535,7 +541,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (!realpath(argv[0], program) || !mkdtemp(folder))
         die("cannot start");
-    strcpy(strrchr(program, '/'), "/../ipw");
+    char *name = strrchr(program, '/');
+    snprintf(name, sizeof program - (size_t)(name - program), "/../ipw");
     pid_t server = start_server(&ports[DIRECT]);
     pid_t nginx = start_nginx(ports[DIRECT], &ports[NGINX]);
     pid_t ours = start_proxy(ports[DIRECT], &ports[OURS]);

@@ -137,8 +137,9 @@ static void every_plot_handles_any_layers_result(void **state)
          "\"phase\": \"decode\", \"energy_j\": 1e308}, {\"name\": \"a\", \"phase\": \"decode\", "
          "\"energy_j\": 1e308}]}], \"components\": [{\"name\": \"a\", \"phase\": \"decode\", "
          "\"energy_j\": 1, \"flops\": 1e300, \"bytes\": 1e-300, \"time_s\": 1e-300}]}"),
-        "{\"settings\": [], \"layers\": \"x\", \"components\": {\"a\": {\"name\": 7, \"energy_j\": "
-        "1}}}",
+        ("{\"settings\": [], \"layers\": \"x\", \"components\": {\"a\": {\"name\": 7, "
+         "\"energy_j\": "
+         "1}}}"),
     };
     struct tree tree;
     tree_new(&tree);

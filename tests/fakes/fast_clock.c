@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -103,7 +104,9 @@ EXPORT long syscall(long number, ...)
     va_end(args);
     struct timespec sooner;
     if (number == SYS_futex && a[3] && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET) {
-        sooner = unscaled(1, (const struct timespec *)a[3]);
+        const struct timespec *deadline;
+        memcpy(&deadline, &a[3], sizeof deadline);
+        sooner = unscaled(1, deadline);
         a[3] = (long)&sooner;
     }
     return raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -397,7 +397,7 @@ int nvmlDeviceGetAttributes_v2(void *handle, attributes_t *out)
     *out = (attributes_t){.multiprocessors = 18 * slices,
                           .gpu_slices = slices,
                           .compute_slices = slices,
-                          .memory_mb = 18432 * slices};
+                          .memory_mb = 18432ULL * slices};
     return end(0);
 }
 

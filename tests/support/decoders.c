@@ -312,7 +312,9 @@ struct decoder_figures decoders_cost(const struct decoder *decoder,
     bool is_inside = layer >= 0;
     switch (component) {
     case DECODER_EMBEDDING:
-        return is_inside ? (struct decoder_figures){0} : embedding(&pass);
+        if (is_inside)
+            return (struct decoder_figures){0};
+        return embedding(&pass);
     case DECODER_NORM:
         return norms(&pass);
     case DECODER_ATTN_QKV: /* outside: rotary factors */

@@ -350,7 +350,7 @@ static bool can_read_environment(void)
     return !err && result.end.exit_code == 0;
 }
 
-enum { GUARDED = 0, EXPOSED = 41, STILL_HIDDEN, NO_ORACLE };
+enum { GUARDED = 0, EXPOSED = 41, STILL_HIDDEN = 42, NO_ORACLE = 43 };
 
 /* As an unprivileged user. */
 static int read_own_environment(void)

@@ -18,7 +18,7 @@
 #define DECODE_WEIGHT 1.5
 #define CELL          (1 / 4000.0)
 
-enum { MACHINES = 12, QUERIES_MAX = 5, CPU = 0, GPU = 1, DEVICES };
+enum { MACHINES = 12, QUERIES_MAX = 5, CPU = 0, GPU = 1, DEVICES = 2 };
 
 /* ---- a random machine ---- */
 
@@ -209,42 +209,57 @@ static size_t find_active(struct query *queries, size_t count, double **joules, 
     return found;
 }
 
-static void oracle_cell(struct busy *all, size_t count, const double *active, const double *idle)
+/* Sums over the spans that are active in a cell. */
+struct cell {
+    double tokens, known; /* CPU share of the tools that have one */
+    double queries, inferences, tools;
+    double rest_among; /* spans that share the rest of the CPU */
+};
+
+static struct cell cell_of(const struct busy *all, size_t count)
 {
-    double tokens = 0, known = 0;
-    size_t queries = 0, inferences = 0, tools = 0, unknown = 0;
+    struct cell cell = {0};
     for (size_t i = 0; i < count; i++) {
         bool is_tool = all[i].span->type == TRACE_TOOL;
-        queries += i == 0 || all[i].query != all[i - 1].query;
-        inferences += all[i].span->type == TRACE_INFERENCE;
-        tools += is_tool;
-        unknown += is_tool && isnan(all[i].span->cpu_share);
-        known += is_tool && !isnan(all[i].span->cpu_share) ? all[i].span->cpu_share : 0;
-        tokens += all[i].weight;
+        bool is_inference = all[i].span->type == TRACE_INFERENCE;
+        bool is_unknown = is_tool && isnan(all[i].span->cpu_share);
+        cell.queries += i == 0 || all[i].query != all[i - 1].query;
+        cell.inferences += is_inference;
+        cell.tools += is_tool;
+        cell.rest_among += is_inference || is_unknown;
+        cell.known += is_tool && !is_unknown ? all[i].span->cpu_share : 0;
+        cell.tokens += all[i].weight;
     }
-    bool by_tokens = !isnan(tokens) && tokens > 0;
-    size_t rest_among = inferences + unknown;
-    double used = rest_among ? fmin(1, known) : known > 0 ? 1 : 0;
+    return cell;
+}
+
+static double tool_cpu(const struct cell *cell, double share, double used)
+{
+    if (isnan(share))
+        return (1 - used) / cell->rest_among;
+    if (cell->known > 0)
+        return used * share / cell->known;
+    return cell->rest_among > 0 ? 0 : 1 / cell->tools;
+}
+
+static void oracle_cell(struct busy *all, size_t count, const double *active, const double *idle)
+{
+    struct cell cell = cell_of(all, count);
+    double used = cell.rest_among > 0 ? fmin(1, cell.known) : cell.known > 0;
     for (size_t i = 0; i < count; i++) {
         const struct trace_span *span = all[i].span;
-        double part[DEVICES] = {0};
+        double part[DEVICES] = {0}, even = 1 / (cell.queries * (double)all[i].in_query);
         if (span->type == TRACE_INFERENCE) {
-            part[GPU] = by_tokens ? all[i].weight / tokens : 1 / (double)inferences;
-            part[CPU] = part[GPU] * (1 - used) * (double)inferences / (double)rest_among;
+            part[GPU] = cell.tokens > 0 ? all[i].weight / cell.tokens : 1 / cell.inferences;
+            part[CPU] = part[GPU] * (1 - used) * cell.inferences / cell.rest_among;
         } else if (span->type == TRACE_TOOL) {
-            part[GPU] = inferences ? 0 : 1 / (double)tools;
-            if (isnan(span->cpu_share))
-                part[CPU] = (1 - used) / (double)rest_among;
-            else
-                part[CPU] = known > 0    ? used * span->cpu_share / known
-                            : rest_among ? 0
-                                         : 1 / (double)tools;
-        } else if (!inferences && !tools) {
-            part[GPU] = part[CPU] = 1 / ((double)queries * (double)all[i].in_query);
+            part[GPU] = cell.inferences > 0 ? 0 : 1 / cell.tools;
+            part[CPU] = tool_cpu(&cell, span->cpu_share, used);
+        } else if (!(cell.inferences > 0) && !(cell.tools > 0)) {
+            part[GPU] = part[CPU] = even;
         }
         for (size_t d = 0; d < DEVICES; d++)
-            all[i].joules[d] +=
-                part[d] * active[d] + idle[d] / ((double)queries * (double)all[i].in_query);
+            all[i].joules[d] += part[d] * active[d] + idle[d] * even;
     }
 }
 

@@ -155,7 +155,7 @@ static char script_path[] = "/tmp/ipw-script-XXXXXX";
 static const char *write_script(const char *lines)
 {
     static char params[80];
-    strcpy(script_path + strlen(script_path) - 6, "XXXXXX");
+    str_copy(script_path + strlen(script_path) - 6, 7, "XXXXXX");
     int fd = mkstemp(script_path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, lines, strlen(lines)), strlen(lines));

@@ -46,7 +46,8 @@ static unsigned count_entries(void)
 {
     unsigned count = 0;
     DIR *dir = opendir(tree.root);
-    assert_non_null(dir);
+    if (!dir)
+        fail_msg("cannot open %s", tree.root);
     while (readdir(dir))
         count++;
     closedir(dir);
@@ -158,7 +159,7 @@ static void standard_output_is_not_replaced(void **state)
     if (child == 0) {
         struct error why;
         int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (dup2(fd, STDOUT_FILENO) < 0 || file_write_all(STDOUT_FILENO, "one ", 4) ||
+        if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || file_write_all(STDOUT_FILENO, "one ", 4) ||
             put("/dev/stdout", "two ", &why) || put("-", "three ", &why) || put(path, "four", &why))
             _exit(1);
         _exit(0);

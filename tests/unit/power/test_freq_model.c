@@ -145,7 +145,8 @@ static void saved_models_predict_the_same(void **state)
         freq_model_save(&model, &saved);
         assert_int_equal(output_put(path, text_get(&saved), saved.length, &why), ERR_OK);
         assert_int_equal(freq_model_load(&loaded, path, &why), ERR_OK);
-        for (double mhz = 510; mhz < FMAX; mhz += 90) {
+        for (int whole = 510; whole < FMAX; whole += 90) {
+            double mhz = whole;
             struct freq_prediction a, b;
             assert_int_equal(freq_model_predict(&model, &target, &mhz, 1, &a, &why), ERR_OK);
             assert_int_equal(freq_model_predict(&loaded, &target, &mhz, 1, &b, &why), ERR_OK);

@@ -242,9 +242,10 @@ static void the_slope_of_a_queue_is_learned(void **state)
     (void)state;
     struct governor_options options = options_of();
     unsigned violations = 0, count = 0;
-    for (double base = 0.2; base < 0.75; base += 0.05)
-        for (double queue = 0.1; queue < 0.65; queue += 0.05) {
-            struct plant plant = {.base = base, .share = 1, .queue = queue, .idle_w = 80};
+    for (int i = 0; i <= 10; i++)
+        for (int k = 0; k <= 10; k++) {
+            struct plant plant = {
+                .base = 0.2 + 0.05 * i, .share = 1, .queue = 0.1 + 0.05 * k, .idle_w = 80};
             violations += simulate(&plant, &options, 1).violations;
             count++;
         }
@@ -392,7 +393,7 @@ static void a_power_cap_is_held(void **state)
     struct governor_options options = options_of();
     struct plant plant = {.base = 0.5, .share = 1, .idle_w = 80, .is_saturated = true};
     options.has_slo = false;
-    for (double cap = 150; cap <= 450; cap += 50) {
+    for (int cap = 150; cap <= 450; cap += 50) {
         options.max_power_w = cap;
         struct outcome out = simulate(&plant, &options, 1);
         assert_true(out.power_w <= cap || out.mhz == FLOOR);

@@ -169,6 +169,20 @@ static void expect_not_in(const char *frame, const char *piece)
 
 /* ---- the tests ---- */
 
+/* With wide figures and a full history. */
+static void fill(struct machine *machine, size_t count)
+{
+    static const enum method METHODS[] = {METHOD_COUNTER, METHOD_ESTIMATED, METHOD_NONE};
+    machine_init(machine, count);
+    for (size_t i = 0; i < count; i++) {
+        set_energy(machine, i, 123456.789, METHODS[i % 3]);
+        set_all_gauges(machine, i);
+        machine->reading.lost[i] = i == 4;
+    }
+    for (int i = 0; i < 700; i++)
+        live_push(&machine->live, &machine->reading);
+}
+
 static void no_frame_exceeds_the_screen(void **state)
 {
     (void)state;
@@ -185,15 +199,7 @@ static void no_frame_exceeds_the_screen(void **state)
     const unsigned step = getenv("IPW_SLOW") ? 7 : 1;
     for (size_t c = 0; c < sizeof COUNTS / sizeof *COUNTS; c++) {
         struct machine machine;
-        machine_init(&machine, COUNTS[c]);
-        for (size_t i = 0; i < COUNTS[c]; i++) {
-            static const enum method METHODS[] = {METHOD_COUNTER, METHOD_ESTIMATED, METHOD_NONE};
-            set_energy(&machine, i, 123456.789, METHODS[i % 3]);
-            set_all_gauges(&machine, i);
-            machine.reading.lost[i] = i == 4;
-        }
-        for (int i = 0; i < 700; i++)
-            live_push(&machine.live, &machine.reading);
+        fill(&machine, COUNTS[c]);
         for (unsigned columns = 1; columns <= 600; columns += columns < 130 ? step : 67)
             for (unsigned rows = 1; rows <= 60; rows += rows < 26 ? step : 8) {
                 struct live_view view = view_of(&machine, columns, rows);

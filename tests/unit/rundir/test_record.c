@@ -69,19 +69,19 @@ static void test_fields_of_an_object_are_adjacent(void **state)
     struct text text = {0};
     record_init(&record);
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++) {
-        char *member = (char *)&record + field->at.offset;
+        void *member = (char *)&record + field->at.offset;
         if (!is_member(field))
             continue;
         if (field->at.type == FIELD_TEXT)
-            *(const char **)(void *)member = "word";
+            *(const char **)member = "word";
         if (field->at.type == FIELD_NUMBER || field->at.type == FIELD_INTEGRAL)
-            *(double *)(void *)member = 2.5;
+            *(double *)member = 2.5;
         if (field->at.type == FIELD_INTEGER)
-            *(int64_t *)(void *)member = 7;
+            *(int64_t *)member = 7;
         if (field->at.type == FIELD_BOOL)
             *(int8_t *)member = 1;
         if (field->at.type == FIELD_JSON || field->at.type == FIELD_METADATA)
-            ((struct json_any *)(void *)member)->text = "{\"a\":[1]}";
+            ((struct json_any *)member)->text = "{\"a\":[1]}";
     }
     record_line(&record, "some/model.v1", "query", "q000000", &text);
     static const char *const OBJECTS[] = {

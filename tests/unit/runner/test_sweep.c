@@ -37,8 +37,8 @@ static double objective_at(const struct gpu *gpu, double mhz, double exponent)
 static size_t list_clocks(const struct gpu *gpu, double *out)
 {
     size_t count = 0;
-    for (double mhz = gpu->high; mhz >= gpu->low; mhz -= gpu->step)
-        out[count++] = floor(mhz);
+    for (; gpu->high - (double)count * gpu->step >= gpu->low; count++)
+        out[count] = floor(gpu->high - (double)count * gpu->step);
     return count;
 }
 
@@ -122,13 +122,13 @@ static void probe_mode_finds_the_best_clock_with_few_points(void **state)
     struct tree tree;
     tree_new(&tree);
     for (size_t g = 0; g < sizeof GPUS / sizeof *GPUS; g++)
-        for (double exponent = 0; exponent <= 2; exponent++) {
+        for (int exponent = 0; exponent <= 2; exponent++) {
             char parent[200];
             size_t points;
-            snprintf(parent, sizeof parent, "%s/%zu-%g", tree.root, g, exponent);
+            snprintf(parent, sizeof parent, "%s/%zu-%d", tree.root, g, exponent);
             double regret = run_probe(&GPUS[g], exponent, parent, &points);
             if (regret > 0.01 || points > 11)
-                print_error("GPU %zu, n = %g: regret %g, %zu points\n", g, exponent, regret,
+                print_error("GPU %zu, n = %d: regret %g, %zu points\n", g, exponent, regret,
                             points);
             assert_true(regret <= 0.01);
             assert_true(points <= 11);

@@ -295,7 +295,7 @@ static void start_waits_for_a_late_first_reading(void **state)
     for (int is_late = 0; is_late < 2; is_late++) {
         struct script *script = add_script(sampler, 0, MS, 10 * MS);
         script->block = 150 * MS;
-        late = is_late * 150 * MS;
+        late = is_late ? 150 * MS : 0;
         start();
         script->block = 0;
         struct channel_state channel;

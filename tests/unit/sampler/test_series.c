@@ -304,7 +304,7 @@ static void repeated_zero_watts_of_a_whole_device_are_not_covered(void **state)
         meter.scope = WHOLE[i];
         begin(meter, 500 * MS);
         for (int k = 0; k <= 20; k++)
-            value_at(k * 100 * MS, k == 5 || k > 10 ? 0 : 50);
+            value_at((nanos)k * 100 * MS, k == 5 || k > 10 ? 0 : 50);
         assert_near(joules(0, 1000 * MS, &coverage), 50, 1e-9);
         assert_near(coverage, 1, 1e-9);
         assert_near(joules(0, 2000 * MS, &coverage), 50, 1e-9);
@@ -315,7 +315,7 @@ static void repeated_zero_watts_of_a_whole_device_are_not_covered(void **state)
     meter.scope = SCOPE_RAIL;
     begin(meter, 500 * MS);
     for (int k = 0; k <= 20; k++)
-        value_at(k * 100 * MS, k > 10 ? 0 : 50);
+        value_at((nanos)k * 100 * MS, k > 10 ? 0 : 50);
     assert_near(joules(0, 2000 * MS, &coverage), 50 + 2.5, 1e-9);
     assert_near(coverage, 1, 1e-9);
     end();

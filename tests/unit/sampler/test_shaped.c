@@ -315,7 +315,8 @@ static void the_uncertainty_covers_square_waves(void **state)
     for (size_t p = 0; p < sizeof PERIODS / sizeof *PERIODS; p += step)
         for (size_t l = 0; l < sizeof LENGTHS / sizeof *LENGTHS; l++)
             for (int stride = 1; stride <= 10; stride += 9)
-                for (double duty = 0.3; duty < 0.6; duty += 0.2) {
+                for (int tenths = 3; tenths <= 5; tenths += 2) {
+                    double duty = tenths / 10.0;
                     struct wave wave = {100, 500, PERIODS[p], duty, 0};
                     struct coverage got = count_covered(wave, LENGTHS[l], stride);
                     if (got.within_1 < 0.6 * got.windows || got.within_2 < 0.9 * got.windows)

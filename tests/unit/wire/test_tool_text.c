@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "port/json_read.h"
+#include "support/rng.h"
 #include "wire/chat.h"
 
 static const struct chat_tool TOOLS[] = {
@@ -194,12 +195,12 @@ static void any_text_is_parsed_in_bounded_time(void **state)
                                        ")",
                                        "1"};
     enum { ROUNDS = 3000, LENGTH = 24 };
-    srand(7);
+    uint64_t stream = 7;
     for (int round = 0; round < ROUNDS; round++) {
         struct text text = {0}, answer = {0};
         struct tool_calls calls = {0};
         for (int i = 0; i < LENGTH; i++)
-            text_add(&text, BITS[(size_t)rand() % (sizeof BITS / sizeof *BITS)]);
+            text_add(&text, BITS[rng_bits(&stream) % (sizeof BITS / sizeof *BITS)]);
         assert_int_equal(tool_text_parse(text_get(&text), TOOLS, TOOL_COUNT, &answer, &calls),
                          ERR_OK);
         for (size_t i = 0; i < calls.count; i++) {
@@ -270,12 +271,12 @@ static void a_conversation_is_formatted_as_text(void **state)
     (void)state;
     static const char *const HERMES[] = {
         NULL, "2+2?",
-        "I add.\n<tool_call>\n{\"name\":\"calculator\",\"arguments\":" SUM "}\n</tool_call>\n"
-        "<tool_call>\n{\"name\":\"think\",\"arguments\":{}}\n</tool_call>",
+        ("I add.\n<tool_call>\n{\"name\":\"calculator\",\"arguments\":" SUM "}\n</tool_call>\n"
+         "<tool_call>\n{\"name\":\"think\",\"arguments\":{}}\n</tool_call>"),
         "<tool_response>\n4\n</tool_response>\n<tool_response>\nok\n</tool_response>", "Four."};
     static const char *const REACT[] = {NULL, "2+2?",
-                                        "Thought: I add.\nAction: calculator\nAction Input: " SUM
-                                        "\nAction: think\nAction Input: {}",
+                                        ("Thought: I add.\nAction: calculator\nAction Input: " SUM
+                                         "\nAction: think\nAction Input: {}"),
                                         "Observation: 4\nObservation: ok", "Final Answer: Four."};
     check_texts(TOOL_TEXT_HERMES, HERMES, "<tools>\n{\"type\":\"function\",");
     check_texts(TOOL_TEXT_REACT, REACT, "Action Input:");
