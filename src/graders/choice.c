@@ -567,7 +567,9 @@ static struct named named_in_text(struct namer *namer, struct slice answer)
     struct named found = prefer(namer, first, begin, last, end);
     if (found.letter)
         return found;
-    return only.several ? (struct named){0} : only;
+    if (only.several)
+        only = (struct named){0};
+    return only;
 }
 
 /* Whether the answer repeats the options before the sentence, and names none before that. */
@@ -669,7 +671,7 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
 {
     unsigned count = ((const struct choice *)state)->options;
     char last = (char)('A' + (int)count - 1), wanted;
-    struct letters found;
+    struct letters found = {0};
     struct options options = {0};
     struct named named = {0};
     enum err err = letters_expected(slice_of(what->expected), count, &wanted);

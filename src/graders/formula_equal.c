@@ -294,8 +294,8 @@ static bool read_rows(struct part part, char sign, struct parts *out)
         for (size_t k = 0; k < row.parts.count; k++) {
             if (out->count == PARTS_MAX)
                 return false;
-            char before = k ? (char)'&' : sign;
-            out->signs[out->count] = out->count ? before : (char)'\0';
+            char before = (char)(k ? '&' : sign);
+            out->signs[out->count] = (char)(out->count ? before : '\0');
             out->items[out->count++] = row.parts.items[k];
         }
     }

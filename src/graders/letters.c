@@ -92,7 +92,7 @@ static struct letters with_rival(const struct mentions *mentions, size_t i)
 {
     bool firm = false;
     char letter = mentions->at[i].letter, rival = rival_after(mentions, i);
-    for (size_t j = i; !rival && j-- && i - j < MENTIONS_REACH;)
+    for (size_t j = i - 1; !rival && j < i && i - j < MENTIONS_REACH; j--)
         if (mentions->at[j].letter && !mentions->at[j].bare_lower)
             return joined_to(mentions, j, &firm) == i && firm
                        ? (struct letters){.first = mentions->at[j].letter, .second = letter}
@@ -211,6 +211,40 @@ static bool option_declines(const struct mentions *mentions)
     return false;
 }
 
+/* Whether the letter is as good as the one found, or left open with it. */
+static bool is_also_named(const struct mentions *mentions, struct letters found, size_t last,
+                          size_t i)
+{
+    char letter = mentions->at[i].letter;
+    return letter && found.first && letter != found.first &&
+           (mention_is_equal(mentions, i) || is_left_open(mentions, last, i)) &&
+           !mention_is_denied(mentions, i);
+}
+
+static enum claim claim_of(const struct mentions *mentions, size_t i, bool asides)
+{
+    bool counts = mentions->at[i].letter && (asides || !mention_is_aside(mentions, i));
+    return counts ? mention_claim(mentions, i) : CLAIM_NONE;
+}
+
+/* Whether the letter is in the truncated end, followed by a word. */
+static bool is_unfinished(const struct mentions *mentions, size_t i, struct slice end)
+{
+    return at(mentions, i)->text.start >= end.start && at(mentions, i + 1)->kind == TOKEN_WORD;
+}
+
+static bool is_one_of_two(struct letters found, char letter)
+{
+    return found.second && (letter == found.first || letter == found.second);
+}
+
+static bool is_alternative(const struct mentions *mentions, size_t last, size_t i)
+{
+    return are_alternatives(mentions, last, i) ||
+           (last < i && mentions->at[last].letter != mentions->at[i].letter &&
+            are_adjacent(mentions, last, i));
+}
+
 /* The last letter that is claimed most strongly.  Options that are said to be true must agree: several may be. */
 static struct letters find_claimed(const struct mentions *mentions, bool asides)
 {
@@ -223,33 +257,28 @@ static struct letters find_claimed(const struct mentions *mentions, bool asides)
     for (size_t i = 0; i < mentions->count; i++) {
         if (best == CLAIM_STATED && reconsiders(mentions, i))
             best = CLAIM_CHOSEN;
-        enum claim claim = mentions->at[i].letter ? mention_claim(mentions, i) : CLAIM_NONE;
-        if (mentions->at[i].letter && found.first && mentions->at[i].letter != found.first &&
-            (mention_is_equal(mentions, i) || is_left_open(mentions, last, i)) &&
-            !mention_is_denied(mentions, i)) {
-            agree(&found, mentions->at[i].letter);
+        char letter = mentions->at[i].letter;
+        enum claim claim = claim_of(mentions, i, asides);
+        if (is_also_named(mentions, found, last, i)) {
+            agree(&found, letter);
             continue;
         }
-        if (claim == CLAIM_NONE || (!asides && mention_is_aside(mentions, i)) ||
-            (cut && at(mentions, i)->text.start >= end.start &&
-             at(mentions, i + 1)->kind == TOKEN_WORD))
+        if (claim == CLAIM_NONE || (cut && is_unfinished(mentions, i, end)))
             continue;
         bool is_true = claim == CLAIM_TRUE;
-        if (is_true)
-            agree(&true_ones, mentions->at[i].letter);
-        claim = is_true ? CLAIM_CHOSEN : claim;
-        bool alternative = are_alternatives(mentions, last, i) ||
-                           (last < i && mentions->at[last].letter != mentions->at[i].letter &&
-                            are_adjacent(mentions, last, i));
-        if (alternative)
-            found = (struct letters){.first = mentions->at[last].letter,
-                                     .second = mentions->at[i].letter};
-        char letter = mentions->at[i].letter;
-        if (claim < best && !alternative && found.second &&
-            (letter == found.first || letter == found.second))
-            found = with_rival(mentions, i); /* "B or C.  As it is dry, it's C." */
-        if (claim < best || alternative)
+        if (is_true) {
+            agree(&true_ones, letter);
+            claim = CLAIM_CHOSEN;
+        }
+        if (is_alternative(mentions, last, i)) {
+            found = (struct letters){.first = mentions->at[last].letter, .second = letter};
             continue;
+        }
+        if (claim < best) {
+            if (is_one_of_two(found, letter))
+                found = with_rival(mentions, i); /* "B or C.  As it is dry, it's C." */
+            continue;
+        }
         last = i;
         found = with_rival(mentions, i);
         best = claim;
@@ -403,7 +432,7 @@ static char leading_option(const struct mentions *mentions)
         bool label = mentions->at[i].letter && !compared &&
                      mentions->at[i].letter != mentions->at[first].letter &&
                      (mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ".:)]"));
-        bool next = mentions->at[i].letter == mentions->at[first].letter + 1 && i < end &&
+        bool next = i < end && mentions->at[i].letter == mentions->at[first].letter + 1 &&
                     mentions->at[i].enclosed == mentions->at[first].enclosed;
         if (label && heads(mentions, i) && mentions->at[i].letter == 'A')
             out_of_order = true;
@@ -661,7 +690,9 @@ enum err letters_expected(struct slice expected, unsigned options, char *out)
 {
     struct mentions mentions = {0};
     enum err err = mentions_read(&mentions, slice_trim(expected), options, NULL);
-    struct letters found = err ? (struct letters){0} : find_option_lines(&mentions);
+    struct letters found = {0};
+    if (!err)
+        found = find_option_lines(&mentions);
     if (!err && !found.first)
         found = find_claimed(&mentions, true);
     *out = '\0';

@@ -12,7 +12,7 @@
 
 const struct token *mentions_token(const struct mentions *mentions, size_t i)
 {
-    static const struct token NOTHING = {.kind = TOKEN_LINE};
+    static const struct token NOTHING = {.kind = TOKEN_LINE, .text = {"", 0}};
     return i < mentions->count ? &mentions->at[i].token : &NOTHING;
 }
 
@@ -201,7 +201,7 @@ static bool continues_list(const struct mentions *mentions, size_t i)
     char previous = (char)(at(mentions, i)->text.start[0] - 1);
     if (!isdigit((unsigned char)mentions_before(mentions, i)->text.start[0]))
         return false;
-    for (size_t j = i; token_is_mark(mark, ".):") && j-- && i - j < MENTIONS_REACH;) {
+    for (size_t j = i - 1; token_is_mark(mark, ".):") && j < i && i - j < MENTIONS_REACH; j--) {
         const struct token *token = at(mentions, j);
         if (token->kind == TOKEN_LINE)
             return false;

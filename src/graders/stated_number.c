@@ -506,7 +506,10 @@ static bool lists_parts(struct slice text)
     while (token_next(&tokens, &token))
         if (token_in(&token, " = each per every total altogether all together "))
             return false;
-    return number_next(&parts, &part) && number_next(&parts, &part);
+    size_t count = 0;
+    while (count < 2 && number_next(&parts, &part))
+        count++;
+    return count == 2;
 }
 
 /* The first colon or dash between words; NULL if there is none. */

@@ -23,17 +23,22 @@ static size_t sentence_last(const struct mentions *mentions, size_t i)
 
 /* ---- verdicts ---- */
 
+static enum verdict mark_verdict(const struct token *token)
+{
+    return token_in(token, CHECKS)    ? SAID_RIGHT
+           : token_in(token, CROSSES) ? SAID_WRONG
+                                      : SAID_NOTHING;
+}
+
 /* The verdict of a cross or check mark before the letter: "❌ B".  In "A ❌ B ✅" it belongs to the letter before it. */
 static enum verdict marked_before(const struct mentions *mentions, size_t i)
 {
-    bool cross = i && token_in(at(mentions, i - 1), CROSSES);
-    bool check = i && token_in(at(mentions, i - 1), CHECKS);
+    enum verdict mark = i ? mark_verdict(at(mentions, i - 1)) : SAID_NOTHING;
     size_t first = mentions_sentence_first(mentions, i);
-    while ((cross || check) && first < i && !token_in(at(mentions, first), CROSSES) &&
-           !token_in(at(mentions, first), CHECKS))
+    while (mark != SAID_NOTHING && first < i && mark_verdict(at(mentions, first)) == SAID_NOTHING)
         if (mentions->at[first++].letter)
             return SAID_NOTHING;
-    return cross ? SAID_WRONG : check ? SAID_RIGHT : SAID_NOTHING;
+    return mark;
 }
 
 /* Whether the words after the letter are those of the option: "Answer: C) False", "I'd choose B) False rather than A)
@@ -67,6 +72,18 @@ static size_t letter_after(const struct mentions *mentions, size_t i)
     return mentions_letter(mentions, i) ? i : mentions->count;
 }
 
+/* The verdict of a mark at or, for a letter that begins its line, after `j`: "(D) radial ✔". */
+static enum verdict marked_after(const struct mentions *mentions, size_t i, size_t j)
+{
+    bool begins = !i || at(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i].enclosed;
+    enum verdict found = mark_verdict(at(mentions, j));
+    for (size_t k = j; begins && found == SAID_NOTHING && k < i + MENTIONS_REACH &&
+                       !mentions_letter(mentions, k) && at(mentions, k)->kind != TOKEN_LINE;
+         k++)
+        found = mark_verdict(at(mentions, k));
+    return found;
+}
+
 enum verdict mention_verdict(const struct mentions *mentions, size_t i)
 {
     size_t text = mentions->at[i].text_end, start = text ? text : i + 1, j = start;
@@ -76,14 +93,9 @@ enum verdict mention_verdict(const struct mentions *mentions, size_t i)
     while (token_is_mark(at(mentions, j), ")]}*_.:-(|?") || token_in(at(mentions, j), " – — → "))
         j++;
     const struct token *word = at(mentions, j);
-    if (token_in(word, CHECKS) || token_in(word, CROSSES))
-        return token_in(word, CHECKS) ? SAID_RIGHT : SAID_WRONG;
-    bool begins = !i || at(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i].enclosed;
-    for (size_t k = j; begins && k < i + MENTIONS_REACH && !mentions_letter(mentions, k) &&
-                       at(mentions, k)->kind != TOKEN_LINE;
-         k++)
-        if (token_in(at(mentions, k), CHECKS) || token_in(at(mentions, k), CROSSES))
-            return token_in(at(mentions, k), CHECKS) ? SAID_RIGHT : SAID_WRONG; /* "(D) radial ✔" */
+    marked = marked_after(mentions, i, j);
+    if (marked != SAID_NOTHING)
+        return marked;
     if (token_in(word, " yes no ") && at(mentions, j + 1)->kind != TOKEN_WORD && j == i + 1)
         return token_is(word, "yes") ? SAID_RIGHT : SAID_WRONG;
     if (j == start || (!text && has_text(mentions, i)) ||
@@ -134,16 +146,41 @@ bool mention_is_exception(const struct mentions *mentions, size_t i)
 static bool ends_denial(const struct mentions *mentions, size_t j, size_t i)
 {
     size_t first = mentions_sentence_first(mentions, i), lead = i;
+    bool comma = token_is_mark(at(mentions, j + 1), ",");
+    if (comma && (token_in(at(mentions, j), " incorrect wrong ") || /* "A is wrong, B is right" */
+                  token_is(mentions_before(mentions, j), "if")))    /* "if not, B" */
+        return true;
     const struct token *after = at(mentions, mentions_skip_closing(mentions, i + 1));
     while (lead && (token_is_mark(at(mentions, lead - 1), MENTION_OPENING) ||
                     mention_is_noun(at(mentions, lead - 1)) ||
                     token_in(at(mentions, lead - 1), " choose pick select ")))
         lead--;
-    for (size_t k = j; token_is(at(mentions, j), "than") && k-- > first && k + 4 > j;)
-        if (token_in(at(mentions, k), " less weaker worse poorer "))
+    for (size_t k = 1; token_is(at(mentions, j), "than") && k < 4 && first + k <= j; k++)
+        if (token_in(at(mentions, j - k), " less weaker worse poorer "))
             return true;
     return token_in(at(mentions, j), " of than unlike to against ") && j < first + 2 &&
            lead > j + 1 && token_is_mark(at(mentions, lead - 1), ",") && !mention_is_link(after);
+}
+
+/* Whether the word at `j` prefers another to the letter after it: "A over B", "prefer A to B". */
+static bool prefers_other(const struct mentions *mentions, size_t j)
+{
+    if (!j)
+        return false;
+    bool prefers = !token_is(at(mentions, j), "to") ||
+                   (j > 1 && token_in(at(mentions, j - 2), " prefer preferred "));
+    return (prefers && mentions_letter(mentions, j - 1)) ||
+           token_in(at(mentions, j - 1), " opposed preference preferable superior ");
+}
+
+/* Whether a denial before `j` cannot extend to a letter `back` tokens later, with `named` words of what it names. */
+static bool ends_clause(const struct mentions *mentions, size_t j, size_t back, int named)
+{
+    const struct token *token = at(mentions, j);
+    return mentions->at[j].ends || token->kind == TOKEN_LINE || token_in(token, " — – ; → ⇒ ") ||
+           (back > 2 && token_is_mark(token, "\"")) ||
+           (named > 0 && named < 5 && token_is_mark(token, ",")) ||
+           (named > 0 && token_in(token, " but is are yet so "));
 }
 
 /* "not B", "eliminating A, C and D", "rather than B", "not a base (B)", "A over B". */
@@ -163,13 +200,7 @@ static bool denied_before(const struct mentions *mentions, size_t i)
     for (size_t back = 1; back <= i && back < MENTIONS_REACH; back++) {
         size_t j = i - back;
         const struct token *token = at(mentions, j);
-        if (token_in(token, EXCEPTIONS) && mention_is_exception(mentions, j + 1))
-            return false;
-        if (ends_denial(mentions, j, i))
-            return false;
-        bool comma = token_is_mark(at(mentions, j + 1), ",");
-        if (comma && (token_in(token, " incorrect wrong ") || /* "A and C are wrong, B is right" */
-                      token_is(mentions_before(mentions, j), "if"))) /* "if not, B" */
+        if (mention_is_exception(mentions, j + 1) || ends_denial(mentions, j, i))
             return false;
         if (token_is_negation(token) || token_in(token, DENIALS))
             return true;
@@ -179,15 +210,9 @@ static bool denied_before(const struct mentions *mentions, size_t i)
         if (token_is(token, "but") &&
             token_in(mentions_before(mentions, j), " anything all nothing everything "))
             return true;
-        if (token_in(token, " over beats versus to ") && back == 1) /* "prefer A to B" */
-            return j && ((mentions_letter(mentions, j - 1) &&
-                          (!token_is(token, "to") ||
-                           (j > 1 && token_in(at(mentions, j - 2), " prefer preferred ")))) ||
-                         token_in(at(mentions, j - 1), " opposed preference preferable superior "));
-        if (mentions->at[j].ends || token->kind == TOKEN_LINE || token_in(token, " — – ; → ⇒ ") ||
-            (back > 2 && token_is_mark(token, "\"")) ||
-            (named > 0 && named < 5 && token_is_mark(token, ",")) ||
-            (named > 0 && token_in(token, " but is are yet so ")))
+        if (token_in(token, " over beats versus to ") && back == 1)
+            return prefers_other(mentions, j);
+        if (ends_clause(mentions, j, back, named))
             return false;
         if (token->kind == TOKEN_WORD && !mentions->at[j].letter && !mention_is_link(token) &&
             !mention_is_noun(token) && !token_in(token, FILLER) && named-- <= 0)
@@ -227,6 +252,21 @@ static bool is_wrong(const struct mentions *mentions, size_t j)
            !(token_is(at(mentions, j), "too") && next->kind != TOKEN_WORD);
 }
 
+/* What a word after the letter says about it: "B. Wrong"; not "B. Could you ...", "B, not C". */
+static enum verdict said_by(const struct mentions *mentions, size_t j, size_t i)
+{
+    const struct token *token = at(mentions, j);
+    if (mentions->asks_false && token_in(token, " true false untrue incorrect inaccurate "))
+        return token_is(token, "true") ? SAID_WRONG : SAID_RIGHT;
+    bool denies = !mentions->at[i + 1].ends || !token_in(token, " could might may ");
+    if (token_is_negation(token))
+        denies = !mentions->asks_false && letter_after(mentions, j + 1) == mentions->count &&
+                 !token_is_mark(at(mentions, j - 1), ",");
+    else if (!is_wrong(mentions, j))
+        return SAID_NOTHING;
+    return denies ? SAID_WRONG : SAID_RIGHT;
+}
+
 /* "B is wrong", "B ignores ...", "C is tempting". */
 static bool denied_after(const struct mentions *mentions, size_t i)
 {
@@ -249,17 +289,9 @@ static bool denied_after(const struct mentions *mentions, size_t i)
             !words && (mention_is_link(token) || (linked && token_is_mark(token, MENTION_OPENING)));
         if (linked || mentions->at[j].letter) /* "A, C and D are wrong" */
             continue;
-        if (mentions->asks_false && token_in(token, " true false untrue incorrect inaccurate "))
-            return token_is(token, "true");
-        if (mentions->asks_false && token_is_negation(token))
-            return false;             /* "D is not true" */
-        if (token_is_negation(token)) /* "B, not C" */
-            return letter_after(mentions, j + 1) == mentions->count &&
-                   !token_is_mark(at(mentions, j - 1), ",");
-        if (is_wrong(mentions, j)) /* "B. Wrong", but not "B. Could you ..." */
-            return !mentions->at[i + 1].ends || !token_in(token, " could might may ");
-        if (mentions->at[j].ends && (words || j > i + 1))
-            return false;
+        enum verdict said = said_by(mentions, j, i);
+        if (said != SAID_NOTHING || (mentions->at[j].ends && (words || j > i + 1)))
+            return said == SAID_WRONG;
         words += token->kind == TOKEN_WORD;
     }
     return false;

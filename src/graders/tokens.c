@@ -359,6 +359,17 @@ static bool has_check_mark(struct slice sentence)
     return found;
 }
 
+/* "If he spent 80 again, he would have 140." */
+static bool is_supposition(struct slice sentence, const struct token *first)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    bool found = false;
+    while (token_is(first, "if") && !found && token_next(&tokens, &token))
+        found = token_is(&token, "would") || token_has(&token, "'d");
+    return found;
+}
+
 static bool is_aside(struct slice sentence)
 {
     static const char CHECKS[] =
@@ -380,14 +391,9 @@ static bool is_aside(struct slice sentence)
         (token_is(&words[2], "this") || (count > 3 && token_is(&words[3], "this"))))
         return true; /* "To arrive at this: ..." */
     if (token_in(&words[0], " substituting plugging ") && has_check_mark(sentence))
-        return true;                 /* "Substituting back: 2(38 - 5) = 66 ✓" */
-    if (token_is(&words[0], "if")) { /* "If he spent 80 again, he would have 140." */
-        struct tokens tokens = tokens_of(sentence);
-        struct token token;
-        while (token_next(&tokens, &token))
-            if (token_is(&token, "would") || token_has(&token, "'d"))
-                return true;
-    }
+        return true; /* "Substituting back: 2(38 - 5) = 66 ✓" */
+    if (is_supposition(sentence, &words[0]))
+        return true;
     bool offers = token_in(&words[0], " would let hope feel do please ") &&
                   token_in(&words[1], " you me free it know ");
     if (token_in(&words[0], " please always ") && token_in(&words[1], " consult see seek note "))

@@ -155,21 +155,21 @@ static enum err score_grade(const struct score_options *options, const struct gr
     return ERR_OK;
 }
 
-/* The driver, whose score_function is NAME_score. */
-#define SCORE_DRIVER(NAME, SUMMARY)                                                                \
-    static enum err NAME##_grade(const void *state, const struct grading *what, struct grade *out, \
-                                 struct error *why)                                                \
+/* The driver, whose score_function is ID_score. */
+#define SCORE_DRIVER(ID, NAME, SUMMARY)                                                            \
+    static enum err ID##_grade(const void *state, const struct grading *what, struct grade *out,   \
+                               struct error *why)                                                  \
     {                                                                                              \
-        return score_grade(state, what, NAME##_score, out, why);                                   \
+        return score_grade(state, what, ID##_score, out, why);                                     \
     }                                                                                              \
-    const struct grader_driver grader_##NAME = {                                                   \
-        .name = #NAME,                                                                             \
+    const struct grader_driver grader_##ID = {                                                     \
+        .name = (NAME),                                                                            \
         .summary = (SUMMARY),                                                                      \
         .params = SCORE_PARAMS,                                                                    \
         .has_score = true,                                                                         \
         .state_size = sizeof(struct score_options),                                                \
         .configure = score_configure,                                                              \
-        .grade = NAME##_grade,                                                                     \
+        .grade = ID##_grade,                                                                       \
     }
 
 typedef enum err word_reader(struct words *words, struct slice from);
@@ -282,7 +282,7 @@ static enum err f1_score(struct slice answer, const struct references *reference
     return best_score(answer, references, read_f1, f1_of, best, why);
 }
 
-SCORE_DRIVER(f1, "word overlap, SQuAD's F1");
+SCORE_DRIVER(f1, "f1", "word overlap, SQuAD's F1");
 
 /* ---- rouge_1, rouge_2: shared words and pairs of neighboring words ---- */
 
@@ -335,8 +335,8 @@ static enum err rouge_2_score(struct slice answer, const struct references *refe
     return best_score(answer, references, read_rouge, rouge_2_of, best, why);
 }
 
-SCORE_DRIVER(rouge_1, "shared words, ROUGE-1's F-measure");
-SCORE_DRIVER(rouge_2, "shared pairs of words, ROUGE-2's F-measure");
+SCORE_DRIVER(rouge_1, "rouge_1", "shared words, ROUGE-1's F-measure");
+SCORE_DRIVER(rouge_2, "rouge_2", "shared pairs of words, ROUGE-2's F-measure");
 
 /* ---- rouge_l: the longest common subsequence of words ---- */
 
@@ -365,8 +365,8 @@ static enum err common_length(const struct words *a, const struct words *b, size
     return ERR_OK;
 }
 
-static enum err rouge_l_of(struct words *answer, struct words *wanted, double *score,
-                           struct error *why)
+static enum err rouge_lcs_of(struct words *answer, struct words *wanted, double *score,
+                             struct error *why)
 {
     *score = 0;
     if (answer->count == 0 || wanted->count == 0)
@@ -384,13 +384,13 @@ static enum err rouge_l_of(struct words *answer, struct words *wanted, double *s
     return err;
 }
 
-static enum err rouge_l_score(struct slice answer, const struct references *references,
-                              double *best, struct error *why)
+static enum err rouge_lcs_score(struct slice answer, const struct references *references,
+                                double *best, struct error *why)
 {
-    return best_score(answer, references, read_rouge, rouge_l_of, best, why);
+    return best_score(answer, references, read_rouge, rouge_lcs_of, best, why);
 }
 
-SCORE_DRIVER(rouge_l, "longest common subsequence of words, ROUGE-L's F-measure");
+SCORE_DRIVER(rouge_lcs, "rouge_l", "longest common subsequence of words, ROUGE-L's F-measure");
 
 /* ---- BLEU ---- */
 
@@ -685,4 +685,4 @@ static enum err bleu_score(struct slice answer, const struct references *referen
     return err;
 }
 
-SCORE_DRIVER(bleu, "sentence BLEU, as sacrebleu's sentence_bleu");
+SCORE_DRIVER(bleu, "bleu", "sentence BLEU, as sacrebleu's sentence_bleu");
