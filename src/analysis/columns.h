@@ -113,7 +113,7 @@ struct question_terms {
     size_t width, queries, count; /* queries added; entries */
 };
 
-enum err question_terms_init(struct question_terms *terms, size_t max, size_t width) MUST_USE;
+enum err question_terms_init(struct question_terms *terms, size_t capacity, size_t width) MUST_USE;
 void question_terms_add(struct question_terms *terms, size_t row, const double *added);
 void question_terms_close(struct question_terms *terms, struct questions *questions);
 void question_terms_clear(struct question_terms *terms); /* for reuse */

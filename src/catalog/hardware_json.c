@@ -592,7 +592,8 @@ static void write_table(struct json *json, const char *key, const struct hardwar
             text_addf(&line, ", \"format\": \"%s\"", timing->format);
         for (size_t k = 0; k < COUNT_OF(TIMING_MEMBERS); k++) {
             const struct member *member = &TIMING_MEMBERS[k];
-            double value = *(const double *)((const char *)timing + member->offset);
+            double value;
+            memcpy(&value, (const char *)timing + member->offset, sizeof value);
             if (member->kind != OTHER && value > 0)
                 text_addf(&line, ", \"%s\": %.9g", member->key, value / member->factor);
         }

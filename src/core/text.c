@@ -411,8 +411,10 @@ size_t plain_character(const char *at, size_t left, char to[PLAIN_MAX], size_t *
     for (size_t i = 0; i < sizeof SHORT / sizeof *SHORT; i++)
         if (*at == SHORT[i][0])
             str_format(escape, sizeof escape, "\\%c", SHORT[i][1]);
-    memcpy(to, escape, strlen(escape));
-    return strlen(escape);
+    size_t length = 0;
+    for (; escape[length]; length++)
+        to[length] = escape[length];
+    return length;
 }
 
 /* Whether the bytes are the truncated start of one character. */

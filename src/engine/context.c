@@ -401,7 +401,7 @@ static double negative_log_softmax(const float *logits, int count, engine_token 
 static void want_logits(struct engine_context *context, size_t from, size_t first, size_t count)
 {
     for (size_t i = 0; i < (size_t)context->batch.n_tokens; i++)
-        context->batch.logits[i] = from + i + 1 >= first && from + i + 1 < count;
+        context->batch.logits[i] = from + i + 1 >= first && from + i + 1 < count ? 1 : 0;
 }
 
 static enum err add_scores(struct engine_context *context, const engine_token *tokens, size_t from,

@@ -107,12 +107,13 @@ enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *
                        "libonnxruntime was not found: set IPW_ONNXRUNTIME_LIB to its path");
     }
     err = dl_load(&timer->dl, &symbol, 1, why);
-    if (!err) {
-        timer->api = get_base()->get_api(API_VERSION);
-        timer->version = get_base()->get_version();
-        err = timer->api ? check(timer, timer->api->create_env(LOG_FATAL, "ipw", &timer->env), why)
-                         : err_set(why, ERR_UNSUPPORTED, "its ONNX Runtime has no C API");
+    timer->api = err ? NULL : get_base()->get_api(API_VERSION);
+    if (!timer->api) {
+        free(timer);
+        return err ? err : err_set(why, ERR_UNSUPPORTED, "its ONNX Runtime has no C API");
     }
+    timer->version = get_base()->get_version();
+    err = check(timer, timer->api->create_env(LOG_FATAL, "ipw", &timer->env), why);
     if (!err)
         err =
             check(timer,

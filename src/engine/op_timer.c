@@ -448,7 +448,7 @@ static enum err take_sample(struct bench *b, int64_t graph, struct samples *to, 
 static enum err time_graphs(struct bench *b, double budget_s, struct op_time *out)
 {
     struct samples samples = {0};
-    double took, first = 0;
+    double took = 0, first = 0;
     enum err err = ERR_OK;
     for (int64_t i = 0; !err && i < b->graph_count; i++) {
         err = take_sample(b, i, NULL, &took);

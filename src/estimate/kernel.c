@@ -71,17 +71,26 @@ static enum kernel_class attention_class(const struct subgraph *subgraph, const 
                                                                       : KERNEL_ATTENTION_DECODE;
 }
 
+static enum kernel_class product_class(const struct subgraph *subgraph, const struct rates *rates)
+{
+    switch (subgraph->op) {
+    case GRAPH_CONV:
+    case GRAPH_CONV_TRANSPOSE:
+        return conv_class(&subgraph->shape);
+    case GRAPH_ATTENTION:
+        return attention_class(subgraph, rates);
+    case GRAPH_SCAN:
+        return KERNEL_ELEMENTWISE;
+    default:
+        return rates->is_matrix ? KERNEL_GEMM : KERNEL_GEMM_VECTOR;
+    }
+}
+
 static enum kernel_class class_of(const struct subgraph *subgraph, const struct rates *rates)
 {
     switch (graph_op_kind(subgraph->op)) {
     case GRAPH_KIND_PRODUCT:
-        if (subgraph->op == GRAPH_CONV || subgraph->op == GRAPH_CONV_TRANSPOSE)
-            return conv_class(&subgraph->shape);
-        if (subgraph->op == GRAPH_ATTENTION)
-            return attention_class(subgraph, rates);
-        if (subgraph->op == GRAPH_SCAN)
-            return KERNEL_ELEMENTWISE;
-        return rates->is_matrix ? KERNEL_GEMM : KERNEL_GEMM_VECTOR;
+        return product_class(subgraph, rates);
     case GRAPH_KIND_NORM:
         if (subgraph->op != GRAPH_BATCH_NORM)
             return KERNEL_NORM;

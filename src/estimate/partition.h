@@ -128,7 +128,7 @@ enum err partition_make(const struct graph *graph, enum partition_fusion mode,
 void partition_release(struct partition *partition);
 
 /* partition_unique.c: fills `unique` and `unique_of` for partition_make. */
-enum err partition_find_unique(struct partition *partition) MUST_USE;
+enum err partition_find_unique(struct partition *out) MUST_USE;
 /* If this is another pass of the same model: finds the unique subgraphs that are equal to those with the same index in
  * the preceding pass, whose time and energy they reuse.  Decode steps differ in attention only. */
 enum err partition_continue(struct partition *partition, const struct partition *before,

@@ -13,6 +13,14 @@ struct figures {
     double values[FIGURES];
 };
 
+static bool is_equal(const double *a, const double *b, size_t count)
+{
+    size_t i = 0;
+    while (i < count && a[i] == b[i])
+        i++;
+    return i == count;
+}
+
 static size_t put_amount(const struct graph_amount *amount, double *to)
 {
     const double all[] = {amount->weights,        amount->activations,  amount->cached,
@@ -61,15 +69,12 @@ static bool is_alike(const struct subgraph *a, const struct subgraph *b,
                      const struct figures *figures)
 {
     struct figures others;
-    bool same = true;
     if (a->op != b->op || a->has_precision != b->has_precision || a->precision != b->precision ||
         a->is_sharded != b->is_sharded || a->is_row_parallel != b->is_row_parallel ||
         a->is_by_head != b->is_by_head)
         return false;
     figures_of(b, &others);
-    for (size_t i = 0; i < FIGURES && same; i++)
-        same = figures->values[i] == others.values[i];
-    return same;
+    return is_equal(figures->values, others.values, FIGURES);
 }
 
 /* In linear time.  Layers of a decoder are equal, so their time and energy are computed once. */
@@ -98,11 +103,14 @@ enum err partition_find_unique(struct partition *out)
 static bool is_same_model(const struct partition *a, const struct partition *b)
 {
     const struct graph_precision *file = &a->graph->file, *other = &b->graph->file;
+    double own[AMOUNTS], others[AMOUNTS];
+    put_amount(&a->model, own);
+    put_amount(&b->model, others);
     return a->is_causal == b->is_causal && a->is_decoder == b->is_decoder &&
            a->layers == b->layers && a->heads == b->heads && a->heads_kv == b->heads_kv &&
            a->features == b->features && (a->sharded_macs > 0) == (b->sharded_macs > 0) &&
            file->is_known == other->is_known && file->products == other->products &&
-           file->floats == other->floats && !memcmp(&a->model, &b->model, sizeof a->model);
+           file->floats == other->floats && is_equal(own, others, AMOUNTS);
 }
 
 enum err partition_continue(struct partition *partition, const struct partition *before,

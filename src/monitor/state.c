@@ -247,9 +247,10 @@ static struct domain *find_domain(struct state *state, struct text *labels)
             text_release(labels);
             return &state->domains[i];
         }
-    struct domain *domains =
-        grow(state->domains, &state->domain_capacity, state->domain_count, sizeof *domains);
-    if (!domains || labels->failed) {
+    struct domain *domains = labels->failed ? NULL
+                                            : grow(state->domains, &state->domain_capacity,
+                                                   state->domain_count, sizeof *domains);
+    if (!domains) {
         text_release(labels);
         return NULL;
     }

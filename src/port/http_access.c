@@ -78,7 +78,7 @@ bool http_access_reaches(const char *address, unsigned port, const struct url *u
     struct addrinfo *here = NULL, *there = NULL;
     char host[256];
     bool is_v6 = url->host[0] == '[', reaches = false;
-    str_format(host, sizeof host, "%.*s", (int)(strlen(url->host) - 2 * is_v6), url->host + is_v6);
+    str_format(host, sizeof host, "%.*s", (int)strlen(url->host) - 2 * is_v6, url->host + is_v6);
     if (strtoul(url->port, NULL, 10) == port && !find(address, NULL, &here) &&
         !find(host, NULL, &there))
         for (const struct addrinfo *to = there; to && !reaches; to = to->ai_next)

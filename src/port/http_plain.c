@@ -737,11 +737,12 @@ void plain_pool_free(struct plain_pool *pool)
 {
     if (!pool)
         return;
-    while (pool->calls)
-        plain_call_cancel(pool->calls);
-    while (pool->kept) {
-        struct link *link = pool->kept;
-        take_out(link);
+    for (struct plain_call *call = pool->calls, *next; call; call = next) {
+        next = call->next;
+        plain_call_cancel(call);
+    }
+    for (struct link *link = pool->kept, *next; link; link = next) {
+        next = link->next;
         close_link(link);
     }
     while (pool->servers) {

@@ -145,8 +145,10 @@ void http_relay_free(struct http_relay *relay)
 {
     if (!relay)
         return;
-    while (relay->calls)
-        release(relay->calls);
+    for (struct curl_call *call = relay->calls, *next; call; call = next) {
+        next = call->next;
+        release(call);
+    }
     while (relay->kept_count)
         curl.easy_cleanup(relay->kept[--relay->kept_count]);
     curl.multi_cleanup(relay->multi);

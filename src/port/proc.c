@@ -403,10 +403,12 @@ static _Noreturn void watch(int alive, int hold, char *const argv[])
     alive = fcntl(alive, F_DUPFD, HIGH);
     hold = fcntl(hold, F_DUPFD, HIGH);
     int nothing = open("/dev/null", O_RDWR);
-    dup2(nothing, STDIN_FILENO);
-    dup2(nothing, STDOUT_FILENO);
-    dup2(alive, ALIVE);
-    dup2(hold, HOLD);
+    if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0)
+        dup2(nothing, STDOUT_FILENO);
+    if (alive < 0 || dup2(alive, ALIVE) < 0)
+        _exit(127);
+    if (hold >= 0)
+        dup2(hold, HOLD);
     fcntl(ALIVE, F_SETFD, FD_CLOEXEC);
     fcntl(HOLD, F_SETFD, FD_CLOEXEC);
     close_from(HOLD + 1);

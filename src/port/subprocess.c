@@ -444,7 +444,7 @@ static void wait_for_change(const struct watch *watch)
     if (watch->run->timeout > 0 && left < timeout)
         timeout = left > 0 ? left : 0;
     poll(polled, 5, (int)((timeout + NS_PER_MS - 1) / NS_PER_MS));
-    if (polled[4].revents)
+    if (watch->run->ready && polled[4].revents)
         watch->run->ready(watch->run->context);
 }
 

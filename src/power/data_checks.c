@@ -271,7 +271,7 @@ static int by_seq(const void *a, const void *b)
 /* Timestamps must not decrease in the recorded order of measurement. */
 static void check_timestamps(struct checking *c, size_t first, size_t end)
 {
-    const struct freq_point **order = calloc(end - first, sizeof *order);
+    const struct freq_point **order = calloc(end - first + 1, sizeof *order);
     const struct freq_point *last = NULL;
     size_t falls = 0;
     if (!order) {

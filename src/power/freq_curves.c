@@ -200,8 +200,8 @@ double freq_curve_activity(const struct freq_curve *curve, enum freq_activity ac
     double sum = 0;
     size_t known = 0;
     bool any = false;
-    for (size_t i = curve->count; i-- > 0 && curve->count - i <= NEAR_FMAX;) {
-        double value = curve->samples[i].activity[activity];
+    for (size_t i = 1; i <= NEAR_FMAX && i <= curve->count; i++) {
+        double value = curve->samples[curve->count - i].activity[activity];
         any |= is_known(value);
         if (is_known(value) && value > 0) {
             sum += value;

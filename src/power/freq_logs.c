@@ -128,9 +128,9 @@ static void name_of_other(const char *name, struct log_name *out)
             out->mhz = mhz;
             (void)str_format(out->application, sizeof out->application, "%.*s", (int)(at - name),
                              name);
-            for (size_t i = strlen(out->application);
-                 i-- > 0 && strchr("_-. ", out->application[i]);)
-                out->application[i] = '\0';
+            size_t length = strlen(out->application);
+            while (length && strchr("_-. ", out->application[length - 1]))
+                out->application[--length] = '\0';
             return;
         }
         at = rest - 1;

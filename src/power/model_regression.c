@@ -53,9 +53,11 @@ static void standardized(const struct regression *r, const double *features, dou
 
 static void standardize(struct regression *r, const struct activity_rows *rows)
 {
+    static const double NONE[ACTIVITY_FEATURES];
     double row[TERMS_MAX], n = (double)rows->count;
+    r->terms = terms_of(NONE, r->degree, row);
     for (size_t i = 0; i < rows->count; i++) {
-        r->terms = terms_of(rows->items[i].features, r->degree, row);
+        (void)terms_of(rows->items[i].features, r->degree, row);
         for (size_t j = 0; j < r->terms; j++)
             r->mean[j] += row[j] / n;
     }

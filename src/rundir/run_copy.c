@@ -53,13 +53,14 @@ static enum err add_folder(struct run_copy *copy, const char *folder, struct err
     if (!str_format(path, sizeof path, "%s/%s", copy->directory, folder))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", copy->directory);
     DIR *dir = opendir(path);
-    if (!dir)
+    int fd = dir ? dirfd(dir) : -1;
+    if (fd < 0)
         return *folder ? ERR_OK
                        : err_set(why, err_from_errno(errno), "cannot read the directory %s: %s",
                                  copy->directory, strerror(errno));
     while (!err && (entry = readdir(dir)))
-        if (run_dir_is_measured(folder, entry->d_name) &&
-            !fstatat(dirfd(dir), entry->d_name, &status, 0) && S_ISREG(status.st_mode))
+        if (run_dir_is_measured(folder, entry->d_name) && !fstatat(fd, entry->d_name, &status, 0) &&
+            S_ISREG(status.st_mode))
             err = add_file(copy, folder, entry->d_name, &status);
     closedir(dir);
     return err_explain(why, err);

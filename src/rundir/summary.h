@@ -135,7 +135,7 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
 void summary_to_report(const struct summary *summary, struct text *out);
 
 /* Computes cost and emissions of the run, in total and per query and token, from its tariff and other figures. */
-void summary_charge(struct summary *summary);
+void summary_charge(struct summary *run);
 
 /* Wall time x devices, in s, as used by summary_charge.  For runs that did not record it, from their devices. */
 double summary_device_seconds(const struct summary *summary);

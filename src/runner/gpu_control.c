@@ -122,7 +122,7 @@ static enum err write_state(const struct gpu_control *control, struct error *why
     struct text text = {0};
     text_addf(&text, "%s\nuuid %s\nknobs %u\n", STATE_HEADER, saved->uuid, saved->knobs);
     if (is_known(saved->limit_w))
-        text_addf(&text, "limit_mw %lld\n", (long long)llround(saved->limit_w * 1e3));
+        text_addf(&text, "limit_mw %lld\n", llround(saved->limit_w * 1e3));
     text_add(&text, "end\n");
     state_name(saved->uuid, name, sizeof name);
     enum err err = output_put_within(control->directory, name, text_get(&text), text.length, why);

@@ -543,12 +543,13 @@ static enum err time_rounds(struct grid *grids, size_t count)
 static enum err check_threads(struct grid *grid)
 {
     const struct timings_options *options = grid->options;
+    const int64_t most_rows = ROWS[COUNT_OF(ROWS) - 1];
     for (size_t i = 0; options->threads > 1 && !grid->onnx && i < grid->count; i++) {
         const struct point *point = &grid->points[i];
         struct op_time alone = {0};
         double min = INFINITY;
         bool is_large = point->timing.op == TIMING_PRODUCT && point->timing.depth == LARGE_SIDE &&
-                        (point->timing.rows == 1 || point->timing.rows == ROWS[COUNT_OF(ROWS) - 1]);
+                        (point->timing.rows == 1 || point->timing.rows == (double)most_rows);
         if (!is_large || isinf(point->best_s))
             continue;
         for (int again = 0; again < 2; again++)

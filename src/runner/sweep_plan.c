@@ -96,7 +96,7 @@ static enum err parse_knob(const char *word, struct sweep *sweep, struct values 
     char name[NAME_MAX_BYTES] = "", item[VALUE_MAX];
     const char *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : 0;
-    if (!is_name(word, length))
+    if (!equals || !is_name(word, length))
         return err_set(why, ERR_USAGE,
                        "--knob takes NAME=VALUES, with letters, digits and _ in the name, not "
                        "'%.80s'",

@@ -136,7 +136,7 @@ static void drop_oldest(struct timeline *timeline)
 /* Ensures capacity for one more point in the tail. */
 static enum err reserve_point(struct timeline *timeline)
 {
-    size_t max = 2 * (timeline->spill->keeps_nothing ? TIMELINE_RECENT : TIMELINE_BLOCK);
+    size_t max = timeline->spill->keeps_nothing ? 2 * TIMELINE_RECENT : 2 * TIMELINE_BLOCK;
     if (timeline->tail && timeline->tail_count < timeline->tail_capacity)
         return ERR_OK;
     if (!timeline->tail || timeline->tail_capacity < max) {

@@ -173,7 +173,7 @@ enum err api_pareto(const struct api *api, const struct request *request,
     if (err)
         return err;
     size_t most = runs_count(api->runs) + 1;
-    front.rows = calloc(most, sizeof *front.rows);
+    front.rows = malloc(most * sizeof *front.rows);
     front.cost = calloc(most, sizeof *front.cost);
     front.benefit = calloc(most, sizeof *front.benefit);
     front.optimal = calloc(most, sizeof *front.optimal);
@@ -337,7 +337,7 @@ enum err api_records(const struct api *api, const struct request *request,
     err = run_records_read(&records, take_record, &page, why);
     run_records_close(&records);
     json_array_end(&json);
-    str_format(next, sizeof next, "%llu", (unsigned long long)(page.from + page.limit));
+    str_format(next, sizeof next, "%llu", (unsigned long long)page.from + page.limit);
     json_string(&json, "next_cursor", page.has_more ? next : NULL);
     json_object_end(&json);
     return err == ERR_INTERRUPTED ? ERR_OK : err;

@@ -146,7 +146,7 @@ enum err api_hardware(const struct api *api, const struct request *request,
         json_string(&json, "name", device->name);
         json_string(&json, "vendor", device->vendor);
         json_string(&json, "kind", hardware_class_name(device->class));
-        json_number(&json, "year", device->year ? device->year : UNKNOWN);
+        json_number(&json, "year", device->year ? (double)device->year : UNKNOWN);
         json_number(&json, "memory_bytes", hardware_main_memory(device)->capacity_bytes.value);
         json_number(&json, "limit_w", device->limit_w.value);
         json_object_end(&json);

@@ -374,7 +374,7 @@ static void put_state(struct launch *launch, struct api_response *answer)
     json_string(&json, "state", STATES[launch->state]);
     json_string(&json, "id", str_or_null(launch->id));
     json_string(&json, "started_at", was_started ? clock_text(when, launch->started_at) : NULL);
-    json_number(&json, "exit_code", has_ended ? launch->exit_code : UNKNOWN);
+    json_number(&json, "exit_code", has_ended ? (double)launch->exit_code : UNKNOWN);
     if (launch->state == FAILED)
         put_message(launch, &json);
     else

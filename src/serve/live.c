@@ -270,9 +270,9 @@ enum err api_history(const struct api *api, const struct request *request,
         json_array_end(&json);
         json_array(&json, "power_w");
         for (size_t i = 0; i < count; i++)
-            json_number(&json, NULL,
-                        round(1000 * live->history[d]->watts[(first + i) % HISTORY_SECONDS]) /
-                            1000);
+            json_number(
+                &json, NULL,
+                round(1e3 * (double)live->history[d]->watts[(first + i) % HISTORY_SECONDS]) / 1e3);
         json_array_end(&json);
         json_object_end(&json);
     }

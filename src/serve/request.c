@@ -22,7 +22,7 @@ static bool decode(char *string, bool plus)
     for (const char *at = string; *at; at++) {
         int high = -1, low = -1;
         if (*at != '%') {
-            *to++ = plus && *at == '+' ? ' ' : *at;
+            *to++ = (char)(plus && *at == '+' ? ' ' : *at);
             continue;
         }
         if ((high = hex_digit(at[1])) < 0 || (low = hex_digit(at[2])) < 0 || (!high && !low))

@@ -406,7 +406,7 @@ enum err runs_page(struct runs *runs, const struct request *request, struct json
         const struct run_row *row = runs->rows[order[i]];
         if (page.is_filtered && !runs_match(request, row))
             continue;
-        if (taken++ == page.limit) {
+        if (taken++ == page.limit && last) {
             text_addf(&next, "%zu.%s", i, last->id);
             break;
         }

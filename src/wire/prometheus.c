@@ -214,7 +214,7 @@ static bool take_quoted(struct cursor *c, char *to, size_t size, uint64_t *hash)
         char byte = *c->at++;
         if (byte == '\\' && c->at < c->end) {
             byte = *c->at++;
-            byte = byte == 'n' ? '\n' : byte;
+            byte = (char)(byte == 'n' ? '\n' : byte);
         }
         *hash = hash_bytes(*hash, &byte, 1);
         if (length + 1 < size)

@@ -455,7 +455,7 @@ static void take_cpus(struct top *top, const struct reading *reading, double sec
     double watts = known ? power.joules / reading->interval_s : UNKNOWN;
     bool readable = joules && proc_stat_now(&cpus);
     double all = readable ? ticks_between(&top->cpus, &cpus) : 0;
-    for (size_t i = 0; top->times && all > 0 && i < count; i++) {
+    for (size_t i = 0; readable && top->times && all > 0 && i < count; i++) {
         size_t before = find_before(top, &times[i]);
         bool is_new = before == top->time_count;
         double ticks = (double)times[i].ticks - (is_new ? 0 : (double)top->times[before].ticks);

@@ -23,7 +23,7 @@ static double figure_of(const struct result *results, size_t count, const char *
     for (size_t i = 0; i < count; i++) {
         const struct result_item *item =
             strcmp(results[i].name, name) == 0 ? result_find(&results[i], path) : NULL;
-        if (result_is_known(item)) {
+        if (item && result_is_known(item)) {
             *error = item->error;
             return item->number;
         }

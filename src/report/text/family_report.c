@@ -192,28 +192,32 @@ static const struct summary_finding *find_finding(const struct profile_member *m
     return NULL;
 }
 
+/* Adds a finding of member `i`, with the number of models that have one, unless an earlier member has one. */
+static void add_finding(const struct profile_family *family, size_t i,
+                        const struct summary_finding *finding, struct summary_conditions *all)
+{
+    size_t before = 0, having = 0;
+    for (size_t m = 0; m < family->count; m++) {
+        bool has = find_finding(&family->members[m], finding->code) != NULL;
+        having += has;
+        before += has && m < i;
+    }
+    if (before || finding->severity == FINDING_NOTE || all->finding_count == SUMMARY_FINDINGS_MAX)
+        return;
+    struct summary_finding *kept = &all->findings[all->finding_count++];
+    *kept = *finding;
+    if (having > 1)
+        str_format(kept->text, sizeof kept->text, "%.200s (%zu of %zu models)", finding->text,
+                   having, family->count);
+}
+
 /* Findings worse than a note, each kind once: the first, and how many models have one. */
 static void write_family_findings(const struct profile_family *family, bool color, struct text *out)
 {
     struct summary_conditions all = {.finding_count = 0};
     for (size_t i = 0; i < family->count; i++)
-        for (size_t f = 0; f < family->members[i].conditions.finding_count; f++) {
-            const struct summary_finding *finding = &family->members[i].conditions.findings[f];
-            size_t before = 0, having = 0;
-            for (size_t m = 0; m < family->count; m++) {
-                bool has = find_finding(&family->members[m], finding->code) != NULL;
-                having += has;
-                before += has && m < i;
-            }
-            if (before || finding->severity == FINDING_NOTE ||
-                all.finding_count == SUMMARY_FINDINGS_MAX)
-                continue;
-            struct summary_finding *kept = &all.findings[all.finding_count++];
-            *kept = *finding;
-            if (having > 1)
-                str_format(kept->text, sizeof kept->text, "%.200s (%zu of %zu models)",
-                           finding->text, having, family->count);
-        }
+        for (size_t f = 0; f < family->members[i].conditions.finding_count; f++)
+            add_finding(family, i, &family->members[i].conditions.findings[f], &all);
     for (int severity = FINDING_BREAKS; severity > FINDING_NOTE; severity--)
         for (size_t i = 0; i < all.finding_count; i++) {
             bool red = color && severity == FINDING_BREAKS;

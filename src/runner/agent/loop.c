@@ -238,8 +238,9 @@ static enum err ask_model(struct conversation *c, struct completion *reply, stru
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
         if (!switch_to_text(c, reply)) { /* switching does not count as a retry */
             struct error ignored;
-            if (!reply->retryable || retries == c->agent->options->retries ||
-                !pause_before_retry(c, ++retries, reply))
+            bool again = reply->retryable && retries < c->agent->options->retries;
+            retries++;
+            if (!again || !pause_before_retry(c, retries, reply))
                 return err;
             if (record_retry(c, reason.text, &ignored))
                 return err_no_memory(why);

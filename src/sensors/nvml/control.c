@@ -113,7 +113,7 @@ static enum err control_clocks(struct sensor *sensor, enum sensor_knob knob, dou
         err = err_set(why, ERR_UNSUPPORTED, "%s: the driver lists no supported clocks", sensor->id);
     else if (!(*out = calloc(length, sizeof **out)))
         err = err_no_memory(why);
-    if (err == ERR_OK) {
+    if (*out) {
         for (unsigned i = 0; i < length; i++)
             (*out)[i] = listed[i];
         qsort(*out, length, sizeof **out, descending);
