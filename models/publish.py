@@ -81,7 +81,7 @@ def cells_table(accuracy):
 
 
 def totals_table(accuracy, build):
-    lines = ["| model | file | right, all levels | "
+    lines = ["| model | file | accuracy, all levels | "
              + " | ".join(f"level {level}" for level in LEVELS) + " |",
              "|---|---:|---:|" + "---:|" * len(LEVELS)]
     for model, figures in accuracy["models"].items():
@@ -99,7 +99,7 @@ def training_table(trained):
     names, rows = rows[0][3:3 + len(SHAPES)], rows[1:]
     tested = [row for row in rows if len(row) > 3 + len(SHAPES)]
     lines = ["| step | seconds | " + " | ".join(names) + " | "
-             + " | ".join(name.replace("loss", "right") for name in names) + " |",
+             + " | ".join(name.replace("loss", "accuracy") for name in names) + " |",
              "|---:|---:|" + "---:|" * (2 * len(SHAPES))]
     for row in tested:
         shares = [f"{percent(float(value))} %" for value in row[3 + len(SHAPES):]]
