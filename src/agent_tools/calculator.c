@@ -258,7 +258,7 @@ static double to_radians(double x)
 static const struct real_function {
     const char *name;
     double (*compute)(double x);
-    double least, most;
+    double min, max;
 } REAL[] = {
     {"sqrt", sqrt, 0, INFINITY},
     {"cbrt", cbrt, -INFINITY, INFINITY},
@@ -301,7 +301,7 @@ enum function {
 
 static const struct other_function {
     const char *name;
-    size_t least, most; /* number of arguments */
+    size_t min, max; /* number of arguments */
 } OTHER[] = {
     [ABS] = {"abs", 1, 1},     [ROUND] = {"round", 1, 2}, [FLOOR] = {"floor", 1, 1},
     [CEIL] = {"ceil", 1, 1},   [INT] = {"int", 1, 1},     [FLOAT] = {"float", 1, 1},
@@ -364,15 +364,15 @@ static struct value call_function(struct parser *parser, const char *name,
             double x = as_double(given[0]);
             if (count != 1)
                 return fail(parser, "%s takes 1 argument", name);
-            if (!(x >= REAL[i].least && x <= REAL[i].most))
+            if (!(x >= REAL[i].min && x <= REAL[i].max))
                 return fail(parser, "%s is undefined for %.17g", name, x);
             return check_finite(parser, REAL[i].compute(x));
         }
     for (size_t i = 0; i < OTHER_COUNT; i++)
         if (!strcmp(OTHER[i].name, name)) {
-            if (count < OTHER[i].least || count > OTHER[i].most)
-                return fail(parser, "%s takes %zu argument%s", name, OTHER[i].least,
-                            OTHER[i].least == 1 ? "" : "s");
+            if (count < OTHER[i].min || count > OTHER[i].max)
+                return fail(parser, "%s takes %zu argument%s", name, OTHER[i].min,
+                            OTHER[i].min == 1 ? "" : "s");
             return call_other(parser, (enum function)i, given, count);
         }
     const char *names[REAL_COUNT + OTHER_COUNT];

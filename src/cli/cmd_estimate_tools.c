@@ -440,7 +440,7 @@ struct validate_command {
     const char *hardware, *hardware_file, *leave_out;
     struct predictor_options predictor;
     struct params where;
-    double most_percent;
+    double max_percent;
     bool json;
 };
 
@@ -448,12 +448,12 @@ static int report_validation(const struct validate_command *command,
                              const struct hardware *hardware, const struct validation *validation,
                              const char *data)
 {
-    double most = command->most_percent > 0 ? command->most_percent / 100 : UNKNOWN;
+    double max = command->max_percent > 0 ? command->max_percent / 100 : UNKNOWN;
     struct validate_report report = {.validation = validation,
                                      .hardware = hardware,
                                      .data = data,
-                                     .most = most,
-                                     .verdict = validate_verdict(validation, most)};
+                                     .max = max,
+                                     .verdict = validate_verdict(validation, max)};
     struct text out = {0};
     if (command->json)
         validate_json(&report, &out);
@@ -461,7 +461,7 @@ static int report_validation(const struct validate_command *command,
         validate_text(&report, wants_color(STDOUT_FILENO), &out);
     int code = put_output(&out);
     text_release(&out);
-    bool is_met = !is_known(most) || report.verdict == VALIDATE_PASS;
+    bool is_met = !is_known(max) || report.verdict == VALIDATE_PASS;
     return code ? code : is_met ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -536,7 +536,7 @@ static const struct option_row VALIDATE_ROWS[] = {
      .max = 1e5},
     {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
      .help = "also correct each group by the others, by this column: family"},
-    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",
+    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.max_percent, .value = "PERCENT",
      .help = "exit 1 if the mean error of time or energy is larger", .min = 0.001,
      .max = 1e6},
     {.name = "json", .type = OPTION_FLAG, .target = &validate_args.json, .help = "report as JSON"},

@@ -205,7 +205,7 @@ struct validate_command {
     struct power_options data;
     struct freq_validate_options options;
     const char *models, *protocols, *format;
-    double most_percent;
+    double max_percent;
     unsigned seed, probes; /* probes: UINT_MAX: not given */
     bool json;
 };
@@ -289,7 +289,7 @@ static enum err validate_all(struct validate_state *v, struct error *why)
 }
 
 /* Checks all validations without data leakage. */
-static bool is_within(const struct validate_state *v, double most)
+static bool is_within(const struct validate_state *v, double max)
 {
     size_t judged = 0;
     for (size_t i = 0; i < v->count; i++) {
@@ -297,8 +297,7 @@ static bool is_within(const struct validate_state *v, double most)
         if (freq_protocol_leaks(result->protocol) && v->protocol_count > 1)
             continue;
         judged++;
-        if (!(result->figures[FREQ_POWER_W].mape <= most) ||
-            result->figures[FREQ_TIME_S].mape > most)
+        if (!(result->figures[FREQ_POWER_W].mape <= max) || result->figures[FREQ_TIME_S].mape > max)
             return false;
     }
     return judged > 0;
@@ -307,9 +306,9 @@ static bool is_within(const struct validate_state *v, double most)
 static int report_validation(const struct validate_state *v)
 {
     const struct validate_command *command = v->command;
-    double most = command->most_percent > 0 ? command->most_percent / 100 : UNKNOWN;
-    struct power_validate_report report = {v->results, v->count, v->data, most,
-                                           is_known(most) && is_within(v, most)};
+    double max = command->max_percent > 0 ? command->max_percent / 100 : UNKNOWN;
+    struct power_validate_report report = {v->results, v->count, v->data, max,
+                                           is_known(max) && is_within(v, max)};
     struct text out = {0};
     if (command->json || !strcmp(command->format, "json"))
         power_validate_json(&report, &out);
@@ -318,7 +317,7 @@ static int report_validation(const struct validate_state *v)
     else
         power_validate_text(&report, wants_color(STDOUT_FILENO), &out);
     int code = put_report(&out);
-    return code ? code : is_known(most) && !report.pass ? EXIT_FAILED : EXIT_DONE;
+    return code ? code : is_known(max) && !report.pass ? EXIT_FAILED : EXIT_DONE;
 }
 
 static struct validate_command validate_args = {
@@ -386,7 +385,7 @@ static const struct option_row VALIDATE_ROWS[] = {
      .min = 1, .max = 10000},
     {.name = "seed", .type = OPTION_COUNT, .target = &validate_args.seed, .value = "N",
      .help = "random seed (default: 1)", .max = 4e9},
-    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent,
+    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.max_percent,
      .value = "PERCENT", .help = "exit 1 if the mean error of power or time is larger",
      .min = 0.001, .max = 1e6},
     {.name = "format", .type = OPTION_CHOICE, .target = &validate_args.format, .value = "NAME",

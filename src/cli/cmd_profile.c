@@ -137,7 +137,7 @@ static enum err submit_shards(char *folder, struct error *why)
                                     .suffix = suffix,
                                     .list = list_shards,
                                     .context = folder,
-                                    .most = command.shards};
+                                    .max = command.shards};
     size_t count;
     str_format(suffix, sizeof suffix, "/%u", command.shards);
     return slurm_command_submit(&command.slurm, &work, command.common.quiet, &count, why);

@@ -32,19 +32,19 @@
      .cooldown_limit_s = UNKNOWN,                                                                  \
      .cooldown_s = UNKNOWN,                                                                        \
      .seed = UNKNOWN,                                                                              \
-     .least_mhz = UNKNOWN}
+     .min_mhz = UNKNOWN}
 static struct sweep_options args = NOTHING_GIVEN;
 
 static void fill_defaults(void)
 {
     if (!args.repeats && !args.resume)
         args.repeats = 1;
-    if (!args.most_repeats)
-        args.most_repeats = 10;
+    if (!args.max_repeats)
+        args.max_repeats = 10;
     if (args.reruns == UINT_MAX)
         args.reruns = 2;
-    if (!is_known(args.least_mhz))
-        args.least_mhz = 510;
+    if (!is_known(args.min_mhz))
+        args.min_mhz = 510;
     if (!args.probes)
         args.probes = 4;
     if (!args.mode)
@@ -379,7 +379,7 @@ static enum err submit(struct collect_state *state, size_t *count, struct error 
                                     .suffix = "",
                                     .list = list_points,
                                     .context = state,
-                                    .most = state->sweep->point_count};
+                                    .max = state->sweep->point_count};
     enum err err = slurm_command_submit(&args.slurm, &work, args.quiet, count, why);
     state->queued -= err ? 0 : *count;
     return err;
@@ -490,7 +490,7 @@ static const struct option_row ROWS[] = {
      .help = "settings from a CSV file: knob names, then one setting per line"},
     {.name = "mode", .type = OPTION_CHOICE, .target = &args.mode, .value = "MODE", .choices = MODES,
      .help = "custom (--knob, --list), baseline, dvfs (all clocks) or probe"},
-    {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.least_mhz, .value = "MHZ",
+    {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.min_mhz, .value = "MHZ",
      .help = "lowest clock of modes dvfs and probe (default: 510)", .min = 0, .max = 1e5},
     {.name = "probes", .type = OPTION_COUNT, .target = &args.probes, .value = "PROBES",
      .help = "number of initial clocks of mode probe, 3 to 5 (default: 4)",
@@ -508,7 +508,7 @@ static const struct option_row ROWS[] = {
     {.name = "until-pct", .type = OPTION_NUMBER, .target = &args.until_pct, .value = "P",
      .help = "repeat a setting until its standard error is P % of its energy",
      .min = 0.01, .max = 100},
-    {.name = "max-repeats", .type = OPTION_COUNT, .target = &args.most_repeats, .value = "N",
+    {.name = "max-repeats", .type = OPTION_COUNT, .target = &args.max_repeats, .value = "N",
      .help = "at most N times, with --until-pct (default: 10)",
      .min = 2, .max = SWEEP_REPEATS_MAX},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.warmups, .value = "N",
@@ -605,12 +605,12 @@ static int check_given(void)
     name = first_given(PROBE);
     if (name && !(args.mode && sweep_plan_mode_is(&args, "probe")))
         return print_error(EXIT_USAGE, "--%s is for --mode probe", name);
-    if (args.most_repeats && !is_known(args.until_pct))
+    if (args.max_repeats && !is_known(args.until_pct))
         return print_error(EXIT_USAGE,
                            "--max-repeats needs --until-pct; --repeat N measures N times");
-    if (args.most_repeats && args.most_repeats < args.repeats)
+    if (args.max_repeats && args.max_repeats < args.repeats)
         return print_error(EXIT_USAGE, "--max-repeats %u is less than --repeat %u",
-                           args.most_repeats, args.repeats);
+                           args.max_repeats, args.repeats);
     return 0;
 }
 

@@ -85,11 +85,11 @@ static enum err query_clocks(const struct sweep_options *options, struct sweep *
                              struct error *why)
 {
     if (!options->slurm.on)
-        return sweep_control_clocks(options->measure.devices, options->least_mhz, &sweep->clocks,
+        return sweep_control_clocks(options->measure.devices, options->min_mhz, &sweep->clocks,
                                     &sweep->clock_count, why);
     if (!options->quiet)
         notify("ipw sweep: querying a cluster node for the clocks of its GPU (srun)\n");
-    return slurm_clocks(&options->slurm.options, options->measure.devices, options->least_mhz,
+    return slurm_clocks(&options->slurm.options, options->measure.devices, options->min_mhz,
                         &sweep->clocks, &sweep->clock_count, why);
 }
 
@@ -151,12 +151,12 @@ static enum err find_points(struct sweep_options *options, struct sweep *sweep, 
 static enum err set_conditions(const struct sweep_options *options, struct sweep *sweep)
 {
     bool until = is_known(options->until_pct);
-    unsigned least =
+    unsigned min =
         until && options->repeats < 2 ? 2 : options->repeats; /* one has no standard error */
     sweep->profile = options->profile;
     sweep->control = options->control;
-    sweep->repeats = least;
-    sweep->most_repeats = until && options->most_repeats > least ? options->most_repeats : least;
+    sweep->repeats = min;
+    sweep->max_repeats = until && options->max_repeats > min ? options->max_repeats : min;
     sweep->until_pct = options->until_pct;
     sweep->reruns = options->reruns;
     sweep->cooldown_s = options->cooldown_s;
@@ -166,9 +166,9 @@ static enum err set_conditions(const struct sweep_options *options, struct sweep
     sweep->started_at = seconds(clock_wall());
     sweep->starts = 1;
     sweep->seed = is_known(options->seed) ? (unsigned)options->seed : (unsigned)sweep->started_at;
-    sweep->least_mhz = sweep_plan_mode_is(options, "dvfs") || sweep_plan_mode_is(options, "probe")
-                           ? options->least_mhz
-                           : UNKNOWN;
+    sweep->min_mhz = sweep_plan_mode_is(options, "dvfs") || sweep_plan_mode_is(options, "probe")
+                         ? options->min_mhz
+                         : UNKNOWN;
     sweep->time_exponent = UNKNOWN;
     for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
         if (sweep_plan_mode_is(options, "probe") &&

@@ -16,8 +16,8 @@ struct sweep_options {
     struct measure_options measure;
     struct option_list knobs;
     bool paired, profile, control, restore, dry_run, json, quiet;
-    unsigned repeats, most_repeats, warmups, reruns;
-    double until_pct, cooldown_s, cooldown_c, cooldown_min_c, cooldown_limit_s, seed, least_mhz;
+    unsigned repeats, max_repeats, warmups, reruns;
+    double until_pct, cooldown_s, cooldown_c, cooldown_min_c, cooldown_limit_s, seed, min_mhz;
     const char *output_dir, *resume, *list, *mode, *objective, *db;
     unsigned probes;
     bool retry_failed;

@@ -53,13 +53,13 @@ static const struct param_spec PARAMS[] = {
     {NULL, NULL, NULL},
 };
 
-static enum err read_u32(const struct params *params, const char *key, uint64_t least,
-                         uint64_t most, uint64_t otherwise, uint64_t *out, struct error *why)
+static enum err read_u32(const struct params *params, const char *key, uint64_t min, uint64_t max,
+                         uint64_t otherwise, uint64_t *out, struct error *why)
 {
     enum err err = params_count(params, key, otherwise, out, why);
-    if (!err && params_get(params, key) && (*out < least || *out > most))
-        return err_set(why, ERR_USAGE, "%s: expected %llu to %llu", key, (unsigned long long)least,
-                       (unsigned long long)most);
+    if (!err && params_get(params, key) && (*out < min || *out > max))
+        return err_set(why, ERR_USAGE, "%s: expected %llu to %llu", key, (unsigned long long)min,
+                       (unsigned long long)max);
     return err;
 }
 

@@ -135,13 +135,13 @@ static enum err read_params(struct null *null, const struct params *params, stru
         err = params_count(params, "fail_every", 0, &null->fail_every, why);
     if (err)
         return err;
-    enum { DAY_MS = 24 * 3600 * 1000, MOST_TOKENS = 1000 * 1000 };
+    enum { DAY_MS = 24 * 3600 * 1000, TOKENS_MAX = 1000 * 1000 };
     if (ttft_ms < 0 || ttft_ms > DAY_MS)
         return err_set(why, ERR_USAGE, "ttft_ms: expected 0 to %d", DAY_MS);
     if (null->tokens_per_s != 0 && !(null->tokens_per_s >= 1e-3 && null->tokens_per_s <= 1e9))
         return err_set(why, ERR_USAGE, "tokens_per_s: expected 0, or 0.001 to 1e9");
-    if (null->tokens > MOST_TOKENS || null->prompt_tokens > INT64_MAX)
-        return err_set(why, ERR_USAGE, "tokens: expected at most %d", MOST_TOKENS);
+    if (null->tokens > TOKENS_MAX || null->prompt_tokens > INT64_MAX)
+        return err_set(why, ERR_USAGE, "tokens: expected at most %d", TOKENS_MAX);
     null->ttft = from_seconds(ttft_ms * 1e-3);
     null->has_tokens = params_get(params, "tokens") != NULL;
     null->has_prompt_tokens = params_get(params, "prompt_tokens") != NULL;
@@ -310,7 +310,7 @@ struct plan {
 static enum err make_plan(const struct null *null, const struct client_request *request,
                           const struct chat *chat, struct plan *plan, struct error *why)
 {
-    uint64_t most;
+    uint64_t max;
     plan->line = find_line(null, chat);
     if (plan->line)
         plan->answer = jv_text(jv_get(plan->line, "content"));
@@ -319,11 +319,11 @@ static enum err make_plan(const struct null *null, const struct client_request *
     if (!plan->answer)
         plan->answer = "";
     uint64_t words = (uint64_t)count_words(plan->answer);
-    enum err err = params_count(request->params, "max_tokens", UINT64_MAX, &most, why);
+    enum err err = params_count(request->params, "max_tokens", UINT64_MAX, &max, why);
     plan->count = null->has_tokens && words > 0 ? null->tokens : words;
-    plan->reason = plan->count > most ? "length" : "stop";
-    if (plan->count > most)
-        plan->count = most;
+    plan->reason = plan->count > max ? "length" : "stop";
+    if (plan->count > max)
+        plan->count = max;
     return err;
 }
 

@@ -473,12 +473,12 @@ struct options {
     int feed;
 };
 
-static bool read_number(const char *text, unsigned least, unsigned most, unsigned *number)
+static bool read_number(const char *text, unsigned min, unsigned max, unsigned *number)
 {
     char *end;
     errno = 0;
     unsigned long value = strtoul(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || value < least || value > most)
+    if (errno || end == text || *end || *text == '-' || value < min || value > max)
         return false;
     *number = (unsigned)value;
     return true;

@@ -96,7 +96,7 @@ struct simulation {
     double *ttft_s, *tpot_s, *latency_s;
     size_t tpot_count;
     int64_t blocks; /* KV-cache blocks per replica */
-    int64_t most_blocks_used;
+    int64_t max_blocks_used;
     double last_event_s;   /* time up to which `batch` ... are integrated */
     double in_flight_area; /* requests x seconds */
     size_t in_flight;
@@ -126,7 +126,7 @@ static bool reserve(struct simulation *sim, struct replica *replica, long index,
     replica->free_blocks -= more;
     request->blocks = blocks;
     int64_t used = sim->blocks - replica->free_blocks;
-    sim->most_blocks_used = used > sim->most_blocks_used ? used : sim->most_blocks_used;
+    sim->max_blocks_used = used > sim->max_blocks_used ? used : sim->max_blocks_used;
     return true;
 }
 
@@ -409,7 +409,7 @@ static void fill_result(struct simulation *sim)
     out->waiting /= duration;
     out->busy /= replicas * duration;
     out->in_flight = sim->in_flight_area / duration;
-    out->kv_peak_tokens = (double)sim->most_blocks_used * run->policy->block_tokens;
+    out->kv_peak_tokens = (double)sim->max_blocks_used * run->policy->block_tokens;
 }
 
 /* ---- a simulation ---- */

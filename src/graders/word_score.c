@@ -642,8 +642,8 @@ static size_t nearest_length(size_t length, const struct words *references, size
     for (size_t r = 1; r < count; r++) {
         size_t other = references[r].count;
         size_t gap = other > length ? other - length : length - other;
-        size_t least = nearest > length ? nearest - length : length - nearest;
-        if (gap < least || (gap == least && other < nearest))
+        size_t min = nearest > length ? nearest - length : length - nearest;
+        if (gap < min || (gap == min && other < nearest))
             nearest = other;
     }
     return nearest;

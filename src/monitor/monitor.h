@@ -62,9 +62,9 @@ enum err monitor_view_open(const char *drivers, const char *devices, nanos inter
 void monitor_view_close(struct monitor_view *view);
 /* Processes the samples collected so far; call once per interval. */
 void monitor_view_update(struct monitor_view *view, nanos now);
-/* At most `most` entries, valid until the next update; returns their number. */
+/* At most `max` entries, valid until the next update; returns their number. */
 size_t monitor_view_devices(const struct monitor_view *view, struct monitor_device *out,
-                            size_t most);
+                            size_t max);
 double monitor_view_gauge(const struct monitor_view *view, enum monitor_gauge gauge);
 const struct sensor_findings *monitor_view_findings(const struct monitor_view *view);
 

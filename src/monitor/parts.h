@@ -121,7 +121,7 @@ void monitor_session_close(struct session *session);
 struct processes;
 
 /* most: maximum number of series of each kind. */
-struct processes *processes_new(size_t most);
+struct processes *processes_new(size_t max);
 void processes_free(struct processes *processes);
 
 /* Continues with the devices of another session; attributed energy is kept. */

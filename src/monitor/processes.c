@@ -24,7 +24,7 @@
 #define ROUND_MAX (30 * NS_PER_S)
 enum { ROUND_COSTS = 4000 };
 /* Share of a round's energy below which no account is created. */
-#define LEAST_SHARE 0.001
+#define SHARE_MIN 0.001
 /* The driver's list of processes is restarted before it is full. */
 enum { WATCHED_MAX = SENSOR_PROCESSES_MAX * 3 / 4, CGROUP_MAX = 256 };
 
@@ -61,7 +61,7 @@ struct shares {
 };
 
 struct processes {
-    size_t most;
+    size_t max;
     nanos next, rewatch;
     struct shares cpu;
     struct shares **gpus;
@@ -99,20 +99,20 @@ static void end_account(struct accounts *accounts, struct account *account)
 }
 
 /* A free account, or one reused from an entry that uses much less; NULL if there is none. */
-static struct account *new_account(struct accounts *accounts, size_t most, double joules)
+static struct account *new_account(struct accounts *accounts, size_t max, double joules)
 {
     if (!accounts->items)
-        accounts->items = calloc(most, sizeof *accounts->items);
+        accounts->items = calloc(max, sizeof *accounts->items);
     if (!accounts->items)
         return NULL;
-    if (accounts->count == most) {
-        struct account *least = &accounts->items[0];
+    if (accounts->count == max) {
+        struct account *min = &accounts->items[0];
         for (size_t i = 1; i < accounts->count; i++)
-            if (accounts->items[i].recent < least->recent)
-                least = &accounts->items[i];
-        if (least->recent > joules / 2)
+            if (accounts->items[i].recent < min->recent)
+                min = &accounts->items[i];
+        if (min->recent > joules / 2)
             return NULL;
-        end_account(accounts, least);
+        end_account(accounts, min);
     }
     struct account *added = &accounts->items[accounts->count++];
     *added = (struct account){0};
@@ -160,8 +160,8 @@ static void credit(struct processes *processes, struct shares *shares, int pid, 
     struct accounts *tables[] = {&shares->processes, &shares->cgroups};
     for (int i = 0; i < 2; i++) {
         struct account *account = find_account(tables[i], &keys[i]);
-        bool is_large = joules > LEAST_SHARE * whole && (i == 0 || cgroup[0]);
-        if (!account && is_large && (account = new_account(tables[i], processes->most, joules))) {
+        bool is_large = joules > SHARE_MIN * whole && (i == 0 || cgroup[0]);
+        if (!account && is_large && (account = new_account(tables[i], processes->max, joules))) {
             str_copy(name, sizeof name, comm);
             if (!name[0])
                 proc_name(pid, name, sizeof name);
@@ -438,11 +438,11 @@ static void watch(struct processes *processes, struct state *state)
 
 /* ---- rounds ---- */
 
-struct processes *processes_new(size_t most)
+struct processes *processes_new(size_t max)
 {
     struct processes *processes = calloc(1, sizeof *processes);
     if (processes)
-        processes->most = most;
+        processes->max = max;
     return processes;
 }
 

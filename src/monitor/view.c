@@ -127,12 +127,11 @@ static void fill_device(const struct monitor_view *view, const struct domain *do
         state_gauge_of(view->state, domain->source, is_gpu ? FAMILY_GPU_CLOCK : FAMILY_HOST_CLOCK);
 }
 
-size_t monitor_view_devices(const struct monitor_view *view, struct monitor_device *out,
-                            size_t most)
+size_t monitor_view_devices(const struct monitor_view *view, struct monitor_device *out, size_t max)
 {
     size_t count, shown = 0;
     const struct domain *domains = state_domains(view->state, &count);
-    for (size_t i = 0; i < count && shown < most; i++)
+    for (size_t i = 0; i < count && shown < max; i++)
         if (is_shown(&domains[i]))
             fill_device(view, &domains[i], &out[shown++]);
     return shown;

@@ -87,7 +87,7 @@ void status_end(struct status *status, const struct proxy_request *request);
 void status_settle(struct status *status, uint64_t id, const struct energy *energy);
 
 void status_metrics(const struct status *status, uint64_t unrecorded, struct text *out);
-/* The `most` newest requests, newest first. */
-void status_requests(const struct status *status, size_t most, struct text *out);
+/* The `max` newest requests, newest first. */
+void status_requests(const struct status *status, size_t max, struct text *out);
 
 #endif

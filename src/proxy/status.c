@@ -297,14 +297,14 @@ static void add_request(struct json *json, const struct recent *entry)
     json_object_end(json);
 }
 
-void status_requests(const struct status *status, size_t most, struct text *out)
+void status_requests(const struct status *status, size_t max, struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
     json_object(&json, NULL);
     json_integer(&json, "in_flight", (int64_t)status->in_flight);
     json_array(&json, "requests");
-    for (size_t i = 0; i < RECENT && i < most && i <= status->newest; i++) {
+    for (size_t i = 0; i < RECENT && i < max && i <= status->newest; i++) {
         const struct recent *entry = &status->recent[(status->newest - i) % RECENT];
         if (entry->is_used && entry->id == status->newest - i)
             add_request(&json, entry);

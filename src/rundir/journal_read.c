@@ -351,12 +351,12 @@ static bool take_number(const char **at, const char *end, size_t digits, uint64_
  * of 63 bits. */
 static uint64_t code_of(const char *key, size_t length)
 {
-    const uint64_t index_most = (UINT64_C(1) << 40) - 1, repeat_most = (UINT64_C(1) << 22) - 1;
+    const uint64_t index_max = (UINT64_C(1) << 40) - 1, repeat_max = (UINT64_C(1) << 22) - 1;
     const char *at = key, *end = key + length;
     uint64_t index, repeat = 0;
-    bool ours = take_fixed(&at, end, "q") && take_number(&at, end, 6, index_most, &index);
+    bool ours = take_fixed(&at, end, "q") && take_number(&at, end, 6, index_max, &index);
     if (ours && at < end)
-        ours = take_fixed(&at, end, ".r") && take_number(&at, end, 1, repeat_most, &repeat) &&
+        ours = take_fixed(&at, end, ".r") && take_number(&at, end, 1, repeat_max, &repeat) &&
                repeat > 0;
     if (ours && at == end)
         return index << 22 | repeat;

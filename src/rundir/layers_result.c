@@ -299,22 +299,22 @@ static enum err read_row(const struct jv *tree, const struct row_type *type, voi
 static enum err read_rows(const struct jv *list, const struct row_type *type, void *rows,
                           size_t *count)
 {
-    size_t most = jv_is_array(list) ? jv_count(list) : 0;
-    char *items = most ? calloc(most, type->size) : NULL;
-    enum err err = most && !items ? ERR_NO_MEMORY : ERR_OK;
+    size_t max = jv_is_array(list) ? jv_count(list) : 0;
+    char *items = max ? calloc(max, type->size) : NULL;
+    enum err err = max && !items ? ERR_NO_MEMORY : ERR_OK;
     memcpy(rows, &items, sizeof items);
-    for (const struct jv *one = most ? jv_first(list) : NULL; one && !err; one = jv_next(one))
+    for (const struct jv *one = max ? jv_first(list) : NULL; one && !err; one = jv_next(one))
         err = read_row(one, type, items + (*count)++ * type->size);
     return err;
 }
 
 static enum err read_prompts(const struct jv *list, struct layers_result *out)
 {
-    size_t most = jv_count(list);
-    out->prompts = most ? calloc(most, sizeof *out->prompts) : NULL;
-    if (most && !out->prompts)
+    size_t max = jv_count(list);
+    out->prompts = max ? calloc(max, sizeof *out->prompts) : NULL;
+    if (max && !out->prompts)
         return ERR_NO_MEMORY;
-    for (const struct jv *one = most ? jv_first(list) : NULL; one; one = jv_next(one))
+    for (const struct jv *one = max ? jv_first(list) : NULL; one; one = jv_next(one))
         out->prompts[out->prompt_count++] = jv_number(one);
     return ERR_OK;
 }

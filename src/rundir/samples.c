@@ -421,7 +421,7 @@ static bool choose(struct power *power, const struct summary *summary)
 
 /* ---- buckets ---- */
 
-static enum err make_grid(struct power *power, size_t buckets_most)
+static enum err make_grid(struct power *power, size_t buckets_max)
 {
     double from = INFINITY, to = -INFINITY;
     uint64_t rows = 1;
@@ -432,7 +432,7 @@ static enum err make_grid(struct power *power, size_t buckets_most)
         to = fmax(to, power->channels[i].last_t);
         rows = power->channels[i].rows > rows ? power->channels[i].rows : rows;
     }
-    size_t count = rows < buckets_most ? (size_t)rows : buckets_most;
+    size_t count = rows < buckets_max ? (size_t)rows : buckets_max;
     double length = fmax(to - from, 1e-3);
     power->grid = (struct time_grid){from, length / (double)count, count};
     for (size_t i = 0; i < power->count; i++) {
@@ -444,10 +444,10 @@ static enum err make_grid(struct power *power, size_t buckets_most)
             return ERR_NO_MEMORY;
         channel->joules = all;
         channel->covered_s = all + count;
-        channel->least = all + 2 * count;
-        channel->largest = all + 3 * count;
+        channel->min = all + 2 * count;
+        channel->max = all + 3 * count;
         for (size_t b = 0; b < count; b++)
-            channel->least[b] = channel->largest[b] = UNKNOWN;
+            channel->min[b] = channel->max[b] = UNKNOWN;
         channel->first_t = UNKNOWN; /* until its first row is read again */
     }
     return ERR_OK;
@@ -473,8 +473,8 @@ static void spread_joules(const struct time_grid *grid, struct power_channel *ch
             continue;
         channel->joules[b] += joules * part / length;
         channel->covered_s[b] += part;
-        channel->least[b] = fmin(channel->least[b], joules / length);
-        channel->largest[b] = fmax(channel->largest[b], joules / length);
+        channel->min[b] = fmin(channel->min[b], joules / length);
+        channel->max[b] = fmax(channel->max[b], joules / length);
     }
 }
 
@@ -489,8 +489,8 @@ static enum err add_row(void *context, const struct sample *sample)
     if (is_known(channel->first_t) && sample->covered > 0)
         spread_joules(&power->grid, channel, t, sample->sum - channel->last_sum);
     if (!channel->is_counter && is_known(value)) {
-        channel->least[b] = fmin(channel->least[b], value);
-        channel->largest[b] = fmax(channel->largest[b], value);
+        channel->min[b] = fmin(channel->min[b], value);
+        channel->max[b] = fmax(channel->max[b], value);
     }
     channel->first_t = is_known(channel->first_t) ? channel->first_t : t;
     channel->last_t = t;
@@ -505,7 +505,7 @@ double power_mean(const struct power_channel *channel, size_t bucket)
 }
 
 enum err power_read(const char *directory, unsigned start, const struct summary *summary,
-                    size_t buckets_most, struct power *out, struct error *why)
+                    size_t buckets_max, struct power *out, struct error *why)
 {
     const struct samples_query query = {.kind = SAMPLES_ENERGY};
     struct samples_found found = {0};
@@ -516,7 +516,7 @@ enum err power_read(const char *directory, unsigned start, const struct summary 
     if (!err && !choose(out, summary))
         err = err_set(why, ERR_NO_DATA, "no reading of energy or power in the samples of start %u",
                       start);
-    if (!err && make_grid(out, buckets_most))
+    if (!err && make_grid(out, buckets_max))
         err = err_no_memory(why);
     if (!err)
         err = samples_read(directory, start, &query, add_row, out, &found, why);

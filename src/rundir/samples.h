@@ -90,7 +90,7 @@ struct power_channel {
     double first_t, last_t;
     double last_sum;            /* while reading */
     double *joules, *covered_s; /* of each bucket, if shown */
-    double *least, *largest;    /* watts; UNKNOWN in a bucket without a reading */
+    double *min, *max;          /* watts; UNKNOWN in a bucket without a reading */
 };
 
 /* The time axis: bucket i starts at from + i x step, in seconds since the start of the queries. */
@@ -106,11 +106,11 @@ struct power {
     uint64_t damaged; /* unreadable lines */
 };
 
-/* For a start, from 1, in at most `buckets_most` buckets.  The sources of the summary's devices determine the channels;
+/* For a start, from 1, in at most `buckets_max` buckets.  The sources of the summary's devices determine the channels;
  * if there are none, the outermost metered domain of every device is used, so that no joule is counted twice.
  * ERR_NOT_FOUND: no file, ERR_NO_DATA: no energy in it. */
 enum err power_read(const char *directory, unsigned start, const struct summary *summary,
-                    size_t buckets_most, struct power *out, struct error *why) MUST_USE;
+                    size_t buckets_max, struct power *out, struct error *why) MUST_USE;
 
 /* Mean watts of a bucket; UNKNOWN if no reading covers it. */
 double power_mean(const struct power_channel *channel, size_t bucket);

@@ -142,7 +142,7 @@ enum err spans_load_requests(const char *directory, struct spans *out, struct er
 size_t spans_assign_lanes(struct spans *spans, size_t lanes_max)
 {
     double *free_at = malloc((lanes_max + 1) * sizeof *free_at);
-    size_t used = 0, most = 0;
+    size_t used = 0, max = 0;
     unsigned start = 0;
     for (size_t i = 0; free_at && lanes_max && i < spans->count; i++) {
         struct span *span = &spans->items[i];
@@ -154,10 +154,10 @@ size_t spans_assign_lanes(struct spans *spans, size_t lanes_max)
             lane++;
         lane = lane < lanes_max ? lane : i % lanes_max;
         used = lane >= used ? lane + 1 : used;
-        most = used > most ? used : most;
+        max = used > max ? used : max;
         free_at[lane] = span->to;
         span->lane = (uint32_t)lane;
     }
     free(free_at);
-    return most;
+    return max;
 }

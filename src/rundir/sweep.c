@@ -188,7 +188,7 @@ static struct jv *settings_value(const struct sweep *sweep)
         {"points_are", jv_new_text(sweep->profile ? "profile" : "run")},
         {"mode", jv_new_text(sweep->mode)},
         {"time_exponent", jv_new_number(sweep->time_exponent)},
-        {"least_mhz", jv_new_number(sweep->least_mhz)},
+        {"least_mhz", jv_new_number(sweep->min_mhz)},
         {"clocks", clocks_value(sweep)},
         {"control", jv_new_bool(sweep->control)},
         {"uncontrolled", jv_new_text(sweep->uncontrolled)},
@@ -197,7 +197,7 @@ static struct jv *settings_value(const struct sweep *sweep)
         {"order", jv_new_text("random")},
         {"seed", jv_new_integer(sweep->seed)},
         {"repeats", jv_new_integer(sweep->repeats)},
-        {"most_repeats", jv_new_integer(sweep->most_repeats)},
+        {"most_repeats", jv_new_integer(sweep->max_repeats)},
         {"until_pct", jv_new_number(sweep->until_pct)},
         {"reruns", jv_new_integer(sweep->reruns)},
         {"cooldown_s", jv_new_number(sweep->cooldown_s)},
@@ -453,7 +453,7 @@ static enum err read_header(const struct jv *line, struct sweep *sweep)
     const char *mode = jv_text(jv_get(settings, "mode"));
     sweep->control = jv_bool(jv_get(settings, "control"), false);
     sweep->time_exponent = jv_number(jv_get(settings, "time_exponent"));
-    sweep->least_mhz = jv_number(jv_get(settings, "least_mhz"));
+    sweep->min_mhz = jv_number(jv_get(settings, "least_mhz"));
     sweep->mode = strdup(mode ? mode : "custom");
     if (!sweep->mode || (reason && !(sweep->uncontrolled = strdup(reason))))
         return ERR_NO_MEMORY;
@@ -465,8 +465,8 @@ static enum err read_header(const struct jv *line, struct sweep *sweep)
         sweep->clock_count = jv_count(clocks);
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
-    sweep->most_repeats = count_in(settings, "most_repeats");
-    if (sweep->repeats > SWEEP_REPEATS_MAX || sweep->most_repeats > SWEEP_REPEATS_MAX)
+    sweep->max_repeats = count_in(settings, "most_repeats");
+    if (sweep->repeats > SWEEP_REPEATS_MAX || sweep->max_repeats > SWEEP_REPEATS_MAX)
         return ERR_BAD_VALUE;
     sweep->until_pct = jv_number(jv_get(settings, "until_pct"));
     sweep->reruns = count_in(settings, "reruns");
@@ -541,8 +541,8 @@ static void read_retry(const struct jv *line, struct sweep *sweep)
 static void set_repeats(struct sweep *sweep, unsigned repeats)
 {
     sweep->repeats = repeats;
-    if (sweep->most_repeats < repeats)
-        sweep->most_repeats = repeats;
+    if (sweep->max_repeats < repeats)
+        sweep->max_repeats = repeats;
     sweep->ended = false;
 }
 
@@ -689,7 +689,7 @@ static enum err read_states(struct sweep *sweep, const char *directory, size_t p
 {
     bool found = true;
     enum err err = ERR_OK;
-    for (unsigned repeat = first; !err && found && repeat <= sweep->most_repeats; repeat++)
+    for (unsigned repeat = first; !err && found && repeat <= sweep->max_repeats; repeat++)
         err = read_state(sweep, directory, point, repeat, &found, why);
     return err;
 }

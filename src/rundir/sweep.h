@@ -47,10 +47,10 @@ struct sweep {
     char *uncontrolled;   /* why not, with "default" as their only value; NULL: they were */
     char *mode;           /* how the points were chosen: "custom", "baseline", "dvfs", "probe" */
     double time_exponent; /* mode probe: n of the minimized E T^n */
-    double least_mhz;     /* modes dvfs and probe: the lowest clock */
+    double min_mhz;       /* modes dvfs and probe: the lowest clock */
     double *clocks;       /* mode probe: candidate clocks of the GPU, highest first; MHz */
     size_t clock_count;
-    unsigned seed, repeats, most_repeats;
+    unsigned seed, repeats, max_repeats;
     double until_pct;  /* repeat until the standard error is this small; UNKNOWN: only `repeats` */
     unsigned reruns;   /* maximum number of reruns of a rejected attempt */
     double cooldown_s; /* wait before each attempt except the first */

@@ -134,10 +134,10 @@ static enum err list_limits(struct loop *loop, const struct sensor *sensor,
 static enum err check_lowest(const struct loop *loop, const struct sensor *sensor,
                              struct error *why)
 {
-    double lowest = loop->options->lowest, most = loop->settings[loop->count - 1];
-    if (lowest > most)
+    double lowest = loop->options->lowest, max = loop->settings[loop->count - 1];
+    if (lowest > max)
         return err_set(why, ERR_USAGE, "--lowest %g is above the highest setting of %s, %g", lowest,
-                       sensor->id, most);
+                       sensor->id, max);
     return ERR_OK;
 }
 

@@ -109,7 +109,7 @@ static enum err parse_clocks(const char *plan, double **out, size_t *count, stru
                    (int)strcspn(reason, "\n"), reason);
 }
 
-enum err slurm_clocks(const struct slurm_options *options, const char *devices, double least,
+enum err slurm_clocks(const struct slurm_options *options, const char *devices, double min,
                       double **out, size_t *count, struct error *why)
 {
     char program[PATH_MAX] = "", lowest[32];
@@ -129,7 +129,7 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
         text_addf(&words[made++], "--%s", options->more[i] + strspn(options->more[i], "-"));
     for (size_t i = 0; i < made; i++)
         argv[used++] = text_get(&words[i]);
-    (void)str_format(lowest, sizeof lowest, "%.10g", least);
+    (void)str_format(lowest, sizeof lowest, "%.10g", min);
     const char *const rest[] = {program,     "sweep",     "--control",
                                 "--mode",    "dvfs",      "--min-clock",
                                 lowest,      "--devices", devices ? devices : "",
@@ -411,7 +411,7 @@ static enum err list_parts(const struct slurm_work *work, const struct slurm_pat
 {
     struct jobs jobs = {0};
     struct slurm_queue queue = {0};
-    size_t kept = 0, *parts = *out = calloc(work->most + 1, sizeof *parts);
+    size_t kept = 0, *parts = *out = calloc(work->max + 1, sizeof *parts);
     *count = 0;
     enum err err = parts ? ERR_OK : err_no_memory(why);
     if (!err && submit)

@@ -22,9 +22,9 @@ struct slurm_options {
     size_t more_count;
 };
 
-/* The graphics clocks of a GPU allocated by Slurm, at least `least` MHz, highest first, from a dry run of this program
+/* The graphics clocks of a GPU allocated by Slurm, at least `min` MHz, highest first, from a dry run of this program
  * on a node (srun), which waits in the queue.  The caller frees *out.  ERR_UNSUPPORTED: why no clocks can be set. */
-enum err slurm_clocks(const struct slurm_options *options, const char *devices, double least,
+enum err slurm_clocks(const struct slurm_options *options, const char *devices, double min,
                       double **out, size_t *count, struct error *why) MUST_USE;
 
 /* ERR_NOT_FOUND names the Slurm program that is not in PATH. */
@@ -42,7 +42,7 @@ struct slurm_work {
      * otherwise be in neither list, and be submitted again. */
     enum err (*list)(void *context, size_t *parts, size_t *count, struct error *why);
     void *context;
-    size_t most;
+    size_t max;
 };
 
 /* slurm_script.c: the batch script of slurm_submit.  ERR_USAGE names an option that a script cannot contain. */

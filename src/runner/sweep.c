@@ -76,16 +76,16 @@ static bool visit_round(const struct sweep *sweep, unsigned round, bool again, s
 /* Number of attempts run in each round, and of rejected ones to be repeated: completed rounds are skipped, since
  * there may be thousands of attempts. */
 struct rounds {
-    size_t *made, *rejected; /* most_repeats + 1 elements each */
+    size_t *made, *rejected; /* max_repeats + 1 elements each */
 };
 
 static bool count_rounds(const struct sweep *sweep, struct rounds *out)
 {
-    size_t *counts = calloc(2 * ((size_t)sweep->most_repeats + 1), sizeof *counts);
-    *out = (struct rounds){counts, counts ? counts + sweep->most_repeats + 1 : NULL};
+    size_t *counts = calloc(2 * ((size_t)sweep->max_repeats + 1), sizeof *counts);
+    *out = (struct rounds){counts, counts ? counts + sweep->max_repeats + 1 : NULL};
     for (size_t i = 0; counts && i < sweep->count; i++) {
         const struct sweep_attempt *attempt = &sweep->attempts[i];
-        if (attempt->repeat > sweep->most_repeats)
+        if (attempt->repeat > sweep->max_repeats)
             continue;
         out->made[attempt->repeat]++;
         out->rejected[attempt->repeat] +=
@@ -99,7 +99,7 @@ bool sweep_each(const struct sweep *sweep, sweep_visit *visit, void *context)
     struct rounds rounds;
     bool counted = count_rounds(sweep, &rounds), stopped = false;
     for (int again = 0; !stopped && again < 2; again++)
-        for (unsigned round = 1; !stopped && round <= sweep->most_repeats; round++) {
+        for (unsigned round = 1; !stopped && round <= sweep->max_repeats; round++) {
             bool is_done = counted && (again ? !rounds.rejected[round]
                                              : rounds.made[round] >= sweep->point_count);
             if (!is_done)
@@ -131,7 +131,7 @@ const struct sweep_attempt *sweep_find(const struct sweep *sweep, size_t point, 
 
 static bool is_unfinished(const struct sweep *sweep, size_t point)
 {
-    for (unsigned repeat = 1; repeat <= sweep->most_repeats; repeat++) {
+    for (unsigned repeat = 1; repeat <= sweep->max_repeats; repeat++) {
         const struct sweep_step step = {point, repeat};
         if (is_wanted(sweep, &step, sweep_find(sweep, point, repeat), false))
             return true;

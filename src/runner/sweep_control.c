@@ -130,20 +130,20 @@ static double memory_clock(const struct sweep *sweep, size_t point, double highe
     return highest;
 }
 
-static enum err usable_clocks(struct sensor *sensor, double least, double **out, size_t *count,
+static enum err usable_clocks(struct sensor *sensor, double min, double **out, size_t *count,
                               struct error *why)
 {
     double memory = highest_memory_clock(sensor);
     enum err err =
         sensor->driver->control->clocks(sensor, KNOB_GRAPHICS_CLOCK, memory, out, count, why);
-    while (!err && *count && (*out)[*count - 1] < least)
+    while (!err && *count && (*out)[*count - 1] < min)
         --*count;
     if (!err && !*count)
-        err = err_set(why, ERR_USAGE, "%s has no clock of at least %g MHz", sensor->id, least);
+        err = err_set(why, ERR_USAGE, "%s has no clock of at least %g MHz", sensor->id, min);
     return err;
 }
 
-enum err sweep_control_clocks(const char *devices, double least, double **out, size_t *count,
+enum err sweep_control_clocks(const char *devices, double min, double **out, size_t *count,
                               struct error *why)
 {
     struct sensor sensor = {0};
@@ -151,7 +151,7 @@ enum err sweep_control_clocks(const char *devices, double least, double **out, s
     enum err err = gpu_control_query(devices ? devices : "", &sensor, why);
     if (err)
         return err;
-    err = usable_clocks(&sensor, least, out, count, why);
+    err = usable_clocks(&sensor, min, out, count, why);
     sensor_close(&sensor);
     return err;
 }

@@ -27,9 +27,9 @@ enum err sweep_control_devices(const char *devices, struct error *why) MUST_USE;
 enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **out,
                              struct error *why) MUST_USE;
 
-/* The graphics clocks supported at the highest memory clock that are at least `least` MHz, highest first. The caller
+/* The graphics clocks supported at the highest memory clock that are at least `min` MHz, highest first. The caller
  * frees *out.  The GPU, selected by --devices, is not changed. */
-enum err sweep_control_clocks(const char *devices, double least, double **out, size_t *count,
+enum err sweep_control_clocks(const char *devices, double min, double **out, size_t *count,
                               struct error *why) MUST_USE;
 
 /* Temperature of that GPU in degrees Celsius; UNKNOWN if not reported. */

@@ -46,8 +46,8 @@ void request_encode(struct text *to, const char *string);
 enum err request_check(const struct request *request, const char *names, struct error *why)
     MUST_USE;
 /* A whole number from least to most; unchanged if the parameter is absent. */
-enum err request_count(const struct request *request, const char *name, unsigned least,
-                       unsigned most, unsigned *inout, struct error *why) MUST_USE;
+enum err request_count(const struct request *request, const char *name, unsigned min, unsigned max,
+                       unsigned *inout, struct error *why) MUST_USE;
 
 struct api_response {
     int status; /* 0: 200 */

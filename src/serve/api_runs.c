@@ -172,11 +172,11 @@ enum err api_pareto(const struct api *api, const struct request *request,
         err = runs_refresh(api->runs, why);
     if (err)
         return err;
-    size_t most = runs_count(api->runs) + 1;
-    front.rows = malloc(most * sizeof *front.rows);
-    front.cost = calloc(most, sizeof *front.cost);
-    front.benefit = calloc(most, sizeof *front.benefit);
-    front.optimal = calloc(most, sizeof *front.optimal);
+    size_t max = runs_count(api->runs) + 1;
+    front.rows = malloc(max * sizeof *front.rows);
+    front.cost = calloc(max, sizeof *front.cost);
+    front.benefit = calloc(max, sizeof *front.benefit);
+    front.optimal = calloc(max, sizeof *front.optimal);
     if (front.rows && front.cost && front.benefit && front.optimal) {
         collect_points(&front, api->runs, request);
         err = pareto_mark(front.cost, front.benefit, front.count, front.optimal);

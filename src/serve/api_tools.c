@@ -236,16 +236,16 @@ static enum err read_tariff(const struct request *request, struct tariff *out, s
 {
     const struct {
         const char *name;
-        double *value, most;
+        double *value, max;
     } PRICES[] = {{"price_per_kwh", &out->price_per_kwh, 1e6},
                   {"gco2_per_kwh", &out->gco2_per_kwh, 1e4},
                   {"device_price_per_hour", &out->device_price_per_hour, 1e6}};
     for (size_t i = 0; i < sizeof PRICES / sizeof *PRICES; i++) {
         const char *given = request_param(request, PRICES[i].name);
         double value = 0;
-        if (given && (parse_double(given, &value) || value < 0 || value > PRICES[i].most))
+        if (given && (parse_double(given, &value) || value < 0 || value > PRICES[i].max))
             return err_set(why, ERR_USAGE, "%s: a number from 0 to %.0f", PRICES[i].name,
-                           PRICES[i].most);
+                           PRICES[i].max);
         if (given)
             *PRICES[i].value = value;
     }

@@ -177,16 +177,16 @@ static const char *client_at(size_t i)
 static const struct setting {
     const char *key, *option;
     const char *(*choice)(size_t i); /* allowed values; NULL: any */
-    unsigned most;                   /* maximum of a whole number from 1; 0: a string */
+    unsigned max;                    /* maximum of a whole number from 1; 0: a string */
     bool is_url, is_needed;
 } SETTINGS[] = {
     {.key = "client", .option = "--client=", .choice = client_at, .is_needed = true},
     {.key = "model", .option = "--model=", .is_needed = true},
     {.key = "dataset", .option = "--dataset=", .choice = dataset_at},
     {.key = "base_url", .option = "--client-base-url=", .is_url = true},
-    {.key = "max_queries", .option = "--max-queries=", .most = 10000},
-    {.key = "concurrency", .option = "--concurrency=", .most = 256},
-    {.key = "max_tokens", .option = "--param=max_tokens=", .most = 1000000},
+    {.key = "max_queries", .option = "--max-queries=", .max = 10000},
+    {.key = "concurrency", .option = "--concurrency=", .max = 256},
+    {.key = "max_tokens", .option = "--param=max_tokens=", .max = 1000000},
 };
 enum { SETTINGS_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 
@@ -229,10 +229,10 @@ static enum err read_setting(const struct setting *setting, const struct jv *val
                              char word[static WORD_MAX], struct error *why)
 {
     int64_t number;
-    if (setting->most) {
-        if (!jv_integer(value, &number) || number < 1 || number > (int64_t)setting->most)
+    if (setting->max) {
+        if (!jv_integer(value, &number) || number < 1 || number > (int64_t)setting->max)
             return err_set(why, ERR_USAGE, "%s: expected a whole number from 1 to %u", setting->key,
-                           setting->most);
+                           setting->max);
         str_format(word, WORD_MAX, "%s%lld", setting->option, (long long)number);
         return ERR_OK;
     }

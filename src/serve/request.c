@@ -154,13 +154,13 @@ enum err request_check(const struct request *request, const char *names, struct 
     return ERR_OK;
 }
 
-enum err request_count(const struct request *request, const char *name, unsigned least,
-                       unsigned most, unsigned *inout, struct error *why)
+enum err request_count(const struct request *request, const char *name, unsigned min, unsigned max,
+                       unsigned *inout, struct error *why)
 {
     uint64_t value = *inout;
     const char *given = request_param(request, name);
-    if (given && (parse_u64(given, &value) || value < least || value > most))
-        return err_set(why, ERR_USAGE, "%s: a whole number from %u to %u", name, least, most);
+    if (given && (parse_u64(given, &value) || value < min || value > max))
+        return err_set(why, ERR_USAGE, "%s: a whole number from %u to %u", name, min, max);
     *inout = (unsigned)value;
     return ERR_OK;
 }
@@ -254,10 +254,10 @@ void access_free(struct access *access)
 
 /* ---- rates ---- */
 
-static bool take_from(struct bucket *bucket, double rate, double most, nanos now)
+static bool take_from(struct bucket *bucket, double rate, double max, nanos now)
 {
-    double left = bucket->at ? bucket->left + rate * seconds(now - bucket->at) : most;
-    bucket->left = left < most ? left : most;
+    double left = bucket->at ? bucket->left + rate * seconds(now - bucket->at) : max;
+    bucket->left = left < max ? left : max;
     bucket->at = now;
     if (bucket->left < 1)
         return false;

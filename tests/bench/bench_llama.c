@@ -139,11 +139,11 @@ static struct rates client_rates(struct client *client)
     return rates;
 }
 
-static int parse_count(const char *word, int most)
+static int parse_count(const char *word, int max)
 {
     char *end;
     long number = strtol(word, &end, 10);
-    if (*end || number < 2 || number > most)
+    if (*end || number < 2 || number > max)
         die("usage: bench_llama [TOKENS OF AN ANSWER [TURNS]]");
     return (int)number;
 }

@@ -54,11 +54,11 @@ static double decode(struct subject *s, const engine_token *tokens, size_t count
     return seconds(clock_now() - from);
 }
 
-static void keep_least(double *least, struct samples *of)
+static void keep_least(double *min, struct samples *of)
 {
     double took = quartile(of);
-    if (!(*least > 0) || took < *least)
-        *least = took;
+    if (!(*min > 0) || took < *min)
+        *min = took;
 }
 
 /* Times one length: the prompt, then a few tokens after it. */

@@ -136,7 +136,7 @@ static struct figures profile(const char *client, const char *url, unsigned quer
 /* ---- queries per second ---- */
 
 /* The best of the rounds: other load on the machine only ever slows it down. */
-static void bench_rate(const char *client, const char *url, unsigned queries, double least,
+static void bench_rate(const char *client, const char *url, unsigned queries, double min,
                        const char *while_asking, const char *in_all, double least_in_all)
 {
     double asking = 0, all = 0;
@@ -145,7 +145,7 @@ static void bench_rate(const char *client, const char *url, unsigned queries, do
         asking = fmax(asking, figures.completed / figures.seconds);
         all = fmax(all, figures.completed / figures.wall_s);
     }
-    bench_at_least(while_asking, asking, "queries/s", least);
+    bench_at_least(while_asking, asking, "queries/s", min);
     bench_at_least(in_all, all, "queries/s", least_in_all);
 }
 

@@ -521,12 +521,11 @@ static double median(enum figure figure, enum way way)
 /* The median of the rounds' ratios: ours, nginx's, and their reference are from the same seconds. */
 static double ratio_to_nginx(enum figure figure, bool is_added)
 {
-    const double least = 1e-6; /* a negative overhead is noise */
+    const double min = 1e-6; /* a negative overhead is noise */
     double ratios[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         double base = is_added ? figures[figure][DIRECT][i] : 0;
-        ratios[i] =
-            (figures[figure][OURS][i] - base) / fmax(least, figures[figure][NGINX][i] - base);
+        ratios[i] = (figures[figure][OURS][i] - base) / fmax(min, figures[figure][NGINX][i] - base);
     }
     return bench_median(ratios, ROUNDS);
 }

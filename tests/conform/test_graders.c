@@ -270,7 +270,7 @@ static void grading_time_is_not_quadratic_in_the_answer(void **state)
      * grader gets every third piece, with a rotating offset. */
     size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_instrumented() ? 7000 : 50000;
     const size_t step = getenv("IPW_SLOW") ? 3 : 1;
-    const double most = test_is_instrumented() ? 5 : 1.25; /* seconds */
+    const double max = test_is_instrumented() ? 5 : 1.25; /* seconds */
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
@@ -280,10 +280,10 @@ static void grading_time_is_not_quadratic_in_the_answer(void **state)
             clock_t before = clock();
             grade_answer(&grader, strcmp((*d)->name, "choice") == 0 ? "B" : "7", text);
             double took = (double)(clock() - before) / CLOCKS_PER_SEC;
-            if (took > most)
+            if (took > max)
                 print_error("%s: %.1f s of processor time for \"%s\"\n", (*d)->name, took,
                             PIECES[i]);
-            CHECK(took <= most, (*d)->name);
+            CHECK(took <= max, (*d)->name);
             grader_close(&grader);
         }
         free(text);

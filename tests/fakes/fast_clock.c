@@ -77,10 +77,10 @@ EXPORT int nanosleep(const struct timespec *length, struct timespec *left)
     return (int)raw(SYS_nanosleep, (long)&shorter, 0, 0, 0, 0, 0);
 }
 
-EXPORT int epoll_wait(int fd, struct epoll_event *events, int most, int ms)
+EXPORT int epoll_wait(int fd, struct epoll_event *events, int max, int ms)
 {
     struct timespec limit = as_timespec((int64_t)ms * 1000000 / speed);
-    return (int)raw(SYS_epoll_pwait2, fd, (long)events, most, ms < 0 ? 0 : (long)&limit, 0, 0);
+    return (int)raw(SYS_epoll_pwait2, fd, (long)events, max, ms < 0 ? 0 : (long)&limit, 0, 0);
 }
 
 EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,

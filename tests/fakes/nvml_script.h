@@ -574,13 +574,13 @@ static double now_s(void)
 /* Wall time minus monotonic time: the pair of reads with the least time in between, as the thread may be preempted. */
 static double wall_offset(void)
 {
-    double offset = 0, least = INFINITY;
-    for (int i = 0; i < 20 && least > 1e-4; i++) {
+    double offset = 0, min = INFINITY;
+    for (int i = 0; i < 20 && min > 1e-4; i++) {
         double before = clock_seconds(CLOCK_MONOTONIC), wall = clock_seconds(CLOCK_REALTIME);
         double between = clock_seconds(CLOCK_MONOTONIC) - before;
-        if (between < least) {
+        if (between < min) {
             offset = wall - before - between / 2;
-            least = between;
+            min = between;
         }
     }
     return offset;

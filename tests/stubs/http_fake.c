@@ -38,9 +38,9 @@ enum err http_perform(struct http *http, const struct http_request *request,
 }
 
 enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
-                    size_t most, struct text *body, struct http_response *out, struct error *why)
+                    size_t max, struct text *body, struct http_response *out, struct error *why)
 {
-    (void)http, (void)timeout, (void)most;
+    (void)http, (void)timeout, (void)max;
     const char *authorization = params_get(headers, "Authorization");
     *out = (struct http_response){.status = 200, .retry_after_s = UNKNOWN};
     if (http_fake.count == HTTP_FAKE_REQUESTS_MAX)

@@ -8,9 +8,9 @@
 
 /* ---- random decoders ---- */
 
-static uint64_t any(struct rng *rng, uint32_t least, uint32_t most)
+static uint64_t any(struct rng *rng, uint32_t min, uint32_t max)
 {
-    return least + rng_below(rng, most - least + 1);
+    return min + rng_below(rng, max - min + 1);
 }
 
 static bool coin(struct rng *rng)

@@ -332,7 +332,7 @@ static const struct histogram_info {
 
 struct histogram {
     uint64_t buckets[BOUNDS + 1], count;
-    double sum, least, most;
+    double sum, min, max;
 };
 
 struct metrics {
@@ -349,8 +349,8 @@ static void count(struct histogram *histogram, const struct histogram_info *info
         bucket++;
     }
     histogram->buckets[bucket]++;
-    histogram->least = histogram->count ? fmin(histogram->least, value) : value;
-    histogram->most = histogram->count ? fmax(histogram->most, value) : value;
+    histogram->min = histogram->count ? fmin(histogram->min, value) : value;
+    histogram->max = histogram->count ? fmax(histogram->max, value) : value;
     histogram->sum += value;
     histogram->count++;
 }
@@ -402,8 +402,8 @@ static void put_point(struct json *json, const struct export *export, size_t i)
         bound *= INFO[i].factor;
     }
     json_array_end(json);
-    json_number(json, "min", histogram->least);
-    json_number(json, "max", histogram->most);
+    json_number(json, "min", histogram->min);
+    json_number(json, "max", histogram->max);
     json_object_end(json);
 }
 

@@ -84,13 +84,13 @@ static uint32_t none_of(unsigned bytes)
 static struct scale scale_of(const struct shape *shape, unsigned bytes, bool may_log)
 {
     struct scale scale = {.low = shape->low, .step = 1, .bytes = bytes};
-    double range = shape->high - shape->low, most = none_of(bytes) - 1;
+    double range = shape->high - shape->low, max = none_of(bytes) - 1;
     if (shape->integers && range <= none_of(3) - 1) {
         scale.bytes = range < none_of(1) ? 1 : range < none_of(2) ? 2 : 3;
         return scale;
     }
     scale.log = may_log && shape->low > 0;
-    scale.step = (scale.log ? log(shape->high / shape->low) : range) / most;
+    scale.step = (scale.log ? log(shape->high / shape->low) : range) / max;
     return scale;
 }
 

@@ -370,7 +370,7 @@ static const struct {
 };
 
 /* Smaller parts are rounding errors. */
-#define LEAST_SHARE 1e-6
+#define SHARE_MIN 1e-6
 
 void shares_put(struct json *json, const struct run_table *table)
 {
@@ -389,7 +389,7 @@ void shares_put(struct json *json, const struct run_table *table)
         total += parts[i];
     json_array(json, "shares");
     for (size_t i = 0; is_known(queries) && i < PARTS; i++) {
-        if (!(parts[i] > LEAST_SHARE * total))
+        if (!(parts[i] > SHARE_MIN * total))
             continue;
         json_object(json, NULL);
         json_string(json, "key", ROWS[i].key);

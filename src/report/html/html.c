@@ -100,8 +100,8 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
 }
 
 static enum err put_all(struct json *json, const struct run_table *table, const char *page,
-                        size_t most_listed, const struct results *results,
-                        const struct spans *spans, struct error *why)
+                        size_t max_listed, const struct results *results, const struct spans *spans,
+                        struct error *why)
 {
     json_object(json, NULL);
     enum err err = put_facts(json, table, page, spans);
@@ -118,14 +118,14 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     if (!err)
         err = agent_put(json, table->directory, why);
     if (!err)
-        err = queries_put(json, table, spans, most_listed, why);
-    excerpts_put(json, table, most_listed);
+        err = queries_put(json, table, spans, max_listed, why);
+    excerpts_put(json, table, max_listed);
     json_object_end(json);
     return err;
 }
 
 static enum err run_put(struct json *json, const char *directory, const struct html_report *report,
-                        size_t most_listed, struct run_figures *figures, struct error *why)
+                        size_t max_listed, struct run_figures *figures, struct error *why)
 {
     struct run_wanted wanted = results_need();
     struct run_table table;
@@ -136,7 +136,7 @@ static enum err run_put(struct json *json, const char *directory, const struct h
     wanted.numbers |= HISTOGRAMS_NEED;
     wanted.words |= RUN_WANT(RUN_SUBJECT) | RUN_FIGURES_WORDS;
     enum err err = run_table_load_texts(directory, report->model, wanted,
-                                        most_listed / LISTED_BY_TEXT, &table, why);
+                                        max_listed / LISTED_BY_TEXT, &table, why);
     if (err)
         return err;
     if (report->tariff) {
@@ -150,7 +150,7 @@ static enum err run_put(struct json *json, const char *directory, const struct h
     if (!err)
         err = results_of(&table, &results, why);
     if (!err)
-        err = put_all(json, &table, report->page, most_listed, &results, &spans, why);
+        err = put_all(json, &table, report->page, max_listed, &results, &spans, why);
     if (!err && (err = run_figures_of(&table, figures)))
         err_set(why, err, "%s", err_text(err));
     results_release(&results);

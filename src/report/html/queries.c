@@ -223,19 +223,18 @@ static void put_others(struct json *json, const struct listing *listing)
 }
 
 /* Stride of the listed queries. */
-static size_t queries_stride(const struct run_table *table, size_t most)
+static size_t queries_stride(const struct run_table *table, size_t max)
 {
     size_t stride = 1;
-    while (table->rows / stride > most)
+    while (table->rows / stride > max)
         stride++;
     return stride;
 }
 
 enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
-                     size_t most, struct error *why)
+                     size_t max, struct error *why)
 {
-    struct listing listing = {
-        .table = table, .spans = spans, .stride = queries_stride(table, most)};
+    struct listing listing = {.table = table, .spans = spans, .stride = queries_stride(table, max)};
     listing.count = (table->rows + listing.stride - 1) / listing.stride;
     listing.values = malloc((listing.count + 1) * sizeof *listing.values);
     enum err err = listing.values ? find_rows(&listing) : ERR_NO_MEMORY;
@@ -250,10 +249,10 @@ enum err queries_put(struct json *json, const struct run_table *table, const str
 
 /* ---- excerpts ---- */
 
-void excerpts_put(struct json *json, const struct run_table *table, size_t most_listed)
+void excerpts_put(struct json *json, const struct run_table *table, size_t max_listed)
 {
     const struct run_excerpts *excerpts = &table->excerpts;
-    size_t stride = queries_stride(table, most_listed);
+    size_t stride = queries_stride(table, max_listed);
     json_array(json, "excerpts");
     for (size_t i = 0; i < excerpts->count; i++) {
         const struct run_excerpt *excerpt = &excerpts->items[i];
@@ -316,12 +315,12 @@ static void fit_integers(struct bins *bins, const double *values, size_t count)
     double range = bins->step * (double)bins->count;
     if (bins->log || (range < 1 && bins->count > 1))
         return;
-    double least = bins->count > 1 ? bins->low : values[0];
+    double min = bins->count > 1 ? bins->low : values[0];
     range = bins->count > 1 ? range : 0;
     bins->integer = true;
     bins->step = bins->count > 1 ? ceil(bins->step) : 1;
     bins->count = (size_t)(range / bins->step) + 1;
-    bins->low = least - 0.5;
+    bins->low = min - 0.5;
 }
 
 static void count_values(struct bins *bins, const double *values, size_t count)

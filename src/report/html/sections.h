@@ -53,13 +53,13 @@ enum err agent_put(struct json *json, const char *directory, struct error *why) 
 /* "queries": {"rows", "listed", "subjects": [...], and the COLUMNs "index", "repeat", "start", "joules",
  * "plus_minus", "latency_s", "ttft_s", "input_tokens", "output_tokens", "subject", "flags", "from_s", "lane"}; and
  * "others": attempts that failed and judgments, "kinds", "row", "from_s", "length_s", "lane", "start".  Of more than
- * `most` queries evenly picked ones are listed.  Bits of `flags`: 1 right, 2 wrong, 4 failed, 8 low confidence. */
+ * `max` queries evenly picked ones are listed.  Bits of `flags`: 1 right, 2 wrong, 4 failed, 8 low confidence. */
 enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
-                     size_t most, struct error *why) MUST_USE;
+                     size_t max, struct error *why) MUST_USE;
 
 /* "excerpts": [{"at", "problem", "expected", "answer"}], `at` an index of the listed queries, of which there are at
- * most `most_listed`. */
-void excerpts_put(struct json *json, const struct run_table *table, size_t most_listed);
+ * most `max_listed`. */
+void excerpts_put(struct json *json, const struct run_table *table, size_t max_listed);
 
 /* Columns required for the histograms. */
 #define HISTOGRAMS_NEED                                                                            \

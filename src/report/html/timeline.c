@@ -56,8 +56,8 @@ static enum err put_channel(struct json *json, const struct power_channel *chann
     json_string(json, "scope", channel->scope);
     json_string(json, "source", source);
     column_put_even(json, "mean", mean, count, COLUMN_BYTES);
-    column_put_even(json, "least", channel->least, count, COLUMN_BYTES);
-    column_put_even(json, "largest", channel->largest, count, COLUMN_BYTES);
+    column_put_even(json, "least", channel->min, count, COLUMN_BYTES);
+    column_put_even(json, "largest", channel->max, count, COLUMN_BYTES);
     json_object_end(json);
     free(mean);
     return ERR_OK;

@@ -418,11 +418,11 @@ enum { TOP_AROUND = 3, TOP_COLUMNS = 60 };
 /* Rows for processes on a screen with this many rows for devices. */
 static size_t top_rows(const struct live_view *view, unsigned rows)
 {
-    size_t most = rows / 5;
+    size_t max = rows / 5;
     if (!view->top || !view->top->count || view->rows < LIVE_TOP_ROWS || view->help ||
         view->columns < TOP_COLUMNS)
         return 0;
-    return view->top->count < most ? view->top->count : most;
+    return view->top->count < max ? view->top->count : max;
 }
 
 static void top_line(struct live_frame *frame, enum style style, const char *pid,

@@ -115,8 +115,8 @@ bool screen_line(struct screen *screen);
 /* Adds a piece completely, or not at all (false). */
 bool screen_add(struct screen *screen, enum style style, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Adds as much as fits into `most` columns. */
-void screen_cut(struct screen *screen, enum style style, unsigned most, const char *text);
+/* Adds as much as fits into `max` columns. */
+void screen_cut(struct screen *screen, enum style style, unsigned max, const char *text);
 
 /* Pads with spaces up to a column; nothing if the line is already there. */
 void screen_to(struct screen *screen, unsigned column);

@@ -382,7 +382,7 @@ void reading_to_json(const struct reading *reading, struct text *out)
  * conserved. GPU processes are reported by the driver, seconds apart: theirs are means over the whole time. */
 
 /* Smaller shares are scheduler tick noise. */
-#define LEAST_SHARE 0.001
+#define SHARE_MIN 0.001
 
 void top_release(struct top *top)
 {
@@ -437,7 +437,7 @@ static size_t find_before(const struct top *top, const struct proc_time *now)
 static void add_process(struct top *top, const struct top_row *row)
 {
     struct top_row named = *row;
-    if (row->share < LEAST_SHARE)
+    if (row->share < SHARE_MIN)
         return;
     proc_name(row->pid, named.name, sizeof named.name);
     insert(top, &named);

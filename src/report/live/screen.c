@@ -90,22 +90,19 @@ bool screen_add(struct screen *screen, enum style style, const char *format, ...
     return true;
 }
 
-void screen_cut(struct screen *screen, enum style style, unsigned most, const char *text)
+void screen_cut(struct screen *screen, enum style style, unsigned max, const char *text)
 {
     char piece[PIECE_MAX];
-    if (most > screen_left(screen))
-        most = screen_left(screen);
+    if (max > screen_left(screen))
+        max = screen_left(screen);
     clean(screen, text, piece, sizeof piece);
     size_t width = utf8_width(piece);
-    if (width > most) {
+    if (width > max) {
         char *at = piece;
-        for (unsigned kept = 0; kept + 1 < most; kept++)
+        for (unsigned kept = 0; kept + 1 < max; kept++)
             at += utf8_length(at, strnlen(at, UTF8_BYTES_MAX));
-        str_copy(at, sizeof piece - (size_t)(at - piece),
-                 most == 0      ? ""
-                 : screen->utf8 ? "…"
-                                : "~");
-        width = most;
+        str_copy(at, sizeof piece - (size_t)(at - piece), max == 0 ? "" : screen->utf8 ? "…" : "~");
+        width = max;
     }
     put(screen, style, piece, (unsigned)width);
 }
@@ -139,15 +136,15 @@ enum { LEVELS = 8 };
 double spark_top(const float *values, size_t count)
 {
     static const double STEPS[] = {1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10};
-    double most = 0;
+    double max = 0;
     for (size_t i = 0; i < count; i++)
-        if (is_known(values[i]) && values[i] > most)
-            most = values[i];
-    if (most <= 0)
+        if (is_known(values[i]) && values[i] > max)
+            max = values[i];
+    if (max <= 0)
         return 1;
-    double decade = pow(10, floor(log10(most)));
+    double decade = pow(10, floor(log10(max)));
     for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++)
-        if (STEPS[i] * decade >= most * (1 - 1e-6)) /* tolerance for float rounding */
+        if (STEPS[i] * decade >= max * (1 - 1e-6)) /* tolerance for float rounding */
             return STEPS[i] * decade;
     return 10 * decade;
 }

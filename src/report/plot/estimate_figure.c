@@ -296,20 +296,20 @@ static void put_line(const struct lines *lines, size_t index, size_t number, str
 
 static void set_axes(const struct lines *lines, struct figure_panel *panel)
 {
-    double low = INFINITY, high = 0, least = INFINITY, most = 0;
+    double low = INFINITY, high = 0, min = INFINITY, max = 0;
     for (size_t i = 0; i < lines->point_count; i++) {
         double x = length_of(lines->points[i], lines->of_context);
         double y = workload_estimate_joules_per_unit(&lines->points[i]->estimate);
         low = fmin(low, x);
         high = fmax(high, x);
-        least = fmin(least, y);
-        most = fmax(most, y);
+        min = fmin(min, y);
+        max = fmax(max, y);
     }
     if (high >= WIDE_X * low)
         panel->x.log_base = 2;
     else
         panel->x.integer = true;
-    if (most >= WIDE_Y * least)
+    if (max >= WIDE_Y * min)
         panel->y.log_base = 10;
     else
         panel->y.from_zero = true;
@@ -377,10 +377,10 @@ enum { DEVICES_NAMED = 14 };
 
 /* Devices in the order of their best point; further ones share a faint series. */
 static size_t rank_devices(const struct estimate_grid *points, const struct hardware **order,
-                           size_t most)
+                           size_t max)
 {
     size_t count = 0;
-    for (size_t i = 0; i < points->count && count < most; i++) {
+    for (size_t i = 0; i < points->count && count < max; i++) {
         bool is_new = is_drawn(&points->items[i]);
         for (size_t k = 0; is_new && k < count; k++)
             is_new = order[k] != points->items[i].estimate.hardware;

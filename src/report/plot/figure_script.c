@@ -91,14 +91,14 @@ static size_t letters_in(const struct drawing *d, const char *string)
     return count;
 }
 
-/* Quotes at most `most` characters; the middle of a longer string is omitted, since the end of a name often
+/* Quotes at most `max` characters; the middle of a longer string is omitted, since the end of a name often
  * distinguishes it.  Invalid UTF-8 becomes "?", a line break a space. */
-static void put_quoted(const struct drawing *d, const char *string, size_t most, bool is_format)
+static void put_quoted(const struct drawing *d, const char *string, size_t max, bool is_format)
 {
     size_t letters = letters_in(d, string), end = strlen(string);
     size_t from =
-        letters > most ? (most + 1) / 2 : letters; /* of the ellipsis, which takes one character */
-    size_t to = letters > most ? letters - (most - 1 - from) : letters;
+        letters > max ? (max + 1) / 2 : letters; /* of the ellipsis, which takes one character */
+    size_t to = letters > max ? letters - (max - 1 - from) : letters;
     bool cut = false;
     /* gnuplot would take a leading quote for the end of an empty string. */
     text_add(d->out, string[0] == '\'' ? "' " : "'");
@@ -334,12 +334,12 @@ static void put_names(struct drawing *d, const char *letter, const struct figure
     text_add(d->out, ")\n");
 }
 
-/* 1, 2 or 5 times a power of ten, so that the range has at most `most` steps. */
-static double nice_step(struct range range, double most, bool integer)
+/* 1, 2 or 5 times a power of ten, so that the range has at most `max` steps. */
+static double nice_step(struct range range, double max, bool integer)
 {
-    double least = (range.high - range.low) / fmax(most, 3), power = pow(10, floor(log10(least)));
-    double step = least <= power ? power : least <= 2 * power ? 2 * power : 5 * power;
-    step = least > 5 * power ? 10 * power : step;
+    double min = (range.high - range.low) / fmax(max, 3), power = pow(10, floor(log10(min)));
+    double step = min <= power ? power : min <= 2 * power ? 2 * power : 5 * power;
+    step = min > 5 * power ? 10 * power : step;
     return integer ? fmax(step, 1) : step;
 }
 
@@ -364,16 +364,16 @@ static void put_numbers(struct drawing *d, struct range range, double step)
 static void put_ticks(struct drawing *d, const char *letter, const struct figure_axis *axis,
                       struct range range, struct rect rect)
 {
-    double most = letter[0] == 'x'
-                      ? (rect.right - rect.left) * 800 / 46
-                      : (rect.top - rect.bottom) * d->height / (axis->integer ? 24 : 34);
+    double max = letter[0] == 'x'
+                     ? (rect.right - rect.left) * 800 / 46
+                     : (rect.top - rect.bottom) * d->height / (axis->integer ? 24 : 34);
     text_addf(d->out, "set %stics norotate ", letter);
     if (axis->log_base > 0 && has_few_powers(axis, range))
-        put_numbers(d, range, nice_step(range, fmin(most, 6), axis->integer));
+        put_numbers(d, range, nice_step(range, fmin(max, 6), axis->integer));
     else if (axis->log_base > 0)
         text_add(d->out, "autofreq");
     else
-        text_addf(d->out, "%.9g", nice_step(range, most, axis->integer));
+        text_addf(d->out, "%.9g", nice_step(range, max, axis->integer));
     text_addf(d->out, "\nset format %s '%s'\n", letter, axis->hidden ? "" : "%.7g");
 }
 

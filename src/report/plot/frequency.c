@@ -167,11 +167,11 @@ static bool is_cpu(const struct gauge *gauge)
 /* UNKNOWN if no sensor reports it. */
 static double utilization_of(const struct gauges *all, const char *device)
 {
-    double most = UNKNOWN;
+    double max = UNKNOWN;
     for (size_t i = 0; i < all->count; i++)
         if (!all->items[i].is_clock && strcmp(all->items[i].device, device) == 0)
-            most = fmax(most, mean_of(&all->items[i]));
-    return most;
+            max = fmax(max, mean_of(&all->items[i]));
+    return max;
 }
 
 static enum err choose(const struct gauges *all, struct busy_clock *out, struct error *why)
@@ -331,16 +331,16 @@ static enum err read_settings(const struct plot_source *source, struct settings 
 
 static enum err check_clocks(const struct settings *settings, struct error *why)
 {
-    double least = settings->items[0].x, most = settings->items[settings->count - 1].x;
+    double min = settings->items[0].x, max = settings->items[settings->count - 1].x;
     for (size_t i = 1; i < settings->count; i++)
         if (settings->items[i].is_cpu != settings->items[0].is_cpu)
             return err_set(
                 why, ERR_NO_DATA, "some runs have a GPU's clock, others the CPU's: %s and %s",
                 settings->items[0].run->point.directory, settings->items[i].run->point.directory);
-    if (most - least <= SAME_CLOCK * most)
+    if (max - min <= SAME_CLOCK * max)
         return err_set(why, ERR_NO_DATA,
-                       "the clocks of the runs do not differ: %.0f to %.0f MHz, within %g %%",
-                       least, most, 100 * SAME_CLOCK);
+                       "the clocks of the runs do not differ: %.0f to %.0f MHz, within %g %%", min,
+                       max, 100 * SAME_CLOCK);
     return ERR_OK;
 }
 
@@ -521,21 +521,21 @@ static void put_measure(struct figure *figure, const struct settings *settings, 
 /* "20 queries each", or "10 to 20": runs with different numbers of queries are not exactly comparable. */
 static void put_queries(const struct settings *settings, char *to, size_t size)
 {
-    size_t least = SIZE_MAX, most = 0;
+    size_t min = SIZE_MAX, max = 0;
     for (size_t i = 0; i < settings->count; i++) {
         const struct run_point *point = &settings->items[i].run->point;
         size_t completed = point->queries - point->failed;
-        least = completed < least ? completed : least;
-        most = completed > most ? completed : most;
+        min = completed < min ? completed : min;
+        max = completed > max ? completed : max;
     }
     bool runs = settings->items[0].run->is_command;
-    if (least == most)
-        str_format(to, size, "%zu %s%s each", most, runs ? "run" : "quer",
-                   runs        ? (most == 1 ? "" : "s")
-                   : most == 1 ? "y"
-                               : "ies");
+    if (min == max)
+        str_format(to, size, "%zu %s%s each", max, runs ? "run" : "quer",
+                   runs       ? (max == 1 ? "" : "s")
+                   : max == 1 ? "y"
+                              : "ies");
     else
-        str_format(to, size, "%zu to %zu %s each", least, most, runs ? "runs" : "queries");
+        str_format(to, size, "%zu to %zu %s each", min, max, runs ? "runs" : "queries");
 }
 
 static void put_heading(struct figure *figure, const struct plot_source *source,
@@ -610,10 +610,10 @@ static enum err read_any(const struct plot_source *source, struct settings *out,
 static enum err draw_frequency(const struct plot_source *source, struct figure *figure,
                                struct error *why)
 {
-    size_t most = source->sweep   ? source->sweep->sweep.point_count
-                  : source->curve ? source->curve->count
-                                  : source->run_count;
-    struct settings settings = {.items = malloc((most + 1) * sizeof *settings.items)};
+    size_t max = source->sweep   ? source->sweep->sweep.point_count
+                 : source->curve ? source->curve->count
+                                 : source->run_count;
+    struct settings settings = {.items = malloc((max + 1) * sizeof *settings.items)};
     if (!settings.items)
         return err_no_memory(why);
     enum err err = read_any(source, &settings, why);

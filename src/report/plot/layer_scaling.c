@@ -66,13 +66,12 @@ static void add_point(struct points *points, double x, const struct result_setti
 struct extent {
     size_t settings, known; /* known: with energy */
     size_t models, estimated;
-    double least_prompt, most_prompt, least_size, most_size, least_joules, most_joules;
+    double min_prompt, max_prompt, min_size, max_size, min_joules, max_joules;
 };
 
 static struct extent extent_of(const struct plot_source *source)
 {
-    struct extent out = {
-        .least_prompt = INFINITY, .least_size = INFINITY, .least_joules = INFINITY};
+    struct extent out = {.min_prompt = INFINITY, .min_size = INFINITY, .min_joules = INFINITY};
     for (size_t i = 0; i < source->layer_count; i++) {
         const struct layers_result *model = &source->layers[i];
         size_t before = out.known;
@@ -83,14 +82,14 @@ static struct extent extent_of(const struct plot_source *source)
             if (!in_phase(setting, 0) && !in_phase(setting, 1))
                 continue;
             out.known++;
-            out.least_prompt = fmin(out.least_prompt, setting->prompt_tokens);
-            out.most_prompt = fmax(out.most_prompt, setting->prompt_tokens);
-            out.least_joules = fmin(out.least_joules, joules);
-            out.most_joules = fmax(out.most_joules, joules);
+            out.min_prompt = fmin(out.min_prompt, setting->prompt_tokens);
+            out.max_prompt = fmax(out.max_prompt, setting->prompt_tokens);
+            out.min_joules = fmin(out.min_joules, joules);
+            out.max_joules = fmax(out.max_joules, joules);
         }
         if (out.known > before && model->parameters > 0) {
-            out.least_size = fmin(out.least_size, model->parameters);
-            out.most_size = fmax(out.most_size, model->parameters);
+            out.min_size = fmin(out.min_size, model->parameters);
+            out.max_size = fmax(out.max_size, model->parameters);
         }
         out.models += out.known > before;
         out.estimated += out.known > before && layers_result_is_estimated(model);
@@ -142,7 +141,7 @@ static void name_of(const struct plot_source *source, const struct layers_result
 
 static void fit_axis(struct figure_panel *panel, const struct extent *extent)
 {
-    if (extent->most_joules > LINEAR_MAX * extent->least_joules)
+    if (extent->max_joules > LINEAR_MAX * extent->min_joules)
         panel->y.log_base = 10;
     else
         panel->y.from_zero = true;
@@ -222,7 +221,7 @@ static double common_prompt(const struct plot_source *source, size_t phase)
 static void put_sizes(const struct plot_source *source, const struct extent *extent,
                       struct figure *figure, struct points *points)
 {
-    bool all_same = true, billions = extent->most_size >= 1e9;
+    bool all_same = true, billions = extent->max_size >= 1e9;
     double unit = billions ? 1e9 : 1e6;
     struct figure_panel *panel =
         figure_panel(figure, billions ? "parameters (billions)" : "parameters (millions)",
@@ -265,7 +264,7 @@ static void put_heading(const struct plot_source *source, const struct extent *e
     name_of(source, &source->layers[0], name);
     str_format(figure->title, sizeof figure->title,
                "Energy per token against prompt length%s%s%.160s",
-               extent->least_size < extent->most_size ? " and model size" : "", name[0] ? "" : ": ",
+               extent->min_size < extent->max_size ? " and model size" : "", name[0] ? "" : ": ",
                name[0] ? "" : layers_result_name(&source->layers[0]));
     str_format(figure->note, sizeof figure->note, "%zu result%s, energy %s; bars: ±",
                extent->models, extent->models == 1 ? "" : "s",
@@ -279,8 +278,8 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     struct extent extent = extent_of(source);
     struct points points = {.items = calloc(extent.settings + 1, sizeof *points.items)};
     enum err err = points.items ? ERR_OK : err_no_memory(why);
-    bool sizes = extent.least_size < extent.most_size;
-    bool prompts = extent.least_prompt < extent.most_prompt;
+    bool sizes = extent.min_size < extent.max_size;
+    bool prompts = extent.min_prompt < extent.max_prompt;
     if (!err && !extent.known)
         err = err_set(why, ERR_NO_DATA,
                       "the energy per token of no phase and prompt length is known");
@@ -289,7 +288,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
             why, ERR_NO_DATA,
             "one prompt length (%.0f tokens) and one model size: give results of other models, or "
             "measure several lengths (`ipw layers --prompt-tokens 32,128,512`)",
-            extent.least_prompt);
+            extent.min_prompt);
     if (!err) {
         put_heading(source, &extent, figure);
         if (prompts)

@@ -200,13 +200,13 @@ const struct plot_driver plot_components = {
 /* ---- layer_heatmap: layer by component ---- */
 
 static void put_heat(struct figure *figure, const struct layers_result *layers,
-                     const struct layer_parts *parts, const char *phase, double most)
+                     const struct layer_parts *parts, const char *phase, double max)
 {
     struct figure_panel *panel = figure_panel(figure, "", "layer");
     str_copy(panel->title, sizeof panel->title, phase);
     str_copy(panel->heat_label, sizeof panel->heat_label, "energy ({J})");
     panel->weight = 1;
-    panel->heat_high = most;
+    panel->heat_high = max;
     panel->y.low = -0.5;
     panel->y.high = (double)layers->layers_measured - 0.5;
     panel->y.integer = true;
@@ -223,11 +223,11 @@ static void put_heat(struct figure *figure, const struct layers_result *layers,
 static double hottest(const struct layers_result *layers, const char *phase,
                       const struct layer_parts *parts)
 {
-    double most = 0;
+    double max = 0;
     for (size_t l = 0; l < layers->layers_measured; l++)
         for (size_t i = 0; i < parts->count; i++)
-            most = fmax(most, layer_joules(&layers->layers[l].components, parts->names[i], phase));
-    return most;
+            max = fmax(max, layer_joules(&layers->layers[l].components, parts->names[i], phase));
+    return max;
 }
 
 static enum err draw_heatmap(const struct plot_source *source, struct figure *figure,
@@ -241,11 +241,11 @@ static enum err draw_heatmap(const struct plot_source *source, struct figure *fi
     if (!parts.count)
         return err_set(why, ERR_NO_DATA, "the layers were not divided into components");
     /* One scale: the same color means the same energy in both. */
-    double most = fmax(hottest(source->layers, RESULT_PHASE[0], &parts),
-                       hottest(source->layers, RESULT_PHASE[1], &parts));
+    double max = fmax(hottest(source->layers, RESULT_PHASE[0], &parts),
+                      hottest(source->layers, RESULT_PHASE[1], &parts));
     for (int i = 0; i < 2; i++)
         if (hottest(source->layers, RESULT_PHASE[i], &parts) > 0)
-            put_heat(figure, source->layers, &parts, RESULT_PHASE[i], most);
+            put_heat(figure, source->layers, &parts, RESULT_PHASE[i], max);
     if (!figure->panel_count)
         return err_set(why, ERR_NO_DATA, "no component of a layer has energy");
     layers_heading(figure, source->layers, "Energy by layer and component");

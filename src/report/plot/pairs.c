@@ -45,13 +45,13 @@ static size_t cell_index(double value, const struct online *all, size_t cells)
 static void put_cells(struct figure_series *series, const struct cell *cells, const double *x,
                       const double *y)
 {
-    size_t most = 1;
+    size_t max = 1;
     for (size_t i = 0; i < (size_t)CELLS_X * CELLS_Y; i++)
-        most = cells[i].count > most ? cells[i].count : most;
+        max = cells[i].count > max ? cells[i].count : max;
     for (size_t i = 0; i < (size_t)CELLS_X * CELLS_Y; i++)
         if (cells[i].count)
             series_add3(series, x[cells[i].first], y[cells[i].first],
-                        0.2 + 0.8 * log((double)cells[i].count) / log((double)most + 1));
+                        0.2 + 0.8 * log((double)cells[i].count) / log((double)max + 1));
 }
 
 /* Of more than CLOUD_EXACT points, overlapping ones are drawn once, with an opacity by their number: a million takes as
@@ -147,17 +147,17 @@ static void put_log_line(struct figure *figure, struct figure_panel *panel,
 {
     char name[FIGURE_TEXT_MAX], slope[FORMAT_MAX], intercept[FORMAT_MAX];
     struct linear_fit fit;
-    double least = INFINITY;
+    double min = INFINITY;
     if (!linear_fit_logs(pairs->x, pairs->y, pairs->count, LINEAR_LOG_X, &fit))
         return;
     for (size_t i = 0; i < pairs->count; i++)
-        least = pairs->x[i] > 0 ? fmin(least, pairs->x[i]) : least;
+        min = pairs->x[i] > 0 ? fmin(min, pairs->x[i]) : min;
     str_format(name, sizeof name, "%s · ln x %c %s, R² %.3f", format_si(slope, fit.slope, unit),
                fit.intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit.intercept), unit),
                fit.r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, FIGURE_GREEN, name);
     for (int i = 0; i < FIT_POINTS; i++) {
-        double x = least + (pairs->x_all.max - least) / (FIT_POINTS - 1) * i;
+        double x = min + (pairs->x_all.max - min) / (FIT_POINTS - 1) * i;
         series_add2(line, x, fit.intercept + fit.slope * log(x));
     }
 }

@@ -70,21 +70,21 @@ static enum err check_per_token(const struct plot_source *source,
                                 double (*of)(const struct run_figures *run), const char *what,
                                 struct error *why)
 {
-    double least = INFINITY, most = -INFINITY;
+    double min = INFINITY, max = -INFINITY;
     size_t known = 0;
     for (size_t i = 0; i < source->run_count; i++) {
         double x = of(&source->runs[i]);
         if (!has_token_energy(&source->runs[i], x))
             continue;
         known++;
-        least = fmin(least, x);
-        most = fmax(most, x);
+        min = fmin(min, x);
+        max = fmax(max, x);
     }
     if (known < 2)
         return err_set(why, ERR_NO_DATA, "%zu of %zu runs have both %s and joules per output token",
                        known, source->run_count, what);
-    if (least == most)
-        return err_set(why, ERR_NO_DATA, "all runs have the same %s, %g", what, least);
+    if (min == max)
+        return err_set(why, ERR_NO_DATA, "all runs have the same %s, %g", what, min);
     return ERR_OK;
 }
 
@@ -336,14 +336,14 @@ static void put_frontier(struct figure *figure, struct figure_panel *panel, stru
 /* Labels of points in the right half are placed to their left, so that none is clipped. */
 static double middle_of(const struct plot_source *source, bool *is_wide)
 {
-    double least = INFINITY, most = 0;
+    double min = INFINITY, max = 0;
     for (size_t i = 0; i < source->run_count; i++)
         if (is_graded(&source->runs[i])) {
-            least = fmin(least, source->runs[i].point.joules_per_query);
-            most = fmax(most, source->runs[i].point.joules_per_query);
+            min = fmin(min, source->runs[i].point.joules_per_query);
+            max = fmax(max, source->runs[i].point.joules_per_query);
         }
-    *is_wide = most / least > 20;
-    return *is_wide ? sqrt(least * most) : (least + most) / 2;
+    *is_wide = max / min > 20;
+    return *is_wide ? sqrt(min * max) : (min + max) / 2;
 }
 
 static enum err put_runs(const struct plot_source *source, const bool *on, struct choice *best,

@@ -118,7 +118,7 @@ static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
 {
     size_t count = spans->count, sent = 0, ended = 0;
     double *starts = malloc(count * sizeof *starts), *ends = malloc(count * sizeof *ends);
-    double most[COLUMNS] = {0};
+    double max[COLUMNS] = {0};
     if (!starts || !ends) {
         free(starts);
         free(ends);
@@ -132,11 +132,11 @@ static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
     sort_ascending(ends, count);
     for (int c = 0; c < COLUMNS; c++) {
         double end = from + (to - from) * (c + 1) / COLUMNS;
-        most[c] = (double)(sent - ended);
+        max[c] = (double)(sent - ended);
         for (; sent < count && starts[sent] < end; sent++) {
             while (ended < count && ends[ended] <= starts[sent])
                 ended++;
-            most[c] = fmax(most[c], (double)(sent + 1 - ended));
+            max[c] = fmax(max[c], (double)(sent + 1 - ended));
         }
         while (ended < count && ends[ended] < end)
             ended++;
@@ -144,9 +144,9 @@ static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
     struct figure_series *boxes =
         figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "requests in flight");
     for (int c = 0; c < COLUMNS; c++)
-        if (most[c] > 0)
+        if (max[c] > 0)
             series_add4(boxes, from + (to - from) * c / COLUMNS,
-                        from + (to - from) * (c + 1) / COLUMNS, 0, most[c]);
+                        from + (to - from) * (c + 1) / COLUMNS, 0, max[c]);
     free(starts);
     free(ends);
     return ERR_OK;

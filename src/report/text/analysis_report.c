@@ -188,8 +188,8 @@ static void write_named(const struct result *result, const struct result_item *r
     }
 }
 
-/* Only the first rows if there are more than `most`. */
-static void write_table(const struct result *result, const struct result_item *rows, size_t most,
+/* Only the first rows if there are more than `max`. */
+static void write_table(const struct result *result, const struct result_item *rows, size_t max,
                         bool color, struct text *out)
 {
     struct columns columns;
@@ -198,15 +198,15 @@ static void write_table(const struct result *result, const struct result_item *r
     find_columns(result, rows, &columns);
     table_init(&table, columns.items, columns.count);
     RESULT_EACH (row, result, rows)
-        if (count++ < most)
+        if (count++ < max)
             add_row(&table, result, row, &columns);
     table_print(&table, "     ", color, out);
-    if (count > most)
-        text_addf(out, "     ... %zu more: --json has all\n", count - most);
+    if (count > max)
+        text_addf(out, "     ... %zu more: --json has all\n", count - max);
     write_named(result, rows, "     ", out);
 }
 
-static void write_data(const struct result *result, const struct result_item *data, size_t most,
+static void write_data(const struct result *result, const struct result_item *data, size_t max,
                        bool color, struct text *out)
 {
     char label[CELL_MAX];
@@ -216,24 +216,24 @@ static void write_data(const struct result *result, const struct result_item *da
         label_text(label, result_key(result, child));
         if (is_table(result, child)) {
             text_addf(out, "\n   %s\n", label);
-            write_table(result, child, most, color, out);
+            write_table(result, child, max, color, out);
         } else if (child->kind == RESULT_GROUP) {
             text_addf(out, "\n   %s\n", label);
             write_list(result, child, "     ", out);
-            write_data(result, child, most, color, out);
+            write_data(result, child, max, color, out);
         }
     }
 }
 
 /* A group whose items are already rows, such as the outliers, is one table. */
-static void write_all_data(const struct result *result, size_t most, bool color, struct text *out)
+static void write_all_data(const struct result *result, size_t max, bool color, struct text *out)
 {
     const struct result_item *data = result_find(result, "data");
     if (is_table(result, data)) {
         text_add(out, "\n");
-        write_table(result, data, most, color, out);
+        write_table(result, data, max, color, out);
     } else {
-        write_data(result, data, most, color, out);
+        write_data(result, data, max, color, out);
     }
 }
 
@@ -255,13 +255,13 @@ static size_t fitting(const char *at, size_t width)
     return i;
 }
 
-size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t most,
+size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t max,
                      const char *words)
 {
     size_t width = WIDTH - indent, lines = 0;
     text_addf(out, "%-*s", (int)indent, label);
-    for (const char *at = words; *at && lines < most; lines++) {
-        bool last = lines + 1 == most;
+    for (const char *at = words; *at && lines < max; lines++) {
+        bool last = lines + 1 == max;
         size_t length = fitting(at, last ? width - 4 : width);
         if (last && strlen(at) <= fitting(at, width))
             length = strlen(at);

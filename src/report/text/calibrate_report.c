@@ -404,8 +404,8 @@ void validate_text(const struct validate_report *report, bool color, struct text
     if (v->is_estimated)
         text_add(out,
                  "   the reference energy is ESTIMATED by a model, not measured by a sensor\n");
-    if (is_known(report->most))
-        text_addf(out, "   limit %.4g %%: %s\n", 100 * report->most,
+    if (is_known(report->max))
+        text_addf(out, "   limit %.4g %%: %s\n", 100 * report->max,
                   report->verdict == VALIDATE_PASS   ? "PASS"
                   : report->verdict == VALIDATE_FAIL ? "FAIL"
                                                      : "UNKNOWN, nothing compared");
@@ -492,7 +492,7 @@ void validate_json(const struct validate_report *report, struct text *out)
     json_object_end(&json);
     if (v->leave_out)
         held_out_to_json(&json, v);
-    json_number(&json, "max_mape", report->most);
+    json_number(&json, "max_mape", report->max);
     if (report->verdict != VALIDATE_UNKNOWN)
         json_bool(&json, "pass", report->verdict == VALIDATE_PASS);
     else

@@ -342,15 +342,15 @@ char *words_divided(char *to, const struct workload_estimate *estimate)
 char *words_pipeline(char *to, const struct workload_estimate *estimate)
 {
     const struct workload_pipeline *pipeline = &estimate->pipeline;
-    int stages = estimate->config.stages, least = pipeline->stages[0].layers, most = least;
+    int stages = estimate->config.stages, min = pipeline->stages[0].layers, max = min;
     char layers[FORMAT_MAX], waiting[WORDS_MAX];
     if (stages < 2)
         return NULL;
     for (int s = 1; s < stages; s++) {
-        least = pipeline->stages[s].layers < least ? pipeline->stages[s].layers : least;
-        most = pipeline->stages[s].layers > most ? pipeline->stages[s].layers : most;
+        min = pipeline->stages[s].layers < min ? pipeline->stages[s].layers : min;
+        max = pipeline->stages[s].layers > max ? pipeline->stages[s].layers : max;
     }
-    str_format(layers, sizeof layers, least < most ? "%d to %d" : "%d", least, most);
+    str_format(layers, sizeof layers, min < max ? "%d to %d" : "%d", min, max);
     str_format(to, WORDS_MAX, "%d stages of %s layers, %.0f micro-batch%s; bubble %s of the time",
                stages, layers, pipeline->micro_batches, pipeline->micro_batches == 1 ? "" : "es",
                words_share(waiting, pipeline->bubble));
@@ -369,7 +369,7 @@ static char *value_words(char *to, enum budget_kind kind, double value)
 char *words_check(char *to, const struct budget_check *check,
                   const struct workload_estimate *estimate)
 {
-    char value[FORMAT_MAX], most[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
+    char value[FORMAT_MAX], max[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
     const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
     if (check->kind == BUDGET_ENERGY)
         str_format(of, sizeof of, " %.60s", words_each(each, budget_energy_unit(estimate)));
@@ -377,23 +377,23 @@ char *words_check(char *to, const struct budget_check *check,
         char beyond[FORMAT_MAX];
         str_format(to, WORDS_MAX, "%-7s  %s, capacity %s: exceeds device memory by %s",
                    budget_name(check->kind), value_words(value, check->kind, check->value),
-                   value_words(most, check->kind, check->max),
+                   value_words(max, check->kind, check->max),
                    value_words(beyond, check->kind, -check->left));
     } else if (check->verdict == BUDGET_UNKNOWN)
         str_format(to, WORDS_MAX, "%s unknown", budget_name(check->kind));
     else
         str_format(to, WORDS_MAX, "%-7s  %s%s%s, limit %s: %.*f %% %s%s", budget_name(check->kind),
                    about, value_words(value, check->kind, check->value), of,
-                   value_words(most, check->kind, check->max), fabs(check->margin) < 0.1 ? 2 : 0,
+                   value_words(max, check->kind, check->max), fabs(check->margin) < 0.1 ? 2 : 0,
                    fabs(100 * check->margin), check->margin < 0 ? "over" : "under",
                    check->is_sure ? "" : ", within the ±");
     return to;
 }
 
-size_t words_unknown(const struct graph *graph, const char **labels, size_t most)
+size_t words_unknown(const struct graph *graph, const char **labels, size_t max)
 {
     size_t count = 0;
-    for (size_t i = 0; i < graph->node_count && graph->unknown_count && count < most; i++) {
+    for (size_t i = 0; i < graph->node_count && graph->unknown_count && count < max; i++) {
         const struct graph_node *node = &graph->nodes[i];
         bool is_new = node->op == GRAPH_UNKNOWN && node->label;
         for (size_t k = 0; is_new && k < count; k++)
@@ -654,8 +654,8 @@ static void add_charge(struct text *out, const struct workload_estimate *estimat
 {
     char cell[FORMAT_MAX];
     bool is_bound = estimate->shipped.above > 0;
-    struct charge shown = *charge, most = {charge->cost + charge->cost_plus_minus, UNKNOWN,
-                                           charge->gco2e + charge->gco2e_plus_minus, UNKNOWN};
+    struct charge shown = *charge, max = {charge->cost + charge->cost_plus_minus, UNKNOWN,
+                                          charge->gco2e + charge->gco2e_plus_minus, UNKNOWN};
     if (!is_known(emissions ? charge->gco2e : charge->cost))
         return;
     if (is_bound)
@@ -664,7 +664,7 @@ static void add_charge(struct text *out, const struct workload_estimate *estimat
               emissions ? format_emissions(cell, &shown) : format_cost(cell, &shown, ""), unit);
     if (is_bound)
         text_addf(out, " (up to %s as shipped)",
-                  emissions ? format_emissions(cell, &most) : format_cost(cell, &most, ""));
+                  emissions ? format_emissions(cell, &max) : format_cost(cell, &max, ""));
 }
 
 void estimate_cost_words(const struct workload_estimate *estimate, const struct tariff *tariff,

@@ -72,8 +72,8 @@ enum { WORDS_FIGURES_MAX = 18 };
 size_t words_figures(const struct workload_estimate *estimate,
                      struct words_figure out[WORDS_FIGURES_MAX]);
 
-/* The distinct names of unknown operators; returns their number, at most `most`. */
-size_t words_unknown(const struct graph *graph, const char **labels, size_t most);
+/* The distinct names of unknown operators; returns their number, at most `max`. */
+size_t words_unknown(const struct graph *graph, const char **labels, size_t max);
 
 /* The runtime, and how its times are known: "pytorch-eager (measured)", "ideal (lower bound)", "ideal (no fusion)". */
 char *words_runtime(char *to, const struct workload_spec *spec, const struct hardware *hardware,

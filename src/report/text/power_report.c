@@ -283,9 +283,9 @@ void power_validate_text(const struct power_validate_report *report, bool color,
         text_add(out, "data leakage: other clocks of the same application remain in the fit; for "
                       "new applications see \"application\".\n");
     power_findings_text(&report->data->findings, color, out);
-    if (is_known(report->most))
+    if (is_known(report->max))
         text_addf(out, "\n%s: power and time MAPE %s %.3g %%\n", report->pass ? "pass" : "FAIL",
-                  report->pass ? "within" : "beyond", 100 * report->most);
+                  report->pass ? "within" : "beyond", 100 * report->max);
 }
 
 static void score_to_json(const struct freq_score *s, const char *key, struct json *json)
@@ -350,8 +350,8 @@ void power_validate_json(const struct power_validate_report *report, struct text
         validation_to_json(&report->validations[i], &json);
     json_array_end(&json);
     power_findings_json(&report->data->findings, "findings", &json);
-    json_number(&json, "max_mape", report->most);
-    if (is_known(report->most))
+    json_number(&json, "max_mape", report->max);
+    if (is_known(report->max))
         json_bool(&json, "pass", report->pass);
     else
         json_null(&json, "pass");

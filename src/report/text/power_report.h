@@ -52,8 +52,8 @@ struct power_validate_report {
     const struct freq_validation *validations;
     size_t count;
     const struct freq_data *data;
-    double most; /* --max-mape, as a share; or UNKNOWN */
-    bool pass;   /* within --max-mape */
+    double max; /* --max-mape, as a share; or UNKNOWN */
+    bool pass;  /* within --max-mape */
 };
 void power_validate_text(const struct power_validate_report *report, bool color, struct text *out);
 void power_validate_json(const struct power_validate_report *report, struct text *out);

@@ -70,8 +70,8 @@ void analysis_brief(const struct result *result, size_t rows, bool color, struct
 /* One in full: a summary as a list, a list or group of similar groups as a table. */
 void analysis_text(const struct result *result, bool color, struct text *out);
 
-/* Wraps words after a label and an indent; ends in "..." after `most` lines.  Returns the number of lines. */
-size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t most,
+/* Wraps words after a label and an indent; ends in "..." after `max` lines.  Returns the number of lines. */
+size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t max,
                      const char *words);
 
 /* A run in one sentence, `each` is the unit of its records: "query". */
@@ -126,8 +126,8 @@ struct validate_report {
     const struct validation *validation;
     const struct hardware *hardware;
     const char *data;              /* source of the measurements: the file or run */
-    double most;                   /* --max-mape, as a share; or UNKNOWN */
-    enum validate_verdict verdict; /* with regard to `most` */
+    double max;                    /* --max-mape, as a share; or UNKNOWN */
+    enum validate_verdict verdict; /* with regard to `max` */
 };
 
 void validate_text(const struct validate_report *report, bool color, struct text *out);

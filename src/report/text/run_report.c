@@ -22,13 +22,13 @@ static void wall_stats(const struct exec_result *result, struct online *out)
         online_add(out, result->runs[i].wall_s);
 }
 
-static unsigned most_left_running(const struct exec_result *result)
+static unsigned max_left_running(const struct exec_result *result)
 {
-    unsigned most = 0;
+    unsigned max = 0;
     for (size_t i = 0; i < result->count; i++)
-        if (result->runs[i].left_running > most)
-            most = result->runs[i].left_running;
-    return most;
+        if (result->runs[i].left_running > max)
+            max = result->runs[i].left_running;
+    return max;
 }
 
 /* ---- cost and emissions of one run ---- */
@@ -333,7 +333,7 @@ void run_text(const struct run_report *report, bool color, struct text *out)
     format_activities(&result->conditions.figures, out);
     write_times(report, out);
     write_operating(report, out);
-    unsigned left = most_left_running(result);
+    unsigned left = max_left_running(result);
     if (left)
         text_addf(out,
                   "   warning: the command ended but left %u process%s running; their energy is "

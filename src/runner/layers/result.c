@@ -111,10 +111,10 @@ static enum err add_pass(const struct model *decoder, struct graph_options optio
 static enum err add_prefill(const struct model *decoder, unsigned prompt, unsigned batch,
                             uint32_t ubatch, double (*work)[2], struct error *why)
 {
-    unsigned most = ubatch / batch ? ubatch / batch : 1;
+    unsigned max = ubatch / batch ? ubatch / batch : 1;
     enum err err = ERR_OK;
     for (unsigned done = 0, part; done < prompt && !err; done += part) {
-        part = prompt - done < most ? prompt - done : most;
+        part = prompt - done < max ? prompt - done : max;
         bool is_last = done + part == prompt;
         struct graph_options options = {.phase = GRAPH_PREFILL,
                                         .pruning = is_last ? GRAPH_PRUNE_TO_LAST : GRAPH_PRUNE_ALL,
@@ -180,9 +180,9 @@ static double work_share(const struct layers_model *model, unsigned phase, unsig
 
 /* ---- components and layers ---- */
 
-static enum err allocate(struct result_components *out, size_t most)
+static enum err allocate(struct result_components *out, size_t max)
 {
-    out->items = calloc(most, sizeof *out->items);
+    out->items = calloc(max, sizeof *out->items);
     return out->items ? ERR_OK : ERR_NO_MEMORY;
 }
 

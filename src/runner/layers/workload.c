@@ -288,13 +288,13 @@ static double shortest_of(const struct pass_durations *durations)
 enum err workload_overhead(struct layers_workload *workload, const struct layers_setting *setting,
                            double *extra_s, double *pass_s, struct error *why)
 {
-    enum { FEWEST = 3, MOST = 15 };
+    enum { FEWEST = 3, MAX = 15 };
     static const double ENOUGH_S = 1;
     struct pass_durations durations[2] = {{.count = 0}, {.count = 0}};
     double spent = 0, taken = 0;
     enum err err =
         timed_pass(workload, false, setting, NULL, &taken, why); /* warm-up: caches and clocks */
-    for (unsigned pairs = 0; !err && pairs < MOST && (pairs < FEWEST || spent < ENOUGH_S); pairs++)
+    for (unsigned pairs = 0; !err && pairs < MAX && (pairs < FEWEST || spent < ENOUGH_S); pairs++)
         for (unsigned i = 0; i < 2 && !err; i++) {
             bool timed = i != pairs % 2;
             err = timed_pass(workload, timed, setting, &durations[timed], &taken, why);

@@ -90,22 +90,22 @@ static bool read_cache(int index, const char *file, uint64_t *out)
  * level, if the kernel does not report it. */
 static double cache_bytes(int level)
 {
-    double most = 0;
+    double max = 0;
     for (int i = 0; i < CACHES_MAX; i++) {
         uint64_t kib, found;
         if (read_cache(i, "size", &kib) &&
             (!level || (read_cache(i, "level", &found) && (int)found == level)))
-            most = fmax(most, (double)kib * 1024);
+            max = fmax(max, (double)kib * 1024);
     }
-    return most > 0 ? most : level ? 1.0 * MEBI : 32.0 * MEBI;
+    return max > 0 ? max : level ? 1.0 * MEBI : 32.0 * MEBI;
 }
 
 /* Arrays of four times the cache, so that they are read from memory; at most a quarter of all memory. */
 static size_t bytes_for_each(unsigned threads)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    double most = pages > 0 && page > 0 ? 0.25 * (double)pages * (double)page : 256.0 * MEBI;
-    return (size_t)(fmin(fmax(4 * cache_bytes(0), 64.0 * MEBI), most) / threads);
+    double max = pages > 0 && page > 0 ? 0.25 * (double)pages * (double)page : 256.0 * MEBI;
+    return (size_t)(fmin(fmax(4 * cache_bytes(0), 64.0 * MEBI), max) / threads);
 }
 
 unsigned microbench_threads(const struct microbench_options *options)

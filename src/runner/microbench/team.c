@@ -96,8 +96,8 @@ static void run_gemm(struct member *member)
 
 static void keep_minimum(struct team *team, nanos took)
 {
-    long long least = atomic_load_explicit(&team->barriers_ns, memory_order_relaxed);
-    if (!least || took < least)
+    long long min = atomic_load_explicit(&team->barriers_ns, memory_order_relaxed);
+    if (!min || took < min)
         atomic_store_explicit(&team->barriers_ns, took, memory_order_relaxed);
 }
 

@@ -156,8 +156,8 @@ static enum err check_existing(const struct profile *profile, bool *resume, stru
 
 static bool has_same_query_count(const struct profile_options *options, const struct summary *then)
 {
-    double most = integer_number(then->config_max_queries);
-    return options->max_queries ? most == options->max_queries : !is_known(most);
+    double max = integer_number(then->config_max_queries);
+    return options->max_queries ? max == options->max_queries : !is_known(max);
 }
 
 /* A completed repeat is not run again; its summary is the result. */

@@ -93,7 +93,7 @@ static void numbers_have_the_fewest_digits_that_round_trip(void **state)
     (void)state;
     struct random random = {.state = 7};
     struct text text = {0};
-    for (int i = 0, most = test_is_instrumented() ? 10000 : 200000; i < most; i++) {
+    for (int i = 0, max = test_is_instrumented() ? 10000 : 200000; i < max; i++) {
         uint64_t bits = random_below(&random, UINT64_MAX);
         double ten = pow(10, (double)(bits % 27) - 8);
         double values[] = {0,

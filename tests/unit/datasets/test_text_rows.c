@@ -19,14 +19,14 @@ static int set_up(void **state)
 /* ---- JSON ---- */
 
 /* Reads all rows: "LINE:row|LINE:row|", with ! for an invalid one. */
-static void assert_json_rows(const char *bytes, size_t length, size_t most, const char *expected)
+static void assert_json_rows(const char *bytes, size_t length, size_t max, const char *expected)
 {
     struct text_rows rows;
     struct text all = {0};
     struct error why = {0};
     tree_remove(&tree, "/rows");
     tree_write_bytes(&tree, "/rows", 0, bytes, length);
-    assert_int_equal(text_rows_open(path, 0, most, &rows, &why), ERR_OK);
+    assert_int_equal(text_rows_open(path, 0, max, &rows, &why), ERR_OK);
     for (int i = 0; i < 20; i++) {
         uint64_t line;
         bool end;
@@ -41,8 +41,8 @@ static void assert_json_rows(const char *bytes, size_t length, size_t most, cons
     text_rows_close(&rows);
 }
 
-#define ASSERT_JSON_ROWS(bytes, most, expected)                                                    \
-    assert_json_rows(bytes, sizeof(bytes) - 1, most, expected)
+#define ASSERT_JSON_ROWS(bytes, max, expected)                                                     \
+    assert_json_rows(bytes, sizeof(bytes) - 1, max, expected)
 
 static void lines_are_rows(void **state)
 {
@@ -118,14 +118,14 @@ static void add_record(const struct text_rows *rows, struct text *out)
 }
 
 /* All rows, one per line with their line number: `2 {"a":"1"}`; an invalid one is `3 !reason`. */
-static void assert_csv_rows(const char *bytes, size_t length, char separator, size_t most,
+static void assert_csv_rows(const char *bytes, size_t length, char separator, size_t max,
                             const char *expected)
 {
     struct text_rows rows;
     struct text all = {0};
     struct error why = {0};
     write_file(bytes, length);
-    assert_int_equal(text_rows_open(path, separator, most, &rows, &why), ERR_OK);
+    assert_int_equal(text_rows_open(path, separator, max, &rows, &why), ERR_OK);
     for (int i = 0; i < 20; i++) {
         uint64_t line;
         bool end;

@@ -430,7 +430,7 @@ static void a_context_larger_than_memory_is_rejected(void **state)
 {
     (void)state;
     static const struct {
-        const char *meminfo, *most, *used;
+        const char *meminfo, *max, *used;
         bool fits;
     } MACHINES[] = {
         {"MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", NULL, NULL, true},
@@ -447,8 +447,8 @@ static void a_context_larger_than_memory_is_rejected(void **state)
         tree_new(&tree);
         if (MACHINES[i].meminfo)
             tree_write(&tree, "/proc/meminfo", "%s", MACHINES[i].meminfo);
-        if (MACHINES[i].most) {
-            tree_write(&tree, "/sys/fs/cgroup/memory.max", "%s", MACHINES[i].most);
+        if (MACHINES[i].max) {
+            tree_write(&tree, "/sys/fs/cgroup/memory.max", "%s", MACHINES[i].max);
             tree_write(&tree, "/sys/fs/cgroup/memory.current", "%s", MACHINES[i].used);
         }
         const struct engine_context_options options = {.threads = 1};

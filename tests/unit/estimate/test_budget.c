@@ -33,7 +33,7 @@ static void each_limit_is_compared_with_its_figure(void **state)
 {
     static const struct {
         enum budget_kind kind;
-        double most, value, margin;
+        double max, value, margin;
         enum budget_verdict verdict;
         bool is_sure;
     } CASES[] = {
@@ -53,7 +53,7 @@ static void each_limit_is_compared_with_its_figure(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct budget budget = budget_none();
         struct budget_check checks[BUDGET_KINDS];
-        budget.max[CASES[i].kind] = CASES[i].most;
+        budget.max[CASES[i].kind] = CASES[i].max;
         assert_int_equal(budget_evaluate(&budget, &estimate, checks), 1);
         assert_int_equal(checks[0].kind, CASES[i].kind);
         assert_near(checks[0].value, CASES[i].value, 1e-12);
@@ -71,7 +71,7 @@ static void a_limit_within_the_uncertainty_is_not_certain(void **state)
     estimate.shipped.above = 2.6;
     static const struct {
         enum budget_kind kind;
-        double most;
+        double max;
         bool is_sure;
     } CASES[] = {
         {BUDGET_LATENCY, 0.040, true},  {BUDGET_LATENCY, 0.020, false},
@@ -83,7 +83,7 @@ static void a_limit_within_the_uncertainty_is_not_certain(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct budget budget = budget_none();
         struct budget_check checks[BUDGET_KINDS];
-        budget.max[CASES[i].kind] = CASES[i].most;
+        budget.max[CASES[i].kind] = CASES[i].max;
         assert_int_equal(budget_evaluate(&budget, &estimate, checks), 1);
         assert_int_equal(checks[0].is_sure, CASES[i].is_sure);
     }

@@ -128,8 +128,8 @@ static void fully_connected_all_reduce_matches_the_simulation(void **state)
                 double ring = ring_s(devices, bytes, 0.8 * rate, 2 * US);
                 double one = one_shot_s(devices, bytes, 0.5 * rate, 2 * US);
                 double two = two_shot_s(devices, bytes, 0.5 * rate, 2 * US);
-                double least = fmin(ring, fmin(one, two));
-                assert_near(collective_all_reduce_s(&link, bytes, devices), least, 1e-9 * least);
+                double min = fmin(ring, fmin(one, two));
+                assert_near(collective_all_reduce_s(&link, bytes, devices), min, 1e-9 * min);
             }
     struct collective_link pair = {60 * GB, 2 * US, 1,
                                    UNKNOWN}; /* a bridge: four devices form a ring */

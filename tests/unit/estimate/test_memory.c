@@ -234,7 +234,7 @@ struct shared_case {
 static double share_of_device(const struct shared_case *which, const char *name, double devices)
 {
     const char *behind = strncmp(name, "blk.", 4) == 0 ? strchr(name + 4, '.') : NULL;
-    double most = fmin(devices, which->heads_kv), all = which->queries + which->keys;
+    double max = fmin(devices, which->heads_kv), all = which->queries + which->keys;
     static const char *const COLUMNS[] = {
         ".attn_q",   ".rotary_query", ".scores",        ".attn_q_norm", ".ffn_up",
         ".ffn_gate", ".ffn_up_exps",  ".ffn_gate_exps", ".activation",  ".gated"};
@@ -244,9 +244,9 @@ static double share_of_device(const struct shared_case *which, const char *name,
             return 1 / devices;
     for (size_t i = 0; behind && i < sizeof HEADS_KV / sizeof *HEADS_KV; i++)
         if (strcmp(behind, HEADS_KV[i]) == 0)
-            return 1 / most;
+            return 1 / max;
     if (behind && strcmp(behind, ".attn_qkv") == 0)
-        return which->queries / all / devices + which->keys / all / most;
+        return which->queries / all / devices + which->keys / all / max;
     return 1;
 }
 

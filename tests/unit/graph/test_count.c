@@ -8,10 +8,10 @@
 /* A fixed seed, so that failures are reproducible. */
 static uint32_t seed = 1;
 
-static int draw(int least, int most)
+static int draw(int min, int max)
 {
     seed = seed * 1664525u + 1013904223u;
-    return least + (int)((seed >> 8) % (uint32_t)(most - least + 1));
+    return min + (int)((seed >> 8) % (uint32_t)(max - min + 1));
 }
 
 static struct graph graph;

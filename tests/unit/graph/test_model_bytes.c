@@ -32,9 +32,9 @@ static const char *exercise_copy(exercise with, const char *bytes, size_t length
     return wrong;
 }
 
-static void cut_everywhere(exercise with, const char *bytes, size_t length, size_t most)
+static void cut_everywhere(exercise with, const char *bytes, size_t length, size_t max)
 {
-    for (size_t at = 0; at < length && at < most; at++)
+    for (size_t at = 0; at < length && at < max; at++)
         assert_no_failure(exercise_copy(with, bytes, at), "cut to", at);
 }
 

@@ -283,10 +283,10 @@ static void energy_has_a_minimum_above_the_lowest_clock(void **state)
     struct plant plant = {
         .base = 0.1, .share = 1, .static_w = 400, .idle_w = 80, .is_saturated = true};
     struct outcome out = simulate(&plant, &options, 1);
-    double least = INFINITY;
+    double min = INFINITY;
     for (size_t i = 0; i < CLOCKS; i++)
-        least = fmin(least, joules_of(&plant, clocks[i]));
-    assert_true(joules_of(&plant, out.mhz) < 1.03 * least);
+        min = fmin(min, joules_of(&plant, clocks[i]));
+    assert_true(joules_of(&plant, out.mhz) < 1.03 * min);
     assert_true(out.joules < 1.01 * out.default_joules);
     assert_true(out.late_turns <= 4);
 }

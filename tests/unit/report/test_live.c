@@ -314,7 +314,7 @@ static void a_tall_screen_has_tall_graphs_with_a_time_axis(void **state)
 {
     (void)state;
     static const struct {
-        unsigned columns, rows, least, most; /* rows of both graphs together */
+        unsigned columns, rows, min, max; /* rows of both graphs together */
     } CASES[] = {{200, 60, 40, 48}, {80, 24, 8, 12}, {80, 12, 0, 2}, {40, 10, 0, 2}};
     struct machine machine;
     machine_init(&machine, 2);
@@ -326,7 +326,7 @@ static void a_tall_screen_has_tall_graphs_with_a_time_axis(void **state)
         struct live_view view = view_of(&machine, CASES[i].columns, CASES[i].rows);
         const char *frame = render(&machine, &view);
         unsigned rows = count_lines(frame, "████");
-        assert_in_range(rows, CASES[i].least, CASES[i].most);
+        assert_in_range(rows, CASES[i].min, CASES[i].max);
         assert_int_equal(count_lines(frame, "now"), CASES[i].rows >= 24 ? 2 : 0);
         if (CASES[i].rows < 24)
             continue;
@@ -507,12 +507,12 @@ static void the_scale_is_the_next_round_number(void **state)
 {
     (void)state;
     static const struct {
-        float most;
+        float max;
         double top;
     } CASES[] = {{0, 1},     {99.9f, 100},    {100, 100},  {101, 120},         {413, 500},
                  {700, 800}, {0.013f, 0.015}, {999, 1000}, {(float)UNKNOWN, 1}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
-        assert_near(spark_top(&CASES[i].most, 1), CASES[i].top, CASES[i].top * 1e-9);
+        assert_near(spark_top(&CASES[i].max, 1), CASES[i].top, CASES[i].top * 1e-9);
 }
 
 int main(void)

@@ -41,7 +41,7 @@ static void buckets_add_up_to_the_counter(void **state)
     assert_true(fabs(total(&power, channel->covered_s) - 2) < 1e-9);
     double largest = 0;
     for (size_t i = 0; i < power.grid.count; i++)
-        largest = fmax(largest, channel->largest[i]);
+        largest = fmax(largest, channel->max[i]);
     assert_true(fabs(largest - 100) < 1e-9);
     power_release(&power);
 }

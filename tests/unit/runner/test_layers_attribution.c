@@ -205,17 +205,17 @@ static void idle_energy_does_not_hide_a_wrong_balance(void **state)
     static struct scene scene;
     struct layers_model *model = &scene.model;
     begin(&scene);
-    double least = INFINITY;
+    double min = INFINITY;
     for (size_t i = 1; i < model->window_count; i++)
         if (!model->windows[i].timed)
-            least = fmin(least, model->windows[i].energy.joules /
-                                    seconds(model->windows[i].to - model->windows[i].from));
+            min = fmin(min, model->windows[i].energy.joules /
+                                seconds(model->windows[i].to - model->windows[i].from));
     for (size_t i = 1; i < model->window_count;
          i++) /* all windows draw the same power, as next to a busy loop */
-        model->windows[i].energy.joules = least *
+        model->windows[i].energy.joules = min *
                                           seconds(model->windows[i].to - model->windows[i].from) *
                                           (1 + 0.004 * (double)(i % 3));
-    model->windows[0].energy.joules = 0.999 * least * 2;
+    model->windows[0].energy.joules = 0.999 * min * 2;
     run_attribution(&scene);
     assert_true(model->component_joules < 0.02 * model->total.joules);
     assert_false(model->closes);

@@ -44,7 +44,7 @@ static void items_are_repeated_and_limited(void **state)
 {
     (void)state;
     static const struct {
-        uint64_t most;
+        uint64_t max;
         unsigned repeats;
         int64_t total;
         const char *keys;
@@ -58,7 +58,7 @@ static void items_are_repeated_and_limited(void **state)
     char keys[512];
     int64_t total;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        keys_of((struct supply_options){.max_items = CASES[i].most, .repeats = CASES[i].repeats},
+        keys_of((struct supply_options){.max_items = CASES[i].max, .repeats = CASES[i].repeats},
                 keys, sizeof keys, &total);
         assert_string_equal(keys, CASES[i].keys);
         assert_int_equal(total, CASES[i].total);

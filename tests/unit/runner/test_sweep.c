@@ -69,11 +69,11 @@ static double run_probe(const struct gpu *gpu, double exponent, const char *pare
     double clocks[200], best = INFINITY, found = INFINITY;
     size_t count = list_clocks(gpu, clocks);
     struct sweep sweep = {.repeats = 1,
-                          .most_repeats = 1,
+                          .max_repeats = 1,
                           .until_pct = UNKNOWN,
                           .cooldown_s = UNKNOWN,
                           .time_exponent = exponent,
-                          .least_mhz = 510,
+                          .min_mhz = 510,
                           .control = true};
     struct sweep again;
     struct run_writer writer;
@@ -149,7 +149,7 @@ static void a_large_plan_has_each_attempt_once(void **state)
 {
     (void)state;
     enum { POINTS = 5000, REPEATS = 400 };
-    struct sweep sweep = {.repeats = REPEATS, .most_repeats = REPEATS, .until_pct = UNKNOWN};
+    struct sweep sweep = {.repeats = REPEATS, .max_repeats = REPEATS, .until_pct = UNKNOWN};
     struct sweep_step step;
     struct error why = {0};
     const char *words[] = {"a=1-5000:1"};
@@ -190,7 +190,7 @@ static void each_setting_of_other_knobs_has_its_own_curve(void **state)
     SKIP_WITHOUT(jv_available);
     static const double CLOCKS[] = {1410, 1305, 1200, 1095, 1005, 900, 810, 735, 660, 585, 510};
     struct tree tree;
-    struct sweep sweep = {.repeats = 1, .most_repeats = 1, .control = true};
+    struct sweep sweep = {.repeats = 1, .max_repeats = 1, .control = true};
     struct run_writer writer;
     struct error why = {0};
     const char *const words[] = {"batch=1,8", "gpu-clock=1410,1005,660"};
@@ -201,7 +201,7 @@ static void each_setting_of_other_knobs_has_its_own_curve(void **state)
     assert_non_null(sweep.clocks);
     memcpy(sweep.clocks, CLOCKS, sizeof CLOCKS);
     sweep.clock_count = sizeof CLOCKS / sizeof *CLOCKS;
-    sweep.until_pct = sweep.cooldown_s = sweep.least_mhz = UNKNOWN;
+    sweep.until_pct = sweep.cooldown_s = sweep.min_mhz = UNKNOWN;
     assert_int_equal(sweep_expand(words, 2, false, &sweep, &why), ERR_OK);
     assert_int_equal(sweep_word(&sweep.command, &sweep.word_count, "load"), ERR_OK);
     assert_int_equal(sweep_create(&sweep, tree.root, &writer, &why), ERR_OK);
@@ -237,7 +237,7 @@ static void a_throttled_repeat_does_not_count_as_spread(void **state)
     };
     struct sweep sweep = {.point_count = 1,
                           .repeats = 2,
-                          .most_repeats = 10,
+                          .max_repeats = 10,
                           .reruns = 2,
                           .until_pct = 1,
                           .attempts = attempts,

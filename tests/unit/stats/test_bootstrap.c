@@ -136,10 +136,10 @@ static double coverage(size_t count, bool lognormal, uint64_t seed)
     return 100.0 * held / SETS;
 }
 
-static void assert_within(double share, double least, double most)
+static void assert_within(double share, double min, double max)
 {
-    if (!(share >= least && share <= most))
-        fail_msg("%.1f %% is not within %g to %g", share, least, most);
+    if (!(share >= min && share <= max))
+        fail_msg("%.1f %% is not within %g to %g", share, min, max);
 }
 
 /* Heavy tails, as of energy per query, must not make intervals too narrow; nor light tails too wide. */
