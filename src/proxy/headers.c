@@ -1,38 +1,19 @@
-/* HTTP headers as lines "Name: value", each followed by a NUL, and the redaction of secrets in them. */
+/* HTTP headers: which are valid, and which are forwarded; and the API keys in them.
+ *
+ * A client authenticates itself to the proxy by x-ipw-token, or by the proxy's token in place of an API key; that token
+ * is never forwarded.  Its own API key is, unless the options replace the header; a client without one uses ours.  Keys
+ * are recorded as labels only. */
 #define _GNU_SOURCE
-#include "proxy/observer.h"
-
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
-static bool is_listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; at && *at; at = strchr(at, ',')) {
-        at += strspn(at, ", \t");
-        if (strncasecmp(at, name, length) == 0 && (!at[length] || strchr(", \t", at[length])))
-            return true;
-    }
-    return false;
-}
+#include "core/hash.h"
+#include "core/params.h"
+#include "core/secret.h"
+#include "proxy/observer.h"
 
-bool header_is_hop_by_hop(const char *name, const char *connection)
-{
-    static const char *const NAMES[] = {"Connection",
-                                        "Keep-Alive",
-                                        "Proxy-Authenticate",
-                                        "Proxy-Authorization",
-                                        "Proxy-Connection",
-                                        "TE",
-                                        "Trailer",
-                                        "Transfer-Encoding",
-                                        "Upgrade",
-                                        "Content-Length"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (str_equal_nocase(name, NAMES[i]))
-            return true;
-    return is_listed(connection, name);
-}
+/* ---- validation ---- */
 
 /* Strict validation: servers parse malformed headers differently, which allows request smuggling. */
 bool header_is_name(const char *name)
@@ -62,9 +43,134 @@ bool header_is_target(const char *target)
     return *target == '/';
 }
 
+/* ---- API keys ---- */
+
+static const char *const KEY_NAMES[KEY_HEADERS] = {"Authorization", "x-api-key", "api-key"};
+
+void keys_take(void *context, const char *name, const char *value)
+{
+    struct client_keys *keys = context;
+    if (!keys->token && str_equal_nocase(name, "x-ipw-token"))
+        keys->token = value;
+    for (size_t i = 0; i < KEY_HEADERS; i++)
+        if (!keys->values[i] && str_equal_nocase(name, KEY_NAMES[i]))
+            keys->values[i] = value;
+}
+
+/* The API key in a header of KEY_NAMES; NULL: another kind of authorization. */
+static const char *find_api_key(size_t header, const char *value)
+{
+    if (header != 0)
+        return value;
+    return value && strncasecmp(value, "Bearer ", 7) == 0 ? value + 7 : NULL;
+}
+
+static bool is_token(const char *token, size_t header, const char *value)
+{
+    return token && secret_matches(find_api_key(header, value), token);
+}
+
+bool keys_are_authorized(const struct client_keys *keys, const char *token)
+{
+    bool may = !token || secret_matches(keys->token, token);
+    for (size_t i = 0; i < KEY_HEADERS; i++)
+        may |= is_token(token, i, keys->values[i]);
+    return may;
+}
+
+/* The first header with authorization for the upstream server; KEY_HEADERS if there is none. */
+static size_t find_key_header(const struct client_keys *keys, const char *token)
+{
+    size_t i = 0;
+    while (i < KEY_HEADERS &&
+           (!keys->values[i] || !*keys->values[i] || is_token(token, i, keys->values[i])))
+        i++;
+    return i;
+}
+
+static void register_secret(struct known_keys *known, const char *key, uint64_t hash)
+{
+    for (size_t i = 0; i < known->count; i++)
+        if (known->hashes[i] == hash)
+            return;
+    if (known->count == sizeof known->hashes / sizeof *known->hashes)
+        return;
+    known->hashes[known->count++] = hash;
+    secret_add_foreign(key);
+}
+
+/* Never the key itself: 32 bits of a hash distinguish keys, and cannot be reversed. */
+void keys_label(const struct client_keys *keys, const struct proxy_options *options,
+                struct known_keys *known, char *to, size_t size)
+{
+    size_t header = find_key_header(keys, options->token);
+    const char *key = header < KEY_HEADERS ? find_api_key(header, keys->values[header]) : NULL;
+    if (!key || !*key)
+        return;
+    uint64_t hash = hash_mix(hash_string(HASH_START, key));
+    char label[16];
+    register_secret(known, key, hash);
+    str_format(label, sizeof label, "key-%08" PRIx32, (uint32_t)(hash >> 32));
+    const char *name = options->key_names ? params_get(options->key_names, label) : NULL;
+    str_copy(to, size, name ? name : label);
+}
+
+/* ---- forwarding ---- */
+
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at && *at; at = strchr(at, ',')) {
+        at += strspn(at, ", \t");
+        if (strncasecmp(at, name, length) == 0 && (!at[length] || strchr(", \t", at[length])))
+            return true;
+    }
+    return false;
+}
+
+bool header_is_hop_by_hop(const char *name, const char *connection)
+{
+    static const char NAMES[] =
+        "Connection, Keep-Alive, Proxy-Authenticate, Proxy-Authorization, Proxy-Connection, TE, "
+        "Trailer, Transfer-Encoding, Upgrade, Content-Length";
+    return is_listed(NAMES, name) || is_listed(connection, name);
+}
+
+static bool is_replaced(const struct params *ours, const char *name)
+{
+    for (size_t i = 0; ours && i < ours->count; i++)
+        if (str_equal_nocase(ours->items[i].key, name))
+            return true;
+    return false;
+}
+
+bool header_is_forwarded(const struct proxy_options *options, const char *name, const char *value,
+                         const char *connection)
+{
+    for (size_t i = 0; i < KEY_HEADERS; i++)
+        if (str_equal_nocase(name, KEY_NAMES[i]) && is_token(options->token, i, value))
+            return false;
+    return !header_is_hop_by_hop(name, connection) && !str_equal_nocase(name, "Host") &&
+           !str_equal_nocase(name, "Expect") && strncasecmp(name, "x-ipw-", 6) != 0 &&
+           !is_replaced(options->upstream_headers, name);
+}
+
 void header_add(struct text *lines, const char *name, const char *value)
 {
     text_add(lines, name);
     text_add_bytes(lines, ": ", 2);
     text_add_bytes(lines, value, strlen(value) + 1);
+}
+
+void header_add_ours(struct text *lines, const struct proxy_options *options,
+                     const struct client_keys *keys)
+{
+    const struct params *ours = options->upstream_headers;
+    char line[1024];
+    for (size_t i = 0; ours && i < ours->count; i++)
+        header_add(lines, ours->items[i].key, ours->items[i].value);
+    if (!options->upstream_key || find_key_header(keys, options->token) < KEY_HEADERS)
+        return;
+    if (str_format(line, sizeof line, "Bearer %s", options->upstream_key))
+        header_add(lines, "Authorization", line);
 }

@@ -1,5 +1,6 @@
-/* Internal to the proxy: headers (headers.c), observing requests and responses (observer.c), totals and recent requests
- * (status.c).  All functions run in the proxy's thread.  Everything with an init function has a release function. */
+/* Internal to the proxy: headers and API keys (headers.c), observing requests and responses (observer.c), totals and
+ * recent requests (status.c).  All functions run in the proxy's thread.  Everything with an init function has a release
+ * function. */
 #ifndef IPW_PROXY_OBSERVER_H
 #define IPW_PROXY_OBSERVER_H
 
@@ -14,17 +15,43 @@
 #include "proxy/proxy.h"
 #include "wire/responses.h"
 
-/* ---- headers.c: lines "Name: value", each with a NUL after it ---- */
-
-void header_add(struct text *lines, const char *name, const char *value);
+/* ---- headers.c: to be sent as lines "Name: value", each with a NUL after it ---- */
 
 /* Validation by RFC 9110 and 9112: a token, no control characters, a path without spaces. */
 bool header_is_name(const char *name);
 bool header_is_value(const char *value);
 bool header_is_target(const char *target);
 
+/* Keys and tokens of a client, from its request's headers; NULL if absent. */
+enum { KEY_HEADERS = 3 };
+struct client_keys {
+    const char *token;               /* x-ipw-token */
+    const char *values[KEY_HEADERS]; /* Authorization, x-api-key, api-key */
+};
+/* A visitor of http_exchange_headers; the context is a client_keys. */
+void keys_take(void *context, const char *name, const char *value);
+/* Whether one of them is the proxy's token; NULL: the proxy requires none. */
+bool keys_are_authorized(const struct client_keys *keys, const char *token);
+
+/* API keys registered as secrets, by their hashes. */
+struct known_keys {
+    uint64_t hashes[256];
+    size_t count;
+};
+/* Registers the client's API key, and writes its label; nothing if it has none. */
+void keys_label(const struct client_keys *keys, const struct proxy_options *options,
+                struct known_keys *known, char *to, size_t size);
+
 /* `connection` is the value of the Connection header; NULL if absent. */
 bool header_is_hop_by_hop(const char *name, const char *connection);
+/* Whether a client's header is sent upstream: not labels, hop-by-hop headers, the proxy's own token, and those that the
+ * options replace. */
+bool header_is_forwarded(const struct proxy_options *options, const char *name, const char *value,
+                         const char *connection);
+void header_add(struct text *lines, const char *name, const char *value);
+/* Adds those of the options, and our API key for a client without one. */
+void header_add_ours(struct text *lines, const struct proxy_options *options,
+                     const struct client_keys *keys);
 
 /* ---- observer.c ---- */
 

@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include "proxy/proxy.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,10 +16,7 @@
 
 #include "core/clock.h"
 #include "core/grow.h"
-#include "core/hash.h"
 #include "core/json.h"
-#include "core/params.h"
-#include "core/secret.h"
 #include "port/event_loop.h"
 #include "port/http_relay.h"
 #include "port/http_server.h"
@@ -34,7 +30,6 @@ enum {
     BODY_MAX = 64 * 1024 * 1024,
     UNSENT_MAX = 256 * 1024,
     CONNECTIONS_MAX = 16384,
-    KEYS_MAX = 256, /* limit of distinct API keys registered as secrets */
     SHOWN_REQUESTS = 100,
 };
 #define CONNECT_LIMIT (10 * NS_PER_S)
@@ -58,8 +53,7 @@ struct proxy {
     struct status *status;
     struct transfer *transfers;
     uint64_t next_id;
-    uint64_t keys[KEYS_MAX]; /* hashes of the API keys */
-    size_t key_count;
+    struct known_keys keys; /* of the clients so far */
     pthread_t thread;
     atomic_bool refuse, stop;
     atomic_uint in_flight;
@@ -77,6 +71,7 @@ struct transfer {
         *request; /* NULL: not an inference request, or already passed to the owner */
     uint64_t id;  /* id of the request */
     struct observer observer;
+    struct client_keys keys;
     const char *connection;         /* the client's Connection header; NULL if absent */
     struct text url, headers, body; /* of the upstream call; body: only if modified */
     struct usage_filter filter;
@@ -133,111 +128,6 @@ static void serve_status(struct proxy *proxy, struct http_exchange *exchange, co
                     "ipw proxy serves /ipw/metrics and /ipw/requests");
     }
     text_release(&body);
-}
-
-/* ---- authorization ---- */
-
-/* Returns the API key in this header; NULL if it has none. */
-static const char *find_api_key(const char *name, const char *value)
-{
-    if (str_equal_nocase(name, "Authorization"))
-        return value && strncasecmp(value, "Bearer ", 7) == 0 ? value + 7 : NULL;
-    return str_equal_nocase(name, "x-api-key") || str_equal_nocase(name, "api-key") ? value : NULL;
-}
-
-static const char *const KEY_HEADERS[] = {"Authorization", "x-api-key", "api-key"};
-enum { KEY_HEADER_COUNT = sizeof KEY_HEADERS / sizeof *KEY_HEADERS };
-
-static bool is_own_token(const struct proxy *proxy, const char *name, const char *value)
-{
-    return proxy->options.token && secret_matches(find_api_key(name, value), proxy->options.token);
-}
-
-/* The first header with an API key or other authorization for the upstream server; NULL if there is none. */
-static const char *find_key_header(struct proxy *proxy, struct http_exchange *exchange)
-{
-    for (size_t i = 0; i < KEY_HEADER_COUNT; i++) {
-        const char *value = http_exchange_header(exchange, KEY_HEADERS[i]);
-        if (value && *value && !is_own_token(proxy, KEY_HEADERS[i], value))
-            return KEY_HEADERS[i];
-    }
-    return NULL;
-}
-
-static bool is_authorized(const struct proxy *proxy, struct http_exchange *exchange)
-{
-    const char *token = proxy->options.token;
-    if (!token)
-        return true;
-    bool may = secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
-    for (size_t i = 0; i < KEY_HEADER_COUNT; i++)
-        may |= is_own_token(proxy, KEY_HEADERS[i], http_exchange_header(exchange, KEY_HEADERS[i]));
-    return may;
-}
-
-static void register_secret(struct proxy *proxy, const char *key, uint64_t hash)
-{
-    for (size_t i = 0; i < proxy->key_count; i++)
-        if (proxy->keys[i] == hash)
-            return;
-    if (proxy->key_count == KEYS_MAX)
-        return;
-    proxy->keys[proxy->key_count++] = hash;
-    secret_add_foreign(key);
-}
-
-/* Never the key itself: 32 bits of a hash distinguish keys, and cannot be reversed. */
-static void label_key(struct proxy *proxy, struct http_exchange *exchange, char *to, size_t size)
-{
-    const char *header = find_key_header(proxy, exchange);
-    const char *key = header ? find_api_key(header, http_exchange_header(exchange, header)) : NULL;
-    if (!key || !*key)
-        return;
-    uint64_t hash = hash_mix(hash_string(HASH_START, key));
-    char label[16];
-    register_secret(proxy, key, hash);
-    str_format(label, sizeof label, "key-%08" PRIx32, (uint32_t)(hash >> 32));
-    const char *name =
-        proxy->options.key_names ? params_get(proxy->options.key_names, label) : NULL;
-    str_copy(to, size, name ? name : label);
-}
-
-/* ---- headers ---- */
-
-static bool is_replaced(const struct proxy *proxy, const char *name)
-{
-    const struct params *ours = proxy->options.upstream_headers;
-    for (size_t i = 0; ours && i < ours->count; i++)
-        if (str_equal_nocase(ours->items[i].key, name))
-            return true;
-    return false;
-}
-
-/* Forwards a client header, except labels, hop-by-hop headers and the proxy's own token. */
-static void forward_header(void *context, const char *name, const char *value)
-{
-    struct transfer *transfer = context;
-    if (header_is_hop_by_hop(name, transfer->connection) || str_equal_nocase(name, "Host") ||
-        str_equal_nocase(name, "Expect") || strncasecmp(name, "x-ipw-", 6) == 0)
-        return;
-    if (transfer->filters_usage && str_equal_nocase(name, "Accept-Encoding"))
-        return; /* the filter needs an uncompressed stream */
-    if (is_own_token(transfer->proxy, name, value) || is_replaced(transfer->proxy, name))
-        return;
-    header_add(&transfer->headers, name, value);
-}
-
-static void add_key(struct transfer *transfer)
-{
-    const struct proxy_options *options = &transfer->proxy->options;
-    const struct params *ours = options->upstream_headers;
-    char line[1024];
-    for (size_t i = 0; ours && i < ours->count; i++)
-        header_add(&transfer->headers, ours->items[i].key, ours->items[i].value);
-    if (!options->upstream_key || find_key_header(transfer->proxy, transfer->exchange))
-        return;
-    if (str_format(line, sizeof line, "Bearer %s", options->upstream_key))
-        header_add(&transfer->headers, "Authorization", line);
 }
 
 /* ---- responses ---- */
@@ -408,13 +298,22 @@ static void begin_inference(struct transfer *transfer, enum proxy_kind kind, con
                   http_exchange_header(transfer->exchange, "x-ipw-query"));
     observe_label(request->turn, sizeof request->turn,
                   http_exchange_header(transfer->exchange, "x-ipw-turn"));
-    label_key(proxy, transfer->exchange, request->key, sizeof request->key);
+    keys_label(&transfer->keys, &proxy->options, &proxy->keys, request->key, sizeof request->key);
     if (proxy->options.keep_content)
         text_add_bytes(&request->body, body, length);
     observer_init(&transfer->observer, request);
     status_begin(proxy->status, request);
     if (proxy->options.begins)
         proxy->options.begins(proxy->options.context, request->id, request->reply.sent);
+}
+
+static void forward_header(void *context, const char *name, const char *value)
+{
+    struct transfer *transfer = context;
+    if (transfer->filters_usage && str_equal_nocase(name, "Accept-Encoding"))
+        return; /* the filter needs an uncompressed stream */
+    if (header_is_forwarded(&transfer->proxy->options, name, value, transfer->connection))
+        header_add(&transfer->headers, name, value);
 }
 
 static void start_call(struct transfer *transfer)
@@ -436,7 +335,7 @@ static void start_call(struct transfer *transfer)
     build_url(proxy, http_exchange_target(transfer->exchange), &transfer->url);
     transfer->connection = http_exchange_header(transfer->exchange, "Connection");
     http_exchange_headers(transfer->exchange, forward_header, transfer);
-    add_key(transfer);
+    header_add_ours(&transfer->headers, &proxy->options, &transfer->keys);
     const struct relay_request request = {
         .method = method,
         .url = text_get(&transfer->url),
@@ -499,7 +398,9 @@ static void on_request(void *context, struct http_exchange *exchange)
     bool fits = str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
     if (refuse_malformed(exchange, fits && header_is_target(target)))
         return;
-    if (!is_authorized(proxy, exchange)) {
+    struct client_keys keys = {0};
+    http_exchange_headers(exchange, keys_take, &keys);
+    if (!keys_are_authorized(&keys, proxy->options.token)) {
         reply_error(exchange, 401, "authentication_error",
                     "missing or invalid proxy token: send it as x-ipw-token, or as the API key");
         return;
@@ -522,6 +423,7 @@ static void on_request(void *context, struct http_exchange *exchange)
         reply_error(exchange, 500, "server_error", "out of memory");
         return;
     }
+    transfer->keys = keys;
     enum proxy_kind kind = observe_kind(http_exchange_method(exchange), path);
     if (kind == PROXY_OTHER)
         status_count_other(proxy->status);
