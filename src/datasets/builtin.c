@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/hash.h"
-#include "core/json.h"
+#include "core/jv.h"
 #include "core/random.h"
 #include "core/registry.h"
 #include "core/text.h"
@@ -503,24 +503,17 @@ static enum err draw(struct builtin *builtin, const struct task *task, unsigned 
 static enum err describe(const struct builtin *builtin, const struct task *task, unsigned level,
                          struct item *out)
 {
-    struct text metadata = {0};
-    struct json json;
-    char id[64];
     const char *split = builtin->test ? "test" : "train";
+    const struct jv_member MEMBERS[] = {
+        {"task", jv_new_text(task->name)},
+        {"level", jv_new_integer(level)},
+        {"split", jv_new_text(split)},
+    };
+    char id[64];
     str_format(id, sizeof id, "%s-%s-%u-%" PRIu64, split, task->name, level, builtin->yielded);
-    json_init(&json, &metadata, false);
-    json_object(&json, NULL);
-    json_string(&json, "task", task->name);
-    json_integer(&json, "level", level);
-    json_string(&json, "split", split);
-    json_object_end(&json);
-    enum err err = str_take(&out->metadata, &metadata);
-    if (!err)
-        err = str_set(&out->id, id);
-    if (!err)
-        err = str_set(&out->subject, task->name);
-    text_release(&metadata);
-    return err;
+    out->metadata = jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
+    enum err err = out->metadata || JV_MISSING ? str_set(&out->id, id) : ERR_NO_MEMORY;
+    return err ? err : str_set(&out->subject, task->name);
 }
 
 static enum err builtin_next(struct dataset *dataset, struct item *out, bool *end,

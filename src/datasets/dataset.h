@@ -19,20 +19,17 @@ struct jv;
 struct text;
 
 /* One question.  All strings are valid UTF-8, owned by the item, and never NULL after next; "" if the dataset has
- * none. */
+ * none.  The metadata is owned too, and NULL only in a build without JSON values. */
 struct item {
     char *id;              /* the dataset's id, else the row number */
     char *problem;         /* the prompt, ready to be sent */
     char *answer;          /* the expected answer; "" if unknown */
     char *subject;         /* "general" if the dataset has none */
-    char *metadata;        /* one JSON object: the other fields of the row */
+    struct jv *metadata;   /* an object: the other fields of the row */
     char *grader;          /* grader of this item, if items differ */
     int64_t output_length; /* tokens to generate ("output_length" in the metadata); 0: not given */
 };
 void item_release(struct item *item);
-
-/* The parsed metadata, to be freed with jv_free; NULL if there is none. */
-struct jv *item_metadata(const struct item *item);
 
 /* Appends a field as text: "problem", "subject", "id", or a path in the metadata ("by.name"); false: no such field. */
 bool item_field(const struct item *item, const char *name, struct text *out);
@@ -103,7 +100,7 @@ enum { DATASET_TEXT_WINDOW = 512, DATASET_TEXT_TOKEN_BYTES = 4 };
 enum err dataset_text_window(const struct params *params, uint64_t *out, struct error *why)
     MUST_USE;
 
-/* Sets every field that is still NULL to its default: "", "general", "{}".  dataset_next does so for a driver, which
+/* Sets every field that is still NULL to its default: "", "general", {}.  dataset_next does so for a driver, which
  * fills an item with str_set and str_take. */
 enum err item_complete(struct item *item) MUST_USE;
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
+#include "core/jv.h"
 #include "core/random.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
@@ -111,18 +111,16 @@ static void add_words(const struct lengths *lengths, uint64_t number, struct tex
     }
 }
 
-static void add_metadata(const struct lengths *lengths, struct text *out)
+static struct jv *metadata_value(const struct lengths *lengths)
 {
-    struct json json;
-    json_init(&json, out, false);
-    json_object(&json, NULL);
-    json_integer(&json, "prompt_length", (int64_t)lengths->prompt);
-    if (lengths->output)
-        json_integer(&json, "output_length", (int64_t)lengths->output);
-    json_string(&json, "counted_in", lengths->chars_per_token ? "characters" : "words");
-    if (lengths->chars_per_token)
-        json_integer(&json, "chars_per_token", (int64_t)lengths->chars_per_token);
-    json_object_end(&json);
+    uint64_t output = lengths->output, chars = lengths->chars_per_token;
+    const struct jv_member MEMBERS[] = {
+        {"prompt_length", jv_new_unsigned(lengths->prompt)},
+        {output ? "output_length" : NULL, jv_new_unsigned(output)},
+        {"counted_in", jv_new_text(chars ? "characters" : "words")},
+        {chars ? "chars_per_token" : NULL, jv_new_unsigned(chars)},
+    };
+    return jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
 }
 
 static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
@@ -131,21 +129,18 @@ static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end,
     *end = lengths->yielded == lengths->samples;
     if (*end)
         return ERR_OK;
-    struct text problem = {0}, metadata = {0};
+    struct text problem = {0};
     char id[24];
     str_format(id, sizeof id, "%" PRIu64, lengths->yielded);
     add_words(lengths, lengths->yielded++, &problem);
-    add_metadata(lengths, &metadata);
+    out->metadata = metadata_value(lengths);
     out->output_length = (int64_t)lengths->output;
-    enum err err = str_set(&out->id, id);
+    enum err err = out->metadata || JV_MISSING ? str_set(&out->id, id) : ERR_NO_MEMORY;
     if (!err)
         err = str_take(&out->problem, &problem);
     if (!err)
-        err = str_take(&out->metadata, &metadata);
-    if (!err)
         err = str_set(&out->subject, "synthetic");
     text_release(&problem);
-    text_release(&metadata);
     return err ? err_set(why, err, "out of memory") : ERR_OK;
 }
 

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/jv.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "port/json_read.h"
 
 void item_release(struct item *item)
 {
@@ -12,7 +12,7 @@ void item_release(struct item *item)
     free(item->problem);
     free(item->answer);
     free(item->subject);
-    free(item->metadata);
+    jv_free(item->metadata);
     free(item->grader);
     *item = (struct item){0};
 }
@@ -23,10 +23,13 @@ enum err item_complete(struct item *item)
         char **field;
         const char *otherwise;
     } FIELDS[] = {
-        {&item->id, ""},         {&item->problem, ""},
-        {&item->answer, ""},     {&item->subject, "general"},
-        {&item->metadata, "{}"}, {&item->grader, ""},
+        {&item->id, ""},     {&item->problem, ""}, {&item->answer, ""}, {&item->subject, "general"},
+        {&item->grader, ""},
     };
+    if (!item->metadata)
+        item->metadata = jv_new_object();
+    if (!item->metadata && !JV_MISSING)
+        return ERR_NO_MEMORY;
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
         if (!*FIELDS[i].field && str_set(FIELDS[i].field, FIELDS[i].otherwise) != ERR_OK)
             return ERR_NO_MEMORY;
@@ -35,25 +38,14 @@ enum err item_complete(struct item *item)
 
 /* ---- fields ---- */
 
-struct jv *item_metadata(const struct item *item)
-{
-    struct jv *tree = NULL;
-    if (!item->metadata || jv_available(NULL) ||
-        jv_parse(item->metadata, strlen(item->metadata), &tree, NULL))
-        return NULL;
-    return tree;
-}
-
 static bool metadata_field(const struct item *item, const char *path, struct text *out)
 {
-    struct jv *metadata = item_metadata(item);
-    const struct jv *value = jv_path(metadata, path);
+    const struct jv *value = jv_path(item->metadata, path);
     bool found = !jv_is_null(value);
     if (jv_text(value))
         text_add(out, jv_text(value));
     else if (found)
         found = jv_print(value, out) == ERR_OK;
-    jv_free(metadata);
     return found;
 }
 
@@ -72,10 +64,8 @@ bool item_field(const struct item *item, const char *name, struct text *out)
 
 void item_field_names(const struct item *item, struct text *out)
 {
-    struct jv *metadata = item_metadata(item);
     text_add(out, "{problem}, {subject}, {id}");
-    for (const struct jv *at = jv_first_member(metadata); at; at = jv_next(at))
+    for (const struct jv *at = jv_first_member(item->metadata); at; at = jv_next(at))
         if (!jv_is_null(at))
             text_addf(out, ", {%s}", jv_key(at));
-    jv_free(metadata);
 }

@@ -10,11 +10,10 @@
 #include <string.h>
 
 #include "core/hash.h"
-#include "core/json.h"
+#include "core/jv.h"
 #include "core/random.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "port/json_read.h"
 
 /* ---- fields ---- */
 
@@ -546,89 +545,52 @@ static enum err set_id(struct conversion *c, uint64_t number, struct item *out)
 
 /* ---- metadata ---- */
 
-static void add_key(struct text *out, const char *key)
+static struct jv *shown_choices(const struct conversion *c)
 {
-    struct json json;
-    text_add(out, out->length > 1 ? "," : "");
-    json_init(&json, out, false);
-    json_string(&json, NULL, key); /* for the quoting */
-    text_add(out, ":");
+    struct jv *list = jv_new_array();
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < c->shown.count && !err; i++)
+        err = jv_add(list, NULL, jv_copy(c->shown.options[i]));
+    return jv_finish(list, err);
 }
 
-static void add_value(struct text *out, const struct jv *value)
+/* The fields that are not used elsewhere, and the choices in the order shown. */
+static struct jv *remaining_fields(const struct conversion *c)
 {
-    if (jv_print(value, out) != ERR_OK)
-        out->failed = true;
-}
-
-static void add_shown_choices(const struct conversion *c, struct text *out)
-{
-    if (!c->shown.count)
-        return;
-    add_key(out, "choices");
-    text_add(out, "[");
-    for (size_t i = 0; i < c->shown.count; i++) {
-        text_add(out, i ? "," : "");
-        add_value(out, c->shown.options[i]);
-    }
-    text_add(out, "]");
-}
-
-/* Sets the output length from a metadata field. */
-static void take_length(const struct jv *field, struct item *out)
-{
-    if (!jv_integer(field, &out->output_length))
-        out->output_length = 0;
-}
-
-static void add_rest(const struct conversion *c, struct text *out, struct item *item)
-{
-    text_add(out, "{");
-    for (const struct jv *child = jv_first(c->row); child; child = jv_next(child)) {
+    struct jv *object = jv_new_object();
+    enum err err = ERR_OK;
+    for (const struct jv *child = jv_first(c->row); child && !err; child = jv_next(child)) {
         bool is_ours = c->shown.count && strcmp(jv_key(child), "choices") == 0;
-        if (is_ours || is_used(c, child))
-            continue;
-        add_key(out, jv_key(child));
-        add_value(out, child);
-        if (strcmp(jv_key(child), "output_length") == 0)
-            take_length(child, item);
+        if (!is_ours && !is_used(c, child))
+            err = jv_add(object, jv_key(child), jv_copy(child));
     }
-    add_shown_choices(c, out);
-    text_add(out, "}");
+    if (!err && c->shown.count)
+        err = jv_add(object, "choices", shown_choices(c));
+    return jv_finish(object, err);
 }
 
 /* One field is the metadata: an object, an object as JSON text, or any other value under its own name. */
-static void add_field_as_metadata(const struct conversion *c, struct text *out, struct item *item)
+static struct jv *field_as_metadata(const struct conversion *c)
 {
     const struct jv *field = field_find(c->row, c->mapping->metadata);
     const char *string = jv_text(field);
     struct jv *parsed = NULL;
     if (string && jv_parse(string, strlen(string), &parsed, NULL) == ERR_OK && jv_is_object(parsed))
-        field = parsed;
-    if (jv_is_object(field)) {
-        add_value(out, field);
-        take_length(jv_get(field, "output_length"), item);
-    } else {
-        text_add(out, "{");
-        if (!field_is_empty(field)) {
-            add_key(out, c->mapping->metadata);
-            add_value(out, field);
-        }
-        text_add(out, "}");
-    }
+        return parsed;
     jv_free(parsed);
+    if (jv_is_object(field))
+        return jv_copy(field);
+    const struct jv_member member = {field_is_empty(field) ? NULL : c->mapping->metadata,
+                                     jv_copy(field)};
+    return jv_new_members(&member, 1);
 }
 
 static enum err set_metadata(struct conversion *c, struct item *out)
 {
-    struct text text = {0};
-    if (c->mapping->metadata)
-        add_field_as_metadata(c, &text, out);
-    else
-        add_rest(c, &text, out);
-    enum err err = str_take(&out->metadata, &text);
-    text_release(&text);
-    return err;
+    out->metadata = c->mapping->metadata ? field_as_metadata(c) : remaining_fields(c);
+    if (!jv_integer(jv_get(out->metadata, "output_length"), &out->output_length))
+        out->output_length = 0;
+    return out->metadata ? ERR_OK : ERR_NO_MEMORY;
 }
 
 enum err row_mapping_apply(const struct row_mapping *mapping, const struct jv *row, uint64_t number,

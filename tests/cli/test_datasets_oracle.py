@@ -28,7 +28,8 @@ except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has datasets)")
     sys.exit(77)
 
-TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests" / "tools"
+BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
+TOOLS = BUILD / "tests" / "tools"
 
 
 def read(*arguments):
@@ -89,6 +90,16 @@ class SavedDatasets(unittest.TestCase):
                 self.assertEqual(item["problem"], f"{row['question']}: {row['n']}")
                 self.assertEqual((item["answer"], item["id"]), (str(row["n"]),) * 2)
                 self.assertEqual(json.loads(item["metadata"])["more"], row["more"])
+        runs = self.root / "runs"
+        subprocess.run([BUILD / "ipw", "profile", "--client", "null", "--model", "m", "--dataset",
+                        self.root / "set", "--dataset-param", "template={question}: {n}", "--idle", "0",
+                        "--warmup-queries", "0", "--output-dir", runs],
+                       capture_output=True, timeout=TIMEOUT_S, check=True)
+        (journal,) = runs.glob("*/records.jsonl")
+        records = [record for record in map(json.loads, journal.read_text().splitlines())
+                   if record["kind"] == "query"]
+        self.assertEqual(sorted((record["problem"], record["dataset_metadata"]["more"]) for record in records),
+                         [(f"{row['question']}: {row['n']}", row["more"]) for row in saved])
 
     def test_columns_of_bundled_dataset(self):
         saved = [{"problem": "p", "answer": "a", "subject": "s", "model_answers": {},

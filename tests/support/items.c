@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/grow.h"
+#include "core/jv.h"
 #include "core/text.h"
 
 static enum err read_all(struct items *out, struct dataset *dataset)
@@ -60,4 +61,15 @@ void items_release(struct items *items)
         item_release(&items->all[i]);
     free(items->all);
     *items = (struct items){0};
+}
+
+const char *item_metadata_text(const struct item *item)
+{
+    static char kept[4096];
+    struct text text = {0};
+    SKIP_WITHOUT(jv_available);
+    assert_int_equal(jv_print(item->metadata, &text), ERR_OK);
+    assert_true(str_copy(kept, sizeof kept, text_get(&text)));
+    text_release(&text);
+    return kept;
 }

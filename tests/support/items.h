@@ -23,4 +23,7 @@ enum err items_read(struct items *out, const char *name, const char *words, ...)
     __attribute__((format(printf, 3, 4)));
 void items_release(struct items *items);
 
+/* The metadata as JSON, valid until the next call. */
+const char *item_metadata_text(const struct item *item);
+
 #endif

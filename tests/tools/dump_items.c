@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/jv.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
@@ -35,15 +36,19 @@ static void put_error(struct text *line, const struct error *why)
 static void put_item(struct text *line, const struct item *item)
 {
     struct json json;
+    struct text metadata = {0};
+    if (jv_print(item->metadata, &metadata))
+        metadata.failed = true;
     json_init(&json, line, false);
     json_object(&json, NULL);
     json_string(&json, "id", item->id);
     json_string(&json, "problem", item->problem);
     json_string(&json, "answer", item->answer);
     json_string(&json, "subject", item->subject);
-    json_string(&json, "metadata", item->metadata);
+    json_string(&json, "metadata", text_get(&metadata));
     json_string(&json, "grader", item->grader);
     json_object_end(&json);
+    text_release(&metadata);
     put_line(line);
 }
 

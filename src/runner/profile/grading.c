@@ -117,10 +117,8 @@ void graders_grade(struct graders *graders, const char *name, const struct item 
         str_copy(out->reason, sizeof out->reason, slot ? slot->why.text : "too many graders");
         return;
     }
-    struct jv *metadata = item_metadata(item);
-    struct grading what = {item->problem, item->answer, answer, metadata};
+    struct grading what = {item->problem, item->answer, answer, item->metadata};
     enum err err = grader_grade(&slot->grader, &what, out, &why);
-    jv_free(metadata);
     if (err) {
         *out = (struct grade){.score = UNKNOWN};
         str_copy(out->reason, sizeof out->reason, why.text[0] ? why.text : err_text(err));

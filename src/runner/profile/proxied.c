@@ -8,6 +8,7 @@
 
 #include "attribute/share.h"
 #include "core/json.h"
+#include "core/jv.h"
 #include "core/secret.h"
 #include "port/thread.h"
 #include "proxy/proxy.h"
@@ -33,8 +34,8 @@ struct proxied {
     struct profile *profile;
     struct proxy *proxy;
     pthread_t recorder;
-    struct text line, question, metadata; /* used by the recorder */
-    pthread_mutex_t lock;                 /* guards the following fields */
+    struct text line, question; /* used by the recorder */
+    pthread_mutex_t lock;       /* guards the following fields */
     pthread_cond_t not_empty;
     struct ended *oldest, **newest; /* queue of requests for the recorder */
     size_t queued;                  /* bytes not recorded yet */
@@ -97,20 +98,18 @@ static void on_ended(void *context, struct proxy_request *request)
 
 /* ---- the recorder ---- */
 
-static void write_metadata(const struct proxy_request *request, struct text *out)
+static struct jv *metadata_value(const struct proxy_request *request)
 {
-    struct json json;
-    text_clear(out);
-    json_init(&json, out, false);
-    json_object(&json, NULL);
-    json_string(&json, "path", request->path);
-    json_string(&json, "model", str_or_null(request->model));
-    json_string(&json, "query", str_or_null(request->query));
-    json_string(&json, "turn", str_or_null(request->turn));
-    json_string(&json, "key", str_or_null(request->key));
-    json_bool(&json, "stream", request->is_stream);
-    json_bool(&json, "canceled", request->canceled);
-    json_object_end(&json);
+    const struct jv_member MEMBERS[] = {
+        {"path", jv_new_text(request->path)},
+        {"model", jv_new_text(str_or_null(request->model))},
+        {"query", jv_new_text(str_or_null(request->query))},
+        {"turn", jv_new_text(str_or_null(request->turn))},
+        {"key", jv_new_text(str_or_null(request->key))},
+        {"stream", jv_new_bool(request->is_stream)},
+        {"canceled", jv_new_bool(request->canceled)},
+    };
+    return jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
 }
 
 static enum err record(struct proxied *proxied, struct proxy_request *request, struct error *why)
@@ -119,9 +118,12 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
     struct query query = {.index = request->id, .repeat = 0};
     query_key(query.index, 0, query.key);
     struct pending *pending = pending_new(request->id, query.key, 1);
-    enum err err = pending ? journal_reserve(&profile->journal, profile->energy_space, why)
-                           : err_no_memory(why);
+    struct jv *metadata = metadata_value(request);
+    enum err err = pending && metadata
+                       ? journal_reserve(&profile->journal, profile->energy_space, why)
+                       : err_no_memory(why);
     if (err) {
+        jv_free(metadata);
         free(pending);
         return err;
     }
@@ -133,14 +135,13 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
     secret_hide_text(&proxied->question); /* clients' keys, which the journal does not know */
     secret_hide_text(&request->reply.content);
     secret_hide_text(&request->reply.reasoning);
-    write_metadata(request, &proxied->metadata);
     char none[] = "", general[] = "general";
     query.item = (struct item){
         .id = request->query[0] ? request->query : query.key,
         .problem = proxied->question.length ? proxied->question.bytes : none,
         .answer = none,
         .subject = request->model[0] ? request->model : general,
-        .metadata = proxied->metadata.bytes,
+        .metadata = metadata,
     };
     struct answer answer = {.query = &query,
                             .reply = &request->reply,
@@ -151,6 +152,7 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
     pending->last = true;
     /* The record first: after a kill, ids continue after it, and none may be used twice. */
     err = request_record(profile, &answer, &proxied->line, why);
+    jv_free(metadata);
     struct error late = {0};
     enum err late_err = request_end(profile, pending, &request->reply, &proxied->line, &late);
     return err || !late_err ? err : err_set(why, late_err, "%s", late.text);
@@ -246,7 +248,6 @@ void proxied_free(struct proxied *proxied)
         return;
     text_release(&proxied->line);
     text_release(&proxied->question);
-    text_release(&proxied->metadata);
     pthread_mutex_destroy(&proxied->lock);
     pthread_cond_destroy(&proxied->not_empty);
     free(proxied);

@@ -145,7 +145,7 @@ static void fill_query(const struct profile *profile, const struct answer *answe
     const struct query *query = answer->query;
     out->problem = query->item.problem;
     out->expected = query->item.answer;
-    out->dataset_metadata.text = str_or_null(query->item.metadata);
+    out->dataset_metadata.value = query->item.metadata;
     out->subject = query->item.subject;
     out->key = query->key;
     out->id = query->item.id;

@@ -134,7 +134,8 @@ static void write_without_texts(struct profile *profile, struct answer *answer, 
     struct query query = *answer->query;
     struct completion reply = *answer->reply;
     char none[] = "";
-    query.item.problem = query.item.answer = query.item.metadata = none;
+    query.item.problem = query.item.answer = none;
+    query.item.metadata = NULL;
     reply.content = reply.reasoning = (struct text){0};
     answer->err = ERR_BAD_VALUE;
     answer->why = "question and answer are too long for the journal";

@@ -27,7 +27,7 @@ static void the_default_is_balanced_and_without_repeats(void **state)
     assert_int_equal(items.count, 600);
     assert_int_equal(items.reported, 600);
     for (size_t i = 0; i < items.count; i++) {
-        const char *level = strstr(items.all[i].metadata, "\"level\":");
+        const char *level = strstr(item_metadata_text(&items.all[i]), "\"level\":");
         assert_non_null(level);
         for (unsigned j = 0; j < 5; j++)
             if (strcmp(items.all[i].subject, SUBJECTS[j]) == 0)
@@ -61,7 +61,7 @@ static void train_and_test_are_disjoint(void **state)
         i += order < 0;
         j += order > 0;
     }
-    assert_contains(train.all[0].metadata, "\"split\":\"train\"");
+    assert_contains(item_metadata_text(&train.all[0]), "\"split\":\"train\"");
     items_release(&train);
     items_release(&test);
 }
@@ -109,9 +109,9 @@ static void tasks_and_levels_are_selected(void **state)
                      ERR_OK);
     for (size_t i = 0; i < items.count; i++)
         assert_string_equal(items.all[i].subject, i % 2 ? "reading" : "sorting");
-    assert_contains(items.all[0].metadata, "\"level\":2");
-    assert_contains(items.all[2].metadata, "\"level\":3");
-    assert_contains(items.all[4].metadata, "\"level\":5");
+    assert_contains(item_metadata_text(&items.all[0]), "\"level\":2");
+    assert_contains(item_metadata_text(&items.all[2]), "\"level\":3");
+    assert_contains(item_metadata_text(&items.all[4]), "\"level\":5");
     items_release(&items);
     static const char *const WRONG[][2] = {
         {"tasks=sortin", "did you mean 'sorting'"},

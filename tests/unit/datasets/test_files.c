@@ -97,7 +97,7 @@ static void invalid_text_is_repaired(void **state)
     assert_string_equal(items.all[0].answer, "a\xEF\xBF\xBD"
                                              "b");
     assert_string_equal(items.all[1].problem, "x\xEF\xBF\xBDy");
-    assert_string_equal(items.all[1].metadata, "{\"k\":\"\xEF\xBF\xBD\"}");
+    assert_string_equal(item_metadata_text(&items.all[1]), "{\"k\":\"\xEF\xBF\xBD\"}");
     assert_string_equal(items.all[2].problem, "n\xEF\xBF\xBDl");
 }
 

@@ -27,7 +27,7 @@ static void prompts_have_the_requested_number_of_words(void **state)
                  LENGTHS[i]);
         for (size_t j = 0; j < items.count; j++) {
             assert_int_equal(count_words(items.all[j].problem), LENGTHS[i]);
-            assert_contains(items.all[j].metadata, expected);
+            assert_contains(item_metadata_text(&items.all[j]), expected);
             assert_int_equal(items.all[j].output_length, 7);
             assert_string_equal(items.all[j].answer, "");
         }
@@ -59,7 +59,7 @@ static void length_can_be_given_in_characters(void **state)
     for (size_t i = 0; i < items.count; i++) {
         assert_int_equal(strlen(items.all[i].problem), 500);
         assert_int_not_equal(items.all[i].problem[499], ' ');
-        assert_contains(items.all[i].metadata,
+        assert_contains(item_metadata_text(&items.all[i]),
                         "\"counted_in\":\"characters\",\"chars_per_token\":5");
     }
     items_release(&items);

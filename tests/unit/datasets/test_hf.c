@@ -67,8 +67,8 @@ static void the_ipw_preset_filters_rows_like_upstream(void **state)
     assert_int_equal(items.error_count, 0);
     assert_string_equal(items.name, "ipw");
     assert_string_equal(items.grader, "judge");
-    assert_string_equal(items.all[0].metadata, "{\"config\":{\"dataset_name\":\"x\"}}");
-    assert_string_equal(items.all[1].metadata, "{}");
+    assert_string_equal(item_metadata_text(&items.all[0]), "{\"config\":{\"dataset_name\":\"x\"}}");
+    assert_string_equal(item_metadata_text(&items.all[1]), "{}");
 }
 
 static void splits_are_selected_by_name(void **state)

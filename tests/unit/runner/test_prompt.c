@@ -7,8 +7,16 @@
 #include "runner/profile/supply.h"
 
 static char ID[] = "x7", PROBLEM[] = "Why {id}?", SUBJECT[] = "physics", NOTHING[] = "";
-static char METADATA[] = "{\"level\": 3, \"by\": {\"name\": \"Ada\"}, \"tags\": [\"a\", \"b\"], "
-                         "\"none\": null, \"sure\": true, \"text\": \"a \\\"b\\\"\"}";
+static const char METADATA[] =
+    "{\"level\": 3, \"by\": {\"name\": \"Ada\"}, \"tags\": [\"a\", \"b\"], "
+    "\"none\": null, \"sure\": true, \"text\": \"a \\\"b\\\"\"}";
+
+static struct jv *read_metadata(void)
+{
+    struct jv *metadata;
+    assert_int_equal(jv_parse(METADATA, strlen(METADATA), &metadata, NULL), ERR_OK);
+    return metadata;
+}
 
 static void a_template_is_filled(void **state)
 {
@@ -34,12 +42,13 @@ static void a_template_is_filled(void **state)
         {"a\\nb\\tc\\d\\", "a\nb\tc\\d\\"},
         {"{id}\xc3\xb6{id}", "x7\xc3\xb6x7"},
     };
-    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA, NOTHING, 0};
+    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, read_metadata(), NOTHING, 0};
     struct text out = {0}; /* expanded at each occurrence */
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         assert_int_equal(prompt_render(CASES[i].template_text, &item, &out, NULL), ERR_OK);
         assert_string_equal(text_get(&out), CASES[i].expected);
     }
+    jv_free(item.metadata);
     text_release(&out);
 }
 
@@ -48,7 +57,7 @@ static void an_unknown_placeholder_lists_the_known_ones(void **state)
     (void)state;
     static const char *const TEMPLATES[] = {"{typo}", "{id} {typo}", "{by.nome}", "{none}",
                                             "{two words}"};
-    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA, NOTHING, 0};
+    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, read_metadata(), NOTHING, 0};
     struct text out = {0};
     for (size_t i = 0; i < sizeof TEMPLATES / sizeof *TEMPLATES; i++) {
         struct error why = {0};
@@ -57,14 +66,14 @@ static void an_unknown_placeholder_lists_the_known_ones(void **state)
         assert_non_null(strstr(
             why.text, "has {problem}, {subject}, {id}, {level}, {by}, {tags}, {sure}, {text}"));
     }
+    jv_free(item.metadata);
     text_release(&out);
 }
 
 static void an_item_without_metadata_has_its_own_fields(void **state)
 {
     (void)state;
-    static char BROKEN[] = "{\"level\": 3", INVALID[] = "\xFF", LIST[] = "[3]";
-    char *const METADATA_OF[] = {NOTHING, BROKEN, INVALID, LIST};
+    struct jv *const METADATA_OF[] = {NULL, jv_new_object(), jv_new_array()};
     for (size_t i = 0; i < sizeof METADATA_OF / sizeof *METADATA_OF; i++) {
         const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA_OF[i], NOTHING, 0};
         struct text out = {0};
@@ -72,6 +81,7 @@ static void an_item_without_metadata_has_its_own_fields(void **state)
         assert_int_equal(prompt_render("{id} {subject}", &item, &out, &why), ERR_OK);
         assert_string_equal(text_get(&out), "x7 physics");
         assert_int_equal(prompt_render("{id} {level}", &item, &out, &why), ERR_USAGE);
+        jv_free(item.metadata);
         text_release(&out);
     }
 }
