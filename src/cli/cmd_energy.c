@@ -528,7 +528,7 @@ static int check_options(struct energy_options *options)
 static int measure(struct energy_options *options)
 {
     struct session session;
-    options->measure.cheap = !options->once; /* a single window is measured with full accuracy */
+    options->measure.low_overhead = !options->once; /* one window: full accuracy */
     bool live = !options->format && !options->once && !options->count && !options->output &&
                 term_possible();
     proc_block_signals();

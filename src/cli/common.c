@@ -275,7 +275,7 @@ int open_session(const struct measure_options *options, struct session *session)
         .drivers = options->sensors,
         .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
         .counter_period = options->counter_period,
-        .cheap = options->cheap,
+        .low_overhead = options->low_overhead,
         .may_lack = options->may_lack,
     };
     struct error why;

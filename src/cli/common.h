@@ -46,7 +46,7 @@ struct measure_options {
     const char *sensors;
     double rate_hz;
     bool require_energy;
-    bool cheap;           /* low-overhead session: set by the command, not by an option */
+    bool low_overhead;    /* low-overhead session: set by the command, not by an option */
     bool may_lack;        /* set by the command, see session.h */
     nanos counter_period; /* set by the command, see session.h */
     double idle_s;        /* for commands with --idle; UNKNOWN: not given */

@@ -449,8 +449,8 @@ static bool is_fresh(const struct state *state, size_t source, size_t channel,
     const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
     const struct sensor_group *group = &sensor->groups[sensor->channels[channel].group];
     bool is_gauge = !quantity_gives_joules(sensor->channels[channel].quantity);
-    nanos period = is_gauge && group->cheap_period > group->period_default ? group->cheap_period
-                                                                           : group->period_default;
+    nanos period = is_gauge && group->slow_period > group->period_default ? group->slow_period
+                                                                          : group->period_default;
     period = period > state->period ? period : state->period;
     period = period > read->period ? period : read->period;
     return read->t > 0 && now - read->t <= 3 * period + STALE_MORE;

@@ -14,7 +14,7 @@ enum err monitor_session_open(const char *drivers, const char *devices, nanos in
     struct session_options wanted = {.drivers = drivers,
                                      .period = interval,
                                      .recent = true,
-                                     .cheap = true,
+                                     .low_overhead = true,
                                      .sensors = {.devices = devices}};
     struct session *session = *out = malloc(sizeof *session);
     if (!session)

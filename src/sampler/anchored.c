@@ -6,8 +6,8 @@
 #include <math.h>
 
 /* Relative uncertainty of energy after the last anchor: before a ratio is known, and the minimum. */
-#define DOUBT_FIRST 0.05
-#define DOUBT_MIN   0.002
+#define ERROR_FIRST 0.05
+#define ERROR_MIN   0.002
 
 /* The ratio is updated from two anchors whose times are known to this share of their distance; an anchor whose time
  * is known to less than the second share is ignored. */
@@ -15,8 +15,8 @@
 #define TIMING_MAX   0.2
 
 /* The difference at an anchor is corrected within this time, by at most this share of the power. */
-#define OWED_TIME_MAX  (30 * NS_PER_S)
-#define OWED_SHARE_MAX 0.5
+#define CORRECTION_TIME_MAX  (30 * NS_PER_S)
+#define CORRECTION_SHARE_MAX 0.5
 
 /* Outside this range power and counter do not measure the same device. */
 #define RATIO_MIN 0.2
@@ -35,8 +35,8 @@ void anchored_init(struct anchored *anchored, const struct timeline *counter,
         .counter = counter,
         .power = power,
         .ratio = 1,
-        .doubt = DOUBT_FIRST,
-        .trusted = PERIODS_TRUSTED * period,
+        .error = ERROR_FIRST,
+        .valid_for = PERIODS_TRUSTED * period,
     };
     timeline_init(&anchored->energy, spill, SHAPE_MEANS);
 }
@@ -88,11 +88,11 @@ static void start_at(struct anchored *anchored, const struct timeline_point *poi
 {
     set_anchor(anchored, point, at);
     anchored->offset = at->energy - point->sum;
-    anchored->owed = 0;
+    anchored->correction = 0;
 }
 
 /* Weight of a difference that may be noise of this standard deviation. */
-static double trust(double difference, double noise)
+static double gain(double difference, double noise)
 {
     double squared = difference * difference, min = 4 * noise * noise;
     return squared > 0 ? squared / (squared + min) : 0;
@@ -112,8 +112,8 @@ static void learn_ratio(struct anchored *anchored, const struct timeline_point *
     seen = fmin(RATIO_MAX, fmax(RATIO_MIN, seen));
     double noise = timing / seconds(elapsed), off = fabs(seen / anchored->ratio - 1) + noise;
     /* The ratio depends on the load and on errors of the tick times. */
-    anchored->ratio += trust(seen - anchored->ratio, noise) * (seen - anchored->ratio);
-    anchored->doubt = fmax(DOUBT_MIN, anchored->has_ratio ? (anchored->doubt + off) / 2 : noise);
+    anchored->ratio += gain(seen - anchored->ratio, noise) * (seen - anchored->ratio);
+    anchored->error = fmax(ERROR_MIN, anchored->has_ratio ? (anchored->error + off) / 2 : noise);
     anchored->has_ratio = true;
 }
 
@@ -129,7 +129,7 @@ static void take_anchor(struct anchored *anchored, const struct timeline_point *
     }
     /* While ticks are being learned, several anchors arrive per second: start from the one whose time is known best. */
     if (hypot(point->t_sigma, before->t_sigma) > TIMING_SHARE * seconds(elapsed) &&
-        elapsed < OWED_TIME_MAX) {
+        elapsed < CORRECTION_TIME_MAX) {
         if (!anchored->has_ratio && point->t_sigma < before->t_sigma)
             start_at(anchored, point, at);
         return;
@@ -137,8 +137,8 @@ static void take_anchor(struct anchored *anchored, const struct timeline_point *
     learn_ratio(anchored, point, at);
     double off = anchored->offset + point->sum - at->energy;
     double watts = (point->sum - before->sum) / seconds(elapsed);
-    anchored->owed = off * trust(off, watts * hypot(point->t_sigma, before->t_sigma));
-    anchored->owed_over = elapsed < OWED_TIME_MAX ? elapsed : OWED_TIME_MAX;
+    anchored->correction = off * gain(off, watts * hypot(point->t_sigma, before->t_sigma));
+    anchored->apply_time = elapsed < CORRECTION_TIME_MAX ? elapsed : CORRECTION_TIME_MAX;
     anchored->carried = fmax(fabs(off), anchored->carried / 2);
     set_anchor(anchored, point, at);
 }
@@ -190,11 +190,11 @@ static enum err append(struct anchored *anchored, const struct timeline_point *p
 static double make_up(struct anchored *anchored, double joules, nanos length)
 {
     double share =
-        anchored->owed_over > length ? seconds(length) / seconds(anchored->owed_over) : 1;
-    double max = OWED_SHARE_MAX * joules;
-    double part = fmax(-max, fmin(max, share * anchored->owed));
-    anchored->owed -= part;
-    anchored->owed_over = anchored->owed_over > length ? anchored->owed_over - length : 0;
+        anchored->apply_time > length ? seconds(length) / seconds(anchored->apply_time) : 1;
+    double max = CORRECTION_SHARE_MAX * joules;
+    double part = fmax(-max, fmin(max, share * anchored->correction));
+    anchored->correction -= part;
+    anchored->apply_time = anchored->apply_time > length ? anchored->apply_time - length : 0;
     return part;
 }
 
@@ -233,7 +233,7 @@ static enum err take_power(struct anchored *anchored, const struct timeline_poin
         anchored->seen = point->t - 1; /* anchors before the first power reading are ignored */
         return append(anchored, point, 0, false);
     }
-    bool is_trusted = !anchored->has_anchor || point->t - anchored->anchor.t <= anchored->trusted;
+    bool is_trusted = !anchored->has_anchor || point->t - anchored->anchor.t <= anchored->valid_for;
     double joules = anchored->ratio * (point->sum - anchored->last.sum);
     if (is_covered(&anchored->last, point) && is_trusted) {
         joules += make_up(anchored, joules, point->t - anchored->last.t);
@@ -245,7 +245,7 @@ static enum err take_power(struct anchored *anchored, const struct timeline_poin
         *taken = false;
         return ERR_OK;
     }
-    anchored->owed = 0;
+    anchored->correction = 0;
     return append(anchored, point, err ? 0 : joules, !err);
 }
 
@@ -294,7 +294,7 @@ enum err anchored_window(const struct anchored *anchored, nanos from, nanos to, 
     if (err)
         return err;
     double known = fmin(out->sum, fmax(0, anchor - start)), beyond = out->sum - known;
-    double of_known = fmin(anchored->doubt * known, anchored->carried);
-    out->variance += of_known * of_known + anchored->doubt * anchored->doubt * beyond * beyond;
+    double of_known = fmin(anchored->error * known, anchored->carried);
+    out->variance += of_known * of_known + anchored->error * anchored->error * beyond * beyond;
     return ERR_OK;
 }

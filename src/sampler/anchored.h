@@ -1,4 +1,4 @@
-/* A rarely read counter interpolated by power: the energy of a cheap session.
+/* A rarely read counter interpolated by power: the energy of a low-overhead session.
  *
  * Between two readings of the counter (anchors), energy is the integral of a power channel of the same device times the
  * ratio of counter to integral at earlier anchors.  At an anchor the difference is known, and is corrected over the
@@ -27,13 +27,13 @@ struct anchored {
     double offset;    /* target of (energy - running sum of the counter), J */
     double power_sum; /* running sum of power at the anchor, J */
     nanos power_covered, energy_covered;
-    nanos seen;      /* newest point of the counter that was compared */
-    double ratio;    /* of counter to power */
-    double doubt;    /* relative standard uncertainty of energy after the last anchor */
-    double owed;     /* outstanding correction, J */
-    nanos owed_over; /* time over which it is applied */
-    double carried;  /* error of energy at recent anchors, J */
-    nanos trusted;   /* how long an anchor is valid; then the counter is considered dead */
+    nanos seen;        /* newest point of the counter that was compared */
+    double ratio;      /* of counter to power */
+    double error;      /* relative standard uncertainty of energy after the last anchor */
+    double correction; /* outstanding correction, J */
+    nanos apply_time;  /* time over which it is applied */
+    double carried;    /* error of energy at recent anchors, J */
+    nanos valid_for;   /* how long an anchor is valid; then the counter is considered dead */
 };
 
 /* period: between readings of the counter. */

@@ -13,12 +13,12 @@
 #include "sampler/source.h"
 
 /* How often rings are drained; they hold several times the samples of the fastest source in that time. */
-#define DRAIN_PERIOD       (100 * NS_PER_MS)
-#define DRAIN_PERIOD_CHEAP NS_PER_S /* no sensor is read a thousand times per second there */
+#define DRAIN_PERIOD      (100 * NS_PER_MS)
+#define DRAIN_PERIOD_SLOW NS_PER_S /* no sensor is read a thousand times per second there */
 
-/* How long to wait for the first two updates: of cheap counters, which tick every millisecond, and of sensors whose
+/* How long to wait for the first two updates: of fast counters, which tick every millisecond, and of sensors whose
  * ticks are followed, which may take a tenth of a second each. */
-#define READY_CHEAP   (40 * NS_PER_MS)
+#define READY_FAST    (40 * NS_PER_MS)
 #define READY_FOLLOW  (330 * NS_PER_MS)
 #define READY_TIMEOUT (3 * NS_PER_S)
 /* The assumed period of a followed sensor until it is learned: the slowest common one. */
@@ -43,7 +43,7 @@ struct sampler {
     struct spill spill;
     pthread_mutex_t lock; /* guards every series, the spill and popping from the rings */
     struct deadline deadline;
-    pthread_t drainer;
+    pthread_t drain_thread;
     bool running;
     atomic_bool stopping;
     bool spill_reported;
@@ -61,9 +61,9 @@ struct sampler *sampler_new(nanos period)
     return sampler;
 }
 
-void sampler_set_cheap(struct sampler *sampler)
+void sampler_set_low_overhead(struct sampler *sampler)
 {
-    sampler->pace.cheap = true;
+    sampler->pace.low_overhead = true;
 }
 
 void sampler_set_counter_period(struct sampler *sampler, nanos period)
@@ -177,7 +177,7 @@ static void drain_source(struct source *source)
         anchored_advance(&source->anchored, &wants_counter) != ERR_OK)
         source->series[source->anchored_channel].refused++;
     if (wants_counter)
-        source_poke(source);
+        source_wake(source);
 }
 
 /* The timeline to use for a channel: for an anchored counter, the anchored energy. */
@@ -206,9 +206,9 @@ static void *drain_main(void *argument)
     thread_name("ipw-drain", -1);
     nanos next = clock_now();
     const struct source_pace *pace = &sampler->pace;
-    bool is_slow = pace->cheap || (pace->counter > 0 && pace->period == 0);
+    bool is_slow = pace->low_overhead || (pace->counter > 0 && pace->period == 0);
     while (!atomic_load(&sampler->stopping)) {
-        next += is_slow ? DRAIN_PERIOD_CHEAP : DRAIN_PERIOD;
+        next += is_slow ? DRAIN_PERIOD_SLOW : DRAIN_PERIOD;
         deadline_wait(&sampler->deadline, next);
         pthread_mutex_lock(&sampler->lock);
         drain(sampler);
@@ -220,7 +220,7 @@ static void *drain_main(void *argument)
 enum err sampler_start(struct sampler *sampler, struct error *why)
 {
     atomic_store(&sampler->stopping, false);
-    enum err err = thread_start(&sampler->drainer, drain_main, sampler);
+    enum err err = thread_start(&sampler->drain_thread, drain_main, sampler);
     sampler->running = !err;
     for (size_t i = 0; i < sampler->count && !err; i++)
         err = source_start(sampler->sources[i]);
@@ -241,7 +241,7 @@ void sampler_stop(struct sampler *sampler)
         source_join(sampler->sources[i], until, until + BUSY_FACTOR * READ_TIMEOUT);
     atomic_store(&sampler->stopping, true);
     deadline_wake(&sampler->deadline);
-    pthread_join(sampler->drainer, NULL);
+    pthread_join(sampler->drain_thread, NULL);
     sampler->running = false;
     pthread_mutex_lock(&sampler->lock);
     drain(sampler);
@@ -302,7 +302,7 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
     if (series->channel->quantity != QTY_ENERGY)
         return series->missing > 0 || has_waited_enough(source, channel, waited, READY_FOLLOW);
     return has_waited_enough(source, channel, waited,
-                             follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
+                             follows_ticks(source, channel) ? READY_FOLLOW : READY_FAST);
 }
 
 /* Maximum time to wait for readings up to an instant: those of another host arrive late. */
@@ -312,7 +312,7 @@ static nanos settle_limit(const struct source *source, size_t channel)
 }
 
 /* How long a channel may take to have readings up to an instant. */
-static nanos patience(const struct source *source, size_t channel)
+static nanos response_limit(const struct source *source, size_t channel)
 {
     nanos update = atomic_load(&source->periods[channel]);
     if (update == 0 && follows_ticks(source, channel))
@@ -320,7 +320,7 @@ static nanos patience(const struct source *source, size_t channel)
     unsigned group = source->described.channels[channel].group;
     nanos reads = source->reader.schedules[group].period;
     nanos limit = 2 * update + (follows_ticks(source, channel) ? update : 0);
-    limit += source->described.groups[group].period_min; /* a poke may not cause a read sooner */
+    limit += source->described.groups[group].period_min; /* a request may not cause a read sooner */
     if (source->series[channel].channel->quantity == QTY_POWER)
         limit += reads;
     limit += SETTLE_MIN + source->described.channels[channel].behind;
@@ -368,10 +368,10 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
      * reading. */
     if (waited > max)
         return atomic_load(&source->counts.reading) == 0;
-    return waited > patience(source, channel);
+    return waited > response_limit(source, channel);
 }
 
-/* Whether this channel responds to a poke immediately.  Followed ticks come at their own time, and an instantaneous
+/* Whether this channel responds to a request immediately.  Followed ticks come at their own time, and an instantaneous
  * power reading needs no sharp edge. */
 static bool responds_at_once(const struct source *source, size_t channel)
 {
@@ -411,8 +411,8 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
                 if (quantity_gives_joules(source->described.channels[c].quantity))
                     done = done && is_done(source, c, kind, t, waited);
             all = all && done;
-            if (!done && (kind != WAIT_BEGIN || waited > READY_CHEAP))
-                source_poke(source);
+            if (!done && (kind != WAIT_BEGIN || waited > READY_FAST))
+                source_wake(source);
         }
         if (all)
             drain(sampler); /* including reads that ended since */
@@ -488,7 +488,7 @@ static nanos ticks_due(struct sampler *sampler, nanos t, nanos until)
 /* Sleeps until the reads are due instead of polling, which would cost more than the reads. */
 void sampler_tick(struct sampler *sampler, nanos t, nanos max)
 {
-    if (!sampler->pace.cheap) {
+    if (!sampler->pace.low_overhead) {
         sampler_settle(sampler, t);
         return;
     }
@@ -691,7 +691,7 @@ static void request_watch(struct sampler *sampler, void (*request)(struct proces
         if (!sampler->sources[i]->described.driver->processes)
             continue;
         request(&sampler->sources[i]->processes);
-        source_poke(sampler->sources[i]);
+        source_wake(sampler->sources[i]);
     }
 }
 

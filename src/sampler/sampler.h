@@ -29,7 +29,7 @@ void sampler_keep_recent(struct sampler *sampler);
  * read only periodically and by sampler_settle; between its readings energy is the integral of power, corrected by
  * the counter (anchored.h).  The result of a window is never revised: adjacent windows add up, and energy never
  * decreases. */
-void sampler_set_cheap(struct sampler *sampler);
+void sampler_set_low_overhead(struct sampler *sampler);
 
 /* Period of reads of an expensive counter whose intervals are shaped by power samples; it is also read at window
  * edges.  For a session that uses long windows only; before the first sampler_add. */
@@ -58,11 +58,11 @@ void sampler_mark(struct sampler *sampler);
  * measurements before t have a known end. */
 void sampler_settle(struct sampler *sampler, nanos t);
 
-/* For a row of a monitor that ends at `t`: requests the cheap reads once and waits until readings reach t: some
+/* For a row of a monitor that ends at `t`: requests the inexpensive reads once and waits until readings reach t: a few
  * milliseconds, or up to half a second where a driver buffers samples.  Does not wait longer than `max` for a sensor,
  * but up to ten times that for a reader thread that a busy machine does not let run: without its readings the rows
  * would not add up to the total.  sampler_channel reports how far readings reach.  With `max` 0 only energy is
- * requested: gauges are read at their own, slower rate.  Never reads an expensive counter of a cheap session; in
+ * requested: gauges are read at their own, slower rate.  Never reads an expensive counter of a low-overhead session; in
  * other sessions it is sampler_settle. */
 void sampler_tick(struct sampler *sampler, nanos t, nanos max);
 

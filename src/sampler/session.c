@@ -244,8 +244,8 @@ enum err session_open(struct session *session, const struct session_options *opt
         return err_set(why, ERR_NO_MEMORY, "cannot start sampling: out of memory or descriptors");
     if (options->recent)
         sampler_keep_recent(session->sampler);
-    if (options->cheap)
-        sampler_set_cheap(session->sampler);
+    if (options->low_overhead)
+        sampler_set_low_overhead(session->sampler);
     sampler_set_counter_period(session->sampler, options->counter_period);
     nanos began = clock_now();
     enum err err = probe_all(session, options);

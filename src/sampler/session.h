@@ -16,7 +16,7 @@ struct session_options {
     nanos period;         /* between reads; 0 for each sensor's own */
     nanos counter_period; /* between readings of an expensive counter; 0: its own */
     bool recent;          /* keep only the newest readings: windows reach back seconds */
-    bool cheap;           /* for monitors: minimize CPU use (sampler_set_cheap) */
+    bool low_overhead;    /* for monitors: minimize CPU use (sampler_set_low_overhead) */
     bool may_lack;        /* an argument that cannot be read is a finding, not an error */
 };
 

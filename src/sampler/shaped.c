@@ -10,7 +10,7 @@
 #define COVERS_ENOUGH 0.98
 
 /* Maximum number of samples of an interval used for its shape. */
-enum { JUDGED_MAX = 256 };
+enum { SAMPLES_MAX = 256 };
 
 /* A sample is a mean over some part of its spacing, at a time that drivers do not document: its time is uncertain by
  * this share of the spacing. */
@@ -42,7 +42,7 @@ static enum err find_interval(const struct timeline *counter, nanos t, struct sh
     return err;
 }
 
-struct judged {
+struct sample_stats {
     double steps;      /* sum of the steps between samples, J */
     double squares;    /* of their squares, J^2 */
     double deviations; /* of the running sum from a straight line, J^2 */
@@ -51,8 +51,8 @@ struct judged {
     unsigned count;
 };
 
-static void judge_point(const struct shaped *shape, const struct timeline_point *before,
-                        const struct timeline_point *p, struct judged *out)
+static void add_sample(const struct shaped *shape, const struct timeline_point *before,
+                       const struct timeline_point *p, struct sample_stats *out)
 {
     double length = seconds(shape->to.t - shape->from.t), dt = seconds(p->t - before->t);
     double f = seconds(p->t - shape->from.t) / length;
@@ -60,33 +60,33 @@ static void judge_point(const struct shaped *shape, const struct timeline_point 
         return;
     out->steps += fabs(p->value - before->value) * dt;
     out->squares += square((p->value - before->value) * dt);
-    out->deviations += square(p->sum - shape->power_sum - f * shape->whole);
-    out->powers += square(p->value - shape->whole / length);
+    out->deviations += square(p->sum - shape->power_sum - f * shape->integral);
+    out->powers += square(p->value - shape->integral / length);
     out->spacing += dt;
     out->count++;
 }
 
 /* Statistics of the samples inside the interval. */
-static enum err judge_samples(const struct timeline *power, const struct shaped *shape,
-                              struct judged *out)
+static enum err read_samples(const struct timeline *power, const struct shaped *shape,
+                             struct sample_stats *out)
 {
     enum { CHUNK = 32 };
     struct timeline_point chunk[CHUNK + 1];
     size_t at, end, capacity = CHUNK;
-    *out = (struct judged){0};
+    *out = (struct sample_stats){0};
     enum err err = timeline_after(power, shape->from.t, &at);
     if (!err)
         err = timeline_after(power, shape->to.t, &end);
     if (err || at == 0)
         return err;
-    if (end - at > JUDGED_MAX)
-        end = at + JUDGED_MAX;
+    if (end - at > SAMPLES_MAX)
+        end = at + SAMPLES_MAX;
     for (; at < end && !err; at += capacity) {
         if (capacity > end - at)
             capacity = end - at;
         err = timeline_read(power, at - 1, capacity + 1, chunk);
         for (size_t i = 1; i <= capacity && !err; i++)
-            judge_point(shape, &chunk[i - 1], &chunk[i], out);
+            add_sample(shape, &chunk[i - 1], &chunk[i], out);
     }
     return err;
 }
@@ -103,15 +103,15 @@ static double watts_at(const struct timeline *power, nanos t)
 
 /* Each estimate is weighted by the other's variance, over the interval as a whole, where f(1-f) has a mean of 1/6.
  * One of n deviations from the line is that of its end. */
-static void weigh(struct shaped *shape, const struct judged *judged)
+static void weigh(struct shaped *shape, const struct sample_stats *stats)
 {
-    double n = judged->count, ratio = shape->joules / shape->whole;
-    shape->disagreement = shape->joules - shape->whole;
-    shape->lag = LAG_SHARE * judged->spacing / n;
-    shape->deviation = ratio * sqrt(judged->powers / n);
-    shape->line_variance = square(ratio) * judged->deviations / fmax(1, n - 1);
-    shape->steps = square(judged->steps / n) / STEPS_SHOWN;
-    double missed = square(ratio) * (shape->steps + judged->squares / n / 3);
+    double n = stats->count, ratio = shape->joules / shape->integral;
+    shape->disagreement = shape->joules - shape->integral;
+    shape->lag = LAG_SHARE * stats->spacing / n;
+    shape->deviation = ratio * sqrt(stats->powers / n);
+    shape->line_variance = square(ratio) * stats->deviations / fmax(1, n - 1);
+    shape->steps = square(stats->steps / n) / STEPS_SHOWN;
+    double missed = square(ratio) * (shape->steps + stats->squares / n / 3);
     double samples = (missed + square(shape->disagreement)) / 6;
     shape->weight = samples > 0 ? shape->line_variance / (shape->line_variance + samples) : 1;
 }
@@ -121,18 +121,18 @@ static void take_samples(const struct timeline *power, struct running_cursor *cu
                          struct shaped *shape)
 {
     struct window whole;
-    struct judged judged;
+    struct sample_stats stats;
     if (shape->from.covered == shape->to.covered ||
         window_read(power, shape->from.t, shape->to.t, &whole) != ERR_OK ||
         whole.coverage < COVERS_ENOUGH || whole.sum <= 0)
         return;
     shape->joules = shape->to.sum - shape->from.sum;
-    shape->whole = whole.sum;
+    shape->integral = whole.sum;
     if (window_running(power, cursor, shape->from.t, &shape->power_sum, &shape->power_covered) !=
             ERR_OK ||
-        judge_samples(power, shape, &judged) != ERR_OK || judged.count == 0)
+        read_samples(power, shape, &stats) != ERR_OK || stats.count == 0)
         return;
-    weigh(shape, &judged);
+    weigh(shape, &stats);
     shape->watts[0] = watts_at(power, shape->from.t);
     shape->watts[1] = watts_at(power, shape->to.t);
     shape->usable = true;
@@ -140,7 +140,7 @@ static void take_samples(const struct timeline *power, struct running_cursor *cu
 
 /* ---- one edge ---- */
 
-struct placed {
+struct shaped_edge {
     double sum;    /* running sum of the counter there, J */
     double share;  /* of the interval's joules before it, by the samples */
     double line;   /* variance of the straight line */
@@ -176,13 +176,13 @@ static bool place_edge(const struct shaped *shape, double power_sum, nanos power
     if (t > shape->from.t && (reach <= 0 || reach < COVERS_ENOUGH * (double)(t - shape->from.t)))
         return false;
     double f = (double)(t - shape->from.t) / (double)(shape->to.t - shape->from.t);
-    *share = (power_sum - shape->power_sum) / shape->whole;
+    *share = (power_sum - shape->power_sum) / shape->integral;
     *sum = shape->from.sum + shape->joules * (f + shape->weight * (*share - f));
     return true;
 }
 
 static bool place(const struct shaped *shape, const struct timeline *power, nanos t,
-                  struct placed *out)
+                  struct shaped_edge *out)
 {
     struct running_cursor cursor = {0};
     double power_sum;
@@ -190,7 +190,7 @@ static bool place(const struct shaped *shape, const struct timeline *power, nano
     if (!shape->usable || window_running(power, &cursor, t, &power_sum, &covered) != ERR_OK ||
         !place_edge(shape, power_sum, covered, t, &out->share, &out->sum))
         return false;
-    double s = fmin(1, fmax(0, out->share)), ratio = shape->joules / shape->whole;
+    double s = fmin(1, fmax(0, out->share)), ratio = shape->joules / shape->integral;
     double near =
         seconds(t - shape->from.t < shape->to.t - t ? t - shape->from.t : shape->to.t - t);
     out->inside = square(ratio) * step_missed(power, shape->steps, t);
@@ -201,7 +201,7 @@ static bool place(const struct shaped *shape, const struct timeline *power, nano
     return true;
 }
 
-static double shaped_variance(const struct shaped *shape, const struct placed *at)
+static double shaped_variance(const struct shaped *shape, const struct shaped_edge *at)
 {
     double s = fmin(1, fmax(0, at->share));
     return square(1 - shape->weight) * at->line +
@@ -223,23 +223,23 @@ static double tick_variance(const struct timeline *counter, const struct shaped 
  * interval (tick times, resolution) then counts by that share only, where two separate edges would count it twice in
  * full. */
 static void set_inside(const struct timeline *counter, const struct shaped *shape,
-                       const struct placed at[2], double length, struct window *out)
+                       const struct shaped_edge at[2], double length, struct window *out)
 {
     double share = (at[1].sum - at[0].sum) / shape->joules;
     double power = shape->joules / seconds(shape->to.t - shape->from.t);
     double timing = hypot(shape->from.t_sigma, shape->to.t_sigma) * power;
-    double apart = square(1 - shape->weight) *
-                   fmax(0, at[0].line + at[1].line - square(shape->deviation * length));
+    double common = square(1 - shape->weight) *
+                    fmax(0, at[0].line + at[1].line - square(shape->deviation * length));
     out->sum = at[1].sum - at[0].sum;
     out->variance =
-        fmax(0, shaped_variance(shape, &at[0]) + shaped_variance(shape, &at[1]) - apart) +
+        fmax(0, shaped_variance(shape, &at[0]) + shaped_variance(shape, &at[1]) - common) +
         square(shape->weight * shape->lag * (at[1].ahead - at[0].ahead)) +
         square(share) * (square(timing) + square(counter->resolution) / 6);
 }
 
 static void set_across(const struct timeline *counter, const struct shaped shapes[2],
-                       const struct placed at[2], const bool is_placed[2], const double line[2],
-                       struct window *out)
+                       const struct shaped_edge at[2], const bool is_placed[2],
+                       const double line[2], struct window *out)
 {
     double late[2] = {0};
     for (int i = 0; i < 2; i++) {
@@ -257,7 +257,7 @@ enum err shaped_window(const struct timeline *counter, const struct timeline *po
                        nanos to, struct window *out)
 {
     struct shaped shapes[2];
-    struct placed at[2];
+    struct shaped_edge at[2];
     bool is_placed[2];
     double line[2];
     nanos covered, edges[2] = {from, to};

@@ -24,7 +24,7 @@ struct shaped {
     struct timeline_point from, to;
     bool usable;          /* the samples cover it */
     double joules;        /* by the counter */
-    double whole;         /* integral of the samples */
+    double integral;      /* integral of the samples */
     double power_sum;     /* running sum of the samples at its start */
     nanos power_covered;  /* and the time they cover before it */
     double watts[2];      /* of the samples, at both ends */

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "sensors/registry.h"
 
-/* Learning a sensor's period: cheap sensors are first read this often for this long (RAPL updates every
+/* Learning a sensor's period: sensors with fast reads are first read this often for this long (RAPL updates every
  * millisecond); a group that follows ticks then continues more slowly (NVIDIA: 100 ms). */
 #define LEARN_FINE_STEP   (250 * NS_PER_US)
 #define LEARN_FINE_TIME   (15 * NS_PER_MS)
@@ -15,16 +15,16 @@
 #define LEARN_ANCHOR_STEP (20 * NS_PER_MS)
 #define LEARN_COARSE_TIME (1000 * NS_PER_MS)
 #define LEARN_AGAIN       (30 * NS_PER_S)
-#define LEARN_AGAIN_CHEAP (300 * NS_PER_S)
+#define LEARN_AGAIN_SLOW  (300 * NS_PER_S)
 /* An anchored counter whose period is not known yet, because it changed with every read: a few reads close together
  * at each anchor determine its time. */
 #define LEARN_ANCHOR_AGAIN (500 * NS_PER_MS)
 #define LEARN_ANCHOR_TIME  (100 * NS_PER_MS)
 #define CLOSE_READS        16
-#define CHEAP_READ         (100 * NS_PER_US)
+#define FAST_READ          (100 * NS_PER_US)
 
-/* Period in a cheap session of groups that lose no data between reads. */
-#define CHEAP_PERIOD (2 * NS_PER_S)
+/* Period in a low-overhead session of groups that lose no data between reads. */
+#define SLOW_PERIOD (2 * NS_PER_S)
 
 /* The first anchors of a counter come sooner: they give the ratio of counter to power. */
 #define ANCHOR_FIRST NS_PER_S
@@ -92,7 +92,7 @@ static bool is_lossless(const struct sensor *sensor, unsigned group)
 static int anchored_in(const struct sensor *sensor, unsigned group)
 {
     for (size_t i = 0; i < sensor->channel_count; i++)
-        if (sensor->channels[i].group == group && sensor->groups[group].cheap_period > 0 &&
+        if (sensor->channels[i].group == group && sensor->groups[group].slow_period > 0 &&
             sensor_shape_channel(sensor, i) >= 0)
             return (int)i;
     return -1;
@@ -134,24 +134,24 @@ static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
             schedule.lag = sensor->channels[i].lag;
     bool is_collected = schedule.lag > 0; /* buffered by the driver until read */
     schedule.is_awaited = is_awaited(sensor, g);
-    if (pace->cheap)
+    if (pace->low_overhead)
         schedule.lag = longest_lag(sensor); /* one wake-up for all groups of a tick */
     bool is_shaped = anchored_in(sensor, g) >= 0;
     bool is_counter =
         schedule.guide >= 0 && sensor->channels[schedule.guide].quantity == QTY_ENERGY;
-    if (pace->cheap && group->cheap_period > 0 && (!is_counter || is_shaped)) {
-        schedule.period = group->cheap_period;
-        schedule.min = group->cheap_period_min;
+    if (pace->low_overhead && group->slow_period > 0 && (!is_counter || is_shaped)) {
+        schedule.period = group->slow_period;
+        schedule.min = group->slow_period_min;
         schedule.anchor_gap = is_counter ? ANCHOR_FIRST : 0;
-    } else if (pace->cheap && pace->period == 0 && schedule.period < CHEAP_PERIOD &&
+    } else if (pace->low_overhead && pace->period == 0 && schedule.period < SLOW_PERIOD &&
                is_lossless(sensor, g) && !group->follow_ticks) {
-        schedule.period = CHEAP_PERIOD;
+        schedule.period = SLOW_PERIOD;
     } else if (is_shaped && pace->period == 0 && schedule.period < pace->counter &&
                schedule.period >= SHAPED_MIN) {
         schedule.period = pace->counter;
     } else if (pace->counter > 0 && pace->period == 0 && !is_counter && !group->follow_ticks) {
-        nanos seldom = is_collected ? group->cheap_period : group->cheap_period_min;
-        schedule.period = schedule.period > seldom ? schedule.period : seldom;
+        nanos slow = is_collected ? group->slow_period : group->slow_period_min;
+        schedule.period = schedule.period > slow ? schedule.period : slow;
     }
     return schedule;
 }
@@ -163,7 +163,7 @@ static nanos gap_limit(const struct schedule *schedule, const struct sensor_grou
 {
     if (channel->quantity == QTY_POWER && channel->interval_mean && channel->lag == 0)
         return INT64_MAX;
-    nanos period = group->cheap_period > 0 && schedule->period > group->period_default
+    nanos period = group->slow_period > 0 && schedule->period > group->period_default
                        ? group->period_default
                        : schedule->period;
     return max_nanos(500 * NS_PER_MS, max_nanos(5 * period, 2 * schedule->period));
@@ -173,7 +173,7 @@ static void init_anchored(struct source *source, struct spill *spill)
 {
     const struct sensor *sensor = &source->described;
     source->anchored_channel = -1;
-    for (unsigned g = 0; g < sensor->group_count && source->cheap; g++) {
+    for (unsigned g = 0; g < sensor->group_count && source->low_overhead; g++) {
         int counter = anchored_in(sensor, g);
         if (counter < 0)
             continue;
@@ -188,8 +188,8 @@ static void init_anchored(struct source *source, struct spill *spill)
 enum err source_init(struct source *source, const struct sensor_finding *finding,
                      struct spill *spill, const struct source_pace *pace, struct error *why)
 {
-    *source = (struct source){
-        .finding = *finding, .holders = 1, .cheap = pace->cheap, .wakes = INT64_MAX};
+    *source = (struct source){.finding = *finding, .holders = 1, .wake_at = INT64_MAX};
+    source->low_overhead = pace->low_overhead;
     struct reader *reader = &source->reader;
     enum err err = sensor_open(finding, &reader->sensor, why);
     if (err)
@@ -247,15 +247,15 @@ void source_free(struct source *source)
  * before the channel's next sample. */
 static void push(struct source *source, struct channel_sample sample)
 {
-    uint8_t *owed = &source->reader.gap_owed[sample.channel];
+    uint8_t *pending = &source->reader.pending_gap[sample.channel];
     if (sample.kind == SAMPLE_GAP)
-        *owed = sample.why;
-    if (*owed) {
+        *pending = sample.why;
+    if (*pending) {
         struct channel_sample gap = {
-            .t = sample.t, .channel = sample.channel, .kind = SAMPLE_GAP, .why = *owed};
+            .t = sample.t, .channel = sample.channel, .kind = SAMPLE_GAP, .why = *pending};
         if (!ring_push(&source->ring, &gap))
             return;
-        *owed = 0;
+        *pending = 0;
     }
     if (sample.kind != SAMPLE_GAP)
         ring_push(&source->ring, &sample);
@@ -439,18 +439,18 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
                            nanos now)
 {
     bool follows = source->described.groups[group].follow_ticks;
-    bool cheap = schedule->best < CHEAP_READ;
-    bool is_seldom =
-        source->cheap || schedule->period > SHAPED_MIN; /* learning costs additional reads */
+    bool is_fast = schedule->best < FAST_READ;
+    bool is_rare =
+        source->low_overhead || schedule->period > SHAPED_MIN; /* learning costs additional reads */
     bool is_anchor = schedule->anchor_gap > 0, has_tried = schedule->learn_again > 0;
-    schedule->learn_again = now + (is_anchor   ? LEARN_ANCHOR_AGAIN
-                                   : is_seldom ? LEARN_AGAIN_CHEAP
-                                               : LEARN_AGAIN);
+    schedule->learn_again = now + (is_anchor ? LEARN_ANCHOR_AGAIN
+                                   : is_rare ? LEARN_AGAIN_SLOW
+                                             : LEARN_AGAIN);
     schedule->close_reads = 0;
     if (follows)
         schedule->learn_until =
             now + (is_anchor && has_tried ? LEARN_ANCHOR_TIME : LEARN_COARSE_TIME);
-    else if (cheap)
+    else if (is_fast)
         schedule->learn_until = now + LEARN_FINE_TIME;
 }
 
@@ -596,25 +596,25 @@ static void plan_requested(struct source *source)
     }
 }
 
-static void read_due(struct source *source, bool poked)
+static void read_due(struct source *source, bool requested)
 {
     struct reader *reader = &source->reader;
     bool is_edge = atomic_exchange(&source->edge, false);
-    if (source->cheap) {
-        poked = is_edge;
+    if (source->low_overhead) {
+        requested = is_edge;
         plan_requested(source);
     }
-    bool is_any = source->cheap && earliest_deadline(source) <= clock_now();
+    bool is_any = source->low_overhead && earliest_deadline(source) <= clock_now();
     for (unsigned g = 0; g < source->described.group_count && reader->open; g++) {
         struct schedule *schedule = &reader->schedules[g];
         nanos now = clock_now();
         bool follows = schedule->guide >= 0 && reader->ticks[schedule->guide].locked &&
                        follows_ticks(source, g);
         /* On request, a followed counter is read at its next tick, not at the next planned one. */
-        if (poked && follows)
+        if (requested && follows)
             bring_forward(&reader->ticks[schedule->guide], schedule, now);
         bool on_demand =
-            poked && !follows && now >= schedule->last + source->described.groups[g].period_min;
+            requested && !follows && now >= schedule->last + source->described.groups[g].period_min;
         bool can_be_early =
             is_any && schedule->guide < 0 && now >= atomic_load(&source->requested) + schedule->lag;
         nanos early = can_be_early ? schedule->min / EARLY_SHARE : 0;
@@ -625,7 +625,7 @@ static void read_due(struct source *source, bool poked)
         if (was_due)
             plan(source, g);
     }
-    if (source->cheap)
+    if (source->low_overhead)
         plan_requested(source);
 }
 
@@ -643,7 +643,7 @@ static void try_reopen(struct source *source)
     struct reader *reader = &source->reader;
     struct error why;
     if (deadline_wait(&source->deadline, reader->reopen_at) || clock_now() < reader->reopen_at)
-        return; /* poked, possibly to stop */
+        return; /* woken, possibly to stop */
     reader->reopen_wait = min_nanos(2 * reader->reopen_wait, REOPEN_MAX);
     reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
@@ -675,14 +675,14 @@ static void notice_suspend(struct source *source)
 }
 
 /* Slow reads must not take priority over the measured work. */
-static bool is_cheap(const struct source *source)
+static bool has_fast_reads(const struct source *source)
 {
-    bool cheap = true;
+    bool is_fast = true;
     for (unsigned g = 0; g < source->described.group_count; g++) {
         nanos best = source->reader.schedules[g].best;
-        cheap = cheap && best > 0 && best < CHEAP_READ;
+        is_fast = is_fast && best > 0 && best < FAST_READ;
     }
-    return cheap;
+    return is_fast;
 }
 
 static void *source_main(void *argument)
@@ -692,21 +692,21 @@ static void *source_main(void *argument)
     str_format(name, sizeof name, "ipw-%s", source->finding.id);
     thread_name(name, source->described.pin_cpu);
     source->reader.suspended = clock_suspended();
-    bool poked = false, has_priority = false;
+    bool requested = false, has_priority = false;
     while (!atomic_load(&source->stopping)) {
         if (!source->reader.open) {
             try_reopen(source);
             continue;
         }
         notice_suspend(source);
-        read_due(source, poked);
+        read_due(source, requested);
         watch_processes(source);
-        if (!has_priority && (has_priority = is_cheap(source)))
+        if (!has_priority && (has_priority = has_fast_reads(source)))
             thread_set_realtime();
         nanos next = earliest_deadline(source);
-        atomic_store(&source->wakes, next);
-        poked = deadline_wait(&source->deadline, next);
-        atomic_store(&source->wakes, INT64_MAX);
+        atomic_store(&source->wake_at, next);
+        requested = deadline_wait(&source->deadline, next);
+        atomic_store(&source->wake_at, INT64_MAX);
     }
     source_unref(source);
     return NULL;
@@ -750,15 +750,15 @@ void source_request(struct source *source, nanos t, bool all)
     atomic_store(&source->requests_all, all);
     atomic_store(&source->requested, t);
     atomic_store(&source->every, before > 0 && t > before ? t - before : 0);
-    nanos wakes = atomic_load(&source->wakes);
+    nanos wake_at = atomic_load(&source->wake_at);
     for (unsigned g = 0; g < source->described.group_count; g++)
-        if (is_requested(source, g, t) && source_request_due(source, g, t) < wakes) {
+        if (is_requested(source, g, t) && source_request_due(source, g, t) < wake_at) {
             deadline_wake(&source->deadline);
             return;
         }
 }
 
-void source_poke(struct source *source)
+void source_wake(struct source *source)
 {
     atomic_store(&source->edge, true);
     deadline_wake(&source->deadline);
@@ -766,6 +766,6 @@ void source_poke(struct source *source)
 
 bool source_is_due(const struct source *source)
 {
-    nanos wakes = atomic_load(&source->wakes);
-    return wakes == INT64_MAX || wakes <= clock_now() || atomic_load(&source->edge);
+    nanos wake_at = atomic_load(&source->wake_at);
+    return wake_at == INT64_MAX || wake_at <= clock_now() || atomic_load(&source->edge);
 }

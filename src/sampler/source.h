@@ -26,8 +26,8 @@ struct schedule {
     nanos learn_again; /* earliest time to learn again */
     unsigned close_reads; /* reads made sooner than requested, for a more precise phase */
     nanos lag;            /* reads show only values at least this old */
-    nanos anchor_gap;     /* in a cheap session: time to the next anchor of an anchored counter */
-    nanos min;            /* in a cheap session: minimum time between reads requested by ticks */
+    nanos anchor_gap;     /* low-overhead session: time to the next anchor of an anchored counter */
+    nanos min;            /* low-overhead session: minimum time between reads requested by ticks */
     bool is_awaited;      /* ticks wait for this group */
     int guide;            /* channel whose ticks are followed; -1 none */
     nanos best;           /* the fastest read so far; 0 none */
@@ -41,8 +41,8 @@ struct reader {
     uint64_t last_count[SENSOR_CHANNELS_MAX];
     double last_value[SENSOR_CHANNELS_MAX];
     bool has_last[SENSOR_CHANNELS_MAX];
-    uint8_t held[SENSOR_CHANNELS_MAX];     /* consecutive ambiguous readings held back */
-    uint8_t gap_owed[SENSOR_CHANNELS_MAX]; /* reason of a gap that did not fit into the full ring */
+    uint8_t held[SENSOR_CHANNELS_MAX];        /* consecutive ambiguous readings held back */
+    uint8_t pending_gap[SENSOR_CHANNELS_MAX]; /* reason of a gap that did not fit into the ring */
     struct schedule schedules[SENSOR_GROUPS_MAX];
     nanos suspended; /* clock_suspended() at the last read */
     nanos reopen_at; /* while lost: when to try next */
@@ -72,15 +72,15 @@ struct source {
     struct reader reader;
     struct ring ring;
     struct series series[SENSOR_CHANNELS_MAX]; /* under the sampler's lock */
-    bool cheap;                                /* of a cheap session */
+    bool low_overhead;                         /* of a low-overhead session */
     int anchored_channel;                      /* the anchored counter; -1 none */
     struct anchored anchored;                  /* under the sampler's lock */
     _Atomic int64_t periods[SENSOR_CHANNELS_MAX];
-    _Atomic int64_t requested; /* time of a tick: cheap groups are read then */
+    _Atomic int64_t requested; /* time of a tick: inexpensive groups are read then */
     _Atomic int64_t
         every; /* time since the previous tick: the next is expected after the same time */
     atomic_bool requests_all; /* also groups that the tick does not wait for */
-    _Atomic int64_t wakes;    /* when the thread wakes by itself; INT64_MAX while it is awake */
+    _Atomic int64_t wake_at;  /* when the thread wakes by itself; INT64_MAX while it is awake */
     atomic_bool edge;         /* a window edge: all groups are read now */
     struct source_counts counts;
     struct process_watch processes;
@@ -95,7 +95,7 @@ struct source {
 struct source_pace {
     nanos period;  /* between reads; 0: each group's own default */
     nanos counter; /* minimum for an expensive counter shaped by power; 0: its own */
-    bool cheap;
+    bool low_overhead;
 };
 
 /* Opens the sensor and initializes the source. */
@@ -111,9 +111,9 @@ void source_join(struct source *source, nanos until, nanos until_idle);
 void source_free(struct source *source);
 
 /* Requests a read now instead of at the next deadline. */
-void source_poke(struct source *source);
+void source_wake(struct source *source);
 
-/* In a cheap session: requests a read that shows time t, of the groups that are cheap enough: all of them, or those
+/* In a low-overhead session: requests a read that shows time t, of the inexpensive groups: all of them, or those
  * whose energy a tick waits for. */
 void source_request(struct source *source, nanos t, bool all);
 

@@ -5,7 +5,7 @@
 /* A tick is well known when its slack is below this share of the period. */
 #define KNOWN_SHARE 32
 /* Drift of a sensor's clock per period: 50 ppm. */
-#define WANDER_SHARE 20000
+#define DRIFT_SHARE 20000
 /* Every this many ticks one is read on both sides. */
 #define CHECK_EVERY 16
 /* The baseline over which the period is measured, in ticks. */
@@ -29,7 +29,7 @@ static nanos steps_to(const struct tick *tick, nanos from, nanos t)
 /* Uncertainty of the prediction `steps` ticks after the known one. */
 static nanos slack_after(const struct tick *tick, nanos steps)
 {
-    nanos slack = tick->slack + steps * (tick->period_slack + tick->period / WANDER_SHARE);
+    nanos slack = tick->slack + steps * (tick->period_slack + tick->period / DRIFT_SHARE);
     return min_nanos(slack, tick->period / 2);
 }
 
@@ -260,7 +260,7 @@ nanos tick_reach(const struct tick *tick)
     nanos good = tick->period / (KNOWN_SHARE / 2);
     if (!tick->locked || tick->slack >= good)
         return 0;
-    nanos widens = tick->period_slack + tick->period / WANDER_SHARE; /* per tick */
+    nanos widens = tick->period_slack + tick->period / DRIFT_SHARE; /* per tick */
     return (good - tick->slack) / max_nanos(1, widens) * tick->period;
 }
 

@@ -120,8 +120,8 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
     out->groups[0] = (struct sensor_group){
         .period_default = 100 * NS_PER_MS,
         .period_min = 10 * NS_PER_MS, /* the kernel counts in ticks of 10 ms */
-        .cheap_period = 2 * NS_PER_S,
-        .cheap_period_min = NS_PER_S / 2,
+        .slow_period = 2 * NS_PER_S,
+        .slow_period_min = NS_PER_S / 2,
     };
     out->group_count = 1;
     add_facts(out, &host, &figure);

@@ -141,14 +141,14 @@ static void add_channels(struct sensor *out, struct host *host)
     out->groups[GROUP_FAST] = (struct sensor_group){
         .period_default = 100 * NS_PER_MS,
         .period_min = 10 * NS_PER_MS,
-        .cheap_period = 2 * NS_PER_S,
-        .cheap_period_min = NS_PER_S,
+        .slow_period = 2 * NS_PER_S,
+        .slow_period_min = NS_PER_S,
     };
     out->groups[GROUP_SLOW] = (struct sensor_group){
         .period_default = NS_PER_S,
         .period_min = 100 * NS_PER_MS,
-        .cheap_period = 2 * NS_PER_S,
-        .cheap_period_min = NS_PER_S,
+        .slow_period = 2 * NS_PER_S,
+        .slow_period_min = NS_PER_S,
     };
     out->group_count = out->channel_count > CHANNELS_FIXED ? 2 : 1;
 }

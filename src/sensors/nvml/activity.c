@@ -57,8 +57,8 @@ struct sensor_group nvml_activity_pace(const struct nvml_activity *activity)
     return (struct sensor_group){.period_default =
                                      !activity || activity->is_gpm ? NS_PER_S : 500 * NS_PER_MS,
                                  .period_min = GPM_PERIOD_MIN,
-                                 .cheap_period = 2 * NS_PER_S,
-                                 .cheap_period_min = 2 * NS_PER_S,
+                                 .slow_period = 2 * NS_PER_S,
+                                 .slow_period_min = 2 * NS_PER_S,
                                  .fixed_period = true};
 }
 

@@ -24,18 +24,18 @@ enum cadence { COUNTER, POWER, SAMPLES, GAUGES, ACTIVITY, CADENCES };
 static const struct sensor_group PACE[CADENCES] = {
     [COUNTER] = {.period_default = 100 * NS_PER_MS,
                  .period_min = 50 * NS_PER_MS,
-                 .cheap_period = 30 * NS_PER_S,
-                 .cheap_period_min = 30 * NS_PER_S,
+                 .slow_period = 30 * NS_PER_S,
+                 .slow_period_min = 30 * NS_PER_S,
                  .follow_ticks = true},
     [POWER] = {.period_default = 100 * NS_PER_MS, .period_min = NS_PER_MS},
     [SAMPLES] = {.period_default = 500 * NS_PER_MS,
                  .period_min = 40 * NS_PER_MS,
-                 .cheap_period = 1500 * NS_PER_MS, /* the buffer holds more than two seconds */
-                 .cheap_period_min = 500 * NS_PER_MS},
+                 .slow_period = 1500 * NS_PER_MS, /* the buffer holds more than two seconds */
+                 .slow_period_min = 500 * NS_PER_MS},
     [GAUGES] = {.period_default = 500 * NS_PER_MS,
                 .period_min = 40 * NS_PER_MS,
-                .cheap_period = 2 * NS_PER_S,
-                .cheap_period_min = NS_PER_S},
+                .slow_period = 2 * NS_PER_S,
+                .slow_period_min = NS_PER_S},
 };
 
 enum { FIELDS_MAX = 3 };
@@ -478,8 +478,8 @@ static void number_groups(struct sensor *sensor)
         if (cadence == POWER && has_samples && !is_figure) { /* cross-checks of the samples */
             if (!state->instant_memory)
                 sensor->groups[sensor->group_count].period_default = FIELDS_WITH_SAMPLES;
-            sensor->groups[sensor->group_count].cheap_period = 2 * NS_PER_S;
-            sensor->groups[sensor->group_count].cheap_period_min =
+            sensor->groups[sensor->group_count].slow_period = 2 * NS_PER_S;
+            sensor->groups[sensor->group_count].slow_period_min =
                 has_memory ? NS_PER_S / 2 : 2 * NS_PER_S;
         }
         sensor->group_count++;
