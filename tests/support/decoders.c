@@ -312,9 +312,7 @@ struct decoder_figures decoders_cost(const struct decoder *decoder,
     bool is_inside = layer >= 0;
     switch (component) {
     case DECODER_EMBEDDING:
-        if (is_inside)
-            return (struct decoder_figures){0};
-        return embedding(&pass);
+        return !is_inside ? embedding(&pass) : (struct decoder_figures){0};
     case DECODER_NORM:
         return norms(&pass);
     case DECODER_ATTN_QKV: /* outside: rotary factors */
@@ -328,7 +326,7 @@ struct decoder_figures decoders_cost(const struct decoder *decoder,
     case DECODER_FFN_DOWN:
         return is_inside ? down(&pass) : (struct decoder_figures){0};
     case DECODER_HEAD:
-        return is_inside ? (struct decoder_figures){0} : head(&pass);
+        return !is_inside ? head(&pass) : (struct decoder_figures){0};
     default:
         return (struct decoder_figures){0};
     }
