@@ -251,13 +251,13 @@ static void make_sorting(struct random *random, unsigned level, struct task_item
 {
     static const struct {
         unsigned count;
-        long long most;
+        long long max;
         unsigned directions; /* 1: upwards; 2: either */
     } LEVELS[TASK_LEVELS] = {{3, 20, 1}, {4, 99, 1}, {5, 99, 2}, {5, 999, 2}, {SORTED_MAX, 999, 2}};
     long long values[SORTED_MAX];
     unsigned count = LEVELS[level - 1].count;
     for (unsigned i = 0; i < count;) {
-        values[i] = random_between(random, 0, LEVELS[level - 1].most);
+        values[i] = random_between(random, 0, LEVELS[level - 1].max);
         i += !contains(values, i, values[i]);
     }
     bool down = random_below(random, LEVELS[level - 1].directions) == 1;

@@ -38,20 +38,20 @@ struct lengths {
     uint64_t yielded;
 };
 
-static enum err in_range(const char *key, uint64_t value, uint64_t least, uint64_t most,
+static enum err in_range(const char *key, uint64_t value, uint64_t min, uint64_t max,
                          struct error *why)
 {
-    if (value >= least && value <= most)
+    if (value >= min && value <= max)
         return ERR_OK;
     return err_set(why, ERR_USAGE, "%s=%" PRIu64 ": expected %" PRIu64 " to %" PRIu64, key, value,
-                   least, most);
+                   min, max);
 }
 
 static enum err read_params(const struct params *params, struct lengths *out, struct error *why)
 {
     const struct {
         const char *key;
-        uint64_t otherwise, least, most;
+        uint64_t otherwise, min, max;
         uint64_t *to;
     } NUMBERS[] = {
         {"prompt_length", 100, 1, LENGTH_MAX, &out->prompt},
@@ -64,7 +64,7 @@ static enum err read_params(const struct params *params, struct lengths *out, st
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS && !err; i++) {
         err = params_count(params, NUMBERS[i].key, NUMBERS[i].otherwise, NUMBERS[i].to, why);
         if (!err)
-            err = in_range(NUMBERS[i].key, *NUMBERS[i].to, NUMBERS[i].least, NUMBERS[i].most, why);
+            err = in_range(NUMBERS[i].key, *NUMBERS[i].to, NUMBERS[i].min, NUMBERS[i].max, why);
     }
     return err;
 }

@@ -248,7 +248,7 @@ uint64_t journal_first_damaged(const char *path)
 
 /* ---- scanning a line without parsing it ---- */
 
-struct skimmed {
+struct line_key {
     const char *kind, *key; /* point into the line; not terminated */
     size_t kind_length, key_length;
 };
@@ -276,7 +276,7 @@ static bool take_string(const char **at, const char *end, const char **string, s
 }
 
 /* Detects a line that was truncated, merged with another or overwritten with zeros. */
-static bool is_whole(const char *at, const char *end)
+static bool is_complete(const char *at, const char *end)
 {
     bool control = false;
     for (const char *byte = at; byte < end; byte++)
@@ -286,7 +286,7 @@ static bool is_whole(const char *at, const char *end)
 
 /* True for a line that starts as ours do, {"kind":"...","key":"...", and whose strings and brackets are balanced
  * exactly at its end.  Whether it is valid JSON is checked when it is parsed; any other line must be parsed first. */
-static bool skim(const struct line *line, struct skimmed *out)
+static bool find_key(const struct line *line, struct line_key *out)
 {
     if (!line->bytes)
         return false;
@@ -295,7 +295,7 @@ static bool skim(const struct line *line, struct skimmed *out)
            take_string(&at, end, &out->kind, &out->kind_length) &&
            take_fixed(&at, end, ",\"key\":\"") &&
            take_string(&at, end, &out->key, &out->key_length) && at < end &&
-           (*at == ',' || *at == '}') && is_whole(line->bytes, end);
+           (*at == ',' || *at == '}') && is_complete(line->bytes, end);
 }
 
 /* ---- entries of the index ----
@@ -336,15 +336,15 @@ static int compare_entries(const void *left, const void *right)
 }
 
 /* Parses a number as printf writes it with at least that many digits; false for anything else. */
-static bool take_number(const char **at, const char *end, size_t digits, uint64_t most,
+static bool take_number(const char **at, const char *end, size_t digits, uint64_t max,
                         uint64_t *out)
 {
     const char *from = *at;
     *out = 0;
-    while (*at < end && **at >= '0' && **at <= '9' && *out <= most)
+    while (*at < end && **at >= '0' && **at <= '9' && *out <= max)
         *out = *out * 10 + (uint64_t)(*(*at)++ - '0');
     size_t length = (size_t)(*at - from);
-    return length >= digits && (length == digits || from[0] != '0') && *out <= most;
+    return length >= digits && (length == digits || from[0] != '0') && *out <= max;
 }
 
 /* A key of ours ("q000012", "q000012.r1") as its numbers, so that two keys never share a code; any other key as a hash
@@ -376,16 +376,16 @@ struct journal_index {
     uint64_t damaged; /* unreadable lines found so far */
 };
 
-static bool is_kind(const struct skimmed *line, const char *kind)
+static bool is_kind(const struct line_key *line, const char *kind)
 {
     return line->kind_length == strlen(kind) && memcmp(line->kind, kind, line->kind_length) == 0;
 }
 
 static enum err add_entry(struct journal_index *index, const struct line *line,
-                          const struct skimmed *skimmed, struct error *why)
+                          const struct line_key *scanned, struct error *why)
 {
-    bool own = is_kind(skimmed, "query");
-    if (!own && !is_kind(skimmed, "energy") && !is_kind(skimmed, "grade"))
+    bool own = is_kind(scanned, "query");
+    if (!own && !is_kind(scanned, "energy") && !is_kind(scanned, "grade"))
         return ERR_OK;
     if (line->at > OFFSET_MAX)
         return err_set(why, ERR_BAD_VALUE, "%s is larger than can be read", index->lines.path);
@@ -394,7 +394,7 @@ static enum err add_entry(struct journal_index *index, const struct line *line,
         return err_no_memory(why);
     index->entries = entries;
     uint64_t start = index->starts < START_MAX ? index->starts : START_MAX;
-    entries[index->count++] = (struct entry){code_of(skimmed->key, skimmed->key_length),
+    entries[index->count++] = (struct entry){code_of(scanned->key, scanned->key_length),
                                              line->at << OFFSET_SHIFT | start << 1 | own};
     return ERR_OK;
 }
@@ -412,8 +412,8 @@ static enum err add_parsed(struct journal_index *index, const struct line *line,
         index->by_key = index->by_key || jv_bool(jv_get(value, JOURNAL_MERGED), false);
     }
     if (kind && key) {
-        const struct skimmed skimmed = {kind, key, strlen(kind), strlen(key)};
-        err = add_entry(index, line, &skimmed, why);
+        const struct line_key scanned = {kind, key, strlen(kind), strlen(key)};
+        err = add_entry(index, line, &scanned, why);
     }
     jv_free(value);
     return err;
@@ -422,14 +422,14 @@ static enum err add_parsed(struct journal_index *index, const struct line *line,
 static enum err find_lines(struct journal_index *index, struct error *why)
 {
     struct line line;
-    struct skimmed skimmed;
+    struct line_key scanned;
     bool end = false;
     enum err err = ERR_OK;
     while (!err && !(err = lines_next(&index->lines, &line, &end, why)) && !end) {
         if (line.bytes && line.length == 0)
             continue;
-        err = skim(&line, &skimmed) ? add_entry(index, &line, &skimmed, why)
-                                    : add_parsed(index, &line, why);
+        err = find_key(&line, &scanned) ? add_entry(index, &line, &scanned, why)
+                                        : add_parsed(index, &line, why);
     }
     return err;
 }
