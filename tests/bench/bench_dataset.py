@@ -18,7 +18,7 @@ def write_rows(path, columns):
 
 def cost(path, runs):
     """CPU seconds of a run over all rows, from the file to the Arrow dataset."""
-    words = ["--client", "null", "--model", "m", "--sensors", "null", "--idle", "0", "--warmup-queries", "0", "--quiet",
+    words = ["--client", "null", "--model", "m", "--idle", "0", "--warmup-queries", "0", "--quiet",
              "--overwrite", "--name", "run", "--output-dir", runs]
     with subprocess.Popen([IPW, "profile", "--dataset", path, *words], stderr=subprocess.PIPE, text=True) as process:
         said = process.stderr.read()
