@@ -27,10 +27,8 @@ struct checks {
     struct result *result; /* with an open list of checks */
 };
 
-static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
-                      const char *format, ...) PRINTF_LIKE(4, 5);
-
 /* Warnings are also added below the finding. */
+PRINTF_LIKE(4, 5)
 static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
                       const char *format, ...)
 {

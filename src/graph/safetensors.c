@@ -297,9 +297,7 @@ struct decoder_names {
     const char *prefix; /* "model." */
 };
 
-static const struct safetensors_tensor *find(const struct decoder_names *names, const char *format,
-                                             ...) PRINTF_LIKE(2, 3);
-
+PRINTF_LIKE(2, 3)
 static const struct safetensors_tensor *find(const struct decoder_names *names, const char *format,
                                              ...)
 {

@@ -528,14 +528,11 @@ static void put_queries(const struct settings *settings, char *to, size_t size)
         min = completed < min ? completed : min;
         max = completed > max ? completed : max;
     }
-    bool runs = settings->items[0].run->is_command;
+    const char *units = settings->items[0].run->is_command ? "runs" : "queries";
     if (min == max)
-        str_format(to, size, "%zu %s%s each", max, runs ? "run" : "quer",
-                   runs       ? (max == 1 ? "" : "s")
-                   : max == 1 ? "y"
-                              : "ies");
+        str_format(to, size, "%zu %s each", max, max == 1 ? settings->each : units);
     else
-        str_format(to, size, "%zu to %zu %s each", min, max, runs ? "runs" : "queries");
+        str_format(to, size, "%zu to %zu %s each", min, max, units);
 }
 
 static void put_heading(struct figure *figure, const struct plot_source *source,

@@ -32,9 +32,7 @@ static const char *style(const struct page *page, const char *code)
 }
 
 /* A line of the summary: "   energy       ~22.1 mJ", in Markdown a row of a table. */
-static void line(const struct page *page, const char *name, const char *format, ...)
-    PRINTF_LIKE(3, 4);
-
+PRINTF_LIKE(3, 4)
 static void line(const struct page *page, const char *name, const char *format, ...)
 {
     char words[512];
@@ -52,8 +50,7 @@ static void line(const struct page *page, const char *name, const char *format, 
 }
 
 /* A line below a heading or a table. */
-static void item(const struct page *page, const char *format, ...) PRINTF_LIKE(2, 3);
-
+PRINTF_LIKE(2, 3)
 static void item(const struct page *page, const char *format, ...)
 {
     char words[512];

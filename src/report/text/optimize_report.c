@@ -299,15 +299,6 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
 
 /* ---- JSON ---- */
 
-static void value_to_json(const char *key, const struct freq_value *value, struct json *json)
-{
-    json_object(json, key);
-    json_number(json, "value", value->value);
-    json_number(json, "low", value->low);
-    json_number(json, "high", value->high);
-    json_object_end(json);
-}
-
 /* Null without an SLO. */
 static void latencies_to_json(const struct optimize_goal *goal, const struct optimize_point *point,
                               struct json *json)
@@ -321,8 +312,8 @@ static void latencies_to_json(const struct optimize_goal *goal, const struct opt
     json_number(json, "queries", point->queries);
     for (unsigned i = 0; i < OPTIMIZE_LATENCIES; i++)
         if (is_known(goal->limits[LIMIT_LATENCY + i]))
-            value_to_json(optimize_latency_name((enum optimize_latency)i), &point->latency[i],
-                          json);
+            power_value_json(&point->latency[i], optimize_latency_name((enum optimize_latency)i),
+                             json);
     json_object_end(json);
 }
 
@@ -332,7 +323,7 @@ static void point_to_json(const struct optimize_goal *goal, const struct optimiz
     json_number(json, "freq_mhz", point->freq_mhz);
     json_string(json, "setting", str_or_null(point->setting));
     for (size_t k = 0; k < FREQ_FIGURES; k++)
-        value_to_json(freq_figure_name((enum freq_figure)k), &point->figures[k], json);
+        power_value_json(&point->figures[k], freq_figure_name((enum freq_figure)k), json);
     latencies_to_json(goal, point, json);
     json_number(json, "quality", point->quality);
     json_number(json, "temperature_c", point->temperature_c);

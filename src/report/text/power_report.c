@@ -67,7 +67,7 @@ static void add_value(struct table *table, const struct freq_value *value, const
     table_add(table, format_with_error(cell, value->value, half, unit));
 }
 
-static void value_to_json(const struct freq_value *value, const char *key, struct json *json)
+void power_value_json(const struct freq_value *value, const char *key, struct json *json)
 {
     json_object(json, key);
     json_number(json, "value", value->value);
@@ -80,7 +80,7 @@ static void values_to_json(const struct freq_prediction *row, struct json *json)
 {
     json_number(json, "freq_mhz", row->freq_mhz);
     for (size_t k = 0; k < FREQ_FIGURES; k++)
-        value_to_json(&row->figures[k], freq_figure_name((enum freq_figure)k), json);
+        power_value_json(&row->figures[k], freq_figure_name((enum freq_figure)k), json);
 }
 
 /* ---- fit ---- */

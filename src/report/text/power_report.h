@@ -12,6 +12,7 @@ struct freq_model;
 struct freq_prediction;
 struct freq_target;
 struct freq_validation;
+struct freq_value;
 struct json;
 struct text;
 
@@ -19,6 +20,7 @@ struct text;
 void power_findings_text(const struct data_findings *findings, bool color, struct text *out);
 /* An array of objects. */
 void power_findings_json(const struct data_findings *findings, const char *key, struct json *json);
+void power_value_json(const struct freq_value *value, const char *key, struct json *json);
 
 /* A model's predictions at fmax for one of the applications that it was fitted to. */
 struct power_fit_row {
