@@ -168,11 +168,6 @@ static int push_main(const char **words, size_t count)
 
 /* ---- list ---- */
 
-static const struct table_column COLUMNS[] = {
-    {"run", false},      {"kind", false},   {"began", false},   {"host", false},
-    {"hardware", false}, {"model", false},  {"dataset", false}, {"queries", true},
-    {"energy", true},    {"J/token", true}, {"accuracy", true}, {"name", false}};
-
 struct listing_state {
     struct table table;
     struct json json;
@@ -228,8 +223,15 @@ static int print_list(struct listing_state *state, struct text *out)
 
 static int list_main(const char **words, size_t count)
 {
+    const struct table_column columns[] = {
+        {"run", false},          TEXT_COLUMN(run_kind),
+        TEXT_COLUMN(started),    {"host", false},
+        TEXT_COLUMN(hardware),   TEXT_COLUMN(model),
+        TEXT_COLUMN(dataset),    FIGURE_COLUMN(queries),
+        FIGURE_COLUMN(joules),   FIGURE_COLUMN(joules_per_output_token),
+        FIGURE_COLUMN(accuracy), {"name", false}};
     struct error why = {0};
-    struct listing_state state = {.table = TABLE(COLUMNS)};
+    struct listing_state state = {.table = TABLE(columns)};
     struct text out = {0};
     struct db *db = NULL;
     int code = find_address(true);

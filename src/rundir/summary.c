@@ -32,7 +32,7 @@ const struct summary_field SUMMARY_FIELDS[] = {
 #define SUMMARY_NULLABLE(path_) {.at = {.path = (path_)}, .role = SUMMARY_IS_NULLABLE},
 #define SUMMARY_LIST(member, path_, views)                                                         \
     {AT(member, JSON, path_), .role = SUMMARY_IS_LIST, views},
-#define INDEX(n, name) .index = (n), .index_name = #name,
+#define INDEX(n, name, heading) .index = (n), .index_name = #name,
 #define GAUGE(n, name, help, label)                                                                \
     .gauge = (n), .gauge_name = (name), .gauge_help = (help), .gauge_label = (label),
 #define LABEL(label_, heading_, unit_, better_)                                                    \
@@ -40,6 +40,13 @@ const struct summary_field SUMMARY_FIELDS[] = {
 #define REPORT .report = true,
 #include "rundir/record.def"
     {.at = {.path = NULL}},
+};
+
+const char *const SUMMARY_HEADINGS[SUMMARY_INDEXES] = {
+#define SUMMARY(member, type, path, views)      views
+#define SUMMARY_PART(member, type, path, views) views
+#define INDEX(n, name, heading)                 [(n) - 1] = (heading),
+#include "rundir/record.def"
 };
 
 static const struct summary_field *INDEXES[SUMMARY_INDEXES], *GAUGES[SUMMARY_GAUGES];

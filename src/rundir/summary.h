@@ -179,22 +179,21 @@ struct summary_field {
     enum better better;
 };
 
-/* In the order of summary.json; terminated by a row without a path. */
-extern const struct summary_field SUMMARY_FIELDS[];
+extern const struct summary_field SUMMARY_FIELDS[]; /* as in summary.json; the last has no path */
 
 /* Columns of the run index and gauges, from 0. */
 enum summary_index {
     SUMMARY_INDEX_none = -1,
 #define SUMMARY(member, type, path, views)      views
 #define SUMMARY_PART(member, type, path, views) views
-#define INDEX(n, name)                          SUMMARY_INDEX_##name = (n) - 1,
+#define INDEX(n, name, heading)                 SUMMARY_INDEX_##name = (n) - 1,
 #include "rundir/record.def"
 };
 enum {
     SUMMARY_INDEXES = 0
 #define SUMMARY(member, type, path, views)      views
 #define SUMMARY_PART(member, type, path, views) views
-#define INDEX(n, name)                          +1
+#define INDEX(n, name, heading)                 +1
 #include "rundir/record.def"
 };
 enum {
@@ -205,6 +204,7 @@ enum {
 #include "rundir/record.def"
 };
 const struct summary_field *summary_index(size_t n);
+extern const char *const SUMMARY_HEADINGS[SUMMARY_INDEXES]; /* in tables for a terminal */
 const struct summary_field *summary_gauge(size_t n);
 
 /* "columns" of a run's table and "figures", by their name in the index or the file: {key: {"label", "heading", "unit"}} */

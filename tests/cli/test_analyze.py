@@ -363,6 +363,14 @@ class Conclusions(SyntheticRunTest):
         rows = [line.split()[:6] for line in self.text_of(good, cheap).splitlines() if line.startswith("   *  ")]
         self.assertEqual(rows, [["*", "concurrency", "1", "100", "%", "10.000"], ["*", "concurrency", "8", "25.0", "%", "2.000"]])
 
+    def test_headings_of_the_comparison(self):
+        """Those of record.def: of queries J/query; a run of a command is not a query."""
+        for kind, energy in ((None, "J/query"), ("run", "energy")):
+            runs = [write_run(self.root / f"{kind}{joules}", [query(i, joules=joules) for i in range(5)], kind=kind)
+                    for joules in (1, 2)]
+            heads = [line.split() for line in self.text_of(*runs).splitlines() if " latency " in line]
+            self.assertIn(["run", "accuracy", energy, "latency", "tok/s"], heads)
+
     def test_conclusion_says_if_difference_is_within_error(self):
         """The difference is compared with Newcombe's interval, and with 1.96 standard errors of both means."""
         for right, joules in ((20, 10.2), (24, 10.3), (29, 10.4), (30, 10.7)):

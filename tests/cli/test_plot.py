@@ -24,7 +24,7 @@ OF_RUN = {
     "ttft": ("prompt (tokens)", "time to first token (ms)"),
     "latency": ("prompt and output (tokens)", "latency (s)"),
     "energy": ("prompt and output (tokens)", "energy (J per query)"),
-    "power": ("prompt and output (tokens)", "mean power (W)", "ln x"),
+    "power": ("prompt and output (tokens)", "query power (W)", "ln x"),
     "completion_tokens_kde": ("output (tokens)", "density (% of the queries per token)", "median"),
     "energy_distribution": ("energy (J per query)", "queries", "median", "mean"),
     "phases": ("energy (J per query)", "energy (J per token)", "prefill", "decode"),
@@ -33,7 +33,7 @@ OF_RUN = {
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "TFLOP/s bf16"),
 }
 OF_RUNS = {
-    "pareto": ("energy (J per query)", "accuracy (% of the graded answers)", "Pareto frontier"),
+    "pareto": ("energy (J per query)", "accuracy (%)", "Pareto frontier"),
     "concurrency": ("concurrent requests", "energy (J per output token)"),
     "context": ("mean prompt (tokens)", "energy (J per output token)"),
     "models": ("J per query", "J per output token", "median latency (s)", "accuracy (%)"),
@@ -284,7 +284,7 @@ class Content(PlotTest):
         widths = [row[3] - row[2] for row in blocks[0, 0]]
         self.assertEqual(len(widths), 80)
         self.assertGreater(min(widths), 0.6 * max(widths))  # no very narrow bins
-        self.assertIn("165 of 200 queries; 5 failed, 30 without tokens or energy; ", self.plotted_data(run, plot="energy")[1])
+        self.assertIn("165 of 200 queries; 5 failed, 30 without prompt and output tokens or energy per query; ", self.plotted_data(run, plot="energy")[1])
         self.assertIn("'195 of 200 queries; 5 failed; ", self.plotted_data(run, plot="latency")[1])
 
     def test_error_bars_exclude_common_error(self):

@@ -319,6 +319,43 @@ class Rundir(Scratch):
         self.passes("check-rundir")
 
 
+class Headings(Scratch):
+    """With the names of the real record.def: "energy per query", "J/query"."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("src/rundir/record.def", (ROOT / "src/rundir/record.def").read_text())
+
+    def test_rejects_names_of_figures(self):
+        for name, line in (("text", 'struct table_column c[] = {{"run", false}, {"J/query", true}};'),
+                           ("axis", 'figure_panel(f, "energy ({J} per query)", "queries");'),
+                           ("share", 'const char *label = "accuracy (%)";'),
+                           ("tokens", 'const char *label = "Prompt (tokens)";'),
+                           ("title", 'draw_heading(f, table, "Time to first token", 1, "");')):
+            self.write(f"src/report/{name}.c", f'#include "rundir/summary.h"\n{line}\n')
+        self.write("web/report/a.js", 'x = [{ key: "other", label: "Per query" }, { key: "ipj", label: "i" }];\n'
+                   'axis({ name: "accuracy" });\n')
+        self.fails_each("check-headings", [
+            ("src/report/text.c:2: 'J/query' is a name of record.def",), ("src/report/axis.c:2: 'energy ({J} per query)'",),
+            ("src/report/share.c:2: 'accuracy (%)'",), ("src/report/tokens.c:2: 'Prompt (tokens)'",),
+            ("src/report/title.c:2: 'Time to first token'",), ("web/report/a.js:1: 'Per query'",),
+            ("web/report/a.js:1: 'ipj'",), ("web/report/a.js:2: 'accuracy'",)])
+
+    def test_accepts_other_headings(self):
+        line = 'struct table_column c[] = {{"run", false}, {"95 % CI", true}, FIGURE_COLUMN(ipj)}; /* {"IPJ", true} */'
+        self.write("src/report/own.c", f'#include "rundir/summary.h"\n{line}\n')
+        self.write("src/report/estimate.c", '#include "estimate/estimate.h"\nx = {{"latency", true}, {"TTFT", true}};\n')
+        self.write("web/report/a.js", 'x = [{ key: "edp", label: "EDP" }, figureColumn("ipj")];\n')
+        self.passes("check-headings")
+
+    def test_rejects_definition_without_names(self):
+        definition = self.root / "src/rundir/record.def"
+        definition.write_text(definition.read_text().replace("LABEL(", "NAMED("))
+        code, problems = self.run_check("check-headings")
+        self.assertEqual(code, 1)
+        self.assertIn("src/rundir/record.def: no names of figures", problems)
+
+
 class RecordTable(Scratch):
     def test_rejects_tables_that_differ(self):
         definition = (ROOT / "src/rundir/record.def").read_text()

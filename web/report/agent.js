@@ -89,7 +89,7 @@ function icicleView(agent) {
   return make("div", {}, make("h3", { class: "spaced" }, "Spans of a query"), controls, note, element, legend);
 }
 
-const PART_COLUMNS = [{ key: "count", label: "Count", unit: "" }, { key: "joules", label: "Energy", unit: "J", show: row => withError(row.joules, row.joules_error, "J") }, { key: "share", label: "Share", unit: "%" },
+const PART_COLUMNS = [{ key: "count", label: "Count", unit: "" }, figureColumn("joules", { show: row => withError(row.joules, row.joules_error, "J") }), { key: "share", label: "Share", unit: "%" },
   { key: "joules_each", label: "Energy each", unit: "J", show: row => withError(row.joules_each, row.joules_each_error, "J") }, { key: "idle_joules", label: "Of it idle", unit: "J" }, { key: "seconds_each", label: "Time each", unit: "s" }, { key: "errors", label: "Errors", unit: "" }];
 
 const TURNS_MOST = 50;

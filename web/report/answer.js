@@ -180,7 +180,7 @@ function answerTable() {
     figureColumn("busy_watts", { key: "watts", show: run => withUnit(run.watts, "W", 3) }),
     figureColumn("ipj", { show: run => withUnit(run.ipj, "1/J", 3) }),
     ...(differs("concurrency") ? [{ key: "concurrency", label: "Concurrency", unit: "" }] : []),
-    { key: "queries", label: "n", unit: "" },
+    figureColumn("queries"),
     ...(rows.length > 1 ? [{ key: "on", label: "Pareto-optimal", text: true }] : []),
   ], rows);
 }
@@ -195,9 +195,9 @@ function acrossSection() {
     "Bars and ±: 95 % CI of what can differ between runs" + (DATA.mixed ? ", sensors included." : "."), repeated ? "Several runs of one setting: mean, with the CI between runs." : null,
     "Pareto-optimal: no other run is at least as accurate with at most as much energy, and better in one of the two."].filter(Boolean);
   return section("across", "Result", null, answerText(), answerTable(),
-    drawn > 1 ? make("h3", {}, "Accuracy against energy per query") : null,
+    drawn > 1 ? make("h3", {}, against("accuracy", "joules_per_query")) : null,
     drawn > 1 ? make("p", { class: "note", id: "frontier-note" }, notes.join(" ")) : null,
-    drawn > 1 ? chartElement("Accuracy against energy per query", () => frontierOption(settings, legend), { size: settings.length > 8 ? "tall" : "" }) : null, legend,
+    drawn > 1 ? chartElement(against("accuracy", "joules_per_query"), () => frontierOption(settings, legend), { size: settings.length > 8 ? "tall" : "" }) : null, legend,
     warningsFold(DATA.runs, "warnings"));
 }
 

@@ -6,6 +6,7 @@ const FIGURES = {}; // names and units of figures, as record.def has them: {key:
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
 const labelOf = key => capital(FIGURES[key].label), headingOf = key => capital(FIGURES[key].heading);
 const unitOf = key => ({ "": "%", 1: "" })[FIGURES[key].unit] ?? FIGURES[key].unit;
+const against = (y, x) => labelOf(y) + " against " + labelOf(x).toLowerCase();
 
 // A column of a table that shows this figure.
 const figureColumn = (figure, more) => ({ key: figure, get label() { return headingOf(figure); }, get unit() { return unitOf(figure); }, ...more });

@@ -159,12 +159,13 @@ function histogramOption(found, unit) {
 // ---- fits ----
 
 const FITS = [
-  { key: "output_tokens_vs_energy", group: "more", x: "output_tokens", y: "joules", title: "Energy by output tokens" },
-  { key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules", title: "Energy by tokens" },
-  { key: "output_tokens_vs_latency", group: "more", x: "output_tokens", y: "latency_s", title: "Latency by output tokens" },
-  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", title: "Time to first token by prompt tokens" },
+  { key: "output_tokens_vs_energy", group: "more", x: "output_tokens", y: "joules" },
+  { key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules" },
+  { key: "output_tokens_vs_latency", group: "more", x: "output_tokens", y: "latency_s" },
+  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s" },
 ];
-const fitUnit = fit => unitOf(fit.y === "ttft_s" ? "time_to_first_token_s" : fit.y);
+const fitFigure = fit => fit.y === "ttft_s" ? "time_to_first_token_s" : fit.y, fitUnit = fit => unitOf(fitFigure(fit));
+const fitTitle = fit => headingOf(fitFigure(fit)) + " by " + FIGURES[fit.x].label;
 const FIT_POINTS = 2500;
 
 // Evenly sampled queries, not all of them.
@@ -187,7 +188,7 @@ function fitOption(queries, fit, result, points) {
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => tip(keyOf(queries, value[2]), [["subject", subjectOf(queries, value[2]) || "–"],
-        [xLabel, withUnit(value[0], "")], [unit === "J" ? "energy" : "time", withUnit(value[1], unit)]]),
+        [xLabel, withUnit(value[0], "")], [headingOf(fitFigure(fit)).toLowerCase(), withUnit(value[1], unit)]]),
     },
     series: [
       { type: "scatter", data: points, symbolSize: points.length > 400 ? 4 : 6, itemStyle: { color: color("c1"), opacity: points.length > 400 ? 0.35 : 0.6 } },
@@ -307,12 +308,12 @@ function frontierOption(runs, legend) {
   const between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
   const points = runs.map((run, place) => ({ x: run.joules_per_query, y: run.accuracy, place, name: run.name, xEnds: run.intervals.joules_per_query, yEnds: run.intervals.accuracy,
     onFront: run.pareto_optimal, color: color(run.pareto_optimal ? "c1" : "c6"), labeled: true }));
-  return frontOption(points, { unit: "J", name: "energy per query (lower is better)" }, { unit: "%", name: "accuracy" }, legend, place => {
+  return frontOption(points, { unit: "J", name: labelOf("joules_per_query").toLowerCase() + " (lower is better)" }, { unit: "%", name: labelOf("accuracy").toLowerCase() }, legend, place => {
     const run = runs[place];
-    return tip(run.name, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
-      ["per query", withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
-      ["per output token", withUnit(run.joules_per_output_token, "J")],
-      ["IPJ", digits(run.ipj)], [run.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);
+    return tip(run.name, [["hardware", run.hardware || "–"], [headingOf("accuracy").toLowerCase(), withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
+      [headingOf("joules_per_query").toLowerCase(), withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
+      [headingOf("joules_per_output_token").toLowerCase(), withUnit(run.joules_per_output_token, "J")],
+      [headingOf("ipj"), digits(run.ipj)], [run.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);
   });
 }
 

@@ -44,7 +44,7 @@ function deviceTable(run) {
   if (!devices.length) return null;
   return smallTable("Devices", [
     { key: "id", label: "Device", text: true },
-    { label: "Energy", unit: "J", of: device => at(device, "energy", "joules"),
+    { label: headingOf("joules"), unit: "J", of: device => at(device, "energy", "joules"),
       show: device => withError(at(device, "energy", "joules"), at(device, "energy", "plus_minus"), "J") },
     { label: "Method", text: true, of: device => at(device, "energy", "method") || at(device, "energy", "note") },
     { label: "Source", text: true, of: device => at(device, "energy", "source") },
@@ -190,8 +190,8 @@ function fitSection(run) {
   if (!cards.length) return null;
   return section("fits", "Fits", "Least squares over all completed queries; an even sample of the points is drawn.",
     make("div", { class: "grid wide" }, cards.map(([fit, result, points]) => make("div", { class: "card", "data-fit": fit.key, "data-slope": result.slope },
-      make("h3", {}, fit.title), make("p", { class: "note" }, fitText(run, fit, result)),
-      chartElement(fit.title, () => fitOption(queries, fit, result, points), { size: "small" })))));
+      make("h3", {}, fitTitle(fit)), make("p", { class: "note" }, fitText(run, fit, result)),
+      chartElement(fitTitle(fit), () => fitOption(queries, fit, result, points), { size: "small" })))));
 }
 
 // ---- groups ----
@@ -266,7 +266,7 @@ function layersSection(model, i) {
       model.layers.length ? make("div", { class: "card" }, make("h3", {}, "Layers"), chartElement("Energy by layer", () => layersOption(model))) : null),
     heatmaps(model),
     smallTable("Components", [
-      { key: "name", label: "Component", text: true }, { key: "phase", label: "Phase", text: true }, { key: "energy_j", label: "Energy", unit: "J", show: part => withError(part.energy_j, part.plus_minus, "J") }, { key: "share", label: "Share", unit: "%" }, { key: "energy_per_token_j", label: "Per token", unit: "J" },
+      { key: "name", label: "Component", text: true }, { key: "phase", label: "Phase", text: true }, { key: "energy_j", label: headingOf("joules"), unit: "J", show: part => withError(part.energy_j, part.plus_minus, "J") }, { key: "share", label: "Share", unit: "%" }, { key: "energy_per_token_j", label: "Per token", unit: "J" },
       { key: "time_s", label: "Time", unit: "s" }, { key: "power_w", label: "Power", unit: "W" }, { key: "joules_per_gflop", label: "Per GFLOP", unit: "J" },
       { key: "joules_per_gb", label: "Per GB", unit: "J" }, { key: "method", label: "Method", text: true },
     ], model.components));

@@ -56,10 +56,10 @@ const SETTINGS_SHOWN = 8;
 function settingsTable(summary, settings, rows) {
   const base = settings.find(row => row.setting === summary.baseline);
   return smallTable("Settings", [
-    { label: "Setting", text: true, of: row => row.setting }, { key: "joules", label: "Energy per " + summary.per, unit: "J", show: row => withError(row.joules, row.joules_error, "J") },
+    { label: "Setting", text: true, of: row => row.setting }, { key: "joules", label: headingOf("joules") + " per " + summary.per, unit: "J", show: row => withError(row.joules, row.joules_error, "J") },
     { label: "Saving", unit: "%", of: row => base && row !== base && known(row.joules) ? 1 - row.joules / base.joules : null },
     { key: "seconds", label: "Time per " + summary.per, unit: "s", show: row => withError(row.seconds, row.seconds_error, "s") }, { key: "watts", label: "Power", unit: "W" },
-    { key: "edp", label: "EDP", unit: "J·s" }, { key: "ed2p", label: "ED²P", unit: "J·s²" }, { key: "accuracy", label: "Accuracy", unit: "%" }, { key: "perplexity", label: "Perplexity", unit: "" },
+    { key: "edp", label: "EDP", unit: "J·s" }, { key: "ed2p", label: "ED²P", unit: "J·s²" }, figureColumn("accuracy"), figureColumn("perplexity"),
     { label: "Method", text: true, of: row => row.method || "unknown" }, { label: "Source", text: true, of: row => row.source || "unknown" }, { key: "coverage", label: "Coverage", unit: "%" },
     { label: "Pareto-optimal", text: true, of: row => row.pareto_optimal ? "yes" : "no" }, { key: "repeats", label: "Repeats", unit: "" },
   ], rows);

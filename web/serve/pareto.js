@@ -4,8 +4,8 @@ pages.push({ path: /^\/pareto$/, name: "Pareto", href: "/pareto", draw: paretoPa
 
 // Pairs of axes: energy on x, benefit on y.
 const TRADES = {
-  accuracy: { x: "j_per_query", y: "accuracy", name: "Accuracy against energy per query" },
-  throughput: { x: "j_per_output_token", y: "output_tokens_per_s", name: "Throughput against energy per output token" },
+  accuracy: { x: "j_per_query", y: "accuracy", figures: ["accuracy", "joules_per_query"] },
+  throughput: { x: "j_per_output_token", y: "output_tokens_per_s", figures: ["output_tokens_per_s", "joules_per_output_token"] },
 };
 const GROUPINGS = { hardware: "Hardware", model: "Model", precision: "Precision" };
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
@@ -69,11 +69,11 @@ async function paretoPage(view) {
   const trade = TRADES[asked.trade], again = changes => go("/pareto" + queryText({ ...asked, ...changes }));
   view.title("Pareto frontier");
   const form = make("div", { class: "form wide" },
-    choice("trade", "Axes", Object.entries(TRADES).map(([key, { name }]) => [key, name]), asked.trade, value => again({ trade: value })),
+    choice("trade", "Axes", Object.entries(TRADES).map(([key, trade]) => [key, against(...trade.figures)]), asked.trade, value => again({ trade: value })),
     choice("group", "Grouped by", Object.entries(GROUPINGS), asked.group, value => again({ group: value })));
   const found = await ask(view, "pareto", { x: trade.x, y: trade.y, group: asked.group });
   const legend = make("p", { class: "legend" });
-  view.put(section("front", trade.name, null, paretoAnswer(found), form,
+  view.put(section("front", against(...trade.figures), null, paretoAnswer(found), form,
     found.points.length ? [paretoChart(found, legend), legend,
       make("p", { class: "note" }, "Bars: 95 % interval where it is known. Pareto-optimal: no other run is at least as good in both and better in one. Select a point to open its run.")]
       : emptyState("No run has both figures.", (found.left_out ? plural(found.left_out, "run") + " without " : "They need ") + found.x.label.toLowerCase() + " and " + found.y.label.toLowerCase() + ".")),

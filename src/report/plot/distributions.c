@@ -25,8 +25,8 @@ static enum err put_density(struct figure *figure, double *values, size_t count)
     enum err err = kde(values, count, at, POINTS, density);
     if (err)
         return err;
-    struct figure_panel *panel =
-        figure_panel(figure, "output (tokens)", "density (% of the queries per token)");
+    struct figure_panel *panel = figure_panel(figure, axis_of("", RUN_OUTPUT_TOKENS).text,
+                                              "density (% of the queries per token)");
     panel->y.from_zero = true;
     struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "");
     struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_BLUE, "density");
@@ -55,7 +55,8 @@ static enum err draw_lengths(const struct plot_source *source, struct figure *fi
     else if (!is_known(kde_bandwidth(values, count)))
         err = err_set(why, ERR_NO_DATA, "a density needs two outputs of different length");
     else {
-        draw_heading(figure, table, "Output tokens", count, "tokens");
+        const char *what = axis_of("", RUN_OUTPUT_TOKENS).label;
+        draw_heading(figure, table, what, count, what);
         figure_note(figure, "Gaussian kernels, %.3g tokens wide (0.9 σ n^-1/5)",
                     kde_bandwidth(values, count));
         err = put_density(figure, values, count);
@@ -125,7 +126,7 @@ static void put_bins(struct figure *figure, double *values, size_t count)
         online_add(&all, values[i]);
     select_quantiles(values, count, PS, 4, marks);
     make_bins(&bins, values, count, all.min, all.max, marks);
-    struct figure_panel *panel = figure_panel(figure, "energy ({J} per query)", "queries");
+    struct figure_panel *panel = figure_panel(figure, axis_of("", RUN_JOULES).text, "queries");
     panel->y.from_zero = true;
     panel->x.log_base = bins.is_log ? 10 : 0;
     struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "");
@@ -155,7 +156,8 @@ static enum err draw_energy(const struct plot_source *source, struct figure *fig
     else if (count < 3)
         err = err_set(why, ERR_NO_DATA, "a distribution needs three queries of known energy");
     else {
-        draw_heading(figure, source->table, "Energy per query", count, "energy");
+        const char *what = axis_of("", RUN_JOULES).label;
+        draw_heading(figure, source->table, what, count, what);
         figure_note_energy_of(figure, source->table);
         put_bins(figure, values, count);
     }

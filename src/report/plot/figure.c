@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "report/plot/figure.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +14,6 @@
 #include "metrics/uncertainty.h"
 #include "report/text/format.h"
 #include "rundir/layers_result.h"
-#include "rundir/run_table.h"
 
 /* Larger values are invalid; below this, ranges stay finite. */
 #define FIGURE_LARGEST 1e100
@@ -29,6 +29,28 @@ struct figure_panel *figure_panel(struct figure *figure, const char *x_label, co
     str_copy(panel->x.label, sizeof panel->x.label, x_label);
     str_copy(panel->y.label, sizeof panel->y.label, y_label);
     return panel;
+}
+
+struct axis_label axis_label(const char *which, const char *label, const char *unit)
+{
+    struct axis_label to = {.label = label, .unit = unit};
+    const char *per = strstr(label, " per "), *end = per ? per : strstr(label, " tokens");
+    str_format(to.text, sizeof to.text,
+               unit[0]       ? "%s%.*s ({%s}%s)"
+               : end && !per ? "%s%.*s (tokens%s%s)"
+                             : "%s%.*s (%%%s%s)",
+               which, (int)(end ? end - label : (ptrdiff_t)strlen(label)), label, unit,
+               per ? per : "");
+    to.text[0] = (char)tolower((unsigned char)to.text[0]);
+    return to;
+}
+
+struct axis_label axis_of(const char *which, enum run_number column)
+{
+    const struct record_field *field = RECORD_FIELDS;
+    while (field->column_kind != COLUMN_NUMBER || field->column != (int)column)
+        field++;
+    return axis_label(which, field->label, field->unit);
 }
 
 struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
@@ -295,9 +317,10 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
 {
     const char *hardware = run_hardware(table);
     size_t without = table->rows - table->failed - drawn;
-    char counts[96] = "";
+    char counts[128] = "";
     str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
                hardware[0] ? " on " : "", hardware);
+    figure->title[0] = (char)toupper((unsigned char)figure->title[0]);
     if (drawn == table->rows) {
         figure_note(figure, "%zu quer%s", drawn, drawn == 1 ? "y" : "ies");
         return;
@@ -305,7 +328,7 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
     if (table->failed)
         str_format(counts, sizeof counts, "%zu failed%s", table->failed, without ? ", " : "");
     if (without)
-        str_format(counts + strlen(counts), sizeof counts - strlen(counts), "%zu without %.40s",
+        str_format(counts + strlen(counts), sizeof counts - strlen(counts), "%zu without %.60s",
                    without, lacking);
     figure_note(figure, "%zu of %zu queries; %s", drawn, table->rows, counts);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "rundir/run_table.h"
 
 struct output;
 
@@ -94,6 +95,15 @@ struct figure {
 /* Axes are linear and scaled to the data by default.  At most FIGURE_PANELS_MAX. */
 struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label);
 
+/* The label of an axis, from the label and unit of record.def: "energy ({J} per query)" for "Energy per query" in J; of
+ * a column, after `which`, "mean prompt (tokens)". */
+struct axis_label {
+    char text[FIGURE_TEXT_MAX];
+    const char *label, *unit;
+};
+struct axis_label axis_label(const char *which, const char *label, const char *unit);
+struct axis_label axis_of(const char *which, enum run_number column);
+
 /* Never NULL: for a failed figure, one that discards everything. */
 struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
                                     enum figure_style style, enum figure_color color,
@@ -147,14 +157,13 @@ extern const char *const FIGURE_SUFFIXES[FIGURE_FORMATS]; /* "png" ... */
 /* The gnuplot script.  The same figure gives the same bytes.  A character without a glyph is replaced by its code
  * point, since it would be drawn as a large box over its neighbors; NULL: all have one. */
 struct layers_result;
-struct run_table;
 struct text;
 enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
                        bool (*can_be_shown)(uint32_t code), struct text *out) MUST_USE;
 
 /* ---- titles ---- */
 
-/* "what: llama3.2:1b on H100", and a note with the number of queries drawn, and why others are not: failed, or lacking
+/* "What: llama3.2:1b on H100", and a note with the number of queries drawn, and why others are not: failed, or lacking
  * `lacking`. */
 void draw_heading(struct figure *figure, const struct run_table *table, const char *what,
                   size_t drawn, const char *lacking);

@@ -13,16 +13,13 @@
 #include "report/text/format.h"
 #include "stats/descriptive.h"
 #include "stats/fit.h"
-#include "rundir/record.h"
 
 enum { CLOUD_EXACT = 3000 };
 
 /* The two numbers drawn for each query, and the line through them. */
 struct pair_plot {
     enum run_number x, y;
-    enum run_number instead; /* used if no query has y: the machine's; or y itself */
-    const char *what, *x_label, *y_label;
-    const char *lacking; /* values that omitted queries lack */
+    enum run_number instead; /* names y; used if no query has y: the machine's; or y itself */
     bool of_energy;
     bool log_fit; /* also fit a line over the logarithm of x */
 };
@@ -54,8 +51,6 @@ static void put_cells(struct figure_series *series, const struct cell *cells, co
                         0.2 + 0.8 * log((double)cells[i].count) / log((double)max + 1));
 }
 
-/* Of more than CLOUD_EXACT points, overlapping ones are drawn once, with an opacity by their number: a million takes as
- * long as some thousands. */
 static enum err draw_cloud(struct figure_series *series, const double *x, const double *y,
                            size_t count)
 {
@@ -166,8 +161,9 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
                           const struct pairs *pairs, struct figure *figure)
 {
     struct linear_fit fit;
-    const char *unit = record_column(COLUMN_NUMBER, y)->unit;
-    struct figure_panel *panel = figure_panel(figure, plot->x_label, plot->y_label);
+    const char *unit = axis_of("", y).unit;
+    struct figure_panel *panel =
+        figure_panel(figure, axis_of("", plot->x).text, axis_of("", plot->instead).text);
     panel->y.from_zero = true;
     struct figure_series *cloud = figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "query");
     enum err err = draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
@@ -201,13 +197,13 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
     char words[160];
     enum run_number y = table->numbers[plot->y] ? plot->y : plot->instead;
     enum err err = take_pairs(table, plot, y, &pairs);
-    str_format(words, sizeof words, "%s and %s together are",
-               record_column(COLUMN_NUMBER, plot->x)->label,
-               record_column(COLUMN_NUMBER, y)->label);
+    const char *x_label = axis_of("", plot->x).label, *what = axis_of("", plot->instead).label;
+    str_format(words, sizeof words, "%s and %s together are", x_label, axis_of("", y).label);
     if (!err && !pairs.count)
         err = no_data_error(table, words, why);
     if (!err) {
-        draw_heading(figure, table, plot->what, pairs.count, plot->lacking);
+        str_format(words, sizeof words, "%s or %s", x_label, what);
+        draw_heading(figure, table, what, pairs.count, words);
         if (devices_note(plot, table, y)[0])
             figure_note(figure, "%s", devices_note(plot, table, y));
         if (plot->of_energy)
@@ -233,23 +229,18 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
 
 PAIR_PLOT(ttft, "time to first token against prompt tokens, with the fitted line",
           RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT), .x = RUN_INPUT_TOKENS, .y = RUN_TTFT,
-          .instead = RUN_TTFT, .what = "Time to first token", .x_label = "prompt (tokens)",
-          .y_label = "time to first token ({s})", .lacking = "tokens or TTFT");
+          .instead = RUN_TTFT);
 
 PAIR_PLOT(latency, "latency against tokens, with the fitted line",
           RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_LATENCY), .x = RUN_TOTAL_TOKENS,
-          .y = RUN_LATENCY, .instead = RUN_LATENCY, .what = "Latency",
-          .x_label = "prompt and output (tokens)", .y_label = "latency ({s})", .lacking = "tokens");
+          .y = RUN_LATENCY, .instead = RUN_LATENCY);
 
 PAIR_PLOT(energy, "energy against tokens, with the fitted line",
           RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_JOULES),
-          .x = RUN_TOTAL_TOKENS, .y = RUN_BASIS_JOULES, .instead = RUN_JOULES, .what = "Energy",
-          .x_label = "prompt and output (tokens)", .y_label = "energy ({J} per query)",
-          .lacking = "tokens or energy", .of_energy = true);
+          .x = RUN_TOTAL_TOKENS, .y = RUN_BASIS_JOULES, .instead = RUN_JOULES, .of_energy = true);
 
 PAIR_PLOT(power, "power against tokens, with a line over tokens and one over their logarithm",
           RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_WATTS) |
               RUN_WANT(RUN_BASIS_JOULES),
-          .x = RUN_TOTAL_TOKENS, .y = RUN_BASIS_WATTS, .instead = RUN_WATTS, .what = "Power",
-          .x_label = "prompt and output (tokens)", .y_label = "mean power ({W})",
-          .lacking = "tokens or power", .of_energy = true, .log_fit = true);
+          .x = RUN_TOTAL_TOKENS, .y = RUN_BASIS_WATTS, .instead = RUN_WATTS, .of_energy = true,
+          .log_fit = true);

@@ -45,7 +45,7 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
     struct bar bar = {0};
     struct figure_panel *panel =
         figure_panel(figure, "query, in the order of the run",
-                     bars < count ? "mean energy ({J} per query)" : "energy ({J} per query)");
+                     axis_of(bars < count ? "mean " : "", RUN_JOULES).text);
     panel->weight = 2.2;
     panel->x.integer = true;
     panel->y.from_zero = true;

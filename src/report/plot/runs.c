@@ -5,11 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/across.h"
+#include "analysis/compare.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/plot.h"
 #include "stats/pareto.h"
+
+#define METRIC_AXIS(metric)                                                                        \
+    axis_label("", COMPARE_METRIC_INFO[COMPARE_##metric].label,                                    \
+               COMPARE_METRIC_INFO[COMPARE_##metric].unit)
 
 enum { LINE_COLORS = FIGURE_INK }; /* colors of lines: without that of the text */
 
@@ -131,7 +135,7 @@ static enum err lines_of(const struct plot_source *source, struct lines *out)
 
 struct per_token_plot {
     double (*of)(const struct run_figures *run);
-    const char *what, *x_label;
+    const char *what, *x_label; /* x_label NULL: mean prompt tokens */
 };
 
 static enum err draw_per_token(const struct plot_source *source, struct figure *figure,
@@ -142,11 +146,12 @@ static enum err draw_per_token(const struct plot_source *source, struct figure *
     enum err err = check_per_token(source, plot->of, plot->what, why);
     if (err)
         return err;
-    str_format(figure->title, sizeof figure->title, "Energy per output token against %s",
-               plot->what);
+    struct axis_label label = METRIC_AXIS(ENERGY_PER_OUTPUT_TOKEN);
+    str_format(figure->title, sizeof figure->title, "%s against %s", label.label, plot->what);
     note_runs(figure, source, source->run_count);
-    struct figure_panel *panel =
-        figure_panel(figure, plot->x_label, "energy ({J} per output token)");
+    struct figure_panel *panel = figure_panel(
+        figure, plot->x_label ? plot->x_label : axis_of("mean ", RUN_INPUT_TOKENS).text,
+        label.text);
     panel->x.log_base = 2;
     panel->y.from_zero = true;
     err = lines_of(source, &lines);
@@ -184,7 +189,7 @@ const struct plot_driver plot_context = {
     .name = "context",
     .summary = "several runs: energy per output token against prompt length",
     .of = PLOT_OF_RUNS,
-    .row = &(const struct per_token_plot){mean_prompt, "prompt length", "mean prompt (tokens)"},
+    .row = &(const struct per_token_plot){mean_prompt, "prompt length", NULL},
     .draw = draw_per_token,
 };
 
@@ -194,34 +199,32 @@ const struct plot_driver plot_context = {
 enum { RUNS_MAX = 40 };
 
 struct measure {
-    const char *label;
+    struct axis_label label;
     double value, low, high; /* UNKNOWN: no interval */
 };
 
 enum { MEASURES = 4 };
 
-static void measures_of(const struct run_figures *run, struct measure *out)
+static struct measure measure_of(const struct run_figures *run, unsigned which)
 {
     const struct run_point *point = &run->point;
-    out[0] = (struct measure){"energy ({J} per query)", point->joules_per_query,
-                              point->joules_per_query - run->joules_per_query_error,
-                              point->joules_per_query + run->joules_per_query_error};
-    out[1] = (struct measure){"energy ({J} per output token)", point->joules_per_output_token,
-                              point->joules_per_output_token - run->joules_per_output_token_error,
-                              point->joules_per_output_token + run->joules_per_output_token_error};
-    out[2] = (struct measure){"median latency ({s})", run->latency_s, UNKNOWN, UNKNOWN};
-    out[3] = (struct measure){"accuracy (%)", 100 * point->accuracy, 100 * run->accuracy_low,
-                              100 * run->accuracy_high};
+    double query = point->joules_per_query, query_error = run->joules_per_query_error;
+    double token = point->joules_per_output_token, token_error = run->joules_per_output_token_error;
+    const struct measure all[MEASURES] = {
+        {METRIC_AXIS(ENERGY_PER_QUERY), query, query - query_error, query + query_error},
+        {METRIC_AXIS(ENERGY_PER_OUTPUT_TOKEN), token, token - token_error, token + token_error},
+        {axis_of("median ", RUN_LATENCY), run->latency_s, UNKNOWN, UNKNOWN},
+        {METRIC_AXIS(ACCURACY), 100 * point->accuracy, 100 * run->accuracy_low,
+         100 * run->accuracy_high},
+    };
+    return all[which];
 }
 
 static size_t count_known(const struct plot_source *source, unsigned which)
 {
     size_t known = 0;
-    for (size_t i = 0; i < source->run_count; i++) {
-        struct measure measures[MEASURES];
-        measures_of(&source->runs[i], measures);
-        known += is_known(measures[which].value);
-    }
+    for (size_t i = 0; i < source->run_count; i++)
+        known += is_known(measure_of(&source->runs[i], which).value);
     return known;
 }
 
@@ -241,19 +244,17 @@ static void put_measure(struct figure *figure, const struct plot_source *source,
 {
     static const enum figure_color BARS[MEASURES] = {FIGURE_BLUE, FIGURE_SKY_BLUE, FIGURE_ORANGE,
                                                      FIGURE_GREEN};
-    struct measure measures[MEASURES];
-    measures_of(&source->runs[0], measures);
-    struct figure_panel *panel = figure_panel(figure, measures[which].label, "");
+    struct measure m = measure_of(&source->runs[0], which);
+    struct figure_panel *panel = figure_panel(figure, m.label.text, "");
     panel->x.from_zero = true;
     panel->y.down = true;
     struct figure_series *bars = figure_series(figure, panel, FIGURE_BOXES, BARS[which], "");
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
     for (size_t i = 0; i < source->run_count; i++) {
-        measures_of(&source->runs[i], measures);
-        const struct measure *m = &measures[which];
+        m = measure_of(&source->runs[i], which);
         figure_name(figure, &panel->y, with_names ? source->names->names[i] : "");
-        series_add4(bars, 0, m->value, (double)i - 0.36, (double)i + 0.36);
-        series_add4(errors, m->value, (double)i, fmax(m->low, 0), m->high);
+        series_add4(bars, 0, m.value, (double)i - 0.36, (double)i + 0.36);
+        series_add4(errors, m.value, (double)i, fmax(m.low, 0), m.high);
     }
 }
 
@@ -351,7 +352,7 @@ static enum err put_runs(const struct plot_source *source, const bool *on, struc
 {
     size_t count = 0;
     struct figure_panel *panel =
-        figure_panel(figure, "energy ({J} per query)", "accuracy (% of the graded answers)");
+        figure_panel(figure, METRIC_AXIS(ENERGY_PER_QUERY).text, METRIC_AXIS(ACCURACY).text);
     bool is_wide;
     double farthest = middle_of(source, &is_wide);
     panel->x.log_base = is_wide ? 10 : 0;

@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/format.h"
+#include "rundir/summary.h"
 #include "stats/pareto.h"
 
 enum { SENTENCE_LINES = 5 };
@@ -251,10 +252,16 @@ static void add_name(struct table *table, const char *name, size_t most)
 static void put_runs(const struct ranking *all, const bool *optimal, size_t most, bool color,
                      struct text *out)
 {
-    static const struct table_column COLUMNS[] = {
-        {"", false},         {"run", false},    {"failed", true},  {"accuracy", true},
-        {"per query", true}, {"latency", true}, {"tokens/s", true}};
-    struct table table = TABLE(COLUMNS);
+    enum summary_index energy =
+        all->runs->is_command ? SUMMARY_INDEX_joules : SUMMARY_INDEX_joules_per_query;
+    const struct table_column columns[] = {{"", false},
+                                           {"run", false},
+                                           FIGURE_COLUMN(failed),
+                                           FIGURE_COLUMN(accuracy),
+                                           {SUMMARY_HEADINGS[energy], true},
+                                           {record_column(COLUMN_NUMBER, RUN_LATENCY)->label, true},
+                                           FIGURE_COLUMN(output_tokens_per_s)};
+    struct table table = TABLE(columns);
     char cell[FORMAT_MAX];
     size_t letters = NAME_LETTERS;
     for (size_t i = 0; i < all->count && i < most; i++)

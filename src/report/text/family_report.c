@@ -54,8 +54,7 @@ static const char *member_figure(char *to, const struct profile_member *member, 
     return to;
 }
 
-static void add_member(struct table *table, const struct profile_member *member, const char *name,
-                       unsigned columns)
+static void add_member(struct table *table, const struct profile_member *member, const char *name)
 {
     char cell[FORMAT_MAX];
     table_addf(table, "%s %s", member->on_frontier ? "*" : " ", name);
@@ -66,50 +65,36 @@ static void add_member(struct table *table, const struct profile_member *member,
         table_add(table, "");
     table_add(table, member_figure(cell, member, member->joules_per_query, "J"));
     table_add(table, member_figure(cell, member, member->joules_per_output_token, "J"));
-    table_add(table, columns > 0 ? member_figure(cell, member, member->ipj, "1/J") : "");
-    table_add(table, columns > 1 ? member_figure(cell, member, member->ipw, "1/W") : "");
-    if (columns > 2)
-        table_add_known(table, member->output_tokens_per_s, "%.0f", member->output_tokens_per_s);
-    else
-        table_add(table, "");
-}
-
-static size_t widest_line(const struct text *text)
-{
-    size_t widest = 0;
-    for (const char *at = text_get(text); *at; at += *at == '\n') {
-        char line[512];
-        size_t length = strcspn(at, "\n");
-        str_format(line, sizeof line, "%.*s", (int)length, at);
-        widest = utf8_width(line) > widest ? utf8_width(line) : widest;
-        at += length;
-    }
-    return widest;
+    table_add(table, member_figure(cell, member, member->ipj, "1/J"));
+    table_add(table, member_figure(cell, member, member->ipw, "1/W"));
+    table_add_known(table, member->output_tokens_per_s, "%.0f", member->output_tokens_per_s);
 }
 
 /* With as many of the last columns as fit. */
 static void write_members(const struct profile_family *family, const struct run_names *names,
                           bool color, struct text *out)
 {
-    static const struct table_column COLUMNS[] = {
-        {"  model", false}, {"accuracy", true}, {"95 % CI", true}, {"J/query", true},
-        {"J/token", true},  {"IPJ", true},      {"IPW", true},     {"tok/s", true},
-    };
-    for (unsigned columns = 4; columns-- > 0;) {
-        struct table table = TABLE(COLUMNS);
-        struct text text = {0};
-        for (size_t i = 0; i < family->count; i++)
-            add_member(&table, &family->members[i], names->names[i], columns);
-        table_print(&table, " ", false, &text);
-        bool fits = widest_line(&text) <= FAMILY_COLUMNS || !columns;
-        size_t head = strcspn(text_get(&text), "\n");
-        if (fits)
-            text_addf(out, "%s%.*s%s%s", color ? "\033[1m" : "", (int)head, text_get(&text),
-                      color ? "\033[0m" : "", text_get(&text) + head);
-        text_release(&text);
-        if (fits)
-            break;
-    }
+    const struct table_column headings[] = {{"  model", false},
+                                            FIGURE_COLUMN(accuracy),
+                                            {"95 % CI", true},
+                                            FIGURE_COLUMN(joules_per_query),
+                                            FIGURE_COLUMN(joules_per_output_token),
+                                            FIGURE_COLUMN(ipj),
+                                            FIGURE_COLUMN(ipw),
+                                            FIGURE_COLUMN(output_tokens_per_s)};
+    struct table table = TABLE(headings);
+    size_t count = table.width, needed = 5, widths[sizeof headings / sizeof *headings] = {0};
+    size_t width = 0; /* each column follows a space or two */
+    for (size_t i = 0; i < family->count; i++)
+        add_member(&table, &family->members[i], names->names[i]);
+    table_widen(&table, widths);
+    for (size_t c = 0; c < count; c++)
+        width += widths[c] ? widths[c] + (c ? 2 : 1) : 0;
+    for (; width > FAMILY_COLUMNS && count > needed; widths[count] = 0)
+        width -= widths[--count] + 2;
+    table_write_header(&table, widths, " ", color, out);
+    table_write_rows(&table, widths, " ", out);
+    table_release(&table);
 }
 
 /* The most accurate, and among equals the cheapest; or the cheapest.  NULL if the figure is unknown. */

@@ -89,6 +89,10 @@ struct table_column {
     bool right; /* numbers are right-aligned */
 };
 
+/* A figure or a text of the run index (rundir/summary.h). */
+#define FIGURE_COLUMN(name) {SUMMARY_HEADINGS[SUMMARY_INDEX_##name], true}
+#define TEXT_COLUMN(name)   {SUMMARY_HEADINGS[SUMMARY_INDEX_##name], false}
+
 struct table {
     const struct table_column *columns; /* not owned */
     size_t width;

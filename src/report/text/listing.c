@@ -512,12 +512,11 @@ static void add_run(struct table *table, const struct run_list_entry *entry)
 
 static void write_runs(const struct run_list *list, bool color, struct text *out)
 {
-    static const struct table_column COLUMNS[] = {
-        {"run", false},     {"kind", false},    {"model or command", false},
-        {"dataset", false}, {"measured", true}, {"energy", true},
-        {"time", true},     {"started", false},
-    };
-    struct table table = TABLE(COLUMNS);
+    const struct table_column columns[] = {
+        {"run", false},       TEXT_COLUMN(run_kind), {"model or command", false},
+        TEXT_COLUMN(dataset), {"measured", true},    FIGURE_COLUMN(joules),
+        {"time", true},       TEXT_COLUMN(started)};
+    struct table table = TABLE(columns);
 
     for (size_t i = 0; i < list->count; i++)
         add_run(&table, &list->entries[i]);
