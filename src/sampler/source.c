@@ -596,6 +596,16 @@ static void plan_requested(struct source *source)
     }
 }
 
+/* Whether a read at `now` would serve the tick that the next one is planned for: the last one or the expected one. */
+static bool can_be_early(const struct source *source, unsigned group, nanos now)
+{
+    const struct schedule *schedule = &source->reader.schedules[group];
+    nanos t = atomic_load(&source->requested), expected = t + atomic_load(&source->every);
+    if (schedule->next >= expected + schedule->lag && is_requested(source, group, expected))
+        t = expected;
+    return schedule->guide < 0 && now >= t + schedule->lag;
+}
+
 static void read_due(struct source *source, bool requested)
 {
     struct reader *reader = &source->reader;
@@ -615,9 +625,7 @@ static void read_due(struct source *source, bool requested)
             bring_forward(&reader->ticks[schedule->guide], schedule, now);
         bool on_demand =
             requested && !follows && now >= schedule->last + source->described.groups[g].period_min;
-        bool can_be_early =
-            is_any && schedule->guide < 0 && now >= atomic_load(&source->requested) + schedule->lag;
-        nanos early = can_be_early ? schedule->min / EARLY_SHARE : 0;
+        nanos early = is_any && can_be_early(source, g, now) ? schedule->min / EARLY_SHARE : 0;
         if (now + early < schedule->next && !on_demand)
             continue;
         bool was_due = now + early >= schedule->next;

@@ -545,6 +545,80 @@ static void points_are_walked_while_more_are_added(void **state)
     assert_true(walk.last >= channel.t);
 }
 
+/* ---- a sensor whose power appears late ---- */
+
+#define LAG (30 * MS)
+
+static _Atomic int64_t power_reads[64]; /* when power was read */
+static atomic_uint power_read_count;
+
+static enum err lagging_open(const struct sensor_finding *finding, struct sensor *out,
+                             struct error *why)
+{
+    (void)finding, (void)why;
+    sensor_add_channel(out, "temperature", "test", QTY_TEMPERATURE);
+    struct sensor_channel *power = sensor_add_channel(out, "power", "test", QTY_POWER);
+    power->watts_max = 1000;
+    power->interval_mean = true;
+    power->lag = LAG;
+    power->group = 1;
+    out->group_count = 2;
+    for (unsigned g = 0; g < 2; g++)
+        out->groups[g] = (struct sensor_group){.period_default = 10 * NS_PER_S,
+                                               .period_min = MS,
+                                               .slow_period = g ? 10 * NS_PER_S : 20 * MS,
+                                               .slow_period_min = g ? 400 * MS : 20 * MS};
+    return ERR_OK;
+}
+
+static enum err lagging_read(struct sensor *sensor, unsigned group, struct observations *out)
+{
+    (void)sensor;
+    nanos now = clock_now();
+    if (group == 1)
+        power_reads[power_read_count++ % 64] = now;
+    observe_value(out, group, group == 1 ? now - LAG : now, WATTS);
+    return ERR_OK;
+}
+
+static void lagging_close(struct sensor *sensor)
+{
+    (void)sensor;
+}
+
+/* Power is not read along with the temperature shortly before the expected tick, for which it would have to be read
+ * again. */
+static void an_early_read_is_not_repeated_for_the_tick(void **state)
+{
+    (void)state;
+    static const struct sensor_driver LAGGING = {
+        .name = "lagging", .open = lagging_open, .read = lagging_read, .close = lagging_close};
+    struct sensor_finding finding = {.driver = &LAGGING, .kind = SENSOR_TEST, .id = "lagging:0"};
+    struct error why;
+    const nanos every = 600 * MS;
+    sampler_set_low_overhead(sampler);
+    assert_int_equal(sampler_add(sampler, &finding, &why), ERR_OK);
+    start();
+    nanos t = clock_now() + every, late_by = 0;
+    for (int i = 0; i < 2; i++, t += every) {
+        sleep_for(t - clock_now());
+        sampler_tick(sampler, t, 200 * MS);
+        late_by = max_nanos(late_by, clock_now() - t);
+    }
+    if (late_by > LAG + 200 * MS) {
+        print_message("a read was %.0f ms late\n", 1e3 * seconds(late_by - LAG));
+        skip();
+    }
+    unsigned seen = 0; /* reads until the first that serves a tick at t, which no call announces */
+    while (power_read_count <= seen || power_reads[seen] < t + LAG) {
+        assert_true(clock_now() < t + 20 * NS_PER_S);
+        if (power_read_count <= seen)
+            sleep_for(MS);
+        else
+            assert_true(power_reads[seen++] < t - 100 * MS); /* not shortly before it */
+    }
+}
+
 static void long_history_takes_bounded_memory(void **state)
 {
     (void)state;
@@ -593,6 +667,7 @@ int main(void)
         SAMPLER_TEST(every_channel_of_a_large_sensor_is_read),
         SAMPLER_TEST(two_samplers_run_concurrently),
         SAMPLER_TEST(points_are_walked_while_more_are_added),
+        SAMPLER_TEST(an_early_read_is_not_repeated_for_the_tick),
         cmocka_unit_test(long_history_takes_bounded_memory),
     };
     return RUN_TESTS(tests);
