@@ -62,6 +62,7 @@ static nanos median_interval(const struct tick *tick)
 static void begin_run(struct tick *tick, nanos low, nanos high)
 {
     tick->run = 1;
+    tick->run_quiet = 0;
     tick->run_low = low;
     tick->run_high = high;
 }
@@ -80,9 +81,10 @@ static void try_lock(struct tick *tick, nanos low, nanos high)
     nanos first = tick->run_low + (tick->run_high - tick->run_low) / 2;
     nanos steps = (nanos)tick->run - 1;
     nanos period_slack = (slack + (tick->run_high - tick->run_low) / 2) / steps;
-    tick->period = (middle - first) / steps;
-    if (period_slack > tick->period / 16)
+    nanos period = (middle - first) / steps;
+    if (period_slack > period / 16)
         return;
+    tick->period = period;
     tick->period_slack = period_slack;
     tick->edge = middle;
     tick->slack = slack;
@@ -93,7 +95,8 @@ static void try_lock(struct tick *tick, nanos low, nanos high)
 }
 
 /* A change after unchanged reads brackets a tick between two reads.  Four of them in a row, evenly spaced, give
- * period and phase. */
+ * period and phase.  A bracket that may contain more than one tick ends the run: the reader was suspended, and a missed
+ * tick would make the period too long.  One shorter than a time without ticks contains one. */
 static void learn(struct tick *tick, nanos low, nanos high)
 {
     if (!tick->seen_change || tick->unchanged == 0) {
@@ -106,7 +109,9 @@ static void learn(struct tick *tick, nanos low, nanos high)
     tick->run++;
     nanos typical = median_interval(tick);
     nanos tolerance = max_nanos(high - low, tick->change_high - tick->change_low) + typical / 8;
-    if (interval > typical + tolerance || interval < typical - tolerance) {
+    tick->run_quiet = max_nanos(tick->run_quiet, low - tick->change_high);
+    bool is_one_tick = high - low <= tick->run_quiet;
+    if (!is_one_tick || interval > typical + tolerance || interval < typical - tolerance) {
         begin_run(tick, low, high);
         return;
     }
@@ -154,12 +159,15 @@ static struct tick_time follow(struct tick *tick, nanos low, nanos high, nanos w
         tick_unlock(tick); /* not read for so long that it may be any tick */
         return (struct tick_time){middle, uniform_sigma((high - from) / 2)};
     }
-    bool skipped = high - low > tick->period;
-    nanos sure = earliest(low, high, 0, tick->period + tick->period_slack);
-    if (skipped && (edge + slack > high - 2 * within || edge - slack < sure)) {
-        /* The read was so close to a tick that the value may belong to that one or to the previous one: it is known
-         * to the period only.  The next read may resolve it. */
-        bool earlier = edge - slack >= sure;
+    /* Which tick it was is not certain where the read was that close to one: the value may have been taken before it
+     * and belong to the previous one, if that came after the last read, or belong to the next one. */
+    bool may_be_earlier =
+        steps > 1 && edge + slack > high - 2 * within && edge - tick->period + slack > low;
+    bool may_be_later = edge - slack < earliest(low, high, 0, tick->period + tick->period_slack) &&
+                        high - low > tick->period - 2 * slack;
+    if (may_be_earlier || may_be_later) {
+        /* It is known to the period only.  The next read may resolve it. */
+        bool earlier = !may_be_later;
         tick->edge = earlier ? edge - tick->period : edge;
         tick->anchor_steps += earlier ? steps - 1 : steps;
         tick->slack = slack;

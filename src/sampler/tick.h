@@ -42,6 +42,7 @@ struct tick {
     /* learning: the run of evenly spaced changes, each after unchanged reads */
     unsigned run;
     nanos run_low, run_high; /* bracket of the run's first change */
+    nanos run_quiet;         /* longest time in the run without a change */
     nanos intervals[8];      /* newest distances between changes */
     unsigned interval_count;
 };

@@ -20,6 +20,9 @@ struct rig {
     nanos cost;      /* how long it takes */
     nanos hiccup;    /* 0, or how long every 50th takes */
     nanos oversleep; /* maximum oversleep */
+    unsigned stall_pct;
+    nanos
+        stall_max; /* how long the scheduler suspends the reader, in `stall_pct` of its sleeps and reads */
     /* the reader */
     struct tick tick;
     nanos now;
@@ -65,11 +68,19 @@ struct errors {
     double worst;    /* ns */
 };
 
+static nanos stall(struct rig *rig)
+{
+    if (!rig->stall_pct || uniform(rig) * 100 >= rig->stall_pct)
+        return 0;
+    return (nanos)(uniform(rig) * (double)rig->stall_max);
+}
+
 /* One read; the date of a new value is compared with the true tick. */
 static void read_once(struct rig *rig, struct errors *errors)
 {
     nanos cost = rig->hiccup && rig->reads % 50 == 49 ? rig->hiccup : rig->cost;
-    nanos begin = rig->now + (nanos)(uniform(rig) * (double)rig->oversleep);
+    cost += stall(rig);
+    nanos begin = rig->now + (nanos)(uniform(rig) * (double)rig->oversleep) + stall(rig);
     nanos taken = begin + (nanos)(uniform(rig) * (double)cost);
     nanos t = begin + cost / 2;
     uint64_t value = value_at(rig, taken);
@@ -202,6 +213,36 @@ static void follows_with_noisy_wake_ups(void **state)
     start(&rig, 100);
     rig.oversleep = 10 * MS;
     check_follows(&rig, 120, 1.3);
+}
+
+/* A tick that came unseen during a stall is not counted as part of the next interval: that period would be too long,
+ * and a reader that skips ticks would find every value consistent with it. */
+static void stalls_of_the_reader_are_no_longer_periods(void **state)
+{
+    (void)state;
+    struct errors all = {0};
+    unsigned locked = 0, seeds = test_is_instrumented() ? 200 : 2000;
+    for (unsigned seed = 0; seed < seeds; seed++) {
+        struct rig rig;
+        start(&rig, 100);
+        rig.phase += seed * 1e6;
+        rig.seed = seed;
+        rig.gap = seed % 2 ? NS_PER_S : 75 * MS;
+        rig.stall_pct = 1 + seed % 20;
+        rig.stall_max = (nanos)(100 + seed % 7 * 100) * MS;
+        run_for(&rig, 10 * NS_PER_S, NULL);
+        struct errors errors = {0};
+        run_for(&rig, 10 * NS_PER_S, &errors);
+        if (rig.tick.locked) {
+            double off = fabs((double)rig.tick.period - rig.period);
+            assert_true(off <= (double)rig.tick.period_slack + rig.period * 1e-4);
+            locked++;
+        }
+        all.count += errors.count;
+        all.within_slack += errors.within_slack;
+    }
+    assert_true(all.count > seeds * 40 && locked > seeds / 10);
+    assert_true(all.count - all.within_slack <= all.count / 5000);
 }
 
 static void follows_a_drifting_sensor_clock(void **state)
@@ -431,6 +472,7 @@ int main(void)
         cmocka_unit_test(dates_are_much_more_precise_than_the_period),
         cmocka_unit_test(follows_with_slow_reads),
         cmocka_unit_test(follows_with_noisy_wake_ups),
+        cmocka_unit_test(stalls_of_the_reader_are_no_longer_periods),
         cmocka_unit_test(follows_a_drifting_sensor_clock),
         cmocka_unit_test(a_phase_jump_is_detected),
         cmocka_unit_test(repeated_values_do_not_lose_the_phase),
