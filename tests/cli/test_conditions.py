@@ -134,7 +134,7 @@ class Baseline(MachineTest):
 
     def test_layers_fails_if_required_baseline_was_not_idle(self):
         self.refused_with_a_model("layers", "--model", "ipw-1m-f16", "--prompt-tokens", "16", "--gen", "4", "-r", "1",
-                                  "--max-seconds", "1", "--window", "0.25", "-t", "1", "--granularity", "layer")
+                                  "--max-seconds", "4", "--window", "1", "-t", "1", "--granularity", "layer")
 
     def test_unverified_idle_power_is_noted(self):
         machine = self.machine(SharedCpus)

@@ -226,7 +226,9 @@ class Figures(ProfileTest):
                             {"problem": "b [say:text=no]", "answer": "yes"})
         judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--eval-base-url",
                  self.service.url("judge:head_ms=200"))
+        started = time.monotonic()
         report = self.profile(*judge, machine=machine, scenario="mixed:head_ms=100", dataset=rows)
+        judging = min(r["received"] for r in self.service.requests if r["path"].startswith("/judge"))
         self.assertEqual(report["accuracy"], 0.5)
         records = self.run.records().values()
         judged = [r["ipw"]["judge_energy"]["joules"] for r in records]
@@ -235,7 +237,7 @@ class Figures(ProfileTest):
         self.assertAlmostEqual(report["joules"]["judge"], sum(judged), places=9)
         queries = sum(r["ipw"]["energy"]["joules"] for r in records)
         self.assertAlmostEqual(report["joules"]["queries"], queries, places=9)
-        self.assertLess(report["energy"]["joules"], queries + min(judged))
+        self.assertLess(report["energy"]["joules"], 50 * (judging - started))
         for record in records:
             metrics = record["model_metrics"][MODEL]["energy_metrics"]
             self.assertAlmostEqual(metrics["total_task_cpu_joules"],

@@ -509,7 +509,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def record(self, request):
         with self.lock:
-            self.requests.append(request)
+            self.requests.append({**request, "received": time.monotonic()})
             if self.log:
                 self.log.write(json.dumps(request) + "\n")
                 self.log.flush()
