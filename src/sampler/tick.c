@@ -1,5 +1,6 @@
 #include "sampler/tick.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A tick is well known when its slack is below this share of the period. */
@@ -13,10 +14,10 @@
 /* After this many missed predicted ticks in a row the phase is lost. */
 #define MISSES_MAX 3
 
-/* 1/sqrt(3): the standard deviation of a uniform error is its half-width times this. */
-static nanos uniform_sigma(nanos half_width)
+/* A time that is equally likely anywhere in an interval: the standard deviation is its half-width times 1/sqrt(3). */
+static struct tick_time anywhere_in(nanos from, nanos to)
 {
-    return (nanos)((double)half_width * 0.57735);
+    return (struct tick_time){from + (to - from) / 2, (nanos)(0.57735 * (double)(to - from) / 2)};
 }
 
 /* Whole periods from the known edge to t, to the nearest. */
@@ -47,16 +48,11 @@ void tick_unlock(struct tick *tick)
 
 static nanos median_interval(const struct tick *tick)
 {
-    nanos sorted[8];
+    double sorted[8];
     unsigned n = tick->interval_count < 8 ? tick->interval_count : 8;
     memcpy(sorted, tick->intervals, n * sizeof *sorted);
-    for (unsigned i = 1; i < n; i++)
-        for (unsigned j = i; j > 0 && sorted[j] < sorted[j - 1]; j--) {
-            nanos swap = sorted[j];
-            sorted[j] = sorted[j - 1];
-            sorted[j - 1] = swap;
-        }
-    return sorted[n / 2];
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    return (nanos)sorted[n / 2];
 }
 
 static void begin_run(struct tick *tick, nanos low, nanos high)
@@ -105,7 +101,7 @@ static void learn(struct tick *tick, nanos low, nanos high)
     }
     nanos middle = low + (high - low) / 2;
     nanos interval = middle - (tick->change_low + (tick->change_high - tick->change_low) / 2);
-    tick->intervals[tick->interval_count++ % 8] = interval;
+    tick->intervals[tick->interval_count++ % 8] = (double)interval;
     tick->run++;
     nanos typical = median_interval(tick);
     nanos tolerance = max_nanos(high - low, tick->change_high - tick->change_low) + typical / 8;
@@ -150,14 +146,13 @@ static nanos earliest(nanos low, nanos high, nanos within, nanos period)
 static struct tick_time follow(struct tick *tick, nanos low, nanos high, nanos within)
 {
     nanos from = earliest(low, high, within, tick->period + tick->period_slack);
-    nanos middle = from + (high - from) / 2;
-    nanos steps = max_nanos(1, steps_to(tick, tick->edge, middle));
+    nanos steps = max_nanos(1, steps_to(tick, tick->edge, from + (high - from) / 2));
     nanos edge = tick->edge + steps * tick->period, slack = slack_after(tick, steps);
     tick->misses = 0;
     tick->doubt = 0;
     if (slack >= tick->period / 2) {
         tick_unlock(tick); /* not read for so long that it may be any tick */
-        return (struct tick_time){middle, uniform_sigma((high - from) / 2)};
+        return anywhere_in(from, high);
     }
     /* Which tick it was is not certain where the read was that close to one: the value may have been taken before it
      * and belong to the previous one, if that came after the last read, or belong to the next one. */
@@ -167,12 +162,12 @@ static struct tick_time follow(struct tick *tick, nanos low, nanos high, nanos w
                         high - low > tick->period - 2 * slack;
     if (may_be_earlier || may_be_later) {
         /* It is known to the period only.  The next read may resolve it. */
-        bool earlier = !may_be_later;
-        tick->edge = earlier ? edge - tick->period : edge;
-        tick->anchor_steps += earlier ? steps - 1 : steps;
+        nanos known = may_be_later ? steps : steps - 1;
+        tick->edge += known * tick->period;
+        tick->anchor_steps += known;
         tick->slack = slack;
         tick->doubt = high;
-        return (struct tick_time){middle, uniform_sigma((high - from) / 2)};
+        return anywhere_in(from, high);
     }
     nanos min = max_nanos(edge - slack, from), max = min_nanos(edge + slack, high);
     bool refuted = min > max;
@@ -186,7 +181,7 @@ static struct tick_time follow(struct tick *tick, nanos low, nanos high, nanos w
         set_anchor(tick);
     else
         refine_period(tick, steps);
-    return (struct tick_time){tick->edge, uniform_sigma(tick->slack)};
+    return anywhere_in(min, max);
 }
 
 /* The value was new in a read close to a tick, and unchanged after that tick's latest time: so the tick came before
@@ -232,7 +227,7 @@ static struct tick_time date(struct tick *tick, nanos low, nanos high, nanos wit
         from = high - 2 * within - tick->period;
     else if (tick->period > 0)
         from = earliest(low, high, within, tick->period);
-    return (struct tick_time){from + (high - from) / 2, uniform_sigma((high - from) / 2)};
+    return anywhere_in(from, high);
 }
 
 bool tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct tick_time *when)
@@ -251,7 +246,7 @@ bool tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct 
         tick->unchanged++;
         is_dated = note_unchanged(tick, t);
         if (is_dated)
-            *when = (struct tick_time){tick->edge, uniform_sigma(tick->slack)};
+            *when = anywhere_in(tick->edge - tick->slack, tick->edge + tick->slack);
     }
     if (is_dated)
         tick->dated = when->t = min_nanos(t, max_nanos(when->t, tick->dated + 1));

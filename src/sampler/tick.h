@@ -43,7 +43,7 @@ struct tick {
     unsigned run;
     nanos run_low, run_high; /* bracket of the run's first change */
     nanos run_quiet;         /* longest time in the run without a change */
-    nanos intervals[8];      /* newest distances between changes */
+    double intervals[8];     /* newest distances between changes, ns */
     unsigned interval_count;
 };
 
