@@ -8,11 +8,6 @@
 #include "core/text.h"
 #include "stats/descriptive.h"
 
-static double square(double x)
-{
-    return x * x;
-}
-
 /* Sums over the runs in which an energy is known. */
 struct tally {
     struct online joules, idle, active, coverage;

@@ -44,6 +44,11 @@ static inline double ratio(double over, double under)
     return is_known(over) && under > 0 ? over / under : UNKNOWN;
 }
 
+static inline double square(double x)
+{
+    return x * x;
+}
+
 /* Ascending, for qsort and bsearch. */
 static inline int compare_doubles(const void *left, const void *right)
 {

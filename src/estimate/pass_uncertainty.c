@@ -50,11 +50,6 @@ static const double PUBLISHED[RUNTIME_COUNT] = {[RUNTIME_VLLM] = 0.16,
                                                 [RUNTIME_TORCH_COMPILE] = 0.15};
 #define PIPELINE_SPREAD 0.16 /* in addition, from three published speedups of pipelines */
 
-static double square(double x)
-{
-    return x * x;
-}
-
 struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,
                                             const struct subgraph_estimate *row)
 {

@@ -20,11 +20,6 @@ enum { SAMPLES_MAX = 256 };
  * this factor. */
 #define STEPS_SHOWN 0.65
 
-static double square(double x)
-{
-    return x * x;
-}
-
 /* ---- one interval ---- */
 
 /* The two points of the counter around t; ERR_NO_DATA outside of it. */
@@ -208,12 +203,19 @@ static double shaped_variance(const struct shaped *shape, const struct shaped_ed
            square(shape->weight) * (at->inside + square(shape->disagreement) * s * (1 - s));
 }
 
+/* The power at which uncertain times of ticks count.  An interval that only seems long has too little of it by the
+ * counter: the samples then show more. */
+static double tick_watts(const struct shaped *shape)
+{
+    return fmax(shape->joules, shape->integral) / seconds(shape->to.t - shape->from.t);
+}
+
 /* From the times of the adjacent ticks, at the power of that interval, and the counter's resolution. */
 static double tick_variance(const struct timeline *counter, const struct shaped *shape,
                             double share)
 {
-    double power = shape->joules / seconds(shape->to.t - shape->from.t);
-    double timing = power * (shape->from.t_sigma * (1 - share) + shape->to.t_sigma * share);
+    double timing =
+        tick_watts(shape) * (shape->from.t_sigma * (1 - share) + shape->to.t_sigma * share);
     return square(timing) + square(counter->resolution) / 12;
 }
 
@@ -226,8 +228,7 @@ static void set_inside(const struct timeline *counter, const struct shaped *shap
                        const struct shaped_edge at[2], double length, struct window *out)
 {
     double share = (at[1].sum - at[0].sum) / shape->joules;
-    double power = shape->joules / seconds(shape->to.t - shape->from.t);
-    double timing = hypot(shape->from.t_sigma, shape->to.t_sigma) * power;
+    double timing = hypot(shape->from.t_sigma, shape->to.t_sigma) * tick_watts(shape);
     double common = square(1 - shape->weight) *
                     fmax(0, at[0].line + at[1].line - square(shape->deviation * length));
     out->sum = at[1].sum - at[0].sum;

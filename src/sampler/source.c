@@ -14,6 +14,7 @@
 #define LEARN_COARSE_STEP (4 * NS_PER_MS)
 #define LEARN_ANCHOR_STEP (20 * NS_PER_MS)
 #define LEARN_COARSE_TIME (1000 * NS_PER_MS)
+#define LEARN_LATE        (50 * NS_PER_MS)
 #define LEARN_AGAIN       (30 * NS_PER_S)
 #define LEARN_AGAIN_SLOW  (300 * NS_PER_S)
 /* An anchored counter whose period is not known yet, because it changed with every read: a few reads close together
@@ -526,6 +527,8 @@ static void plan(struct source *source, unsigned group)
         struct tick *tick = &reader->ticks[schedule->guide];
         bool follows = follows_ticks(source, group);
         bool needs = follows ? !tick->locked : tick->period == 0;
+        if (schedule->learn_until && now - schedule->next > LEARN_LATE)
+            schedule->learn_until += now - schedule->next; /* nothing was learned meanwhile */
         if (needs && !schedule->learn_until && now >= schedule->learn_again)
             begin_learning(source, schedule, group, now);
         if (schedule->learn_until)

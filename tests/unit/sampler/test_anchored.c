@@ -20,7 +20,7 @@ static double constant(double t)
     return 300 * t;
 }
 
-static double square(double t, double period)
+static double square_wave(double t, double period)
 {
     double whole = floor(t / period), inside = t - whole * period;
     return 80 * t + 600 * (whole * period / 2 + fmin(inside, period / 2));
@@ -28,22 +28,22 @@ static double square(double t, double period)
 
 static double square_30ms(double t)
 {
-    return square(t, 0.03);
+    return square_wave(t, 0.03);
 }
 
 static double square_100ms(double t)
 {
-    return square(t, 0.1);
+    return square_wave(t, 0.1);
 }
 
 static double square_1s(double t)
 {
-    return square(t, 1.3);
+    return square_wave(t, 1.3);
 }
 
 static double square_70s(double t)
 {
-    return square(t, 70);
+    return square_wave(t, 70);
 }
 
 static double ramp(double t) /* 80 to 680 W in 300 s */

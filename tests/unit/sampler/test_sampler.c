@@ -275,6 +275,24 @@ static void ticks_are_followed_with_blocking_reads(void **state)
     assert_true(channel.period == 0 || (channel.period > 50 * MS && channel.period < longest));
 }
 
+/* Time that the reader was suspended does not count as time to learn. */
+static void a_period_is_learned_after_stalls(void **state)
+{
+    (void)state;
+    add_script(NULL, 0, 100 * MS, 100 * MS)->follow = true;
+    open_script(0);
+    start();
+    for (int i = 0; i < 3; i++) {
+        late = 400 * MS;
+        sleep_for(410 * MS);
+    }
+    nanos end = clock_now() + 10 * NS_PER_S;
+    struct channel_state channel = {0};
+    for (; channel.period == 0 && clock_now() < end; sleep_for(10 * MS))
+        sampler_channel(sampler, 0, 0, &channel);
+    assert_true(channel.period > 50 * MS);
+}
+
 static void the_first_reading_makes_no_peak(void **state)
 {
     (void)state;
@@ -656,6 +674,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SAMPLER_TEST(windows_are_correct_during_and_after_the_run),
         SAMPLER_TEST(ticks_are_followed_with_blocking_reads),
+        SAMPLER_TEST(a_period_is_learned_after_stalls),
         SAMPLER_TEST(the_first_reading_makes_no_peak),
         SAMPLER_TEST(start_waits_for_a_late_first_reading),
         SAMPLER_TEST(settle_waits_for_a_read_of_each_group),

@@ -243,17 +243,10 @@ static void take_sample(struct series *series, struct channel_sample sample)
     assert_int_equal(series_take(series, &sample), ERR_OK);
 }
 
-/* Five seconds of it: a counter that ticks every 100 ms, read at every `stride`-th tick and dated
- * to 0.3 ms, and samples that are means of the 20 ms before them. */
-static void measure(struct card *card, const struct wave *wave, int stride)
+/* A counter that ticks every 100 ms, read at every `stride`-th tick and dated to 0.3 ms. */
+static void count_ticks(struct card *card, const struct wave *wave, int stride)
 {
-    static const struct sensor_channel COUNTER = {.quantity = QTY_ENERGY, .joules_per_count = 1e-3};
-    static const struct sensor_channel SAMPLES = {
-        .quantity = QTY_POWER, .secondary = true, .watts_max = 2000, .interval_mean = true};
-    double first = 0.1 * uniform(), first_sample = 0.02 * uniform(), sigma = 0.3e-3;
-    spill_init(&card->spill);
-    series_init(&card->counter, &COUNTER, &card->spill, NS_PER_S / 2);
-    series_init(&card->samples, &SAMPLES, &card->spill, NS_PER_S / 2);
+    double first = 0.1 * uniform(), sigma = 0.3e-3;
     for (int i = 0; i < 60; i += stride) {
         double t = first + 0.1 * (i + 1);
         take_sample(&card->counter,
@@ -261,6 +254,37 @@ static void measure(struct card *card, const struct wave *wave, int stride)
                                             .count = (uint64_t)(1e3 * wave_joules_until(wave, t)),
                                             .sigma_us = (uint32_t)(1e6 * sigma)});
     }
+}
+
+/* The same counter, read now and then by a program that does not know its period: a new value may be as old as the
+ * read before. */
+static void count_reads(struct card *card, const struct wave *wave)
+{
+    double first = 0.1 * uniform(), before = 0.2, t;
+    for (; before < 6.1; before = t) {
+        t = before + 0.12 + uniform();
+        double tick = first + 0.1 * floor((t - first) / 0.1);
+        take_sample(&card->counter, (struct channel_sample){
+                                        .t = from_seconds((before + t) / 2),
+                                        .count = (uint64_t)(1e3 * wave_joules_until(wave, tick)),
+                                        .sigma_us = (uint32_t)(1e6 * (t - before) / sqrt(12))});
+    }
+}
+
+/* Six seconds of it, and samples that are means of the 20 ms before them; a stride of 0: rare reads. */
+static void measure(struct card *card, const struct wave *wave, int stride)
+{
+    static const struct sensor_channel COUNTER = {.quantity = QTY_ENERGY, .joules_per_count = 1e-3};
+    static const struct sensor_channel SAMPLES = {
+        .quantity = QTY_POWER, .secondary = true, .watts_max = 2000, .interval_mean = true};
+    double first_sample = 0.02 * uniform();
+    spill_init(&card->spill);
+    series_init(&card->counter, &COUNTER, &card->spill, 3 * NS_PER_S);
+    series_init(&card->samples, &SAMPLES, &card->spill, NS_PER_S / 2);
+    if (stride)
+        count_ticks(card, wave, stride);
+    else
+        count_reads(card, wave);
     for (int i = 1; i < 310; i++) {
         double t = first_sample + 0.02 * i;
         take_sample(&card->samples,
@@ -282,7 +306,7 @@ static struct coverage count_covered(struct wave wave, double length, int stride
         wave.phase = uniform() * wave.period;
         measure(&card, &wave, stride);
         for (int i = 0; i < 25; i++) {
-            double from = 0.3 + 4.4 * uniform();
+            double from = (stride ? 0.3 : 1.4) + (stride ? 4.4 : 3) * uniform();
             struct window window;
             assert_int_equal(shaped_window(&card.counter.timeline, &card.samples.timeline,
                                            from_seconds(from), from_seconds(from + length),
@@ -344,6 +368,17 @@ static void the_uncertainty_at_constant_power_is_that_of_the_ticks(void **state)
     }
 }
 
+static void the_uncertainty_covers_ticks_of_unknown_period(void **state)
+{
+    (void)state;
+    seed = 8;
+    for (int step = 0; step <= 4; step++) {
+        double high = 100 + 100 * step;
+        struct coverage got = count_covered((struct wave){100, high, 0.3, 0.5, 0}, 0.1, 0);
+        assert_true(got.within_1 >= 0.68 * got.windows && got.within_2 >= 0.95 * got.windows);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +390,7 @@ int main(void)
         cmocka_unit_test(running_sum_of_an_empty_timeline_is_no_data),
         cmocka_unit_test(the_uncertainty_covers_square_waves),
         cmocka_unit_test(the_uncertainty_at_constant_power_is_that_of_the_ticks),
+        cmocka_unit_test(the_uncertainty_covers_ticks_of_unknown_period),
     };
     return RUN_TESTS(tests);
 }
