@@ -154,8 +154,7 @@ class PushTest(MachineTest):
 
     def test_unknown_energy_is_absent(self):
         monitor, receiver = self.start(self.machine(Intel, 40, 0))
-        self.settle(receiver, 10)
-        self.assertTrue(receiver.series("hw.energy", **{"hw.id": "cpu0"}))
+        wait_until(lambda: len(receiver.series("hw.energy", **{"hw.id": "cpu0"})) > 3, "energy")
         self.assertFalse(receiver.series("hw.energy", **{"hw.id": "cpu1"}))
 
     def test_headers_from_environment(self):
@@ -169,7 +168,7 @@ class PushTest(MachineTest):
     def test_unreachable_receiver_loses_no_energy(self):
         machine, receiver = self.machine(Intel, 40), self.receiver()
         monitor, _ = self.start(machine, receiver=receiver)
-        self.settle(receiver, 3)
+        wait_until(lambda: receiver.series("hw.energy"), "energy")
         port, before = receiver.port, receiver.series("hw.energy")[0]
         receiver.close()
         monitor.wait(lambda now: now.get("ipw_monitor_otlp_failures_total") >= 2)
