@@ -260,14 +260,15 @@ static void count_ticks(struct card *card, const struct wave *wave, int stride)
  * read before. */
 static void count_reads(struct card *card, const struct wave *wave)
 {
-    double first = 0.1 * uniform(), before = 0.2, t;
-    for (; before < 6.1; before = t) {
-        t = before + 0.12 + uniform();
+    double first = 0.1 * uniform(), before = 0.2;
+    while (before < 6.1) {
+        double t = before + 0.12 + uniform();
         double tick = first + 0.1 * floor((t - first) / 0.1);
         take_sample(&card->counter, (struct channel_sample){
                                         .t = from_seconds((before + t) / 2),
                                         .count = (uint64_t)(1e3 * wave_joules_until(wave, tick)),
                                         .sigma_us = (uint32_t)(1e6 * (t - before) / sqrt(12))});
+        before = t;
     }
 }
 
