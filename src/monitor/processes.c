@@ -45,6 +45,9 @@ struct accounts {
 /* Energy of a device: active and idle add up to the total; unattributed is a part of active. */
 enum part { PART_ACTIVE, PART_IDLE, PART_UNATTRIBUTED, PARTS };
 
+/* Idle power is the median of as many rounds. */
+enum { IDLE_ROUNDS = 3 };
+
 /* One device, or the processors together. */
 struct shares {
     struct text labels;
@@ -54,6 +57,8 @@ struct shares {
     struct accounts processes, cgroups;
     /* GPUs only. */
     double idle_w; /* UNKNOWN until it was idle once */
+    double idle_rounds[IDLE_ROUNDS];
+    unsigned idle_count;
     nanos taken;
     double watched_s;
     struct process_use seen[SENSOR_PROCESSES_MAX];
@@ -351,6 +356,18 @@ static double busy_since(const struct shares *gpu, const struct process_use *use
     return is_known(busy) && busy > 0 ? busy : 0;
 }
 
+/* Idle power after another idle round of this power.  It may be too high: power changes before the utilization does that
+ * was read for the round.  A process that starts then would have its energy counted as idle until it ends. */
+static double idle_power(struct shares *gpu, double watts)
+{
+    double sorted[IDLE_ROUNDS];
+    gpu->idle_rounds[gpu->idle_count++ % IDLE_ROUNDS] = watts;
+    unsigned n = gpu->idle_count < IDLE_ROUNDS ? gpu->idle_count : IDLE_ROUNDS;
+    memcpy(sorted, gpu->idle_rounds, sizeof sorted);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    return sorted[(n - 1) / 2];
+}
+
 static void split_gpu(struct processes *processes, struct shares *gpu, const struct domain *domain,
                       const struct process_use *uses, size_t count, double joules, double length_s,
                       double watched_s)
@@ -363,7 +380,7 @@ static void split_gpu(struct processes *processes, struct shares *gpu, const str
     double used =
         is_known(domain->utilization) && domain->utilization > share ? domain->utilization : share;
     if (used == 0 && length_s > 0)
-        gpu->idle_w = joules / length_s;
+        gpu->idle_w = idle_power(gpu, joules / length_s);
     double idle = is_known(gpu->idle_w) ? gpu->idle_w * length_s : joules * (1 - used);
     idle = idle < joules ? idle : joules;
     double active = joules - idle;

@@ -303,6 +303,10 @@ class AttributionTest(MonitorTest):
         gpu = {"gpu": "0", "UUID": UUID.format(0)}
         idle = monitor.wait(lambda now: now.find("ipw_node_gpu_idle_joules_total", **gpu) > [400])
         self.assertEqual(idle.find("ipw_process_gpu_joules_total"), [])
+        # Power rises in a round that still has no utilization: idle power is not that of this round.
+        machine.script(script.format(300, 0))
+        monitor.wait(lambda now: now.find("ipw_node_gpu_idle_joules_total", **gpu) >
+                     idle.find("ipw_node_gpu_idle_joules_total", **gpu))
         machine.script(script.format(300, 80) + "process 0 4242 1e9 60\nprocess 0 4243 1e9 20\n")
         # The round in which power changed has both; later rounds do not.
         first = monitor.wait(lambda now: len(now.find("ipw_process_gpu_joules_total")) == 2)
