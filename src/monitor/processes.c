@@ -51,7 +51,7 @@ enum { IDLE_ROUNDS = 3 };
 /* One device, or the processors together. */
 struct shares {
     struct text labels;
-    bool is_used;
+    bool is_used, has_round; /* in this session */
     enum method method;
     double parts[PARTS]; /* J */
     struct accounts processes, cgroups;
@@ -59,7 +59,8 @@ struct shares {
     double idle_w; /* UNKNOWN until it was idle once */
     double idle_rounds[IDLE_ROUNDS];
     unsigned idle_count;
-    nanos taken;
+    nanos
+        covered; /* time of the attributed energy: not that of the rounds, as readings may be late */
     double watched_s;
     struct process_use seen[SENSOR_PROCESSES_MAX];
     size_t seen_count;
@@ -369,9 +370,10 @@ static double idle_power(struct shares *gpu, double watts)
 }
 
 static void split_gpu(struct processes *processes, struct shares *gpu, const struct domain *domain,
-                      const struct process_use *uses, size_t count, double joules, double length_s,
-                      double watched_s)
+                      const struct process_use *uses, size_t count, double watched_s)
 {
+    double joules = domain->joules - domain->attributed;
+    double length_s = seconds(domain->covered - gpu->covered);
     double busy = 0;
     for (size_t i = 0; i < count; i++)
         busy += busy_since(gpu, &uses[i]);
@@ -379,7 +381,7 @@ static void split_gpu(struct processes *processes, struct shares *gpu, const str
     share = share < 1 ? share : 1;
     double used =
         is_known(domain->utilization) && domain->utilization > share ? domain->utilization : share;
-    if (used == 0 && length_s > 0)
+    if (used == 0)
         gpu->idle_w = idle_power(gpu, joules / length_s);
     double idle = is_known(gpu->idle_w) ? gpu->idle_w * length_s : joules * (1 - used);
     idle = idle < joules ? idle : joules;
@@ -419,22 +421,20 @@ static void update_gpu(struct processes *processes, struct state *state, struct 
         return;
     gpu->is_used = true;
     gpu->method = domain->method;
-    double length_s = seconds(now - gpu->taken);
-    if (watched_s == gpu->watched_s && gpu->taken)
+    if (gpu->has_round && (watched_s == gpu->watched_s || domain->covered <= gpu->covered))
         return; /* no new reading */
-    double since_s = watched_s - gpu->watched_s;
-    double joules = domain->joules - domain->attributed;
     age_accounts(&gpu->processes);
     age_accounts(&gpu->cgroups);
-    if (gpu->taken) {
-        split_gpu(processes, gpu, domain, uses, count, joules, length_s, since_s);
+    if (gpu->has_round) {
+        split_gpu(processes, gpu, domain, uses, count, watched_s - gpu->watched_s);
     } else {
-        gpu->parts[PART_ACTIVE] += joules;
-        gpu->parts[PART_UNATTRIBUTED] += joules;
+        gpu->parts[PART_ACTIVE] += domain->joules - domain->attributed;
+        gpu->parts[PART_UNATTRIBUTED] += domain->joules - domain->attributed;
     }
     end_unseen(gpu, uses, count);
     domain->attributed = domain->joules;
-    gpu->taken = now;
+    gpu->has_round = true;
+    gpu->covered = domain->covered;
     gpu->watched_s = watched_s;
     memcpy(gpu->seen, uses, count * sizeof *uses);
     gpu->seen_count = count;
@@ -487,7 +487,7 @@ void processes_free(struct processes *processes)
 void processes_attach(struct processes *processes, struct state *state)
 {
     for (size_t i = 0; i < processes->gpu_count; i++)
-        processes->gpus[i]->taken = 0;
+        processes->gpus[i]->has_round = false;
     watch(processes, state);
 }
 
