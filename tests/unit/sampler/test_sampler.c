@@ -61,7 +61,7 @@ struct script {
     bool follow, power_too;
     bool apart; /* power is read in a separate group, before the counters */
     unsigned channels;
-    _Atomic int64_t block; /* a read takes this long */
+    _Atomic int64_t block; /* a read takes this long, or until it is 0 */
     atomic_bool gone;      /* reads return lost, opens fail */
     atomic_bool changed;   /* opens with another resolution */
     atomic_bool stuck, flaky;
@@ -105,6 +105,12 @@ static void note_read(struct script *script, nanos now)
     script->last_read = now;
 }
 
+static void block_read(const struct script *script, nanos since)
+{
+    for (nanos left; (left = since + script->block - clock_now()) > 0;)
+        sleep_for(left < 50 * MS ? left : 50 * MS);
+}
+
 static enum err scripted_read(struct sensor *sensor, unsigned group, struct observations *out)
 {
     struct script *script = sensor->state;
@@ -116,8 +122,8 @@ static enum err scripted_read(struct sensor *sensor, unsigned group, struct obse
         return ERR_LOST;
     if (script->flaky && n % 2)
         return ERR_BUSY;
-    if (script->block > 0 && counters)
-        sleep_for(script->block);
+    if (counters)
+        block_read(script, before);
     /* The count corresponds to the reported time, however late this thread continues. */
     nanos t = before + (clock_now() - before) / 2;
     nanos tick = script->stuck ? NS_PER_S : t / script->tick * script->tick;
@@ -360,8 +366,8 @@ static void a_driver_that_does_not_return_is_abandoned(void **state)
     start();
     nanos from = clock_now();
     sleep_for(20 * MS);
-    script->block = 3 * NS_PER_S;
-    while (script->block && source_state().is_lost == false)
+    script->block = NS_PER_S * 3600;
+    while (!source_state().is_lost)
         sleep_for(50 * MS);
     sampler_settle(sampler, clock_now()); /* without waiting for it */
     struct channel_state channel;
@@ -374,6 +380,7 @@ static void a_driver_that_does_not_return_is_abandoned(void **state)
     sampler = NULL;
     assert_true(script->closed == 0);
     unsigned reads = script->reads;
+    script->block = 0;
     while (script->closed == 0) /* when the call returns */
         sleep_for(50 * MS);
     assert_true(script->reads == reads);
