@@ -437,16 +437,16 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
     for (size_t i = 0; i < domain->point_count; i++) {
         const struct reading_point *point = &domain->points[i];
         nanos t = clock_offset_to_local(&remote->clock, point->t);
+        t = t < now ? t : now;
         if (at->has_begun &&
             (point->t <= at->t || (remote->is_grpc && point->joules == at->joules)))
             continue;
-        /* An energy-monitor reports when it collected, not when the counter changed: since its last collection. */
-        nanos sigma = error + (remote->is_grpc && at->has_begun ? (point->t - at->t) / 2 : 0);
-        bool is_whole = point->t - at->t - (point->covered - at->covered) <= ROUNDING;
-        if (at->has_begun && !is_whole)
-            observe_missing(out, channel, t < now ? t : now, ERR_LOST);
-        observe_timed(out, channel, t < now ? t : now, sigma,
-                      (uint64_t)(point->joules / JOULES_PER_COUNT));
+        /* An energy-monitor reports when it collected.  The counter changed since its last collection: at first unknown. */
+        nanos sigma = error + (remote->is_grpc ? (point->t - at->t) / 2 : 0);
+        if (at->has_begun && point->t - at->t - (point->covered - at->covered) > ROUNDING)
+            observe_missing(out, channel, t, ERR_LOST);
+        if (at->has_begun || !remote->is_grpc)
+            observe_timed(out, channel, t, sigma, (uint64_t)(point->joules / JOULES_PER_COUNT));
         at->t = point->t;
         at->covered = point->covered;
         at->joules = point->joules;
