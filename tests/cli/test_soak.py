@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import socket
-import statistics
 import sys
 import threading
 import time
@@ -153,8 +152,8 @@ class SoakTest(MachineTest):
         self.assertGreaterEqual(after.get("ipw_monitor_scrapes_total"), 20000)
         self.assertGreater(after.get("ipw_monitor_reloads_total"), 1)
         self.assertGreater(after.get("ipw_sensor_losses_total", sensor="nvml:1"), 0)
-        # Medians, because a reload briefly has two open sessions.
-        self.assert_flat(*(tuple(map(statistics.median, zip(*part))) for part in sizes))
+        # Minima, because a reload has two open sessions, on a busy machine most of the time.
+        self.assert_flat(*(tuple(map(min, zip(*part))) for part in sizes))
         self.assertEqual(monitor.end(), 0)
 
 
