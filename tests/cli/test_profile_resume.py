@@ -193,7 +193,6 @@ class Signals(ProfileTest):
         self.assertEqual(len(paused), 1, [r["ipw"]["paused"] for r in records.values()])
         latency = {r["ipw"]["key"]: r["model_metrics"][MODEL]["latency_metrics"]["total_query_seconds"]
                    for r in records.values()}
-        self.assertEqual(max(latency, key=latency.get), paused[0]["ipw"]["key"])
         self.assertGreater(latency[paused[0]["ipw"]["key"]], 1.4)
         quality = ipw(None, "analyze", self.directory(), "--analysis", "quality")
         self.assertIn("1 of 8 queries include time in which ipw was", quality.stdout)
