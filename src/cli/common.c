@@ -113,21 +113,23 @@ bool clear_progress(void)
 /* With less coverage an energy counts as not measured, whatever its method. */
 #define COVERAGE_REQUIRED 0.9
 
-static int require_idle(const struct summary_conditions *conditions)
+static const char *refused_baseline(const struct summary_conditions *conditions)
 {
-    for (size_t i = 0; i < conditions->finding_count; i++)
+    for (size_t i = 0; conditions && i < conditions->finding_count; i++)
         if (strcmp(conditions->findings[i].code, "baseline_refused") == 0)
-            return print_error(EXIT_NOT_MEASURED, "--idle is required: %s",
-                               conditions->findings[i].text);
-    return 0;
+            return conditions->findings[i].text;
+    return NULL;
 }
 
 int require_measured(const struct measure_options *options, const struct energy *total,
                      const struct summary_conditions *conditions)
 {
     char why[400];
+    const char *refused = options->idle_s > 0 ? refused_baseline(conditions) : NULL;
     if (!options->require_energy)
         return 0;
+    if (refused)
+        return print_error(EXIT_NOT_MEASURED, "--idle is required: %s", refused);
     if (total->method == METHOD_ESTIMATED)
         str_format(why, sizeof why, "only estimated, by %s", total->source);
     else if (!energy_is_measured(total))
@@ -135,7 +137,7 @@ int require_measured(const struct measure_options *options, const struct energy 
     else if (total->coverage < COVERAGE_REQUIRED)
         str_format(why, sizeof why, "coverage only %.0f %%", 100 * total->coverage);
     else
-        return conditions && options->idle_s > 0 ? require_idle(conditions) : 0;
+        return 0;
     return print_error(EXIT_NOT_MEASURED,
                        "energy is required but was not measured: %s; see `ipw doctor`", why);
 }
