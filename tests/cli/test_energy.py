@@ -351,7 +351,7 @@ class FullScreen(WithMachine):
 
     def test_shows_pauses_resizes_and_quits(self):
         self.open()
-        screen = self.wait_for_screen(r"counter(?! did)[\s\S]*total")
+        screen = self.wait_for_screen(r"(?=[\s\S]*█)[\s\S]*counter(?! did)[\s\S]*total")
         for piece in ("cpu0", "cpu1", "total", "█", "q quit", "every 0.2 s"):
             self.assertIn(piece, screen)
         self.assertNotIn("MARK", screen)
