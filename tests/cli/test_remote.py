@@ -225,7 +225,7 @@ class ClockTest(RemoteTest):
         """The clock is far ahead and drifts like a clock that is being slewed."""
         machine = self.machine(Intel, 10)
         path = self.network_path(self.monitor(machine), ahead=1e5, drift=300e-6)
-        report, true = self.pulse(machine, path)
+        report, true = self.undisturbed(lambda energy: energy["coverage"] == 1, machine, path)
         energy = report["energy"]
         self.assertEqual(energy["coverage"], 1)
         self.assertLess(abs(energy["joules"] - true), 3 * energy["plus_minus_statistical"] + 0.001 * true)
@@ -283,10 +283,12 @@ class ClockTest(RemoteTest):
             monitor.wait_updates(2)
         true, passed = (machine.count() - first) * 1e-6, time.monotonic() - began
         report = echo_run.end()
-        at_edges = 10 * (wall(report) - passed)
-        self.assertAlmostEqual(report["energy"]["joules"], true + at_edges,
-                               delta=0.5 + 2 * report["energy"]["plus_minus_statistical"])
-        self.assertEqual(report["energy"]["coverage"], 1)
+        energy = report["energy"]
+        # On a busy machine the last update may be late, at 10 W.
+        missing = (1 - energy["coverage"]) * wall(report)
+        at_edges = 10 * (wall(report) - passed - missing)
+        self.assertAlmostEqual(energy["joules"], true + at_edges, delta=0.5 + 2 * energy["plus_minus_statistical"])
+        self.assertLess(missing, wall(report) - passed)
         self.assertLess(passed, wall(report))
         self.assertLess(wall(report), time.monotonic() - starts)
         after = monitor.wait_updates(3)
