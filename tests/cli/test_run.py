@@ -512,7 +512,7 @@ class Figures(MachineTest):
     def test_require_energy_rejects_low_coverage(self):
         machine = self.machine(Intel, WATTS)
         run = EchoRun(machine, "--require-energy")
-        time.sleep(0.4)
+        time.sleep(1)  # also a machine that stalls reads it meanwhile
         machine.show(0, b"garbage\n")
         time.sleep(2)
         run.end()
