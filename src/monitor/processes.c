@@ -59,8 +59,7 @@ struct shares {
     double idle_w; /* UNKNOWN until it was idle once */
     double idle_rounds[IDLE_ROUNDS];
     unsigned idle_count;
-    nanos
-        covered; /* time of the attributed energy: not that of the rounds, as readings may be late */
+    nanos covered; /* time of the attributed energy: not that of rounds, if readings are late */
     double watched_s;
     struct process_use seen[SENSOR_PROCESSES_MAX];
     size_t seen_count;

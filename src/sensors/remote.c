@@ -441,7 +441,7 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
         if (at->has_begun &&
             (point->t <= at->t || (remote->is_grpc && point->joules == at->joules)))
             continue;
-        /* An energy-monitor reports when it collected.  The counter changed since its last collection: at first unknown. */
+        /* An energy-monitor reports when it collected; the counter changed since its last collection. */
         nanos sigma = error + (remote->is_grpc ? (point->t - at->t) / 2 : 0);
         if (at->has_begun && point->t - at->t - (point->covered - at->covered) > ROUNDING)
             observe_missing(out, channel, t, ERR_LOST);
