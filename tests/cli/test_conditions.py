@@ -123,6 +123,10 @@ class Baseline(MachineTest):
         machine = self.machine(BusyIntel)
         done = ipw(machine, "run", "--require-energy", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
+        # Said first, also where energy is only estimated: the counter is dead.
+        done = ipw(self.machine(BusyIntel, 0), "run", "--idle", "0.2", "--require-energy", "--", "sleep", "0.3")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("--idle is required", done.stderr)
 
     def test_profile_fails_if_required_baseline_was_not_idle(self):
         for code in (3, 0):

@@ -115,6 +115,7 @@ class PushTest(MachineTest):
         passed = 1e-9 * (end.time_unix_nano - begun.time_unix_nano)
         self.assertAlmostEqual(end.as_double - begun.as_double, 40 * passed, delta=0.02 * 40 * passed + 0.5)
         self.assertLess(abs(1e-9 * end.time_unix_nano - time.time()), 60)
+        self.assertLessEqual(begun.start_time_unix_nano, begun.time_unix_nano)
         self.assertLess(begun.start_time_unix_nano, end.time_unix_nano)
         self.assertAlmostEqual(receiver.series("hw.power", **{"hw.id": "cpu0"})[-1].as_double, 40, delta=1)
         metric, attributes, _ = list(receiver.points("hw.energy"))[-1]

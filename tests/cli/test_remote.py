@@ -270,28 +270,29 @@ class ClockTest(RemoteTest):
         environment = machine.environment
         machine.environment = lambda: {**environment(), **stepping}
         monitor = self.monitor(machine)
-        before = monitor.scrape()
-        machine.set_power(10)
-        starts = time.monotonic()
-        echo_run = self.echo_run(monitor, env={key: stepping[key] for key in stepping})
-        first, began = machine.count(), time.monotonic()
-        for seconds in ("864000", "-864000", "0"):
-            step.write_text(seconds)
-            monitor.wait_updates(2)
-            machine.set_power(100)
-            time.sleep(0.5)
+        for _ in range(5):  # the last update is late where this machine stalls: then not all of the run is covered
+            before = monitor.scrape()
             machine.set_power(10)
-            monitor.wait_updates(2)
-        true, passed = (machine.count() - first) * 1e-6, time.monotonic() - began
-        report = echo_run.end()
-        energy = report["energy"]
-        # On a busy machine the last update may be late, at 10 W.
-        missing = (1 - energy["coverage"]) * wall(report)
-        at_edges = 10 * (wall(report) - passed - missing)
+            starts = time.monotonic()
+            echo_run = self.echo_run(monitor, env={key: stepping[key] for key in stepping})
+            first, began = machine.count(), time.monotonic()
+            for seconds in ("864000", "-864000", "0"):
+                step.write_text(seconds)
+                monitor.wait_updates(2)
+                machine.set_power(100)
+                time.sleep(0.5)
+                machine.set_power(10)
+                monitor.wait_updates(2)
+            true, passed = (machine.count() - first) * 1e-6, time.monotonic() - began
+            report, took = echo_run.end(), time.monotonic() - starts
+            energy = report["energy"]
+            if energy["coverage"] == 1:
+                break
+        self.assertEqual(energy["coverage"], 1)
+        at_edges = 10 * (wall(report) - passed)
         self.assertAlmostEqual(energy["joules"], true + at_edges, delta=0.5 + 2 * energy["plus_minus_statistical"])
-        self.assertLess(missing, wall(report) - passed)
         self.assertLess(passed, wall(report))
-        self.assertLess(wall(report), time.monotonic() - starts)
+        self.assertLess(wall(report), took)
         after = monitor.wait_updates(3)
         for name in ("ipw_node_cpu_joules_total", "ipw_monitor_updates_total", "ipw_monitor_cpu_seconds_total"):
             self.assertGreater(after.find(name)[0], before.find(name)[0])

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent.parent / "cli"))
 from machines import IntelNvidia, Intel, Machine, Nvidia  # noqa: E402
+from program import EchoRun  # noqa: E402
 
 try:
     import grpc
@@ -243,6 +245,48 @@ class Service(unittest.TestCase):
                               text=True, env=machine.environment(), timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--no-token", done.stderr)
+
+
+class OldReadings:
+    """An energy-monitor of another implementation, 40 W.  Its messages have the energy of when it started until it was
+    called `calls` times: they say when they were made, not when the counter was read."""
+
+    def __init__(self, calls):
+        self.left, self.began, self.kinds = calls, time.monotonic(), messages()
+        self.server = grpc.server(ThreadPoolExecutor(8))
+        handler = grpc.unary_stream_rpc_method_handler(self.stream, response_serializer=lambda m: m.SerializeToString())
+        self.server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("energy.EnergyMonitor", {"StreamTelemetry": handler})])
+        self.port = self.server.add_insecure_port("127.0.0.1:0")
+        self.server.start()
+
+    def stream(self, _, context):
+        self.left -= 1
+        while context.is_active():
+            passed = time.monotonic() - self.began if self.left < 0 else 0
+            yield self.kinds["TelemetryReading"](timestamp_nanos=time.time_ns(), cpu_energy_joules=400 + 40 * passed,
+                                                 cpu_power_watts=40, energy_joules=-1, power_watts=-1)
+            time.sleep(0.05)
+
+
+@unittest.skipUnless(grpc, None if grpc else why)
+class Client(unittest.TestCase):
+    def test_energy_before_the_first_reading_is_not_counted(self):
+        there, here = OldReadings(calls=20), Machine()
+        self.addCleanup(here.close)
+        self.addCleanup(there.server.stop, 0)
+        time.sleep(3)
+        run = EchoRun(here, "--sensors", f"remote=grpc://127.0.0.1:{there.port}")
+        deadline = time.monotonic() + TIMEOUT_S
+        while there.left >= 0:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        time.sleep(2)
+        report = run.end()
+        energy, wall = report["energy"], report["wall_s"]["mean"]
+        self.assertGreater(energy["coverage"] * wall, 1)
+        self.assertAlmostEqual(energy["joules"], 40 * wall * energy["coverage"],
+                               delta=0.05 * energy["joules"] + 2 * energy["plus_minus_statistical"])
 
 
 if __name__ == "__main__":
