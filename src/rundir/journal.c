@@ -65,6 +65,7 @@ static enum err truncate_partial_line(struct journal *journal, struct error *why
     enum err err = complete_length(journal, status.st_size, &whole, why);
     if (!err && whole < status.st_size && ftruncate(journal->fd, whole))
         err = failed(journal, "cut", errno, why);
+    journal->size = whole;
     return err;
 }
 
@@ -90,9 +91,6 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
 static enum err append_atomically(struct journal *journal, const struct text *line,
                                   struct error *why)
 {
-    struct stat before;
-    if (fstat(journal->fd, &before))
-        return failed(journal, "look at", errno, why);
     struct iovec parts[] = {
         {.iov_base = line->bytes, .iov_len = line->length},
         {.iov_base = "\n", .iov_len = 1},
@@ -102,13 +100,14 @@ static enum err append_atomically(struct journal *journal, const struct text *li
         n = writev(journal->fd, parts, 2);
     while (n < 0 && errno == EINTR);
     if (n == (ssize_t)line->length + 1) {
+        journal->size += n;
         journal->dirty = true;
         return ERR_OK;
     }
     int problem = errno;
     if (n >= 0) /* short write: the next byte fails with the reason */
         problem = write(journal->fd, "\n", 1) < 0 ? errno : ENOSPC;
-    if (n >= 0 && ftruncate(journal->fd, before.st_size))
+    if (n >= 0 && ftruncate(journal->fd, journal->size))
         problem = errno;
     journal->allocated_end = 0;
     return failed(journal, "write", problem, why);
@@ -119,25 +118,30 @@ static enum err append_atomically(struct journal *journal, const struct text *li
 /* Allocates ahead, so that this is rare. */
 enum { AHEAD = 1 << 16 };
 
-/* Whether the file can grow by this much.  The space is allocated after its end, which does not move. */
+/* Allocates this many bytes after the end of the file, which does not move.  The kernel does not apply the limit on
+ * file sizes to such space. */
+static int allocate_bytes(const struct journal *journal, off_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        (rlim_t)(journal->size + bytes) > limit.rlim_cur)
+        return EFBIG;
+    return fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, journal->size, bytes) ? errno : 0;
+}
+
+/* Whether the file can grow by this much. */
 static enum err allocate(struct journal *journal, size_t bytes, struct error *why)
 {
-    struct stat status;
-    struct rlimit limit;
-    if (fstat(journal->fd, &status))
-        return failed(journal, "look at", errno, why);
-    off_t end = status.st_size + (off_t)bytes;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        (rlim_t)end > limit.rlim_cur)
-        return failed(journal, "write", EFBIG, why);
+    off_t end = journal->size + (off_t)bytes, ahead = AHEAD + (off_t)bytes / 2;
     if (end <= journal->allocated_end)
         return ERR_OK;
-    off_t ahead = AHEAD + (off_t)bytes / 2;
-    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, status.st_size, (off_t)bytes + ahead) == 0)
+    if (allocate_bytes(journal, (off_t)bytes + ahead) == 0) {
         end += ahead;
-    else if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, status.st_size, (off_t)bytes) &&
-             (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
-        return failed(journal, "write", errno, why);
+    } else {
+        int problem = allocate_bytes(journal, (off_t)bytes);
+        if (problem == ENOSPC || problem == EDQUOT || problem == EFBIG)
+            return failed(journal, "write", problem, why);
+    }
     journal->allocated_end = end;
     return ERR_OK;
 }
@@ -145,9 +149,7 @@ static enum err allocate(struct journal *journal, size_t bytes, struct error *wh
 /* Frees allocated space that was not used. */
 static void trim(struct journal *journal)
 {
-    struct stat status;
-    if (journal->allocated_end && fstat(journal->fd, &status) == 0 &&
-        ftruncate(journal->fd, status.st_size) == 0)
+    if (journal->allocated_end && ftruncate(journal->fd, journal->size) == 0)
         journal->allocated_end = 0;
 }
 

@@ -36,6 +36,7 @@ enum { JOURNAL_FORMAT = 1 };
 struct journal {
     int fd;
     bool dirty;              /* something was appended since the last sync */
+    long long size;          /* of the file, which only this journal extends */
     size_t reserved;         /* bytes reserved for later lines */
     long long allocated_end; /* end of the file's allocated space; 0: unknown */
     pthread_mutex_t lock;

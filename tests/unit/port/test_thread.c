@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,6 +122,30 @@ static void test_realtime_scheduling_is_used_if_permitted(void **state)
                      SCHED_OTHER); /* other threads of the process are unaffected */
 }
 
+static void *run_in_background(void *argument)
+{
+    int *found = argument;
+    thread_set_background();
+    found[0] = sched_getscheduler(0);
+    found[1] = getpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid));
+    return NULL;
+}
+
+/* Of the calling thread alone: others must not wait for it. */
+static void test_background_threads_have_low_priority(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    int found[2] = {-1, -1}, own = getpriority(PRIO_PROCESS, 0), policy = sched_getscheduler(0);
+    assert_int_equal(pthread_create(&thread, NULL, run_in_background, found), 0);
+    pthread_join(thread, NULL);
+    bool is_normal = policy == SCHED_OTHER; /* `make test` runs some tests as SCHED_IDLE */
+    assert_int_equal(found[0], is_normal ? SCHED_BATCH : policy);
+    assert_int_equal(found[1], is_normal && own < 10 ? 10 : own);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), own);
+    assert_int_equal(sched_getscheduler(0), policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_another_thread_wakes_the_sleeper),
         cmocka_unit_test(test_threads_have_names),
         cmocka_unit_test(test_realtime_scheduling_is_used_if_permitted),
+        cmocka_unit_test(test_background_threads_have_low_priority),
     };
     return RUN_TESTS(tests);
 }
