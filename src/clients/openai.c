@@ -196,25 +196,25 @@ static enum err ask_once(struct openai *openai, const struct client_request *req
         text_release(&body);
         return err_set(why, ERR_NO_MEMORY, "out of memory for the request");
     }
-    struct openai_response response;
+    struct event_response response;
     struct http_response http;
     struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
     sink.wants_score = openai->is_scoring;
     openai_response_init(&response, &sink);
     enum err err =
         endpoint_post(endpoint, openai->is_completions ? "/completions" : "/chat/completions",
-                      &body, request, openai_response_feed, &response, out, &http, why);
+                      &body, request, event_response_feed, &response, out, &http, why);
     if (!err && (http.status < 200 || http.status > 299)) {
         err = endpoint_reply_error(endpoint, request, &http, out, why);
         *again = adapt(openai, &http, request->params);
         if (out->rejects_tools && !*again)
             openai->tools = CLIENT_TOOLS_NO;
     } else {
-        err = openai_response_end(&response, err);
+        err = event_response_end(&response, err);
         if (out->calls.count > 0)
             openai->tools = CLIENT_TOOLS_YES;
     }
-    openai_response_release(&response);
+    event_response_release(&response);
     http_response_release(&http);
     text_release(&body);
     return err;

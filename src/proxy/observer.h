@@ -55,8 +55,12 @@ void header_add_ours(struct text *lines, const struct proxy_options *options,
 
 /* ---- observer.c ---- */
 
-/* By the suffix of the path, whatever the prefix ("/v1", "/openai/v1"). */
-enum proxy_kind observe_kind(const char *method, const char *path);
+/* An inference endpoint: one row of the table in observer.c. */
+struct proxy_endpoint;
+/* By the suffix of the path, whatever the prefix ("/v1", "/openai/v1"); NULL: not a known inference endpoint. */
+const struct proxy_endpoint *observe_endpoint(const char *method, const char *path);
+/* Whether --inject-usage applies to it. */
+bool endpoint_has_usage_option(const struct proxy_endpoint *endpoint);
 
 /* Fills in the times, the path, and from the body the model and whether a stream is requested. */
 void observe_request(struct proxy_request *request, const char *path, const char *body,
@@ -69,13 +73,9 @@ void observe_label(char *to, size_t size, const char *value);
 struct observer {
     struct proxy_request *request;
     struct error why;
-    union {
-        struct openai_response openai;
-        struct ollama_response ollama;
-    } reader;
-    struct text document; /* body of an embeddings response */
-    bool is_read;         /* the reader is initialized */
-    enum err err;         /* first error of the reader */
+    const struct response_format *format; /* of the reader; NULL: the response is not read */
+    union response_state reader;
+    enum err err; /* first error of the reader */
 };
 void observer_init(struct observer *observer, struct proxy_request *request);
 /* Call when status and headers are known.  `encoding` is the value of Content-Encoding; NULL if absent. */

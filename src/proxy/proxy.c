@@ -283,7 +283,8 @@ static void build_url(struct proxy *proxy, const char *target, struct text *out)
     text_add(out, target);
 }
 
-static void begin_inference(struct transfer *transfer, enum proxy_kind kind, const char *path)
+static void begin_inference(struct transfer *transfer, const struct proxy_endpoint *endpoint,
+                            const char *path)
 {
     struct proxy *proxy = transfer->proxy;
     struct proxy_request *request = transfer->request = calloc(1, sizeof *request);
@@ -292,7 +293,7 @@ static void begin_inference(struct transfer *transfer, enum proxy_kind kind, con
     if (!request)
         return;
     request->id = transfer->id = proxy->next_id++;
-    request->kind = kind;
+    request->endpoint = endpoint;
     observe_request(request, path, body, length);
     observe_label(request->query, sizeof request->query,
                   http_exchange_header(transfer->exchange, "x-ipw-query"));
@@ -324,7 +325,7 @@ static void start_call(struct transfer *transfer)
     size_t length;
     const char *body = http_exchange_body(transfer->exchange, &length);
     if (proxy->options.inject_usage && transfer->request &&
-        transfer->request->kind == PROXY_OPENAI && !strstr(transfer->request->path, "/responses"))
+        endpoint_has_usage_option(transfer->request->endpoint))
         transfer->filters_usage = usage_inject(body, length, &transfer->body);
     if (transfer->filters_usage) {
         body = text_get(&transfer->body);
@@ -424,11 +425,11 @@ static void on_request(void *context, struct http_exchange *exchange)
         return;
     }
     transfer->keys = keys;
-    enum proxy_kind kind = observe_kind(http_exchange_method(exchange), path);
-    if (kind == PROXY_OTHER)
-        status_count_other(proxy->status);
+    const struct proxy_endpoint *endpoint = observe_endpoint(http_exchange_method(exchange), path);
+    if (endpoint)
+        begin_inference(transfer, endpoint, path);
     else
-        begin_inference(transfer, kind, path);
+        status_count_other(proxy->status);
     start_call(transfer);
 }
 

@@ -21,17 +21,12 @@
 struct params;
 struct proxy;
 
-enum proxy_kind {
-    PROXY_OTHER, /* not inference (models, tags ...): forwarded and counted, without `begins` and `ended` */
-    PROXY_OPENAI,     /* /chat/completions, /completions, /responses */
-    PROXY_OLLAMA,     /* /api/chat, /api/generate */
-    PROXY_EMBEDDINGS, /* /embeddings, /api/embed, /api/embeddings */
-};
+struct proxy_endpoint;
 
 /* One observed request; strings are "" if unknown. */
 struct proxy_request {
     uint64_t id; /* starts at proxy_options.first_id */
-    enum proxy_kind kind;
+    const struct proxy_endpoint *endpoint;
     char path[96];  /* without the query string */
     char model[96]; /* as in the request */
     char query[64]; /* value of the header x-ipw-query */
@@ -47,6 +42,8 @@ struct proxy_request {
     struct text body; /* request body; empty unless proxy_options.keep_content */
 };
 void proxy_request_free(struct proxy_request *request);
+/* Whether the answer has output tokens: not those to embeddings and rerank requests. */
+bool proxy_request_generates(const struct proxy_request *request);
 /* The question in the request body, "" if unknown. */
 void proxy_request_question(const struct proxy_request *request, struct text *out);
 

@@ -151,19 +151,15 @@ static const struct jv *last_of_user(const struct jv *messages)
     return last;
 }
 
-void message_question(const char *bytes, size_t length, struct text *out)
+void message_question(const char *bytes, size_t length, const char *key, struct text *out)
 {
     struct jv *root = NULL;
     text_clear(out);
     if (jv_parse(bytes, length, &root, NULL))
         return;
-    const struct jv *input = jv_get(root, "input");
-    const struct jv *content = last_of_user(jv_get(root, "messages"));
-    if (!content)
-        content = last_of_user(input);
-    if (!content)
-        content = jv_get(root, "prompt");
-    add_content(content ? content : input, out);
+    const struct jv *value = jv_get(root, key);
+    const struct jv *content = last_of_user(value);
+    add_content(content ? content : value, out);
     jv_free(root);
 }
 

@@ -131,9 +131,9 @@ const char *message_error(const struct jv *object);
  * millisecond.  Empty if there is none, or the bytes up to it are not JSON. */
 struct slice message_member(const char *bytes, size_t length, const char *key);
 
-/* The question of a request: the text of the last user message, of "prompt" or of "input".  *out is "" if there is
- * none. */
-void message_question(const char *bytes, size_t length, struct text *out);
+/* The question of a request, in its member `key`: the last user message of a list of messages, or a text or its parts.
+ * *out is "" if there is none. */
+void message_question(const char *bytes, size_t length, const char *key, struct text *out);
 
 #define MESSAGE_UNSPECIFIED_ERROR "unspecified error"
 

@@ -251,7 +251,7 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
 
 /* ---- /responses: events with a "type", the last one with the complete response ---- */
 
-static void end_reply(struct openai_response *response, const struct jv *reply)
+static void end_reply(struct event_response *response, const struct jv *reply)
 {
     struct completion *completion = response->sink.completion;
     const char *reason = jv_text(jv_path(reply, "incomplete_details.reason"));
@@ -261,7 +261,7 @@ static void end_reply(struct openai_response *response, const struct jv *reply)
     response->is_done = true;
 }
 
-static enum err read_reply_event(struct openai_response *response, const struct jv *root,
+static enum err read_reply_event(struct event_response *response, const struct jv *root,
                                  const char *type, nanos t)
 {
     const char *delta = jv_text(jv_get(root, "delta"));
@@ -277,7 +277,7 @@ static enum err read_reply_event(struct openai_response *response, const struct 
 }
 
 /* The response as one document. */
-static enum err read_reply(struct openai_response *response, const struct jv *root, nanos t)
+static enum err read_reply(struct event_response *response, const struct jv *root, nanos t)
 {
     enum err err = ERR_OK;
     const struct jv *item = jv_first(jv_get(root, "output"));
@@ -287,7 +287,7 @@ static enum err read_reply(struct openai_response *response, const struct jv *ro
     return err;
 }
 
-static enum err read_root(struct openai_response *response, const struct jv *root,
+static enum err read_root(struct event_response *response, const struct jv *root,
                           const char *event, nanos t)
 {
     struct completion_sink *sink = &response->sink;
@@ -299,6 +299,9 @@ static enum err read_root(struct openai_response *response, const struct jv *roo
     if (!err && jv_is_array(jv_get(root, "output")))
         return read_reply(response, root, t);
     const struct jv *choice = jv_first(jv_get(root, "choices"));
+    if (!err && !choice && response->framing == EVENT_DOCUMENT)
+        return err_set(sink->why, ERR_BAD_VALUE, "%s sent a response without choices",
+                       sink->server);
     for (; choice && !err; choice = jv_next(choice))
         err = read_choice(sink, choice, t);
     return err;
@@ -308,7 +311,7 @@ static enum err read_root(struct openai_response *response, const struct jv *roo
 
 static enum err handle_event(void *context, const struct sse_event *event)
 {
-    struct openai_response *response = context;
+    struct event_response *response = context;
     if (response->is_done || event->length == 0)
         return ERR_OK;
     if (strcmp(event->data, "[DONE]") == 0) {
@@ -319,60 +322,58 @@ static enum err handle_event(void *context, const struct sse_event *event)
     if (jv_parse(event->data, event->length, &root, NULL))
         return completion_sink_malformed(&response->sink, event->data, event->length);
     enum err err = jv_is_object(root)
-                       ? read_root(response, root, event->name, event->t)
+                       ? response->read(response, root, event->name, event->t)
                        : completion_sink_malformed(&response->sink, event->data, event->length);
     jv_free(root);
     return err;
 }
 
-static enum err read_document(struct openai_response *response)
+static enum err read_document(struct event_response *response)
 {
     struct jv *root;
     const struct text *document = &response->document;
     if (jv_parse(text_get(document), document->length, &root, NULL))
         return completion_sink_malformed(&response->sink, text_get(document), document->length);
-    enum err err = read_root(response, root, "", response->last);
-    if (!err && jv_is_null(jv_path(root, "choices.0")) && !jv_is_array(jv_get(root, "output")))
-        err = err_set(response->sink.why, ERR_BAD_VALUE, "%s sent a response without choices",
-                      response->sink.server);
+    enum err err = response->read(response, root, "", response->last);
     response->is_done = !err;
     jv_free(root);
     return err;
 }
 
 /* An event stream never begins with a brace and a document always does; servers' Content-Type is unreliable. */
-static enum openai_format find_format(const char *bytes, size_t length)
+static enum event_framing find_framing(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         if (!strchr(" \t\r\n", bytes[i]) || !bytes[i])
-            return bytes[i] == '{'   ? OPENAI_DOCUMENT
-                   : bytes[i] == '<' ? OPENAI_HTML
-                                     : OPENAI_STREAM;
-    return OPENAI_UNKNOWN;
+            return bytes[i] == '{'   ? EVENT_DOCUMENT
+                   : bytes[i] == '<' ? EVENT_HTML
+                                     : EVENT_STREAM;
+    return EVENT_UNKNOWN;
 }
 
-void openai_response_init(struct openai_response *response, const struct completion_sink *sink)
+void openai_response_init(void *state, const struct completion_sink *sink)
 {
-    *response = (struct openai_response){.sink = *sink};
+    struct event_response *response = state;
+    *response = (struct event_response){.sink = *sink, .read = read_root};
     sse_init(&response->sse, handle_event, response, sink->why);
 }
 
-enum err openai_response_feed(void *context, const char *bytes, size_t length, nanos t)
+enum err event_response_feed(void *context, const char *bytes, size_t length, nanos t)
 {
-    struct openai_response *response = context;
+    struct event_response *response = context;
     response->last = t;
-    if (response->format == OPENAI_UNKNOWN)
-        response->format = find_format(bytes, length);
-    if (response->format == OPENAI_HTML)
+    if (response->framing == EVENT_UNKNOWN)
+        response->framing = find_framing(bytes, length);
+    if (response->framing == EVENT_HTML)
         return err_set(response->sink.why, ERR_BAD_VALUE,
                        "%s sent an HTML page, not a completion: check the address",
                        response->sink.server);
-    if (response->format == OPENAI_STREAM)
+    if (response->framing == EVENT_STREAM)
         return sse_feed(&response->sse, bytes, length, t);
     if (length > DOCUMENT_LIMIT - response->document.length)
         return err_set(response->sink.why, ERR_BAD_VALUE, "%s: the response is longer than %d MiB",
                        response->sink.server, DOCUMENT_LIMIT >> 20);
-    if (response->format == OPENAI_DOCUMENT)
+    if (response->framing == EVENT_DOCUMENT)
         text_add_bytes(&response->document, bytes, length);
     return response->document.failed
                ? err_set(response->sink.why, ERR_NO_MEMORY, "out of memory for the response")
@@ -381,7 +382,7 @@ enum err openai_response_feed(void *context, const char *bytes, size_t length, n
 
 /* End of a stream without a transport error.  An incomplete event at the end means a truncated stream, not a malformed
  * one. */
-static enum err end_stream(struct openai_response *response)
+static enum err end_stream(struct event_response *response)
 {
     bool is_partial = response->sse.lines.held.length > 0;
     enum err err = sse_end(&response->sse, response->last);
@@ -398,33 +399,45 @@ static enum err interrupted(struct completion_sink *sink)
                    sink->server);
 }
 
-static enum err find_end(struct openai_response *response, enum err transport)
+static bool is_complete(const struct event_response *response)
 {
-    const char *reason = response->sink.completion->finish_reason;
-    bool is_whole = response->format == OPENAI_DOCUMENT;
-    if (transport && *reason && (response->is_done || transport == ERR_LOST))
+    return response->has_ended || response->sink.completion->finish_reason[0];
+}
+
+static enum err find_end(struct event_response *response, enum err transport)
+{
+    bool is_whole = response->framing == EVENT_DOCUMENT;
+    if (transport && is_complete(response) && (response->is_done || transport == ERR_LOST))
         return ERR_OK;
     if (transport)
         return response->is_done ? interrupted(&response->sink) : transport;
     enum err err = ERR_OK;
     if (is_whole)
         err = read_document(response);
-    else if (response->format == OPENAI_STREAM)
+    else if (response->framing == EVENT_STREAM)
         err = end_stream(response);
-    if (err || *reason || (response->is_done && is_whole))
+    if (err || is_complete(response) || (response->is_done && is_whole))
         return err;
     return response->is_done ? interrupted(&response->sink)
                              : completion_sink_truncated(&response->sink);
 }
 
-enum err openai_response_end(struct openai_response *response, enum err transport)
+enum err event_response_end(void *state, enum err transport)
 {
+    struct event_response *response = state;
     enum err err = find_end(response, transport);
     return err ? err : completion_sink_finish(&response->sink);
 }
 
-void openai_response_release(struct openai_response *response)
+bool event_response_is_done(const void *state)
 {
+    const struct event_response *response = state;
+    return response->is_done && is_complete(response);
+}
+
+void event_response_release(void *state)
+{
+    struct event_response *response = state;
     sse_release(&response->sse);
     text_release(&response->document);
 }
@@ -496,8 +509,9 @@ static enum err handle_line(void *context, const char *line, size_t length, nano
     return err;
 }
 
-void ollama_response_init(struct ollama_response *response, const struct completion_sink *sink)
+void ollama_response_init(void *state, const struct completion_sink *sink)
 {
+    struct ollama_response *response = state;
     *response = (struct ollama_response){.sink = *sink};
 }
 
@@ -524,13 +538,94 @@ static enum err ollama_find_end(struct ollama_response *response, enum err trans
     return response->is_done ? ERR_OK : completion_sink_truncated(&response->sink);
 }
 
-enum err ollama_response_end(struct ollama_response *response, enum err transport)
+enum err ollama_response_end(void *state, enum err transport)
 {
+    struct ollama_response *response = state;
     enum err err = ollama_find_end(response, transport);
     return err ? err : completion_sink_finish(&response->sink);
 }
 
-void ollama_response_release(struct ollama_response *response)
+bool ollama_response_is_done(const void *state)
 {
+    const struct ollama_response *response = state;
+    return response->is_done;
+}
+
+void ollama_response_release(void *state)
+{
+    struct ollama_response *response = state;
     line_reader_release(&response->lines);
 }
+
+/* ---- counts ---- */
+
+enum { COUNTS_DOCUMENT_LIMIT = 16 * 1024 * 1024 };
+
+void counts_response_init(void *state, const struct completion_sink *sink)
+{
+    struct counts_response *response = state;
+    *response = (struct counts_response){.sink = *sink};
+}
+
+enum err counts_response_feed(void *context, const char *bytes, size_t length, nanos t)
+{
+    struct counts_response *response = context;
+    (void)t;
+    if (response->document.length + length > COUNTS_DOCUMENT_LIMIT)
+        return err_set(response->sink.why, ERR_BAD_VALUE,
+                       "the response is too long: its tokens were not counted");
+    text_add_bytes(&response->document, bytes, length);
+    return response->document.failed ? err_no_memory(response->sink.why) : ERR_OK;
+}
+
+static void read_count(int64_t *count, struct slice digits)
+{
+    char copy[24];
+    int64_t value;
+    if (str_format(copy, sizeof copy, "%.*s", (int)digits.length, digits.start) &&
+        parse_i64(copy, &value) == ERR_OK && value >= 0)
+        *count = value;
+}
+
+enum err counts_response_end(void *state, enum err transport)
+{
+    struct counts_response *response = state;
+    struct completion *completion = response->sink.completion;
+    const char *bytes = text_get(&response->document);
+    size_t length = response->document.length;
+    struct slice usage = message_member(bytes, length, "usage");
+    if (transport)
+        return transport;
+    /* Of several, the last one that is present. */
+    read_count(&completion->prompt_tokens,
+               message_member(usage.start, usage.length, "total_tokens"));
+    read_count(&completion->prompt_tokens,
+               message_member(usage.start, usage.length, "prompt_tokens"));
+    read_count(&completion->prompt_tokens, message_member(bytes, length, "prompt_eval_count"));
+    str_copy(completion->finish_reason, sizeof completion->finish_reason, "stop");
+    return ERR_OK;
+}
+
+/* A document has no end marker. */
+bool counts_response_is_done(const void *state)
+{
+    (void)state;
+    return false;
+}
+
+void counts_response_release(void *state)
+{
+    struct counts_response *response = state;
+    text_release(&response->document);
+}
+
+/* ---- all formats ---- */
+
+const struct response_format RESPONSE_FORMATS[RESPONSE_KINDS] = {
+    [RESPONSE_OPENAI] = {"OpenAI", openai_response_init, event_response_feed, event_response_end,
+                         event_response_is_done, event_response_release},
+    [RESPONSE_OLLAMA] = {"Ollama", ollama_response_init, ollama_response_feed, ollama_response_end,
+                         ollama_response_is_done, ollama_response_release},
+    [RESPONSE_COUNTS] = {"counts", counts_response_init, counts_response_feed, counts_response_end,
+                         counts_response_is_done, counts_response_release},
+};

@@ -38,15 +38,15 @@ static void read_openai(const char *bytes, size_t length, size_t cut)
 {
     struct completion reply;
     struct error why;
-    struct openai_response response;
+    struct event_response response;
     completion_init(&reply);
     openai_response_init(
         &response, &(struct completion_sink){.completion = &reply, .server = "s", .why = &why});
-    enum err err = openai_response_feed(&response, bytes, cut, 1);
+    enum err err = event_response_feed(&response, bytes, cut, 1);
     if (!err)
-        err = openai_response_feed(&response, bytes + cut, length - cut, 2);
-    check(openai_response_end(&response, err), &reply);
-    openai_response_release(&response);
+        err = event_response_feed(&response, bytes + cut, length - cut, 2);
+    check(event_response_end(&response, err), &reply);
+    event_response_release(&response);
 }
 
 static void read_ollama(const char *bytes, size_t length, size_t cut)

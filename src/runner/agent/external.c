@@ -94,7 +94,7 @@ static void on_ended(void *context, struct proxy_request *request)
     struct external *external = context;
     const struct completion *reply = &request->reply;
     struct completion *out = external->out;
-    int64_t output = request->kind == PROXY_EMBEDDINGS ? 0 : reply->output_tokens;
+    int64_t output = proxy_request_generates(request) ? reply->output_tokens : 0;
     char id[96];
     inference_id(external, request->id, id, sizeof id);
     struct trace_event event =

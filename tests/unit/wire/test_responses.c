@@ -14,7 +14,7 @@ enum { STEP = 10 }; /* time between the pieces that are fed */
 static enum err read_openai(const char *body, size_t length, size_t cut, size_t piece,
                             enum err transport, struct completion *reply, struct error *why)
 {
-    struct openai_response answer;
+    struct event_response answer;
     nanos t = STEP;
     completion_init(reply);
     *why = (struct error){0};
@@ -25,10 +25,10 @@ static enum err read_openai(const char *body, size_t length, size_t cut, size_t 
         n = at < cut ? cut - at : length - at;
         if (piece && n > piece)
             n = piece;
-        err = openai_response_feed(&answer, body + at, n, t);
+        err = event_response_feed(&answer, body + at, n, t);
     }
-    err = openai_response_end(&answer, err ? err : transport);
-    openai_response_release(&answer);
+    err = event_response_end(&answer, err ? err : transport);
+    event_response_release(&answer);
     return err;
 }
 
@@ -478,17 +478,17 @@ static void the_observer_gets_content_as_it_arrives(void **state)
     NEEDS_JSON();
     struct text seen = {0};
     struct completion reply;
-    struct openai_response answer;
+    struct event_response answer;
     const struct completion_sink sink = {
         .completion = &reply, .server = "http://s", .observer = append_bytes, .context = &seen};
     completion_init(&reply);
     openai_response_init(&answer, &sink);
-    assert_int_equal(openai_response_feed(&answer, CHUNK("a"), strlen(CHUNK("a")), 1), ERR_OK);
+    assert_int_equal(event_response_feed(&answer, CHUNK("a"), strlen(CHUNK("a")), 1), ERR_OK);
     assert_string_equal(text_get(&seen), "a@1;");
-    assert_int_equal(openai_response_feed(&answer, CHUNK(""), strlen(CHUNK("")), 2), ERR_OK);
-    assert_int_equal(openai_response_feed(&answer, CHUNK("b"), strlen(CHUNK("b")), 3), ERR_OK);
+    assert_int_equal(event_response_feed(&answer, CHUNK(""), strlen(CHUNK("")), 2), ERR_OK);
+    assert_int_equal(event_response_feed(&answer, CHUNK("b"), strlen(CHUNK("b")), 3), ERR_OK);
     assert_string_equal(text_get(&seen), "a@1;b@3;");
-    openai_response_release(&answer);
+    event_response_release(&answer);
     completion_release(&reply);
     text_release(&seen);
 }
