@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "port/http_relay.h"
 #include "wire/completion.h"
 
 /* ---- endpoints ---- */
@@ -18,6 +19,8 @@ struct proxy_endpoint {
     const char *question;    /* member of the request with the question: text, or messages */
     bool streams;            /* unless the request says "stream": false */
     bool has_usage_option;   /* a stream has token counts only if the request asks for them */
+    bool has_count_headers;  /* the response's headers have its token counts */
+    bool is_root;            /* `end` is the whole path, and the request must have its question */
 };
 
 static const struct proxy_endpoint ENDPOINTS[] = {
@@ -30,17 +33,42 @@ static const struct proxy_endpoint ENDPOINTS[] = {
      .question = "prompt",
      .has_usage_option = true},
     {.end = "/responses", .kind = RESPONSE_OPENAI, .question = "input"},
+    /* llama.cpp */
+    {.end = "/completion", .kind = RESPONSE_OPENAI, .question = "prompt"},
+    {.end = "/infill", .kind = RESPONSE_OPENAI, .question = "input_prefix"},
+    {.end = "/embedding", .kind = RESPONSE_COUNTS, .question = "content"},
+    {.end = "/rerank", .kind = RESPONSE_COUNTS, .question = "query"},
+    {.end = "/reranking", .kind = RESPONSE_COUNTS, .question = "query"},
+    /* Ollama */
     {.end = "/api/chat", .kind = RESPONSE_OLLAMA, .question = "messages", .streams = true},
     {.end = "/api/generate", .kind = RESPONSE_OLLAMA, .question = "prompt", .streams = true},
     {.end = "/api/embeddings", .kind = RESPONSE_COUNTS, .question = "prompt"},
     {.end = "/api/embed", .kind = RESPONSE_COUNTS, .question = "input"},
     {.end = "/embeddings", .kind = RESPONSE_COUNTS, .question = "input"},
+    /* TGI */
+    {.end = "/generate", .kind = RESPONSE_TGI, .question = "inputs", .has_count_headers = true},
+    {.end = "/generate_stream", .kind = RESPONSE_TGI, .question = "inputs", .streams = true},
+    {.end = "/",
+     .kind = RESPONSE_TGI,
+     .question = "inputs",
+     .has_count_headers = true,
+     .is_root = true},
 };
 
-const struct proxy_endpoint *observe_endpoint(const char *method, const char *path)
+static bool matches(const struct proxy_endpoint *endpoint, const char *path, const char *body,
+                    size_t length)
+{
+    if (endpoint->is_root)
+        return strcmp(path, endpoint->end) == 0 &&
+               message_member(body, length, endpoint->question).length;
+    return str_ends(path, endpoint->end);
+}
+
+const struct proxy_endpoint *observe_endpoint(const char *method, const char *path,
+                                              const char *body, size_t length)
 {
     for (size_t i = 0; strcmp(method, "POST") == 0 && i < sizeof ENDPOINTS / sizeof *ENDPOINTS; i++)
-        if (str_ends(path, ENDPOINTS[i].end))
+        if (matches(&ENDPOINTS[i], path, body, length))
             return &ENDPOINTS[i];
     return NULL;
 }
@@ -99,12 +127,26 @@ static void stop_reading(struct observer *observer, const char *problem)
     observer->err = ERR_BAD_VALUE;
 }
 
-void observer_begin(struct observer *observer, int status, const char *encoding)
+static void read_count_headers(const struct text *headers, struct completion *reply)
+{
+    const char *prompt = http_header_find(headers, "x-prompt-tokens");
+    const char *output = http_header_find(headers, "x-generated-tokens");
+    int64_t count;
+    if (prompt && parse_i64(prompt, &count) == ERR_OK && count >= 0)
+        reply->prompt_tokens = count;
+    if (output && parse_i64(output, &count) == ERR_OK && count >= 0)
+        reply->output_tokens = count;
+}
+
+void observer_begin(struct observer *observer, int status, const struct text *headers)
 {
     struct proxy_request *request = observer->request;
+    const char *encoding = http_header_find(headers, "Content-Encoding");
     request->reply.status = status;
     if (status < 200 || status > 299)
         return;
+    if (request->endpoint->has_count_headers)
+        read_count_headers(headers, &request->reply);
     if (encoding && !str_equal_nocase(encoding, "identity")) {
         stop_reading(observer, "the response is compressed: its tokens were not counted");
         return;

@@ -58,7 +58,8 @@ void header_add_ours(struct text *lines, const struct proxy_options *options,
 /* An inference endpoint: one row of the table in observer.c. */
 struct proxy_endpoint;
 /* By the suffix of the path, whatever the prefix ("/v1", "/openai/v1"); NULL: not a known inference endpoint. */
-const struct proxy_endpoint *observe_endpoint(const char *method, const char *path);
+const struct proxy_endpoint *observe_endpoint(const char *method, const char *path,
+                                              const char *body, size_t length);
 /* Whether --inject-usage applies to it. */
 bool endpoint_has_usage_option(const struct proxy_endpoint *endpoint);
 
@@ -78,8 +79,8 @@ struct observer {
     enum err err; /* first error of the reader */
 };
 void observer_init(struct observer *observer, struct proxy_request *request);
-/* Call when status and headers are known.  `encoding` is the value of Content-Encoding; NULL if absent. */
-void observer_begin(struct observer *observer, int status, const char *encoding);
+/* Call when status and headers are known. */
+void observer_begin(struct observer *observer, int status, const struct text *headers);
 void observer_take(struct observer *observer, const char *bytes, size_t length, nanos t);
 /* Whether the response is complete by the end marker of its format, even if the transport has not ended. */
 bool observer_is_complete(const struct observer *observer);

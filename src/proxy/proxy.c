@@ -187,7 +187,7 @@ static void on_headers(void *context, int status, const struct text *headers)
     const char *encoding = http_header_find(headers, "Content-Encoding");
     uint64_t length;
     if (transfer->request)
-        observer_begin(&transfer->observer, status, encoding);
+        observer_begin(&transfer->observer, status, headers);
     transfer->is_event_stream = is_type(type, "text/event-stream");
     for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1) {
         char *line = headers->bytes + at, *colon = strchr(line, ':');
@@ -425,7 +425,10 @@ static void on_request(void *context, struct http_exchange *exchange)
         return;
     }
     transfer->keys = keys;
-    const struct proxy_endpoint *endpoint = observe_endpoint(http_exchange_method(exchange), path);
+    size_t length;
+    const char *body = http_exchange_body(exchange, &length);
+    const struct proxy_endpoint *endpoint =
+        observe_endpoint(http_exchange_method(exchange), path, body, length);
     if (endpoint)
         begin_inference(transfer, endpoint, path);
     else

@@ -1,8 +1,6 @@
-/* Parses responses of model servers into a completion.
- *
- * OpenAI's format (SSE or one document) is detected by the first byte; usage and timings are read in the dialects of
- * vLLM, SGLang, llama.cpp, LM Studio, DeepSeek and Groq.  Ollama's is NDJSON, with durations in nanoseconds in the last
- * line. */
+/* Parses event streams of model servers, or the document that replaces one, into a completion: the framing is detected
+ * by the first byte.  Here are also the readers of OpenAI's events and of llama.cpp's own; usage and timings are read
+ * in the dialects of vLLM, SGLang, llama.cpp, LM Studio, DeepSeek and Groq.  Other formats: formats.c. */
 #include <math.h>
 #include <string.h>
 
@@ -102,8 +100,7 @@ static bool is_transient(const struct jv *error)
     return false;
 }
 
-/* An error reported in the body: {"error": ...}, {"object": "error", ...}, or an event of that name. */
-static enum err read_error(struct completion_sink *sink, const struct jv *root, const char *event)
+enum err event_error(struct completion_sink *sink, const struct jv *root, const char *event)
 {
     const struct jv *error = jv_get(root, "error");
     const char *object = jv_text(jv_get(root, "object"));
@@ -268,7 +265,7 @@ static enum err read_reply_event(struct event_response *response, const struct j
     if (strcmp(type, "response.completed") == 0 || strcmp(type, "response.incomplete") == 0)
         end_reply(response, jv_get(root, "response"));
     else if (strcmp(type, "response.failed") == 0)
-        return read_error(&response->sink, jv_get(root, "response"), "error");
+        return event_error(&response->sink, jv_get(root, "response"), "error");
     else if (str_starts(type, "response.reasoning") && str_contains_nocase(type, ".delta"))
         return completion_sink_reasoning(&response->sink, delta, t);
     else if (str_contains_nocase(type, ".delta"))
@@ -287,12 +284,66 @@ static enum err read_reply(struct event_response *response, const struct jv *roo
     return err;
 }
 
+/* ---- llama.cpp's own format, of /completion, /infill and its /completions: {"content": ..., "stop": false}, the last
+ * one with the counts ---- */
+
+static void add_count(int64_t *sum, int64_t count)
+{
+    *sum = *sum < 0 || count < 0 ? -1 : *sum + count;
+}
+
+/* tokens_evaluated is the whole prompt, with what was cached; several prompts of one request are added up. */
+static void read_native_end(struct event_response *response, const struct jv *root)
+{
+    struct completion *total = response->sink.completion, part;
+    const char *type = jv_text(jv_get(root, "stop_type"));
+    completion_init(&part);
+    read_timings(jv_get(root, "timings"), &part);
+    completion_read_count(&part.prompt_tokens, jv_get(root, "tokens_evaluated"));
+    completion_read_count(&part.output_tokens, jv_get(root, "tokens_predicted"));
+    if (response->has_ended) {
+        add_count(&total->prompt_tokens, part.prompt_tokens);
+        add_count(&total->output_tokens, part.output_tokens);
+        add_count(&total->cached_tokens, part.cached_tokens);
+    } else {
+        total->prompt_tokens = part.prompt_tokens;
+        total->output_tokens = part.output_tokens;
+        total->cached_tokens = part.cached_tokens;
+        total->server_prefill_s = part.server_prefill_s;
+        total->server_decode_s = part.server_decode_s;
+    }
+    bool is_limit =
+        type ? strcmp(type, "limit") == 0 : jv_bool(jv_get(root, "stopped_limit"), false);
+    str_copy(total->finish_reason, sizeof total->finish_reason, is_limit ? "length" : "stop");
+    response->has_ended = true;
+    completion_release(&part);
+}
+
+static bool is_native(const struct jv *root)
+{
+    return jv_text(jv_get(root, "content")) && jv_is_bool(jv_get(root, "stop"));
+}
+
+static enum err read_native(struct event_response *response, const struct jv *root, nanos t)
+{
+    int64_t index;
+    bool is_further = jv_integer(jv_get(root, "index"), &index) && index != 0;
+    enum err err = is_further ? ERR_OK
+                              : completion_sink_content(&response->sink,
+                                                        jv_text(jv_get(root, "content")), t);
+    if (!err && jv_bool(jv_get(root, "stop"), false))
+        read_native_end(response, root);
+    return err;
+}
+
 static enum err read_root(struct event_response *response, const struct jv *root,
                           const char *event, nanos t)
 {
     struct completion_sink *sink = &response->sink;
+    if (is_native(root))
+        return read_native(response, root, t);
     read_statistics(root, sink->completion);
-    enum err err = read_error(sink, root, event);
+    enum err err = event_error(sink, root, event);
     const char *type = jv_text(jv_get(root, "type"));
     if (!err && type && str_starts(type, "response."))
         return read_reply_event(response, root, type, t);
@@ -334,28 +385,41 @@ static enum err read_document(struct event_response *response)
     const struct text *document = &response->document;
     if (jv_parse(text_get(document), document->length, &root, NULL))
         return completion_sink_malformed(&response->sink, text_get(document), document->length);
-    enum err err = response->read(response, root, "", response->last);
+    enum err err = ERR_OK;
+    if (!jv_is_array(root))
+        err = response->read(response, root, "", response->last);
+    else if (!jv_first(root))
+        err = completion_sink_malformed(&response->sink, text_get(document), document->length);
+    for (const struct jv *item = jv_is_array(root) ? jv_first(root) : NULL; item && !err;
+         item = jv_next(item))
+        err = response->read(response, item, "", response->last);
     response->is_done = !err;
     jv_free(root);
     return err;
 }
 
-/* An event stream never begins with a brace and a document always does; servers' Content-Type is unreliable. */
+/* An event stream never begins with a brace or bracket and a document always does; servers' Content-Type is
+ * unreliable. */
 static enum event_framing find_framing(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         if (!strchr(" \t\r\n", bytes[i]) || !bytes[i])
-            return bytes[i] == '{'   ? EVENT_DOCUMENT
-                   : bytes[i] == '<' ? EVENT_HTML
-                                     : EVENT_STREAM;
+            return strchr("{[", bytes[i]) && bytes[i] ? EVENT_DOCUMENT
+                   : bytes[i] == '<'                  ? EVENT_HTML
+                                                      : EVENT_STREAM;
     return EVENT_UNKNOWN;
 }
 
-void openai_response_init(void *state, const struct completion_sink *sink)
+void event_response_init(struct event_response *response, event_reader *read,
+                         const struct completion_sink *sink)
 {
-    struct event_response *response = state;
-    *response = (struct event_response){.sink = *sink, .read = read_root};
+    *response = (struct event_response){.sink = *sink, .read = read};
     sse_init(&response->sse, handle_event, response, sink->why);
+}
+
+void openai_response_init(void *response, const struct completion_sink *sink)
+{
+    event_response_init(response, read_root, sink);
 }
 
 enum err event_response_feed(void *context, const char *bytes, size_t length, nanos t)
@@ -404,10 +468,17 @@ static bool is_complete(const struct event_response *response)
     return response->has_ended || response->sink.completion->finish_reason[0];
 }
 
+bool event_response_is_done(const void *state)
+{
+    const struct event_response *response = state;
+    return response->has_ended || (response->is_done && is_complete(response));
+}
+
 static enum err find_end(struct event_response *response, enum err transport)
 {
     bool is_whole = response->framing == EVENT_DOCUMENT;
-    if (transport && is_complete(response) && (response->is_done || transport == ERR_LOST))
+    if (transport && (event_response_is_done(response) ||
+                      (transport == ERR_LOST && is_complete(response))))
         return ERR_OK;
     if (transport)
         return response->is_done ? interrupted(&response->sink) : transport;
@@ -429,203 +500,9 @@ enum err event_response_end(void *state, enum err transport)
     return err ? err : completion_sink_finish(&response->sink);
 }
 
-bool event_response_is_done(const void *state)
-{
-    const struct event_response *response = state;
-    return response->is_done && is_complete(response);
-}
-
 void event_response_release(void *state)
 {
     struct event_response *response = state;
     sse_release(&response->sse);
     text_release(&response->document);
 }
-
-/* ---- Ollama's format ---- */
-
-static const double NANOSECOND = 1e-9;
-
-static enum err ollama_error(struct completion_sink *sink, const struct jv *root)
-{
-    if (jv_is_null(jv_get(root, "error")))
-        return ERR_OK;
-    const char *text = message_error(root);
-    char shown[160];
-    secret_one_line(shown, sizeof shown, text, strlen(text));
-    sink->completion->retryable = true; /* the model runner crashed or ran out of GPU memory */
-    return err_set(sink->why, ERR_IO, "%s failed: %s", sink->server, shown);
-}
-
-/* From the last line.  The server omits both a count of 0 and an unknown one: both stay unknown. */
-static void read_counts(const struct jv *root, struct completion *completion)
-{
-    completion_read_count(&completion->prompt_tokens, jv_get(root, "prompt_eval_count"));
-    completion_read_count(&completion->output_tokens, jv_get(root, "eval_count"));
-    completion_read_seconds(&completion->server_load_s, jv_get(root, "load_duration"), NANOSECOND);
-    completion_read_seconds(&completion->server_prefill_s, jv_get(root, "prompt_eval_duration"),
-                            NANOSECOND);
-    completion_read_seconds(&completion->server_decode_s, jv_get(root, "eval_duration"),
-                            NANOSECOND);
-    const char *reason = jv_text(jv_get(root, "done_reason"));
-    if (reason)
-        secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
-                        strlen(reason));
-}
-
-static enum err read_object(struct ollama_response *response, const struct jv *root, nanos t)
-{
-    struct completion_sink *sink = &response->sink;
-    enum err err = ollama_error(sink, root);
-    const struct jv *message = jv_get(root, "message"); /* of /api/chat */
-    if (!err)
-        err = completion_sink_reasoning(sink, jv_text(jv_get(root, "thinking")), t);
-    if (!err)
-        err = completion_sink_reasoning(sink, jv_text(jv_get(message, "thinking")), t);
-    if (!err)
-        err = completion_sink_content(sink, jv_text(jv_get(root, "response")), t);
-    if (!err)
-        err = completion_sink_content(sink, jv_text(jv_get(message, "content")), t);
-    if (!err)
-        err = completion_sink_calls(sink, jv_get(message, "tool_calls"), t);
-    if (!err && jv_bool(jv_get(root, "done"), false)) {
-        response->is_done = true;
-        read_counts(root, sink->completion);
-    }
-    return err;
-}
-
-static enum err handle_line(void *context, const char *line, size_t length, nanos t)
-{
-    struct ollama_response *response = context;
-    if (length == 0 || response->is_done)
-        return ERR_OK;
-    struct jv *root;
-    if (jv_parse(line, length, &root, NULL))
-        return completion_sink_malformed(&response->sink, line, length);
-    enum err err = jv_is_object(root) ? read_object(response, root, t)
-                                      : completion_sink_malformed(&response->sink, line, length);
-    jv_free(root);
-    return err;
-}
-
-void ollama_response_init(void *state, const struct completion_sink *sink)
-{
-    struct ollama_response *response = state;
-    *response = (struct ollama_response){.sink = *sink};
-}
-
-enum err ollama_response_feed(void *context, const char *bytes, size_t length, nanos t)
-{
-    struct ollama_response *response = context;
-    response->last = t;
-    return line_reader_feed(&response->lines, bytes, length, t, handle_line, response,
-                            response->sink.why);
-}
-
-static enum err ollama_find_end(struct ollama_response *response, enum err transport)
-{
-    if (transport)
-        return response->is_done ? ERR_OK : transport;
-    enum err err = ERR_OK;
-    if (response->lines.held.length > 0) { /* the last line may lack its terminator */
-        err = ollama_response_feed(response, "\n", 1, response->last);
-        if (err == ERR_BAD_VALUE)
-            return completion_sink_truncated(&response->sink);
-    }
-    if (err)
-        return err;
-    return response->is_done ? ERR_OK : completion_sink_truncated(&response->sink);
-}
-
-enum err ollama_response_end(void *state, enum err transport)
-{
-    struct ollama_response *response = state;
-    enum err err = ollama_find_end(response, transport);
-    return err ? err : completion_sink_finish(&response->sink);
-}
-
-bool ollama_response_is_done(const void *state)
-{
-    const struct ollama_response *response = state;
-    return response->is_done;
-}
-
-void ollama_response_release(void *state)
-{
-    struct ollama_response *response = state;
-    line_reader_release(&response->lines);
-}
-
-/* ---- counts ---- */
-
-enum { COUNTS_DOCUMENT_LIMIT = 16 * 1024 * 1024 };
-
-void counts_response_init(void *state, const struct completion_sink *sink)
-{
-    struct counts_response *response = state;
-    *response = (struct counts_response){.sink = *sink};
-}
-
-enum err counts_response_feed(void *context, const char *bytes, size_t length, nanos t)
-{
-    struct counts_response *response = context;
-    (void)t;
-    if (response->document.length + length > COUNTS_DOCUMENT_LIMIT)
-        return err_set(response->sink.why, ERR_BAD_VALUE,
-                       "the response is too long: its tokens were not counted");
-    text_add_bytes(&response->document, bytes, length);
-    return response->document.failed ? err_no_memory(response->sink.why) : ERR_OK;
-}
-
-static void read_count(int64_t *count, struct slice digits)
-{
-    char copy[24];
-    int64_t value;
-    if (str_format(copy, sizeof copy, "%.*s", (int)digits.length, digits.start) &&
-        parse_i64(copy, &value) == ERR_OK && value >= 0)
-        *count = value;
-}
-
-enum err counts_response_end(void *state, enum err transport)
-{
-    struct counts_response *response = state;
-    struct completion *completion = response->sink.completion;
-    const char *bytes = text_get(&response->document);
-    size_t length = response->document.length;
-    struct slice usage = message_member(bytes, length, "usage");
-    if (transport)
-        return transport;
-    /* Of several, the last one that is present. */
-    read_count(&completion->prompt_tokens,
-               message_member(usage.start, usage.length, "total_tokens"));
-    read_count(&completion->prompt_tokens,
-               message_member(usage.start, usage.length, "prompt_tokens"));
-    read_count(&completion->prompt_tokens, message_member(bytes, length, "prompt_eval_count"));
-    str_copy(completion->finish_reason, sizeof completion->finish_reason, "stop");
-    return ERR_OK;
-}
-
-/* A document has no end marker. */
-bool counts_response_is_done(const void *state)
-{
-    (void)state;
-    return false;
-}
-
-void counts_response_release(void *state)
-{
-    struct counts_response *response = state;
-    text_release(&response->document);
-}
-
-/* ---- all formats ---- */
-
-const struct response_format RESPONSE_FORMATS[RESPONSE_KINDS] = {
-    [RESPONSE_OPENAI] = {"OpenAI", openai_response_init, event_response_feed, event_response_end,
-                         event_response_is_done, event_response_release},
-    [RESPONSE_OLLAMA] = {"Ollama", ollama_response_init, ollama_response_feed, ollama_response_end,
-                         ollama_response_is_done, ollama_response_release},
-    [RESPONSE_COUNTS] = {"counts", counts_response_init, counts_response_feed, counts_response_end,
-                         counts_response_is_done, counts_response_release},
-};

@@ -10,11 +10,14 @@
 
 enum event_framing { EVENT_UNKNOWN, EVENT_STREAM, EVENT_DOCUMENT, EVENT_HTML };
 
+struct event_response;
+/* Reads an event of this name, or the document ("").  A document that is an array is read item by item. */
+typedef enum err event_reader(struct event_response *response, const struct jv *root,
+                              const char *event, nanos t);
+
 struct event_response {
     struct completion_sink sink;
-    /* Reads an event of this name, or the document (""). */
-    enum err (*read)(struct event_response *response, const struct jv *root, const char *event,
-                     nanos t);
+    event_reader *read; /* of the format */
     struct sse sse;
     struct text document;
     nanos last; /* when the last bytes arrived */
@@ -23,8 +26,13 @@ struct event_response {
     bool has_ended; /* the reader has seen the last event of the format; else a finish_reason tells */
 };
 
-/* OpenAI: /chat/completions, /completions, /responses.  The struct must not be moved. */
+/* The struct must not be moved. */
+void event_response_init(struct event_response *response, event_reader *read,
+                         const struct completion_sink *sink);
+/* OpenAI's /chat/completions, /completions and /responses, llama.cpp's /completion and /infill. */
 void openai_response_init(void *response, const struct completion_sink *sink);
+/* TGI's /generate and /generate_stream. */
+void tgi_response_init(void *response, const struct completion_sink *sink);
 
 /* Bytes of the body, with the callback signature of port/http.h; context is the response. */
 enum err event_response_feed(void *context, const char *bytes, size_t length, nanos t);
@@ -34,6 +42,11 @@ enum err event_response_feed(void *context, const char *bytes, size_t length, na
 enum err event_response_end(void *response, enum err transport) MUST_USE;
 bool event_response_is_done(const void *response);
 void event_response_release(void *response);
+
+/* For readers: the error that an event or a document reports, {"error": ...}, {"object": "error", ...} or an event of
+ * that name; ERR_OK if it reports none. */
+enum err event_error(struct completion_sink *sink, const struct jv *root, const char *event)
+    MUST_USE;
 
 /* ---- Ollama's format (/api/generate, /api/chat): one JSON object per line, the last one with the counts ---- */
 
@@ -83,7 +96,13 @@ struct response_format {
     void (*release)(void *state);
 };
 
-enum response_kind { RESPONSE_OPENAI, RESPONSE_OLLAMA, RESPONSE_COUNTS, RESPONSE_KINDS };
+enum response_kind {
+    RESPONSE_OPENAI,
+    RESPONSE_TGI,
+    RESPONSE_OLLAMA,
+    RESPONSE_COUNTS,
+    RESPONSE_KINDS
+};
 extern const struct response_format RESPONSE_FORMATS[RESPONSE_KINDS];
 
 #endif
