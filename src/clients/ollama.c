@@ -85,7 +85,7 @@ static void write_prompt(struct json *json, const struct ollama *ollama,
     const struct chat *chat = client_chat(request, &space);
     if (needs_chat(ollama, request)) {
         chat_write(json, CHAT_OLLAMA, chat);
-        chat_write_tools(json, request->tools, request->tool_count);
+        chat_write_tools(json, CHAT_OLLAMA, request->tools, request->tool_count);
         return;
     }
     if (chat->count > 1)

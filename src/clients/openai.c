@@ -152,7 +152,7 @@ static void write_body(struct text *body, const struct openai *openai,
         write_prompt(&json, chat);
     else
         chat_write(&json, CHAT_OPENAI, chat);
-    chat_write_tools(&json, request->tools, request->tool_count);
+    chat_write_tools(&json, CHAT_OPENAI, request->tools, request->tool_count);
     write_stream(&json, openai, params);
     for (size_t i = 0; params && i < params->count; i++) {
         const char *key = params->items[i].key;

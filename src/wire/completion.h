@@ -86,6 +86,15 @@ enum err completion_sink_content(struct completion_sink *sink, const char *piece
 enum err completion_sink_reasoning(struct completion_sink *sink, const char *piece, nanos t)
     MUST_USE;
 
+/* A chunk of a tool call; strings may be NULL. */
+struct call_chunk {
+    int64_t index; /* that of the call in the stream; -1: none */
+    const char *id, *name, *arguments;
+    bool is_whole; /* the arguments are complete */
+    bool is_start; /* of a new call, whatever its index and id */
+};
+enum err completion_sink_call(struct completion_sink *sink, const struct call_chunk *chunk, nanos t)
+    MUST_USE;
 /* "tool_calls": complete calls, or the chunks of a stream, joined by `index` and `id`. */
 enum err completion_sink_calls(struct completion_sink *sink, const struct jv *calls, nanos t)
     MUST_USE;

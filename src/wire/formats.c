@@ -238,6 +238,8 @@ void counts_response_release(void *state)
 const struct response_format RESPONSE_FORMATS[RESPONSE_KINDS] = {
     [RESPONSE_OPENAI] = {"OpenAI", openai_response_init, event_response_feed, event_response_end,
                          event_response_is_done, event_response_release},
+    [RESPONSE_ANTHROPIC] = {"Anthropic", anthropic_response_init, event_response_feed,
+                            event_response_end, event_response_is_done, event_response_release},
     [RESPONSE_TGI] = {"TGI", tgi_response_init, event_response_feed, event_response_end,
                       event_response_is_done, event_response_release},
     [RESPONSE_OLLAMA] = {"Ollama", ollama_response_init, ollama_response_feed, ollama_response_end,

@@ -85,7 +85,7 @@ static void read_statistics(const struct jv *root, struct completion *completion
 /* Whether a retry may succeed, by an HTTP-like code or a type. */
 static bool is_transient(const struct jv *error)
 {
-    static const char *const TYPES[] = {"overload", "rate_limit", "server_error",
+    static const char *const TYPES[] = {"overload", "rate_limit", "server_error", "api_error",
                                         "internal", "timeout",    "unavailable"};
     double code = jv_number(jv_get(error, "code"));
     if (is_known(code))

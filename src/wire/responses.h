@@ -23,7 +23,8 @@ struct event_response {
     nanos last; /* when the last bytes arrived */
     enum event_framing framing;
     bool is_done; /* the stream's [DONE], also sent by an interrupted one, or a complete document */
-    bool has_ended; /* the reader has seen the last event of the format; else a finish_reason tells */
+    bool
+        has_ended; /* the reader has seen the last event of the format; else a finish_reason tells */
 };
 
 /* The struct must not be moved. */
@@ -47,6 +48,16 @@ void event_response_release(void *response);
  * that name; ERR_OK if it reports none. */
 enum err event_error(struct completion_sink *sink, const struct jv *root, const char *event)
     MUST_USE;
+
+/* ---- Anthropic's format (/v1/messages): events, fed and ended as above ---- */
+
+struct anthropic_response {
+    struct event_response events; /* first: a pointer to it is one to this */
+    /* Parts of the prompt, in tokens; -1: unknown. */
+    int64_t input, cache_written, cache_read;
+};
+
+void anthropic_response_init(void *response, const struct completion_sink *sink);
 
 /* ---- Ollama's format (/api/generate, /api/chat): one JSON object per line, the last one with the counts ---- */
 
@@ -81,6 +92,7 @@ void counts_response_release(void *response);
 
 union response_state {
     struct event_response events;
+    struct anthropic_response anthropic;
     struct ollama_response ollama;
     struct counts_response counts;
 };
@@ -98,6 +110,7 @@ struct response_format {
 
 enum response_kind {
     RESPONSE_OPENAI,
+    RESPONSE_ANTHROPIC,
     RESPONSE_TGI,
     RESPONSE_OLLAMA,
     RESPONSE_COUNTS,
