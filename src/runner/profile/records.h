@@ -39,6 +39,7 @@ struct pending {
     double input_tokens, output_tokens, seconds; /* or UNKNOWN */
     double prefill_s, decode_s;
     bool is_dropped; /* not in any journal */
+    bool is_unknown; /* and not of a recorded endpoint: proxied.c */
 };
 
 /* A judgment until its energy is settled, likewise. */

@@ -303,6 +303,18 @@ static void fill_score(const struct sums *sums, struct summary *out)
     out->scored_bytes = (int64_t)sums->per_byte.y;
 }
 
+static void fill_unrecorded(const struct profile *profile, struct summary *out)
+{
+    const struct resume *resume = &profile->resume;
+    bool was_measured = is_known(profile->total.energy.joules);
+    out->unrecorded_requests = (int64_t)(resume->unrecorded + atomic_load(&profile->unrecorded));
+    out->unrecorded_inference = (int64_t)(resume->unknown + atomic_load(&profile->unknown));
+    out->unrecorded_inference_joules =
+        was_measured ? resume->unknown_joules + profile->unknown_joules : UNKNOWN;
+    out->unrecorded_inference_path =
+        str_or_null(resume->unknown_path[0] ? resume->unknown_path : profile->unknown_path);
+}
+
 static void fill_run(const struct profile *profile, struct summary *out)
 {
     struct own_cost own;
@@ -322,8 +334,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->interrupted =
         (int8_t)((profile->result->signal && !profile->options->proxy) || profile->err);
     if (profile->options->proxy)
-        out->unrecorded_requests =
-            (int64_t)(profile->resume.unrecorded + atomic_load(&profile->unrecorded));
+        fill_unrecorded(profile, out);
     out->rows_left_out = (int64_t)profile->supply.bad_rows;
     out->first_row_left_out = str_or_null(profile->supply.first_bad.text);
     out->own_cpu_s = own.cpu_s - profile->cpu_s_before;
