@@ -184,10 +184,10 @@ static void find_unrecorded(struct conditions *c)
     if (c->unrecorded)
         find(c, "unrecorded_inference",
              c->unrecorded_share > SHARE_WARNING ? FINDING_WARNING : FINDING_NOTE,
-             "%llu inference request%s of other endpoints (such as POST %s) not recorded: %.0f %% "
-             "of the requests' energy is theirs",
+             "%llu inference request%s not recorded, with %.0f %% of the requests' energy: unknown "
+             "endpoint%s POST %s",
              (unsigned long long)c->unrecorded, c->unrecorded == 1 ? " was" : "s were",
-             c->unrecorded_path, 100 * c->unrecorded_share);
+             100 * c->unrecorded_share, c->unrecorded == 1 ? "" : "s, such as", c->unrecorded_path);
 }
 
 static void find_throttling(struct conditions *c)

@@ -506,9 +506,10 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
         /* Clients close their connection at "[DONE]", before the end of the body. */
         bool is_complete =
             observer_is_complete(&transfer->observer) && !http_exchange_unsent(transfer->exchange);
-        transfer->request->canceled = !is_complete;
+        bool is_stopped = atomic_load(&proxy->stop); /* we disconnect, not the client */
+        transfer->request->canceled = !is_complete && !is_stopped;
         observer_end(&transfer->observer, is_complete ? ERR_OK : ERR_INTERRUPTED,
-                     "the client disconnected");
+                     is_stopped ? "ipw proxy was stopped" : "the client disconnected");
         pass_to_owner(transfer);
     }
     if (transfer->next)

@@ -162,6 +162,7 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
                             .reply = &request->reply,
                             .err = request->err,
                             .why = request->why,
+                            .canceled = request->canceled,
                             .attempts = 1,
                             .first_sent = request->reply.sent};
     pending->last = true;

@@ -25,6 +25,7 @@ struct answer {
     const char *why;                /* one line; "" on success */
     unsigned attempts;
     nanos first_sent;   /* of the first attempt */
+    bool canceled;      /* by its client, which is not a failure */
     bool paused;        /* the process or the machine was suspended during the last attempt */
     const char *grader; /* NULL: not graded */
     struct grade grade;

@@ -163,6 +163,7 @@ static void write_without_texts(struct profile *profile, struct answer *answer, 
     reply.content = reply.reasoning = (struct text){0};
     answer->err = ERR_BAD_VALUE;
     answer->why = "question and answer are too long for the journal";
+    answer->canceled = false;
     struct answer bare = *answer;
     bare.query = &query;
     bare.reply = &reply;
@@ -173,7 +174,7 @@ static void write_without_texts(struct profile *profile, struct answer *answer, 
 static void count_query(struct profile *profile, const struct answer *answer)
 {
     atomic_fetch_add(&profile->done, 1);
-    if (answer->err)
+    if (answer->err && !answer->canceled)
         atomic_fetch_add(&profile->failed, 1);
     if (answer->reply->output_tokens > 0)
         atomic_fetch_add(&profile->output_tokens, (uint64_t)answer->reply->output_tokens);
