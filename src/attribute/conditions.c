@@ -179,6 +179,17 @@ static void find_idle_change(struct conditions *c)
              f->idle_w, f->idle_after_w);
 }
 
+static void find_unrecorded(struct conditions *c)
+{
+    if (c->unrecorded)
+        find(c, "unrecorded_inference",
+             c->unrecorded_share > SHARE_WARNING ? FINDING_WARNING : FINDING_NOTE,
+             "%llu inference request%s not recorded, with %.0f %% of the requests' energy: unknown "
+             "endpoint%s POST %s",
+             (unsigned long long)c->unrecorded, c->unrecorded == 1 ? " was" : "s were",
+             100 * c->unrecorded_share, c->unrecorded == 1 ? "" : "s, such as", c->unrecorded_path);
+}
+
 static void find_throttling(struct conditions *c)
 {
     for (size_t i = 0; i < c->figures.device_count; i++) {
@@ -717,6 +728,7 @@ void conditions_conclude(struct conditions *c)
 {
     drop_empty_devices(&c->figures);
     c->figures.finding_count = 0;
+    find_unrecorded(c);
     find_background_cpu(c);
     find_background_gpu(c);
     find_idle_change(c);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "attribute/ledger.h"
 #include "core/err.h"
@@ -42,6 +43,9 @@ struct conditions {
     struct conditions_use use;             /* between begin and stop */
     double error_s;                        /* error of the CPU times of all windows */
     double joules;                         /* energy of the measured windows */
+    uint64_t unrecorded;                   /* requests that took a share without a record */
+    double unrecorded_share;               /* of the energy of all requests, or of their number */
+    char unrecorded_path[96];              /* of the first one */
     bool has_idle;                         /* idle power was measured, and accepted */
     char refused[120], refused_after[120]; /* why it was not accepted; the same for the end */
     char

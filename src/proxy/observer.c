@@ -2,6 +2,7 @@
  * counts that --inject-usage requests and removes again. */
 #include "proxy/observer.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,31 @@ const struct proxy_endpoint *observe_endpoint(const char *method, const char *pa
         if (matches(&ENDPOINTS[i], path, body, length))
             return &ENDPOINTS[i];
     return NULL;
+}
+
+/* Tokens are counted, models loaded or configured, files stored: the devices do no inference, or not for this
+ * request. */
+static const char *const NOT_INFERENCE[] = {
+    "*/tokenize", "*/detokenize", "*/chat_tokenize", "*/count_tokens", "*/input_tokens",
+    "*/apply-template", "*/render", "*/models", "*/models/*", "*/lora-adapters",
+    "*/load_lora_adapter", "*/unload_lora_adapter", "*/slots/*", "*/props", "*/api/pull",
+    "*/api/push", "*/api/create", "*/api/copy", "*/api/delete", "*/api/show", "*/api/blobs/*",
+    "*/files", "*/files/*", "*/uploads", "*/uploads/*", "*/batches", "*/batches/*",
+    "*/vector_stores", "*/vector_stores/*", "*/fine_tuning/*", "*/cancel", "*/sleep", "*/wake_up",
+    "*/reset_*_cache", "*/flush_cache", "*/start_profile", "*/stop_profile",
+};
+
+bool observe_is_other(const char *method, const char *path, const struct proxy_options *options)
+{
+    if (strcmp(method, "POST") != 0)
+        return true;
+    for (size_t i = 0; i < sizeof NOT_INFERENCE / sizeof *NOT_INFERENCE; i++)
+        if (fnmatch(NOT_INFERENCE[i], path, 0) == 0)
+            return true;
+    for (size_t i = 0; i < options->not_inference_count; i++)
+        if (fnmatch(options->not_inference[i], path, 0) == 0)
+            return true;
+    return false;
 }
 
 bool endpoint_has_usage_option(const struct proxy_endpoint *endpoint)

@@ -60,6 +60,9 @@ struct proxy_endpoint;
 /* By the suffix of the path, whatever the prefix ("/v1", "/openai/v1"); NULL: not a known inference endpoint. */
 const struct proxy_endpoint *observe_endpoint(const char *method, const char *path,
                                               const char *body, size_t length);
+/* Whether a request to another path is known not to be inference: by its method, or by the known or the options'
+ * patterns. */
+bool observe_is_other(const char *method, const char *path, const struct proxy_options *options);
 /* Whether --inject-usage applies to it. */
 bool endpoint_has_usage_option(const struct proxy_endpoint *endpoint);
 
@@ -111,6 +114,7 @@ void status_free(struct status *status);
 
 void status_begin(struct status *status, const struct proxy_request *request);
 void status_count_other(struct status *status);
+void status_count_unknown(struct status *status); /* inference without a record */
 void status_end(struct status *status, const struct proxy_request *request);
 void status_settle(struct status *status, uint64_t id, const struct energy *energy);
 

@@ -78,6 +78,9 @@ struct transfer {
     bool filters_usage, is_paused, has_begun;
     bool is_held; /* the response is held until its energy is known */
     bool is_event_stream;
+    bool may_infer; /* a request to an unknown endpoint, until it has ended */
+    bool is_stream; /* its response is one */
+    nanos began;
     int status;            /* status of the held response */
     struct text held;      /* body of the held response */
     nanos energy_deadline; /* when a held response is sent without its energy; 0: not waiting */
@@ -148,6 +151,33 @@ static void pass_to_owner(struct transfer *transfer)
         proxy_request_free(request);
 }
 
+/* Decides whether a request to an unknown endpoint was inference.  Error responses to clients are not: nothing was
+ * computed for them. */
+static void end_unknown(struct transfer *transfer, bool has_failed)
+{
+    struct proxy *proxy = transfer->proxy;
+    char path[sizeof(((struct proxy_request *)0)->path)] = "";
+    nanos now = clock_now();
+    if (!transfer->may_infer)
+        return;
+    transfer->may_infer = false;
+    const char *target = http_exchange_target(transfer->exchange);
+    str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
+    const struct proxy_unknown request = {
+        .id = transfer->id,
+        .path = path,
+        .from = transfer->began,
+        .to = now,
+        .is_inference = !has_failed && !(transfer->status >= 400 && transfer->status < 500) &&
+                        (transfer->is_stream || now - transfer->began >= PROXY_INFERENCE_MIN),
+    };
+    if (request.is_inference)
+        status_count_unknown(proxy->status);
+    else
+        status_count_other(proxy->status);
+    proxy->options.unknown_ended(proxy->options.context, &request);
+}
+
 static void send_held(struct transfer *transfer, const struct energy *energy)
 {
     struct http_exchange *exchange = transfer->exchange;
@@ -189,6 +219,8 @@ static void on_headers(void *context, int status, const struct text *headers)
     if (transfer->request)
         observer_begin(&transfer->observer, status, headers);
     transfer->is_event_stream = is_type(type, "text/event-stream");
+    transfer->is_stream = transfer->is_event_stream || is_type(type, "application/x-ndjson") ||
+                          is_type(type, "application/jsonl");
     for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1) {
         char *line = headers->bytes + at, *colon = strchr(line, ':');
         if (!colon)
@@ -250,6 +282,7 @@ static void on_done(void *context, enum err err, const char *why)
     struct transfer *transfer = context;
     bool returns_energy = transfer->proxy->options.energy_header && transfer->request && !err;
     transfer->call = NULL;
+    end_unknown(transfer, err && !transfer->status);
     if (transfer->request) {
         observer_end(&transfer->observer, err, why);
         pass_to_owner(transfer);
@@ -306,6 +339,16 @@ static void begin_inference(struct transfer *transfer, const struct proxy_endpoi
     status_begin(proxy->status, request);
     if (proxy->options.begins)
         proxy->options.begins(proxy->options.context, request->id, request->reply.sent);
+}
+
+/* The owner must know of it while it is in flight: its share of the energy is missing from concurrent requests. */
+static void begin_unknown(struct transfer *transfer)
+{
+    struct proxy *proxy = transfer->proxy;
+    transfer->may_infer = true;
+    transfer->id = proxy->next_id++;
+    transfer->began = clock_now();
+    proxy->options.begins(proxy->options.context, transfer->id, transfer->began);
 }
 
 static void forward_header(void *context, const char *name, const char *value)
@@ -431,6 +474,9 @@ static void on_request(void *context, struct http_exchange *exchange)
         observe_endpoint(http_exchange_method(exchange), path, body, length);
     if (endpoint)
         begin_inference(transfer, endpoint, path);
+    else if (proxy->options.unknown_ended &&
+             !observe_is_other(http_exchange_method(exchange), path, &proxy->options))
+        begin_unknown(transfer);
     else
         status_count_other(proxy->status);
     start_call(transfer);
@@ -455,13 +501,15 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
         return;
     if (transfer->call)
         relay_call_cancel(transfer->call);
+    end_unknown(transfer, false);
     if (transfer->request) {
         /* Clients close their connection at "[DONE]", before the end of the body. */
         bool is_complete =
             observer_is_complete(&transfer->observer) && !http_exchange_unsent(transfer->exchange);
-        transfer->request->canceled = !is_complete;
+        bool is_stopped = atomic_load(&proxy->stop); /* we disconnect, not the client */
+        transfer->request->canceled = !is_complete && !is_stopped;
         observer_end(&transfer->observer, is_complete ? ERR_OK : ERR_INTERRUPTED,
-                     "the client disconnected");
+                     is_stopped ? "ipw proxy was stopped" : "the client disconnected");
         pass_to_owner(transfer);
     }
     if (transfer->next)

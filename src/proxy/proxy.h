@@ -1,6 +1,6 @@
-/* A recording proxy for inference services: it forwards OpenAI-compatible and Ollama requests to one upstream server,
- * bodies unchanged in both directions, and records the model, the token counts and the arrival times of tokens of
- * each.  It measures no energy: the owner does, using the callbacks `begins` and `ended`, and reports it with
+/* A recording proxy for inference services: it forwards all requests to one upstream server, bodies unchanged in both
+ * directions, and records the model, the token counts and the arrival times of tokens of those to known inference
+ * endpoints (observer.c).  It measures no energy: the owner does, using the callbacks `begins` and `ended`, and reports it with
  * proxy_settle.
  *
  * The proxy runs in its own thread.  proxy_stop frees what proxy_start allocates; `ended` passes ownership of a
@@ -47,6 +47,16 @@ bool proxy_request_generates(const struct proxy_request *request);
 /* The question in the request body, "" if unknown. */
 void proxy_request_question(const struct proxy_request *request, struct text *out);
 
+/* A POST to a path that is neither a known inference endpoint nor known not to be one.  It is inference if its response
+ * is a stream, or took at least PROXY_INFERENCE_MIN. */
+struct proxy_unknown {
+    uint64_t id;
+    const char *path;
+    nanos from, to;
+    bool is_inference; /* false: as if it had never begun */
+};
+#define PROXY_INFERENCE_MIN (100 * NS_PER_MS)
+
 struct proxy_options {
     const char *upstream;     /* base URL; its path is prepended to those of requests */
     const char *address;      /* listen address; NULL: 127.0.0.1 */
@@ -62,10 +72,15 @@ struct proxy_options {
     size_t body_max;     /* maximum bytes of a request; 0: 64 MiB */
     nanos request_limit; /* time limit for receiving a request; 0: 30 s */
     uint64_t first_id;
+    const char *const *not_inference; /* patterns of paths, in addition to known ones (fnmatch) */
+    size_t not_inference_count;
     /* Called in the proxy's thread, and must not block: when an inference request is forwarded, and when it has
      * ended. */
     void (*begins)(void *context, uint64_t id, nanos at);
     void (*ended)(void *context, struct proxy_request *request);
+    /* Another request that may be inference has ended; it began with `begins`.  NULL: such requests are not
+     * announced. */
+    void (*unknown_ended)(void *context, const struct proxy_unknown *request);
     void *context;
 };
 

@@ -96,6 +96,21 @@ static void on_ended(void *context, struct proxy_request *request)
     }
 }
 
+static void on_unknown_ended(void *context, const struct proxy_unknown *request)
+{
+    struct profile *profile = ((struct proxied *)context)->profile;
+    if (!request->is_inference) {
+        request_withdraw(profile, request->id);
+        return;
+    }
+    request_end_unknown(profile, request->id, request->from, request->to);
+    if (atomic_fetch_add(&profile->unknown, 1) == 0) {
+        pthread_mutex_lock(&profile->lock);
+        str_copy(profile->unknown_path, sizeof profile->unknown_path, request->path);
+        pthread_mutex_unlock(&profile->lock);
+    }
+}
+
 /* ---- the recorder ---- */
 
 static struct jv *metadata_value(const struct proxy_request *request)
@@ -147,6 +162,7 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
                             .reply = &request->reply,
                             .err = request->err,
                             .why = request->why,
+                            .canceled = request->canceled,
                             .attempts = 1,
                             .first_sent = request->reply.sent};
     pending->last = true;
@@ -219,7 +235,7 @@ static void take_share(void *context, const struct share *share)
     struct profile *profile = context;
     struct proxied *proxied = profile->proxied;
     pthread_mutex_lock(&proxied->lock);
-    if (proxied->is_open)
+    if (proxied->is_open && !((struct pending *)share->trace->context)->is_unknown)
         proxy_settle(proxied->proxy, share->trace->id, &share->total);
     pthread_mutex_unlock(&proxied->lock);
     request_take_share(context, share);
@@ -266,6 +282,7 @@ enum err proxied_start(struct profile *profile, struct error *why)
     pthread_cond_init(&proxied->not_empty, NULL);
     options.begins = on_begins;
     options.ended = on_ended;
+    options.unknown_ended = on_unknown_ended;
     options.context = proxied;
     profile->proxied = proxied;
     profile->take_share = take_share;

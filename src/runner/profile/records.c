@@ -152,7 +152,7 @@ static void fill_query(const struct profile *profile, const struct answer *answe
     out->index = (int64_t)query->index;
     out->repeat = query->repeat;
     out->start = profile->start;
-    out->status = answer->err ? "failed" : "completed";
+    out->status = answer->canceled ? "canceled" : answer->err ? "failed" : "completed";
     out->error = str_or_null(answer->why);
     out->attempts = answer->attempts;
     out->paused = (int8_t)answer->paused;

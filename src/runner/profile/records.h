@@ -25,6 +25,7 @@ struct answer {
     const char *why;                /* one line; "" on success */
     unsigned attempts;
     nanos first_sent;   /* of the first attempt */
+    bool canceled;      /* by its client, which is not a failure */
     bool paused;        /* the process or the machine was suspended during the last attempt */
     const char *grader; /* NULL: not graded */
     struct grade grade;
@@ -39,6 +40,7 @@ struct pending {
     double input_tokens, output_tokens, seconds; /* or UNKNOWN */
     double prefill_s, decode_s;
     bool is_dropped; /* not in any journal */
+    bool is_unknown; /* and not of a recorded endpoint: proxied.c */
 };
 
 /* A judgment until its energy is settled, likewise. */

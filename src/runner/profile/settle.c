@@ -176,6 +176,9 @@ static void write_end_line(const struct profile *profile, struct text *line)
         .busy_s = spent->busy_s,
         .busy_covered_s = spent->busy.seconds,
         .unrecorded_requests = is_proxy ? (int64_t)atomic_load(&profile->unrecorded) : -1,
+        .unknown_inference = is_proxy ? (int64_t)atomic_load(&profile->unknown) : -1,
+        .unknown_joules = profile->unknown_joules,
+        .unknown_path = str_or_null(profile->unknown_path),
     };
     journal_end_line(&end, line);
 }

@@ -81,11 +81,13 @@ struct profile {
     atomic_uint_fast64_t sent;         /* attempts, including aborted ones */
     atomic_uint_fast64_t next_request; /* id of the next request for attribution */
     atomic_uint_fast64_t unrecorded;   /* requests without a record: proxied.c */
+    atomic_uint_fast64_t unknown;      /* inference at endpoints that are not recorded: proxied.c */
     atomic_uint working;               /* threads that have not ended */
     atomic_uint reading;               /* threads waiting for the dataset */
     pthread_mutex_t lock;              /* guards the following fields */
     enum err err; /* first error that ends the run: disk full, corrupt dataset */
     struct error why;
+    char unknown_path[96]; /* the first one of `unknown`; "" */
 
     /* Used by the main thread only. */
     const char *phase;
@@ -101,6 +103,7 @@ struct profile {
     nanos settle_cost;              /* its duration */
     double watts, joules_per_token; /* at that time */
     struct run_energy spent;        /* by this start */
+    double unknown_joules;          /* of `unknown`, settled so far */
     struct ledger ledger;           /* of this start, while queries ran */
     bool has_ledger;
     bool abandoned; /* threads left behind by an interruption still use this struct */
