@@ -34,6 +34,9 @@ static const struct proxy_endpoint ENDPOINTS[] = {
      .question = "prompt",
      .has_usage_option = true},
     {.end = "/responses", .kind = RESPONSE_OPENAI, .question = "input"},
+    /* Anthropic.  Other APIs store messages at paths that end alike: /v1/threads/ID/messages. */
+    {.end = "/v1/messages", .kind = RESPONSE_ANTHROPIC, .question = "messages"},
+    {.end = "/messages", .kind = RESPONSE_ANTHROPIC, .question = "messages", .is_root = true},
     /* llama.cpp */
     {.end = "/completion", .kind = RESPONSE_OPENAI, .question = "prompt"},
     {.end = "/infill", .kind = RESPONSE_OPENAI, .question = "input_prefix"},

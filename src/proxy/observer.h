@@ -27,6 +27,7 @@ enum { KEY_HEADERS = 3 };
 struct client_keys {
     const char *token;               /* x-ipw-token */
     const char *values[KEY_HEADERS]; /* Authorization, x-api-key, api-key */
+    bool is_anthropic;               /* a client of Anthropic's API, which takes x-api-key */
 };
 /* A visitor of http_exchange_headers; the context is a client_keys. */
 void keys_take(void *context, const char *name, const char *value);

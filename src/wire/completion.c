@@ -139,13 +139,26 @@ static void add_content(const struct jv *content, struct text *out)
     }
 }
 
+/* In Anthropic's API, the results of tools are a message of the user. */
+static bool is_tool_results(const struct jv *content)
+{
+    size_t results = 0;
+    for (const struct jv *part = jv_is_array(content) ? jv_first(content) : NULL; part;
+         part = jv_next(part), results++) {
+        const char *type = jv_text(jv_get(part, "type"));
+        if (!type || strcmp(type, "tool_result") != 0)
+            return false;
+    }
+    return results > 0;
+}
+
 static const struct jv *last_of_user(const struct jv *messages)
 {
     const struct jv *last = NULL;
     for (const struct jv *m = jv_is_array(messages) ? jv_first(messages) : NULL; m;
          m = jv_next(m)) {
         const char *role = jv_text(jv_get(m, "role"));
-        if (role && strcmp(role, "user") == 0)
+        if (role && strcmp(role, "user") == 0 && !is_tool_results(jv_get(m, "content")))
             last = jv_get(m, "content");
     }
     return last;
