@@ -84,8 +84,8 @@ struct sharing {
     struct backlog backlog;
     struct sharers pending; /* begin in the time to be settled next, in that order */
     struct sharers in_flight;
-    struct sharers done; /* finished, to be returned */
-    struct sharers kept; /* returned, for sharing_set_idle */
+    struct sharers done;         /* finished, to be returned */
+    struct sharers kept;         /* returned, for sharing_set_idle */
     size_t kept_bytes, keep_max; /* 0: none are kept */
     void (*release)(void *context);
     struct times events; /* events of pending requests and those in flight, ascending */

@@ -264,7 +264,7 @@ static void take_share(void *context, const struct share *share)
 
 /* The proxy listens at once; idle power is measured in the first quiet time, in which nothing is forwarded. */
 
-enum { IDLE_TRIES = 3 };             /* in a row; then one per IDLE_PERIOD */
+enum { IDLE_TRIES = 3 }; /* in a row; then one per IDLE_PERIOD */
 #define IDLE_PERIOD (60 * NS_PER_S)
 
 /* Call at the end of a quiet time that began at the mark; has_idle says whether the machine was idle. */

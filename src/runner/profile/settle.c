@@ -18,7 +18,7 @@
 
 enum {
     DEVICES_MAX = 64,
-    END_SPACE = 4096, /* maximum bytes of an end line */
+    END_SPACE = 4096,   /* maximum bytes of an end line */
     KEEP_MAX = 64 << 20 /* of requests until idle power is known: some ten thousand answers */
 };
 

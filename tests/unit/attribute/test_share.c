@@ -278,9 +278,8 @@ static void test_a_later_baseline_holds_from_then_on_if_nothing_is_kept(void **s
     assert_false(shares_of(&f.shares, 1)->share.is_provisional);
     add_idle(&f, "gpu0", 20);
     assert_int_equal(sharing_set_idle(f.sharing, &f.idle), ERR_OK);
-    scripted_requests(f.sharing,
-                      (const struct scripted_request[]){{4, END + 0.1, 0, END + 0.3, 1, 0, NULL, 0},
-                                                        {0}});
+    scripted_requests(f.sharing, (const struct scripted_request[]){
+                                     {4, END + 0.1, 0, END + 0.3, 1, 0, NULL, 0}, {0}});
     advance(&f, END + 0.4);
     assert_int_equal(f.shares.count, 3);
     assert_near(shares_of(&f.shares, 4)->share.total.idle_joules, 4, 0.01);

@@ -645,8 +645,9 @@ static void invalid_tool_calls_are_rejected(void **state)
 
 /* ---- other formats ---- */
 
-#define NATIVE(text)      "data: {\"index\":0,\"content\":\"" text "\",\"stop\":false}\n\n"
-#define NATIVE_COUNTS     "\"stop\":true,\"tokens_evaluated\":7,\"tokens_predicted\":3,\"tokens_cached\":9"
+#define NATIVE(text) "data: {\"index\":0,\"content\":\"" text "\",\"stop\":false}\n\n"
+#define NATIVE_COUNTS                                                                              \
+    "\"stop\":true,\"tokens_evaluated\":7,\"tokens_predicted\":3,\"tokens_cached\":9"
 #define NATIVE_END(type)  "data: {\"content\":\"\"," NATIVE_COUNTS ",\"stop_type\":\"" type "\"}\n\n"
 #define TGI_TOKEN(text)   "data:{\"token\":{\"id\":1,\"text\":\"" text "\",\"special\":false},"
 #define TGI_NEXT(text)    TGI_TOKEN(text) "\"generated_text\":null,\"details\":null}\n\n"
@@ -663,10 +664,10 @@ static void other_formats_are_read(void **state)
         const char *content, *reason;
         int64_t prompt, output, cached;
     } CASES[] = {
-        {RESPONSE_OPENAI, NATIVE("a") NATIVE("b") NATIVE_END("eos"), ERR_OK, ERR_OK, "ab", "stop", 7,
-         3, -1},
-        {RESPONSE_OPENAI, NATIVE("a") NATIVE_END("limit"), ERR_INTERRUPTED, ERR_OK, "a", "length", 7,
-         3, -1}, /* the client closed after the end */
+        {RESPONSE_OPENAI, NATIVE("a") NATIVE("b") NATIVE_END("eos"), ERR_OK, ERR_OK, "ab", "stop",
+         7, 3, -1},
+        {RESPONSE_OPENAI, NATIVE("a") NATIVE_END("limit"), ERR_INTERRUPTED, ERR_OK, "a", "length",
+         7, 3, -1}, /* the client closed after the end */
         {RESPONSE_OPENAI, NATIVE("a") NATIVE("b"), ERR_OK, ERR_LOST, "ab", "", -1, -1, -1},
         {RESPONSE_OPENAI, NATIVE("a"), ERR_INTERRUPTED, ERR_INTERRUPTED, "a", "", -1, -1, -1},
         {RESPONSE_OPENAI,
@@ -675,11 +676,11 @@ static void other_formats_are_read(void **state)
          ERR_OK, ERR_OK, "ab", "length", 7, 3, 5},
         /* several prompts: the first answer, and the tokens of all */
         {RESPONSE_OPENAI,
-         "[{\"index\":0,\"content\":\"ab\"," NATIVE_COUNTS "},{\"index\":1,\"content\":\"c\"," NATIVE_COUNTS
-         "}]",
+         "[{\"index\":0,\"content\":\"ab\"," NATIVE_COUNTS
+         "},{\"index\":1,\"content\":\"c\"," NATIVE_COUNTS "}]",
          ERR_OK, ERR_OK, "ab", "stop", 14, 6, -1},
-        {RESPONSE_OPENAI, "data: {\"error\":{\"code\":500,\"message\":\"no\"}}\n\n", ERR_OK, ERR_IO, "",
-         "", -1, -1, -1},
+        {RESPONSE_OPENAI, "data: {\"error\":{\"code\":500,\"message\":\"no\"}}\n\n", ERR_OK, ERR_IO,
+         "", "", -1, -1, -1},
         {RESPONSE_OPENAI, "[]", ERR_OK, ERR_BAD_VALUE, "", "", -1, -1, -1},
         {RESPONSE_TGI, TGI_NEXT("a") TGI_LAST("null"), ERR_OK, ERR_OK, "ab", "", -1, 2, -1},
         {RESPONSE_TGI,
@@ -689,24 +690,26 @@ static void other_formats_are_read(void **state)
         {RESPONSE_TGI, TGI_NEXT("a"), ERR_OK, ERR_LOST, "a", "", -1, 1, -1},
         {RESPONSE_TGI, "[{\"generated_text\":\"ab\"}]", ERR_OK, ERR_OK, "ab", "", -1, -1, -1},
         {RESPONSE_TGI,
-         "{\"generated_text\":\"ab\",\"details\":{\"finish_reason\":\"eos_token\",\"generated_tokens\":2,"
+         "{\"generated_text\":\"ab\",\"details\":{\"finish_reason\":\"eos_token\",\"generated_"
+         "tokens\":2,"
          "\"prefill\":[{\"id\":1},{\"id\":2}]}}",
          ERR_OK, ERR_OK, "ab", "stop", 2, 2, -1},
         {RESPONSE_TGI, "data:{\"error\":\"overloaded\",\"error_type\":\"overloaded\"}\n\n", ERR_OK,
          ERR_IO, "", "", -1, -1, -1},
         {RESPONSE_TGI, "{\"text\":\"ab\"}", ERR_OK, ERR_BAD_VALUE, "", "", -1, -1, -1},
-        {RESPONSE_COUNTS, "{\"data\":[[1,2]],\"usage\":{\"prompt_tokens\":7,\"total_tokens\":9}}", ERR_OK,
-         ERR_OK, "", "stop", 7, -1, -1},
-        {RESPONSE_COUNTS, "{\"results\":[],\"usage\":{\"total_tokens\":9}}", ERR_OK, ERR_OK, "", "stop",
-         9, -1, -1},
+        {RESPONSE_COUNTS, "{\"data\":[[1,2]],\"usage\":{\"prompt_tokens\":7,\"total_tokens\":9}}",
+         ERR_OK, ERR_OK, "", "stop", 7, -1, -1},
+        {RESPONSE_COUNTS, "{\"results\":[],\"usage\":{\"total_tokens\":9}}", ERR_OK, ERR_OK, "",
+         "stop", 9, -1, -1},
         {RESPONSE_COUNTS, "[[1.0]]", ERR_OK, ERR_OK, "", "stop", -1, -1, -1},
-        {RESPONSE_COUNTS, "{\"usage\":{\"prompt_tokens\":123456789012345678901234567}}", ERR_OK, ERR_OK,
-         "", "stop", -1, -1, -1},
+        {RESPONSE_COUNTS, "{\"usage\":{\"prompt_tokens\":123456789012345678901234567}}", ERR_OK,
+         ERR_OK, "", "stop", -1, -1, -1},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         const struct response_format *format = &RESPONSE_FORMATS[CASES[i].kind];
         size_t length = strlen(CASES[i].body);
-        for (size_t cut = 0; cut <= length; cut += cut < length && length - cut < 7 ? length - cut : 7) {
+        for (size_t cut = 0; cut <= length;
+             cut += cut < length && length - cut < 7 ? length - cut : 7) {
             struct completion reply;
             struct error why = {0};
             union response_state answer;
