@@ -83,6 +83,15 @@ void conditions_take(struct conditions *conditions, const struct ledger *ledger)
 enum err conditions_check_idle(struct conditions *conditions, const struct ledger *ledger,
                                struct baseline *out) MUST_USE;
 
+/* The same inside a measured window: a mark at the start of the idle time, and the check at its end. */
+void conditions_mark(const struct conditions *conditions, struct conditions_mark *out);
+enum err conditions_check_idle_since(struct conditions *conditions,
+                                     const struct conditions_mark *mark,
+                                     const struct ledger *ledger, struct baseline *out) MUST_USE;
+
+/* There was no idle time: says so among the findings. */
+void conditions_refuse_idle(struct conditions *conditions, const char *why);
+
 /* Measures idle power again, for a second at most; does nothing without has_idle. */
 void conditions_idle_after(struct conditions *conditions, double idle_s);
 

@@ -117,7 +117,7 @@ void status_begin(struct status *status, const struct proxy_request *request);
 void status_count_other(struct status *status);
 void status_count_unknown(struct status *status); /* inference without a record */
 void status_end(struct status *status, const struct proxy_request *request);
-void status_settle(struct status *status, uint64_t id, const struct energy *energy);
+void status_settle(struct status *status, uint64_t id, const struct energy *energy, bool again);
 
 void status_metrics(const struct status *status, uint64_t unrecorded, struct text *out);
 /* The `max` newest requests, newest first. */

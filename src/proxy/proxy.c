@@ -41,6 +41,7 @@ enum {
 struct settled {
     uint64_t id;
     struct energy energy;
+    bool again;
 };
 
 struct proxy {
@@ -57,6 +58,7 @@ struct proxy {
     pthread_t thread;
     atomic_bool refuse, stop;
     atomic_uint in_flight;
+    atomic_uint_fast64_t forwarded;
     atomic_uint_fast64_t unrecorded;
     pthread_mutex_t lock; /* guards the following fields */
     struct settled *settled;
@@ -409,6 +411,7 @@ static struct transfer *new_transfer(struct proxy *proxy, struct http_exchange *
     if (transfer->next)
         transfer->next->previous = transfer;
     proxy->transfers = transfer;
+    atomic_fetch_add(&proxy->forwarded, 1);
     atomic_fetch_add(&proxy->in_flight, 1);
     http_exchange_set_data(exchange, transfer);
     return transfer;
@@ -534,14 +537,20 @@ void proxy_count_unrecorded(struct proxy *proxy)
     atomic_fetch_add(&proxy->unrecorded, 1);
 }
 
-void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy)
+uint64_t proxy_forwarded(const struct proxy *proxy, unsigned *in_flight)
+{
+    *in_flight = atomic_load(&proxy->in_flight);
+    return atomic_load(&proxy->forwarded);
+}
+
+void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy, bool again)
 {
     pthread_mutex_lock(&proxy->lock);
     struct settled *items =
         grow(proxy->settled, &proxy->settled_capacity, proxy->settled_count, sizeof *items);
     if (items) {
         proxy->settled = items;
-        items[proxy->settled_count++] = (struct settled){id, *energy};
+        items[proxy->settled_count++] = (struct settled){id, *energy, again};
     }
     bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
@@ -559,7 +568,7 @@ static void take_settled(struct proxy *proxy)
     proxy->settled_count = proxy->settled_capacity = 0;
     pthread_mutex_unlock(&proxy->lock);
     for (size_t i = 0; i < count; i++) {
-        status_settle(proxy->status, items[i].id, &items[i].energy);
+        status_settle(proxy->status, items[i].id, &items[i].energy, items[i].again);
         for (struct transfer *p = proxy->options.energy_header ? proxy->transfers : NULL; p;
              p = p->next)
             if (p->id == items[i].id && p->energy_deadline)

@@ -96,8 +96,13 @@ unsigned proxy_port(const struct proxy *proxy);
 /* Counts a request that the owner could not record, for /ipw/metrics.  Thread-safe. */
 void proxy_count_unrecorded(struct proxy *proxy);
 
-/* Sets the energy of an ended request, for /ipw/requests, /ipw/metrics and the energy header.  Thread-safe. */
-void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy);
+/* Sets the energy of an ended request, for /ipw/requests, /ipw/metrics and the energy header.  `again`: it replaces an
+ * earlier one, which the counters of /ipw/metrics keep.  Thread-safe. */
+void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy, bool again);
+
+/* Number of requests forwarded so far, and of those in flight.  If it is the same at two times, and none is in flight,
+ * there was no request in between.  Thread-safe. */
+uint64_t proxy_forwarded(const struct proxy *proxy, unsigned *in_flight);
 
 /* Refuses new requests and waits for those in flight, at most `timeout`: true if none is left.  May be called
  * repeatedly. */

@@ -167,14 +167,14 @@ void status_end(struct status *status, const struct proxy_request *request)
     str_copy(entry->why, sizeof entry->why, request->why);
 }
 
-void status_settle(struct status *status, uint64_t id, const struct energy *energy)
+void status_settle(struct status *status, uint64_t id, const struct energy *energy, bool again)
 {
     struct recent *entry = find(status, id);
     size_t model = status->model_of[id % UNSETTLED_MAX];
-    status->settled++;
-    if (is_known(energy->joules))
+    status->settled += !again;
+    if (!again && is_known(energy->joules))
         status->models[model].joules += energy->joules;
-    else
+    else if (!again)
         status->unmeasured++;
     if (entry) {
         entry->energy = *energy;

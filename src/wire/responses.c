@@ -328,16 +328,16 @@ static enum err read_native(struct event_response *response, const struct jv *ro
 {
     int64_t index;
     bool is_further = jv_integer(jv_get(root, "index"), &index) && index != 0;
-    enum err err = is_further ? ERR_OK
-                              : completion_sink_content(&response->sink,
-                                                        jv_text(jv_get(root, "content")), t);
+    enum err err =
+        is_further ? ERR_OK
+                   : completion_sink_content(&response->sink, jv_text(jv_get(root, "content")), t);
     if (!err && jv_bool(jv_get(root, "stop"), false))
         read_native_end(response, root);
     return err;
 }
 
-static enum err read_root(struct event_response *response, const struct jv *root,
-                          const char *event, nanos t)
+static enum err read_root(struct event_response *response, const struct jv *root, const char *event,
+                          nanos t)
 {
     struct completion_sink *sink = &response->sink;
     if (is_native(root))
@@ -477,8 +477,8 @@ bool event_response_is_done(const void *state)
 static enum err find_end(struct event_response *response, enum err transport)
 {
     bool is_whole = response->framing == EVENT_DOCUMENT;
-    if (transport && (event_response_is_done(response) ||
-                      (transport == ERR_LOST && is_complete(response))))
+    if (transport &&
+        (event_response_is_done(response) || (transport == ERR_LOST && is_complete(response))))
         return ERR_OK;
     if (transport)
         return response->is_done ? interrupted(&response->sink) : transport;

@@ -23,7 +23,8 @@ struct event_response {
     nanos last; /* when the last bytes arrived */
     enum event_framing framing;
     bool is_done; /* the stream's [DONE], also sent by an interrupted one, or a complete document */
-    bool has_ended; /* the reader has seen the last event of the format; else a finish_reason tells */
+    bool
+        has_ended; /* the reader has seen the last event of the format; else a finish_reason tells */
 };
 
 /* The struct must not be moved. */

@@ -1190,5 +1190,93 @@ class Energy(ProxyTest):
             self.assertEqual(stream.read(7), b"\r\n0\r\n\r\n", "unexpected data")
 
 
+class IdlePower(ProxyTest):
+    """The proxy listens at once, and measures idle power when there are no requests."""
+
+    def answer(self, connection, *_):
+        self.came.set()
+        self.machine_now.set_power(60)
+        self.go.wait(TIMEOUT_S)
+        self.machine_now.set_power(40)
+        send_document(connection)
+
+    def start(self, *options):
+        self.came, self.go = threading.Event(), threading.Event()
+        self.machine_now = self.machine(Intel, 40)
+        return self.proxy(self.upstream(self.answer), *options, machine=self.machine_now)
+
+    def check_split(self, proxy, count):
+        """All energies are split by the same baseline, whenever it was measured."""
+        summary = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertAlmostEqual(summary["conditions"]["idle_w"], 40, delta=2)
+        self.assertLess(summary["conservation_error"], 1e-3)
+        self.assertNotIn("baseline_refused", [f["code"] for f in summary["conditions"]["findings"]])
+        energies = proxy.energies()
+        self.assertEqual(len(energies), count)
+        for energy in energies.values():
+            self.assertAlmostEqual(energy["idle_joules"] + energy["active_joules"], energy["joules"],
+                                   delta=1e-6 * energy["joules"])
+            self.assertAlmostEqual(energy["idle_joules"] / energy["joules"], 40 / 60, delta=0.15)
+            self.assertIsNone(energy["note"])
+        return summary
+
+    def test_requests_are_answered_before_idle_power_is_known(self):
+        proxy = self.start("--idle", "1")
+        self.go.set()
+        asked = time.monotonic()
+        self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")  # no connection is refused
+        entry = until(lambda: [r for r in proxy.recent() if r["energy"]])[0]
+        if time.monotonic() - asked < 0.9:  # idle power cannot be known yet
+            self.assertIsNone(entry["energy"]["idle_joules"])
+            self.assertEqual(entry["energy"]["note"], "idle power is not measured yet")
+
+    def test_idle_power_is_measured_in_the_first_quiet_time(self):
+        proxy = self.start("--idle", "0.6")
+        for _ in range(2):  # each interrupts a measurement
+            self.came.clear(), self.go.clear()
+            asker = threading.Thread(target=proxy.ask)
+            asker.start()
+            self.came.wait(TIMEOUT_S)
+            time.sleep(0.8)
+            self.go.set()
+            asker.join()
+        until(lambda: all(r["energy"] and r["energy"]["idle_joules"] for r in proxy.recent()))
+        metrics = proxy.get("/ipw/metrics")
+        self.assertIn("ipw_proxy_settled_requests_total 2\n", metrics, "attributed again, not counted again")
+        self.assertEqual(proxy.end(), 0)
+        summary = self.check_split(proxy, 2)
+        self.assertEqual(summary["energy_known"], 2)
+
+    def test_idle_power_is_measured_at_the_end(self):
+        proxy = self.start("--idle", "0.6")
+        asker = threading.Thread(target=proxy.ask)
+        asker.start()
+        self.came.wait(TIMEOUT_S)
+        time.sleep(0.8)
+        proxy.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        self.go.set()
+        asker.join()
+        self.assertEqual(proxy.process.wait(TIMEOUT_S), 0)
+        self.check_split(proxy, 1)
+
+    def test_second_signal_skips_it(self):
+        proxy = self.start("--idle", "100")
+        asker = threading.Thread(target=proxy.ask)
+        asker.start()
+        self.came.wait(TIMEOUT_S)
+        self.go.set()
+        asker.join()
+        proxy.process.send_signal(signal.SIGTERM)
+        until(lambda: not Disconnection.listens(proxy))
+        time.sleep(0.5)
+        self.assertEqual(proxy.end(), 0)
+        summary = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertIn("baseline_refused", [f["code"] for f in summary["conditions"]["findings"]])
+        energy, = proxy.energies().values()
+        self.assertGreater(energy["joules"], 0)
+        self.assertIsNone(energy["idle_joules"])
+
+
 if __name__ == "__main__":
     main_parallel()

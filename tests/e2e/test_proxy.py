@@ -148,5 +148,65 @@ class OfficialClients(unittest.TestCase):
         self.check(by_javascript)
 
 
+class OwnEndpoints(unittest.TestCase):
+    """The endpoints of llama.cpp's server that are not OpenAI's."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ipw-proxy-")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        make_gguf.make(self.root / "random.gguf", layers=2, fills=True)
+
+    def ask_all(self, requests, pooling=None):
+        """Answers and records of the requests."""
+        url = self.enterContext(servers.llama_server(self.root / "random.gguf", parallel=2, pooling=pooling))
+        proxy = Proxy(str(url), self.root, "--store-content")
+        self.addCleanup(proxy.close)
+        answers = []
+        for path, body in requests:
+            with servers.opened(f"{proxy.url}{path}", body) as answer:
+                answers.append(answer.read())
+        self.assertEqual(proxy.end(), 0)
+        summary = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertEqual(summary["unrecorded_inference"]["requests"], 0)
+        records = proxy.records()
+        self.assertEqual([r["dataset_metadata"]["path"] for r in records], [path for path, _ in requests])
+        self.assertEqual({r["ipw"]["status"] for r in records}, {"completed"})
+        self.assertEqual(len(proxy.energies()), len(records))
+        return answers, records
+
+    def test_completions(self):
+        common = {"n_predict": 6, "temperature": 0, "seed": 1}
+        fill = {"input_prefix": "A joule is ", "input_suffix": " watt", **common}
+        answers, records = self.ask_all([
+            ("/completion", {"prompt": "A joule is", **common}),
+            ("/completion", {"prompt": "A joule is", "stream": True, **common}),
+            ("/completions", {"prompt": "A joule is", "stream": True, **common}),
+            ("/infill", {**fill}), ("/infill", {**fill, "stream": True})])
+        for answer, record in zip(answers, records):
+            with self.subTest(record["dataset_metadata"]):
+                events = [json.loads(line.removeprefix(b"data: ")) for line in answer.splitlines() if line]
+                last, metrics = events[-1], record["model_metrics"]["mixed"]
+                self.assertEqual((metrics["token_metrics"]["input"], metrics["token_metrics"]["output"]),
+                                 (last["tokens_evaluated"], 6))
+                self.assertEqual(record["model_answers"]["mixed"], "".join(e["content"] for e in events))
+                self.assertEqual(record["ipw"]["finish_reason"], "length")
+                self.assertEqual(record["ipw"]["pieces"], sum(bool(e["content"]) for e in events))
+                self.assertTrue(record["problem"].startswith("A joule is"))
+
+    def test_reranks(self):
+        asked = {"query": "A joule", "documents": ["one", "another one"]}
+        answers, records = self.ask_all([(path, asked) for path in ("/rerank", "/v1/rerank", "/v1/reranking")], "RANK")
+        for answer, record in zip(answers, records):
+            self.assertEqual(record["model_metrics"]["mixed"]["token_metrics"]["input"],
+                             json.loads(answer)["usage"]["prompt_tokens"])
+
+    def test_embeddings(self):
+        _, records = self.ask_all([("/embedding", {"content": "A joule"}), ("/v1/embeddings", {"input": "A joule"})],
+                                  "MEAN")
+        self.assertNotIn("token_metrics", records[0]["model_metrics"]["mixed"], "its answer has no counts")
+        self.assertEqual(records[1]["model_metrics"]["mixed"]["token_metrics"]["input"], 5)
+
+
 if __name__ == "__main__":
     servers.main()

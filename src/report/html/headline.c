@@ -377,12 +377,10 @@ void shares_put(struct json *json, const struct run_table *table)
 {
     const struct summary *summary = &table->summary;
     double total = 0, queries = summary->queries_joules;
-    double parts[PARTS] = {[PREFILL] = summary->prefill_joules,
-                           [DECODE] = summary->decode_joules,
-                           [FAILED] = summary->failed_joules,
-                           [CANCELED] = summary->canceled_joules,
-                           [IDLE] = summary->idle_joules,
-                           [UNATTRIBUTED] = summary->unattributed_joules};
+    double parts[PARTS] = {
+        [PREFILL] = summary->prefill_joules, [DECODE] = summary->decode_joules,
+        [FAILED] = summary->failed_joules,   [CANCELED] = summary->canceled_joules,
+        [IDLE] = summary->idle_joules,       [UNATTRIBUTED] = summary->unattributed_joules};
     for (size_t i = 0; i < PARTS; i++)
         parts[i] = parts[i] > 0 ? parts[i] : 0;
     /* An answer received in one piece has no phases. */

@@ -397,7 +397,8 @@ static void write_notes(const struct summary *run, struct text *out)
                   run->cut == 1 ? " was" : "s were");
     if (run->canceled > 0)
         text_addf(out, "   %" PRId64 " of %" PRId64 " %s canceled by %s: excluded from the means\n",
-                  run->canceled, run->queries, run->canceled == 1 ? "requests was" : "requests were",
+                  run->canceled, run->queries,
+                  run->canceled == 1 ? "requests was" : "requests were",
                   run->canceled == 1 ? "its client" : "their clients");
     if (run->unrecorded_requests > 0)
         text_addf(out,

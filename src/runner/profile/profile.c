@@ -52,6 +52,8 @@ static enum err run_queries(struct profile *profile, struct error *why)
         workers_join(workers);
     conditions_stop(&profile->conditions);
     err = settle_rest(profile, why);
+    if (!err && is_proxied)
+        err = proxied_measure_idle_last(profile, why);
     profile_write_samples(profile);
     if (!err)
         err = settle_close_account(profile, from, why);

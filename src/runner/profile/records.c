@@ -469,7 +469,8 @@ void records_energy(const struct profile *profile, const struct pending *pending
         fill_energy(profile, pending, share, &text, &record);
     else /* it was retried: its energy belongs to the query, but is stored separately */
         record_put_failed_attempt(&record, pending->attempt, &share->total, &text);
-    record_line(&record, profile->options->model, "energy", pending->key, line);
+    record_line(&record, profile->options->model, pending->is_written ? "reattributed" : "energy",
+                pending->key, line);
     text_release(&text);
 }
 

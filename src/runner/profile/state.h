@@ -138,6 +138,10 @@ enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;
  * profile->proxied after the last energy. */
 enum err proxied_check(struct profile *profile, struct error *why) MUST_USE;
 enum err proxied_start(struct profile *profile, struct error *why) MUST_USE;
+/* Idle power, in the main thread: call often while the proxy runs; and once after the last request is settled, if it is
+ * unknown until then.  All energy is attributed again once it is known. */
+enum err proxied_measure_idle(struct profile *profile) MUST_USE;
+enum err proxied_measure_idle_last(struct profile *profile, struct error *why) MUST_USE;
 void proxied_join(struct profile *profile);
 void proxied_free(struct proxied *proxied);
 

@@ -192,10 +192,10 @@ static double superseded_joules(const struct profile *profile, const struct sums
 static double lost_joules(struct profile *profile, const struct sums *sums)
 {
     struct energy *energy = &profile->total.energy;
-    double lost = difference(profile->spent.busy.joules,
-                             sums->joules + sums->failed_joules + sums->canceled_joules -
-                                 sums->earlier_joules) +
-                  profile->resume.spent.lost_joules;
+    double lost =
+        difference(profile->spent.busy.joules, sums->joules + sums->failed_joules +
+                                                   sums->canceled_joules - sums->earlier_joules) +
+        profile->resume.spent.lost_joules;
     if (lost > 1e-3 * energy->joules && !energy->note[0])
         str_format(energy->note, sizeof energy->note,
                    "%.3g J of requests without a record are unattributed", lost);

@@ -204,18 +204,22 @@ void request_take_share(void *context, const struct share *share)
     if (pending->is_dropped) {
         if (pending->is_unknown && is_known(share->total.joules))
             profile->unknown_joules += share->total.joules;
-        free(pending);
+        if (!share->is_provisional)
+            free(pending);
         return;
     }
     struct error why = {0};
     records_energy(profile, pending, share, &line);
+    bool is_reserved = pending->last && !pending->is_written;
     enum err err = journal_append_reserved(&profile->journal, &line,
-                                           pending->last ? profile->energy_space : 0, &why);
+                                           is_reserved ? profile->energy_space : 0, &why);
     profile->unsettled = profile->unsettled || err;
     if (err)
         profile_fail(profile, err, &why);
     text_release(&line);
-    free(pending);
+    pending->is_written = true;
+    if (!share->is_provisional)
+        free(pending);
 }
 
 /* Delay between attempts: half a second, doubled each time, at most a minute. */
