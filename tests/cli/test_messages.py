@@ -76,6 +76,9 @@ CALL = [{"type": "text", "text": "I add."},
         {"type": "tool_use", "id": "toolu_2", "name": "add", "input": {"a": 1, "b": 2}}]
 
 
+OVERLOADED = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
+
+
 class Tap(httpx.SyncByteStream):
     """Copies the bytes of a response as the client's HTTP library receives them."""
 
@@ -160,8 +163,7 @@ class Server:
                                               "request_id": "req_1"}).encode(), f"{code} Nope",
                       [("retry-after", "7"), ("request-id", "req_1")])
         elif asked["model"] == "overloaded":
-            self.stream(connection, [*list(events(THOUGHT))[:5], b'event: error\ndata: {"type":"error","error":'
-                                     b'{"type":"overloaded_error","message":"Overloaded"}}\n\n'])
+            self.stream(connection, [*list(events(THOUGHT))[:5], OVERLOADED])
         elif asked.get("stream"):
             self.stream(connection, list(events(*self.content(asked))))
         else:
@@ -226,8 +228,7 @@ class OfficialClient(ProxyTest):
 
             def check(result):
                 results[way].append(result)
-                if way == "proxy" or not results[way][1:]:
-                    self.assertEqual(client.bytes(), server.sent[-1])
+                self.assertEqual(client.bytes(), server.sent[-1])
 
             ask_everything(client, check)
             bodies[way] = [(line, body) for line, _, body in upstream.requests[begin:]]
@@ -297,6 +298,22 @@ class OfficialClient(ProxyTest):
         record, = proxy.records()
         self.assertEqual((record["dataset_metadata"]["canceled"], record["ipw"].get("finish_reason")), (True, None))
         self.assertEqual(counts(record), (None, None, None))
+
+    def test_error_in_a_stream_is_a_failure(self):
+        """Even if the client disconnects there, and the server does not end the stream."""
+        def answer(connection, *_):
+            connection.sendall(STREAM_HEAD + chunk(b"".join(list(events(THOUGHT))[:6]) + OVERLOADED))
+            connection.settimeout(TIMEOUT_S)
+            connection.recv(1)
+            return False
+
+        proxy = self.proxy(self.upstream(answer))
+        with self.assertRaises(anthropic.APIStatusError):
+            list(Client(proxy.url).api.messages.create(**QUESTION, stream=True))
+        until(lambda: [r for r in proxy.recent() if r["state"] == "failed"])
+        proxy.end()
+        record, = proxy.records()
+        self.assertIn("Overloaded", record["ipw"]["error"])
 
     def test_stored_question_is_the_users(self):
         proxy = self.proxy(self.upstream(Server()), "--store-content")
