@@ -1,7 +1,7 @@
 /* A recording proxy for inference services: it forwards all requests to one upstream server, bodies unchanged in both
  * directions, and records the model, the token counts and the arrival times of tokens of those to known inference
- * endpoints (observer.c).  It measures no energy: the owner does, using the callbacks `begins` and `ended`, and reports it with
- * proxy_settle.
+ * endpoints (observer.c).  It measures no energy: the owner does, using the callbacks `begins` and `ended`, and
+ * reports it with proxy_settle.
  *
  * The proxy runs in its own thread.  proxy_stop frees what proxy_start allocates; `ended` passes ownership of a
  * proxy_request, to be freed with proxy_request_free. */

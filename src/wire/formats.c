@@ -111,7 +111,7 @@ enum err ollama_response_end(void *state, enum err transport)
     return err ? err : completion_sink_finish(&response->sink);
 }
 
-bool ollama_response_is_done(const void *state)
+static bool ollama_response_is_done(const void *state)
 {
     const struct ollama_response *response = state;
     return response->is_done;
@@ -166,7 +166,7 @@ static enum err read_tgi(struct event_response *response, const struct jv *root,
     return err;
 }
 
-void tgi_response_init(void *response, const struct completion_sink *sink)
+static void tgi_response_init(void *response, const struct completion_sink *sink)
 {
     event_response_init(response, read_tgi, sink);
 }
@@ -175,13 +175,13 @@ void tgi_response_init(void *response, const struct completion_sink *sink)
 
 enum { COUNTS_DOCUMENT_LIMIT = 16 * 1024 * 1024 };
 
-void counts_response_init(void *state, const struct completion_sink *sink)
+static void counts_response_init(void *state, const struct completion_sink *sink)
 {
     struct counts_response *response = state;
     *response = (struct counts_response){.sink = *sink};
 }
 
-enum err counts_response_feed(void *context, const char *bytes, size_t length, nanos t)
+static enum err counts_response_feed(void *context, const char *bytes, size_t length, nanos t)
 {
     struct counts_response *response = context;
     (void)t;
@@ -201,7 +201,7 @@ static void read_count(int64_t *count, struct slice digits)
         *count = value;
 }
 
-enum err counts_response_end(void *state, enum err transport)
+static enum err counts_response_end(void *state, enum err transport)
 {
     struct counts_response *response = state;
     struct completion *completion = response->sink.completion;
@@ -221,13 +221,13 @@ enum err counts_response_end(void *state, enum err transport)
 }
 
 /* A document has no end marker. */
-bool counts_response_is_done(const void *state)
+static bool counts_response_is_done(const void *state)
 {
     (void)state;
     return false;
 }
 
-void counts_response_release(void *state)
+static void counts_response_release(void *state)
 {
     struct counts_response *response = state;
     text_release(&response->document);

@@ -32,8 +32,6 @@ void event_response_init(struct event_response *response, event_reader *read,
                          const struct completion_sink *sink);
 /* OpenAI's /chat/completions, /completions and /responses, llama.cpp's /completion and /infill. */
 void openai_response_init(void *response, const struct completion_sink *sink);
-/* TGI's /generate and /generate_stream. */
-void tgi_response_init(void *response, const struct completion_sink *sink);
 
 /* Bytes of the body, with the callback signature of port/http.h; context is the response. */
 enum err event_response_feed(void *context, const char *bytes, size_t length, nanos t);
@@ -72,7 +70,6 @@ void ollama_response_init(void *response, const struct completion_sink *sink);
 
 enum err ollama_response_feed(void *context, const char *bytes, size_t length, nanos t);
 enum err ollama_response_end(void *response, enum err transport) MUST_USE;
-bool ollama_response_is_done(const void *response);
 void ollama_response_release(void *response);
 
 /* ---- documents of which only the token counts are read (embeddings, rerank): vectors are skipped, not parsed ---- */
@@ -81,12 +78,6 @@ struct counts_response {
     struct completion_sink sink;
     struct text document;
 };
-
-void counts_response_init(void *response, const struct completion_sink *sink);
-enum err counts_response_feed(void *context, const char *bytes, size_t length, nanos t);
-enum err counts_response_end(void *response, enum err transport) MUST_USE;
-bool counts_response_is_done(const void *response);
-void counts_response_release(void *response);
 
 /* ---- all formats ---- */
 

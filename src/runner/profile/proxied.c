@@ -285,7 +285,8 @@ static enum err take_idle(struct profile *profile, const struct conditions_mark 
     return sharing_set_idle(profile->sharing, &profile->idle);
 }
 
-enum err proxied_measure_idle(struct profile *profile)
+/* Called often. */
+static enum err measure_idle(struct profile *profile)
 {
     struct proxied *proxied = profile->proxied;
     struct quiet_time *quiet = &proxied->quiet;
@@ -386,6 +387,7 @@ enum err proxied_start(struct profile *profile, struct error *why)
     options.context = proxied;
     profile->proxied = proxied;
     profile->take_share = take_share;
+    profile->tick = measure_idle;
     options.first_id = profile->resume.next_index;
     enum err err = proxy_start(&options, &proxied->proxy, why);
     if (!err) {

@@ -372,8 +372,8 @@ enum err profile_loop(struct profile *profile)
             err = take_signal(profile, number);
         if (!err && profile_awaits_dataset(profile))
             err = ERR_INTERRUPTED;
-        if (!err && profile->proxied) {
-            err = proxied_measure_idle(profile);
+        if (!err && profile->tick) {
+            err = profile->tick(profile);
             if (err)
                 profile_fail(profile, err, NULL);
         }

@@ -69,6 +69,8 @@ struct profile {
     bool unsettled;      /* an energy line could not be written */
 
     struct proxied *proxied; /* if a proxy receives the requests; else NULL */
+    /* Called often by the main thread while requests are in flight; NULL: nothing to do. */
+    enum err (*tick)(struct profile *profile);
 
     /* Shared by the threads. */
     struct supply supply;
@@ -138,9 +140,8 @@ enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;
  * profile->proxied after the last energy. */
 enum err proxied_check(struct profile *profile, struct error *why) MUST_USE;
 enum err proxied_start(struct profile *profile, struct error *why) MUST_USE;
-/* Idle power, in the main thread: call often while the proxy runs; and once after the last request is settled, if it is
- * unknown until then.  All energy is attributed again once it is known. */
-enum err proxied_measure_idle(struct profile *profile) MUST_USE;
+/* Idle power is measured while the proxy runs; call this after the last request is settled, in case it is unknown until
+ * then.  All energy is attributed again once it is known. */
 enum err proxied_measure_idle_last(struct profile *profile, struct error *why) MUST_USE;
 void proxied_join(struct profile *profile);
 void proxied_free(struct proxied *proxied);

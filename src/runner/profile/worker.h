@@ -34,7 +34,7 @@ struct pending *pending_new(uint64_t id, const char *key, unsigned attempt); /* 
 /* The request has ended and is not recorded: it is in no journal, and its energy is unattributed. */
 void request_drop(struct profile *profile, uint64_t id, const struct completion *reply);
 
-/* The same for inference at an endpoint that is not recorded; and for a request that turned out not to be inference, and
+/* The same for inference at an endpoint that is not recorded; and for a request that turned out not to be inference: it
  * counts as never begun. */
 void request_end_unknown(struct profile *profile, uint64_t id, nanos from, nanos to);
 void request_withdraw(struct profile *profile, uint64_t id);

@@ -199,99 +199,6 @@ static void test_active_energy_is_shared_by_tokens_and_idle_equally(void **state
     release(&f);
 }
 
-static unsigned contexts_released;
-
-static void release_context(void *context)
-{
-    (void)context;
-    contexts_released++;
-}
-
-static void share_kept(struct fixture *f, size_t keep_max)
-{
-    sharing_free(f->sharing);
-    f->sharing = sharing_new(f->sampler, &(struct sharing_options){.from = scripted_time(BEGIN),
-                                                                   .keep_max = keep_max,
-                                                                   .release = release_context});
-    contexts_released = 0;
-}
-
-static const struct scripted_request UNEVEN[] = {
-    {1, 1, 0, 2, 300, 0, NULL, 0}, {2, 1, 0, 2, 100, 0, NULL, 0}, {0}};
-
-/* As if the baseline had been there from the start, including a request in flight meanwhile. */
-static void test_a_later_baseline_attributes_all_again(void **state)
-{
-    (void)state;
-    struct fixture f;
-    const struct scripted_request last = {3, 1.8, 2.5, 3, 40, 60, NULL, 60};
-    begin(&f, ONE_GPU, UNKNOWN);
-    share_kept(&f, 1 << 20);
-    scripted_begin(f.sharing, &last);
-    scripted_requests(f.sharing, UNEVEN);
-    advance(&f, 2.2); /* up to 1.8 */
-    assert_int_equal(f.shares.count, 0);
-    scripted_end(f.sharing, &last);
-    advance(&f, 2.2);
-    assert_int_equal(f.shares.count, 2);
-    assert_true(shares_of(&f.shares, 1)->share.is_provisional);
-    assert_false(is_known(shares_of(&f.shares, 1)->share.total.idle_joules));
-    assert_near(joules(&f, 1) / joules(&f, 2), 3, 0.7); /* all by tokens */
-    shares_release(&f.shares);
-    add_idle(&f, "gpu0", 20);
-    assert_int_equal(sharing_set_idle(f.sharing, &f.idle), ERR_OK);
-    advance(&f, 2.4);
-    assert_int_equal(f.shares.count, 2);
-    advance(&f, END);
-    assert_int_equal(f.shares.count, 3);
-    assert_conserved(&f, "gpu0");
-
-    struct fixture expected = {.sampler = f.sampler, .idle = f.idle};
-    share_with(&expected, 1);
-    scripted_begin(expected.sharing, &last);
-    scripted_end(expected.sharing, &last);
-    run(&expected, UNEVEN);
-    for (uint64_t id = 1; id <= 3; id++) {
-        const struct energy *is = &shares_of(&f.shares, id)->share.total,
-                            *should = &shares_of(&expected.shares, id)->share.total;
-        assert_false(shares_of(&f.shares, id)->share.is_provisional);
-        assert_near(is->joules, should->joules, 1e-9 * should->joules);
-        assert_near(is->idle_joules, should->idle_joules, 1e-9 * should->joules);
-        assert_near(shares_of(&f.shares, id)->share.concurrency,
-                    shares_of(&expected.shares, id)->share.concurrency, 1e-9);
-    }
-    assert_near(sum_of(&f, "gpu0").idle_joules, sum_of(&expected, "gpu0").idle_joules, 1e-6);
-    assert_near(sharing_busy_s(f.sharing), sharing_busy_s(expected.sharing), 1e-9);
-    assert_int_equal(contexts_released, 0); /* all were returned for good */
-    shares_release(&expected.shares);
-    sharing_free(expected.sharing);
-    release(&f);
-}
-
-static void test_a_later_baseline_holds_from_then_on_if_nothing_is_kept(void **state)
-{
-    (void)state;
-    struct fixture f;
-    begin(&f, ONE_GPU, UNKNOWN);
-    share_kept(&f, 100); /* bytes: less than a request */
-    run(&f, UNEVEN);
-    assert_false(shares_of(&f.shares, 1)->share.is_provisional);
-    add_idle(&f, "gpu0", 20);
-    assert_int_equal(sharing_set_idle(f.sharing, &f.idle), ERR_OK);
-    scripted_requests(f.sharing, (const struct scripted_request[]){
-                                     {4, END + 0.1, 0, END + 0.3, 1, 0, NULL, 0}, {0}});
-    advance(&f, END + 0.4);
-    assert_int_equal(f.shares.count, 3);
-    assert_near(shares_of(&f.shares, 4)->share.total.idle_joules, 4, 0.01);
-    assert_conserved(&f, "gpu0");
-    release(&f);
-    begin(&f, ONE_GPU, UNKNOWN);
-    share_kept(&f, 1 << 20);
-    run(&f, UNEVEN);
-    release(&f);
-    assert_int_equal(contexts_released, 2); /* without a baseline */
-}
-
 static void test_decode_tokens_have_the_given_weight(void **state)
 {
     (void)state;
@@ -982,8 +889,6 @@ int main(void)
         cmocka_unit_test(test_inconsistent_times_are_repaired),
         cmocka_unit_test(test_requests_of_several_threads),
         cmocka_unit_test(test_settled_requests_are_freed),
-        cmocka_unit_test(test_a_later_baseline_attributes_all_again),
-        cmocka_unit_test(test_a_later_baseline_holds_from_then_on_if_nothing_is_kept),
     };
     return RUN_TESTS(tests);
 }
