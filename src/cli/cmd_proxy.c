@@ -207,8 +207,8 @@ const struct command command_proxy = {
     .details =
         "Forwards requests to an inference service, unchanged in both directions, and records\n"
         "the energy of each with its uncertainty, its latency and its tokens: any program that\n"
-        "accepts a base URL can be measured. It knows the APIs of OpenAI, Ollama, llama.cpp and\n"
-        "TGI; other inference takes its share of the energy and is counted.\n\n"
+        "accepts a base URL can be measured. It knows the APIs of OpenAI, Anthropic, Ollama,\n"
+        "llama.cpp and TGI; other inference takes its share of the energy and is counted.\n\n"
         "  ipw proxy --upstream http://127.0.0.1:8000\n"
         "  OPENAI_BASE_URL=http://127.0.0.1:8430/v1 python agent.py\n\n"
         "The headers x-ipw-query and x-ipw-turn label a request; an API key is recorded as a\n"
