@@ -459,7 +459,8 @@ static enum err score_run(const struct run_table *table, struct scored *scored)
     /* intelligence_of only uses energy over time: one second at the mean power is equivalent. */
     struct busy_energy busy = {table->summary.busy_watts, UNKNOWN, 1};
     for (size_t i = 0; i < table->rows; i++) {
-        tally_row(&scored->tally, table, i);
+        if (run_flag(table, RUN_CANCELED, i) != 1)
+            tally_row(&scored->tally, table, i);
         scored->undecided += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&
                              strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
     }
@@ -506,7 +507,7 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
         err = score_run(table, &scored);
     if (!err && !(scored.tally.correct + scored.tally.incorrect))
         err = err_set(why, ERR_NO_DATA, "none of %zu completed answers is graded",
-                      table->rows - table->failed);
+                      run_completed_count(table));
     if (!err)
         err = graded_energy_of(table, &scored.graded);
     if (!err) {

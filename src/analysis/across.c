@@ -81,7 +81,8 @@ static void add_sums(const struct run_table *table, struct run_point *out)
 void run_point_of(const struct run_table *table, struct run_point *out)
 {
     struct model_size size;
-    *out = (struct run_point){.queries = table->rows, .failed = table->failed};
+    *out = (struct run_point){
+        .queries = table->rows, .failed = table->failed, .canceled = table->canceled};
     str_copy(out->directory, sizeof out->directory, table->directory);
     str_copy(out->model, sizeof out->model, table->model);
     sweep_setting_of_run(table->directory, out->setting, sizeof out->setting);
@@ -109,6 +110,7 @@ static void put_run(struct result *result, const struct run_point *point)
     result_text(result, "dataset", point->dataset);
     result_count(result, "queries", point->queries);
     result_count(result, "failed", point->failed);
+    result_count(result, "canceled", point->canceled);
     result_number(result, "concurrency", point->concurrency, "");
     result_number(result, "parameters", point->parameters, "");
     result_number(result, "weight_bits", point->bits, "");

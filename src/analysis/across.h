@@ -16,7 +16,7 @@ struct run_point {
     char model[128], hardware[64], dataset[128];
     char setting[200]; /* for a run of a sweep; "" otherwise */
     size_t sweep;      /* length of the sweep's directory prefix; 0: not part of a sweep */
-    size_t queries, failed;
+    size_t queries, failed, canceled;
     double concurrency, parameters, bits; /* bits per weight, from the model's name */
     double joules_per_query, joules_per_output_token, output_tokens_per_s, watts;
     double accuracy, ipj;

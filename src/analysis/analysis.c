@@ -54,7 +54,7 @@ static enum err check_input(const struct analysis_driver *driver,
     }
     if (!table)
         return err_set(why, ERR_NO_DATA, "needs a run directory");
-    if (table->failed == table->rows && !driver->accepts_failed)
+    if (run_completed_count(table) == 0 && !driver->accepts_failed)
         return no_data_error(table, "", why);
     analysis->table = table;
     return driver->run(analysis, why);

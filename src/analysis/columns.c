@@ -272,7 +272,7 @@ enum err require_requests(const struct run_table *table, struct error *why)
 
 enum err no_data_error(const struct run_table *table, const char *what, struct error *why)
 {
-    size_t completed = table->rows - table->failed;
+    size_t completed = run_completed_count(table);
     if (!completed)
         return err_set(why, ERR_NO_DATA, "all %zu %s failed", table->rows, units_of(table, true));
     return err_set(why, ERR_NO_DATA, "%s known for none of %zu completed %s", what, completed,

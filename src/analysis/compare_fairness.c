@@ -205,6 +205,9 @@ static void check_end(const struct run_table *table, const char *whose, struct c
         warn(out, "%s is unfinished: no summary.json", whose);
     else if (table->summary.interrupted == 1)
         warn(out, "%s was interrupted", whose);
+    if (table->canceled)
+        warn(out, "%zu of %zu %s of %s were canceled by their clients and are excluded",
+             table->canceled, table->rows, run_kind_unit(table->kind, true), whose);
     if (table->failed)
         warn(out, "%zu of %zu %s of %s failed and are excluded, which may bias the comparison",
              table->failed, table->rows, run_kind_unit(table->kind, true), whose);

@@ -163,7 +163,7 @@ static enum err load_run(const char *directory, const struct compare_options *op
     enum err err = run_table_load(directory, options->model, compare_needs(), out, why);
     if (!err && options->tariff)
         tariff_override(&out->summary.tariff, options->tariff);
-    if (!err && out->failed == out->rows) {
+    if (!err && run_completed_count(out) == 0) {
         err = err_set(why, ERR_NO_DATA, "%s: all %zu queries failed: nothing to compare", directory,
                       out->rows);
         run_table_release(out);

@@ -45,7 +45,7 @@ static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row
 {
     const struct run_table *table = analysis->table;
     struct result *result = analysis->result;
-    size_t completed = table->rows - table->failed;
+    size_t completed = run_completed_count(table);
     struct question_terms terms = {0};
     struct bootstrap_interval found = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = ERR_OK;
@@ -220,7 +220,7 @@ static void put_totals(struct result *result, const struct run_table *table,
                        const struct totals *totals)
 {
     result_text(result, "unit", units_of(table, false));
-    result_count(result, "queries", table->rows - table->failed);
+    result_count(result, "queries", run_completed_count(table));
     result_count(result, "energy_known", totals->known);
     result_figure(result, "joules", totals->joules, totals_error(totals), "J");
     result_text(result, "method", common_word(table, RUN_METHOD));
@@ -256,9 +256,9 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     if (!err)
         err = put_groups(analysis);
     result_end(result);
-    if (totals.known < table->rows - table->failed)
+    if (totals.known < run_completed_count(table))
         result_warn(analysis->result, "the energy of %zu of %zu completed %s is unknown",
-                    table->rows - table->failed - totals.known, table->rows - table->failed,
+                    run_completed_count(table) - totals.known, run_completed_count(table),
                     units_of(table, true));
     if (!table->ours)
         result_warn(analysis->result,

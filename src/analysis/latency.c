@@ -64,7 +64,7 @@ static enum err latency_run(struct analysis *analysis, struct error *why)
     if (!table->numbers[RUN_LATENCY] && !table->numbers[RUN_TTFT])
         return no_data_error(table, "neither latency nor time to first token is", why);
     result_group(result, "summary");
-    result_count(result, "queries", table->rows - table->failed);
+    result_count(result, "queries", run_completed_count(table));
     result_number(result, "output_tokens_per_s", table->summary.output_tokens_per_s, "1/s");
     result_number(result, "concurrency", integer_number(table->summary.config_concurrency), "");
     result_end(result);

@@ -136,7 +136,7 @@ static enum err outliers_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
     struct result *result = analysis->result;
-    size_t completed = table->rows - table->failed;
+    size_t completed = run_completed_count(table);
     enum err err = ERR_OK;
     if (completed < QUERIES_MIN)
         return err_set(why, ERR_NO_DATA, "%zu completed %s; outliers need %d", completed,

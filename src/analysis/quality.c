@@ -254,6 +254,9 @@ static void check_end(struct checks *checks)
                   interrupted ? "interrupted: --resume continues it" : "complete");
     check_put(checks, "failed_queries", table->failed ? CHECK_WARNING : CHECK_GOOD, "%zu of %zu",
               table->failed, table->rows);
+    if (table->canceled)
+        check_put(checks, "canceled_queries", CHECK_GOOD, "%zu of %zu canceled by their clients",
+                  table->canceled, table->rows);
 }
 
 static size_t count_word(const struct run_table *table, enum run_word column, const char *word)
@@ -398,7 +401,8 @@ static void check_device(struct checks *checks, const struct summary_device *dev
  * construction. */
 static double conservation_error(const struct summary *summary)
 {
-    const double parts[] = {summary->queries_joules, summary->failed_joules, summary->idle_joules,
+    const double parts[] = {summary->queries_joules, summary->failed_joules,
+                            summary->canceled_joules, summary->idle_joules,
                             summary->unattributed_joules};
     double all = summary->energy.joules, sum = UNKNOWN;
     if (!is_known(summary->conservation_error) || !(all > 0))
@@ -462,6 +466,18 @@ static void check_background_gpu(struct checks *checks)
                   conditions->background_gpu_pct);
 }
 
+/* Of ipw proxy. */
+static void check_unrecorded(struct checks *checks)
+{
+    const struct summary_finding *found = find_code(checks->table, "unrecorded_inference");
+    if (found)
+        check_put(checks, "unrecorded_inference",
+                  found->severity > FINDING_NOTE ? CHECK_WARNING : CHECK_GOOD, "%s", found->text);
+    else if (checks->table->summary.unrecorded_inference == 0)
+        check_put(checks, "unrecorded_inference", CHECK_GOOD,
+                  "all inference requests were recorded");
+}
+
 static void check_idle(struct checks *checks)
 {
     const struct run_table *table = checks->table;
@@ -485,6 +501,7 @@ static void check_machine(struct checks *checks)
         check_put(checks, "conservation", missing > CONSERVATION_MAX ? CHECK_WARNING : CHECK_GOOD,
                   "the parts differ from the machine's energy by %.2g %%", 100 * missing);
     check_unattributed(checks);
+    check_unrecorded(checks);
     if (table->ours && table->has_summary)
         check_idle(checks);
     check_background(checks);
@@ -500,7 +517,7 @@ static enum err put_failures(struct result *result, const struct run_table *tabl
     if (!counts)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++)
-        counts[run_word_id(table, RUN_ERROR, i)] += !run_completed(table, i);
+        counts[run_word_id(table, RUN_ERROR, i)] += run_flag(table, RUN_FAILED, i) == 1;
     result_list(result, "failures");
     for (uint32_t id = 0; id < words->count && shown < REASONS_MAX; id++) {
         if (!counts[id])
@@ -543,6 +560,7 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
     result_group(result, "summary");
     result_count(result, "queries", table->rows);
     result_count(result, "failed", table->failed);
+    result_count(result, "canceled", table->canceled);
     result_count(result, "energy_known", counts.known);
     result_text(result, "records", table->source == RUN_FROM_ARROW ? "arrow" : "journal");
     result_text(result, "model", table->model);

@@ -208,11 +208,11 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
         err = params_bool(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
     if (err)
         return err;
-    if (table->rows - table->failed < 2)
+    if (run_completed_count(table) < 2)
         return err_set(why, ERR_NO_DATA, "a fit needs two completed %s; there is one",
                        units_of(table, true));
     result_group(analysis->result, "summary");
-    result_count(analysis->result, "total_samples", (table->rows - table->failed));
+    result_count(analysis->result, "total_samples", run_completed_count(table));
     result_text(analysis->result, "model", table->model);
     result_text(analysis->result, "energy_basis", energy_basis(table));
     result_end(analysis->result);

@@ -101,9 +101,9 @@ static enum err scaling_run(struct analysis *analysis, struct error *why)
         return err;
     if (!table->numbers[RUN_INPUT_TOKENS] && !table->numbers[RUN_OUTPUT_TOKENS])
         return no_data_error(table, "token counts are", why);
-    if (table->rows - table->failed < QUERIES_MIN)
+    if (run_completed_count(table) < QUERIES_MIN)
         return err_set(why, ERR_NO_DATA, "%zu completed %s; scaling needs %d",
-                       table->rows - table->failed, units_of(table, true), QUERIES_MIN);
+                       run_completed_count(table), units_of(table, true), QUERIES_MIN);
     err = take(table, RUN_JOULES, &energy);
     if (!err) {
         plane_fit(energy.input, energy.output, energy.y, energy.count, &fit);

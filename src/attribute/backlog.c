@@ -21,6 +21,19 @@ void sharer_free(struct sharer *sharer)
     free(sharer);
 }
 
+void sharer_reset(struct sharer *sharer, size_t devices)
+{
+    struct request_trace trace = sharer->trace;
+    memset(sharer, 0, sizeof *sharer + devices * sizeof(struct portion));
+    sharer->trace = trace;
+}
+
+size_t sharer_bytes(const struct sharer *sharer, size_t devices)
+{
+    return sizeof *sharer + devices * sizeof(struct portion) +
+           sharer->trace.arrival_count * sizeof *sharer->trace.arrivals;
+}
+
 enum err sharers_reserve(struct sharers *list, size_t more)
 {
     while (list->capacity - list->count < more) {
@@ -224,6 +237,14 @@ enum err backlog_collect(struct backlog *backlog, nanos *earliest)
             *earliest = backlog->flights[i].from;
     pthread_cond_broadcast(&backlog->collected);
     pthread_mutex_unlock(&backlog->lock);
+    return err;
+}
+
+enum err backlog_return(struct backlog *backlog, struct sharers *list)
+{
+    enum err err = sharers_reserve(&backlog->waiting, list->count);
+    while (!err && list->count)
+        push(&backlog->waiting, list->items[--list->count]);
     return err;
 }
 

@@ -80,11 +80,16 @@ void conditions_serve(struct conditions *c, const char *base_url)
     c->is_inside = proc_tree_has(c->servers, c->server_count, (int)getpid());
 }
 
+void conditions_mark(const struct conditions *c, struct conditions_mark *out)
+{
+    *out = (struct conditions_mark){
+        .own_s = own_cpu_s(c), .host_s = proc_stat_busy_s(), .t = clock_now()};
+}
+
 void conditions_begin(struct conditions *c)
 {
     sampler_watch_begin(c->session->sampler);
-    c->begin = (struct conditions_mark){
-        .own_s = own_cpu_s(c), .host_s = proc_stat_busy_s(), .t = clock_now()};
+    conditions_mark(c, &c->begin);
 }
 
 static double tick_error_s(const struct conditions *c)
@@ -100,11 +105,12 @@ static double background_cpus(const struct conditions *c, double busy_s, double 
     return c->figures.cpus > 0 ? fmin(busy, (double)c->figures.cpus) : busy;
 }
 
-void conditions_stop(struct conditions *c)
+static struct conditions_use use_since(const struct conditions *c,
+                                       const struct conditions_mark *mark)
 {
-    struct conditions_use use = {.seconds = seconds(clock_now() - c->begin.t),
-                                 .host_s = proc_stat_busy_s() - c->begin.host_s,
-                                 .own_s = own_cpu_s(c) - c->begin.own_s,
+    struct conditions_use use = {.seconds = seconds(clock_now() - mark->t),
+                                 .host_s = proc_stat_busy_s() - mark->host_s,
+                                 .own_s = own_cpu_s(c) - mark->own_s,
                                  .background = UNKNOWN};
     if (!(use.host_s >= 0)) /* a CPU went offline */
         use.host_s = UNKNOWN;
@@ -112,7 +118,12 @@ void conditions_stop(struct conditions *c)
         use.background = background_cpus(c, use.host_s - use.own_s, use.seconds);
     double own_error = is_known(use.own_s) ? OWN_ACCURACY * use.own_s : 0;
     use.plus_minus = (tick_error_s(c) + own_error) / use.seconds;
-    c->use = use;
+    return use;
+}
+
+void conditions_stop(struct conditions *c)
+{
+    c->use = use_since(c, &c->begin);
     sampler_watch_end(c->session->sampler);
 }
 
@@ -162,11 +173,14 @@ static void find_idle_change(struct conditions *c)
     const struct summary_conditions *f = &c->figures;
     double change = fabs(f->idle_after_w - f->idle_w);
     double error = hypot(f->idle_plus_minus, f->idle_after_plus_minus);
-    if (c->refused[0])
+    if (c->refused[0] && f->idle_tries > 0)
         find(c, "baseline_refused", FINDING_WARNING,
              "idle power not measured, since the machine was not idle in %lld attempts (%s): idle "
              "and active energy are unknown",
              (long long)f->idle_tries, c->refused);
+    else if (c->refused[0])
+        find(c, "baseline_refused", FINDING_WARNING,
+             "idle power not measured, since %s: idle and active energy are unknown", c->refused);
     if (c->refused_after[0])
         find(c, "idle_unchecked", FINDING_NOTE,
              "idle power was not measured again at the end, since the machine was not idle (%s): "
@@ -177,6 +191,17 @@ static void find_idle_change(struct conditions *c)
              change > IDLE_CHANGE_WARNING * f->idle_w ? FINDING_WARNING : FINDING_NOTE,
              "idle power was %.3g W before and %.3g W after: active energy is uncertain by as much",
              f->idle_w, f->idle_after_w);
+}
+
+static void find_unrecorded(struct conditions *c)
+{
+    if (c->unrecorded)
+        find(c, "unrecorded_inference",
+             c->unrecorded_share > SHARE_WARNING ? FINDING_WARNING : FINDING_NOTE,
+             "%llu inference request%s not recorded, with %.0f %% of the requests' energy: unknown "
+             "endpoint%s POST %s",
+             (unsigned long long)c->unrecorded, c->unrecorded == 1 ? " was" : "s were",
+             100 * c->unrecorded_share, c->unrecorded == 1 ? "" : "s, such as", c->unrecorded_path);
 }
 
 static void find_throttling(struct conditions *c)
@@ -596,10 +621,10 @@ enum err conditions_dedicated(struct conditions *c, double length_s, struct erro
     return err;
 }
 
-static bool was_idle(struct conditions *c, const struct ledger *ledger)
+static bool was_idle(struct conditions *c, const struct conditions_use *use,
+                     const struct ledger *ledger)
 {
     struct summary_conditions *figures = &c->figures;
-    const struct conditions_use *use = &c->use;
     const char *gpu = NULL;
     double gpu_pct = busiest_gpu(ledger, &gpu);
     double max = fmax(SHARE_WARNING * (double)figures->cpus, IDLE_CPUS_MIN);
@@ -640,11 +665,11 @@ static void sum_idle(const struct ledger *ledger, double *watts, double *plus_mi
     *plus_minus = ratio(ledger->total.statistical, length);
 }
 
-enum err conditions_check_idle(struct conditions *c, const struct ledger *ledger,
-                               struct baseline *out)
+static enum err check_idle(struct conditions *c, const struct conditions_use *use,
+                           const struct ledger *ledger, struct baseline *out)
 {
     baseline_release(out);
-    c->has_idle = was_idle(c, ledger);
+    c->has_idle = was_idle(c, use, ledger);
     if (!c->has_idle)
         return ERR_OK;
     sum_idle(ledger, &c->figures.idle_w, &c->figures.idle_plus_minus);
@@ -655,6 +680,25 @@ enum err conditions_check_idle(struct conditions *c, const struct ledger *ledger
             row->idle_w = out->rows[i].watts;
     }
     return err;
+}
+
+enum err conditions_check_idle(struct conditions *c, const struct ledger *ledger,
+                               struct baseline *out)
+{
+    return check_idle(c, &c->use, ledger, out);
+}
+
+enum err conditions_check_idle_since(struct conditions *c, const struct conditions_mark *mark,
+                                     const struct ledger *ledger, struct baseline *out)
+{
+    const struct conditions_use use = use_since(c, mark);
+    return check_idle(c, &use, ledger, out);
+}
+
+void conditions_refuse_idle(struct conditions *c, const char *why)
+{
+    if (!c->has_idle && !c->refused[0])
+        str_copy(c->refused, sizeof c->refused, why);
 }
 
 enum err conditions_idle(struct conditions *c, double idle_s, struct baseline *out,
@@ -682,7 +726,7 @@ void conditions_idle_after(struct conditions *c, double idle_s)
         return;
     double cpus = c->figures.idle_cpus;
     int64_t tries = c->figures.idle_tries;
-    if (was_idle(c, &ledger)) {
+    if (was_idle(c, &c->use, &ledger)) {
         sum_idle(&ledger, &c->figures.idle_after_w, &c->figures.idle_after_plus_minus);
         for (size_t i = 0; i < ledger.count; i++) {
             struct summary_condition *row = condition_of(c, ledger.devices[i].id);
@@ -717,6 +761,7 @@ void conditions_conclude(struct conditions *c)
 {
     drop_empty_devices(&c->figures);
     c->figures.finding_count = 0;
+    find_unrecorded(c);
     find_background_cpu(c);
     find_background_gpu(c);
     find_idle_change(c);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "attribute/ledger.h"
 #include "core/err.h"
@@ -42,6 +43,9 @@ struct conditions {
     struct conditions_use use;             /* between begin and stop */
     double error_s;                        /* error of the CPU times of all windows */
     double joules;                         /* energy of the measured windows */
+    uint64_t unrecorded;                   /* requests that took a share without a record */
+    double unrecorded_share;               /* of the energy of all requests, or of their number */
+    char unrecorded_path[96];              /* of the first one */
     bool has_idle;                         /* idle power was measured, and accepted */
     char refused[120], refused_after[120]; /* why it was not accepted; the same for the end */
     char
@@ -78,6 +82,15 @@ void conditions_take(struct conditions *conditions, const struct ledger *ledger)
  * that window.  The previous *out is released. */
 enum err conditions_check_idle(struct conditions *conditions, const struct ledger *ledger,
                                struct baseline *out) MUST_USE;
+
+/* The same inside a measured window: a mark at the start of the idle time, and the check at its end. */
+void conditions_mark(const struct conditions *conditions, struct conditions_mark *out);
+enum err conditions_check_idle_since(struct conditions *conditions,
+                                     const struct conditions_mark *mark,
+                                     const struct ledger *ledger, struct baseline *out) MUST_USE;
+
+/* There was no idle time: says so among the findings. */
+void conditions_refuse_idle(struct conditions *conditions, const char *why);
 
 /* Measures idle power again, for a second at most; does nothing without has_idle. */
 void conditions_idle_after(struct conditions *conditions, double idle_s);

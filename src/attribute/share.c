@@ -84,7 +84,10 @@ struct sharing {
     struct backlog backlog;
     struct sharers pending; /* begin in the time to be settled next, in that order */
     struct sharers in_flight;
-    struct sharers done; /* finished, to be returned */
+    struct sharers done;         /* finished, to be returned */
+    struct sharers kept;         /* returned, for sharing_set_idle */
+    size_t kept_bytes, keep_max; /* 0: none are kept */
+    void (*release)(void *context);
     struct times events; /* events of pending requests and those in flight, ascending */
     struct parts *parts; /* scratch, one per request that may be in flight */
     size_t part_capacity;
@@ -98,15 +101,14 @@ struct sharing {
 
 /* ---- devices ---- */
 
-static void init_device(struct share_device *device, const struct ledger_device *row,
+/* Empty, as at the start. */
+static void init_device(struct share_device *device, const char *id, bool has_energy,
                         const struct baseline *idle)
 {
-    memset(device, 0, sizeof *device);
-    str_copy(device->id, sizeof device->id, row->id);
-    device->has_energy = row->has_energy;
-    device->idle_w = UNKNOWN;
+    *device = (struct share_device){.has_energy = has_energy, .idle_w = UNKNOWN};
+    str_copy(device->id, sizeof device->id, id);
     for (size_t i = 0; idle && i < idle->count; i++)
-        if (!strcmp(idle->rows[i].device, row->id))
+        if (!strcmp(idle->rows[i].device, id))
             device->idle_w = fmax(0, idle->rows[i].watts);
 }
 
@@ -367,7 +369,8 @@ static enum err find_devices(struct sharing *sharing)
     if (!sharing->devices || !sharing->slice)
         err = ERR_NO_MEMORY;
     for (size_t i = 0; i < ledger.count && !err; i++)
-        init_device(&sharing->devices[i], &ledger.devices[i], sharing->idle);
+        init_device(&sharing->devices[i], ledger.devices[i].id, ledger.devices[i].has_energy,
+                    sharing->idle);
     if (!err)
         err = share_result_init(&sharing->result, sharing->sampler, &ledger, sharing->idle);
     ledger_release(&ledger);
@@ -383,6 +386,8 @@ struct sharing *sharing_new(struct sampler *sampler, const struct sharing_option
     sharing->idle = options->idle;
     sharing->from = sharing->settled = options->from;
     sharing->decode_weight = options->decode_weight > 0 ? options->decode_weight : 1;
+    sharing->keep_max = options->idle ? 0 : options->keep_max;
+    sharing->release = options->release;
     backlog_init(&sharing->backlog);
     if (find_devices(sharing) != ERR_OK) {
         sharing_free(sharing);
@@ -391,10 +396,20 @@ struct sharing *sharing_new(struct sampler *sampler, const struct sharing_option
     return sharing;
 }
 
+/* No further baseline is expected, or it would hold for later time only. */
+static void stop_keeping(struct sharing *sharing)
+{
+    for (size_t i = 0; i < sharing->kept.count && sharing->release; i++)
+        sharing->release(sharing->kept.items[i]->trace.context);
+    sharers_release(&sharing->kept);
+    sharing->keep_max = 0;
+}
+
 void sharing_free(struct sharing *sharing)
 {
     if (!sharing)
         return;
+    stop_keeping(sharing);
     backlog_release(&sharing->backlog);
     sharers_release(&sharing->pending);
     sharers_release(&sharing->in_flight);
@@ -642,15 +657,34 @@ static enum err settle_until(struct sharing *sharing, nanos frontier)
     return err;
 }
 
+/* Whether the finished requests can be kept; otherwise none is from now on. */
+static bool can_keep(struct sharing *sharing)
+{
+    const struct sharers *done = &sharing->done;
+    if (!sharing->keep_max)
+        return false;
+    for (size_t i = 0; i < done->count; i++)
+        sharing->kept_bytes += sharer_bytes(done->items[i], sharing->device_count);
+    if (sharing->kept_bytes <= sharing->keep_max &&
+        sharers_reserve(&sharing->kept, done->count) == ERR_OK)
+        return true;
+    stop_keeping(sharing);
+    return false;
+}
+
 static void return_finished(struct sharing *sharing, const struct ledger *ledger,
                             sharing_take *take, void *context)
 {
     struct sharers *done = &sharing->done;
+    bool keeps = sharing->result.is_provisional = can_keep(sharing);
     if (done->count)
         qsort(done->items, done->count, sizeof *done->items, by_end);
     for (size_t i = 0; i < done->count; i++) {
         share_result_make(&sharing->result, ledger, done->items[i], take, context);
-        sharer_free(done->items[i]);
+        if (keeps)
+            sharers_add(&sharing->kept, done->items[i]);
+        else
+            sharer_free(done->items[i]);
     }
     done->count = 0;
 }
@@ -683,6 +717,40 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
         return_finished(sharing, &ledger, take, context);
     ledger_release(&ledger);
     return err;
+}
+
+/* ---- a baseline that comes later ---- */
+
+static enum err rewind_requests(struct sharing *sharing)
+{
+    struct sharers *const lists[] = {&sharing->kept, &sharing->pending, &sharing->in_flight,
+                                     &sharing->done};
+    enum err err = ERR_OK;
+    for (size_t k = 0; k < sizeof lists / sizeof *lists && !err; k++) {
+        for (size_t i = 0; i < lists[k]->count; i++)
+            sharer_reset(lists[k]->items[i], sharing->device_count);
+        err = backlog_return(&sharing->backlog, lists[k]);
+    }
+    sharing->settled = sharing->from;
+    sharing->busy_s = sharing->busy_covered_s = 0;
+    sharing->has_changed = true;
+    return err;
+}
+
+enum err sharing_set_idle(struct sharing *sharing, const struct baseline *idle)
+{
+    bool rewinds = sharing->keep_max > 0;
+    sharing->idle = idle;
+    for (size_t d = 0; d < sharing->device_count; d++) {
+        struct share_device *device = &sharing->devices[d], fresh;
+        init_device(&fresh, device->id, device->has_energy, idle);
+        if (rewinds)
+            *device = fresh;
+        device->idle_w = fresh.idle_w;
+        sharing->result.has_idle[d] = is_known(fresh.idle_w);
+    }
+    sharing->keep_max = 0;
+    return rewinds ? rewind_requests(sharing) : ERR_OK;
 }
 
 /* ---- totals ---- */

@@ -44,6 +44,10 @@ struct sharing_options {
     nanos from;                  /* start of accounting */
     const struct baseline *idle; /* NULL without one; must outlive the sharing */
     double decode_weight;        /* decode token relative to a prefill token; 1 if not above 0 */
+    /* For a sharing whose baseline comes later: settled requests are kept for sharing_set_idle, up to this many bytes;
+     * 0: none.  `release` frees the context of one that is not returned again; may be NULL. */
+    size_t keep_max;
+    void (*release)(void *context);
 };
 
 /* The sampler's sensors must have been added, and it must outlive the sharing.  NULL when out of memory. */
@@ -76,6 +80,7 @@ struct share {
     double concurrency; /* mean number of requests in flight in its window, itself included */
     const struct device_share *devices; /* those that have energy or gauges */
     size_t count;
+    bool is_provisional; /* the request is kept: it may be returned again, with another share */
 };
 
 typedef void sharing_take(void *context, const struct share *share);
@@ -103,6 +108,10 @@ bool sharing_has_capacity(struct sharing *sharing, size_t max, nanos timeout);
  * settled, so sharing_settled may be up to a millisecond before `until`. */
 enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *take, void *context)
     MUST_USE;
+
+/* Sets the baseline of a sharing without one.  If all requests so far were kept, all time is attributed again: the
+ * next sharing_advance returns them again, and the totals start anew.  Otherwise it holds from the settled time on. */
+enum err sharing_set_idle(struct sharing *sharing, const struct baseline *idle) MUST_USE;
 
 struct sharing_device_sum {
     char id[DEVICE_NAME_SIZE];

@@ -45,6 +45,9 @@ struct sharer {
 
 struct sharer *sharer_new(size_t devices);
 void sharer_free(struct sharer *sharer);
+/* As if none of its time had been settled. */
+void sharer_reset(struct sharer *sharer, size_t devices);
+size_t sharer_bytes(const struct sharer *sharer, size_t devices);
 
 /* A list of sharers; whether it owns them depends on its user. */
 struct sharers {
@@ -91,6 +94,9 @@ bool backlog_has_capacity(struct backlog *backlog, size_t max, nanos timeout);
  * there is none. */
 enum err backlog_collect(struct backlog *backlog, nanos *earliest) MUST_USE;
 
+/* Makes these requests available to backlog_pop again, and empties the list. */
+enum err backlog_return(struct backlog *backlog, struct sharers *list) MUST_USE;
+
 /* The next request, by start time, that overlaps the time up to `limit`; NULL when there is none. */
 struct sharer *backlog_pop(struct backlog *backlog, nanos limit);
 
@@ -119,6 +125,7 @@ struct share_result {
     struct device_share *shares;                /* one per device */
     struct energy *phase_energies[PHASE_COUNT]; /* one per device */
     struct energy_term *terms;                  /* one per device */
+    bool is_provisional;                        /* of the requests returned now */
 };
 
 /* An active part that is smaller than this share of the energy is rounding. */

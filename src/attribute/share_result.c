@@ -373,6 +373,7 @@ void share_result_make(struct share_result *result, const struct ledger *ledger,
         .alone_s = sharer->alone_s,
         .concurrency = sharer->shared_s > 0 ? sharer->concurrent_s / sharer->shared_s : 1,
         .devices = result->shares,
+        .is_provisional = result->is_provisional,
     };
     if (is_known(share.total.joules)) {
         share.prefill_joules = sharer->counted_joules[PHASE_PREFILL];

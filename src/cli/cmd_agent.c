@@ -149,7 +149,7 @@ static int agent_main(const char **words, size_t count)
     const struct client_driver *driver =
         options->command ? client_driver_find(command.common.profile.client, NULL) : NULL;
     if (driver && !driver->default_url)
-        return print_error(EXIT_USAGE, "--exec needs the client openai or ollama");
+        return print_error(EXIT_USAGE, "--exec needs the client anthropic, openai or ollama");
     if (options->command)
         tools->names = "none";
     while (strcmp(AGENT_PROTOCOLS[options->protocol], command.protocol) != 0)
@@ -183,8 +183,8 @@ const struct command command_agent = {
         "service or the model does not support tool calls, tools are described in the prompt and\n"
         "called in text (ReAct).\n\n"
         "--exec 'CMD {problem}' runs an external agent for each query instead, with\n"
-        "OPENAI_BASE_URL (and OLLAMA_HOST) set to a recording proxy in front of the client's\n"
-        "service; its stdout is the answer.\n\n"
+        "OPENAI_BASE_URL, OLLAMA_HOST and ANTHROPIC_BASE_URL set to a recording proxy in front of\n"
+        "the client's service; its stdout is the answer.\n\n"
         "`ipw list -v tools` shows the tools with their parameters; see docs/agents.md.",
     .rows = ROWS,
     .words = WORDS_NONE,

@@ -174,6 +174,10 @@ static void show_heading(struct text *out, const struct subject *subject)
               hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)
         text_addf(out, ", %zu failed", table->failed);
+    if (table->canceled)
+        text_addf(out, ", %zu canceled", table->canceled);
+    if (table->summary.unrecorded_inference > 0)
+        text_addf(out, ", %lld more not recorded", (long long)table->summary.unrecorded_inference);
     text_add(out, "\n");
     for (size_t i = 0; i < table->note_count; i++)
         text_addf(out, "   note: %s\n", plain_text(table->notes[i].text).text);

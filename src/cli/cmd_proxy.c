@@ -29,6 +29,7 @@ static struct proxy_command {
     struct tariff tariff;
     struct proxy_options proxy;
     struct params key_names;
+    struct option_list not_inference;
     const char *listen;
     struct listen_at at;
     unsigned max_body_mib;
@@ -65,6 +66,8 @@ static const struct option_row ROWS[] = {
      .help = "store prompts and responses in the run directory"},
     {.name = "key-name", .type = OPTION_PARAMS, .target = &command.key_names, .value = "LABEL=NAME",
      .help = "name for the API key labeled key-XXXXXXXX; may be repeated"},
+    {.name = "not-inference", .type = OPTION_LIST, .target = &command.not_inference, .value = "PATTERN",
+     .help = "paths whose requests are not inference, such as '/jobs/*'; may be repeated"},
     {.name = "max-body", .type = OPTION_COUNT, .target = &command.max_body_mib, .value = "MIB",
      .help = "maximum size of a request body (default: 64)", .min = 1, .max = 4096},
     {.name = "client-timeout", .type = OPTION_NUMBER, .target = &command.client_timeout_s, .value = "S",
@@ -79,7 +82,7 @@ static const struct option_row ROWS[] = {
      .value = "W",
      .help = "weight of an output token relative to a prompt token (default: 64)", .min = 1e-6,
      .max = 1e6},
-    IDLE_OPTION_ROW(command.measure, "measure idle power for S seconds first (default: 2; 0: skip)", 0),
+    IDLE_OPTION_ROW(command.measure, "measure idle power for S seconds without requests (default: 2; 0: skip)", 0),
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",
      .help = "parent of the run directory (default: runs)"},
@@ -130,6 +133,8 @@ static int complete_options(void)
     if (command.proxy.token)
         secret_add(token);
     command.proxy.key_names = &command.key_names;
+    command.proxy.not_inference = command.not_inference.items;
+    command.proxy.not_inference_count = command.not_inference.count;
     command.proxy.body_max = (size_t)command.max_body_mib << 20;
     command.proxy.request_limit = from_seconds(command.client_timeout_s);
     profile->proxy = &command.proxy;
@@ -200,9 +205,10 @@ const struct command command_proxy = {
     .summary = "proxy for inference services that measures the energy of every request",
     .usage = "--upstream URL [OPTIONS]",
     .details =
-        "Forwards OpenAI-compatible and Ollama requests to an inference service, unchanged in\n"
-        "both directions, and records the energy of each with its uncertainty, its latency and\n"
-        "its tokens: any program that accepts a base URL can be measured.\n\n"
+        "Forwards requests to an inference service, unchanged in both directions, and records\n"
+        "the energy of each with its uncertainty, its latency and its tokens: any program that\n"
+        "accepts a base URL can be measured. It knows the APIs of OpenAI, Anthropic, Ollama,\n"
+        "llama.cpp and TGI; other inference takes its share of the energy and is counted.\n\n"
         "  ipw proxy --upstream http://127.0.0.1:8000\n"
         "  OPENAI_BASE_URL=http://127.0.0.1:8430/v1 python agent.py\n\n"
         "The headers x-ipw-query and x-ipw-turn label a request; an API key is recorded as a\n"

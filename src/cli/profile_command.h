@@ -43,7 +43,7 @@ struct profile_command {
 /* Service, model and dataset. */
 #define PROFILE_WHAT_OPTION_ROWS(c)                                                                \
     {.name = "client", .type = OPTION_TEXT, .target = &(c).profile.client, .value = "NAME",        \
-     .help = "client: openai, ollama, llama (in process) or null"},                                \
+     .help = "client: openai, ollama, anthropic, llama (in process) or null"},                     \
     {.name = "model", .type = OPTION_TEXT, .target = &(c).profile.model, .value = "NAME",          \
      .help = "model name, as known to the service"},                                               \
     {.name = "dataset", .type = OPTION_TEXT, .target = &(c).profile.dataset, .value = "NAME",      \

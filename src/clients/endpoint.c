@@ -138,6 +138,29 @@ enum err endpoint_headers(struct endpoint *endpoint, const struct params *params
     return ERR_OK;
 }
 
+enum err endpoint_add_key(struct endpoint *endpoint, const struct endpoint_key *key,
+                          const struct params *params, struct error *why)
+{
+    const char *name = params_get(params, "api_key_env");
+    const char *value = name ? getenv(name) : getenv("IPW_API_KEY");
+    if (name && (!value || !*value))
+        return err_set(why, ERR_USAGE, "the environment variable %s (api_key_env) is not set",
+                       name);
+    if (!value || !*value)
+        value = getenv(key->variable);
+    if (!value || !*value)
+        return ERR_OK;
+    struct text line = {0};
+    secret_add(value);
+    text_addf(&line, "%s%s", key->prefix, value);
+    if (!line.failed)
+        str_trim(line.bytes); /* a key read from a file often ends with a newline */
+    enum err err =
+        line.failed ? ERR_NO_MEMORY : params_set(&endpoint->headers, key->header, line.bytes);
+    text_release(&line);
+    return err ? err_set(why, err, "out of memory for a header") : ERR_OK;
+}
+
 /* ---- status codes ---- */
 
 static enum err error_of_status(int status)
@@ -320,6 +343,26 @@ struct completion_sink endpoint_sink(const struct endpoint *endpoint,
                                     .observer = request->observer,
                                     .context = request->context,
                                     .why = why};
+}
+
+enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct text *body,
+                      const struct client_request *request, enum response_kind kind,
+                      const struct completion_sink *sink, struct http_response *response)
+{
+    const struct response_format *format = &RESPONSE_FORMATS[kind];
+    union response_state state;
+    *response = (struct http_response){0};
+    if (body->failed)
+        return err_set(sink->why, ERR_NO_MEMORY, "out of memory for the request");
+    format->init(&state, sink);
+    enum err err = endpoint_post(endpoint, path, body, request, format->feed, &state,
+                                 sink->completion, response, sink->why);
+    if (!err && (response->status < 200 || response->status > 299))
+        err = endpoint_reply_error(endpoint, request, response, sink->completion, sink->why);
+    else
+        err = format->end(&state, err);
+    format->release(&state);
+    return err;
 }
 
 /* ---- models ---- */

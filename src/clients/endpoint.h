@@ -5,6 +5,7 @@
 
 #include "clients/client.h"
 #include "port/http.h"
+#include "wire/responses.h"
 
 struct jv;
 
@@ -29,6 +30,15 @@ enum err endpoint_url(char *url, size_t size, const char *given, struct error *w
  * "header.NAME=@FILE" or "header.NAME=env:VARIABLE".  Their values become secrets (core/secret.h). */
 enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
     MUST_USE;
+
+/* Adds the header with the API key, if there is one: of the variable that the parameter api_key_env names, of
+ * IPW_API_KEY, or of the service's usual variable.  It becomes a secret. */
+struct endpoint_key {
+    const char *variable;
+    const char *header, *prefix; /* of its value */
+};
+enum err endpoint_add_key(struct endpoint *endpoint, const struct endpoint_key *key,
+                          const struct params *params, struct error *why) MUST_USE;
 
 /* Opens and closes a client whose state begins with a struct endpoint. */
 struct endpoint_client {
@@ -58,6 +68,12 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
 struct completion_sink endpoint_sink(const struct endpoint *endpoint,
                                      const struct client_request *request, struct completion *out,
                                      struct error *why);
+
+/* POSTs a request and reads the completion from its response, in this format.  The sink is that of the request.  The
+ * caller releases *response, which has the body of an error. */
+enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct text *body,
+                      const struct client_request *request, enum response_kind format,
+                      const struct completion_sink *sink, struct http_response *response) MUST_USE;
 
 /* Maps a status other than 2xx to an error, with the server's message if there is one; sets retryable and retry_after_s
  * of *out.  If the request has tools and the message says that they are not supported: ERR_UNSUPPORTED with

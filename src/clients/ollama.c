@@ -85,7 +85,7 @@ static void write_prompt(struct json *json, const struct ollama *ollama,
     const struct chat *chat = client_chat(request, &space);
     if (needs_chat(ollama, request)) {
         chat_write(json, CHAT_OLLAMA, chat);
-        chat_write_tools(json, request->tools, request->tool_count);
+        chat_write_tools(json, CHAT_OLLAMA, request->tools, request->tool_count);
         return;
     }
     if (chat->count > 1)
@@ -131,31 +131,12 @@ static void write_body(struct text *body, const struct ollama *ollama,
     json_object_end(&json);
 }
 
-static enum err exchange(struct ollama *ollama, const struct client_request *request,
-                         const struct text *body, struct completion *out, struct error *why)
-{
-    struct endpoint *endpoint = &ollama->endpoint;
-    struct ollama_response response;
-    struct http_response http;
-    struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
-    ollama_response_init(&response, &sink);
-    const char *path = needs_chat(ollama, request) ? "/api/chat" : "/api/generate";
-    enum err err = endpoint_post(endpoint, path, body, request, ollama_response_feed, &response,
-                                 out, &http, why);
-    if (!err && (http.status < 200 || http.status > 299))
-        err = endpoint_reply_error(endpoint, request, &http, out, why);
-    else
-        err = ollama_response_end(&response, err);
-    ollama_response_release(&response);
-    http_response_release(&http);
-    return err;
-}
-
 static enum err ollama_ask(struct client *client, const struct client_request *request,
                            struct completion *out, struct error *why)
 {
     static const char *const RESERVED[] = {"tools",  "model",   "prompt", "messages",
                                            "system", "options", NULL};
+    struct ollama *ollama = client->state;
     completion_init(out);
     out->sent = out->done = clock_now();
     enum err err =
@@ -163,9 +144,13 @@ static enum err ollama_ask(struct client *client, const struct client_request *r
     if (err)
         return err;
     struct text body = {0};
-    write_body(&body, client->state, request);
-    err = body.failed ? err_set(why, ERR_NO_MEMORY, "out of memory for the request")
-                      : exchange(client->state, request, &body, out, why);
+    struct http_response http;
+    struct completion_sink sink = endpoint_sink(&ollama->endpoint, request, out, why);
+    write_body(&body, ollama, request);
+    err =
+        endpoint_ask(&ollama->endpoint, needs_chat(ollama, request) ? "/api/chat" : "/api/generate",
+                     &body, request, RESPONSE_OLLAMA, &sink, &http);
+    http_response_release(&http);
     text_release(&body);
     completion_check_counts(out, client_prompt_bytes(request));
     if (!err)

@@ -1,30 +1,21 @@
-/* OpenAI-compatible servers: vLLM, SGLang, TGI, llama.cpp, LM Studio and OpenAI itself.
- *
- * The model must be one of those that the server lists, unless it lists exactly one: llama.cpp lists
- * its only model by file name and serves it under any name.  A warning then names the listed model, and
- * describe records it as served_model. */
-#include <ctype.h>
-#include <stdlib.h>
+/* OpenAI-compatible servers: vLLM, SGLang, TGI, llama.cpp, LM Studio and OpenAI itself. */
 #include <string.h>
 
 #include "clients/client.h"
 #include "clients/endpoint.h"
+#include "clients/model_server.h"
 #include "core/clock.h"
 #include "core/json.h"
-#include "core/log.h"
-#include "core/secret.h"
-#include "port/json_read.h"
 #include "wire/completion.h"
 #include "wire/responses.h"
 
 struct openai {
-    struct endpoint endpoint;
+    struct model_server server;
     bool is_completions;
     bool is_scoring; /* in the current request */
     /* Detected from this server's errors. */
     bool rejects_usage_option;        /* does not accept stream_options */
     bool wants_max_completion_tokens; /* requires max_completion_tokens instead of max_tokens */
-    enum client_tools tools;          /* from its responses to requests with tools */
 };
 
 static const struct param_spec PARAMS[] = {
@@ -37,62 +28,17 @@ static const struct param_spec PARAMS[] = {
 
 /* ---- opening ---- */
 
-/* Whether the path has a component such as "v1" or "v1beta". */
-static bool has_version(const char *path)
-{
-    for (const char *c = path; (c = strchr(c, '/')); c++)
-        if (c[1] == 'v' && isdigit((unsigned char)c[2]))
-            return true;
-    return false;
-}
-
-/* The base URL including the version, whether or not the user gave it. */
 static enum err make_url(char *url, size_t size, const char *given, struct error *why)
 {
-    static const char *const TAILS[] = {"/chat/completions", "/completions"};
-    enum err err = endpoint_url(url, size, given, why);
-    if (err)
-        return err;
-    for (size_t i = 0; i < sizeof TAILS / sizeof *TAILS; i++) {
-        size_t length = strlen(url), tail = strlen(TAILS[i]);
-        if (length > tail && strcmp(url + length - tail, TAILS[i]) == 0)
-            url[length - tail] = '\0';
-    }
-    const char *path = strchr(strstr(url, "://") + 3, '/');
-    if (path && has_version(path))
-        return ERR_OK;
-    size_t length = strlen(url);
-    return str_copy(url + length, size - length, "/v1")
-               ? ERR_OK
-               : err_set(why, ERR_USAGE, "the address is too long");
-}
-
-static enum err add_key(struct endpoint *endpoint, const struct params *params, struct error *why)
-{
-    const char *name = params_get(params, "api_key_env");
-    const char *key = name ? getenv(name) : getenv("IPW_API_KEY");
-    if (name && (!key || !*key))
-        return err_set(why, ERR_USAGE, "the environment variable %s (api_key_env) is not set",
-                       name);
-    if (!key || !*key)
-        key = getenv("OPENAI_API_KEY");
-    if (!key || !*key)
-        return ERR_OK;
-    struct text line = {0};
-    secret_add(key);
-    text_addf(&line, "Bearer %s", key);
-    if (!line.failed)
-        str_trim(line.bytes); /* a key read from a file often ends with a newline */
-    enum err err =
-        line.failed ? ERR_NO_MEMORY : params_set(&endpoint->headers, "Authorization", line.bytes);
-    text_release(&line);
-    return err ? err_set(why, err, "out of memory for a header") : ERR_OK;
+    static const char *const TAILS[] = {"/chat/completions", "/completions", NULL};
+    return model_server_url(url, size, given, TAILS, why);
 }
 
 static enum err configure(void *state, const struct client_config *config, struct error *why)
 {
     struct openai *openai = state;
-    struct endpoint *endpoint = &openai->endpoint;
+    struct endpoint *endpoint = &openai->server.endpoint;
+    openai->server.list_path = "/models";
     endpoint->start_hint = "start a server (llama-server -m FILE, vllm serve MODEL), or set its "
                            "address";
     endpoint->auth_hint = "set IPW_API_KEY, or name another variable with api_key_env";
@@ -100,7 +46,8 @@ static enum err configure(void *state, const struct client_config *config, struc
     openai->is_completions = kind && strcmp(kind, "completions") == 0;
     if (kind && !openai->is_completions && strcmp(kind, "chat") != 0)
         return err_set(why, ERR_USAGE, "endpoint=%s: expected chat or completions", kind);
-    enum err err = add_key(endpoint, config->params, why);
+    static const struct endpoint_key KEY = {"OPENAI_API_KEY", "Authorization", "Bearer "};
+    enum err err = endpoint_add_key(endpoint, &KEY, config->params, why);
     return err ? err : endpoint_headers(endpoint, config->params, why);
 }
 
@@ -152,7 +99,7 @@ static void write_body(struct text *body, const struct openai *openai,
         write_prompt(&json, chat);
     else
         chat_write(&json, CHAT_OPENAI, chat);
-    chat_write_tools(&json, request->tools, request->tool_count);
+    chat_write_tools(&json, CHAT_OPENAI, request->tools, request->tool_count);
     write_stream(&json, openai, params);
     for (size_t i = 0; params && i < params->count; i++) {
         const char *key = params->items[i].key;
@@ -188,33 +135,20 @@ static bool adapt(struct openai *openai, const struct http_response *response,
 static enum err ask_once(struct openai *openai, const struct client_request *request,
                          struct completion *out, bool *again, struct error *why)
 {
-    struct endpoint *endpoint = &openai->endpoint;
+    struct endpoint *endpoint = &openai->server.endpoint;
     struct text body = {0};
-    *again = false;
-    write_body(&body, openai, request);
-    if (body.failed) {
-        text_release(&body);
-        return err_set(why, ERR_NO_MEMORY, "out of memory for the request");
-    }
-    struct openai_response response;
     struct http_response http;
     struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
     sink.wants_score = openai->is_scoring;
-    openai_response_init(&response, &sink);
+    write_body(&body, openai, request);
     enum err err =
-        endpoint_post(endpoint, openai->is_completions ? "/completions" : "/chat/completions",
-                      &body, request, openai_response_feed, &response, out, &http, why);
-    if (!err && (http.status < 200 || http.status > 299)) {
-        err = endpoint_reply_error(endpoint, request, &http, out, why);
-        *again = adapt(openai, &http, request->params);
-        if (out->rejects_tools && !*again)
-            openai->tools = CLIENT_TOOLS_NO;
-    } else {
-        err = openai_response_end(&response, err);
-        if (out->calls.count > 0)
-            openai->tools = CLIENT_TOOLS_YES;
-    }
-    openai_response_release(&response);
+        endpoint_ask(endpoint, openai->is_completions ? "/completions" : "/chat/completions", &body,
+                     request, RESPONSE_OPENAI, &sink, &http);
+    *again = err && adapt(openai, &http, request->params);
+    if (out->rejects_tools && !*again)
+        openai->server.tools = CLIENT_TOOLS_NO;
+    else if (out->calls.count > 0)
+        openai->server.tools = CLIENT_TOOLS_YES;
     http_response_release(&http);
     text_release(&body);
     return err;
@@ -295,7 +229,7 @@ static enum err openai_score(struct client *client, const struct client_request 
                     "%.100s returned no log-probabilities of the prompt: it ignores echo, as "
                     "llama.cpp's server does. Perplexity needs a server whose /completions support "
                     "echo and logprobs, such as vLLM, or the model's file: --client llama",
-                    openai->endpoint.shown);
+                    openai->server.endpoint.shown);
     text_clear(&out->content); /* the echo */
     out->arrivals.count = 0;
     out->first_token = out->last_token = 0;
@@ -303,214 +237,27 @@ static enum err openai_score(struct client *client, const struct client_request 
     return err;
 }
 
-/* ---- health and models ---- */
-
-/* The list of models: {"data":[...]}, {"models":[...]} or the document itself. */
-static const struct jv *find_list(const struct jv *root)
-{
-    const struct jv *list = jv_get(root, "data");
-    if (!list)
-        list = jv_get(root, "models");
-    return list ? list : root;
-}
-
-static const char *entry_name(const struct jv *entry)
-{
-    const char *name = jv_text(jv_get(entry, "id"));
-    return name ? name : jv_text(jv_get(entry, "name"));
-}
-
-static enum err get_models(struct openai *openai, nanos timeout, struct jv **out,
-                           struct http_response *response, struct error *why)
-{
-    char url[640];
-    str_format(url, sizeof url, "%s/models", openai->endpoint.url);
-    return endpoint_get(&openai->endpoint, url, timeout, out, response, why);
-}
-
-/* A document outside the versioned path: llama.cpp's /health, vLLM's /version. */
-static enum err get_unversioned(struct openai *openai, const char *path, nanos timeout,
-                                struct jv **out, struct http_response *response, struct error *why)
-{
-    char url[640];
-    size_t root = strlen(openai->endpoint.url);
-    if (root > 3 && strcmp(openai->endpoint.url + root - 3, "/v1") == 0)
-        root -= 3;
-    str_format(url, sizeof url, "%.*s%s", (int)root, openai->endpoint.url, path);
-    return endpoint_get(&openai->endpoint, url, timeout, out, response, why);
-}
-
-static bool lacks_endpoint(int status)
-{
-    return status == 404 || status == 405 || status == 501;
-}
-
-static enum err openai_health(struct client *client, struct error *why)
-{
-    struct openai *openai = client->state;
-    struct jv *root;
-    struct http_response response;
-    nanos timeout = client_probe_timeout(client->probe_timeout);
-    enum err err = get_models(openai, timeout, &root, &response, why);
-    jv_free(root);
-    if (!lacks_endpoint(response.status))
-        return err;
-    err = get_unversioned(openai, "/health", timeout, &root, &response, why);
-    jv_free(root);
-    return response.status >= 200 && response.status < 300 ? ERR_OK : err;
-}
-
-static enum err list_models(const struct jv *root, struct client_models *out, struct error *why)
-{
-    for (const struct jv *e = jv_first(find_list(root)); e; e = jv_next(e)) {
-        const char *name = entry_name(e);
-        if (name && client_models_add(out, name))
-            return err_set(why, ERR_NO_MEMORY, "out of memory for the list of models");
-    }
-    return ERR_OK;
-}
-
-static enum err openai_models(struct client *client, struct client_models *out, struct error *why)
-{
-    struct jv *root;
-    enum err err = get_models(client->state, CLIENT_PROBE_TIMEOUT, &root, NULL, why);
-    if (!err)
-        err = list_models(root, out, why);
-    jv_free(root);
-    return err;
-}
-
-static bool is_listed(const struct client_models *models, const char *model)
-{
-    for (size_t i = 0; i < models->count; i++)
-        if (strcmp(models->names[i], model) == 0)
-            return true;
-    return false;
-}
-
-/* A server without a list of models is accepted. */
-static enum err check_model(struct openai *openai, const char *model, nanos timeout,
-                            struct error *why)
-{
-    struct jv *root;
-    struct http_response response;
-    struct client_models models = {0};
-    enum err err = get_models(openai, timeout, &root, &response, why);
-    if (err && lacks_endpoint(response.status))
-        return ERR_OK;
-    if (!err)
-        err = list_models(root, &models, why);
-    if (!err && models.count == 1 && !is_listed(&models, model))
-        log_warn("%s lists only '%s'; requesting '%s' anyway", openai->endpoint.shown,
-                 models.names[0], model);
-    else if (!err && models.count > 1 && !is_listed(&models, model))
-        err = endpoint_missing_model(&openai->endpoint, model, &models, "", why);
-    client_models_release(&models);
-    jv_free(root);
-    return err;
-}
+/* ---- the server ---- */
 
 static enum err openai_prepare(struct client *client, const char *model, nanos timeout,
                                struct error *why)
 {
     nanos began = clock_now();
-    enum err err = check_model(client->state, model, client_probe_timeout(timeout), why);
+    enum err err = model_server_check(client->state, model, client_probe_timeout(timeout), why);
     return err ? err : client_warm_up(client, model, "max_tokens", began, timeout, why);
 }
 
-/* ---- describe ---- */
-
-/* The entry of the model, or the only entry. */
-static const struct jv *find_entry(const struct jv *root, const char *model)
-{
-    const struct jv *list = find_list(root);
-    for (const struct jv *e = jv_first(list); e; e = jv_next(e)) {
-        const char *name = entry_name(e);
-        if (name && strcmp(name, model) == 0)
-            return e;
-    }
-    return jv_count(list) == 1 ? jv_first(list) : NULL;
-}
-
-/* Writes the value at the first path that exists; servers differ in where they put it. */
-static void write_first(struct json *json, const char *key, const struct jv *root,
-                        const char *const *paths)
-{
-    for (; *paths; paths++) {
-        const struct jv *value = jv_path(root, *paths);
-        if (!jv_is_null(value)) {
-            message_copy_value(json, key, value);
-            return;
-        }
-    }
-}
-
-static void describe_server(struct openai *openai, const char *owner, struct json *json)
-{
-    bool is_llama = owner && strcmp(owner, "llamacpp") == 0;
-    bool is_vllm = owner && strcmp(owner, "vllm") == 0;
-    struct jv *root = NULL;
-    if (!is_llama && !is_vllm)
-        return;
-    if (!get_unversioned(openai, is_llama ? "/props" : "/version", CLIENT_PROBE_TIMEOUT, &root,
-                         NULL, NULL)) {
-        message_copy_value(json, "server_version",
-                           jv_get(root, is_llama ? "build_info" : "version"));
-        message_copy_value(json, "model_file", jv_get(root, "model_path"));
-        message_copy_value(json, "context_used",
-                           jv_path(root, "default_generation_settings.n_ctx"));
-        message_copy_value(json, "slots", jv_get(root, "total_slots"));
-    }
-    jv_free(root);
-}
-
-/* llama.cpp reports the capabilities of the chat template; for others, only their responses show it. */
 static enum client_tools openai_tools(struct client *client, const char *model)
 {
-    struct openai *openai = client->state;
-    struct jv *root = NULL;
-    (void)model;
-    if (openai->is_completions)
-        return CLIENT_TOOLS_NO;
-    if (openai->tools == CLIENT_TOOLS_UNKNOWN &&
-        !get_unversioned(openai, "/props", client_probe_timeout(client->probe_timeout), &root, NULL,
-                         NULL)) {
-        const struct jv *supports = jv_path(root, "chat_template_caps.supports_tools");
-        if (jv_is_bool(supports))
-            openai->tools = jv_bool(supports, false) ? CLIENT_TOOLS_YES : CLIENT_TOOLS_NO;
-    }
-    jv_free(root);
-    return openai->tools;
+    const struct openai *openai = client->state;
+    return openai->is_completions ? CLIENT_TOOLS_NO : model_server_tools(client, model);
 }
 
 static void openai_describe(struct client *client, const char *model, struct json *json)
 {
-    static const char *const CONTEXT[] = {"max_model_len",  "meta.n_ctx_train",
-                                          "context_length", "max_context_length",
-                                          "context_window", NULL};
-    static const char *const SIZE[] = {"meta.n_params", NULL};
-    static const char *const BYTES[] = {"meta.size", NULL};
-    static const char *const QUANTIZATION[] = {"quantization", NULL};
     struct openai *openai = client->state;
-    struct jv *root;
-    struct http_response response;
     json_string(json, "endpoint", openai->is_completions ? "completions" : "chat");
-    if (!get_models(openai, CLIENT_PROBE_TIMEOUT, &root, &response, NULL)) {
-        const struct jv *entry = find_entry(root, model);
-        const char *owner = jv_text(jv_get(entry, "owned_by"));
-        const char *name = entry_name(entry);
-        if (response.server[0])
-            json_string(json, "server", response.server);
-        json_optional_string(json, "owned_by", owner);
-        json_optional_string(json, "served_model", name);
-        write_first(json, "context_length", entry, CONTEXT);
-        write_first(json, "parameters", entry, SIZE);
-        write_first(json, "model_bytes", entry, BYTES);
-        write_first(json, "quantization", entry, QUANTIZATION);
-        message_copy_value(json, "root", jv_get(entry, "root"));
-        describe_server(openai, owner, json);
-    }
-    jv_free(root);
+    model_server_describe(&openai->server, model, json);
 }
 
 const struct client_driver client_openai = {
@@ -521,8 +268,8 @@ const struct client_driver client_openai = {
     .available = endpoint_available,
     .open = openai_open,
     .close = endpoint_client_close,
-    .health = openai_health,
-    .models = openai_models,
+    .health = model_server_health,
+    .models = model_server_models,
     .prepare = openai_prepare,
     .describe = openai_describe,
     .tools = openai_tools,

@@ -52,6 +52,8 @@ void keys_take(void *context, const char *name, const char *value)
     struct client_keys *keys = context;
     if (!keys->token && str_equal_nocase(name, "x-ipw-token"))
         keys->token = value;
+    if (str_equal_nocase(name, "anthropic-version"))
+        keys->is_anthropic = true;
     for (size_t i = 0; i < KEY_HEADERS; i++)
         if (!keys->values[i] && str_equal_nocase(name, KEY_NAMES[i]))
             keys->values[i] = value;
@@ -171,6 +173,7 @@ void header_add_ours(struct text *lines, const struct proxy_options *options,
         header_add(lines, ours->items[i].key, ours->items[i].value);
     if (!options->upstream_key || find_key_header(keys, options->token) < KEY_HEADERS)
         return;
-    if (str_format(line, sizeof line, "Bearer %s", options->upstream_key))
-        header_add(lines, "Authorization", line);
+    bool is_bearer = !keys->is_anthropic || is_token(options->token, 0, keys->values[0]);
+    if (str_format(line, sizeof line, "%s%s", is_bearer ? "Bearer " : "", options->upstream_key))
+        header_add(lines, KEY_NAMES[is_bearer ? 0 : 1], line);
 }

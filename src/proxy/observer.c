@@ -2,34 +2,153 @@
  * counts that --inject-usage requests and removes again. */
 #include "proxy/observer.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "port/http_relay.h"
 #include "wire/completion.h"
 
-enum { DOCUMENT_MAX = 16 * 1024 * 1024 };
+/* ---- endpoints ---- */
+
+struct proxy_endpoint {
+    const char *end;         /* suffix of the path; the first row that matches counts */
+    enum response_kind kind; /* format of the response */
+    const char *question;    /* member of the request with the question: text, or messages */
+    bool streams;            /* unless the request says "stream": false */
+    bool has_usage_option;   /* a stream has token counts only if the request asks for them */
+    bool has_count_headers;  /* the response's headers have its token counts */
+    bool is_root;            /* `end` is the whole path, and the request must have its question */
+};
+
+static const struct proxy_endpoint ENDPOINTS[] = {
+    {.end = "/chat/completions",
+     .kind = RESPONSE_OPENAI,
+     .question = "messages",
+     .has_usage_option = true},
+    {.end = "/completions",
+     .kind = RESPONSE_OPENAI,
+     .question = "prompt",
+     .has_usage_option = true},
+    {.end = "/responses", .kind = RESPONSE_OPENAI, .question = "input"},
+    /* Anthropic.  Other APIs store messages at paths that end alike: /v1/threads/ID/messages. */
+    {.end = "/v1/messages", .kind = RESPONSE_ANTHROPIC, .question = "messages"},
+    {.end = "/messages", .kind = RESPONSE_ANTHROPIC, .question = "messages", .is_root = true},
+    /* llama.cpp */
+    {.end = "/completion", .kind = RESPONSE_OPENAI, .question = "prompt"},
+    {.end = "/infill", .kind = RESPONSE_OPENAI, .question = "input_prefix"},
+    {.end = "/embedding", .kind = RESPONSE_COUNTS, .question = "content"},
+    {.end = "/rerank", .kind = RESPONSE_COUNTS, .question = "query"},
+    {.end = "/reranking", .kind = RESPONSE_COUNTS, .question = "query"},
+    /* Ollama */
+    {.end = "/api/chat", .kind = RESPONSE_OLLAMA, .question = "messages", .streams = true},
+    {.end = "/api/generate", .kind = RESPONSE_OLLAMA, .question = "prompt", .streams = true},
+    {.end = "/api/embeddings", .kind = RESPONSE_COUNTS, .question = "prompt"},
+    {.end = "/api/embed", .kind = RESPONSE_COUNTS, .question = "input"},
+    {.end = "/embeddings", .kind = RESPONSE_COUNTS, .question = "input"},
+    /* TGI */
+    {.end = "/generate", .kind = RESPONSE_TGI, .question = "inputs", .has_count_headers = true},
+    {.end = "/generate_stream", .kind = RESPONSE_TGI, .question = "inputs", .streams = true},
+    {.end = "/",
+     .kind = RESPONSE_TGI,
+     .question = "inputs",
+     .has_count_headers = true,
+     .is_root = true},
+};
+
+static bool matches(const struct proxy_endpoint *endpoint, const char *path, const char *body,
+                    size_t length)
+{
+    if (endpoint->is_root)
+        return strcmp(path, endpoint->end) == 0 &&
+               message_member(body, length, endpoint->question).length;
+    return str_ends(path, endpoint->end);
+}
+
+const struct proxy_endpoint *observe_endpoint(const char *method, const char *path,
+                                              const char *body, size_t length)
+{
+    for (size_t i = 0; strcmp(method, "POST") == 0 && i < sizeof ENDPOINTS / sizeof *ENDPOINTS; i++)
+        if (matches(&ENDPOINTS[i], path, body, length))
+            return &ENDPOINTS[i];
+    return NULL;
+}
+
+/* Tokens are counted, models loaded or configured, files stored: the devices do no inference, or not for this
+ * request. */
+static const char *const NOT_INFERENCE[] = {
+    "*/tokenize",
+    "*/detokenize",
+    "*/chat_tokenize",
+    "*/count_tokens",
+    "*/input_tokens",
+    "*/apply-template",
+    "*/render",
+    "*/models",
+    "*/models/*",
+    "*/lora-adapters",
+    "*/load_lora_adapter",
+    "*/unload_lora_adapter",
+    "*/slots/*",
+    "*/props",
+    "*/api/pull",
+    "*/api/push",
+    "*/api/create",
+    "*/api/copy",
+    "*/api/delete",
+    "*/api/show",
+    "*/api/blobs/*",
+    "*/files",
+    "*/files/*",
+    "*/uploads",
+    "*/uploads/*",
+    "*/batches",
+    "*/batches/*",
+    "*/vector_stores",
+    "*/vector_stores/*",
+    "*/fine_tuning/*",
+    "*/cancel",
+    "*/sleep",
+    "*/wake_up",
+    "*/reset_*_cache",
+    "*/flush_cache",
+    "*/start_profile",
+    "*/stop_profile",
+};
+
+bool observe_is_other(const char *method, const char *path, const struct proxy_options *options)
+{
+    if (strcmp(method, "POST") != 0)
+        return true;
+    for (size_t i = 0; i < sizeof NOT_INFERENCE / sizeof *NOT_INFERENCE; i++)
+        if (fnmatch(NOT_INFERENCE[i], path, 0) == 0)
+            return true;
+    for (size_t i = 0; i < options->not_inference_count; i++)
+        if (fnmatch(options->not_inference[i], path, 0) == 0)
+            return true;
+    return false;
+}
+
+bool endpoint_has_usage_option(const struct proxy_endpoint *endpoint)
+{
+    return endpoint->has_usage_option;
+}
+
+bool proxy_request_generates(const struct proxy_request *request)
+{
+    return request->endpoint->kind != RESPONSE_COUNTS;
+}
+
+void proxy_request_question(const struct proxy_request *request, struct text *out)
+{
+    message_question(text_get(&request->body), request->body.length, request->endpoint->question,
+                     out);
+}
 
 /* ---- requests ---- */
-
-enum proxy_kind observe_kind(const char *method, const char *path)
-{
-    static const struct {
-        const char *end;
-        enum proxy_kind kind;
-    } ENDS[] = {
-        {"/chat/completions", PROXY_OPENAI}, {"/completions", PROXY_OPENAI},
-        {"/responses", PROXY_OPENAI},        {"/embeddings", PROXY_EMBEDDINGS},
-        {"/api/chat", PROXY_OLLAMA},         {"/api/generate", PROXY_OLLAMA},
-        {"/api/embed", PROXY_EMBEDDINGS},
-    };
-    for (size_t i = 0; strcmp(method, "POST") == 0 && i < sizeof ENDS / sizeof *ENDS; i++)
-        if (str_ends(path, ENDS[i].end))
-            return ENDS[i].kind;
-    return PROXY_OTHER;
-}
 
 void observe_label(char *to, size_t size, const char *value)
 {
@@ -49,7 +168,7 @@ void observe_request(struct proxy_request *request, const char *path, const char
     if (model.length > 2 && model.start[0] == '"')
         secret_one_line(request->model, sizeof request->model, model.start + 1, model.length - 2);
     request->is_stream =
-        request->kind == PROXY_OLLAMA ? !slice_is(stream, "false") : slice_is(stream, "true");
+        request->endpoint->streams ? !slice_is(stream, "false") : slice_is(stream, "true");
 }
 
 /* ---- responses ---- */
@@ -67,12 +186,26 @@ static void stop_reading(struct observer *observer, const char *problem)
     observer->err = ERR_BAD_VALUE;
 }
 
-void observer_begin(struct observer *observer, int status, const char *encoding)
+static void read_count_headers(const struct text *headers, struct completion *reply)
+{
+    const char *prompt = http_header_find(headers, "x-prompt-tokens");
+    const char *output = http_header_find(headers, "x-generated-tokens");
+    int64_t count;
+    if (prompt && parse_i64(prompt, &count) == ERR_OK && count >= 0)
+        reply->prompt_tokens = count;
+    if (output && parse_i64(output, &count) == ERR_OK && count >= 0)
+        reply->output_tokens = count;
+}
+
+void observer_begin(struct observer *observer, int status, const struct text *headers)
 {
     struct proxy_request *request = observer->request;
+    const char *encoding = http_header_find(headers, "Content-Encoding");
     request->reply.status = status;
     if (status < 200 || status > 299)
         return;
+    if (request->endpoint->has_count_headers)
+        read_count_headers(headers, &request->reply);
     if (encoding && !str_equal_nocase(encoding, "identity")) {
         stop_reading(observer, "the response is compressed: its tokens were not counted");
         return;
@@ -81,67 +214,24 @@ void observer_begin(struct observer *observer, int status, const char *encoding)
                                          .server = "the upstream server",
                                          .why = &observer->why,
                                          .skips_choices = true};
-    if (request->kind == PROXY_OPENAI)
-        openai_response_init(&observer->reader.openai, &sink);
-    else if (request->kind == PROXY_OLLAMA)
-        ollama_response_init(&observer->reader.ollama, &sink);
-    observer->is_read = true;
-}
-
-static void append_document(struct observer *observer, const char *bytes, size_t length)
-{
-    if (observer->document.length + length > DOCUMENT_MAX)
-        stop_reading(observer, "the response is too long: its tokens were not counted");
-    else
-        text_add_bytes(&observer->document, bytes, length);
+    observer->format = &RESPONSE_FORMATS[request->endpoint->kind];
+    observer->format->init(&observer->reader, &sink);
 }
 
 void observer_take(struct observer *observer, const char *bytes, size_t length, nanos t)
 {
-    struct proxy_request *request = observer->request;
-    if (!observer->is_read || observer->err)
-        return;
-    if (request->kind == PROXY_OPENAI)
-        observer->err = openai_response_feed(&observer->reader.openai, bytes, length, t);
-    else if (request->kind == PROXY_OLLAMA)
-        observer->err = ollama_response_feed(&observer->reader.ollama, bytes, length, t);
-    else
-        append_document(observer, bytes, length);
-}
-
-static void read_embeddings(struct observer *observer)
-{
-    struct completion *reply = &observer->request->reply;
-    const char *bytes = text_get(&observer->document);
-    size_t length = observer->document.length;
-    struct slice usage = message_member(bytes, length, "usage");
-    struct slice counts[] = {message_member(usage.start, usage.length, "prompt_tokens"),
-                             message_member(bytes, length, "prompt_eval_count")};
-    for (size_t i = 0; i < 2; i++) {
-        char digits[24];
-        int64_t count;
-        str_format(digits, sizeof digits, "%.*s", (int)(counts[i].length % sizeof digits),
-                   counts[i].start);
-        if (parse_i64(digits, &count) == ERR_OK && count >= 0)
-            reply->prompt_tokens = count;
-    }
-    str_copy(reply->finish_reason, sizeof reply->finish_reason, "stop");
+    if (observer->format && !observer->err)
+        observer->err = observer->format->feed(&observer->reader, bytes, length, t);
 }
 
 static void end_reading(struct observer *observer, enum err transport)
 {
-    enum err err = observer->err;
-    if (!observer->is_read)
+    if (!observer->format)
         return;
-    if (observer->request->kind == PROXY_OPENAI)
-        err = err ? err : openai_response_end(&observer->reader.openai, transport);
-    else if (observer->request->kind == PROXY_OLLAMA)
-        err = err ? err : ollama_response_end(&observer->reader.ollama, transport);
-    else if (!err && !transport)
-        read_embeddings(observer);
-    if (err == ERR_BAD_VALUE)
+    if (!observer->err)
+        observer->err = observer->format->end(&observer->reader, transport);
+    if (observer->err == ERR_BAD_VALUE)
         stop_reading(observer, observer->why.text);
-    observer->err = err;
 }
 
 /* A response that arrives in one piece has no TTFT, unless it is a single streamed token. */
@@ -153,14 +243,11 @@ static void drop_first_token(struct proxy_request *request)
         reply->first_token = reply->last_token = 0;
 }
 
+/* An error that the server reports in a stream ends it, too: clients disconnect there. */
 bool observer_is_complete(const struct observer *observer)
 {
-    if (!observer->is_read || observer->err)
-        return false;
-    if (observer->request->kind == PROXY_OLLAMA)
-        return observer->reader.ollama.is_done;
-    return observer->request->kind == PROXY_OPENAI && observer->reader.openai.is_done &&
-           observer->request->reply.finish_reason[0];
+    return observer->err == ERR_IO || (observer->format && !observer->err &&
+                                       observer->format->is_done(&observer->reader));
 }
 
 void observer_end(struct observer *observer, enum err transport, const char *why)
@@ -184,16 +271,8 @@ void observer_end(struct observer *observer, enum err transport, const char *why
 
 void observer_release(struct observer *observer)
 {
-    if (observer->is_read && observer->request->kind == PROXY_OPENAI)
-        openai_response_release(&observer->reader.openai);
-    else if (observer->is_read && observer->request->kind == PROXY_OLLAMA)
-        ollama_response_release(&observer->reader.ollama);
-    text_release(&observer->document);
-}
-
-void proxy_request_question(const struct proxy_request *request, struct text *out)
-{
-    message_question(text_get(&request->body), request->body.length, out);
+    if (observer->format)
+        observer->format->release(&observer->reader);
 }
 
 void proxy_request_free(struct proxy_request *request)

@@ -27,6 +27,7 @@ enum { KEY_HEADERS = 3 };
 struct client_keys {
     const char *token;               /* x-ipw-token */
     const char *values[KEY_HEADERS]; /* Authorization, x-api-key, api-key */
+    bool is_anthropic;               /* a client of Anthropic's API, which takes x-api-key */
 };
 /* A visitor of http_exchange_headers; the context is a client_keys. */
 void keys_take(void *context, const char *name, const char *value);
@@ -55,8 +56,16 @@ void header_add_ours(struct text *lines, const struct proxy_options *options,
 
 /* ---- observer.c ---- */
 
-/* By the suffix of the path, whatever the prefix ("/v1", "/openai/v1"). */
-enum proxy_kind observe_kind(const char *method, const char *path);
+/* An inference endpoint: one row of the table in observer.c. */
+struct proxy_endpoint;
+/* By the suffix of the path, whatever the prefix ("/v1", "/openai/v1"); NULL: not a known inference endpoint. */
+const struct proxy_endpoint *observe_endpoint(const char *method, const char *path,
+                                              const char *body, size_t length);
+/* Whether a request to another path is known not to be inference: by its method, or by the known or the options'
+ * patterns. */
+bool observe_is_other(const char *method, const char *path, const struct proxy_options *options);
+/* Whether --inject-usage applies to it. */
+bool endpoint_has_usage_option(const struct proxy_endpoint *endpoint);
 
 /* Fills in the times, the path, and from the body the model and whether a stream is requested. */
 void observe_request(struct proxy_request *request, const char *path, const char *body,
@@ -69,17 +78,13 @@ void observe_label(char *to, size_t size, const char *value);
 struct observer {
     struct proxy_request *request;
     struct error why;
-    union {
-        struct openai_response openai;
-        struct ollama_response ollama;
-    } reader;
-    struct text document; /* body of an embeddings response */
-    bool is_read;         /* the reader is initialized */
-    enum err err;         /* first error of the reader */
+    const struct response_format *format; /* of the reader; NULL: the response is not read */
+    union response_state reader;
+    enum err err; /* first error of the reader */
 };
 void observer_init(struct observer *observer, struct proxy_request *request);
-/* Call when status and headers are known.  `encoding` is the value of Content-Encoding; NULL if absent. */
-void observer_begin(struct observer *observer, int status, const char *encoding);
+/* Call when status and headers are known. */
+void observer_begin(struct observer *observer, int status, const struct text *headers);
 void observer_take(struct observer *observer, const char *bytes, size_t length, nanos t);
 /* Whether the response is complete by the end marker of its format, even if the transport has not ended. */
 bool observer_is_complete(const struct observer *observer);
@@ -110,8 +115,9 @@ void status_free(struct status *status);
 
 void status_begin(struct status *status, const struct proxy_request *request);
 void status_count_other(struct status *status);
+void status_count_unknown(struct status *status); /* inference without a record */
 void status_end(struct status *status, const struct proxy_request *request);
-void status_settle(struct status *status, uint64_t id, const struct energy *energy);
+void status_settle(struct status *status, uint64_t id, const struct energy *energy, bool again);
 
 void status_metrics(const struct status *status, uint64_t unrecorded, struct text *out);
 /* The `max` newest requests, newest first. */

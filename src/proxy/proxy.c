@@ -41,6 +41,7 @@ enum {
 struct settled {
     uint64_t id;
     struct energy energy;
+    bool again;
 };
 
 struct proxy {
@@ -57,6 +58,7 @@ struct proxy {
     pthread_t thread;
     atomic_bool refuse, stop;
     atomic_uint in_flight;
+    atomic_uint_fast64_t forwarded;
     atomic_uint_fast64_t unrecorded;
     pthread_mutex_t lock; /* guards the following fields */
     struct settled *settled;
@@ -78,6 +80,9 @@ struct transfer {
     bool filters_usage, is_paused, has_begun;
     bool is_held; /* the response is held until its energy is known */
     bool is_event_stream;
+    bool may_infer; /* a request to an unknown endpoint, until it has ended */
+    bool is_stream; /* its response is one */
+    nanos began;
     int status;            /* status of the held response */
     struct text held;      /* body of the held response */
     nanos energy_deadline; /* when a held response is sent without its energy; 0: not waiting */
@@ -148,6 +153,33 @@ static void pass_to_owner(struct transfer *transfer)
         proxy_request_free(request);
 }
 
+/* Decides whether a request to an unknown endpoint was inference.  Error responses to clients are not: nothing was
+ * computed for them. */
+static void end_unknown(struct transfer *transfer, bool has_failed)
+{
+    struct proxy *proxy = transfer->proxy;
+    char path[sizeof(((struct proxy_request *)0)->path)] = "";
+    nanos now = clock_now();
+    if (!transfer->may_infer)
+        return;
+    transfer->may_infer = false;
+    const char *target = http_exchange_target(transfer->exchange);
+    str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
+    const struct proxy_unknown request = {
+        .id = transfer->id,
+        .path = path,
+        .from = transfer->began,
+        .to = now,
+        .is_inference = !has_failed && !(transfer->status >= 400 && transfer->status < 500) &&
+                        (transfer->is_stream || now - transfer->began >= PROXY_INFERENCE_MIN),
+    };
+    if (request.is_inference)
+        status_count_unknown(proxy->status);
+    else
+        status_count_other(proxy->status);
+    proxy->options.unknown_ended(proxy->options.context, &request);
+}
+
 static void send_held(struct transfer *transfer, const struct energy *energy)
 {
     struct http_exchange *exchange = transfer->exchange;
@@ -187,8 +219,10 @@ static void on_headers(void *context, int status, const struct text *headers)
     const char *encoding = http_header_find(headers, "Content-Encoding");
     uint64_t length;
     if (transfer->request)
-        observer_begin(&transfer->observer, status, encoding);
+        observer_begin(&transfer->observer, status, headers);
     transfer->is_event_stream = is_type(type, "text/event-stream");
+    transfer->is_stream = transfer->is_event_stream || is_type(type, "application/x-ndjson") ||
+                          is_type(type, "application/jsonl");
     for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1) {
         char *line = headers->bytes + at, *colon = strchr(line, ':');
         if (!colon)
@@ -250,6 +284,7 @@ static void on_done(void *context, enum err err, const char *why)
     struct transfer *transfer = context;
     bool returns_energy = transfer->proxy->options.energy_header && transfer->request && !err;
     transfer->call = NULL;
+    end_unknown(transfer, err && !transfer->status);
     if (transfer->request) {
         observer_end(&transfer->observer, err, why);
         pass_to_owner(transfer);
@@ -283,7 +318,8 @@ static void build_url(struct proxy *proxy, const char *target, struct text *out)
     text_add(out, target);
 }
 
-static void begin_inference(struct transfer *transfer, enum proxy_kind kind, const char *path)
+static void begin_inference(struct transfer *transfer, const struct proxy_endpoint *endpoint,
+                            const char *path)
 {
     struct proxy *proxy = transfer->proxy;
     struct proxy_request *request = transfer->request = calloc(1, sizeof *request);
@@ -292,7 +328,7 @@ static void begin_inference(struct transfer *transfer, enum proxy_kind kind, con
     if (!request)
         return;
     request->id = transfer->id = proxy->next_id++;
-    request->kind = kind;
+    request->endpoint = endpoint;
     observe_request(request, path, body, length);
     observe_label(request->query, sizeof request->query,
                   http_exchange_header(transfer->exchange, "x-ipw-query"));
@@ -305,6 +341,16 @@ static void begin_inference(struct transfer *transfer, enum proxy_kind kind, con
     status_begin(proxy->status, request);
     if (proxy->options.begins)
         proxy->options.begins(proxy->options.context, request->id, request->reply.sent);
+}
+
+/* The owner must know of it while it is in flight: its share of the energy is missing from concurrent requests. */
+static void begin_unknown(struct transfer *transfer)
+{
+    struct proxy *proxy = transfer->proxy;
+    transfer->may_infer = true;
+    transfer->id = proxy->next_id++;
+    transfer->began = clock_now();
+    proxy->options.begins(proxy->options.context, transfer->id, transfer->began);
 }
 
 static void forward_header(void *context, const char *name, const char *value)
@@ -324,7 +370,7 @@ static void start_call(struct transfer *transfer)
     size_t length;
     const char *body = http_exchange_body(transfer->exchange, &length);
     if (proxy->options.inject_usage && transfer->request &&
-        transfer->request->kind == PROXY_OPENAI && !strstr(transfer->request->path, "/responses"))
+        endpoint_has_usage_option(transfer->request->endpoint))
         transfer->filters_usage = usage_inject(body, length, &transfer->body);
     if (transfer->filters_usage) {
         body = text_get(&transfer->body);
@@ -365,6 +411,7 @@ static struct transfer *new_transfer(struct proxy *proxy, struct http_exchange *
     if (transfer->next)
         transfer->next->previous = transfer;
     proxy->transfers = transfer;
+    atomic_fetch_add(&proxy->forwarded, 1);
     atomic_fetch_add(&proxy->in_flight, 1);
     http_exchange_set_data(exchange, transfer);
     return transfer;
@@ -424,11 +471,17 @@ static void on_request(void *context, struct http_exchange *exchange)
         return;
     }
     transfer->keys = keys;
-    enum proxy_kind kind = observe_kind(http_exchange_method(exchange), path);
-    if (kind == PROXY_OTHER)
-        status_count_other(proxy->status);
+    size_t length;
+    const char *body = http_exchange_body(exchange, &length);
+    const struct proxy_endpoint *endpoint =
+        observe_endpoint(http_exchange_method(exchange), path, body, length);
+    if (endpoint)
+        begin_inference(transfer, endpoint, path);
+    else if (proxy->options.unknown_ended &&
+             !observe_is_other(http_exchange_method(exchange), path, &proxy->options))
+        begin_unknown(transfer);
     else
-        begin_inference(transfer, kind, path);
+        status_count_other(proxy->status);
     start_call(transfer);
 }
 
@@ -451,13 +504,15 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
         return;
     if (transfer->call)
         relay_call_cancel(transfer->call);
+    end_unknown(transfer, false);
     if (transfer->request) {
         /* Clients close their connection at "[DONE]", before the end of the body. */
         bool is_complete =
             observer_is_complete(&transfer->observer) && !http_exchange_unsent(transfer->exchange);
-        transfer->request->canceled = !is_complete;
+        bool is_stopped = atomic_load(&proxy->stop); /* we disconnect, not the client */
+        transfer->request->canceled = !is_complete && !is_stopped;
         observer_end(&transfer->observer, is_complete ? ERR_OK : ERR_INTERRUPTED,
-                     "the client disconnected");
+                     is_stopped ? "ipw proxy was stopped" : "the client disconnected");
         pass_to_owner(transfer);
     }
     if (transfer->next)
@@ -482,14 +537,20 @@ void proxy_count_unrecorded(struct proxy *proxy)
     atomic_fetch_add(&proxy->unrecorded, 1);
 }
 
-void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy)
+uint64_t proxy_forwarded(const struct proxy *proxy, unsigned *in_flight)
+{
+    *in_flight = atomic_load(&proxy->in_flight);
+    return atomic_load(&proxy->forwarded);
+}
+
+void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy, bool again)
 {
     pthread_mutex_lock(&proxy->lock);
     struct settled *items =
         grow(proxy->settled, &proxy->settled_capacity, proxy->settled_count, sizeof *items);
     if (items) {
         proxy->settled = items;
-        items[proxy->settled_count++] = (struct settled){id, *energy};
+        items[proxy->settled_count++] = (struct settled){id, *energy, again};
     }
     bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
@@ -507,7 +568,7 @@ static void take_settled(struct proxy *proxy)
     proxy->settled_count = proxy->settled_capacity = 0;
     pthread_mutex_unlock(&proxy->lock);
     for (size_t i = 0; i < count; i++) {
-        status_settle(proxy->status, items[i].id, &items[i].energy);
+        status_settle(proxy->status, items[i].id, &items[i].energy, items[i].again);
         for (struct transfer *p = proxy->options.energy_header ? proxy->transfers : NULL; p;
              p = p->next)
             if (p->id == items[i].id && p->energy_deadline)

@@ -1,7 +1,7 @@
-/* A recording proxy for inference services: it forwards OpenAI-compatible and Ollama requests to one upstream server,
- * bodies unchanged in both directions, and records the model, the token counts and the arrival times of tokens of
- * each.  It measures no energy: the owner does, using the callbacks `begins` and `ended`, and reports it with
- * proxy_settle.
+/* A recording proxy for inference services: it forwards all requests to one upstream server, bodies unchanged in both
+ * directions, and records the model, the token counts and the arrival times of tokens of those to known inference
+ * endpoints (observer.c).  It measures no energy: the owner does, using the callbacks `begins` and `ended`, and
+ * reports it with proxy_settle.
  *
  * The proxy runs in its own thread.  proxy_stop frees what proxy_start allocates; `ended` passes ownership of a
  * proxy_request, to be freed with proxy_request_free. */
@@ -21,17 +21,12 @@
 struct params;
 struct proxy;
 
-enum proxy_kind {
-    PROXY_OTHER, /* not inference (models, tags ...): forwarded and counted, without `begins` and `ended` */
-    PROXY_OPENAI,     /* /chat/completions, /completions, /responses */
-    PROXY_OLLAMA,     /* /api/chat, /api/generate */
-    PROXY_EMBEDDINGS, /* /embeddings, /api/embed, /api/embeddings */
-};
+struct proxy_endpoint;
 
 /* One observed request; strings are "" if unknown. */
 struct proxy_request {
     uint64_t id; /* starts at proxy_options.first_id */
-    enum proxy_kind kind;
+    const struct proxy_endpoint *endpoint;
     char path[96];  /* without the query string */
     char model[96]; /* as in the request */
     char query[64]; /* value of the header x-ipw-query */
@@ -47,8 +42,20 @@ struct proxy_request {
     struct text body; /* request body; empty unless proxy_options.keep_content */
 };
 void proxy_request_free(struct proxy_request *request);
+/* Whether the answer has output tokens: not those to embeddings and rerank requests. */
+bool proxy_request_generates(const struct proxy_request *request);
 /* The question in the request body, "" if unknown. */
 void proxy_request_question(const struct proxy_request *request, struct text *out);
+
+/* A POST to a path that is neither a known inference endpoint nor known not to be one.  It is inference if its response
+ * is a stream, or took at least PROXY_INFERENCE_MIN. */
+struct proxy_unknown {
+    uint64_t id;
+    const char *path;
+    nanos from, to;
+    bool is_inference; /* false: as if it had never begun */
+};
+#define PROXY_INFERENCE_MIN (100 * NS_PER_MS)
 
 struct proxy_options {
     const char *upstream;     /* base URL; its path is prepended to those of requests */
@@ -65,10 +72,15 @@ struct proxy_options {
     size_t body_max;     /* maximum bytes of a request; 0: 64 MiB */
     nanos request_limit; /* time limit for receiving a request; 0: 30 s */
     uint64_t first_id;
+    const char *const *not_inference; /* patterns of paths, in addition to known ones (fnmatch) */
+    size_t not_inference_count;
     /* Called in the proxy's thread, and must not block: when an inference request is forwarded, and when it has
      * ended. */
     void (*begins)(void *context, uint64_t id, nanos at);
     void (*ended)(void *context, struct proxy_request *request);
+    /* Another request that may be inference has ended; it began with `begins`.  NULL: such requests are not
+     * announced. */
+    void (*unknown_ended)(void *context, const struct proxy_unknown *request);
     void *context;
 };
 
@@ -84,8 +96,13 @@ unsigned proxy_port(const struct proxy *proxy);
 /* Counts a request that the owner could not record, for /ipw/metrics.  Thread-safe. */
 void proxy_count_unrecorded(struct proxy *proxy);
 
-/* Sets the energy of an ended request, for /ipw/requests, /ipw/metrics and the energy header.  Thread-safe. */
-void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy);
+/* Sets the energy of an ended request, for /ipw/requests, /ipw/metrics and the energy header.  `again`: it replaces an
+ * earlier one, which the counters of /ipw/metrics keep.  Thread-safe. */
+void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy, bool again);
+
+/* Number of requests forwarded so far, and of those in flight.  If it is the same at two times, and none is in flight,
+ * there was no request in between.  Thread-safe. */
+uint64_t proxy_forwarded(const struct proxy *proxy, unsigned *in_flight);
 
 /* Refuses new requests and waits for those in flight, at most `timeout`: true if none is left.  May be called
  * repeatedly. */

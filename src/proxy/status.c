@@ -45,7 +45,7 @@ struct recent {
 struct status {
     struct model_totals models[MODELS_MAX]; /* the last one is "other" */
     size_t model_count;
-    uint64_t in_flight, others, settled, unmeasured;
+    uint64_t in_flight, others, unknown, settled, unmeasured;
     struct histogram ttft, itl, duration;
     uint64_t newest; /* highest id */
     unsigned char model_of
@@ -95,6 +95,11 @@ static struct recent *find(struct status *status, uint64_t id)
 void status_count_other(struct status *status)
 {
     status->others++;
+}
+
+void status_count_unknown(struct status *status)
+{
+    status->unknown++;
 }
 
 void status_begin(struct status *status, const struct proxy_request *request)
@@ -162,14 +167,14 @@ void status_end(struct status *status, const struct proxy_request *request)
     str_copy(entry->why, sizeof entry->why, request->why);
 }
 
-void status_settle(struct status *status, uint64_t id, const struct energy *energy)
+void status_settle(struct status *status, uint64_t id, const struct energy *energy, bool again)
 {
     struct recent *entry = find(status, id);
     size_t model = status->model_of[id % UNSETTLED_MAX];
-    status->settled++;
-    if (is_known(energy->joules))
+    status->settled += !again;
+    if (!again && is_known(energy->joules))
         status->models[model].joules += energy->joules;
-    else
+    else if (!again)
         status->unmeasured++;
     if (entry) {
         entry->energy = *energy;
@@ -233,6 +238,9 @@ void status_metrics(const struct status *status, uint64_t unrecorded, struct tex
     add_requests(status, to);
     add_count(to, METRIC_COUNTER, "ipw_proxy_other_requests",
               "Requests other than inference, such as lists of models.", status->others);
+    add_count(to, METRIC_COUNTER, "ipw_proxy_unrecorded_inference_requests",
+              "Requests that count as inference, to endpoints that are not recorded.",
+              status->unknown);
     add_count(to, METRIC_GAUGE, "ipw_proxy_requests_in_flight", "Inference requests in flight.",
               status->in_flight);
     add_per_model(status, to, "ipw_proxy_prompt_tokens",

@@ -289,6 +289,11 @@ void journal_end_line(const struct journal_end *end, struct text *line)
     json_number(&json, "busy_covered_s", end->busy_covered_s);
     if (end->unrecorded_requests >= 0)
         json_integer(&json, "unrecorded_requests", end->unrecorded_requests);
+    if (end->unknown_inference >= 0) {
+        json_integer(&json, "unrecorded_inference", end->unknown_inference);
+        json_number(&json, "unrecorded_inference_joules", end->unknown_joules);
+        json_string(&json, "unrecorded_inference_path", end->unknown_path);
+    }
     json_object_end(&json);
 }
 
@@ -313,9 +318,13 @@ void journal_end_read(const struct jv *tree, struct journal_end *out)
         .busy_s = jv_number(jv_get(tree, "busy_s")),
         .busy_covered_s = jv_number(jv_get(tree, "busy_covered_s")),
         .unrecorded_requests = -1,
+        .unknown_inference = -1,
+        .unknown_joules = jv_number(jv_get(tree, "unrecorded_inference_joules")),
+        .unknown_path = jv_text(jv_get(tree, "unrecorded_inference_path")),
     };
     (void)jv_integer(jv_get(tree, "start"), &out->start);
     (void)jv_integer(jv_get(tree, "unrecorded_requests"), &out->unrecorded_requests);
+    (void)jv_integer(jv_get(tree, "unrecorded_inference"), &out->unknown_inference);
 }
 
 void journal_line_read(const struct jv *tree, struct journal_line *out)

@@ -88,6 +88,9 @@ struct journal_end {
     double busy_joules, busy_s; /* while requests were in flight */
     double busy_covered_s;      /* the part of busy_s with known energy; earlier versions lack it */
     int64_t unrecorded_requests; /* of a proxy; -1: not a proxy */
+    int64_t unknown_inference;   /* requests, likewise; -1 also in journals of earlier versions */
+    double unknown_joules;       /* of these */
+    const char *unknown_path;    /* of the first one; NULL: none */
 };
 void journal_end_line(const struct journal_end *end, struct text *line);
 

@@ -385,7 +385,8 @@ static enum err add_entry(struct journal_index *index, const struct line *line,
                           const struct line_key *scanned, struct error *why)
 {
     bool own = is_kind(scanned, "query");
-    if (!own && !is_kind(scanned, "energy") && !is_kind(scanned, "grade"))
+    if (!own && !is_kind(scanned, "energy") && !is_kind(scanned, "reattributed") &&
+        !is_kind(scanned, "grade"))
         return ERR_OK;
     if (line->at > OFFSET_MAX)
         return err_set(why, ERR_BAD_VALUE, "%s is larger than can be read", index->lines.path);

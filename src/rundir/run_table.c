@@ -47,12 +47,15 @@ static struct run_wanted derive_needs(struct run_wanted wanted)
     return wanted;
 }
 
-static void derive_failed(struct run_table *table)
+static void derive_outcomes(struct run_table *table)
 {
     for (size_t i = 0; i < table->rows; i++) {
-        bool failed = strcmp(run_word(table, RUN_STATUS, i), "failed") == 0;
+        const char *status = run_word(table, RUN_STATUS, i);
+        bool failed = strcmp(status, "failed") == 0, canceled = strcmp(status, "canceled") == 0;
         table->flags[RUN_FAILED][i] = (int8_t)failed;
+        table->flags[RUN_CANCELED][i] = (int8_t)canceled;
         table->failed += failed;
+        table->canceled += canceled;
     }
 }
 
@@ -173,7 +176,7 @@ static enum err derive_columns(struct run_table *table, struct run_wanted wanted
 {
     struct run_wanted all = derive_needs(wanted);
     enum err err = ERR_OK;
-    derive_failed(table);
+    derive_outcomes(table);
     drop_residues(table);
     drop_negative(table);
     if (wants(all, RUN_INDEX))

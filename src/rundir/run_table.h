@@ -91,7 +91,7 @@ struct run_table {
     enum run_source source;
     bool ours;                 /* records have the struct "ipw": energy shares with evidence */
     bool uses_board, uses_gpu; /* source of RUN_BASIS_JOULES and RUN_BASIS_WATTS */
-    size_t failed;             /* rows with RUN_FAILED */
+    size_t failed, canceled;   /* rows with RUN_FAILED, with RUN_CANCELED */
     uint64_t not_finite;       /* NaN or infinite values, treated as unknown */
     uint64_t negative;         /* queries with a negative energy, treated as unknown */
     uint64_t damaged;          /* skipped lines of the journal */
@@ -126,7 +126,11 @@ static inline int run_flag(const struct run_table *table, enum run_flag column, 
 /* Completed: analyses of cost and speed use only these. */
 static inline bool run_completed(const struct run_table *table, size_t row)
 {
-    return table->flags[RUN_FAILED][row] != 1;
+    return table->flags[RUN_FAILED][row] != 1 && table->flags[RUN_CANCELED][row] != 1;
+}
+static inline size_t run_completed_count(const struct run_table *table)
+{
+    return table->rows - table->failed - table->canceled;
 }
 
 /* "q000012", "q000012.r1", as in the journal; RUN_INDEX and RUN_REPEAT must be loaded. */

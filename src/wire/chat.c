@@ -1,4 +1,4 @@
-/* Conversations: owned messages and calls, and how both APIs write them. */
+/* Conversations: owned messages and calls, and how each API writes them. */
 #include "wire/chat.h"
 
 #include <stdlib.h>
@@ -139,7 +139,7 @@ void chat_write_plain(const struct chat *chat, struct text *out)
         text_addf(out, "%s%s", i ? "\n\n" : "", chat->messages[i].text);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON of OpenAI's and Ollama's API ---- */
 
 static void write_call(struct json *json, enum chat_dialect dialect, const struct tool_call *call)
 {
@@ -177,33 +177,137 @@ static void write_message(struct json *json, enum chat_dialect dialect,
     json_object_end(json);
 }
 
+/* ---- JSON of Anthropic's API ---- */
+
+/* System messages are a member of their own, and results of tools are the user's: only two roles remain. */
+static enum chat_role side_of(const struct chat_message *message)
+{
+    return message->role == CHAT_ASSISTANT ? CHAT_ASSISTANT : CHAT_USER;
+}
+
+/* The API rejects a text without characters, or of white space alone. */
+static bool has_text(const struct chat_message *message)
+{
+    return message->text[strspn(message->text, " \t\r\n")] != '\0';
+}
+
+static bool has_blocks(const struct chat_message *message)
+{
+    return message->role != CHAT_SYSTEM &&
+           (has_text(message) || message->calls.count || message->role == CHAT_TOOL);
+}
+
+/* Left open. */
+static void write_block(struct json *json, const char *type)
+{
+    json_object(json, NULL);
+    json_string(json, "type", type);
+}
+
+static void write_blocks(struct json *json, const struct chat_message *message)
+{
+    if (message->role == CHAT_TOOL) {
+        write_block(json, "tool_result");
+        json_string(json, "tool_use_id", message->call_id);
+        json_string(json, "content", message->text);
+        json_object_end(json);
+    } else if (has_text(message)) {
+        write_block(json, "text");
+        json_string(json, "text", message->text);
+        json_object_end(json);
+    }
+    for (size_t i = 0; i < message->calls.count; i++) {
+        const struct tool_call *call = &message->calls.items[i];
+        write_block(json, "tool_use");
+        json_string(json, "id", call->id);
+        json_string(json, "name", call->name);
+        json_raw(json, "input", text_get(&call->arguments));
+        json_object_end(json);
+    }
+}
+
+static void write_system(struct json *json, const struct chat *chat)
+{
+    struct text system = {0};
+    for (size_t i = 0; i < chat->count; i++)
+        if (chat->messages[i].role == CHAT_SYSTEM && has_text(&chat->messages[i]))
+            text_addf(&system, "%s%s", system.length ? "\n\n" : "", chat->messages[i].text);
+    if (system.length)
+        json_string(json, "system", text_get(&system));
+    json->out->failed = json->out->failed || system.failed;
+    text_release(&system);
+}
+
+/* The roles alternate: consecutive messages of one side, such as the results of several calls, become one. */
+static void write_turns(struct json *json, const struct chat *chat)
+{
+    const struct chat_message *last = NULL;
+    for (size_t i = 0; i < chat->count; i++) {
+        const struct chat_message *message = &chat->messages[i];
+        if (!has_blocks(message))
+            continue;
+        if (!last || side_of(message) != side_of(last)) {
+            if (last) {
+                json_array_end(json);
+                json_object_end(json);
+            }
+            json_object(json, NULL);
+            json_string(json, "role", chat_role_name(side_of(message)));
+            json_array(json, "content");
+        }
+        write_blocks(json, message);
+        last = message;
+    }
+    if (last) {
+        json_array_end(json);
+        json_object_end(json);
+    }
+}
+
+/* ---- JSON ---- */
+
 void chat_write(struct json *json, enum chat_dialect dialect, const struct chat *chat)
 {
+    if (dialect == CHAT_ANTHROPIC)
+        write_system(json, chat);
     json_array(json, "messages");
-    for (size_t i = 0; i < chat->count; i++)
+    if (dialect == CHAT_ANTHROPIC)
+        write_turns(json, chat);
+    for (size_t i = 0; dialect != CHAT_ANTHROPIC && i < chat->count; i++)
         write_message(json, dialect, &chat->messages[i]);
     json_array_end(json);
 }
 
-void chat_write_tool(struct json *json, const struct chat_tool *tool)
+/* Name, description and schema, the latter under the name that the API has for it. */
+static void write_definition(struct json *json, const struct chat_tool *tool, const char *schema)
 {
-    json_object(json, NULL);
-    json_string(json, "type", "function");
-    json_object(json, "function");
     json_string(json, "name", tool->name);
     json_optional_string(json, "description", tool->description);
-    json_raw(json, "parameters",
+    json_raw(json, schema,
              tool->parameters ? tool->parameters : "{\"type\":\"object\",\"properties\":{}}");
-    json_object_end(json);
+}
+
+void chat_write_tool(struct json *json, enum chat_dialect dialect, const struct chat_tool *tool)
+{
+    json_object(json, NULL);
+    if (dialect == CHAT_ANTHROPIC) {
+        write_definition(json, tool, "input_schema");
+    } else {
+        json_string(json, "type", "function");
+        json_object(json, "function");
+        write_definition(json, tool, "parameters");
+        json_object_end(json);
+    }
     json_object_end(json);
 }
 
-void chat_write_tools(struct json *json, const struct chat_tool *tools, size_t count)
+void chat_write_tools(struct json *json, enum chat_dialect dialect, const struct chat_tool *tools,
+                      size_t count)
 {
     if (count == 0)
         return;
     json_array(json, "tools");
     for (size_t i = 0; i < count; i++)
-        chat_write_tool(json, &tools[i]);
+        chat_write_tool(json, dialect, &tools[i]);
     json_array_end(json);
 }

@@ -1,5 +1,5 @@
 /* A conversation with a model: messages with roles, the tools that the model may call and its calls; their JSON in
- * requests of OpenAI's and Ollama's API (chat.c), and their form in plain text (tool_text.c).
+ * requests of OpenAI's, Ollama's and Anthropic's API (chat.c), and their form in plain text (tool_text.c).
  *
  * Ownership: a struct chat owns its messages and a struct tool_calls its calls: zero-initialize, release when done.
  * Added strings are copied.  A struct chat_tool borrows its strings. */
@@ -75,16 +75,17 @@ void chat_write_plain(const struct chat *chat, struct text *out);
 
 /* ---- JSON ---- */
 
-enum chat_dialect { CHAT_OPENAI, CHAT_OLLAMA };
+enum chat_dialect { CHAT_OPENAI, CHAT_OLLAMA, CHAT_ANTHROPIC };
 
-/* "messages". */
+/* "messages"; for Anthropic's API also "system". */
 void chat_write(struct json *json, enum chat_dialect dialect, const struct chat *chat);
 
-/* Writes "tools", in the form that both APIs share; nothing if there are none. */
-void chat_write_tools(struct json *json, const struct chat_tool *tools, size_t count);
+/* Writes "tools"; nothing if there are none. */
+void chat_write_tools(struct json *json, enum chat_dialect dialect, const struct chat_tool *tools,
+                      size_t count);
 
-/* One tool, {"type":"function","function":{...}}, as an item of the open array. */
-void chat_write_tool(struct json *json, const struct chat_tool *tool);
+/* One tool as an item of the open array; {"type":"function","function":{...}} in OpenAI's and Ollama's API. */
+void chat_write_tool(struct json *json, enum chat_dialect dialect, const struct chat_tool *tool);
 
 /* ---- tools in text ---- */
 

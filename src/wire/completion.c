@@ -139,31 +139,40 @@ static void add_content(const struct jv *content, struct text *out)
     }
 }
 
+/* In Anthropic's API, the results of tools are a message of the user. */
+static bool is_tool_results(const struct jv *content)
+{
+    size_t results = 0;
+    for (const struct jv *part = jv_is_array(content) ? jv_first(content) : NULL; part;
+         part = jv_next(part), results++) {
+        const char *type = jv_text(jv_get(part, "type"));
+        if (!type || strcmp(type, "tool_result") != 0)
+            return false;
+    }
+    return results > 0;
+}
+
 static const struct jv *last_of_user(const struct jv *messages)
 {
     const struct jv *last = NULL;
     for (const struct jv *m = jv_is_array(messages) ? jv_first(messages) : NULL; m;
          m = jv_next(m)) {
         const char *role = jv_text(jv_get(m, "role"));
-        if (role && strcmp(role, "user") == 0)
+        if (role && strcmp(role, "user") == 0 && !is_tool_results(jv_get(m, "content")))
             last = jv_get(m, "content");
     }
     return last;
 }
 
-void message_question(const char *bytes, size_t length, struct text *out)
+void message_question(const char *bytes, size_t length, const char *key, struct text *out)
 {
     struct jv *root = NULL;
     text_clear(out);
     if (jv_parse(bytes, length, &root, NULL))
         return;
-    const struct jv *input = jv_get(root, "input");
-    const struct jv *content = last_of_user(jv_get(root, "messages"));
-    if (!content)
-        content = last_of_user(input);
-    if (!content)
-        content = jv_get(root, "prompt");
-    add_content(content ? content : input, out);
+    const struct jv *value = jv_get(root, key);
+    const struct jv *content = last_of_user(value);
+    add_content(content ? content : value, out);
     jv_free(root);
 }
 
@@ -268,20 +277,19 @@ enum err completion_sink_reasoning(struct completion_sink *sink, const char *pie
 
 /* ---- tool calls ---- */
 
-/* The call that an item of "tool_calls" continues; NULL for a new one.  Some servers omit the index, and some send the
- * same for every call: a different id starts a new one. */
-static struct tool_call *find_call(struct tool_calls *calls, const struct jv *item, int64_t index)
+/* The call that a chunk continues; NULL for a new one.  Some servers omit the index, and some send the same for every
+ * call: a different id starts a new one. */
+static struct tool_call *find_call(struct tool_calls *calls, const struct call_chunk *chunk)
 {
-    const char *id = jv_text(jv_get(item, "id")), *name = jv_text(jv_path(item, "function.name"));
     struct tool_call *found = NULL;
+    bool has_id = chunk->id && *chunk->id;
     for (size_t i = 0; i < calls->count; i++)
-        if (index < 0 || calls->items[i].index == index)
+        if (chunk->index < 0 || calls->items[i].index == chunk->index)
             found = &calls->items[i];
-    bool is_other = found && id && *id && *found->id && strcmp(id, found->id) != 0;
-    bool is_whole = index < 0 && name && *name && !(id && *id);
-    bool is_second =
-        found && found->arguments.length > 0 && jv_is_object(jv_path(item, "function.arguments"));
-    return is_other || is_whole || is_second ? NULL : found;
+    bool is_other = found && has_id && *found->id && strcmp(chunk->id, found->id) != 0;
+    bool is_named = chunk->index < 0 && chunk->name && *chunk->name && !has_id;
+    bool is_second = found && found->arguments.length > 0 && chunk->is_whole;
+    return chunk->is_start || is_other || is_named || is_second ? NULL : found;
 }
 
 static enum err call_failed(struct completion_sink *sink, enum err err)
@@ -304,46 +312,48 @@ static enum err add_name(struct tool_call *call, const char *name)
     return err;
 }
 
-/* A JSON string or a chunk of it; an object from Ollama and some others. */
-static enum err add_arguments(struct completion_sink *sink, struct tool_call *call,
-                              const struct jv *arguments, nanos t)
-{
-    struct text printed = {0};
-    const char *piece = jv_text(arguments);
-    if (!piece && !jv_is_null(arguments) && !jv_print(arguments, &printed))
-        piece = text_get(&printed);
-    enum err err = add_part(sink, &call->arguments, piece, t);
-    text_release(&printed);
-    return err;
-}
-
-static enum err add_call(struct completion_sink *sink, const struct jv *item, nanos t)
+enum err completion_sink_call(struct completion_sink *sink, const struct call_chunk *chunk, nanos t)
 {
     struct completion *completion = sink->completion;
     struct tool_calls *calls = &completion->calls;
-    int64_t index = -1;
-    if (!jv_integer(jv_get(item, "index"), &index))
-        jv_integer(jv_path(item, "function.index"), &index); /* Ollama */
-    struct tool_call *call = find_call(calls, item, index);
-    const char *id = jv_text(jv_get(item, "id"));
+    struct tool_call *call = find_call(calls, chunk);
     enum err err = ERR_OK;
     if (!call) {
         err = tool_calls_add(calls, NULL, NULL, NULL);
         if (err)
             return call_failed(sink, err);
         call = &calls->items[calls->count - 1];
-        call->index = index;
+        call->index = chunk->index;
     }
-    if (id && *id && !*call->id)
-        err = str_set(&call->id, id);
+    if (chunk->id && *chunk->id && !*call->id)
+        err = str_set(&call->id, chunk->id);
     if (!err)
-        err = add_name(call, jv_text(jv_path(item, "function.name")));
+        err = add_name(call, chunk->name);
     if (err)
         return call_failed(sink, err);
     size_t before = completion->arrivals.count;
-    err = add_arguments(sink, call, jv_path(item, "function.arguments"), t);
+    err = add_part(sink, &call->arguments, chunk->arguments, t);
     if (!err && completion->arrivals.count == before && mark_arrival(completion, t))
         err = call_failed(sink, ERR_NO_MEMORY); /* tokens were generated even for a name alone */
+    return err;
+}
+
+/* Arguments are a JSON string or a chunk of it; an object from Ollama and some others. */
+static enum err add_call(struct completion_sink *sink, const struct jv *item, nanos t)
+{
+    const struct jv *arguments = jv_path(item, "function.arguments");
+    struct text printed = {0};
+    struct call_chunk chunk = {.index = -1,
+                               .id = jv_text(jv_get(item, "id")),
+                               .name = jv_text(jv_path(item, "function.name")),
+                               .arguments = jv_text(arguments),
+                               .is_whole = jv_is_object(arguments)};
+    if (!jv_integer(jv_get(item, "index"), &chunk.index))
+        jv_integer(jv_path(item, "function.index"), &chunk.index); /* Ollama */
+    if (!chunk.arguments && !jv_is_null(arguments) && !jv_print(arguments, &printed))
+        chunk.arguments = text_get(&printed);
+    enum err err = completion_sink_call(sink, &chunk, t);
+    text_release(&printed);
     return err;
 }
 
@@ -408,8 +418,9 @@ enum err completion_sink_truncated(struct completion_sink *sink)
 
 void completion_read_count(int64_t *count, const struct jv *value)
 {
+    static const int64_t COUNT_MAX = INT64_MAX / 8; /* so that sums of counts do not overflow */
     int64_t number;
-    if (jv_integer(value, &number) && number >= 0)
+    if (jv_integer(value, &number) && number >= 0 && number <= COUNT_MAX)
         *count = number;
 }
 

@@ -86,6 +86,15 @@ enum err completion_sink_content(struct completion_sink *sink, const char *piece
 enum err completion_sink_reasoning(struct completion_sink *sink, const char *piece, nanos t)
     MUST_USE;
 
+/* A chunk of a tool call; strings may be NULL. */
+struct call_chunk {
+    int64_t index; /* that of the call in the stream; -1: none */
+    const char *id, *name, *arguments;
+    bool is_whole; /* the arguments are complete */
+    bool is_start; /* of a new call, whatever its index and id */
+};
+enum err completion_sink_call(struct completion_sink *sink, const struct call_chunk *chunk, nanos t)
+    MUST_USE;
 /* "tool_calls": complete calls, or the chunks of a stream, joined by `index` and `id`. */
 enum err completion_sink_calls(struct completion_sink *sink, const struct jv *calls, nanos t)
     MUST_USE;
@@ -131,9 +140,9 @@ const char *message_error(const struct jv *object);
  * millisecond.  Empty if there is none, or the bytes up to it are not JSON. */
 struct slice message_member(const char *bytes, size_t length, const char *key);
 
-/* The question of a request: the text of the last user message, of "prompt" or of "input".  *out is "" if there is
- * none. */
-void message_question(const char *bytes, size_t length, struct text *out);
+/* The question of a request, in its member `key`: the last user message of a list of messages, or a text or its parts.
+ * *out is "" if there is none. */
+void message_question(const char *bytes, size_t length, const char *key, struct text *out);
 
 #define MESSAGE_UNSPECIFIED_ERROR "unspecified error"
 

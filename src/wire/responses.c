@@ -1,8 +1,6 @@
-/* Parses responses of model servers into a completion.
- *
- * OpenAI's format (SSE or one document) is detected by the first byte; usage and timings are read in the dialects of
- * vLLM, SGLang, llama.cpp, LM Studio, DeepSeek and Groq.  Ollama's is NDJSON, with durations in nanoseconds in the last
- * line. */
+/* Parses event streams of model servers, or the document that replaces one, into a completion: the framing is detected
+ * by the first byte.  Here are also the readers of OpenAI's events and of llama.cpp's own; usage and timings are read
+ * in the dialects of vLLM, SGLang, llama.cpp, LM Studio, DeepSeek and Groq.  Other formats: formats.c. */
 #include <math.h>
 #include <string.h>
 
@@ -87,7 +85,7 @@ static void read_statistics(const struct jv *root, struct completion *completion
 /* Whether a retry may succeed, by an HTTP-like code or a type. */
 static bool is_transient(const struct jv *error)
 {
-    static const char *const TYPES[] = {"overload", "rate_limit", "server_error",
+    static const char *const TYPES[] = {"overload", "rate_limit", "server_error", "api_error",
                                         "internal", "timeout",    "unavailable"};
     double code = jv_number(jv_get(error, "code"));
     if (is_known(code))
@@ -102,8 +100,7 @@ static bool is_transient(const struct jv *error)
     return false;
 }
 
-/* An error reported in the body: {"error": ...}, {"object": "error", ...}, or an event of that name. */
-static enum err read_error(struct completion_sink *sink, const struct jv *root, const char *event)
+enum err event_error(struct completion_sink *sink, const struct jv *root, const char *event)
 {
     const struct jv *error = jv_get(root, "error");
     const char *object = jv_text(jv_get(root, "object"));
@@ -251,7 +248,7 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
 
 /* ---- /responses: events with a "type", the last one with the complete response ---- */
 
-static void end_reply(struct openai_response *response, const struct jv *reply)
+static void end_reply(struct event_response *response, const struct jv *reply)
 {
     struct completion *completion = response->sink.completion;
     const char *reason = jv_text(jv_path(reply, "incomplete_details.reason"));
@@ -261,14 +258,14 @@ static void end_reply(struct openai_response *response, const struct jv *reply)
     response->is_done = true;
 }
 
-static enum err read_reply_event(struct openai_response *response, const struct jv *root,
+static enum err read_reply_event(struct event_response *response, const struct jv *root,
                                  const char *type, nanos t)
 {
     const char *delta = jv_text(jv_get(root, "delta"));
     if (strcmp(type, "response.completed") == 0 || strcmp(type, "response.incomplete") == 0)
         end_reply(response, jv_get(root, "response"));
     else if (strcmp(type, "response.failed") == 0)
-        return read_error(&response->sink, jv_get(root, "response"), "error");
+        return event_error(&response->sink, jv_get(root, "response"), "error");
     else if (str_starts(type, "response.reasoning") && str_contains_nocase(type, ".delta"))
         return completion_sink_reasoning(&response->sink, delta, t);
     else if (str_contains_nocase(type, ".delta"))
@@ -277,7 +274,7 @@ static enum err read_reply_event(struct openai_response *response, const struct 
 }
 
 /* The response as one document. */
-static enum err read_reply(struct openai_response *response, const struct jv *root, nanos t)
+static enum err read_reply(struct event_response *response, const struct jv *root, nanos t)
 {
     enum err err = ERR_OK;
     const struct jv *item = jv_first(jv_get(root, "output"));
@@ -287,18 +284,75 @@ static enum err read_reply(struct openai_response *response, const struct jv *ro
     return err;
 }
 
-static enum err read_root(struct openai_response *response, const struct jv *root,
-                          const char *event, nanos t)
+/* ---- llama.cpp's own format, of /completion, /infill and its /completions: {"content": ..., "stop": false}, the last
+ * one with the counts ---- */
+
+static void add_count(int64_t *sum, int64_t count)
+{
+    *sum = *sum < 0 || count < 0 ? -1 : *sum + count;
+}
+
+/* tokens_evaluated is the whole prompt, with what was cached; several prompts of one request are added up. */
+static void read_native_end(struct event_response *response, const struct jv *root)
+{
+    struct completion *total = response->sink.completion, part;
+    const char *type = jv_text(jv_get(root, "stop_type"));
+    completion_init(&part);
+    read_timings(jv_get(root, "timings"), &part);
+    completion_read_count(&part.prompt_tokens, jv_get(root, "tokens_evaluated"));
+    completion_read_count(&part.output_tokens, jv_get(root, "tokens_predicted"));
+    if (response->has_ended) {
+        add_count(&total->prompt_tokens, part.prompt_tokens);
+        add_count(&total->output_tokens, part.output_tokens);
+        add_count(&total->cached_tokens, part.cached_tokens);
+    } else {
+        total->prompt_tokens = part.prompt_tokens;
+        total->output_tokens = part.output_tokens;
+        total->cached_tokens = part.cached_tokens;
+        total->server_prefill_s = part.server_prefill_s;
+        total->server_decode_s = part.server_decode_s;
+    }
+    bool is_limit =
+        type ? strcmp(type, "limit") == 0 : jv_bool(jv_get(root, "stopped_limit"), false);
+    str_copy(total->finish_reason, sizeof total->finish_reason, is_limit ? "length" : "stop");
+    response->has_ended = true;
+    completion_release(&part);
+}
+
+static bool is_native(const struct jv *root)
+{
+    return jv_text(jv_get(root, "content")) && jv_is_bool(jv_get(root, "stop"));
+}
+
+static enum err read_native(struct event_response *response, const struct jv *root, nanos t)
+{
+    int64_t index;
+    bool is_further = jv_integer(jv_get(root, "index"), &index) && index != 0;
+    enum err err =
+        is_further ? ERR_OK
+                   : completion_sink_content(&response->sink, jv_text(jv_get(root, "content")), t);
+    if (!err && jv_bool(jv_get(root, "stop"), false))
+        read_native_end(response, root);
+    return err;
+}
+
+static enum err read_root(struct event_response *response, const struct jv *root, const char *event,
+                          nanos t)
 {
     struct completion_sink *sink = &response->sink;
+    if (is_native(root))
+        return read_native(response, root, t);
     read_statistics(root, sink->completion);
-    enum err err = read_error(sink, root, event);
+    enum err err = event_error(sink, root, event);
     const char *type = jv_text(jv_get(root, "type"));
     if (!err && type && str_starts(type, "response."))
         return read_reply_event(response, root, type, t);
     if (!err && jv_is_array(jv_get(root, "output")))
         return read_reply(response, root, t);
     const struct jv *choice = jv_first(jv_get(root, "choices"));
+    if (!err && !choice && response->framing == EVENT_DOCUMENT)
+        return err_set(sink->why, ERR_BAD_VALUE, "%s sent a response without choices",
+                       sink->server);
     for (; choice && !err; choice = jv_next(choice))
         err = read_choice(sink, choice, t);
     return err;
@@ -308,7 +362,7 @@ static enum err read_root(struct openai_response *response, const struct jv *roo
 
 static enum err handle_event(void *context, const struct sse_event *event)
 {
-    struct openai_response *response = context;
+    struct event_response *response = context;
     if (response->is_done || event->length == 0)
         return ERR_OK;
     if (strcmp(event->data, "[DONE]") == 0) {
@@ -319,60 +373,71 @@ static enum err handle_event(void *context, const struct sse_event *event)
     if (jv_parse(event->data, event->length, &root, NULL))
         return completion_sink_malformed(&response->sink, event->data, event->length);
     enum err err = jv_is_object(root)
-                       ? read_root(response, root, event->name, event->t)
+                       ? response->read(response, root, event->name, event->t)
                        : completion_sink_malformed(&response->sink, event->data, event->length);
     jv_free(root);
     return err;
 }
 
-static enum err read_document(struct openai_response *response)
+static enum err read_document(struct event_response *response)
 {
     struct jv *root;
     const struct text *document = &response->document;
     if (jv_parse(text_get(document), document->length, &root, NULL))
         return completion_sink_malformed(&response->sink, text_get(document), document->length);
-    enum err err = read_root(response, root, "", response->last);
-    if (!err && jv_is_null(jv_path(root, "choices.0")) && !jv_is_array(jv_get(root, "output")))
-        err = err_set(response->sink.why, ERR_BAD_VALUE, "%s sent a response without choices",
-                      response->sink.server);
+    enum err err = ERR_OK;
+    if (!jv_is_array(root))
+        err = response->read(response, root, "", response->last);
+    else if (!jv_first(root))
+        err = completion_sink_malformed(&response->sink, text_get(document), document->length);
+    for (const struct jv *item = jv_is_array(root) ? jv_first(root) : NULL; item && !err;
+         item = jv_next(item))
+        err = response->read(response, item, "", response->last);
     response->is_done = !err;
     jv_free(root);
     return err;
 }
 
-/* An event stream never begins with a brace and a document always does; servers' Content-Type is unreliable. */
-static enum openai_format find_format(const char *bytes, size_t length)
+/* An event stream never begins with a brace or bracket and a document always does; servers' Content-Type is
+ * unreliable. */
+static enum event_framing find_framing(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         if (!strchr(" \t\r\n", bytes[i]) || !bytes[i])
-            return bytes[i] == '{'   ? OPENAI_DOCUMENT
-                   : bytes[i] == '<' ? OPENAI_HTML
-                                     : OPENAI_STREAM;
-    return OPENAI_UNKNOWN;
+            return strchr("{[", bytes[i]) && bytes[i] ? EVENT_DOCUMENT
+                   : bytes[i] == '<'                  ? EVENT_HTML
+                                                      : EVENT_STREAM;
+    return EVENT_UNKNOWN;
 }
 
-void openai_response_init(struct openai_response *response, const struct completion_sink *sink)
+void event_response_init(struct event_response *response, event_reader *read,
+                         const struct completion_sink *sink)
 {
-    *response = (struct openai_response){.sink = *sink};
+    *response = (struct event_response){.sink = *sink, .read = read};
     sse_init(&response->sse, handle_event, response, sink->why);
 }
 
-enum err openai_response_feed(void *context, const char *bytes, size_t length, nanos t)
+void openai_response_init(void *response, const struct completion_sink *sink)
 {
-    struct openai_response *response = context;
+    event_response_init(response, read_root, sink);
+}
+
+enum err event_response_feed(void *context, const char *bytes, size_t length, nanos t)
+{
+    struct event_response *response = context;
     response->last = t;
-    if (response->format == OPENAI_UNKNOWN)
-        response->format = find_format(bytes, length);
-    if (response->format == OPENAI_HTML)
+    if (response->framing == EVENT_UNKNOWN)
+        response->framing = find_framing(bytes, length);
+    if (response->framing == EVENT_HTML)
         return err_set(response->sink.why, ERR_BAD_VALUE,
                        "%s sent an HTML page, not a completion: check the address",
                        response->sink.server);
-    if (response->format == OPENAI_STREAM)
+    if (response->framing == EVENT_STREAM)
         return sse_feed(&response->sse, bytes, length, t);
     if (length > DOCUMENT_LIMIT - response->document.length)
         return err_set(response->sink.why, ERR_BAD_VALUE, "%s: the response is longer than %d MiB",
                        response->sink.server, DOCUMENT_LIMIT >> 20);
-    if (response->format == OPENAI_DOCUMENT)
+    if (response->framing == EVENT_DOCUMENT)
         text_add_bytes(&response->document, bytes, length);
     return response->document.failed
                ? err_set(response->sink.why, ERR_NO_MEMORY, "out of memory for the response")
@@ -381,7 +446,7 @@ enum err openai_response_feed(void *context, const char *bytes, size_t length, n
 
 /* End of a stream without a transport error.  An incomplete event at the end means a truncated stream, not a malformed
  * one. */
-static enum err end_stream(struct openai_response *response)
+static enum err end_stream(struct event_response *response)
 {
     bool is_partial = response->sse.lines.held.length > 0;
     enum err err = sse_end(&response->sse, response->last);
@@ -398,139 +463,46 @@ static enum err interrupted(struct completion_sink *sink)
                    sink->server);
 }
 
-static enum err find_end(struct openai_response *response, enum err transport)
+static bool is_complete(const struct event_response *response)
 {
-    const char *reason = response->sink.completion->finish_reason;
-    bool is_whole = response->format == OPENAI_DOCUMENT;
-    if (transport && *reason && (response->is_done || transport == ERR_LOST))
+    return response->has_ended || response->sink.completion->finish_reason[0];
+}
+
+bool event_response_is_done(const void *state)
+{
+    const struct event_response *response = state;
+    return response->has_ended || (response->is_done && is_complete(response));
+}
+
+static enum err find_end(struct event_response *response, enum err transport)
+{
+    bool is_whole = response->framing == EVENT_DOCUMENT;
+    if (transport &&
+        (event_response_is_done(response) || (transport == ERR_LOST && is_complete(response))))
         return ERR_OK;
     if (transport)
         return response->is_done ? interrupted(&response->sink) : transport;
     enum err err = ERR_OK;
     if (is_whole)
         err = read_document(response);
-    else if (response->format == OPENAI_STREAM)
+    else if (response->framing == EVENT_STREAM)
         err = end_stream(response);
-    if (err || *reason || (response->is_done && is_whole))
+    if (err || is_complete(response) || (response->is_done && is_whole))
         return err;
     return response->is_done ? interrupted(&response->sink)
                              : completion_sink_truncated(&response->sink);
 }
 
-enum err openai_response_end(struct openai_response *response, enum err transport)
+enum err event_response_end(void *state, enum err transport)
 {
+    struct event_response *response = state;
     enum err err = find_end(response, transport);
     return err ? err : completion_sink_finish(&response->sink);
 }
 
-void openai_response_release(struct openai_response *response)
+void event_response_release(void *state)
 {
+    struct event_response *response = state;
     sse_release(&response->sse);
     text_release(&response->document);
-}
-
-/* ---- Ollama's format ---- */
-
-static const double NANOSECOND = 1e-9;
-
-static enum err ollama_error(struct completion_sink *sink, const struct jv *root)
-{
-    if (jv_is_null(jv_get(root, "error")))
-        return ERR_OK;
-    const char *text = message_error(root);
-    char shown[160];
-    secret_one_line(shown, sizeof shown, text, strlen(text));
-    sink->completion->retryable = true; /* the model runner crashed or ran out of GPU memory */
-    return err_set(sink->why, ERR_IO, "%s failed: %s", sink->server, shown);
-}
-
-/* From the last line.  The server omits both a count of 0 and an unknown one: both stay unknown. */
-static void read_counts(const struct jv *root, struct completion *completion)
-{
-    completion_read_count(&completion->prompt_tokens, jv_get(root, "prompt_eval_count"));
-    completion_read_count(&completion->output_tokens, jv_get(root, "eval_count"));
-    completion_read_seconds(&completion->server_load_s, jv_get(root, "load_duration"), NANOSECOND);
-    completion_read_seconds(&completion->server_prefill_s, jv_get(root, "prompt_eval_duration"),
-                            NANOSECOND);
-    completion_read_seconds(&completion->server_decode_s, jv_get(root, "eval_duration"),
-                            NANOSECOND);
-    const char *reason = jv_text(jv_get(root, "done_reason"));
-    if (reason)
-        secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
-                        strlen(reason));
-}
-
-static enum err read_object(struct ollama_response *response, const struct jv *root, nanos t)
-{
-    struct completion_sink *sink = &response->sink;
-    enum err err = ollama_error(sink, root);
-    const struct jv *message = jv_get(root, "message"); /* of /api/chat */
-    if (!err)
-        err = completion_sink_reasoning(sink, jv_text(jv_get(root, "thinking")), t);
-    if (!err)
-        err = completion_sink_reasoning(sink, jv_text(jv_get(message, "thinking")), t);
-    if (!err)
-        err = completion_sink_content(sink, jv_text(jv_get(root, "response")), t);
-    if (!err)
-        err = completion_sink_content(sink, jv_text(jv_get(message, "content")), t);
-    if (!err)
-        err = completion_sink_calls(sink, jv_get(message, "tool_calls"), t);
-    if (!err && jv_bool(jv_get(root, "done"), false)) {
-        response->is_done = true;
-        read_counts(root, sink->completion);
-    }
-    return err;
-}
-
-static enum err handle_line(void *context, const char *line, size_t length, nanos t)
-{
-    struct ollama_response *response = context;
-    if (length == 0 || response->is_done)
-        return ERR_OK;
-    struct jv *root;
-    if (jv_parse(line, length, &root, NULL))
-        return completion_sink_malformed(&response->sink, line, length);
-    enum err err = jv_is_object(root) ? read_object(response, root, t)
-                                      : completion_sink_malformed(&response->sink, line, length);
-    jv_free(root);
-    return err;
-}
-
-void ollama_response_init(struct ollama_response *response, const struct completion_sink *sink)
-{
-    *response = (struct ollama_response){.sink = *sink};
-}
-
-enum err ollama_response_feed(void *context, const char *bytes, size_t length, nanos t)
-{
-    struct ollama_response *response = context;
-    response->last = t;
-    return line_reader_feed(&response->lines, bytes, length, t, handle_line, response,
-                            response->sink.why);
-}
-
-static enum err ollama_find_end(struct ollama_response *response, enum err transport)
-{
-    if (transport)
-        return response->is_done ? ERR_OK : transport;
-    enum err err = ERR_OK;
-    if (response->lines.held.length > 0) { /* the last line may lack its terminator */
-        err = ollama_response_feed(response, "\n", 1, response->last);
-        if (err == ERR_BAD_VALUE)
-            return completion_sink_truncated(&response->sink);
-    }
-    if (err)
-        return err;
-    return response->is_done ? ERR_OK : completion_sink_truncated(&response->sink);
-}
-
-enum err ollama_response_end(struct ollama_response *response, enum err transport)
-{
-    enum err err = ollama_find_end(response, transport);
-    return err ? err : completion_sink_finish(&response->sink);
-}
-
-void ollama_response_release(struct ollama_response *response)
-{
-    line_reader_release(&response->lines);
 }

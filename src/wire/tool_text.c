@@ -24,7 +24,7 @@ static void describe_hermes(const struct chat_tool *tools, size_t count, struct 
     for (size_t i = 0; i < count; i++) {
         struct json json;
         json_init(&json, out, false);
-        chat_write_tool(&json, &tools[i]);
+        chat_write_tool(&json, CHAT_OPENAI, &tools[i]);
         text_add(out, "\n");
     }
     text_addf(out,

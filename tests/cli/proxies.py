@@ -153,7 +153,7 @@ class Proxy:
 
     def energies(self):
         lines = map(json.loads, (self.root / "runs/run/records.jsonl").read_text().splitlines())
-        return {line["key"]: line["ipw"]["energy"] for line in lines if line["kind"] == "energy"}
+        return {line["key"]: line["ipw"]["energy"] for line in lines if line["kind"] in ("energy", "reattributed")}
 
     def close(self):
         if self.process.poll() is None:

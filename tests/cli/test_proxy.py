@@ -29,6 +29,16 @@ PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 ODD_JSON = b'{ "model" :\t"m\\u0041",\r\n"messages":[{"role":"user","content":"\xc3\xa9 \\ud83d\\ude00"}] ,"n":1.0e0}\n'
 
 
+def find(tree, key):
+    """The first value of a key, at any depth."""
+    for value in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        if isinstance(tree, dict) and key in tree:
+            return tree[key]
+        if (found := find(value, key)) is not None:
+            return found
+    return None
+
+
 class Forwarding(ProxyTest):
     def test_request_and_response_are_forwarded_byte_for_byte(self):
         answer = b'{"choices" : [ {"index":0,"message":{"content":"\\u00e9\xc3\xa9"},"finish_reason":"stop"}]}\n\n'
@@ -184,7 +194,46 @@ class Disconnection(ProxyTest):
                 self.assertEqual((entry["state"], entry["error"]), ("canceled", "the client disconnected"))
                 proxy.end()
                 record, = proxy.records()
-                self.assertEqual((record["ipw"]["status"], record["dataset_metadata"]["canceled"]), ("failed", True))
+                self.assertEqual((record["ipw"]["status"], record["dataset_metadata"]["canceled"]), ("canceled", True))
+
+    def test_canceled_requests_are_not_failures(self):
+        """In no report, and their energy is a part of its own."""
+        def answer(connection, _, headers, body):
+            if b"cancel" in body:
+                connection.sendall(STREAM_HEAD + chunk(event("a")))
+                connection.recv(1)
+                return False
+            time.sleep(0.1)
+            send_document(connection)
+
+        proxy = self.proxy(self.upstream(answer), "--json", machine=self.machine(Intel, 40))
+        proxy.ask()
+        with proxy.connect() as connection:
+            connection.sendall(request(CHAT, b'{"stream":true,"user":"cancel"}'))
+            connection.recv(1000)
+            time.sleep(0.3)
+        until(lambda: [r for r in proxy.recent() if r["state"] == "canceled"])
+        self.assertIn('ipw_proxy_requests_total{model="unknown",outcome="failed"} 0', proxy.get("/ipw/metrics"))
+        self.assertEqual(proxy.end(), 0)
+        report = json.loads(proxy.stdout)
+        self.assertEqual([report[key] for key in ("queries", "completed", "failed", "canceled", "failure_reason")],
+                         [2, 1, 0, 1, None])
+        self.assertGreater(report["joules"]["canceled"], 40 * 0.3 * 0.8)
+        self.assertEqual(report["joules"]["failed"], 0)
+        self.assertLess(report["conservation_error"], 1e-3)
+        self.assertIn("1 of 2 requests was canceled by its client", proxy.stderr)
+        self.assertNotIn("failed", proxy.stderr)
+        run = self.root / "runs/run"
+        said = ipw(None, "analyze", run).stdout
+        self.assertIn("1 canceled", said)
+        self.assertNotIn("1 failed", said)
+        quality = json.loads(ipw(None, "analyze", run, "--analysis", "quality", "--json").stdout)
+        checks = {c["check"]: c["verdict"] for c in find(quality, "checks")}
+        self.assertEqual(checks["failed_queries"], "good")
+        self.assertNotIn("failed", ipw(None, "compare", run, run).stdout)
+        metrics = ipw(None, "export", run, "--to", "prom", "-o", "-").stdout
+        self.assertRegex(metrics, r'ipw_run_queries\{.*status="canceled".*\} 1\n')
+        self.assertRegex(metrics, r'ipw_run_queries\{.*status="failed".*\} 0\n')
 
     def test_client_that_closes_at_done_is_completed(self):
         """Like OpenAI's client at [DONE], before the end of the body."""
@@ -661,7 +710,24 @@ class Recording(ProxyTest):
             {"message": {"content": "h"}, "done": False},
             {"message": {"content": "i"}, "done": True, "prompt_eval_count": 5, "eval_count": 2}))
         generate = json.dumps({"response": "hi", "done": True, "prompt_eval_count": 5, "eval_count": 2}).encode()
+        end = {"content": "", "stop": True, "stop_type": "limit", "tokens_evaluated": 5, "tokens_predicted": 2,
+               "tokens_cached": 6, "timings": {"prompt_n": 3, "cache_n": 2, "prompt_ms": 1.5, "predicted_n": 2}}
+        native = json.dumps({**end, "content": "hi"}).encode()
+        native_stream = b"".join(b"data: " + json.dumps(e).encode() + b"\n\n" for e in (
+            {"index": 0, "content": "h", "stop": False}, {"index": 0, "content": "i", "stop": False}, end))
+        rerank = b'{"object":"list","results":[{"index":0,"relevance_score":0.5}],"usage":{"total_tokens":5}}'
+        details = {"finish_reason": "length", "generated_tokens": 2, "input_length": 5}
+        tgi = json.dumps({"generated_text": "hi", "details": {
+            "finish_reason": "eos_token", "generated_tokens": 2, "prefill": [{"id": i} for i in range(5)]}}).encode()
+        tgi_stream = b"".join(b"data:" + json.dumps(e).encode() + b"\n\n" for e in (
+            {"index": 1, "token": {"id": 7, "text": "h", "special": False}, "generated_text": None, "details": None},
+            {"index": 2, "token": {"id": 8, "text": "i", "special": False}, "generated_text": "hi", "details": details}))
         cases = {
+            "/completion": (b'{"prompt":"q"}', native, 2), "/infill": (b'{"stream":true}', native_stream, 2),
+            "/completions": (b'{"stream":true}', native_stream, 2), "/rerank": (b'{"query":"q"}', rerank, None),
+            "/v1/rerank": (b'{"query":"q"}', rerank, None), "/v1/reranking": (b'{"query":"q"}', rerank, None),
+            "/generate": (b'{"inputs":"q"}', tgi, 2), "/generate_stream": (b'{"inputs":"q"}', tgi_stream, 2),
+            "/": (b'{"inputs":"q"}', b'[{"generated_text":"hi"}]', 2),
             "/v1/chat/completions": (b'{"model":"m"}', openai, 2), "/v1/completions": (b'{"model":"m"}', openai, 2),
             "/v1/responses": (b'{"model":"m"}', responses, 2), "/responses": (b'{"stream":true}', responses_stream, 2),
             "/api/chat": (b'{"model":"m"}', ollama, 2), "/api/generate": (b'{"stream":false}', generate, 2),
@@ -669,7 +735,9 @@ class Recording(ProxyTest):
             "/api/embed": (b'{"model":"m"}', b'{"embeddings":[[1.0]],"prompt_eval_count":5}', None),
         }
         answers = {path: answer for path, (_, answer, _) in cases.items()}
-        proxy = self.proxy(self.upstream(lambda c, line, *_: c.sendall(response(answers[line.split()[1]]))))
+        counts = [("x-prompt-tokens", "5"), ("x-generated-tokens", "2")]  # of TGI
+        proxy = self.proxy(self.upstream(lambda c, line, *_: c.sendall(response(
+            answers[line.split()[1]], headers=counts if line.startswith("POST / ") else ()))), "--store-content")
         for path, (body, answer, _) in cases.items():
             self.assertEqual(proxy.ask(path, body)[2], answer)
         proxy.end()
@@ -680,6 +748,18 @@ class Recording(ProxyTest):
                 tokens = records[path]["model_metrics"]["mixed"]["token_metrics"]
                 self.assertEqual((records[path]["ipw"]["status"], tokens["input"], tokens.get("output")),
                                  ("completed", 5, output))
+                self.assertEqual(records[path]["model_answers"]["mixed"], "hi" if output else "")
+        self.assertEqual(records["/completion"]["ipw"]["finish_reason"], "length")
+        self.assertEqual(records["/generate"]["problem"], "q")
+
+    def test_vectors_without_counts_are_recorded(self):
+        """llama.cpp's own /embedding returns an array, without token counts."""
+        proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(response(b'[{"index":0,"embedding":[[1.0,2.0]]}]'))))
+        proxy.ask("/embedding", b'{"content":"q"}')
+        proxy.end()
+        record, = proxy.records()
+        self.assertEqual(record["ipw"]["status"], "completed")
+        self.assertNotIn("token_metrics", record["model_metrics"]["mixed"])
 
     def test_labels_of_requests(self):
         proxy = self.proxy(self.upstream(send_document), "--key-name", "key-00000000=nobody")
@@ -1000,6 +1080,67 @@ class Energy(ProxyTest):
             self.assertEqual(done.returncode, 0, (words, done.stderr))
         self.assertIn("proxy", done.stdout)
 
+    def share_beside(self, path, head, *options):
+        """The share of the power that a recorded request gets while one to `path` is in flight."""
+        both = threading.Barrier(2)
+
+        def answer(connection, line, *_):
+            both.wait(TIMEOUT_S)
+            is_chat = CHAT in line
+            if not is_chat:
+                connection.sendall(head)
+            time.sleep(0.8 if is_chat else 1)
+            connection.sendall(response(document()) if is_chat else chunk(b"data: {}\n\n") + LAST_CHUNK)
+
+        proxy = self.proxy(self.upstream(answer), "--overwrite", *options, machine=self.machine(Intel, 40))
+        other = threading.Thread(target=proxy.ask, args=(path,))
+        other.start()
+        proxy.ask()
+        other.join()
+        metrics = proxy.get("/ipw/metrics")
+        self.assertEqual(proxy.end(), 0)
+        self.summary = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertLess(self.summary["conservation_error"], 1e-3)
+        counted = re.search(r"^ipw_proxy_unrecorded_inference_requests_total (\d+)$", metrics, re.M)
+        self.assertEqual(int(counted[1]), self.summary["unrecorded_inference"]["requests"])
+        record, = proxy.records()
+        energy, = proxy.energies().values()
+        self.stderr = proxy.stderr
+        return energy["joules"] / 40 / record["model_metrics"]["mixed"]["latency_metrics"]["total_query_seconds"]
+
+    def test_unknown_inference_takes_its_share(self):
+        plain = STREAM_HEAD.replace(b"text/event-stream", b"audio/wav")
+        for kind, head in (("a stream", STREAM_HEAD), ("100 ms or more", plain)):
+            with self.subTest(kind):
+                self.assertAlmostEqual(self.share_beside("/v1/audio/speech", head), 0.5, delta=0.15)
+                unrecorded = self.summary["unrecorded_inference"]
+                self.assertEqual((unrecorded["requests"], unrecorded["path"]), (1, "/v1/audio/speech"))
+                self.assertGreater(unrecorded["joules"], 10)
+                self.assertLessEqual(unrecorded["joules"], self.summary["joules"]["unattributed"])
+        words = r"1 inference request was not recorded, with \d\d % of the requests' energy"
+        self.assertRegex(self.stderr, "warning: " + words + ": unknown endpoint POST /v1/audio/speech\n")
+        run = self.root / "runs/run"
+        self.assertRegex(" ".join(ipw(None, "analyze", run).stdout.split()), words)
+        page = self.root / "report.html"
+        self.assertEqual(ipw(None, "report", run, "-o", page).returncode, 0)
+        self.assertRegex(page.read_text(), words)
+
+    def test_other_requests_take_no_share(self):
+        for path, options in (("/tokenize", ()), ("/v1/messages/count_tokens", ()), ("/api/pull", ()),
+                              ("/jobs/run", ("--not-inference", "/x", "--not-inference", "/jobs/*"))):
+            with self.subTest(path):
+                self.assertGreater(self.share_beside(path, STREAM_HEAD, *options), 0.9)
+                self.assertEqual(self.summary["unrecorded_inference"], {"requests": 0, "joules": 0, "path": None})
+
+    def test_short_requests_to_unknown_paths_are_not_inference(self):
+        proxy = self.proxy(self.upstream(lambda c, line, *_: c.sendall(
+            response(b"{}", "404 Not Found") if "wrong" in line else response(b"{}"))), machine=self.machine(Intel, 40))
+        proxy.ask("/v1/unknown")
+        proxy.ask("/wrong")
+        self.assertIn("ipw_proxy_other_requests_total 2\n", proxy.get("/ipw/metrics"))
+        self.assertEqual(proxy.end(), 0)
+        self.assertNotIn("not recorded", proxy.stderr)
+
     def test_energy_is_returned_to_clients(self):
         def answer(connection, _, headers, body):
             time.sleep(0.2)
@@ -1047,6 +1188,94 @@ class Energy(ProxyTest):
             stream.readline()
             self.assertEqual(stream.readline(), lines[1])
             self.assertEqual(stream.read(7), b"\r\n0\r\n\r\n", "unexpected data")
+
+
+class IdlePower(ProxyTest):
+    """The proxy listens at once, and measures idle power when there are no requests."""
+
+    def answer(self, connection, *_):
+        self.came.set()
+        self.machine_now.set_power(60)
+        self.go.wait(TIMEOUT_S)
+        self.machine_now.set_power(40)
+        send_document(connection)
+
+    def start(self, *options):
+        self.came, self.go = threading.Event(), threading.Event()
+        self.machine_now = self.machine(Intel, 40)
+        return self.proxy(self.upstream(self.answer), *options, machine=self.machine_now)
+
+    def check_split(self, proxy, count):
+        """All energies are split by the same baseline, whenever it was measured."""
+        summary = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertAlmostEqual(summary["conditions"]["idle_w"], 40, delta=2)
+        self.assertLess(summary["conservation_error"], 1e-3)
+        self.assertNotIn("baseline_refused", [f["code"] for f in summary["conditions"]["findings"]])
+        energies = proxy.energies()
+        self.assertEqual(len(energies), count)
+        for energy in energies.values():
+            self.assertAlmostEqual(energy["idle_joules"] + energy["active_joules"], energy["joules"],
+                                   delta=1e-6 * energy["joules"])
+            self.assertAlmostEqual(energy["idle_joules"] / energy["joules"], 40 / 60, delta=0.15)
+            self.assertIsNone(energy["note"])
+        return summary
+
+    def test_requests_are_answered_before_idle_power_is_known(self):
+        proxy = self.start("--idle", "1")
+        self.go.set()
+        asked = time.monotonic()
+        self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")  # no connection is refused
+        entry = until(lambda: [r for r in proxy.recent() if r["energy"]])[0]
+        if time.monotonic() - asked < 0.9:  # idle power cannot be known yet
+            self.assertIsNone(entry["energy"]["idle_joules"])
+            self.assertEqual(entry["energy"]["note"], "idle power is not measured yet")
+
+    def test_idle_power_is_measured_in_the_first_quiet_time(self):
+        proxy = self.start("--idle", "0.6")
+        for _ in range(2):  # each interrupts a measurement
+            self.came.clear(), self.go.clear()
+            asker = threading.Thread(target=proxy.ask)
+            asker.start()
+            self.came.wait(TIMEOUT_S)
+            time.sleep(0.8)
+            self.go.set()
+            asker.join()
+        until(lambda: all(r["energy"] and r["energy"]["idle_joules"] for r in proxy.recent()))
+        metrics = proxy.get("/ipw/metrics")
+        self.assertIn("ipw_proxy_settled_requests_total 2\n", metrics, "attributed again, not counted again")
+        self.assertEqual(proxy.end(), 0)
+        summary = self.check_split(proxy, 2)
+        self.assertEqual(summary["energy_known"], 2)
+
+    def test_idle_power_is_measured_at_the_end(self):
+        proxy = self.start("--idle", "0.6")
+        asker = threading.Thread(target=proxy.ask)
+        asker.start()
+        self.came.wait(TIMEOUT_S)
+        time.sleep(0.8)
+        proxy.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        self.go.set()
+        asker.join()
+        self.assertEqual(proxy.process.wait(TIMEOUT_S), 0)
+        self.check_split(proxy, 1)
+
+    def test_second_signal_skips_it(self):
+        proxy = self.start("--idle", "100")
+        asker = threading.Thread(target=proxy.ask)
+        asker.start()
+        self.came.wait(TIMEOUT_S)
+        self.go.set()
+        asker.join()
+        proxy.process.send_signal(signal.SIGTERM)
+        until(lambda: not Disconnection.listens(proxy))
+        time.sleep(0.5)
+        self.assertEqual(proxy.end(), 0)
+        summary = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertIn("baseline_refused", [f["code"] for f in summary["conditions"]["findings"]])
+        energy, = proxy.energies().values()
+        self.assertGreater(energy["joules"], 0)
+        self.assertIsNone(energy["idle_joules"])
 
 
 if __name__ == "__main__":

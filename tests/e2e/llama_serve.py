@@ -20,6 +20,9 @@ def main():
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options["threads"]
     params.hostnames = ["127.0.0.1"]
     params.port = 0
+    if options["pooling"]:
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type[f"LLAMA_POOLING_TYPE_{options['pooling']}"]
     params.endpoint_metrics = params.endpoint_slots = True
     server = xllamacpp.Server(params)
     print("address", server.listening_address, flush=True)

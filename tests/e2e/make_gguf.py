@@ -91,12 +91,12 @@ def count(shape):
 # ---- the model ----
 
 class Model:
-    def __init__(self, name, seed, layers, hidden, heads, context, quick, says, template):
+    def __init__(self, name, seed, layers, hidden, heads, context, quick, says, template, fills):
         self.name, self.layers, self.hidden = name, layers, hidden
         self.heads, self.context, self.quick = heads, context, quick
         self.random = random.Random(seed)
         self.tokens = list(vocabulary())
-        self.template, self.says = template, says.replace(" ", SPACE)
+        self.template, self.says, self.fills = template, says.replace(" ", SPACE), fills
         if says:
             self.tokens.append((self.says, -1e6, NORMAL))
 
@@ -130,7 +130,8 @@ class Model:
             ("tokenizer.ggml.add_eos_token", BOOL, False),
             ("tokenizer.ggml.add_space_prefix", BOOL, False),
             ("tokenizer.chat_template", STRING, self.template),
-        ]
+        ] + [(f"tokenizer.ggml.fim_{part}_token_id", U32, named[piece]) for part, piece in
+             (("pre", "<|im_start|>"), ("suf", "<unk>"), ("mid", "<|im_end|>")) if self.fills]
 
     def tensors(self):
         hidden, forward = self.hidden, 3 * self.hidden
@@ -186,11 +187,12 @@ class Model:
 
 
 def make(path, *, name="ipw-random", seed=1, layers=8, hidden=128, heads=4, context=2048, quick=0,
-         says="", template=CHAT_TEMPLATE):
-    """Writes the model; returns its number of parameters.  quick: large models in seconds."""
+         says="", template=CHAT_TEMPLATE, fills=False):
+    """Writes the model; returns its number of parameters.  quick: large models in seconds.  fills: it has tokens for
+    fill-in-the-middle."""
     if heads % 2 or hidden % (2 * heads):
         raise ValueError("hidden must be a multiple of twice the heads, and the heads even")
-    model = Model(name, seed, layers, hidden, heads, context, quick, says, template)
+    model = Model(name, seed, layers, hidden, heads, context, quick, says, template, fills)
     tensors = list(model.tensors())
     write(path, model.fields(), tensors)
     return sum(count(shape) for _, shape, _ in tensors)

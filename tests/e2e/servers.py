@@ -38,12 +38,13 @@ class Address(str):
 
 
 @contextlib.contextmanager
-def llama_server(model_path, parallel=4, threads=1, context=2048):
+def llama_server(model_path, parallel=4, threads=1, context=2048, pooling=None):
     """llama.cpp's server with `parallel` slots of `context` tokens each.  The default is one thread, because several
-    wait for each other in spin loops, which take seconds on a busy machine."""
+    wait for each other in spin loops, which take seconds on a busy machine.  pooling, MEAN or RANK: it serves embeddings
+    or reranks instead."""
     python = present("python/bin/python", "python/ready", "test")
     name = Path(model_path).stem
-    options = {"alias": name, "parallel": parallel, "threads": threads, "context": context}
+    options = {"alias": name, "parallel": parallel, "threads": threads, "context": context, "pooling": pooling}
     command = [python, Path(__file__).with_name("llama_serve.py"), model_path, json.dumps(options)]
     with started(command, r"^address (http://\S+)$") as url:
         wait_for(f"{url}/health")

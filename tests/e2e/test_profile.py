@@ -25,6 +25,19 @@ class LlamaTest(ProfileContract, unittest.TestCase):
         report = self.profile(2, "--client-param", "endpoint=completions")
         self.check_counts(report)
 
+    def test_messages_api_gives_the_same_answers(self):
+        """The client anthropic, to the same server: the same prompts, tokens and text.  It counts a cached prompt in
+        parts."""
+        openai = self.records(self.sequential_report())
+        self.client = "anthropic"
+        report = self.profile(1)
+        self.check_counts(report)
+        for (query, _), (other, _) in zip(self.records(report), openai):
+            ours, theirs = self.metrics(query), self.metrics(other)
+            self.assertEqual((ours["lm_response"], ours["token_metrics"]), (theirs["lm_response"], theirs["token_metrics"]))
+            self.assertEqual((query["ipw"]["finish_reason"], query["ipw"]["pieces"]),
+                             (other["ipw"]["finish_reason"], other["ipw"]["pieces"]))
+
     def test_same_seed_gives_same_answers(self):
         first, second = (
             [self.metrics(query)["lm_response"] for query, _ in self.records(report)]

@@ -85,14 +85,16 @@ class ToolCallsTest(unittest.TestCase):
         with servers.llama_server(self.caller, parallel=1) as url:
             for stream in "true", "false":
                 lines = [dict(line, params=f"max_tokens=1,stream={stream}") for line in self.LINES]
-                with self.subTest(stream=stream):
-                    self.assertCalls(talk("openai", url, url.model, lines))
+                for client in "openai", "anthropic":
+                    with self.subTest(client, stream=stream):
+                        self.assertCalls(talk(client, url, url.model, lines))
         self.assertCalls(talk("llama", "-", self.caller, self.LINES, "threads=1"))
 
     def test_template_without_tools_is_recognized(self):
         with servers.llama_server(self.plain, parallel=1) as url:
-            reply, = talk("openai", url, url.model, [{"user": "Q", "params": "max_tokens=1"}])
-            self.assertEqual((reply["tools"], reply["calls"]), ("no", []))
+            for client in "openai", "anthropic":
+                reply, = talk(client, url, url.model, [{"user": "Q", "params": "max_tokens=1"}])
+                self.assertEqual((reply["tools"], reply["calls"]), ("no", []))
         reply, = talk("llama", "-", self.plain, self.LINES[:1], "threads=1")
         self.assertTrue(reply["rejects_tools"])
         self.assertEqual(reply["tools"], "no")

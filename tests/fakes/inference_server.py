@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A fake inference server with the APIs of OpenAI and Ollama, and faults on request.
+"""A fake inference server with the APIs of OpenAI, Ollama and Anthropic, and faults on request.
 
 The URL path selects a scenario, so one server serves all tests and threads concurrently:
 
     http://127.0.0.1:PORT/SCENARIO[:option=value,option=value]/v1/chat/completions
     http://127.0.0.1:PORT/SCENARIO[:option=value,option=value]/api/generate
+    http://127.0.0.1:PORT/SCENARIO[:option=value,option=value]/v1/messages
 
 As a program, `inference_server.py LOG` prints its port, appends each request to LOG as a line of JSON, and ends at the
 end of its standard input.  In Python, use Server().
@@ -16,7 +17,7 @@ Scenarios (of completion requests; other requests, such as model lists, are answ
     interrupted pieces=N chunks, then [DONE] without a finish_reason, as when another request aborts it
     miscounted  count=N: an answer with this token count, right or wrong;  no_usage: no counts;  no_done: a
                 finish_reason but no [DONE];  cut: neither
-    status      code=503, body=openai|ollama|text|html|none, retry_after=SECONDS
+    status      code=503, body=openai|ollama|anthropic|text|html|none, retry_after=SECONDS
     hang        after=request|headers|content
     die         how=rst|close, after=request|headers|content
     malformed   an event that is not JSON, after the first chunk
@@ -28,6 +29,7 @@ Scenarios (of completion requests; other requests, such as model lists, are answ
     no_tools    rejects tools with the error of as=ollama|llama|vllm|strict
     old         rejects stream_options;  new: rejects max_tokens
     llama       llama.cpp: timings, one model named after its file;  thinking: separate reasoning content
+    alias       the model "latest", which is not listed, has an entry of its own
     no_list     no list of models;  loading: status 503 to all requests
     long_header kb=1024: a response header of this length
     moved       a redirect to the scenario normal;  garbage: not HTTP
@@ -69,6 +71,18 @@ def openai_usage(count):
     return {"prompt_tokens": 11, "completion_tokens": count, "total_tokens": 11 + count,
             "prompt_tokens_details": {"cached_tokens": 4},
             "completion_tokens_details": {"reasoning_tokens": 0}}
+
+
+def anthropic_usage(count=None):
+    """Of message_start without a count, of message_delta with one: the same prompt as openai_usage, by its parts."""
+    if count is not None:
+        return {"output_tokens": count}
+    return {"input_tokens": 5, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 4, "output_tokens": 1}
+
+
+def anthropic_message(content, reason, usage):
+    return {"id": "msg_x", "type": "message", "role": "assistant", "model": "tiny-1b", "content": content,
+            "stop_reason": reason, "stop_sequence": None, **({"usage": usage} if usage else {})}
 
 
 def ollama_chunk(piece, chat, **more):
@@ -167,7 +181,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def is_ollama(self):
         return self.rest.startswith("/api/")
 
+    def is_anthropic(self):
+        return self.rest == "/v1/messages"
+
     def start_stream(self):
+        self.blocks, self.block = 0, None  # started so far, and the open one
+        self.has_started = False
         kind = "application/x-ndjson" if self.is_ollama() else "text/event-stream; charset=utf-8"
         self.begin(kind)
 
@@ -176,16 +195,60 @@ class Handler(http.server.BaseHTTPRequestHandler):
         end = END[self.options.get("eol", "lf")]
         if self.is_ollama():
             self.send((text + (end if end != "\r" else "\n")).encode())
+        elif self.is_anthropic() and isinstance(value, dict):
+            self.send(f"event: {value.get('type')}{end}data: {text}{end}{end}".encode())
         else:
             self.send(f": ping{end}data: {text}{end}{end}".encode())
 
+    # Events of Anthropic's API: blocks are numbered, and open one at a time.
+
+    def start_message(self, usage=True):
+        if not self.has_started:
+            message = anthropic_message([], None, anthropic_usage() if usage else None)
+            self.event({"type": "message_start", "message": message})
+            self.event({"type": "ping"})
+        self.has_started = True
+
+    def end_block(self):
+        if self.block:
+            self.event({"type": "content_block_stop", "index": self.index})
+        self.block = None
+
+    def start_block(self, **block):
+        self.start_message(self.scenario != "no_usage")
+        self.end_block()
+        self.block = block["type"]
+        self.index = 0 if self.options.get("how") == "same_index" else self.blocks
+        self.blocks += 1
+        self.event({"type": "content_block_start", "index": self.index, "content_block": block})
+
+    def delta(self, kind, text):
+        name = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}[kind]
+        self.event({"type": "content_block_delta", "index": self.index, "delta": {"type": kind, name: text}})
+
+    def end_message(self, count, usage, done, reason):
+        reasons = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+        self.start_message(usage)
+        self.end_block()
+        self.event({"type": "message_delta", "delta": {"stop_reason": reasons[reason], "stop_sequence": None},
+                    **({"usage": anthropic_usage(count)} if usage else {})})
+        if done:
+            self.event({"type": "message_stop"})
+
     def piece(self, text, **more):
-        if self.is_ollama():
+        if self.is_anthropic():
+            if self.block != "text":
+                self.start_block(type="text", text="")
+            self.delta("text_delta", text)
+        elif self.is_ollama():
             self.event(ollama_chunk(text, self.rest == "/api/chat", **more))
         else:
             self.event(openai_chunk(text, None, "chat" in self.rest, **more))
 
     def ending(self, count, usage=True, done=True, reason="stop"):
+        if self.is_anthropic():
+            self.end_message(count, usage, done, reason)
+            return
         if self.is_ollama():
             last = {"done": True, "done_reason": reason, "total_duration": 5000000000}
             if usage:
@@ -243,10 +306,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def scenario_interrupted(self):
         self.start_stream()
-        self.event({"choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]})
+        if self.is_anthropic():
+            self.start_message()
+        else:
+            self.event({"choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]})
         for piece in PIECES[:int(self.options.get("pieces", 0))]:
             self.piece(piece)
-        if not self.is_ollama():
+        if not self.is_ollama() and not self.is_anthropic():
             self.event("[DONE]")
         self.finish_body()
 
@@ -254,6 +320,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.is_ollama():
             chat = self.rest == "/api/chat"
             self.document(ollama_chunk(TEXT, chat, done=True, done_reason="stop", eval_count=6))
+        elif self.is_anthropic():
+            self.document(anthropic_message([{"type": "text", "text": TEXT}], "end_turn",
+                                            {**anthropic_usage(), "output_tokens": 6}))
         elif "chat" in self.rest:
             choice = {"index": 0, "finish_reason": "stop", "message": {"content": TEXT}}
             self.document({"choices": [choice], "usage": openai_usage(6)})
@@ -263,6 +332,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def scenario_status(self):
         bodies = {"openai": b'{"error":{"message":"the moon is\\nfull","type":"lunar"}}',
+                  "anthropic": b'{"type":"error","error":{"type":"overloaded_error","message":"the moon is full"}}',
                   "ollama": b'{"error":"the moon is full"}', "text": b"the moon is full\n",
                   "html": b"<html>the moon is full</html>", "none": b""}
         headers = {}
@@ -299,8 +369,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def scenario_error(self):
         self.start_stream()
         self.piece("Hello")
-        self.event({"error": "out of moons" if self.is_ollama() else
-                    {"message": "out of moons", "type": "server_error", "code": 500}})
+        if self.is_anthropic():
+            self.event({"type": "error", "error": {"type": "overloaded_error", "message": "out of moons"}})
+        else:
+            self.event({"error": "out of moons" if self.is_ollama() else
+                        {"message": "out of moons", "type": "server_error", "code": 500}})
         self.finish_body()
 
     def scenario_huge_line(self):
@@ -342,8 +415,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def scenario_thinking(self):
         self.start_stream()
+        if self.is_anthropic():
+            self.start_block(type="thinking", thinking="", signature="")
         for name in ("reasoning_content", "reasoning"):
-            if self.is_ollama():
+            if self.is_anthropic():
+                self.delta("thinking_delta", f"{name}? ")
+            elif self.is_ollama():
                 self.event(ollama_chunk("", self.rest == "/api/chat", thinking=f"{name}? "))
             else:
                 self.event({"choices": [{"delta": {name: f"{name}? ", "content": None}}]})
@@ -369,6 +446,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def scenario_tools(self):
         messages = self.asked.get("messages", [])
         results = [m["content"] for m in messages if m["role"] == "tool"]
+        if self.is_anthropic():  # all of one turn are in one message
+            results = [block["content"] for block in messages[-1]["content"] if block["type"] == "tool_result"]
         if "tools" not in self.asked:
             self.stream()
         elif results:
@@ -379,6 +458,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 message = {"role": "assistant", "content": "", "tool_calls": [{"function": call}]}
                 self.event({"model": "tiny-1b", "done": False, "message": message})
             self.ending(9)
+            self.finish_body()
+        elif self.is_anthropic():
+            self.start_stream()
+            self.start_block(type="tool_use", id="c1", name="add", input={})
+            for piece in ("", '{"a": 1, ', '"b": "x\\"}"}'):
+                self.delta("input_json_delta", piece)
+            self.start_block(type="tool_use", name="noop", input={})
+            self.ending(9, reason="tool_calls")
             self.finish_body()
         else:
             self.start_stream()
@@ -398,6 +485,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.document(body, code)
         else:
             self.stream()
+
+    def scenario_alias(self):
+        self.stream()
 
     def scenario_no_list(self):
         self.stream()
@@ -431,6 +521,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         extra = ({"meta": {"n_ctx_train": 32768, "n_params": 1200000000, "size": 800000000}}
                  if name == "llama" else {"max_model_len": 8192, "root": "/weights/tiny"})
         documents = {
+            **({"/v1/models/latest": {"id": models[0], "type": "model"}} if name == "alias" else {}),
             "/v1/models": {"object": "list",
                            "data": [{"id": m, "owned_by": owner, **extra} for m in models]},
             "/health": {"status": "ok"},
@@ -462,7 +553,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         _, scenario, *rest = path.split("/")
         self.scenario, _, options = scenario.partition(":")
         self.options = dict(pair.partition("=")[::2] for pair in options.split(",") if pair)
-        self.rest = "/" + "/".join(rest)
+        self.rest = ("/" + "/".join(rest)).partition("?")[0]
 
     def answer(self):
         length = int(self.headers.get("Content-Length", 0))

@@ -1,4 +1,4 @@
-/* libFuzzer: any bytes as the response of a server in either API, split in two, and as the text of
+/* libFuzzer: any bytes as the response of a server in every format, split in two, and as the text of
  * a model that calls tools. Each parsed call has a name, an id and arguments that are a JSON
  * object, and first and last token times are those of the arrivals. */
 #include <stdint.h>
@@ -34,34 +34,21 @@ static void check(enum err err, struct completion *reply)
     completion_release(reply);
 }
 
-static void read_openai(const char *bytes, size_t length, size_t cut)
+static void read_response(const struct response_format *format, const char *bytes, size_t length,
+                          size_t cut)
 {
     struct completion reply;
     struct error why;
-    struct openai_response response;
+    union response_state response;
     completion_init(&reply);
-    openai_response_init(
-        &response, &(struct completion_sink){.completion = &reply, .server = "s", .why = &why});
-    enum err err = openai_response_feed(&response, bytes, cut, 1);
+    format->init(&response,
+                 &(struct completion_sink){.completion = &reply, .server = "s", .why = &why});
+    enum err err = format->feed(&response, bytes, cut, 1);
     if (!err)
-        err = openai_response_feed(&response, bytes + cut, length - cut, 2);
-    check(openai_response_end(&response, err), &reply);
-    openai_response_release(&response);
-}
-
-static void read_ollama(const char *bytes, size_t length, size_t cut)
-{
-    struct completion reply;
-    struct error why;
-    struct ollama_response response;
-    completion_init(&reply);
-    ollama_response_init(
-        &response, &(struct completion_sink){.completion = &reply, .server = "s", .why = &why});
-    enum err err = ollama_response_feed(&response, bytes, cut, 1);
-    if (!err)
-        err = ollama_response_feed(&response, bytes + cut, length - cut, 2);
-    check(ollama_response_end(&response, err), &reply);
-    ollama_response_release(&response);
+        err = format->feed(&response, bytes + cut, length - cut, 2);
+    (void)format->is_done(&response);
+    check(format->end(&response, err), &reply);
+    format->release(&response);
 }
 
 static void read_text(const char *bytes, size_t length)
@@ -84,8 +71,8 @@ static void read_text(const char *bytes, size_t length)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     size_t cut = length > 1 ? bytes[0] % length : 0;
-    read_openai((const char *)bytes, length, cut);
-    read_ollama((const char *)bytes, length, cut);
+    for (int kind = 0; kind < RESPONSE_KINDS; kind++)
+        read_response(&RESPONSE_FORMATS[kind], (const char *)bytes, length, cut);
     read_text((const char *)bytes, length);
     return 0;
 }

@@ -101,7 +101,7 @@ function oneText(run) {
   const text = key => at(run.headline.find(item => item.key === key), "text");
   const parts = [text("accuracy") && text("accuracy") + " correct", text("joules_per_query") && text("joules_per_query").replace(/ ± [\d.]+/, "") + " per query",
     text("joules_per_output_token") && text("joules_per_output_token").replace(/ ± [\d.]+/, "") + " per output token", text("output_tokens_per_s")].filter(Boolean);
-  return parts.length ? [parts.join(", ") + " (n = " + (run.rows - run.failed).toLocaleString("en") + "). "] : [];
+  return parts.length ? [parts.join(", ") + " (n = " + (run.rows - run.failed - (run.canceled || 0)).toLocaleString("en") + "). "] : [];
 }
 
 // Problems that invalidate the comparison come first.

@@ -173,7 +173,7 @@ function fitPoints(queries, fit) {
   const points = [], stride = Math.max(1, Math.ceil(queries.count / FIT_POINTS));
   const x = i => fit.x === "total_tokens" ? queries.input_tokens[i] + queries.output_tokens[i] : queries[fit.x][i];
   for (let i = 0; i < queries.count; i += stride)
-    if (!(queries.flags[i] & FLAG.failed) && known(x(i)) && known(queries[fit.y][i])) points.push([x(i), queries[fit.y][i], i]);
+    if (!(queries.flags[i] & (FLAG.failed | FLAG.canceled)) && known(x(i)) && known(queries[fit.y][i])) points.push([x(i), queries[fit.y][i], i]);
   return points;
 }
 

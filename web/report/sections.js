@@ -20,6 +20,9 @@ function topFacts(run) {
     make("span", {}, make("b", {}, plural(run.rows, "query", "queries"))),
     run.failed ? make("b", { class: "failures" }, run.failed.toLocaleString("en") + " failed, not in the means" +
       (at(summary, "ipw", "failure_reason") ? ": " + summary.ipw.failure_reason : "")) : null,
+    run.canceled ? make("span", {}, run.canceled.toLocaleString("en") + " canceled, not in the means") : null,
+    at(summary, "ipw", "unrecorded_inference", "requests") ? make("span", {},
+      plural(summary.ipw.unrecorded_inference.requests, "inference request", "inference requests") + " not recorded") : null,
     at(summary, "ipw", "tokens_note") ? make("span", {}, "tokens unknown: " + summary.ipw.tokens_note) : null,
     fact("client", at(summary, "profiler_config", "client_id")),
     fact("measured", when ? new Date(when * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC" : ""));
@@ -132,7 +135,7 @@ function headlineSection(run) {
 
 // ---- energy breakdown ----
 
-const SHARE_COLORS = { prefill: "c4", decode: "c3", queries: "c1", failed: "c5", idle: "c6", unattributed: "c2" };
+const SHARE_COLORS = { prefill: "c4", decode: "c3", queries: "c1", failed: "c5", canceled: "c5", idle: "c6", unattributed: "c2" };
 
 function sharesSection(run) {
   if (!run.shares.length) return null;
@@ -169,7 +172,8 @@ const distributionFigure = found => found.key === "joules" ? "joules_per_query" 
 function distributionSection(run) {
   if (!run.distributions.length) return null;
   return section("distributions", "Distributions", "Dashed lines: median and 95th percentile; the gray bar collects all larger values. "
-    + (run.failed ? plural(run.failed, "failed query", "failed queries") + " excluded." : ""),
+    + (run.failed ? plural(run.failed, "failed query", "failed queries") + " excluded." : "")
+    + (run.canceled ? " " + plural(run.canceled, "canceled request", "canceled requests") + " excluded." : ""),
     make("div", { class: "grid" }, run.distributions.map(found => {
       const label = labelOf(distributionFigure(found)), unit = unitOf(distributionFigure(found));
       return make("div", { class: "card" }, make("h3", {}, label),

@@ -106,6 +106,7 @@ const QUERY_FILTERS = {
   right: ["Correct", flags => flags & FLAG.right],
   wrong: ["Incorrect", flags => flags & FLAG.wrong],
   failed: ["Failed", flags => flags & FLAG.failed],
+  canceled: ["Canceled", flags => flags & FLAG.canceled],
   low: ["Low confidence", flags => flags & FLAG.low],
 };
 

@@ -139,7 +139,7 @@ static double fact_or(const struct top *top, double value, const char *analysis,
 /* Why there is no figure per query. */
 static const char *missing_note(const struct top *top, const char *otherwise)
 {
-    return top->table->failed == top->table->rows ? "no query completed" : otherwise;
+    return run_completed_count(top->table) == 0 ? "no query completed" : otherwise;
 }
 
 /* The interval of an analysis's figure, and its number of queries. */
@@ -356,7 +356,7 @@ void headline_put(struct json *json, const struct run_table *table, const struct
 
 /* ---- energy breakdown ---- */
 
-enum { PREFILL, DECODE, OTHER, FAILED, IDLE, UNATTRIBUTED, PARTS };
+enum { PREFILL, DECODE, OTHER, FAILED, CANCELED, IDLE, UNATTRIBUTED, PARTS };
 
 static const struct {
     const char *key, *label;
@@ -365,6 +365,7 @@ static const struct {
     [DECODE] = {"decode", "Decode"},
     [OTHER] = {"queries", "Queries, phase unknown"},
     [FAILED] = {"failed", "Failed queries"},
+    [CANCELED] = {"canceled", "Canceled requests"},
     [IDLE] = {"idle", "Idle between queries"},
     [UNATTRIBUTED] = {"unattributed", "Unattributed"},
 };
@@ -376,11 +377,10 @@ void shares_put(struct json *json, const struct run_table *table)
 {
     const struct summary *summary = &table->summary;
     double total = 0, queries = summary->queries_joules;
-    double parts[PARTS] = {[PREFILL] = summary->prefill_joules,
-                           [DECODE] = summary->decode_joules,
-                           [FAILED] = summary->failed_joules,
-                           [IDLE] = summary->idle_joules,
-                           [UNATTRIBUTED] = summary->unattributed_joules};
+    double parts[PARTS] = {
+        [PREFILL] = summary->prefill_joules, [DECODE] = summary->decode_joules,
+        [FAILED] = summary->failed_joules,   [CANCELED] = summary->canceled_joules,
+        [IDLE] = summary->idle_joules,       [UNATTRIBUTED] = summary->unattributed_joules};
     for (size_t i = 0; i < PARTS; i++)
         parts[i] = parts[i] > 0 ? parts[i] : 0;
     /* An answer received in one piece has no phases. */

@@ -92,6 +92,7 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
     json_string(json, "dataset", text_or_empty(table->summary.dataset_name));
     json_integer(json, "rows", (int64_t)table->rows);
     json_integer(json, "failed", (int64_t)table->failed);
+    json_integer(json, "canceled", (int64_t)table->canceled);
     json_bool(json, "ours", table->ours);
     put_notes(json, table, spans);
     command_put(json, table);

@@ -122,7 +122,8 @@ static double flags_of(const struct run_table *table, size_t row)
     int right = run_flag(table, RUN_CORRECT, row);
     return (right == 1 ? 1 : 0) + (right == 0 ? 2 : 0) +
            (run_flag(table, RUN_FAILED, row) == 1 ? 4 : 0) +
-           (run_flag(table, RUN_LOW_CONFIDENCE, row) == 1 ? 8 : 0);
+           (run_flag(table, RUN_LOW_CONFIDENCE, row) == 1 ? 8 : 0) +
+           (run_flag(table, RUN_CANCELED, row) == 1 ? 16 : 0);
 }
 
 static void put_flags(struct json *json, const struct listing *listing)

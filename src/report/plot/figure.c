@@ -316,7 +316,7 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
                   size_t drawn, const char *lacking)
 {
     const char *hardware = run_hardware(table);
-    size_t without = table->rows - table->failed - drawn;
+    size_t without = run_completed_count(table) - drawn;
     char counts[128] = "";
     str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
                hardware[0] ? " on " : "", hardware);
@@ -326,7 +326,11 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
         return;
     }
     if (table->failed)
-        str_format(counts, sizeof counts, "%zu failed%s", table->failed, without ? ", " : "");
+        str_format(counts, sizeof counts, "%zu failed%s", table->failed,
+                   without || table->canceled ? ", " : "");
+    if (table->canceled)
+        str_format(counts + strlen(counts), sizeof counts - strlen(counts), "%zu canceled%s",
+                   table->canceled, without ? ", " : "");
     if (without)
         str_format(counts + strlen(counts), sizeof counts - strlen(counts), "%zu without %.60s",
                    without, lacking);

@@ -313,7 +313,7 @@ static enum err draw_both(const struct run_table *table, const struct start_rang
                           struct spans *spans, struct figure *figure)
 {
     bool several = ranges->count > 1;
-    draw_heading(figure, table, "Power over time", table->rows - table->failed, "");
+    draw_heading(figure, table, "Power over time", run_completed_count(table), "");
     figure_note_energy_of(figure, table);
     if (several)
         note_starts(figure, table->directory, ranges);

@@ -57,7 +57,8 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
         joules = point->joules_per_query;
     text_addf(&words, "%s%s%s: ", plain_text(point->model).text, point->hardware[0] ? " on " : "",
               plain_text(point->hardware).text);
-    if (point->failed == point->queries)
+    bool is_empty = point->failed + point->canceled == point->queries;
+    if (is_empty)
         text_add(&words, "nothing was completed");
     else if (is_known(point->accuracy))
         text_addf(&words, "%s correct (95 %% CI: %s to %s) at ",
@@ -65,7 +66,7 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
                   format_percent(high, run->accuracy_high));
     if (is_known(joules))
         add_energy(&words, run, joules, error, each);
-    else if (point->failed < point->queries)
+    else if (!is_empty)
         text_add(&words, "unknown energy");
     if (is_known(run->latency_s))
         text_addf(&words, ", median latency %s", format_si(value, run->latency_s, "s"));

@@ -121,6 +121,7 @@ static void write_parts(const struct summary *run, struct text *out)
     if (is_known(run->queries_idle_joules))
         text_addf(out, " (%s%s of it idle)", mark, format_si(cell, run->queries_idle_joules, "J"));
     add_part(out, run->failed_joules, mark, "failed attempts");
+    add_part(out, run->canceled_joules, mark, "canceled requests");
     add_part(out, run->idle_joules, mark, "idle between queries");
     add_part(out, run->unattributed_joules, mark, "unattributed");
     text_add(out, "\n");
@@ -394,6 +395,11 @@ static void write_notes(const struct summary *run, struct text *out)
     if (run->cut > 0)
         text_addf(out, "   %" PRId64 " answer%s truncated at the token limit\n", run->cut,
                   run->cut == 1 ? " was" : "s were");
+    if (run->canceled > 0)
+        text_addf(out, "   %" PRId64 " of %" PRId64 " %s canceled by %s: excluded from the means\n",
+                  run->canceled, run->queries,
+                  run->canceled == 1 ? "requests was" : "requests were",
+                  run->canceled == 1 ? "its client" : "their clients");
     if (run->unrecorded_requests > 0)
         text_addf(out,
                   "   %" PRId64 " request%s not recorded: the disk was too slow; included only in "

@@ -94,7 +94,7 @@ static void on_ended(void *context, struct proxy_request *request)
     struct external *external = context;
     const struct completion *reply = &request->reply;
     struct completion *out = external->out;
-    int64_t output = request->kind == PROXY_EMBEDDINGS ? 0 : reply->output_tokens;
+    int64_t output = proxy_request_generates(request) ? reply->output_tokens : 0;
     char id[96];
     inference_id(external, request->id, id, sizeof id);
     struct trace_event event =
@@ -375,15 +375,19 @@ static size_t add_variables(const struct external *external, const char *workspa
 {
     static const char *const OPENAI[] = {"OPENAI_BASE_URL", "OPENAI_API_BASE",
                                          "OPENAI_API_BASE_URL"};
+    static const char *const OTHERS[] = {"OLLAMA_HOST", "ANTHROPIC_BASE_URL"};
+    static const char *const KEYS[] = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"};
     char address[64];
     size_t count = 0;
     str_format(address, sizeof address, "http://127.0.0.1:%u", port);
     for (size_t i = 0; i < sizeof OPENAI / sizeof *OPENAI; i++)
         add_variable(out, &count, OPENAI[i], address, "/v1");
-    add_variable(out, &count, "OLLAMA_HOST", address, "");
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        add_variable(out, &count, OTHERS[i], address, "");
     const char *key = getenv("IPW_API_KEY"); /* also used by the client itself */
-    if (key || !getenv("OPENAI_API_KEY"))    /* programs refuse to start without a key */
-        add_variable(out, &count, "OPENAI_API_KEY", key ? key : "none", "");
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
+        if (key || !getenv(KEYS[i])) /* programs refuse to start without a key */
+            add_variable(out, &count, KEYS[i], key ? key : "none", "");
     if (fits_variable(external->query->request->prompt))
         add_variable(out, &count, "IPW_PROBLEM", external->query->request->prompt, "");
     add_variable(out, &count, "IPW_PROBLEM_FILE", external->problem_path, "");
@@ -490,7 +494,7 @@ static enum err start_proxy(struct external *external, bool inject_usage, struct
     if (length > 3 && !strcmp(upstream + length - 3, "/v1"))
         upstream[length - 3] = '\0';
     if (!upstream[0])
-        return err_set(why, ERR_USAGE, "--exec needs the client openai or ollama");
+        return err_set(why, ERR_USAGE, "--exec needs the client anthropic, openai or ollama");
     if (copy_headers(external->query->client, &external->headers))
         return err_no_memory(why);
     const struct proxy_options options = {.upstream = upstream,

@@ -52,6 +52,8 @@ static enum err run_queries(struct profile *profile, struct error *why)
         workers_join(workers);
     conditions_stop(&profile->conditions);
     err = settle_rest(profile, why);
+    if (!err && is_proxied)
+        err = proxied_measure_idle_last(profile, why);
     profile_write_samples(profile);
     if (!err)
         err = settle_close_account(profile, from, why);
@@ -81,8 +83,24 @@ static void warn_of_samples(const struct profile *profile)
     profile_warn(profile, line);
 }
 
+static void note_unrecorded(struct profile *profile)
+{
+    struct conditions *conditions = &profile->conditions;
+    const struct resume *resume = &profile->resume;
+    double requests = profile->spent.busy.joules, joules = profile->unknown_joules;
+    conditions->unrecorded = resume->unknown + atomic_load(&profile->unknown);
+    add_known(&requests, resume->spent.busy.joules);
+    conditions->unrecorded_share = ratio(joules + resume->unknown_joules, requests);
+    if (!is_known(conditions->unrecorded_share)) /* nothing was measured */
+        conditions->unrecorded_share =
+            ratio((double)conditions->unrecorded, (double)atomic_load(&profile->sent));
+    str_copy(conditions->unrecorded_path, sizeof conditions->unrecorded_path,
+             resume->unknown_path[0] ? resume->unknown_path : profile->unknown_path);
+}
+
 static enum err summarize(struct profile *profile, struct error *why)
 {
+    note_unrecorded(profile);
     if (!profile->result->signal)
         conditions_idle_after(&profile->conditions, profile->options->idle_s);
     conditions_conclude(&profile->conditions);

@@ -6,15 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/conditions.h"
 #include "attribute/share.h"
+#include "core/clock.h"
 #include "core/json.h"
 #include "core/jv.h"
 #include "core/secret.h"
+#include "port/proc.h"
 #include "port/thread.h"
 #include "proxy/proxy.h"
 #include "runner/profile/records.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
 
 #define WAIT_PERIOD (100 * NS_PER_MS)
 #define PAUSE                                                                                      \
@@ -30,16 +35,26 @@ struct ended {
     struct ended *next;
 };
 
+/* A time in which nothing is forwarded, for the idle power; used by the main thread. */
+struct quiet_time {
+    bool is_open;
+    struct conditions_mark mark; /* its start */
+    uint64_t forwarded;          /* requests until then */
+    unsigned tries;
+    nanos not_before; /* the next one */
+};
+
 struct proxied {
     struct profile *profile;
     struct proxy *proxy;
+    struct quiet_time quiet;
     pthread_t recorder;
     struct text line, question; /* used by the recorder */
     pthread_mutex_t lock;       /* guards the following fields */
     pthread_cond_t not_empty;
     struct ended *oldest, **newest; /* queue of requests for the recorder */
     size_t queued;                  /* bytes not recorded yet */
-    bool is_open;                   /* energies may be passed to the proxy */
+    bool is_open;                   /* the proxy runs: energies may be passed to it */
 };
 
 /* ---- from the proxy's thread ---- */
@@ -96,6 +111,21 @@ static void on_ended(void *context, struct proxy_request *request)
     }
 }
 
+static void on_unknown_ended(void *context, const struct proxy_unknown *request)
+{
+    struct profile *profile = ((struct proxied *)context)->profile;
+    if (!request->is_inference) {
+        request_withdraw(profile, request->id);
+        return;
+    }
+    request_end_unknown(profile, request->id, request->from, request->to);
+    if (atomic_fetch_add(&profile->unknown, 1) == 0) {
+        pthread_mutex_lock(&profile->lock);
+        str_copy(profile->unknown_path, sizeof profile->unknown_path, request->path);
+        pthread_mutex_unlock(&profile->lock);
+    }
+}
+
 /* ---- the recorder ---- */
 
 static struct jv *metadata_value(const struct proxy_request *request)
@@ -147,6 +177,7 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
                             .reply = &request->reply,
                             .err = request->err,
                             .why = request->why,
+                            .canceled = request->canceled,
                             .attempts = 1,
                             .first_sent = request->reply.sent};
     pending->last = true;
@@ -218,11 +249,97 @@ static void take_share(void *context, const struct share *share)
 {
     struct profile *profile = context;
     struct proxied *proxied = profile->proxied;
+    const struct pending *pending = share->trace->context;
+    struct energy energy = share->total;
+    if (share->is_provisional && !energy.note[0])
+        str_copy(energy.note, sizeof energy.note, "idle power is not measured yet");
     pthread_mutex_lock(&proxied->lock);
-    if (proxied->is_open)
-        proxy_settle(proxied->proxy, share->trace->id, &share->total);
+    if (proxied->is_open && !pending->is_unknown)
+        proxy_settle(proxied->proxy, share->trace->id, &energy, pending->is_written);
     pthread_mutex_unlock(&proxied->lock);
     request_take_share(context, share);
+}
+
+/* ---- idle power ---- */
+
+/* The proxy listens at once; idle power is measured in the first quiet time, in which nothing is forwarded. */
+
+enum { IDLE_TRIES = 3 }; /* in a row; then one per IDLE_PERIOD */
+#define IDLE_PERIOD (60 * NS_PER_S)
+
+/* Call at the end of a quiet time that began at the mark; has_idle says whether the machine was idle. */
+static enum err take_idle(struct profile *profile, const struct conditions_mark *mark, nanos to)
+{
+    struct ledger ledger;
+    struct sampler *sampler = profile->session->sampler;
+    sampler_settle(sampler, to);
+    enum err err = ledger_take(sampler, mark->t, to, NULL, &ledger);
+    if (err)
+        return err;
+    err = conditions_check_idle_since(&profile->conditions, mark, &ledger, &profile->idle);
+    ledger_release(&ledger);
+    profile->has_idle = !err && profile->conditions.has_idle;
+    if (!profile->has_idle)
+        return err;
+    profile->unknown_joules = 0; /* all is attributed again */
+    return sharing_set_idle(profile->sharing, &profile->idle);
+}
+
+/* Called often. */
+static enum err measure_idle(struct profile *profile)
+{
+    struct proxied *proxied = profile->proxied;
+    struct quiet_time *quiet = &proxied->quiet;
+    nanos idle = from_seconds(profile->options->idle_s), now = clock_now();
+    unsigned in_flight = 0;
+    uint64_t forwarded = 0;
+    if (profile->has_idle || idle <= 0 || now < quiet->not_before)
+        return ERR_OK;
+    pthread_mutex_lock(&proxied->lock);
+    bool is_running = proxied->is_open; /* the recorder stops the proxy afterwards */
+    if (is_running)
+        forwarded = proxy_forwarded(proxied->proxy, &in_flight);
+    pthread_mutex_unlock(&proxied->lock);
+    if (!is_running)
+        return ERR_OK;
+    if (in_flight || forwarded != quiet->forwarded || !quiet->is_open) {
+        quiet->is_open = !in_flight;
+        quiet->forwarded = forwarded;
+        if (quiet->is_open) {
+            sampler_mark(profile->session->sampler);
+            conditions_mark(&profile->conditions, &quiet->mark);
+        }
+        return ERR_OK;
+    }
+    if (now - quiet->mark.t < idle)
+        return ERR_OK;
+    quiet->is_open = false;
+    quiet->tries++;
+    quiet->not_before = quiet->tries < IDLE_TRIES ? 0 : now + IDLE_PERIOD;
+    return take_idle(profile, &quiet->mark, now);
+}
+
+enum err proxied_measure_idle_last(struct profile *profile, struct error *why)
+{
+    nanos settled = sharing_settled(profile->sharing);
+    enum err err = ERR_OK;
+    double idle_s = profile->options->idle_s;
+    if (profile->has_idle || idle_s <= 0 || !atomic_load(&profile->sent))
+        return ERR_OK;
+    profile_begin_phase(profile, "idle", -1);
+    for (int i = 0; i < IDLE_TRIES && !err && !profile->has_idle && profile->signals < 2; i++) {
+        struct conditions_mark mark;
+        sampler_mark(profile->session->sampler);
+        conditions_mark(&profile->conditions, &mark);
+        profile->signals += proc_poll_signal(from_seconds(idle_s)) != 0;
+        if (profile->signals < 2)
+            err = take_idle(profile, &mark, clock_now());
+    }
+    if (!err && profile->has_idle) /* up to the same time: the run has ended */
+        err = sharing_advance(profile->sharing, settled, profile->take_share, profile);
+    conditions_refuse_idle(&profile->conditions, "requests were in flight, and its measurement at "
+                                                 "the end was interrupted");
+    return err ? err_set(why, err, "cannot attribute the energy: %s", err_text(err)) : ERR_OK;
 }
 
 /* ---- starting and ending ---- */
@@ -266,9 +383,11 @@ enum err proxied_start(struct profile *profile, struct error *why)
     pthread_cond_init(&proxied->not_empty, NULL);
     options.begins = on_begins;
     options.ended = on_ended;
+    options.unknown_ended = on_unknown_ended;
     options.context = proxied;
     profile->proxied = proxied;
     profile->take_share = take_share;
+    profile->tick = measure_idle;
     options.first_id = profile->resume.next_index;
     enum err err = proxy_start(&options, &proxied->proxy, why);
     if (!err) {

@@ -152,7 +152,7 @@ static void fill_query(const struct profile *profile, const struct answer *answe
     out->index = (int64_t)query->index;
     out->repeat = query->repeat;
     out->start = profile->start;
-    out->status = answer->err ? "failed" : "completed";
+    out->status = answer->canceled ? "canceled" : answer->err ? "failed" : "completed";
     out->error = str_or_null(answer->why);
     out->attempts = answer->attempts;
     out->paused = (int8_t)answer->paused;
@@ -469,7 +469,8 @@ void records_energy(const struct profile *profile, const struct pending *pending
         fill_energy(profile, pending, share, &text, &record);
     else /* it was retried: its energy belongs to the query, but is stored separately */
         record_put_failed_attempt(&record, pending->attempt, &share->total, &text);
-    record_line(&record, profile->options->model, "energy", pending->key, line);
+    record_line(&record, profile->options->model, pending->is_written ? "reattributed" : "energy",
+                pending->key, line);
     text_release(&text);
 }
 

@@ -25,6 +25,7 @@ struct answer {
     const char *why;                /* one line; "" on success */
     unsigned attempts;
     nanos first_sent;   /* of the first attempt */
+    bool canceled;      /* by its client, which is not a failure */
     bool paused;        /* the process or the machine was suspended during the last attempt */
     const char *grader; /* NULL: not graded */
     struct grade grade;
@@ -39,6 +40,8 @@ struct pending {
     double input_tokens, output_tokens, seconds; /* or UNKNOWN */
     double prefill_s, decode_s;
     bool is_dropped; /* not in any journal */
+    bool is_unknown; /* and not of a recorded endpoint: proxied.c */
+    bool is_written; /* its energy is in the journal, and another share replaces it */
 };
 
 /* A judgment until its energy is settled, likewise. */
@@ -60,7 +63,8 @@ bool reply_has_phases(const struct completion *reply);
 /* A query line, at the end of a query. */
 void records_query(const struct profile *profile, const struct answer *answer, struct text *line);
 
-/* An energy line: the share of a request; for an attempt that was retried, of that attempt alone. */
+/* An energy line, or one that replaces it: the share of a request; for an attempt that was retried, of that attempt
+ * alone. */
 void records_energy(const struct profile *profile, const struct pending *pending,
                     const struct share *share, struct text *line);
 

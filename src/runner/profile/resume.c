@@ -187,6 +187,12 @@ static void read_end(struct journal_reader *reader, const struct jv *tree)
     resume->ended++;
     if (end.unrecorded_requests > 0)
         resume->unrecorded += (uint64_t)end.unrecorded_requests;
+    if (end.unknown_inference > 0) {
+        resume->unknown += (uint64_t)end.unknown_inference;
+        resume->unknown_joules += is_known(end.unknown_joules) ? end.unknown_joules : 0;
+        if (end.unknown_path && !resume->unknown_path[0])
+            str_copy(resume->unknown_path, sizeof resume->unknown_path, end.unknown_path);
+    }
     spent->busy_s += end.busy_s;
     if (end.energy.method == METHOD_NONE) {
         resume->unmeasured += end.busy_s > 0;

@@ -34,6 +34,9 @@ struct resume {
     double started_at;       /* start time of the first, in s since 1970 */
     uint64_t next_index;     /* one more than the highest index of a query line */
     uint64_t unrecorded;     /* requests of finished starts without a record: proxied.c */
+    uint64_t unknown;        /* likewise, inference at endpoints that are not recorded */
+    double unknown_joules;   /* of these */
+    char unknown_path[96];   /* of the first one; "" */
     struct run_energy spent; /* by all starts; for a killed one, by its requests */
     struct query_set done;   /* completed queries; failed ones are sent again */
     /* Of the last start: queries that ended, those with an energy, and those with a judge's grade.  Of any start:

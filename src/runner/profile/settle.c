@@ -4,6 +4,8 @@
  * only its requests' energies are known. */
 #include "runner/profile/state.h"
 
+#include <stdlib.h>
+
 #include "core/clock.h"
 #include "core/energy.h"
 #include "port/json_read.h"
@@ -16,7 +18,8 @@
 
 enum {
     DEVICES_MAX = 64,
-    END_SPACE = 4096 /* maximum bytes of an end line */
+    END_SPACE = 4096,   /* maximum bytes of an end line */
+    KEEP_MAX = 64 << 20 /* of requests until idle power is known: some ten thousand answers */
 };
 
 /* Attribution settles whole slices of a millisecond: this wait after the last answer ensures that its end is within a
@@ -31,6 +34,8 @@ enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, s
         .from = from,
         .idle = profile->has_idle ? &profile->idle : NULL,
         .decode_weight = profile->options->decode_weight,
+        .keep_max = profile->options->proxy && profile->options->idle_s > 0 ? KEEP_MAX : 0,
+        .release = free,
     };
     sharing_free(profile->sharing);
     profile->take_share = take;
@@ -176,6 +181,9 @@ static void write_end_line(const struct profile *profile, struct text *line)
         .busy_s = spent->busy_s,
         .busy_covered_s = spent->busy.seconds,
         .unrecorded_requests = is_proxy ? (int64_t)atomic_load(&profile->unrecorded) : -1,
+        .unknown_inference = is_proxy ? (int64_t)atomic_load(&profile->unknown) : -1,
+        .unknown_joules = profile->unknown_joules,
+        .unknown_path = str_or_null(profile->unknown_path),
     };
     journal_end_line(&end, line);
 }
@@ -364,6 +372,11 @@ enum err profile_loop(struct profile *profile)
             err = take_signal(profile, number);
         if (!err && profile_awaits_dataset(profile))
             err = ERR_INTERRUPTED;
+        if (!err && profile->tick) {
+            err = profile->tick(profile);
+            if (err)
+                profile_fail(profile, err, NULL);
+        }
         if (!err && is_time_to_settle(profile)) {
             err = settle_now(profile);
             if (err)

@@ -242,12 +242,17 @@ static enum err prepare_service(struct profile *profile, struct error *why)
 
 /* ---- idle power and warm-up ---- */
 
-static enum err measure_idle(struct profile *profile, struct error *why)
+static void init_conditions(struct profile *profile)
 {
-    double idle_s = profile->options->idle_s;
     conditions_init(&profile->conditions, profile->session);
     if (!profile->client_driver || !profile->client_driver->is_in_process)
         conditions_serve(&profile->conditions, profile->base_url);
+}
+
+static enum err measure_idle(struct profile *profile, struct error *why)
+{
+    double idle_s = profile->options->idle_s;
+    init_conditions(profile);
     if (idle_s <= 0)
         return ERR_OK;
     profile_begin_phase(profile, "idle", -1);
@@ -346,7 +351,8 @@ static enum err check_dedicated(struct profile *profile, struct error *why)
     return conditions_dedicated(&conditions, LENGTH_S, why);
 }
 
-/* Requests come from clients: there is no dataset to read, and no service to prepare. */
+/* Requests come from clients: there is no dataset to read, and no service to prepare.  Idle power is measured while the
+ * proxy runs, so that it listens at once. */
 static enum err setup_proxied(struct profile *profile, struct error *why)
 {
     enum err err = profile_find_facts(profile, why);
@@ -357,8 +363,7 @@ static enum err setup_proxied(struct profile *profile, struct error *why)
         err = profile_open_directory(profile, why);
     if (!err)
         err = profile_close_unsettled(profile, why);
-    if (!err)
-        err = measure_idle(profile, why);
+    init_conditions(profile);
     profile->zero = clock_now();
     profile->zero_wall = clock_wall();
     return err ? err : profile_open_files(profile, why);

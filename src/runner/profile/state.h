@@ -69,6 +69,8 @@ struct profile {
     bool unsettled;      /* an energy line could not be written */
 
     struct proxied *proxied; /* if a proxy receives the requests; else NULL */
+    /* Called often by the main thread while requests are in flight; NULL: nothing to do. */
+    enum err (*tick)(struct profile *profile);
 
     /* Shared by the threads. */
     struct supply supply;
@@ -81,11 +83,13 @@ struct profile {
     atomic_uint_fast64_t sent;         /* attempts, including aborted ones */
     atomic_uint_fast64_t next_request; /* id of the next request for attribution */
     atomic_uint_fast64_t unrecorded;   /* requests without a record: proxied.c */
+    atomic_uint_fast64_t unknown;      /* inference at endpoints that are not recorded: proxied.c */
     atomic_uint working;               /* threads that have not ended */
     atomic_uint reading;               /* threads waiting for the dataset */
     pthread_mutex_t lock;              /* guards the following fields */
     enum err err; /* first error that ends the run: disk full, corrupt dataset */
     struct error why;
+    char unknown_path[96]; /* the first one of `unknown`; "" */
 
     /* Used by the main thread only. */
     const char *phase;
@@ -101,6 +105,7 @@ struct profile {
     nanos settle_cost;              /* its duration */
     double watts, joules_per_token; /* at that time */
     struct run_energy spent;        /* by this start */
+    double unknown_joules;          /* of `unknown`, settled so far */
     struct ledger ledger;           /* of this start, while queries ran */
     bool has_ledger;
     bool abandoned; /* threads left behind by an interruption still use this struct */
@@ -135,6 +140,9 @@ enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;
  * profile->proxied after the last energy. */
 enum err proxied_check(struct profile *profile, struct error *why) MUST_USE;
 enum err proxied_start(struct profile *profile, struct error *why) MUST_USE;
+/* Idle power is measured while the proxy runs; call this after the last request is settled, in case it is unknown until
+ * then.  All energy is attributed again once it is known. */
+enum err proxied_measure_idle_last(struct profile *profile, struct error *why) MUST_USE;
 void proxied_join(struct profile *profile);
 void proxied_free(struct proxied *proxied);
 

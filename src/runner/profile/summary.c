@@ -192,9 +192,10 @@ static double superseded_joules(const struct profile *profile, const struct sums
 static double lost_joules(struct profile *profile, const struct sums *sums)
 {
     struct energy *energy = &profile->total.energy;
-    double lost = difference(profile->spent.busy.joules,
-                             sums->joules + sums->failed_joules - sums->earlier_joules) +
-                  profile->resume.spent.lost_joules;
+    double lost =
+        difference(profile->spent.busy.joules, sums->joules + sums->failed_joules +
+                                                   sums->canceled_joules - sums->earlier_joules) +
+        profile->resume.spent.lost_joules;
     if (lost > 1e-3 * energy->joules && !energy->note[0])
         str_format(energy->note, sizeof energy->note,
                    "%.3g J of requests without a record are unattributed", lost);
@@ -218,6 +219,8 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
     }
     if (is_known(total->energy.joules))
         out->failed_joules = sums->failed_joules + superseded_joules(profile, sums);
+    if (is_known(total->energy.joules) && sums->canceled)
+        out->canceled_joules = sums->canceled_joules;
     out->prefill_joules = sums->prefill_joules;
     out->decode_joules = sums->decode_joules;
     out->idle_joules = total->idle_joules;
@@ -225,7 +228,8 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
     if (lost > 0)
         add_known(&out->unattributed_joules, lost);
     double parts = known_or_0(out->queries_joules) + known_or_0(out->failed_joules) +
-                   known_or_0(out->idle_joules) + known_or_0(out->unattributed_joules);
+                   known_or_0(out->canceled_joules) + known_or_0(out->idle_joules) +
+                   known_or_0(out->unattributed_joules);
     out->conservation_error = fabs(parts - total->energy.joules) / total->energy.joules;
     out->judge_joules = sums->judge_joules;
     out->gpu_joules = sums->gpu_joules;
@@ -255,6 +259,7 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
     out->queries = out->total_queries = (int64_t)sums->queries;
     out->completed = (int64_t)sums->completed;
     out->failed = (int64_t)sums->failed;
+    out->canceled = (int64_t)sums->canceled;
     out->cut = (int64_t)sums->cut;
     if (sums_reason(sums->failures, profile->failure_reason, sizeof profile->failure_reason))
         out->failure_reason = profile->failure_reason;
@@ -303,6 +308,18 @@ static void fill_score(const struct sums *sums, struct summary *out)
     out->scored_bytes = (int64_t)sums->per_byte.y;
 }
 
+static void fill_unrecorded(const struct profile *profile, struct summary *out)
+{
+    const struct resume *resume = &profile->resume;
+    bool was_measured = is_known(profile->total.energy.joules);
+    out->unrecorded_requests = (int64_t)(resume->unrecorded + atomic_load(&profile->unrecorded));
+    out->unrecorded_inference = (int64_t)(resume->unknown + atomic_load(&profile->unknown));
+    out->unrecorded_inference_joules =
+        was_measured ? resume->unknown_joules + profile->unknown_joules : UNKNOWN;
+    out->unrecorded_inference_path =
+        str_or_null(resume->unknown_path[0] ? resume->unknown_path : profile->unknown_path);
+}
+
 static void fill_run(const struct profile *profile, struct summary *out)
 {
     struct own_cost own;
@@ -322,8 +339,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->interrupted =
         (int8_t)((profile->result->signal && !profile->options->proxy) || profile->err);
     if (profile->options->proxy)
-        out->unrecorded_requests =
-            (int64_t)(profile->resume.unrecorded + atomic_load(&profile->unrecorded));
+        fill_unrecorded(profile, out);
     out->rows_left_out = (int64_t)profile->supply.bad_rows;
     out->first_row_left_out = str_or_null(profile->supply.first_bad.text);
     out->own_cpu_s = own.cpu_s - profile->cpu_s_before;

@@ -245,6 +245,11 @@ enum err sums_add(struct sums *sums, const struct record *record)
     sums->queries++;
     if (!err)
         err = add_time(sums, record);
+    if (record->status && strcmp(record->status, "canceled") == 0) {
+        sums->canceled++;
+        sums->canceled_joules += is_known(record->energy.joules) ? record->energy.joules : 0;
+        return err;
+    }
     add_to_tally(sums, record, completed);
     if (!completed) {
         sums->failed++;

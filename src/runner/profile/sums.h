@@ -38,12 +38,13 @@ struct window_sums {
 };
 
 struct sums {
-    uint64_t queries, completed, failed;
+    uint64_t queries, completed, failed, canceled;
     uint64_t measured;                  /* completed queries whose energy is known */
     double joules;                      /* of these queries */
     double idle_joules;                 /* idle share of these; UNKNOWN if some have none */
     double failed_joules;               /* of failed queries, and of retried attempts */
-    double earlier_joules;              /* both, for queries of earlier starts */
+    double canceled_joules;             /* of canceled requests */
+    double earlier_joules;              /* all of these, for queries of earlier starts */
     double judge_joules;                /* UNKNOWN without a judge */
     double gpu_joules, cpu_joules;      /* UNKNOWN if not measured */
     double output_tokens, input_tokens; /* of completed queries with a count; else UNKNOWN */

@@ -100,7 +100,8 @@ static enum err end_sharing(struct profile *profile, struct pending *pending,
     return err;
 }
 
-void request_drop(struct profile *profile, uint64_t id, const struct completion *reply)
+static void end_unrecorded(struct profile *profile, uint64_t id, const struct completion *reply,
+                           bool is_unknown)
 {
     struct pending *pending = sharing_ended(profile->sharing) < UNSETTLED_MAX
                                   ? pending_new(id, "", 1)
@@ -108,11 +109,34 @@ void request_drop(struct profile *profile, uint64_t id, const struct completion 
     if (pending) {
         fill_pending(pending, reply);
         pending->is_dropped = true;
+        pending->is_unknown = is_unknown;
     }
     if (!pending || end_sharing(profile, pending, reply)) {
         sharing_forget(profile->sharing, id);
         free(pending);
     }
+}
+
+void request_drop(struct profile *profile, uint64_t id, const struct completion *reply)
+{
+    end_unrecorded(profile, id, reply, false);
+}
+
+/* Its tokens are unknown: it gets equal shares. */
+void request_end_unknown(struct profile *profile, uint64_t id, nanos from, nanos to)
+{
+    struct completion reply;
+    completion_init(&reply);
+    reply.sent = from;
+    reply.done = to;
+    end_unrecorded(profile, id, &reply, true);
+    completion_release(&reply);
+}
+
+void request_withdraw(struct profile *profile, uint64_t id)
+{
+    sharing_forget(profile->sharing, id);
+    atomic_fetch_sub(&profile->sent, 1);
 }
 
 enum err request_end(struct profile *profile, struct pending *pending,
@@ -139,6 +163,7 @@ static void write_without_texts(struct profile *profile, struct answer *answer, 
     reply.content = reply.reasoning = (struct text){0};
     answer->err = ERR_BAD_VALUE;
     answer->why = "question and answer are too long for the journal";
+    answer->canceled = false;
     struct answer bare = *answer;
     bare.query = &query;
     bare.reply = &reply;
@@ -149,7 +174,7 @@ static void write_without_texts(struct profile *profile, struct answer *answer, 
 static void count_query(struct profile *profile, const struct answer *answer)
 {
     atomic_fetch_add(&profile->done, 1);
-    if (answer->err)
+    if (answer->err && !answer->canceled)
         atomic_fetch_add(&profile->failed, 1);
     if (answer->reply->output_tokens > 0)
         atomic_fetch_add(&profile->output_tokens, (uint64_t)answer->reply->output_tokens);
@@ -177,18 +202,24 @@ void request_take_share(void *context, const struct share *share)
     struct pending *pending = share->trace->context;
     struct text line = {0};
     if (pending->is_dropped) {
-        free(pending);
+        if (pending->is_unknown && is_known(share->total.joules))
+            profile->unknown_joules += share->total.joules;
+        if (!share->is_provisional)
+            free(pending);
         return;
     }
     struct error why = {0};
     records_energy(profile, pending, share, &line);
+    bool is_reserved = pending->last && !pending->is_written;
     enum err err = journal_append_reserved(&profile->journal, &line,
-                                           pending->last ? profile->energy_space : 0, &why);
+                                           is_reserved ? profile->energy_space : 0, &why);
     profile->unsettled = profile->unsettled || err;
     if (err)
         profile_fail(profile, err, &why);
     text_release(&line);
-    free(pending);
+    pending->is_written = true;
+    if (!share->is_provisional)
+        free(pending);
 }
 
 /* Delay between attempts: half a second, doubled each time, at most a minute. */

@@ -34,6 +34,11 @@ struct pending *pending_new(uint64_t id, const char *key, unsigned attempt); /* 
 /* The request has ended and is not recorded: it is in no journal, and its energy is unattributed. */
 void request_drop(struct profile *profile, uint64_t id, const struct completion *reply);
 
+/* The same for inference at an endpoint that is not recorded; and for a request that turned out not to be inference: it
+ * counts as never begun. */
+void request_end_unknown(struct profile *profile, uint64_t id, nanos from, nanos to);
+void request_withdraw(struct profile *profile, uint64_t id);
+
 /* The request has ended; pending->last is set.  *line is overwritten.  Takes ownership of pending. */
 enum err request_end(struct profile *profile, struct pending *pending,
                      const struct completion *reply, struct text *line, struct error *why) MUST_USE;

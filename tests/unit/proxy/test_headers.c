@@ -104,12 +104,37 @@ static void keys_are_labels_and_clients_without_one_use_ours(void **state)
     assert_string_equal(labeled("x-ipw-token", TOKEN, OURS), "");
 }
 
+/* Clients of Anthropic's API send their key in x-api-key, or as OpenAI's clients do. */
+static void our_key_is_sent_where_the_service_expects_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *expected;
+    } CASES[] = {
+        {"x-api-key", TOKEN, "x-api-key: ours"},
+        {"x-ipw-token", TOKEN, "x-api-key: ours"},
+        {"Authorization", "Bearer " TOKEN, "Authorization: Bearer ours"},
+        {"x-api-key", KEY, ""},
+        {"Authorization", "Bearer " KEY, ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct text lines = {0};
+        const struct proxy_options options = {.token = TOKEN, .upstream_key = "ours"};
+        struct client_keys keys = keys_of(CASES[i].name, CASES[i].value);
+        keys_take(&keys, "Anthropic-Version", "2023-06-01");
+        header_add_ours(&lines, &options, &keys);
+        assert_string_equal(text_get(&lines), CASES[i].expected);
+        text_release(&lines);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_and_connection_headers_are_not_forwarded),
         cmocka_unit_test(a_client_needs_the_token_in_a_header_that_authorizes),
         cmocka_unit_test(keys_are_labels_and_clients_without_one_use_ours),
+        cmocka_unit_test(our_key_is_sent_where_the_service_expects_it),
     };
     return RUN_TESTS(tests);
 }

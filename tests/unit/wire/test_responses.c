@@ -14,7 +14,7 @@ enum { STEP = 10 }; /* time between the pieces that are fed */
 static enum err read_openai(const char *body, size_t length, size_t cut, size_t piece,
                             enum err transport, struct completion *reply, struct error *why)
 {
-    struct openai_response answer;
+    struct event_response answer;
     nanos t = STEP;
     completion_init(reply);
     *why = (struct error){0};
@@ -25,10 +25,10 @@ static enum err read_openai(const char *body, size_t length, size_t cut, size_t 
         n = at < cut ? cut - at : length - at;
         if (piece && n > piece)
             n = piece;
-        err = openai_response_feed(&answer, body + at, n, t);
+        err = event_response_feed(&answer, body + at, n, t);
     }
-    err = openai_response_end(&answer, err ? err : transport);
-    openai_response_release(&answer);
+    err = event_response_end(&answer, err ? err : transport);
+    event_response_release(&answer);
     return err;
 }
 
@@ -478,17 +478,17 @@ static void the_observer_gets_content_as_it_arrives(void **state)
     NEEDS_JSON();
     struct text seen = {0};
     struct completion reply;
-    struct openai_response answer;
+    struct event_response answer;
     const struct completion_sink sink = {
         .completion = &reply, .server = "http://s", .observer = append_bytes, .context = &seen};
     completion_init(&reply);
     openai_response_init(&answer, &sink);
-    assert_int_equal(openai_response_feed(&answer, CHUNK("a"), strlen(CHUNK("a")), 1), ERR_OK);
+    assert_int_equal(event_response_feed(&answer, CHUNK("a"), strlen(CHUNK("a")), 1), ERR_OK);
     assert_string_equal(text_get(&seen), "a@1;");
-    assert_int_equal(openai_response_feed(&answer, CHUNK(""), strlen(CHUNK("")), 2), ERR_OK);
-    assert_int_equal(openai_response_feed(&answer, CHUNK("b"), strlen(CHUNK("b")), 3), ERR_OK);
+    assert_int_equal(event_response_feed(&answer, CHUNK(""), strlen(CHUNK("")), 2), ERR_OK);
+    assert_int_equal(event_response_feed(&answer, CHUNK("b"), strlen(CHUNK("b")), 3), ERR_OK);
     assert_string_equal(text_get(&seen), "a@1;b@3;");
-    openai_response_release(&answer);
+    event_response_release(&answer);
     completion_release(&reply);
     text_release(&seen);
 }
@@ -643,9 +643,101 @@ static void invalid_tool_calls_are_rejected(void **state)
     completion_release(&reply);
 }
 
+/* ---- other formats ---- */
+
+#define NATIVE(text) "data: {\"index\":0,\"content\":\"" text "\",\"stop\":false}\n\n"
+#define NATIVE_COUNTS                                                                              \
+    "\"stop\":true,\"tokens_evaluated\":7,\"tokens_predicted\":3,\"tokens_cached\":9"
+#define NATIVE_END(type)  "data: {\"content\":\"\"," NATIVE_COUNTS ",\"stop_type\":\"" type "\"}\n\n"
+#define TGI_TOKEN(text)   "data:{\"token\":{\"id\":1,\"text\":\"" text "\",\"special\":false},"
+#define TGI_NEXT(text)    TGI_TOKEN(text) "\"generated_text\":null,\"details\":null}\n\n"
+#define TGI_LAST(details) TGI_TOKEN("b") "\"generated_text\":\"ab\",\"details\":" details "}\n\n"
+
+static void other_formats_are_read(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        enum response_kind kind;
+        const char *body;
+        enum err transport, expected;
+        const char *content, *reason;
+        int64_t prompt, output, cached;
+    } CASES[] = {
+        {RESPONSE_OPENAI, NATIVE("a") NATIVE("b") NATIVE_END("eos"), ERR_OK, ERR_OK, "ab", "stop",
+         7, 3, -1},
+        {RESPONSE_OPENAI, NATIVE("a") NATIVE_END("limit"), ERR_INTERRUPTED, ERR_OK, "a", "length",
+         7, 3, -1}, /* the client closed after the end */
+        {RESPONSE_OPENAI, NATIVE("a") NATIVE("b"), ERR_OK, ERR_LOST, "ab", "", -1, -1, -1},
+        {RESPONSE_OPENAI, NATIVE("a"), ERR_INTERRUPTED, ERR_INTERRUPTED, "a", "", -1, -1, -1},
+        {RESPONSE_OPENAI,
+         "{\"content\":\"ab\"," NATIVE_COUNTS ",\"stopped_limit\":true,\"timings\":{\"prompt_n\":2,"
+         "\"cache_n\":5}}",
+         ERR_OK, ERR_OK, "ab", "length", 7, 3, 5},
+        /* several prompts: the first answer, and the tokens of all */
+        {RESPONSE_OPENAI,
+         "[{\"index\":0,\"content\":\"ab\"," NATIVE_COUNTS
+         "},{\"index\":1,\"content\":\"c\"," NATIVE_COUNTS "}]",
+         ERR_OK, ERR_OK, "ab", "stop", 14, 6, -1},
+        {RESPONSE_OPENAI, "data: {\"error\":{\"code\":500,\"message\":\"no\"}}\n\n", ERR_OK, ERR_IO,
+         "", "", -1, -1, -1},
+        {RESPONSE_OPENAI, "[]", ERR_OK, ERR_BAD_VALUE, "", "", -1, -1, -1},
+        {RESPONSE_TGI, TGI_NEXT("a") TGI_LAST("null"), ERR_OK, ERR_OK, "ab", "", -1, 2, -1},
+        {RESPONSE_TGI,
+         TGI_NEXT("a")
+             TGI_LAST("{\"finish_reason\":\"length\",\"generated_tokens\":5,\"input_length\":7}"),
+         ERR_INTERRUPTED, ERR_OK, "ab", "length", 7, 5, -1},
+        {RESPONSE_TGI, TGI_NEXT("a"), ERR_OK, ERR_LOST, "a", "", -1, 1, -1},
+        {RESPONSE_TGI, "[{\"generated_text\":\"ab\"}]", ERR_OK, ERR_OK, "ab", "", -1, -1, -1},
+        {RESPONSE_TGI,
+         "{\"generated_text\":\"ab\",\"details\":{\"finish_reason\":\"eos_token\",\"generated_"
+         "tokens\":2,"
+         "\"prefill\":[{\"id\":1},{\"id\":2}]}}",
+         ERR_OK, ERR_OK, "ab", "stop", 2, 2, -1},
+        {RESPONSE_TGI, "data:{\"error\":\"overloaded\",\"error_type\":\"overloaded\"}\n\n", ERR_OK,
+         ERR_IO, "", "", -1, -1, -1},
+        {RESPONSE_TGI, "{\"text\":\"ab\"}", ERR_OK, ERR_BAD_VALUE, "", "", -1, -1, -1},
+        {RESPONSE_COUNTS, "{\"data\":[[1,2]],\"usage\":{\"prompt_tokens\":7,\"total_tokens\":9}}",
+         ERR_OK, ERR_OK, "", "stop", 7, -1, -1},
+        {RESPONSE_COUNTS, "{\"results\":[],\"usage\":{\"total_tokens\":9}}", ERR_OK, ERR_OK, "",
+         "stop", 9, -1, -1},
+        {RESPONSE_COUNTS, "[[1.0]]", ERR_OK, ERR_OK, "", "stop", -1, -1, -1},
+        {RESPONSE_COUNTS, "{\"usage\":{\"prompt_tokens\":123456789012345678901234567}}", ERR_OK,
+         ERR_OK, "", "stop", -1, -1, -1},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const struct response_format *format = &RESPONSE_FORMATS[CASES[i].kind];
+        size_t length = strlen(CASES[i].body);
+        for (size_t cut = 0; cut <= length;
+             cut += cut < length && length - cut < 7 ? length - cut : 7) {
+            struct completion reply;
+            struct error why = {0};
+            union response_state answer;
+            completion_init(&reply);
+            format->init(&answer, &(struct completion_sink){.completion = &reply,
+                                                            .server = "http://s",
+                                                            .why = &why,
+                                                            .skips_choices = true});
+            enum err err = format->feed(&answer, CASES[i].body, cut, STEP);
+            if (!err)
+                err = format->feed(&answer, CASES[i].body + cut, length - cut, 2 * STEP);
+            err = format->end(&answer, err ? err : CASES[i].transport);
+            assert_int_equal(err, CASES[i].expected);
+            assert_string_equal(text_get(&reply.content), CASES[i].content);
+            assert_string_equal(reply.finish_reason, CASES[i].reason);
+            assert_int_equal(reply.prompt_tokens, CASES[i].prompt);
+            assert_int_equal(reply.output_tokens, CASES[i].output);
+            assert_int_equal(reply.cached_tokens, CASES[i].cached);
+            format->release(&answer);
+            completion_release(&reply);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_formats_are_read),
         cmocka_unit_test(content_does_not_depend_on_how_bytes_are_split),
         cmocka_unit_test(a_truncated_answer_is_lost_not_short),
         cmocka_unit_test(the_end_is_the_servers_finish_reason),

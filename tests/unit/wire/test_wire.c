@@ -347,6 +347,17 @@ static void a_conversation_is_written_for_each_api(void **state)
             "\"D\","
             "\"parameters\":{\"type\":\"object\"}}},{\"type\":\"function\",\"function\":{\"name\":"
             "\"noop\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}}]}",
+        [CHAT_ANTHROPIC] =
+            "{\"system\":\"S\",\"messages\":["
+            "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Q \\\"1\\\"\"}]},"
+            "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":"
+            "\"add\",\"input\":{\"a\":1}}]},"
+            "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c1\","
+            "\"content\":\"R\"}]},"
+            "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"A\"}]}],"
+            "\"tools\":[{\"name\":\"add\",\"description\":\"D\",\"input_schema\":{\"type\":"
+            "\"object\"}},{\"name\":\"noop\",\"input_schema\":{\"type\":\"object\",\"properties\":"
+            "{}}}]}",
     };
     static const struct chat_tool TOOLS[] = {{"add", "D", "{\"type\":\"object\"}"},
                                              {"noop", NULL, NULL}};
@@ -359,18 +370,58 @@ static void a_conversation_is_written_for_each_api(void **state)
     assert_int_equal(chat_add_result(&chat, &calls.items[0], "R"), ERR_OK);
     assert_int_equal(chat_add_reply(&chat, "A", NULL), ERR_OK);
     tool_calls_release(&calls); /* it was copied */
-    for (int dialect = CHAT_OPENAI; dialect <= CHAT_OLLAMA; dialect++) {
+    for (int dialect = CHAT_OPENAI; dialect <= CHAT_ANTHROPIC; dialect++) {
         struct text out = {0};
         struct json json;
         json_init(&json, &out, false);
         json_object(&json, NULL);
         chat_write(&json, (enum chat_dialect)dialect, &chat);
-        chat_write_tools(&json, TOOLS, 2);
-        chat_write_tools(&json, NULL, 0);
+        chat_write_tools(&json, (enum chat_dialect)dialect, TOOLS, 2);
+        chat_write_tools(&json, (enum chat_dialect)dialect, NULL, 0);
         json_object_end(&json);
         assert_string_equal(text_get(&out), EXPECTED[dialect]);
         text_release(&out);
     }
+    chat_release(&chat);
+}
+
+/* Its API accepts two roles, which alternate, and no empty text. */
+static void turns_alternate_in_anthropics_api(void **state)
+{
+    (void)state;
+    struct chat chat = {0};
+    struct tool_calls calls = {0};
+    assert_int_equal(tool_calls_add(&calls, "c1", "f", ""), ERR_OK);
+    assert_int_equal(tool_calls_add(&calls, "c2", "g", "{\"a\":1}"), ERR_OK);
+    assert_int_equal(chat_add(&chat, CHAT_SYSTEM, "S1"), ERR_OK);
+    assert_int_equal(chat_add(&chat, CHAT_USER, "Q1"), ERR_OK);
+    assert_int_equal(chat_add_reply(&chat, " \n", NULL), ERR_OK); /* nothing to send back */
+    assert_int_equal(chat_add(&chat, CHAT_USER, "Q2"), ERR_OK);
+    assert_int_equal(chat_add_reply(&chat, "I call", &calls), ERR_OK);
+    assert_int_equal(chat_add_result(&chat, &calls.items[0], ""), ERR_OK);
+    assert_int_equal(chat_add_result(&chat, &calls.items[1], "R2"), ERR_OK);
+    assert_int_equal(chat_add(&chat, CHAT_SYSTEM, "S2"), ERR_OK);
+    assert_int_equal(chat_add(&chat, CHAT_USER, "and?"), ERR_OK);
+    struct text out = {0};
+    struct json json;
+    json_init(&json, &out, false);
+    json_object(&json, NULL);
+    chat_write(&json, CHAT_ANTHROPIC, &chat);
+    json_object_end(&json);
+    assert_string_equal(
+        text_get(&out),
+        "{\"system\":\"S1\\n\\nS2\",\"messages\":["
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Q1\"},"
+        "{\"type\":\"text\",\"text\":\"Q2\"}]},"
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"I call\"},"
+        "{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"f\",\"input\":{}},"
+        "{\"type\":\"tool_use\",\"id\":\"c2\",\"name\":\"g\",\"input\":{\"a\":1}}]},"
+        "{\"role\":\"user\",\"content\":["
+        "{\"type\":\"tool_result\",\"tool_use_id\":\"c1\",\"content\":\"\"},"
+        "{\"type\":\"tool_result\",\"tool_use_id\":\"c2\",\"content\":\"R2\"},"
+        "{\"type\":\"text\",\"text\":\"and?\"}]}]}");
+    text_release(&out);
+    tool_calls_release(&calls);
     chat_release(&chat);
 }
 
@@ -389,6 +440,7 @@ int main(void)
         cmocka_unit_test(a_server_message_fits_one_line),
         cmocka_unit_test(error_messages_are_found_in_every_form),
         cmocka_unit_test(a_conversation_is_written_for_each_api),
+        cmocka_unit_test(turns_alternate_in_anthropics_api),
     };
     return RUN_TESTS(tests);
 }
