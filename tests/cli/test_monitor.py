@@ -446,11 +446,11 @@ class ServerTest(MonitorTest):
         slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) for _ in range(100)]
         self.addCleanup(lambda: [connection.close() for connection in slow])
         for i, connection in enumerate(slow):  # half a request; a request whose response is not read
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"\r\n" * (i % 2))
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + b"\r\n" * (i % 2))
         with socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) as connection, \
                 connection.makefile("rb") as stream:
             for _ in range(1000):
-                connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 length = 0
                 while (line := stream.readline().strip()):
                     if line.lower().startswith(b"content-length:"):

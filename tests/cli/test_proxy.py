@@ -95,7 +95,7 @@ class Forwarding(ProxyTest):
         upstream = self.upstream(lambda c, *_: c.sendall(response(back)))
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
-            connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+            connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
             for at in range(0, len(large), 100_000):
                 connection.sendall(chunk(large[at:at + 100_000]))
             connection.sendall(LAST_CHUNK)
@@ -485,9 +485,9 @@ class Refusals(ProxyTest):
             "bare CR": b"X: a\rTransfer-Encoding: chunked", "folded": b"X: a\r\n\tTransfer-Encoding: chunked",
             "name": b"X A\x0b(: a", "control character": b"X: a\x01b", "DEL": b"X: a\x7fb", "bracket": b"X[: a"}
         targets = {"space": b"/v1/models a", "tab": b"/v1/models\ta", "control": b"/v1/models\x01"}
-        requests = {name: f"POST {CHAT} HTTP/1.1\r\nHost: x\r\n".encode() + line + b"\r\nContent-Length: 2\r\n\r\n{}"
+        requests = {name: f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\n".encode() + line + b"\r\nContent-Length: 2\r\n\r\n{}"
                     for name, line in lines.items()}
-        requests |= {f"target, {name}": b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+        requests |= {f"target, {name}": b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
                      for name, target in targets.items()}
         for name, sent in requests.items():
             with self.subTest(name), proxy.connect() as connection, connection.makefile("rb") as stream:
@@ -547,7 +547,7 @@ class Refusals(ProxyTest):
 
     def test_incomplete_request_times_out(self):
         proxy = self.proxy(self.upstream(send_document), "--client-timeout", "0.5")
-        for beginning in (b"", b"POST /v1/chat", f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nX-A:".encode(),
+        for beginning in (b"", b"POST /v1/chat", f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nX-A:".encode(),
                           request(CHAT, b"x" * 100)[:-50]):
             with self.subTest(beginning), proxy.connect() as connection:
                 connection.sendall(beginning)
