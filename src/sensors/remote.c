@@ -131,7 +131,7 @@ static enum err check_status(int status, struct error *why)
         return err_set(why, ERR_DENIED,
                        "its ipw monitor got too many wrong tokens: try again in a minute");
     if (status == 403)
-        return err_set(why, ERR_UNSUPPORTED,
+        return err_set(why, ERR_USAGE,
                        "the server there refuses this host name: start its ipw monitor with "
                        "--allow-host NAME, or give its address");
     if (status < 200 || status > 299)

@@ -1024,6 +1024,39 @@ class Energy(ProxyTest):
         self.assertAlmostEqual(joules, energies["q000000"]["joules"], delta=1e-4 * joules)
         self.assertAlmostEqual(float(said[1]), energies["q000001"]["joules"], delta=1e-4 * float(said[1]))
 
+    def test_large_answers_are_not_held_for_their_energy(self):
+        """They are forwarded as they arrive once they are longer than 4 MiB, whether their length is known or not."""
+        block = b"x" * (1 << 20)
+        for is_chunked in (False, True):
+            with self.subTest(is_chunked=is_chunked):
+                received = threading.Event()
+
+                def answer(connection, *_):
+                    head = response(b"", headers=[] if is_chunked else [("Content-Length", 6 << 20)], length=False)
+                    if is_chunked:
+                        head = head.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    connection.sendall(head)
+                    for i in range(6):
+                        if i == 5 and not received.wait(TIMEOUT_S):
+                            return False
+                        connection.sendall(chunk(block) if is_chunked else block)
+                    connection.sendall(LAST_CHUNK if is_chunked else b"")
+
+                proxy = self.proxy(self.upstream(answer), "--energy-header", "--overwrite", machine=self.machine(Intel, 50))
+                with proxy.connect() as connection, connection.makefile("rb") as stream:
+                    connection.sendall(request())
+                    head = b"".join(iter(stream.readline, b"\r\n"))
+                    received.set()
+                    self.assertNotIn(b"x-ipw-energy", head.lower())
+                    body = b""
+                    while is_chunked and (size := int(stream.readline(), 16)):
+                        body += stream.read(size)
+                        stream.readline()
+                    body += b"" if is_chunked else stream.read(6 << 20)
+                self.assertEqual(body, block * 6)
+                proxy.end()
+                self.assertIsNotNone(proxy.energies()["q000000"]["joules"], "not recorded")
+
     def test_ollama_stream_with_energy_is_forwarded_as_it_arrives(self):
         turn = threading.Event()
         lines = [json.dumps({"message": {"content": "h"}, "done": False}).encode() + b"\n",

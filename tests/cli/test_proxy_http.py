@@ -211,6 +211,18 @@ class Clients(ProxyTest):
                 self.assertIn(b"HTTP/1.1 %d " % status, said[:13])
         self.assertEqual(upstream.requests, [])
 
+    def test_all_connection_headers_are_respected(self):
+        """Each may list headers that are for this connection only."""
+        def answer(connection, *_):
+            connection.sendall(response(b"{}", headers=[("Connection", "keep-alive"), ("Connection", "x-one , X-Two"),
+                                                        ("X-One", "1"), ("x-two", "2"), ("X-Three", "3")]))
+
+        upstream = self.upstream(answer)
+        _, headers, _ = self.proxy(upstream).ask(headers=[("X-Four", "4"), ("Connection", "keep-alive"),
+                                                          ("connection", "X-Five, X-Four"), ("X-Five", "5"), ("X-Six", "6")])
+        self.assertEqual([name for name, _ in headers if name.startswith("x-")], ["x-three"])
+        self.assertEqual([name for name, _ in upstream.requests[0][1] if name.startswith("x-")], ["x-six"])
+
     def test_methods_without_body_and_trace(self):
         def answer(connection, line, *_):
             if line.startswith("HEAD"):
