@@ -20,7 +20,6 @@
 #include "port/proc.h"
 #include "port/thread.h"
 #include "wire/otlp.h"
-#include "wire/otlp_receiver.h"
 
 #define PAUSE_FIRST NS_PER_S
 #define PAUSE_MAX   (60 * NS_PER_S)

@@ -1,11 +1,22 @@
-/* OTLP in JSON: the common parts of OpenTelemetry traces and metrics.  Written into a struct json of the caller. */
+/* OTLP over HTTP in JSON: the common parts of OpenTelemetry traces and metrics, and the receiver of them.
+ *
+ * Batches are written into a struct json of the caller.  otlp_receiver_release frees what otlp_receiver_open allocates;
+ * a receiver is used by one thread at a time. */
 #ifndef IPW_WIRE_OTLP_H
 #define IPW_WIRE_OTLP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "core/err.h"
+#include "core/params.h"
+
+struct http;
 struct json;
+
+/* ---- writing batches ---- */
 
 enum { OTLP_CUMULATIVE = 2 }; /* aggregationTemporality */
 
@@ -26,5 +37,40 @@ void otlp_close_value(struct json *json);
 void otlp_open(struct json *json, const char *of_resources, const char *instance, const char *host);
 void otlp_scope(struct json *json, const char *of_scopes);
 void otlp_close(struct json *json);
+
+/* ---- sending them ---- */
+
+enum otlp_signal { OTLP_TRACES, OTLP_METRICS };
+
+struct otlp_receiver {
+    enum otlp_signal signal;
+    char url[640];   /* to which batches are posted */
+    char shown[640]; /* the same without a password */
+    struct params headers;
+    struct http *http;
+};
+
+/* `url` is the base URL of the receiver, or that of the signal (".../v1/traces").  Headers come from
+ * OTEL_EXPORTER_OTLP_HEADERS or the signal's own variable, and are secrets. */
+enum err otlp_receiver_open(struct otlp_receiver *receiver, enum otlp_signal signal,
+                            const char *url, struct error *why) MUST_USE;
+void otlp_receiver_release(struct otlp_receiver *receiver);
+
+enum otlp_outcome {
+    OTLP_SENT,
+    OTLP_REFUSED, /* the receiver will not accept this batch */
+    OTLP_REPEAT,  /* it may accept the batch later */
+};
+
+struct otlp_reply {
+    double retry_after_s; /* delay requested by the receiver; UNKNOWN without */
+    int64_t rejected;     /* spans or data points of an accepted batch that it dropped */
+    struct error why;     /* unless the batch was sent, and for `rejected` */
+};
+
+/* `cancel` may be NULL. */
+enum otlp_outcome otlp_receiver_send(struct otlp_receiver *receiver, const char *batch,
+                                     size_t length, const atomic_bool *cancel,
+                                     struct otlp_reply *reply);
 
 #endif

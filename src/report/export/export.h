@@ -16,7 +16,7 @@
 #include "core/err.h"
 #include "core/text.h"
 #include "rundir/record.h"
-#include "wire/otlp_receiver.h"
+#include "wire/otlp.h"
 
 struct jv;
 struct output;
