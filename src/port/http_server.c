@@ -25,7 +25,6 @@
 #include "core/text.h"
 #include "port/dl.h"
 #include "port/event_loop.h"
-#include "port/listener.h"
 
 enum {
     HEADER_MAX = 16 * 1024,     /* bytes of request line and headers */
