@@ -303,8 +303,9 @@ enum http_admission http_access_admit_token(struct http_access *access,
                                             struct http_exchange *exchange, uint64_t given,
                                             bool is_right)
 {
-    char peer[HTTP_PEER_MAX];
-    http_exchange_peer(exchange, peer);
+    char peer[HTTP_PEER_MAX] = "";
+    if (access->options.token) /* else it does not matter, and takes time */
+        http_exchange_peer(exchange, peer);
     enum http_admission admission = http_access_judge(
         access, peer, http_exchange_is_trusted(exchange), given, is_right, clock_now());
     if (admission == HTTP_ADMITTED)

@@ -32,7 +32,7 @@ struct http_server_options {
     size_t
         bodies_max; /* bytes of all bodies held; more is answered with 503; 8 times body_max, at least 1 MiB */
     nanos request_limit; /* for headers to arrive, and for a pause in a body of 16 KiB/s; 10 s */
-    nanos body_limit;    /* for a body to arrive; 300 s */
+    nanos body_limit;    /* for a body to arrive; 300 s, at least request_limit */
     nanos idle_limit;    /* of a connection without a request; 120 s */
     nanos write_limit;   /* how long a client may accept no data; 30 s */
     void (*request)(void *context, struct http_exchange *exchange);
