@@ -399,7 +399,9 @@ static void run_action(struct serve *serve, const struct action *action, struct 
     enum http_admission admission = admit(serve, exchange);
     if (admission != HTTP_ADMITTED) {
         refuse_unauthorized(exchange, admission);
-    } else if (http_access_check_site(serve->http_access, exchange, &why)) {
+    } else if (http_access_check_origin(serve->http_access,
+                                        http_exchange_header(exchange, "Origin"),
+                                        http_exchange_header(exchange, "Host"), &why)) {
         send_status(exchange, 403, "forbidden", why.text);
     } else if (!strcmp(action->method, "POST") &&
                !is_json(http_exchange_header(exchange, "Content-Type"))) {
