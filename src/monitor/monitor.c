@@ -241,8 +241,7 @@ static bool refuse(struct monitor *monitor, struct http_exchange *exchange, bool
     struct text line = {0};
     const char *message = why.text;
     int status = 403;
-    if (!http_access_check_host(monitor->access, exchange, &why) &&
-        !http_access_check_origin(monitor->access, exchange, &why)) {
+    if (!http_access_check_site(monitor->access, exchange, &why)) {
         enum http_admission admission =
             is_public ? HTTP_ADMITTED : http_access_admit(monitor->access, exchange);
         if (admission == HTTP_ADMITTED)

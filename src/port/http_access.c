@@ -161,17 +161,12 @@ static bool is_any_address(const char *address)
            !memcmp(&bytes, &in6addr_any, is_v6 ? 16 : 4);
 }
 
-bool http_access_is_host(const char *host, const char *address, const char *const *allowed,
-                         size_t count)
+static bool is_allowed(const struct http_access_options *options, const char *name)
 {
-    char name[256];
-    if (!host || !host_name(host, name, sizeof name))
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (str_equal_nocase(name, allowed[i]))
+    for (size_t i = 0; i < options->allowed_count; i++)
+        if (str_equal_nocase(name, options->allowed[i]))
             return true;
-    return str_equal_nocase(name, address) || is_loopback(name) ||
-           (is_numeric(name) && is_any_address(address));
+    return false;
 }
 
 /* ---- the rules of a server ---- */
@@ -203,39 +198,46 @@ void http_access_free(struct http_access *access)
     free(access);
 }
 
-enum err http_access_check_host(const struct http_access *access, struct http_exchange *exchange,
+enum err http_access_check_host(const struct http_access *access, const char *host,
                                 struct error *why)
 {
     const struct http_access_options *options = &access->options;
-    const char *host = http_exchange_header(exchange, "Host");
     char name[256];
-    if (!host ||
-        http_access_is_host(host, options->address, options->allowed, options->allowed_count))
-        return ERR_OK;
-    if (!host_name(host, name, sizeof name))
+    if (!host || !host_name(host, name, sizeof name))
         return err_set(why, ERR_DENIED, "the Host header is not a host name");
+    if (is_allowed(options, name) || str_equal_nocase(name, options->address) ||
+        is_loopback(name) || (is_numeric(name) && is_any_address(options->address)))
+        return ERR_OK;
     return err_set(why, ERR_DENIED,
                    "the Host header names another host: allow it with --allow-host %.100s", name);
 }
 
-enum err http_access_check_origin(const struct http_access *access, struct http_exchange *exchange,
-                                  struct error *why)
+enum err http_access_check_origin(const struct http_access *access, const char *origin,
+                                  const char *host, struct error *why)
 {
     static const char PLAIN[] = "http://", SECURE[] = "https://";
-    const struct http_access_options *options = &access->options;
-    const char *origin = http_exchange_header(exchange, "Origin");
-    const char *host = http_exchange_header(exchange, "Host");
-    bool is_secure = origin && str_starts(origin, SECURE);
-    bool is_plain = origin && !options->is_tls && str_starts(origin, PLAIN);
-    if (!origin || (host && is_secure && str_equal_nocase(origin + strlen(SECURE), host)) ||
-        (host && is_plain && str_equal_nocase(origin + strlen(PLAIN), host)))
+    const char *site = NULL;
+    if (!origin || (strstr(origin, "://") && is_allowed(&access->options, origin)))
         return ERR_OK;
-    for (size_t i = 0; i < options->allowed_count; i++)
-        if (strstr(options->allowed[i], "://") && str_equal_nocase(origin, options->allowed[i]))
-            return ERR_OK;
+    if (str_starts(origin, SECURE))
+        site = origin + strlen(SECURE);
+    else if (!access->options.is_tls && str_starts(origin, PLAIN))
+        site = origin + strlen(PLAIN);
+    if (site && host && str_equal_nocase(site, host))
+        return ERR_OK;
     return err_set(why, ERR_DENIED,
                    "the Origin header names another site: allow it with --allow-host %.100s",
                    str_is_plain(origin) ? origin : "ORIGIN");
+}
+
+enum err http_access_check_site(const struct http_access *access, struct http_exchange *exchange,
+                                struct error *why)
+{
+    const char *host = http_exchange_header(exchange, "Host");
+    enum err err = host ? http_access_check_host(access, host, why) : ERR_OK;
+    return err ? err
+               : http_access_check_origin(access, http_exchange_header(exchange, "Origin"), host,
+                                          why);
 }
 
 /* An IPv6 client may have 2^64 addresses: it is known by its network. */
@@ -261,20 +263,9 @@ static struct wrong *find_row(struct http_access *access, uint64_t address)
     return first;
 }
 
-bool http_access_is_limited(struct http_access *access, const char *peer, nanos now)
+/* A wrong token that is repeated, by a program with an old one, is no guess.  False: there were too many. */
+static bool count_wrong(struct wrong *row, uint64_t address, uint64_t token, nanos now)
 {
-    uint64_t address = address_hash(peer);
-    const struct wrong *row = find_row(access, address);
-    return row->address == address && row->distinct >= HTTP_WRONG_TOKENS &&
-           now - row->since < WRONG_PERIOD;
-}
-
-/* A wrong token that is repeated, by a program with an old one, is no guess. */
-bool http_access_count_wrong(struct http_access *access, const char *peer, uint64_t token,
-                             nanos now)
-{
-    uint64_t address = address_hash(peer);
-    struct wrong *row = find_row(access, address);
     size_t i = 0;
     if (row->address != address || now - row->since >= WRONG_PERIOD)
         *row = (struct wrong){.address = address, .since = now};
@@ -285,27 +276,41 @@ bool http_access_count_wrong(struct http_access *access, const char *peer, uint6
     return ++row->count <= HTTP_WRONG_TOKENS;
 }
 
-enum http_admission http_access_judge(struct http_access *access, struct http_exchange *exchange,
-                                      uint64_t token, bool is_right)
+enum http_admission http_access_judge(struct http_access *access, const char *peer, bool is_trusted,
+                                      uint64_t given, bool is_right, nanos now)
 {
-    char peer[HTTP_PEER_MAX];
-    nanos now = clock_now();
-    if (access->options.token && !token)
-        return HTTP_REFUSED;
-    http_exchange_peer(exchange, peer);
-    if (access->options.token && !http_exchange_is_trusted(exchange) &&
-        http_access_is_limited(access, peer, now))
-        return HTTP_LIMITED;
-    if (!access->options.token || is_right) {
-        http_exchange_trust(exchange);
+    if (!access->options.token)
         return HTTP_ADMITTED;
-    }
-    return http_access_count_wrong(access, peer, token, now) ? HTTP_REFUSED : HTTP_LIMITED;
+    if (!given)
+        return HTTP_REFUSED;
+    uint64_t address = address_hash(peer);
+    struct wrong *row = find_row(access, address);
+    bool is_limited = row->address == address && row->distinct >= HTTP_WRONG_TOKENS &&
+                      now - row->since < WRONG_PERIOD;
+    if (is_limited && !is_trusted)
+        return HTTP_LIMITED;
+    if (is_right)
+        return HTTP_ADMITTED;
+    return count_wrong(row, address, given, now) ? HTTP_REFUSED : HTTP_LIMITED;
 }
 
-uint64_t http_access_token(uint64_t hash, const char *given)
+uint64_t http_access_token(const char *given)
 {
-    return given ? hash_string(hash ? hash : HASH_START, given) | 1 : hash;
+    return given ? hash_string(HASH_START, given) | 1 : 0;
+}
+
+enum http_admission http_access_admit_token(struct http_access *access,
+                                            struct http_exchange *exchange, uint64_t given,
+                                            bool is_right)
+{
+    char peer[HTTP_PEER_MAX] = "";
+    if (access->options.token) /* else it does not matter, and takes time */
+        http_exchange_peer(exchange, peer);
+    enum http_admission admission = http_access_judge(
+        access, peer, http_exchange_is_trusted(exchange), given, is_right, clock_now());
+    if (admission == HTTP_ADMITTED)
+        http_exchange_trust(exchange);
+    return admission;
 }
 
 enum http_admission http_access_admit(struct http_access *access, struct http_exchange *exchange)
@@ -316,8 +321,8 @@ enum http_admission http_access_admit(struct http_access *access, struct http_ex
     const char *given =
         bearer && str_starts(bearer, "Bearer ") ? bearer + strlen("Bearer ") : bearer;
     bool is_right = !token || secret_matches(given, token) || secret_matches(own, token);
-    return http_access_judge(access, exchange, http_access_token(http_access_token(0, given), own),
-                             is_right);
+    return http_access_admit_token(
+        access, exchange, http_access_token(given) ^ (http_access_token(own) << 1), is_right);
 }
 
 int http_access_refuse(struct http_exchange *exchange, enum http_admission admission,

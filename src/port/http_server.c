@@ -25,7 +25,6 @@
 #include "core/text.h"
 #include "port/dl.h"
 #include "port/event_loop.h"
-#include "port/listener.h"
 
 enum {
     HEADER_MAX = 16 * 1024,     /* bytes of request line and headers */
@@ -409,7 +408,9 @@ static bool is_malformed(const struct http_exchange *exchange, const char *metho
     size_t size = info ? info->header_size : 0;
     head->end = version + strlen(version);
     mhd.get_values(exchange->mhd, MHD_HEADER_KIND, take_header, head);
-    if (!exchange->server->is_lenient)
+    /* Its strings could be copies in a version that we do not know. */
+    bool is_in_place = method < url && url < version && version < method + HEADER_MAX + BLOCK;
+    if (!exchange->server->is_lenient || !is_in_place)
         return false;
     bool is_line =
         url == method + strlen(method) + 1 && version == url + strlen(exchange->target) + 1;
@@ -493,8 +494,9 @@ static enum MHD_Result take_body(struct http_exchange *exchange, const char *byt
     if (exchange->is_shed || exchange->received > options->body_max) {
         discard_body(exchange);
     } else {
+        size_t before = exchange->body.length;
         text_add_bytes(&exchange->body, bytes, *size);
-        server->buffered += *size;
+        server->buffered += exchange->body.length - before;
     }
     *size = 0;
     return exchange->body.failed || exchange->received / DISCARD_MAX > options->body_max ? MHD_NO
@@ -784,7 +786,8 @@ enum err http_server_open(struct event_loop *loop, const struct http_server_opti
     if (!options->write_limit)
         server->options.write_limit = WRITE_LIMIT;
     if (!options->body_limit)
-        server->options.body_limit = BODY_LIMIT;
+        server->options.body_limit =
+            BODY_LIMIT > options->request_limit ? BODY_LIMIT : options->request_limit;
     if (!options->bodies_max)
         server->options.bodies_max =
             options->body_max > BODIES_MIN / BODIES ? BODIES * options->body_max : BODIES_MIN;

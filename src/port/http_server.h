@@ -32,7 +32,7 @@ struct http_server_options {
     size_t
         bodies_max; /* bytes of all bodies held; more is answered with 503; 8 times body_max, at least 1 MiB */
     nanos request_limit; /* for headers to arrive, and for a pause in a body of 16 KiB/s; 10 s */
-    nanos body_limit;    /* for a body to arrive; 300 s */
+    nanos body_limit;    /* for a body to arrive; 300 s, at least request_limit */
     nanos idle_limit;    /* of a connection without a request; 120 s */
     nanos write_limit;   /* how long a client may accept no data; 30 s */
     void (*request)(void *context, struct http_exchange *exchange);
@@ -108,12 +108,6 @@ enum err http_access_check(const char *address, const char *token, bool is_open,
 struct url;
 bool http_access_reaches(const char *address, unsigned port, const struct url *url);
 
-/* Whether a Host header names this server: the address it listens on, a loopback name or address, or one of
- * `allowed`, with any port.  With DNS rebinding a page of a foreign site sends that site's name: a server that listens
- * on all addresses therefore accepts every numeric one. */
-bool http_access_is_host(const char *host, const char *address, const char *const *allowed,
-                         size_t count);
-
 /* The rules of one server; borrows the strings. */
 struct http_access_options {
     const char *address; /* that it listens on */
@@ -127,14 +121,18 @@ struct http_access;
 struct http_access *http_access_new(const struct http_access_options *options);
 void http_access_free(struct http_access *access);
 
-/* ERR_DENIED, with one line to send with status 403, unless the Host header names this server; a request without one is
- * not from a browser.  */
-enum err http_access_check_host(const struct http_access *access, struct http_exchange *exchange,
+/* Of a Host header: ERR_DENIED, with one line to send with status 403, unless it names this server: the address that it
+ * listens on, a loopback name or address, or one that is allowed, with any port.  With DNS rebinding a page of a foreign
+ * site sends that site's name: a server that listens on all addresses therefore accepts every numeric one. */
+enum err http_access_check_host(const struct http_access *access, const char *host,
                                 struct error *why) MUST_USE;
-/* The same for the Origin header, which is absent, matches the Host header (without TLS also with https, for a TLS
- * proxy in front), or is allowed. */
-enum err http_access_check_origin(const struct http_access *access, struct http_exchange *exchange,
-                                  struct error *why) MUST_USE;
+/* Of an Origin header, in the same way: absent (NULL), the same as the Host header (without TLS also with https, for a
+ * TLS proxy in front), or allowed. */
+enum err http_access_check_origin(const struct http_access *access, const char *origin,
+                                  const char *host, struct error *why) MUST_USE;
+/* Both, of a request; one of HTTP/1.0 without a Host header is not from a browser. */
+enum err http_access_check_site(const struct http_access *access, struct http_exchange *exchange,
+                                struct error *why) MUST_USE;
 
 enum http_admission {
     HTTP_ADMITTED, /* right token, or none is required */
@@ -145,20 +143,18 @@ enum http_admission {
  * it, with the right token too, so that a guess is not confirmed: only trusted connections remain so.  The same wrong
  * token does not limit others. */
 enum { HTTP_WRONG_TOKENS = 10 };
-/* Accepts Authorization: Bearer TOKEN and x-ipw-token. */
+/* Accepts Authorization: Bearer TOKEN and x-ipw-token.  The connection of an admitted request is trusted. */
 enum http_admission http_access_admit(struct http_access *access, struct http_exchange *exchange);
-/* The same for tokens that the caller found and checked.  http_access_token adds a token, which may be NULL, to the
- * hash of those that were given; 0: none. */
-uint64_t http_access_token(uint64_t hash, const char *given);
-enum http_admission http_access_judge(struct http_access *access, struct http_exchange *exchange,
-                                      uint64_t token, bool is_right);
+/* The same for a token that the caller has checked.  `given` is a hash of it (http_access_token); 0: none was given. */
+enum http_admission http_access_admit_token(struct http_access *access,
+                                            struct http_exchange *exchange, uint64_t given,
+                                            bool is_right);
+uint64_t http_access_token(const char *given); /* 0 for NULL */
+/* The same for a client with this address. */
+enum http_admission http_access_judge(struct http_access *access, const char *peer, bool is_trusted,
+                                      uint64_t given, bool is_right, nanos now);
 /* Adds the headers of the response to a request that was not admitted; its status and message. */
 int http_access_refuse(struct http_exchange *exchange, enum http_admission admission,
                        const char **message);
-
-/* Wrong tokens, by the address of the client; count returns false if there were too many. */
-bool http_access_is_limited(struct http_access *access, const char *peer, nanos now);
-bool http_access_count_wrong(struct http_access *access, const char *peer, uint64_t token,
-                             nanos now);
 
 #endif

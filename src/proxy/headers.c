@@ -11,7 +11,6 @@
 #include "core/hash.h"
 #include "core/params.h"
 #include "core/secret.h"
-#include "port/http_server.h"
 #include "proxy/observer.h"
 
 /* ---- validation ---- */
@@ -75,9 +74,10 @@ static bool is_token(const char *token, size_t header, const char *value)
 
 uint64_t keys_hash(const struct client_keys *keys)
 {
-    uint64_t hash = http_access_token(0, keys->token);
+    uint64_t hash = keys->token ? hash_string(HASH_START, keys->token) : 0;
     for (size_t i = 0; i < KEY_HEADERS; i++)
-        hash = http_access_token(hash, keys->values[i]);
+        if (keys->values[i])
+            hash = hash_string(hash ? hash : HASH_START + i, keys->values[i]);
     return hash;
 }
 

@@ -477,12 +477,11 @@ static bool refuse_foreign(struct proxy *proxy, struct http_exchange *exchange,
 {
     struct error why = {0};
     const char *message;
-    if (http_access_check_host(proxy->access, exchange, &why) ||
-        http_access_check_origin(proxy->access, exchange, &why)) {
+    if (http_access_check_site(proxy->access, exchange, &why)) {
         reply_error(exchange, 403, "permission_error", why.text);
         return true;
     }
-    enum http_admission admission = http_access_judge(
+    enum http_admission admission = http_access_admit_token(
         proxy->access, exchange, keys_hash(keys), keys_are_authorized(keys, proxy->options.token));
     if (admission == HTTP_ADMITTED)
         return false;

@@ -292,9 +292,9 @@ static void log_in(struct serve *serve, struct http_exchange *exchange)
         send_status(exchange, 400, "bad_request", "malformed form");
     } else {
         const char *next = request_param(&form, "next"), *token = request_param(&form, "token");
-        enum http_admission admission =
-            http_access_judge(serve->http_access, exchange, http_access_token(0, token),
-                              !serve->options.token || secret_matches(token, serve->options.token));
+        enum http_admission admission = http_access_admit_token(
+            serve->http_access, exchange, http_access_token(token),
+            !serve->options.token || secret_matches(token, serve->options.token));
         if (admission == HTTP_ADMITTED)
             begin_session(serve, exchange, next);
         else if (admission == HTTP_REFUSED)
@@ -399,7 +399,9 @@ static void run_action(struct serve *serve, const struct action *action, struct 
     enum http_admission admission = admit(serve, exchange);
     if (admission != HTTP_ADMITTED) {
         refuse_unauthorized(exchange, admission);
-    } else if (http_access_check_origin(serve->http_access, exchange, &why)) {
+    } else if (http_access_check_origin(serve->http_access,
+                                        http_exchange_header(exchange, "Origin"),
+                                        http_exchange_header(exchange, "Host"), &why)) {
         send_status(exchange, 403, "forbidden", why.text);
     } else if (!strcmp(action->method, "POST") &&
                !is_json(http_exchange_header(exchange, "Content-Type"))) {
@@ -443,7 +445,7 @@ static void on_request(void *context, struct http_exchange *exchange)
     serve->last_request = clock_now();
     http_exchange_peer(exchange, peer);
     add_headers(exchange, str_starts(target, "/assets/"));
-    if (http_access_check_host(serve->http_access, exchange, &why)) {
+    if (http_access_check_host(serve->http_access, http_exchange_header(exchange, "Host"), &why)) {
         send_status(exchange, 403, "forbidden", why.text);
     } else if (!access_check_rate(serve->access, peer, clock_now())) {
         http_exchange_add_header(exchange, "Retry-After", "1");
