@@ -245,9 +245,12 @@ static bool is_tool_refusal(int status, const char *body)
     return false;
 }
 
-enum err endpoint_reply_error(const struct endpoint *endpoint, const struct client_request *request,
-                              const struct http_response *response, struct completion *out,
-                              struct error *why)
+/* Maps a status other than 2xx to an error, with the server's message if there is one; sets retryable and retry_after_s
+ * of *out.  If the request has tools and the message says that they are not supported: ERR_UNSUPPORTED with
+ * out->rejects_tools. */
+static enum err reply_error(const struct endpoint *endpoint, const struct client_request *request,
+                            const struct http_response *response, struct completion *out,
+                            struct error *why)
 {
     struct error cause = {0};
     enum err err = status_error(endpoint, response, out, &cause);
@@ -358,7 +361,7 @@ enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct 
     enum err err = endpoint_post(endpoint, path, body, request, format->feed, &state,
                                  sink->completion, response, sink->why);
     if (!err && (response->status < 200 || response->status > 299))
-        err = endpoint_reply_error(endpoint, request, response, sink->completion, sink->why);
+        err = reply_error(endpoint, request, response, sink->completion, sink->why);
     else
         err = format->end(&state, err);
     format->release(&state);

@@ -1,10 +1,9 @@
 /* The list of models of a server, and what else it reports outside of completions: its health, version and the
  * capabilities of the model. */
-#include "clients/model_server.h"
-
 #include <ctype.h>
 #include <string.h>
 
+#include "clients/endpoint.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "port/json_read.h"

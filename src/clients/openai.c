@@ -3,7 +3,6 @@
 
 #include "clients/client.h"
 #include "clients/endpoint.h"
-#include "clients/model_server.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "wire/completion.h"

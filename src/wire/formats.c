@@ -75,13 +75,13 @@ static enum err handle_line(void *context, const char *line, size_t length, nano
     return err;
 }
 
-void ollama_response_init(void *state, const struct completion_sink *sink)
+static void ollama_response_init(void *state, const struct completion_sink *sink)
 {
     struct ollama_response *response = state;
     *response = (struct ollama_response){.sink = *sink};
 }
 
-enum err ollama_response_feed(void *context, const char *bytes, size_t length, nanos t)
+static enum err ollama_response_feed(void *context, const char *bytes, size_t length, nanos t)
 {
     struct ollama_response *response = context;
     response->last = t;
@@ -104,7 +104,7 @@ static enum err ollama_find_end(struct ollama_response *response, enum err trans
     return response->is_done ? ERR_OK : completion_sink_truncated(&response->sink);
 }
 
-enum err ollama_response_end(void *state, enum err transport)
+static enum err ollama_response_end(void *state, enum err transport)
 {
     struct ollama_response *response = state;
     enum err err = ollama_find_end(response, transport);
@@ -117,7 +117,7 @@ static bool ollama_response_is_done(const void *state)
     return response->is_done;
 }
 
-void ollama_response_release(void *state)
+static void ollama_response_release(void *state)
 {
     struct ollama_response *response = state;
     line_reader_release(&response->lines);

@@ -66,12 +66,6 @@ struct ollama_response {
     bool is_done;
 };
 
-void ollama_response_init(void *response, const struct completion_sink *sink);
-
-enum err ollama_response_feed(void *context, const char *bytes, size_t length, nanos t);
-enum err ollama_response_end(void *response, enum err transport) MUST_USE;
-void ollama_response_release(void *response);
-
 /* ---- documents of which only the token counts are read (embeddings, rerank): vectors are skipped, not parsed ---- */
 
 struct counts_response {

@@ -5,33 +5,14 @@
 #include <string.h>
 
 #include "port/json_read.h"
-#include "wire/responses.h"
+#include "support/replies.h"
 
 #define NEEDS_JSON() SKIP_WITHOUT(jv_available)
 
-enum { STEP = 10 }; /* time between the pieces that are fed */
-
-/* Feeds the body in pieces of `piece` bytes, split first at `cut`; piece 0: only that split. */
 static enum err read_pieces(const char *body, size_t length, size_t cut, size_t piece,
                             enum err transport, struct completion *reply, struct error *why)
 {
-    const struct response_format *format = &RESPONSE_FORMATS[RESPONSE_ANTHROPIC];
-    union response_state state;
-    nanos t = STEP;
-    enum err err = ERR_OK;
-    completion_init(reply);
-    *why = (struct error){0};
-    format->init(&state,
-                 &(struct completion_sink){.completion = reply, .server = "http://s", .why = why});
-    for (size_t at = 0, n; at < length && !err; at += n, t += STEP) {
-        n = at < cut ? cut - at : length - at;
-        if (piece && n > piece)
-            n = piece;
-        err = format->feed(&state, body + at, n, t);
-    }
-    err = format->end(&state, err ? err : transport);
-    format->release(&state);
-    return err;
+    return read_reply(RESPONSE_ANTHROPIC, body, length, cut, piece, transport, reply, why);
 }
 
 static enum err read_body(const char *body, enum err transport, struct completion *reply,

@@ -3,54 +3,24 @@
 
 #include <string.h>
 
-#include "wire/responses.h"
 #include "port/json_read.h"
+#include "support/replies.h"
+#include "wire/responses.h"
 
 #define NEEDS_JSON() SKIP_WITHOUT(jv_available)
 
-enum { STEP = 10 }; /* time between the pieces that are fed */
+enum { STEP = REPLY_STEP };
 
-/* Feeds body in pieces of `piece` bytes, split first at `cut`; piece 0: only that split. */
 static enum err read_openai(const char *body, size_t length, size_t cut, size_t piece,
                             enum err transport, struct completion *reply, struct error *why)
 {
-    struct event_response answer;
-    nanos t = STEP;
-    completion_init(reply);
-    *why = (struct error){0};
-    openai_response_init(
-        &answer, &(struct completion_sink){.completion = reply, .server = "http://s", .why = why});
-    enum err err = ERR_OK;
-    for (size_t at = 0, n; at < length && !err; at += n, t += STEP) {
-        n = at < cut ? cut - at : length - at;
-        if (piece && n > piece)
-            n = piece;
-        err = event_response_feed(&answer, body + at, n, t);
-    }
-    err = event_response_end(&answer, err ? err : transport);
-    event_response_release(&answer);
-    return err;
+    return read_reply(RESPONSE_OPENAI, body, length, cut, piece, transport, reply, why);
 }
 
 static enum err read_ollama(const char *body, size_t length, size_t cut, size_t piece,
                             enum err transport, struct completion *reply, struct error *why)
 {
-    struct ollama_response answer;
-    nanos t = STEP;
-    completion_init(reply);
-    *why = (struct error){0};
-    ollama_response_init(
-        &answer, &(struct completion_sink){.completion = reply, .server = "http://s", .why = why});
-    enum err err = ERR_OK;
-    for (size_t at = 0, n; at < length && !err; at += n, t += STEP) {
-        n = at < cut ? cut - at : length - at;
-        if (piece && n > piece)
-            n = piece;
-        err = ollama_response_feed(&answer, body + at, n, t);
-    }
-    err = ollama_response_end(&answer, err ? err : transport);
-    ollama_response_release(&answer);
-    return err;
+    return read_reply(RESPONSE_OLLAMA, body, length, cut, piece, transport, reply, why);
 }
 
 #define CHUNK(text) "data: {\"choices\":[{\"delta\":{\"content\":\"" text "\"}}]}\n\n"
