@@ -13,8 +13,6 @@
 
 #include "core/text.h"
 
-enum { BACKGROUND_NICE = 10 };
-
 void deadline_init(struct deadline *deadline)
 {
     atomic_init(&deadline->woken, 0);
@@ -135,7 +133,7 @@ void thread_set_realtime(void)
 
 void thread_set_background(void)
 {
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BACKGROUND_NICE);
+    sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 }
 
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit)

@@ -49,7 +49,8 @@ void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit);
  * the time. */
 void thread_set_realtime(void);
 
-/* Lowers the priority of the calling thread, for background work. */
+/* For background work: the calling thread does not preempt others when it wakes, but it still gets its share of a busy
+ * CPU, so that its work cannot fall behind (as it would with a lower priority). */
 void thread_set_background(void);
 
 /* Names the calling thread (15 bytes) and pins it to a CPU (-1: does not); a CPU that is not available (cgroup,
