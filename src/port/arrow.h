@@ -33,6 +33,10 @@ struct arrow_field *arrow_field_add(struct arrow_field *parent, const char *name
                                     enum arrow_type type);
 void arrow_field_free(struct arrow_field *root);
 
+/* Removes structs without fields below the root, also those that become so: Parquet cannot store them, and some readers
+ * of Arrow reject the whole file. */
+void arrow_field_drop_empty(struct arrow_field *root);
+
 /* ERR_UNSUPPORTED, with how to install it, when this build cannot write Arrow. */
 enum err arrow_write_available(struct error *why) MUST_USE;
 
