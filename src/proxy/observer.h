@@ -33,14 +33,9 @@ void keys_take(void *context, const char *name, const char *value);
 /* Whether one of them is the proxy's token; NULL: the proxy requires none. */
 bool keys_are_authorized(const struct client_keys *keys, const char *token);
 
-/* API keys registered as secrets, by their hashes. */
-struct known_keys {
-    uint64_t hashes[256];
-    size_t count;
-};
-/* Registers the client's API key, and writes its label; nothing if it has none. */
-void keys_label(const struct client_keys *keys, const struct proxy_options *options,
-                struct known_keys *known, char *to, size_t size);
+/* Registers the client's keys as secrets, and writes the label of its API key; nothing if it has none. */
+void keys_label(const struct client_keys *keys, const struct proxy_options *options, char *to,
+                size_t size);
 
 /* `connection` is the value of the Connection header; NULL if absent. */
 bool header_is_hop_by_hop(const char *name, const char *connection);
