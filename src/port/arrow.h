@@ -69,6 +69,10 @@ enum err arrow_read_available(struct error *why) MUST_USE;
 
 enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct error *why) MUST_USE;
 
+/* The same for an open file: takes ownership of the descriptor, also if it fails; the path is for messages. */
+enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, struct error *why)
+    MUST_USE;
+
 /* The next row as a JSON object, to be freed with jv_free; NULL at the end.  struct -> object, list -> array, utf8 ->
  * string, null -> null, timestamps and dates as ISO 8601 strings (UTC when the column has a time zone), binary as
  * base64 strings, a map as an object (as [key, value] pairs when its keys are not strings).  Integers keep all digits;
