@@ -24,6 +24,7 @@ import unittest
 from pathlib import Path
 
 from program import TIMEOUT_S, SANITIZED
+from proxies import Proxy, Upstream, send_document
 
 SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-arrow-")
 os.environ.update(HF_HOME=SCRATCH.name, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1",
@@ -393,16 +394,26 @@ class TestReaders(Case):
         program = os.environ.get("IPW", "build/ipw")
         data = runs / "data.jsonl"
         data.write_text('{"problem": "p", "answer": "a", "level": 2}\n{"problem": "q", "answer": "b", "level": 3}\n')
+        script = runs / "script.jsonl"
+        script.write_text(json.dumps({"content": "408"}) + "\n")
         common = ["--client", "null", "--model", "m", "--output-dir", str(runs), "--idle", "0"]
         for name, words in {
             "profile": ["profile", *common, "--max-queries", "3"],
             "metadata": ["profile", *common, "--dataset", str(data)],
             "repeated": ["profile", *common, "--dataset", str(data), "--repeat", "2"],
-            "failed": ["profile", *common, "--dataset", str(data), "--client-param", "fail=1"],
+            "agent": ["agent", *common, "--dataset", str(data), "--client-param", f"script={script}",
+                      "--workspaces", str(runs / "work")],
         }.items():
-            subprocess.run([program, *words, "--name", name], capture_output=True, timeout=TIMEOUT_S)
+            done = subprocess.run([program, *words, "--name", name], capture_output=True, timeout=TIMEOUT_S)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        upstream = Upstream(send_document)
+        self.addCleanup(upstream.close)
+        proxy = Proxy(upstream.url, runs)
+        proxy.ask()
+        self.assertEqual(proxy.end(), 0)
         found = sorted(path.parent for path in runs.glob("**/data-00000-of-00001.arrow"))
-        self.assertGreaterEqual({path.name for path in found}, {"profile", "metadata", "repeated"})
+        self.assertEqual({path.relative_to(runs).as_posix() for path in found},
+                         {"profile", "metadata", "repeated", "agent", "agent/hf_dataset", "runs/run"})
         for path in found:
             with self.subTest(path.name):
                 self.assertTrue(self.check(path))
