@@ -116,7 +116,7 @@ bool run_path_is_below(const char *path);
  * as for directories that a user names.  Call it while no other thread reads runs. */
 enum err run_open_confine(const char *folder, struct error *why) MUST_USE;
 
-/* Opens for reading; -1 with errno. */
+/* Opens for reading, of a confined folder only regular files; -1 with errno. */
 int run_open(const char *path);
 DIR *run_open_directory(const char *path); /* NULL with errno */
 

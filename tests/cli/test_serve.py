@@ -475,6 +475,16 @@ class AccessTest(ServeTest):
         answer = served.ask("/api/v1/sweeps/escaping")
         self.assertIn("is not below the directory of the sweep", answer.json["error"]["message"])
 
+    def test_pipes_do_not_block(self):
+        for name in ("records.jsonl", "summary.json"):
+            run = self.write("piped_" + name[0], 10.0)
+            (run / name).unlink()
+            os.mkfifo(run / name)
+        served = self.serve()
+        wait_until(lambda: any(row["id"] == "gamma" for row in served.get("runs")["runs"]), "the runs")
+        for rest in ("piped_r", "piped_r/records", "piped_r/report", "piped_s", "piped_s/records", "piped_s/report"):
+            self.assertIn(served.ask("/api/v1/runs/" + rest).status, (200, 404, 409), rest)
+
     def test_served_folder_may_be_a_link(self):
         (self.folder / "link").symlink_to(self.runs)
         served = self.serve("--runs", f"{self.folder}/link/", runs=False)
