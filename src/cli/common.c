@@ -230,11 +230,8 @@ int check_db(const char *address, bool scripted)
         return print_error(
             EXIT_USAGE,
             "--db has a password, which must not go into a batch script: use ~/.pgpass");
-    if (db_address_kind(address))
-        return 0;
-    return print_error(EXIT_USAGE,
-                       "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME "
-                       "or sqlite:///PATH");
+    struct error why;
+    return db_address_check(address, &why) ? print_error(EXIT_USAGE, "%s", why.text) : 0;
 }
 
 void push_saved(const char *address, const char *directory, bool quiet)

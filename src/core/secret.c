@@ -1,31 +1,159 @@
-/* A fixed table of strings that is only appended to, so that readers need no lock. */
+/* A set that only grows, so that readers need no lock: a skip list in byte order, behind bitmaps of the first bytes of
+ * its members.  The bitmaps dismiss nearly every position of a text, whatever the number of secrets; the list then
+ * finds the longest secret that begins there in logarithmic time. */
 #include "core/secret.h"
 
 #include <ctype.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "core/hash.h"
 #include "core/json.h"
 #include "core/text.h"
 
-enum { SECRETS_MAX = 256, MARK_LENGTH = sizeof SECRET_MARK - 1 };
+enum {
+    MARK_LENGTH = sizeof SECRET_MARK - 1,
+    PREFIX = SECRET_SHORTEST, /* bytes of a secret that select its bits */
+    COARSE_BITS = 15,         /* fits a first-level cache */
+    FINE_BITS = 22,           /* sparse for 100,000 secrets */
+    WORD_BITS = 64,
+    LEVELS_MAX = 12, /* one in four secrets is on the next level */
+};
+
+struct secret;
+typedef struct secret *_Atomic secret_link;
 
 struct secret {
-    char *bytes;
+    const char *bytes;
     size_t length;
-    bool is_json; /* hidden in JSON too: occurs unescaped in a JSON string and is not foreign */
-    bool is_foreign;
+    atomic_bool is_json; /* hidden in JSON too: occurs unescaped in a JSON string and is not foreign */
+    atomic_bool is_foreign;
+    secret_link shorter; /* the longest other one that this one begins with; NULL: none */
+    secret_link next[];  /* by level */
 };
 
 /* Where secrets are hidden. */
 enum hidden_in { IN_TEXT, IN_JSON, IN_VALUE };
 
-static struct secret secrets[SECRETS_MAX];
-static atomic_size_t secret_count;
+static secret_link first[LEVELS_MAX];
+static _Atomic uint64_t coarse[(1 << COARSE_BITS) / WORD_BITS];
+static _Atomic uint64_t fine[(1 << FINE_BITS) / WORD_BITS];
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+static size_t foreign_bytes;      /* guarded by `adding` */
+static atomic_bool is_incomplete; /* a key is missing in the set */
+
+/* ---- the set ---- */
+
+static uint64_t prefix_hash(const char *bytes)
+{
+    uint32_t low;
+    uint16_t high;
+    _Static_assert(sizeof low + sizeof high == PREFIX, "reads the prefix");
+    memcpy(&low, bytes, sizeof low);
+    memcpy(&high, bytes + sizeof low, sizeof high);
+    return ((uint64_t)high << 32 | low) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static bool has_bit(const _Atomic uint64_t *bitmap, uint64_t bit)
+{
+    uint64_t word = atomic_load_explicit(&bitmap[bit / WORD_BITS], memory_order_relaxed);
+    return word >> (bit % WORD_BITS) & 1;
+}
+
+static void set_bit(_Atomic uint64_t *bitmap, uint64_t bit)
+{
+    atomic_fetch_or(&bitmap[bit / WORD_BITS], UINT64_C(1) << (bit % WORD_BITS));
+}
+
+/* False: no secret begins with these PREFIX bytes. */
+static bool may_begin(const char *bytes)
+{
+    uint64_t hash = prefix_hash(bytes);
+    return has_bit(coarse, hash >> (WORD_BITS - COARSE_BITS)) &&
+           has_bit(fine, hash >> (WORD_BITS - FINE_BITS));
+}
+
+/* In byte order, a prefix before what it begins. */
+static int compare(const struct secret *secret, const char *bytes, size_t length)
+{
+    size_t common = secret->length < length ? secret->length : length;
+    int order = memcmp(secret->bytes, bytes, common);
+    return order ? order : secret->length > length;
+}
+
+/* The last secret that is not after these bytes; NULL: none.  before, if given, gets the links that lead past them. */
+static struct secret *last_not_after(const char *bytes, size_t length,
+                                     secret_link *before[LEVELS_MAX])
+{
+    secret_link *links = first;
+    struct secret *last = NULL, *next;
+    for (size_t level = LEVELS_MAX; level-- > 0;) {
+        while ((next = links[level]) && compare(next, bytes, length) <= 0) {
+            last = next;
+            links = next->next;
+        }
+        if (before)
+            before[level] = &links[level];
+    }
+    return last;
+}
+
+static bool is_equal(const struct secret *secret, const char *bytes, size_t length)
+{
+    return secret && secret->length == length && memcmp(secret->bytes, bytes, length) == 0;
+}
+
+static size_t common_length(const struct secret *secret, const char *bytes, size_t length)
+{
+    size_t common = 0;
+    while (common < secret->length && common < length && secret->bytes[common] == bytes[common])
+        common++;
+    return common;
+}
+
+/* The longest secret that these bytes begin with.  All such secrets are prefixes of the last one that is not after the
+ * bytes, or it itself. */
+static struct secret *longest_prefix(struct secret *last, const char *bytes, size_t length)
+{
+    size_t common = last ? common_length(last, bytes, length) : 0;
+    while (last && last->length > common)
+        last = last->shorter;
+    return last;
+}
+
+static struct secret *new_secret(const char *bytes, size_t length, size_t *levels)
+{
+    static uint64_t state;
+    state = hash_mix(state + (uintptr_t)&state); /* so that clients cannot choose keys by level */
+    *levels = 1;
+    for (uint64_t random = state; *levels < LEVELS_MAX && !(random & 3); random >>= 2)
+        ++*levels;
+    struct secret *secret = malloc(sizeof *secret + *levels * sizeof *secret->next + length + 1);
+    if (!secret)
+        return NULL;
+    char *copy = (char *)(secret->next + *levels);
+    memcpy(copy, bytes, length);
+    copy[length] = '\0';
+    secret->bytes = copy;
+    secret->length = length;
+    return secret;
+}
+
+/* Those that begin with the new one follow it. */
+static void link_longer(struct secret *added)
+{
+    for (struct secret *at = added->next[0]; at && at->length > added->length; at = at->next[0]) {
+        struct secret *shorter = at->shorter;
+        if (memcmp(at->bytes, added->bytes, added->length) != 0)
+            return;
+        if (!shorter || shorter->length < added->length)
+            at->shorter = added;
+    }
+}
 
 /* ---- adding ---- */
 
@@ -40,19 +168,36 @@ static bool is_placeholder(const char *value)
     return false;
 }
 
+/* Called with the lock. */
 static void add_form(const char *bytes, size_t length, bool is_json, bool is_foreign)
 {
-    size_t count = atomic_load(&secret_count);
-    for (size_t i = 0; i < count; i++)
-        if (secrets[i].length == length && memcmp(secrets[i].bytes, bytes, length) == 0)
-            return;
-    char *copy = count < SECRETS_MAX ? malloc(length + 1) : NULL;
-    if (!copy)
+    secret_link *before[LEVELS_MAX];
+    size_t levels;
+    struct secret *last = last_not_after(bytes, length, before);
+    if (is_equal(last, bytes, length)) {
+        last->is_json = last->is_json || is_json;
+        last->is_foreign = last->is_foreign && is_foreign;
         return;
-    memcpy(copy, bytes, length);
-    copy[length] = '\0';
-    secrets[count] = (struct secret){copy, length, is_json, is_foreign};
-    atomic_store(&secret_count, count + 1);
+    }
+    size_t size = is_foreign ? sizeof *last + length : 0;
+    bool fits = foreign_bytes + size <= SECRET_FOREIGN_MAX;
+    struct secret *secret = fits ? new_secret(bytes, length, &levels) : NULL;
+    if (!secret) {
+        is_incomplete = true;
+        return;
+    }
+    foreign_bytes += size;
+    atomic_init(&secret->is_json, is_json);
+    atomic_init(&secret->is_foreign, is_foreign);
+    atomic_init(&secret->shorter, longest_prefix(last, bytes, length));
+    for (size_t level = 0; level < levels; level++)
+        atomic_init(&secret->next[level], *before[level]);
+    for (size_t level = 0; level < levels; level++)
+        *before[level] = secret;
+    link_longer(secret);
+    uint64_t hash = prefix_hash(bytes);
+    set_bit(fine, hash >> (WORD_BITS - FINE_BITS));
+    set_bit(coarse, hash >> (WORD_BITS - COARSE_BITS));
 }
 
 /* Adds the value as it is and as it is escaped in JSON. */
@@ -96,10 +241,11 @@ static bool looks_random(const char *value)
 
 void secret_add_foreign(const char *value)
 {
-    if (!looks_random(value))
+    size_t length = strlen(value);
+    if (!looks_random(value) || is_equal(last_not_after(value, length, NULL), value, length))
         return;
     pthread_mutex_lock(&adding);
-    add_form(value, strlen(value), false, true);
+    add_form(value, length, false, true);
     pthread_mutex_unlock(&adding);
 }
 
@@ -224,13 +370,12 @@ static bool is_hidden_in(const struct secret *secret, enum hidden_in where)
 
 static size_t find_at(const char *bytes, size_t length, enum hidden_in where)
 {
-    size_t count = atomic_load(&secret_count), longest = 0;
-    for (size_t i = 0; i < count; i++)
-        if (secrets[i].length <= length && secrets[i].length > longest &&
-            is_hidden_in(&secrets[i], where) &&
-            memcmp(secrets[i].bytes, bytes, secrets[i].length) == 0)
-            longest = secrets[i].length;
-    return longest;
+    if (length < PREFIX || !may_begin(bytes))
+        return 0;
+    const struct secret *found = longest_prefix(last_not_after(bytes, length, NULL), bytes, length);
+    while (found && !is_hidden_in(found, where))
+        found = found->shorter;
+    return found ? found->length : 0;
 }
 
 size_t secret_at(const char *bytes, size_t length)
@@ -238,22 +383,13 @@ size_t secret_at(const char *bytes, size_t length)
     return find_at(bytes, length, IN_TEXT);
 }
 
-static bool contains(const char *bytes, size_t length, const struct secret *secret)
-{
-    const char *end = bytes + length;
-    for (; (bytes = memchr(bytes, secret->bytes[0], (size_t)(end - bytes))); bytes++)
-        if ((size_t)(end - bytes) >= secret->length &&
-            memcmp(bytes, secret->bytes, secret->length) == 0)
-            return true;
-    return false;
-}
-
 /* Whether any secret occurs; optimized for the usual case that none does. */
 static bool has_secret(const char *bytes, size_t length)
 {
-    size_t count = atomic_load(&secret_count);
-    for (size_t i = 0; i < count; i++)
-        if (contains(bytes, length, &secrets[i]))
+    if (!first[0] || length < PREFIX)
+        return false;
+    for (const char *at = bytes, *last = bytes + length - PREFIX; at <= last; at++)
+        if (may_begin(at) && find_at(at, (size_t)(bytes + length - at), IN_TEXT))
             return true;
     return false;
 }
@@ -295,7 +431,10 @@ void secret_hide_value(char *string)
 
 void secret_hide_text(struct text *text)
 {
-    if (text->length && has_secret(text->bytes, text->length))
+    if (text->length && is_incomplete) {
+        text_clear(text);
+        text_add(text, SECRET_MARK);
+    } else if (text->length && has_secret(text->bytes, text->length))
         text->length = hide(text->bytes, text->length, IN_TEXT);
 }
 
@@ -350,6 +489,10 @@ void secret_hide_json(struct text *json)
 void secret_one_line(char *to, size_t size, const char *bytes, size_t length)
 {
     size_t used = 0;
+    if (is_incomplete) {
+        str_copy(to, size, length ? SECRET_MARK : "");
+        return;
+    }
     for (size_t i = 0; i < length;) {
         unsigned char c = (unsigned char)bytes[i];
         size_t secret = secret_at(bytes + i, length - i); /* checked before truncation */

@@ -33,13 +33,11 @@ static enum err connect_to(struct db *db, const char *address, bool create, stru
         [DB_IS_NONE] = NULL, [DB_IS_POSTGRES] = &db_postgres, [DB_IS_SQLITE] = &db_sqlite};
     *db = (struct db){.driver = DRIVERS[db_address_kind(address)]};
     db_address_add_secret(address);
-    if (!db->driver)
-        return err_set(why, ERR_USAGE,
-                       "invalid database address '%.100s': use postgres://[USER@]HOST[:PORT]/NAME "
-                       "or sqlite:///PATH",
-                       strchr(address, '@') ? "***" : plain_text(address).text);
+    enum err err = db_address_check(address, why);
+    if (err)
+        return err;
     db_address_display(address, db->shown, sizeof db->shown);
-    enum err err = db->driver->open(db, address, create, why);
+    err = db->driver->open(db, address, create, why);
     if (err)
         disconnect(db);
     return err;

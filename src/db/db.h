@@ -23,6 +23,8 @@ struct json;
 enum db_kind { DB_IS_NONE, DB_IS_POSTGRES, DB_IS_SQLITE };
 enum db_kind db_address_kind(const char *address);
 bool db_address_add_secret(const char *address); /* its password becomes a secret; false: none */
+/* ERR_USAGE, without any part of a password, for an address that is neither, or that libpq would misread. */
+enum err db_address_check(const char *address, struct error *why) MUST_USE;
 /* For messages: without user name, password and options; for storage: without the password. */
 void db_address_display(const char *address, char *to, size_t size);
 void db_address_without_password(const char *address, char *to, size_t size);

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "db/driver.h"
+#include "port/file.h"
 #include "rundir/run_index.h"
 
 enum { PATIENCE_MS = 30000, COLUMNS_MAX = 160 };
@@ -36,6 +37,8 @@ static enum err sqlite_connect(struct db *db, const char *address, bool create, 
     if (!create && access(path, F_OK))
         return err_set(why, ERR_NOT_FOUND, "no database %s: `ipw db init` creates it%s", path,
                        path[0] == '/' ? " (sqlite://PATH is a relative path)" : "");
+    if (create)
+        file_create(path);
     int code = sqlite3_open_v2(path, &session->db,
                                SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), NULL);
     if (!code)

@@ -33,6 +33,10 @@ struct arrow_field *arrow_field_add(struct arrow_field *parent, const char *name
                                     enum arrow_type type);
 void arrow_field_free(struct arrow_field *root);
 
+/* Removes structs without fields below the root, also those that become so: Parquet cannot store them, and some readers
+ * of Arrow reject the whole file. */
+void arrow_field_drop_empty(struct arrow_field *root);
+
 /* ERR_UNSUPPORTED, with how to install it, when this build cannot write Arrow. */
 enum err arrow_write_available(struct error *why) MUST_USE;
 
@@ -64,6 +68,10 @@ void arrow_writer_close(struct arrow_writer *writer);
 enum err arrow_read_available(struct error *why) MUST_USE;
 
 enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct error *why) MUST_USE;
+
+/* The same for an open file: takes ownership of the descriptor, also if it fails; the path is for messages. */
+enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, struct error *why)
+    MUST_USE;
 
 /* The next row as a JSON object, to be freed with jv_free; NULL at the end.  struct -> object, list -> array, utf8 ->
  * string, null -> null, timestamps and dates as ISO 8601 strings (UTC when the column has a time zone), binary as

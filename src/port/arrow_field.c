@@ -36,3 +36,20 @@ void arrow_field_free(struct arrow_field *root)
     free(root->name);
     free(root);
 }
+
+void arrow_field_drop_empty(struct arrow_field *root)
+{
+    struct arrow_field **link = &root->first;
+    root->last = NULL;
+    while (*link) {
+        struct arrow_field *child = *link;
+        arrow_field_drop_empty(child);
+        if (child->type == ARROW_STRUCT && !child->first) {
+            *link = child->next;
+            arrow_field_free(child);
+            continue;
+        }
+        root->last = child;
+        link = &child->next;
+    }
+}

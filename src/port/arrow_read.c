@@ -606,12 +606,16 @@ static enum err skip_magic(struct arrow_reader *reader, struct error *why)
     return read_bytes(reader, &reader->header, 0, MAGIC, why);
 }
 
-static enum err open_file(struct arrow_reader *reader, const char *path, struct error *why)
+static enum err cannot_open(const char *path, struct error *why)
+{
+    return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+}
+
+static enum err find_size(struct arrow_reader *reader, const char *path, struct error *why)
 {
     struct stat status;
-    reader->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (reader->fd < 0 || fstat(reader->fd, &status))
-        return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+    if (fstat(reader->fd, &status))
+        return cannot_open(path, why);
     if (!S_ISREG(status.st_mode))
         return err_set(why, ERR_BAD_VALUE, "%s is not a file", path);
     reader->size = reader->left = status.st_size;
@@ -620,18 +624,25 @@ static enum err open_file(struct arrow_reader *reader, const char *path, struct 
 
 enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct error *why)
 {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    *out = NULL;
+    return fd < 0 ? cannot_open(path, why) : arrow_reader_take(fd, path, out, why);
+}
+
+enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, struct error *why)
+{
     *out = NULL;
     struct arrow_reader *reader = calloc(1, sizeof *reader);
-    if (!reader)
+    if (!reader) {
+        close(fd);
         return err_no_memory(why);
-    reader->fd = -1;
+    }
+    reader->fd = fd;
     str_copy(reader->path, sizeof reader->path, path);
     bool end = false;
-    enum err err = ERR_OK;
-    if (ArrowIpcDecoderInit(&reader->decoder))
+    enum err err = find_size(reader, path, why);
+    if (!err && ArrowIpcDecoderInit(&reader->decoder))
         err = err_no_memory(why);
-    if (!err)
-        err = open_file(reader, path, why);
     if (!err)
         err = skip_magic(reader, why);
     if (!err)

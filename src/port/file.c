@@ -46,12 +46,16 @@ static enum err too_long(const char *path, struct error *why)
 
 enum err file_read(const char *path, size_t limit, struct text *out, struct error *why)
 {
-    char buffer[16384];
     text_clear(out);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return failed(path, "open", why);
+    return fd < 0 ? failed(path, "open", why) : file_read_take(fd, path, limit, out, why);
+}
+
+enum err file_read_take(int fd, const char *path, size_t limit, struct text *out, struct error *why)
+{
+    char buffer[16384];
     enum err err = ERR_OK;
+    text_clear(out);
     for (ssize_t got; !err && (got = read(fd, buffer, sizeof buffer)) != 0;) {
         if (got < 0 && errno != EINTR)
             err = failed(path, "read", why);
@@ -83,10 +87,41 @@ enum err file_write_all(int fd, const char *bytes, size_t length)
     return ERR_OK;
 }
 
+/* Splits a path into its directory, "" for the current one, and the name. */
+static bool split_path(const char *path, char folder[static FILE_PATH_MAX], const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    return slash == path
+               ? str_copy(folder, FILE_PATH_MAX, "/")
+               : str_format(folder, FILE_PATH_MAX, "%.*s", slash ? (int)(slash - path) : 0, path);
+}
+
+/* What is created in a private run directory is private too, wherever it is moved; the umask applies to the rest. */
+static bool is_private(int folder)
+{
+    struct stat status;
+    return fstat(folder, &status) == 0 && !(status.st_mode & (S_IRWXG | S_IRWXO));
+}
+
+static mode_t mode_beside(const char *path)
+{
+    char parent[FILE_PATH_MAX];
+    const char *name;
+    int folder = split_path(path, parent, &name)
+                     ? open(parent[0] ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC)
+                     : -1;
+    mode_t mode = folder >= 0 && is_private(folder) ? 0600 : 0666;
+    if (folder >= 0)
+        close(folder);
+    return mode;
+}
+
 enum err file_open_own(const char *path, int flags, int *fd, struct error *why)
 {
     struct stat status;
-    *fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    *fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+               flags & O_CREAT ? mode_beside(path) : 0);
     int number = errno;
     if (*fd >= 0 && fstat(*fd, &status) == 0 && S_ISREG(status.st_mode))
         return ERR_OK;
@@ -99,6 +134,13 @@ enum err file_open_own(const char *path, int flags, int *fd, struct error *why)
                        odd ? "not a regular file" : "a symbolic link");
     errno = number;
     return failed(path, "open", why);
+}
+
+void file_create(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        close(fd);
 }
 
 enum err file_make_parents(const char *path, struct error *why)
@@ -203,7 +245,7 @@ static void close_folder(struct output *output)
 /* ---- a temporary file in the same directory ---- */
 
 /* The name is unpredictable, and an existing file is never opened. */
-static enum err open_temporary(struct output *output)
+static enum err open_temporary(struct output *output, mode_t mode)
 {
     for (unsigned tries = 0; tries < 100; tries++) {
         uint64_t number;
@@ -211,23 +253,13 @@ static enum err open_temporary(struct output *output)
             return ERR_IO;
         str_format(output->temporary, sizeof output->temporary, ".%016" PRIx64 ".tmp", number);
         output->fd = openat(output->folder, output->temporary,
-                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (output->fd >= 0)
             return ERR_OK;
         if (errno != EEXIST)
             break;
     }
     return err_from_errno(errno);
-}
-
-/* Splits a path into its directory, "" for the current one, and the name. */
-static bool split_path(const char *path, char folder[static FILE_PATH_MAX], const char **name)
-{
-    const char *slash = strrchr(path, '/');
-    *name = slash ? slash + 1 : path;
-    return slash == path
-               ? str_copy(folder, FILE_PATH_MAX, "/")
-               : str_format(folder, FILE_PATH_MAX, "%.*s", slash ? (int)(slash - path) : 0, path);
 }
 
 /* False, with errno, when no file can be created next to it. */
@@ -246,7 +278,7 @@ static bool open_in_folder(struct output *output, const char *path, const struct
     output->folder = open(folder[0] ? folder : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (output->folder < 0)
         return false;
-    if (open_temporary(output)) {
+    if (open_temporary(output, 0666)) {
         int number = errno;
         close_folder(output);
         errno = number;
@@ -365,7 +397,8 @@ static enum err enter_folders(struct output *output, const char *directory, cons
     for (const char *slash; (slash = strchr(at, '/')); at = slash + 1) {
         char folder[256];
         str_format(folder, sizeof folder, "%.*s", (int)(slash - at), at);
-        if (mkdirat(output->folder, folder, 0777) && errno != EEXIST)
+        if (mkdirat(output->folder, folder, is_private(output->folder) ? 0700 : 0777) &&
+            errno != EEXIST)
             return output_failed(output, why);
         if (fstatat(output->folder, folder, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISLNK(status.st_mode))
@@ -397,7 +430,7 @@ enum err output_open_within(struct output *output, const char *directory, const 
         else if (!S_ISREG(status.st_mode))
             err = err_set(why, ERR_BAD_VALUE, "%s is not a regular file", output->path);
     }
-    if (!err && open_temporary(output))
+    if (!err && open_temporary(output, is_private(output->folder) ? 0600 : 0666))
         err = output_failed(output, why);
     if (err)
         close_folder(output);

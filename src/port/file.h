@@ -23,13 +23,21 @@ bool file_is_directory(const char *path);
 /* Replaces *out with the file's bytes; more than `limit` of them is ERR_BAD_VALUE. */
 enum err file_read(const char *path, size_t limit, struct text *out, struct error *why) MUST_USE;
 
+/* The same from a descriptor, which is closed; the path is for messages. */
+enum err file_read_take(int fd, const char *path, size_t limit, struct text *out, struct error *why)
+    MUST_USE;
+
 /* Writes all bytes to a descriptor, resuming after short writes and EINTR.  On failure errno says why. */
 enum err file_write_all(int fd, const char *bytes, size_t length) MUST_USE;
 
 /* Opens a file of a run directory that grows during the run: a journal, a lock.  Anything but a regular file is
- * ERR_BAD_VALUE with its path: a link could lead anywhere, and opening a pipe would block.  The caller owns the
- * descriptor. */
+ * ERR_BAD_VALUE with its path: a link could lead anywhere, and opening a pipe would block.  In a directory that is
+ * private to its owner, a new file is private too.  The caller owns the descriptor. */
 enum err file_open_own(const char *path, int flags, int *fd, struct error *why) MUST_USE;
+
+/* Creates an empty file with the permissions of the umask, unless it exists or cannot be created: SQLite, which would
+ * create it next, gives a group no write permission. */
+void file_create(const char *path);
 
 /* Creates the missing directories above a file. */
 enum err file_make_parents(const char *path, struct error *why) MUST_USE;
@@ -71,7 +79,8 @@ enum err output_open(struct output *output, const char *path, bool grows, struct
 /* Whether output_open could write the file, judging by permissions; opens and creates nothing. */
 enum err output_check(const char *path, struct error *why) MUST_USE;
 
-/* A file of a run directory: "report.html", "plots/energy.png"; subdirectories are created.  The directory itself
+/* A file of a run directory: "report.html", "plots/energy.png"; subdirectories are created, and private directories have
+ * private files.  The directory itself
  * may be a link; a link below it could lead anywhere and is ERR_BAD_VALUE with its path. */
 enum err output_open_within(struct output *output, const char *directory, const char *name,
                             struct error *why) MUST_USE;

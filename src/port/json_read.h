@@ -4,7 +4,13 @@
 
 #include "core/jv.h"
 
+struct text;
+
 /* At most `max` bytes; the error names the file. */
 enum err jv_read(const char *path, size_t max, struct jv **out, struct error *why) MUST_USE;
+
+/* The same from the bytes of the file. */
+enum err jv_parse_file(const char *path, const struct text *bytes, struct jv **out,
+                       struct error *why) MUST_USE;
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "core/text.h"
 
-enum { BACKGROUND_NICE = 10, BACKGROUND_SLICE = 100 * 1000 }; /* ns; the kernel's minimum */
+enum { BACKGROUND_SLICE = 100 * 1000 }; /* ns; the kernel's minimum */
 
 void deadline_init(struct deadline *deadline)
 {
@@ -142,15 +142,16 @@ struct scheduling {
     uint64_t runtime, deadline, period;
 };
 
-/* A low weight alone does not help a thread that wakes up: from Linux 6.6 on, it waits until the running one has used
- * its slice, milliseconds.  A shorter slice (from 6.12 on; earlier kernels ignore it) makes way sooner. */
-void thread_set_background(void)
+/* A batch thread does not preempt others when it wakes.  From Linux 6.6 on, a thread that wakes waits until the running
+ * one has used its slice, milliseconds, whatever their weights: a shorter slice (from 6.12 on; earlier kernels ignore
+ * it) makes way sooner. */
+void thread_set_background(int nice)
 {
     id_t self = (id_t)syscall(SYS_gettid);
     int now = getpriority(PRIO_PROCESS, self);
     const struct scheduling wanted = {.size = sizeof wanted,
                                       .policy = SCHED_BATCH,
-                                      .nice = now > BACKGROUND_NICE ? now : BACKGROUND_NICE,
+                                      .nice = now > nice ? now : nice,
                                       .runtime = BACKGROUND_SLICE};
     if (sched_getscheduler(0) != SCHED_OTHER) /* realtime, or already lower */
         return;

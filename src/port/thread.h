@@ -49,8 +49,9 @@ void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit);
  * the time. */
 void thread_set_realtime(void);
 
-/* Lowers the priority of the calling thread, for background work. */
-void thread_set_background(void);
+/* For background work: the calling thread does not preempt others when it wakes, and makes way for them.  With a nice
+ * value of 0 it still gets its share of a busy CPU, so that its work cannot fall behind; with 10, a tenth of that. */
+void thread_set_background(int nice);
 
 /* Names the calling thread (15 bytes) and pins it to a CPU (-1: does not); a CPU that is not available (cgroup,
  * offline) is not an error, only slower. */

@@ -99,28 +99,28 @@ static size_t find_key_header(const struct client_keys *keys, const char *token)
     return i;
 }
 
-static void register_secret(struct known_keys *known, const char *key, uint64_t hash)
+/* All of them: a server may echo any. */
+static void register_secrets(const struct client_keys *keys)
 {
-    for (size_t i = 0; i < known->count; i++)
-        if (known->hashes[i] == hash)
-            return;
-    if (known->count == sizeof known->hashes / sizeof *known->hashes)
-        return;
-    known->hashes[known->count++] = hash;
-    secret_add_foreign(key);
+    for (size_t i = 0; i < KEY_HEADERS; i++) {
+        const char *value = keys->values[i];
+        const char *blank = value && i == 0 ? strchr(value, ' ') : NULL; /* after the scheme */
+        if (value)
+            secret_add_foreign(blank ? blank + 1 : value);
+    }
 }
 
 /* Never the key itself: 32 bits of a hash distinguish keys, and cannot be reversed. */
-void keys_label(const struct client_keys *keys, const struct proxy_options *options,
-                struct known_keys *known, char *to, size_t size)
+void keys_label(const struct client_keys *keys, const struct proxy_options *options, char *to,
+                size_t size)
 {
+    register_secrets(keys);
     size_t header = find_key_header(keys, options->token);
     const char *key = header < KEY_HEADERS ? find_api_key(header, keys->values[header]) : NULL;
     if (!key || !*key)
         return;
     uint64_t hash = hash_mix(hash_string(HASH_START, key));
     char label[16];
-    register_secret(known, key, hash);
     str_format(label, sizeof label, "key-%08" PRIx32, (uint32_t)(hash >> 32));
     const char *name = options->key_names ? params_get(options->key_names, label) : NULL;
     str_copy(to, size, name ? name : label);

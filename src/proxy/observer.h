@@ -36,14 +36,9 @@ uint64_t keys_hash(const struct client_keys *keys);
 /* Whether one of them is the proxy's token; NULL: the proxy requires none. */
 bool keys_are_authorized(const struct client_keys *keys, const char *token);
 
-/* API keys registered as secrets, by their hashes. */
-struct known_keys {
-    uint64_t hashes[256];
-    size_t count;
-};
-/* Registers the client's API key, and writes its label; nothing if it has none. */
-void keys_label(const struct client_keys *keys, const struct proxy_options *options,
-                struct known_keys *known, char *to, size_t size);
+/* Registers the client's keys as secrets, and writes the label of its API key; nothing if it has none. */
+void keys_label(const struct client_keys *keys, const struct proxy_options *options, char *to,
+                size_t size);
 
 /* Adds the names in a Connection header to a list, which is for the functions below; there may be several.  The second
  * function does so for lines. */

@@ -57,8 +57,7 @@ struct proxy {
     struct status *status;
     struct transfer *transfers;
     uint64_t next_id;
-    struct known_keys keys; /* of the clients so far */
-    size_t held;            /* bytes of held responses */
+    size_t held; /* bytes of held responses */
     pthread_t thread;
     atomic_bool refuse, stop;
     atomic_uint in_flight;
@@ -356,12 +355,12 @@ static void begin_inference(struct transfer *transfer, const struct proxy_endpoi
         return;
     request->id = transfer->id = proxy->next_id++;
     request->endpoint = endpoint;
+    keys_label(&transfer->keys, &proxy->options, request->key, sizeof request->key);
     observe_request(request, path, body, length);
     observe_label(request->query, sizeof request->query,
                   http_exchange_header(transfer->exchange, "x-ipw-query"));
     observe_label(request->turn, sizeof request->turn,
                   http_exchange_header(transfer->exchange, "x-ipw-turn"));
-    keys_label(&transfer->keys, &proxy->options, &proxy->keys, request->key, sizeof request->key);
     if (proxy->options.keep_content)
         text_add_bytes(&request->body, body, length);
     observer_init(&transfer->observer, request);

@@ -73,7 +73,7 @@ enum err hf_dataset_open(const char *directory, struct arrow_field *root, struct
     if (!dataset)
         arrow_field_free(root);
     else
-        dataset->root = root;
+        arrow_field_drop_empty(dataset->root = root);
     if (!err && !str_copy(dataset->directory, sizeof dataset->directory, directory))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
     if (!err)

@@ -445,7 +445,7 @@ enum err run_records_open(const char *directory, struct run_records *out, struct
         err = run_shards_find(directory, &out->shards, why);
     if (!err && !run_path_file(directory, RUN_FILE_RECORDS, journal, sizeof journal))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    if (!err && file_exists(journal)) {
+    if (!err && run_has_file(journal)) {
         err = journal_index_new(&out->index, journal, why);
         out->format = journal_facts(journal).format;
     } else if (!err && !out->shards.count) {
@@ -469,7 +469,7 @@ static enum err read_shard(const char *path, journal_take *take, void *context, 
 {
     struct arrow_reader *reader;
     struct jv *record = NULL;
-    enum err err = arrow_reader_open(path, &reader, why);
+    enum err err = run_read_arrow(path, &reader, why);
     if (err)
         return err;
     while (!(err = arrow_reader_next(reader, &record, why)) && record) {
@@ -508,7 +508,7 @@ enum err run_records_arrow(const char *directory, size_t limit, struct text *out
                                    : "the run has %zu Arrow files",
                       shards.count);
     if (!err)
-        err = file_read(shards.paths[0], limit, out, why);
+        err = run_read(shards.paths[0], limit, out, why);
     run_shards_release(&shards);
     return err;
 }
@@ -545,10 +545,13 @@ enum err run_progress_read(const char *directory, struct run_progress *progress,
     ssize_t length;
     if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    FILE *file = fopen(path, "re");
+    int fd = run_open(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!file || fseek(file, (long)progress->read, SEEK_SET)) {
         if (file)
             fclose(file);
+        else if (fd >= 0)
+            close(fd);
         return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
     }
     while ((length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n') {

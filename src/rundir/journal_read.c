@@ -5,7 +5,6 @@
  * query's line, which restores the file's order; a second pass reads the lines again by their offsets and merges them.
  * Memory holds the index and one record. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,7 +87,7 @@ struct lines {
 static enum err lines_open(struct lines *lines, const char *path, struct error *why)
 {
     struct stat status;
-    *lines = (struct lines){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+    *lines = (struct lines){.fd = run_open(path)};
     str_copy(lines->path, sizeof lines->path, path);
     if (lines->fd < 0)
         return cannot_read(path, errno, why);

@@ -407,7 +407,7 @@ static enum err add_file(struct layers_results *into, const char *path, struct e
     struct text bytes = {0};
     struct error where = {0};
     struct jv *tree = NULL;
-    enum err err = file_read(path, FILE_MAX, &bytes, why);
+    enum err err = run_read(path, FILE_MAX, &bytes, why);
     if (!err && (err = jv_parse(text_get(&bytes), bytes.length, &tree, &where)))
         err_set(why, err, "%s is neither a run directory nor a result of ipw layers -o: %.120s",
                 path, where.text);
@@ -434,7 +434,7 @@ static enum err add_directory(struct layers_results *into, const char *path, str
     if (code == GLOB_NOSPACE)
         err = err_no_memory(why);
     for (size_t i = 0; !code && !err && i < found.gl_pathc; i++)
-        if (file_is_regular(found.gl_pathv[i])) /* otherwise the reader of the run reports it */
+        if (run_has_regular(found.gl_pathv[i])) /* otherwise the reader of the run reports it */
             err = add_file(into, found.gl_pathv[i], why);
     globfree(&found);
     return err;
@@ -445,7 +445,7 @@ enum err layers_results_load(const char *path, struct layers_results *into, stru
     size_t before = into->count;
     enum err err = jv_available(why);
     if (!err)
-        err = file_is_directory(path) ? add_directory(into, path, why) : add_file(into, path, why);
+        err = run_has_directory(path) ? add_directory(into, path, why) : add_file(into, path, why);
     while (err && into->count > before)
         release_model(&into->models[--into->count]);
     return err;

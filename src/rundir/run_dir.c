@@ -16,6 +16,7 @@
 
 #include "core/text.h"
 #include "port/file.h"
+#include "rundir/run_path.h"
 
 #define LOCK_FILE ".lock"
 
@@ -36,7 +37,7 @@ static enum err each_entry(const char *path,
 {
     const struct dirent *entry;
     enum err err = ERR_OK;
-    DIR *dir = opendir(path);
+    DIR *dir = run_open_directory(path);
     int folder = dir ? dirfd(dir) : -1;
     while (folder >= 0 && !err && (entry = readdir(dir)))
         err = check(path, entry->d_name, folder, why);
@@ -87,7 +88,7 @@ static enum run_dir_state state_of(DIR *dir)
 
 enum err run_dir_inspect(const char *path, enum run_dir_state *out, struct error *why)
 {
-    DIR *dir = opendir(path);
+    DIR *dir = run_open_directory(path);
     if (!dir && errno == ENOENT) {
         *out = RUN_DIR_NEW;
         return ERR_OK;
@@ -147,7 +148,7 @@ enum err run_dir_make(const char *path, struct error *why)
 static const struct {
     const char *folder, *pattern;
     bool measured;
-} RUN_FILES[] = {
+} OWN_FILES[] = {
     {"", "records.jsonl", true},
     {"", "summary.json", true},
     {"", "dataset_info.json", true},
@@ -175,17 +176,17 @@ static const struct {
 
 static bool is_run_file(const char *folder, const char *name)
 {
-    for (size_t i = 0; i < sizeof RUN_FILES / sizeof *RUN_FILES; i++)
-        if (!strcmp(RUN_FILES[i].folder, folder) && !fnmatch(RUN_FILES[i].pattern, name, 0))
+    for (size_t i = 0; i < sizeof OWN_FILES / sizeof *OWN_FILES; i++)
+        if (!strcmp(OWN_FILES[i].folder, folder) && !fnmatch(OWN_FILES[i].pattern, name, 0))
             return true;
     return false;
 }
 
 bool run_dir_is_measured(const char *folder, const char *name)
 {
-    for (size_t i = 0; i < sizeof RUN_FILES / sizeof *RUN_FILES; i++)
-        if (RUN_FILES[i].measured && !strcmp(RUN_FILES[i].folder, folder) &&
-            !fnmatch(RUN_FILES[i].pattern, name, FNM_PATHNAME))
+    for (size_t i = 0; i < sizeof OWN_FILES / sizeof *OWN_FILES; i++)
+        if (OWN_FILES[i].measured && !strcmp(OWN_FILES[i].folder, folder) &&
+            !fnmatch(OWN_FILES[i].pattern, name, FNM_PATHNAME))
             return true;
     return !*folder && !strcmp(name, "estimate.json"); /* the user's, for reports */
 }
@@ -207,13 +208,13 @@ static bool find_file(const char *path, const char *name, enum run_dir_files whi
     bool is_all = which == RUN_DIR_DATA;
     return (is_all ? is_data(name) : !strchr(name, '/') && run_dir_is_measured("", name)) &&
            str_format(file, FILE_PATH_MAX, "%s/%s", path, name) &&
-           (is_all ? stat(file, status) : lstat(file, status)) == 0 && S_ISREG(status->st_mode);
+           (is_all ? run_stat(file, status) : lstat(file, status) == 0) && S_ISREG(status->st_mode);
 }
 
 void run_dir_list(const char *path, enum run_dir_files which, run_dir_take *take, void *context)
 {
     struct dirent **entries = NULL;
-    int count = scandir(path, &entries, NULL, alphasort);
+    int count = run_scan(path, &entries, NULL);
     for (int i = 0; i < count; i++) {
         char file[FILE_PATH_MAX];
         struct stat status;
@@ -231,7 +232,26 @@ enum err run_dir_read(const char *path, const char *name, size_t limit, struct t
     struct stat status;
     if (!find_file(path, name, RUN_DIR_MEASURED, file, &status))
         return err_set(why, ERR_NOT_FOUND, "the run has no such file");
-    return file_read(file, limit, out, why);
+    return run_read(file, limit, out, why);
+}
+
+static enum err hide_file(const char *path, const char *name, int folder, struct error *why)
+{
+    struct stat status;
+    if ((!is_run_file("", name) && strcmp(name, LOCK_FILE) != 0) ||
+        fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) || !S_ISREG(status.st_mode) ||
+        !fchmodat(folder, name, 0600, 0))
+        return ERR_OK;
+    return err_set(why, err_from_errno(errno), "cannot make %s/%s private: %s", path, name,
+                   strerror(errno));
+}
+
+enum err run_dir_make_private(const char *path, struct error *why)
+{
+    if (chmod(path, 0700))
+        return err_set(why, err_from_errno(errno), "cannot make %s private: %s", path,
+                       strerror(errno));
+    return each_entry(path, hide_file, why);
 }
 
 static enum err check_link(const char *path, const char *name, int folder, struct error *why)
@@ -335,11 +355,11 @@ enum err run_dir_clear(const char *path, struct error *why)
 enum err run_dir_check_idle(const char *path, struct error *why)
 {
     bool held;
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0)
+    DIR *dir = run_open_directory(path);
+    if (!dir)
         return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
-    enum err err = check_lock(directory, path, &held, why);
-    close(directory);
+    enum err err = check_lock(dirfd(dir), path, &held, why);
+    closedir(dir);
     return err;
 }
 

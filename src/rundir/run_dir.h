@@ -32,6 +32,10 @@ enum err run_dir_inspect(const char *path, enum run_dir_state *out, struct error
 /* Creates the directory with its parents; the error names a read-only directory or an existing file. */
 enum err run_dir_make(const char *path, struct error *why) MUST_USE;
 
+/* Makes the directory and the files of a run in it accessible to their owner only.  Files that are created in it later
+ * are private too (port/file.h). */
+enum err run_dir_make_private(const char *path, struct error *why) MUST_USE;
+
 /* Deletes only the files of a run, then the directory if it is empty. */
 enum err run_dir_clear(const char *path, struct error *why) MUST_USE;
 

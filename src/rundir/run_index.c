@@ -15,6 +15,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/run_list.h"
 #include "rundir/store.h"
@@ -63,6 +64,7 @@ enum err run_rows_failed(sqlite3 *db, const char *path, int code, struct error *
 
 int run_rows_open(const char *path, sqlite3 **db)
 {
+    file_create(path);
     int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     if (!code)
         code = sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
@@ -388,7 +390,7 @@ enum err run_index_open(const char *parent, struct run_index **out, struct error
     struct stat status;
     int version = 0;
     *out = NULL;
-    if (!str_format(path, sizeof path, "%s/%s", parent, INDEX_FILE) || stat(path, &status))
+    if (!str_format(path, sizeof path, "%s/%s", parent, INDEX_FILE) || !run_stat(path, &status))
         return err_set(why, ERR_NOT_FOUND, "no run index in %.200s", parent);
     struct run_index *index = calloc(1, sizeof *index);
     if (!index)

@@ -20,7 +20,7 @@ static double written_at(const char *directory)
 {
     char path[FILE_PATH_MAX];
     struct stat status;
-    if (!run_path_file(directory, RUN_FILE_SUMMARY, path, sizeof path) || stat(path, &status))
+    if (!run_path_file(directory, RUN_FILE_SUMMARY, path, sizeof path) || !run_stat(path, &status))
         return UNKNOWN;
     return (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
 }
@@ -111,7 +111,7 @@ static enum err visit_entry(const struct visit *visit, const char *parent, const
         return ERR_OK;
     double written = written_at(directory);
     if ((visit->wants && !visit->wants(visit->context, name, written)) ||
-        visit_indexed(visit, name, written, &err) || !file_is_directory(directory))
+        visit_indexed(visit, name, written, &err) || !run_has_directory(directory))
         return err;
     err = read_entry(directory, name, &entry, &found);
     if (err || !found)
@@ -129,7 +129,7 @@ static enum err visit_children(const struct visit *visit, const char *parent, st
     enum err err = jv_available(why);
     if (err)
         return err;
-    DIR *dir = opendir(parent);
+    DIR *dir = run_open_directory(parent);
     if (!dir)
         return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
                        strerror(errno));

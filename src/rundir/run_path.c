@@ -4,20 +4,25 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "port/arrow.h"
 #include "port/file.h"
+#include "port/json_read.h"
 
 /* ---- hardware ---- */
 
@@ -347,6 +352,213 @@ bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat)
     return true;
 }
 
+/* ---- opening ---- */
+
+/* Confined paths are resolved by the kernel in one step (openat2), so that a directory that becomes a link meanwhile is
+ * not followed either.  Where a kernel or a container lacks openat2, each component is opened in turn, which is as
+ * safe. */
+
+bool run_path_is_below(const char *path)
+{
+    if (!*path || *path == '/')
+        return false;
+    for (const char *at = path; *at;) {
+        size_t length = strcspn(at, "/");
+        if ((length == 1 && at[0] == '.') || (length == 2 && at[0] == '.' && at[1] == '.'))
+            return false;
+        at += length + (at[length] == '/');
+    }
+    return true;
+}
+
+static char root[FILE_PATH_MAX]; /* "": not confined */
+
+enum err run_open_confine(const char *folder, struct error *why)
+{
+    if (!str_copy(root, sizeof root, folder ? folder : ""))
+        return err_set(why, ERR_USAGE, "path too long: %.200s", folder);
+    for (size_t length = strlen(root); length > 1 && root[length - 1] == '/';)
+        root[--length] = '\0';
+    return ERR_OK;
+}
+
+/* The part of the path below the folder, "." for the folder itself; NULL: it is outside, or has a step up, which no
+ * path of a run has. */
+static const char *part_below(const char *path)
+{
+    size_t length = strlen(root);
+    if (strncmp(path, root, length) != 0)
+        return NULL;
+    const char *rest = path + length;
+    bool is_other = *rest && *rest != '/' && root[length - 1] != '/';
+    rest += strspn(rest, "/");
+    if (!*rest)
+        return ".";
+    return is_other || !run_path_is_below(rest) ? NULL : rest;
+}
+
+/* Opens each component in turn.  Takes ownership of `folder`. */
+static int open_by_steps(int folder, const char *path, int flags)
+{
+    for (const char *slash; folder >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+        char name[256];
+        bool fits = str_format(name, sizeof name, "%.*s", (int)(slash - path), path);
+        errno = fits ? errno : ENAMETOOLONG;
+        int next = fits ? openat(folder, *name ? name : ".",
+                                 O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                        : -1;
+        int number = errno;
+        close(folder);
+        folder = next;
+        errno = number;
+    }
+    if (folder < 0)
+        return -1;
+    int fd = openat(folder, *path ? path : ".", flags | O_NOFOLLOW);
+    int number = errno;
+    close(folder);
+    errno = number;
+    return fd;
+}
+
+static int open_below(const char *path, int flags)
+{
+    const struct open_how how = {.flags = (unsigned)flags,
+                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -1;
+    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+    int number = errno;
+    if (fd < 0 && (number == ENOSYS || number == EPERM)) /* EPERM: by a container's filter */
+        return open_by_steps(folder, path, flags);
+    close(folder);
+    errno = number;
+    return fd;
+}
+
+/* Links, and paths outside, are as if they were not there. */
+static int open_path(const char *path, int flags)
+{
+    struct stat status;
+    flags |= O_RDONLY | O_CLOEXEC;
+    if (!root[0])
+        return open(path, flags);
+    const char *below = part_below(path);
+    int fd = below ? open_below(below, flags) : -1;
+    /* O_PATH opens a link itself. */
+    if (fd >= 0 && flags & O_PATH && fstat(fd, &status) == 0 && S_ISLNK(status.st_mode)) {
+        close(fd);
+        fd = -1;
+        errno = ELOOP;
+    }
+    /* ENOTDIR: a link in place of a directory, opened by steps. */
+    if (fd < 0 && (!below || errno == ELOOP || errno == EXDEV || errno == ENOTDIR))
+        errno = ENOENT;
+    return fd;
+}
+
+/* A pipe in the folder of a server must not block it. */
+int run_open(const char *path)
+{
+    struct stat status;
+    int fd = open_path(path, root[0] ? O_NONBLOCK : 0);
+    if (!root[0] || fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)))
+        return fd;
+    close(fd);
+    errno = ENOENT;
+    return -1;
+}
+
+DIR *run_open_directory(const char *path)
+{
+    int fd = open_path(path, O_DIRECTORY);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int number = errno;
+    if (fd >= 0 && !dir)
+        close(fd);
+    errno = number;
+    return dir;
+}
+
+int run_scan(const char *path, struct dirent ***entries, int (*wants)(const struct dirent *entry))
+{
+    int fd = open_path(path, O_DIRECTORY);
+    int count = fd < 0 ? -1 : scandirat(fd, ".", entries, wants, alphasort);
+    int number = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = number;
+    return count;
+}
+
+bool run_stat(const char *path, struct stat *out)
+{
+    if (!root[0])
+        return stat(path, out) == 0;
+    int fd = open_path(path, O_PATH);
+    bool found = fd >= 0 && fstat(fd, out) == 0;
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+bool run_has_file(const char *path)
+{
+    struct stat status;
+    return run_stat(path, &status);
+}
+
+bool run_has_regular(const char *path)
+{
+    struct stat status;
+    return run_stat(path, &status) && S_ISREG(status.st_mode);
+}
+
+bool run_has_directory(const char *path)
+{
+    struct stat status;
+    return run_stat(path, &status) && S_ISDIR(status.st_mode);
+}
+
+static enum err open_for(const char *path, int *fd, struct error *why)
+{
+    *fd = run_open(path);
+    if (*fd >= 0)
+        return ERR_OK;
+    int number = errno;
+    return err_set(why, err_from_errno(number), "cannot open %s: %s", path, strerror(number));
+}
+
+enum err run_read(const char *path, size_t limit, struct text *out, struct error *why)
+{
+    int fd;
+    text_clear(out);
+    enum err err = open_for(path, &fd, why);
+    return err ? err : file_read_take(fd, path, limit, out, why);
+}
+
+enum err run_read_json(const char *path, size_t limit, struct jv **out, struct error *why)
+{
+    struct text bytes = {0};
+    *out = NULL;
+    enum err err = jv_available(why);
+    if (!err)
+        err = run_read(path, limit, &bytes, why);
+    if (!err)
+        err = jv_parse_file(path, &bytes, out, why);
+    text_release(&bytes);
+    return err;
+}
+
+enum err run_read_arrow(const char *path, struct arrow_reader **out, struct error *why)
+{
+    int fd;
+    *out = NULL;
+    enum err err = open_for(path, &fd, why);
+    return err ? err : arrow_reader_take(fd, path, out, why);
+}
+
 /* ---- files ---- */
 
 bool run_path_file(const char *directory, enum run_file file, char *to, size_t size)
@@ -388,6 +600,8 @@ static enum err add_shard(struct run_shards *shards, const char *directory, cons
     unsigned number, expected;
     if (!str_format(path, sizeof path, "%s/%s", directory, name))
         return ERR_BAD_VALUE;
+    if (!run_has_file(path)) /* a link that leads nowhere, or is not followed */
+        return ERR_OK;
     if (sscanf(name, "data-%u-of-%u.arrow", &number, &expected) == 2 && !shards->count)
         shards->expected = expected;
     shards->paths[shards->count] = strdup(path);
@@ -401,7 +615,7 @@ enum err run_shards_find(const char *directory, struct run_shards *out, struct e
 {
     struct dirent **entries = NULL;
     *out = (struct run_shards){0};
-    int count = scandir(directory, &entries, is_shard, alphasort);
+    int count = run_scan(directory, &entries, is_shard);
     if (count < 0 && errno == ENOENT)
         return err_set(why, ERR_NOT_FOUND, "no such directory: %s", directory);
     if (count < 0)

@@ -1,13 +1,19 @@
 /* Names of run directories: profile_<hardware>_<model>_<dataset>, as the Python IPW names them
- * (docs/formats.md).  The caller owns the buffers. */
+ * (docs/formats.md); paths in them, and opening those.  The caller owns the buffers and descriptors. */
 #ifndef IPW_RUNDIR_RUN_PATH_H
 #define IPW_RUNDIR_RUN_PATH_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "core/err.h"
+
+struct arrow_reader;
+struct jv;
+struct text;
 
 /* The short hardware name that run directories carry ("H10080GB", "EPYC9654"), compatible with the runs of the Python
  * IPW: its rules are followed exactly, including odd results, so that old and new runs of one machine have the same
@@ -99,6 +105,33 @@ size_t run_part_stem(const char *path);
 /* FOLDER/NAME_shard2of4; false if it does not fit. */
 bool run_part_path(const char *folder, const char *name, const struct run_part *part, char *to,
                    size_t size);
+
+/* ---- opening what is read of run directories: every reader does it here ---- */
+
+/* Whether a path that a file of a run contains stays below its directory: relative, and without "." and "..". */
+bool run_path_is_below(const char *path);
+
+/* From now on, only paths below this folder can be opened in this process, and none through a symbolic link: a link
+ * below the folder is as if it were not there.  The folder itself may be one.  NULL: no limit, and links are followed,
+ * as for directories that a user names.  Call it while no other thread reads runs. */
+enum err run_open_confine(const char *folder, struct error *why) MUST_USE;
+
+/* Opens for reading, of a confined folder only regular files; -1 with errno. */
+int run_open(const char *path);
+DIR *run_open_directory(const char *path); /* NULL with errno */
+
+/* As scandir, sorted by name; -1 with errno. */
+int run_scan(const char *path, struct dirent ***entries, int (*wants)(const struct dirent *entry));
+
+bool run_stat(const char *path, struct stat *out);
+bool run_has_file(const char *path); /* of any type */
+bool run_has_regular(const char *path);
+bool run_has_directory(const char *path);
+
+/* As file_read, jv_read and arrow_reader_open. */
+enum err run_read(const char *path, size_t limit, struct text *out, struct error *why) MUST_USE;
+enum err run_read_json(const char *path, size_t limit, struct jv **out, struct error *why) MUST_USE;
+enum err run_read_arrow(const char *path, struct arrow_reader **out, struct error *why) MUST_USE;
 
 /* ---- files of a run directory ---- */
 

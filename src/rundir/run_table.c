@@ -239,10 +239,10 @@ static bool is_journal_newer(const char *directory, const struct run_shards *sha
 {
     char path[FILE_PATH_MAX];
     struct stat journal, arrow;
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || stat(path, &journal))
+    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || !run_stat(path, &journal))
         return false;
     for (size_t i = 0; i < shards->count; i++)
-        if (stat(shards->paths[i], &arrow) || arrow.st_mtim.tv_sec < journal.st_mtim.tv_sec ||
+        if (!run_stat(shards->paths[i], &arrow) || arrow.st_mtim.tv_sec < journal.st_mtim.tv_sec ||
             (arrow.st_mtim.tv_sec == journal.st_mtim.tv_sec &&
              arrow.st_mtim.tv_nsec < journal.st_mtim.tv_nsec))
             return true;
@@ -401,7 +401,7 @@ static bool is_of_sweep(const char *directory)
     if (length < sizeof POINTS || strcmp(sweep + length - strlen(POINTS), POINTS) != 0)
         return false;
     sweep[length - strlen(POINTS)] = '\0';
-    return run_path_file(sweep, RUN_FILE_RECORDS, path, sizeof path) && file_exists(path);
+    return run_path_file(sweep, RUN_FILE_RECORDS, path, sizeof path) && run_has_file(path);
 }
 
 /* From the Arrow files, unless the journal is newer or they cannot be read. */
@@ -412,7 +412,7 @@ static enum err load_rows(struct run_table *table, const struct run_shards *shar
     enum err err = journal_path(table, journal, why);
     if (err)
         return err;
-    bool has_journal = file_exists(journal);
+    bool has_journal = run_has_file(journal);
     if (!shards->count && !has_journal)
         return err_set(why, ERR_NOT_FOUND,
                        "%s holds no run: neither data-*.arrow nor records.jsonl%s",

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/arrow.h"
+#include "rundir/run_path.h"
 
 /* Location of a column in this file; alternatives that it lacks are omitted. */
 struct found {
@@ -34,7 +35,7 @@ enum err arrow_models(const char *path, struct run_table *table, struct error *w
     struct arrow_reader *reader;
     struct arrow_path top_path;
     const char *top = RECORD_MODELS, *name;
-    enum err err = arrow_reader_open(path, &reader, why);
+    enum err err = run_read_arrow(path, &reader, why);
     if (err)
         return err;
     if (arrow_reader_find(reader, &top, 1, &top_path))
@@ -281,7 +282,7 @@ enum err arrow_rows(const char *path, const char *model, struct builder *builder
     struct loading loading = {.builder = builder, .model = model};
     const char *names[] = {RECORD_MODELS, model}, *ours = "ipw";
     struct arrow_path ours_path;
-    enum err err = arrow_reader_open(path, &loading.reader, why);
+    enum err err = run_read_arrow(path, &loading.reader, why);
     if (err)
         return err;
     if (arrow_reader_find(loading.reader, names, 2, &loading.metrics)) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/csv.h"
 #include "core/quantity.h"
@@ -275,7 +276,10 @@ enum err samples_read(const char *directory, unsigned start, const struct sample
     *found = (struct samples_found){0};
     if (!run_path_samples(directory, start, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    struct source source = {.file = fopen(path, "re")};
+    int fd = run_open(path);
+    struct source source = {.file = fd < 0 ? NULL : fdopen(fd, "r")};
+    if (!source.file && fd >= 0)
+        close(fd);
     if (!source.file)
         return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
     limit_source(&source, query->bytes_max);
@@ -296,7 +300,7 @@ unsigned samples_starts(const char *directory)
 {
     unsigned last = 0;
     const struct dirent *entry;
-    DIR *dir = opendir(directory);
+    DIR *dir = run_open_directory(directory);
     while (dir && (entry = readdir(dir))) {
         unsigned start = run_path_start_of(entry->d_name);
         last = start > last ? start : last;

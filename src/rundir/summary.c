@@ -11,8 +11,8 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
-#include "rundir/traces.h"
 #include "rundir/run_path.h"
+#include "rundir/traces.h"
 
 #define SUMMARY_FILE "summary.json"
 
@@ -667,10 +667,10 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
     summary_init(out);
     if (!str_format(path, sizeof path, "%s/%s", directory, SUMMARY_FILE))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    if (!file_exists(path))
+    if (!run_has_file(path))
         return err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE, directory);
     struct error reason = {0};
-    enum err err = jv_read(path, SUMMARY_BYTES_MAX, &tree, why);
+    enum err err = run_read_json(path, SUMMARY_BYTES_MAX, &tree, why);
     if (!err && (err = summary_from_json(tree, out, &reason)))
         err_set(why, err, "%.160s: %.200s", path, reason.text);
     return err;
@@ -690,7 +690,7 @@ enum err run_estimate_load(const char *directory, struct run_estimate *out, stru
     *out = (struct run_estimate){0};
     if (!run_path_file(directory, RUN_FILE_ESTIMATE, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    enum err err = jv_read(path, ESTIMATE_BYTES_MAX, &out->tree, why);
+    enum err err = run_read_json(path, ESTIMATE_BYTES_MAX, &out->tree, why);
     if (!err && !jv_is_object(jv_get(out->tree, "request")))
         err = err_set(why, ERR_BAD_VALUE, "estimate.json does not hold an estimate of a request");
     json_fields_clear(ESTIMATE_FIELDS, out);

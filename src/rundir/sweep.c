@@ -111,10 +111,10 @@ bool sweep_is(const char *directory)
 {
     char path[FILE_PATH_MAX];
     enum run_dir_state state;
-    return file_is_directory(directory) && run_dir_inspect(directory, &state, NULL) == ERR_OK &&
+    return run_has_directory(directory) && run_dir_inspect(directory, &state, NULL) == ERR_OK &&
            state == RUN_DIR_HAS_RUN &&
            run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) &&
-           file_is_regular(path) && /* not a FIFO, which would block */
+           run_has_regular(path) && /* not a FIFO, which would block */
            journal_facts(path).kind == RUN_KIND_SWEEP;
 }
 
@@ -485,7 +485,7 @@ static enum err read_header(const struct jv *line, struct sweep *sweep)
 }
 
 /* Ignores lines that are not attempts at a point of this sweep. */
-static enum err read_attempt(const struct jv *line, struct sweep *sweep)
+static enum err read_attempt(const struct jv *line, struct sweep *sweep, struct error *why)
 {
     double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
     const char *path = jv_text(jv_get(line, "run")), *flags = jv_text(jv_get(line, "flags"));
@@ -495,6 +495,11 @@ static enum err read_attempt(const struct jv *line, struct sweep *sweep)
     if (!(point >= 1 && point <= (double)sweep->point_count && repeat >= 1 && repeat < 1e6) ||
         !jv_integer(jv_get(line, "exit_code"), &exit_code))
         return ERR_OK;
+    if (path && !run_path_is_below(path))
+        return err_set(why, ERR_BAD_VALUE,
+                       "the run '%.100s' of setting %.0f is not below the directory of the sweep: "
+                       "remove that line",
+                       plain_text(path).text, point);
     struct sweep_attempt attempt = {
         .point = (size_t)point - 1,
         .repeat = (unsigned)repeat,
@@ -564,9 +569,15 @@ static enum err read_added(const struct jv *line, struct sweep *sweep)
     return err;
 }
 
+struct loading {
+    struct sweep *sweep;
+    struct error why;
+};
+
 static enum err take_line(void *context, const struct jv *line)
 {
-    struct sweep *sweep = context;
+    struct loading *loading = context;
+    struct sweep *sweep = loading->sweep;
     const char *kind = jv_text(jv_get(line, "kind"));
     if (kind && strcmp(kind, "retry") == 0)
         read_retry(line, sweep);
@@ -575,7 +586,7 @@ static enum err take_line(void *context, const struct jv *line)
     if (kind && strcmp(kind, "run") == 0)
         return read_header(line, sweep);
     if (kind && strcmp(kind, "point") == 0)
-        return read_attempt(line, sweep);
+        return read_attempt(line, sweep, &loading->why);
     if (kind && strcmp(kind, "added") == 0)
         return read_added(line, sweep);
     if (kind && strcmp(kind, "end") == 0)
@@ -593,10 +604,13 @@ enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
         return err;
     if (!sweep_is(directory) || !run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
         return err_set(why, ERR_NOT_FOUND, "%s holds no sweep", directory);
-    err = journal_read(path, take_line, out, &damaged, why);
+    struct loading loading = {.sweep = out};
+    err = journal_read(path, take_line, &loading, &damaged, why);
     if (!err && (!out->point_count || !out->knob_count || !out->word_count))
         err = ERR_BAD_VALUE;
-    if (err == ERR_BAD_VALUE)
+    if (loading.why.text[0])
+        err_set(why, err, "%s: %s", path, loading.why.text);
+    else if (err == ERR_BAD_VALUE)
         err_set(why, err, "%s: the header of the sweep cannot be read", path);
     if (err)
         sweep_release(out);
@@ -661,17 +675,22 @@ static enum err read_state(struct sweep *sweep, const char *directory, size_t po
 {
     char path[FILE_PATH_MAX];
     struct jv *line = NULL;
+    struct error reason = {0};
     size_t before = sweep->count, length = 0;
     *found = false;
     if (sweep_folder(directory, point, repeat, path, sizeof path))
         length = strlen(path);
     if (!length || !str_format(path + length, sizeof path - length, "/%s", STATE_FILE))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    if (!file_is_regular(path))
+    if (!run_has_regular(path))
         return ERR_OK;
-    enum err err = jv_read(path, FILE_SMALL, &line, why);
+    enum err err = run_read_json(path, FILE_SMALL, &line, why);
     if (!err)
-        err = err_explain(why, read_attempt(line, sweep));
+        err = read_attempt(line, sweep, &reason);
+    if (err && reason.text[0])
+        err_set(why, err, "%s: %s", path, reason.text);
+    else if (err == ERR_NO_MEMORY)
+        err_no_memory(why);
     if (!err && sweep->count > before) {
         const struct sweep_attempt *read = &sweep->attempts[before];
         *found = read->point == point && read->repeat == repeat;

@@ -352,7 +352,7 @@ static enum err take_line(void *context, const struct jv *line)
 bool traces_exist(const char *directory)
 {
     char path[FILE_PATH_MAX];
-    return run_path_file(directory, RUN_FILE_TRACES, path, sizeof path) && file_exists(path);
+    return run_path_file(directory, RUN_FILE_TRACES, path, sizeof path) && run_has_file(path);
 }
 
 enum err traces_load(const char *directory, struct traces *out, struct error *why)

@@ -231,11 +231,12 @@ static bool is_attempt(const char *sweep_directory, const char *path)
 static bool is_run(const char *directory)
 {
     enum run_dir_state state;
-    return file_is_directory(directory) && !run_dir_inspect(directory, &state, NULL) &&
+    return run_has_directory(directory) && !run_dir_inspect(directory, &state, NULL) &&
            state == RUN_DIR_HAS_RUN;
 }
 
-/* A run in the folder, even if the table does not have it yet: a plain name, no path to elsewhere. */
+/* A run in the folder, even if the table does not have it yet: a plain name, or one and the path of an attempt.  Files
+ * are opened below the folder only, and never through a link (run_open_confine). */
 static enum err find_directory(const struct row_source *source, const char *id,
                                char to[static FILE_PATH_MAX], struct error *why)
 {
@@ -245,7 +246,7 @@ static enum err find_directory(const struct row_source *source, const char *id,
                 str_format(to, FILE_PATH_MAX, "%s/%.*s", source->folder, (int)length, id) &&
                 (slash ? is_attempt(to, slash + 1) : is_run(to));
     if (fits && slash)
-        fits = str_format(to, FILE_PATH_MAX, "%s/%s", source->folder, id);
+        fits = str_format(to, FILE_PATH_MAX, "%s/%s", source->folder, id) && run_has_directory(to);
     return fits ? ERR_OK : err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
 }
 
@@ -386,6 +387,8 @@ static enum err open_database(struct row_source *source, struct error *why)
 {
     db_address_display(source->address, source->shown, sizeof source->shown);
     enum err err = scratch_folder(source->folder, why);
+    if (!err)
+        err = run_open_confine(source->folder, why);
     return err ? err : connect_to(source, &source->db, why);
 }
 
@@ -404,13 +407,14 @@ enum err row_source_open(const struct serve_options *options, struct row_source 
     if (!str_copy(source->folder, sizeof source->folder, options->runs))
         return err_set(why, ERR_USAGE, "path too long: %.200s", options->runs);
     str_copy(source->shown, sizeof source->shown, options->runs);
-    return ERR_OK;
+    return run_open_confine(source->folder, why);
 }
 
 void row_source_close(struct row_source *source)
 {
     if (!source)
         return;
+    (void)!run_open_confine(NULL, NULL);
     db_free(source->db);
     db_free(source->pulling);
     if (source->address && source->folder[0])

@@ -798,6 +798,67 @@ class Recording(ProxyTest):
         self.assertEqual(json.loads(summary)["model"], model)
         self.assertNotIn("***", summary)
 
+    def test_keys_of_any_number_of_clients_are_masked(self):
+        keys = [f"sk-{i * 2654435761 % 2**32:08x}Key{i:04}" for i in range(400)]
+        names = ("Authorization", "x-api-key", "api-key")
+
+        def answer(connection, _, headers, body):
+            connection.sendall(response(document("no such key: " + json.loads(body)["messages"][0]["content"])))
+
+        proxy = self.proxy(self.upstream(answer), "--store-content")
+        with proxy.connect() as connection, connection.makefile("rb") as stream:
+            for i, key in enumerate(keys):
+                value = "Bearer " + key if i % 3 == 0 else key
+                connection.sendall(request(CHAT, json.dumps({"messages": [{"role": "user", "content": key}]}).encode(),
+                                           headers=[(names[i % 3], value), ("x-ipw-query", "of " + key)]))
+                self.assertIn(key.encode(), read_message(stream)[2])
+        recent = proxy.get("/ipw/requests?limit=1000")
+        proxy.end()
+        self.assertEqual(len(proxy.records()), len(keys))
+        for record in proxy.records():
+            self.assertEqual((record["problem"], record["model_answers"]["mixed"], record["ipw"]["id"]),
+                             ("***", "no such key: ***", "of ***"))
+        for path in [*(self.root / "runs").rglob("*"), None]:
+            content = recent.encode() if path is None else path.read_bytes() if path.is_file() else b""
+            self.assertEqual([key for key in keys if key.encode() in content], [], path)
+
+    def test_stored_content_is_private(self):
+        """The directory and every file in it, also of commands that add some; other runs follow the umask."""
+        def modes(folder):
+            return {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")
+                    if not path.is_symlink()}
+
+        for options, mask, file, folder in ((["--store-content"], 0o002, 0o600, 0o700), ([], 0o002, 0o664, 0o775),
+                                            ([], 0o027, 0o640, 0o750)):
+            before = os.umask(mask)
+            try:
+                proxy = self.proxy(self.upstream(send_document), *options, "--overwrite")
+                proxy.ask()
+                proxy.end()
+                self.assertEqual(ipw(None, "analyze", self.root / "runs/run").returncode, 0)
+            finally:
+                os.umask(before)
+            run = self.root / "runs/run"
+            found = modes(run)
+            self.assertGreaterEqual(set(found), {"records.jsonl", "summary.json", "spans.jsonl", "samples.csv",
+                                                 "data-00000-of-00001.arrow", "state.json", "analysis"})
+            self.assertEqual(run.stat().st_mode & 0o777, folder)
+            for name, mode in found.items():
+                self.assertEqual(mode, folder if name in ("analysis", "plots") else file, (options, name))
+            index = self.root / "runs/catalog.db"
+            if index.exists():  # belongs to all runs
+                self.assertEqual(index.stat().st_mode & 0o777, 0o666 & ~mask)
+            subprocess.run(["rm", "-r", self.root / "runs"], check=True)
+
+    def test_resumed_run_becomes_private(self):
+        for options in ([], ["--resume", "--store-content"]):
+            proxy = self.proxy(self.upstream(send_document), *options)
+            proxy.ask()
+            self.assertEqual(proxy.end(), 0)
+        run = self.root / "runs/run"
+        self.assertEqual({path.stat().st_mode & 0o777 for path in run.iterdir()}, {0o600})
+        self.assertEqual(run.stat().st_mode & 0o777, 0o700)
+
     def test_unstreamed_answer_has_no_time_to_first_token(self):
         def answer(connection, _, headers, body):
             if b"false" in body:
@@ -994,6 +1055,44 @@ class Persistence(ProxyTest):
                           summary["ipw"]["starts"]), (7, 6, 1, 3))
         self.assertEqual(len(ipw(None, "export", self.root / "runs/run", "--to", "jsonl", "-o", "-").stdout
                              .splitlines()), 7)
+
+    def test_recorder_keeps_up_on_a_busy_processor(self):
+        """A kill loses only the last requests, also of a resumed run: the recorder gets its share of the CPU time."""
+        upstream = self.upstream(send_document)
+        cpu = min(os.sched_getaffinity(0))
+        count, lost = 1000, []
+        for i in range(3):
+            proxy = self.proxy(upstream, *(["--resume"] if i else []))
+            tasks = Path(f"/proc/{proxy.process.pid}/task")
+            recorder, = until(lambda: [int(task.name) for task in tasks.iterdir()
+                                       if (task / "comm").read_text() == "ipw-record\n"])
+            self.assertEqual(os.getpriority(os.PRIO_PROCESS, recorder), os.getpriority(os.PRIO_PROCESS, 0))
+            for task in tasks.iterdir():
+                os.sched_setaffinity(int(task.name), {cpu})
+            busy = [subprocess.Popen([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\n"
+                                      "while os.getppid() > 1: pass"]) for _ in range(2)]
+            before = self.recorded()
+
+            def ask():
+                with proxy.connect() as connection, connection.makefile("rb") as stream:
+                    for _ in range(count // 4):
+                        connection.sendall(request())
+                        read_message(stream)
+
+            clients = [threading.Thread(target=ask) for _ in range(4)]
+            try:
+                for client in clients:
+                    client.start()
+                for client in clients:
+                    client.join()
+                proxy.process.kill()
+                proxy.process.communicate()
+            finally:
+                for process in busy:
+                    process.kill()
+                    process.wait()
+            lost.append(count - (self.recorded() - before))
+        self.assertLess(min(lost), 20, lost)
 
     def test_latest_run_is_continued_without_name(self):
         runs = self.root / "runs"

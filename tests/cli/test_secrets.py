@@ -4,12 +4,13 @@
 import json
 import os
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
 from machines import Machine
 from profiling import MODEL, ScenarioHandler, ProfileTest, Service
-from program import IPW, MachineTest, ipw
+from program import IPW, TIMEOUT_S, MachineTest, ipw
 
 KEY, HEADER, PASSWORD, TOKEN = "sk-api-KEY-1", "hdr-SECRET-2", "url-PASS-3", "hf-TOKEN-4"
 SECRETS = (KEY, HEADER, PASSWORD, TOKEN)
@@ -167,6 +168,20 @@ class Commands(MachineTest):
             for path in saved:
                 self.assertNotIn(secret.encode(), path.read_bytes(), path)
         self.assertNotIn(f"--api-key {HEADER}", done.stderr)
+
+    def test_password_in_malformed_database_address(self):
+        """The library that opens it takes parts of such a password for a port or a host, and quotes them."""
+        with tempfile.TemporaryDirectory() as folder:
+            for address in ("postgres://u:PASS/x@127.0.0.1:1/e", "postgres://u:a@PASS@127.0.0.1:1/e", "postgres://u:PASS@[b/e",
+                            "postgres://u:PASS%zz@127.0.0.1:1/e", "postgres://127.0.0.1:1/e?password=PASS=x"):
+                for words in (["db", "list", "--db", address], ["db", "init", address], ["serve", "--db", address],
+                              ["run", "--db", address, "--output-dir", folder, "--", "true"]):
+                    done = subprocess.run([IPW, *words], capture_output=True, text=True, timeout=TIMEOUT_S)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                    self.assertIn("%2F", done.stderr)
+                    self.assertNotIn("PASS", done.stdout + done.stderr, words)
+            self.assertEqual(os.listdir(folder), [])
 
 
 if __name__ == "__main__":

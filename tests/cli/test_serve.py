@@ -431,6 +431,66 @@ class AccessTest(ServeTest):
             self.assertNotIn(b"secret\n", answer.body + b"\n")
         self.assertNotIn("samples.csv", [file["name"] for file in served.get("runs/alpha")["files"]])
 
+    def test_links_and_paths_of_sweeps_do_not_lead_outside(self):
+        """Whatever a directory in the folder contains: records, the Arrow file, attempts of a sweep, whole runs."""
+        outside = write_run(self.folder / "outside/secret_run", [query(i, 1.0, problem="secret question") for i in range(2)],
+                            group="x", hardware="secret hardware")
+        (outside / "data-00000-of-00001.arrow").write_bytes(b"secret bytes")
+        for name in ("linked", "arrow", "journal", "everything"):
+            self.write(name, 10.0)
+        for name, files in {"arrow": ["data-00000-of-00001.arrow"], "journal": ["records.jsonl"],
+                            "everything": ["records.jsonl", "summary.json", "spans.jsonl", "traces.jsonl", "layers.json",
+                                           "estimate.json", "samples.csv", "data-00000-of-00001.arrow"]}.items():
+            for file in files:
+                if not (source := outside / file).exists():
+                    source.write_text(json.dumps({"secret": 1, "kind": "query", "key": "q000000"}) + "\n")
+                (self.runs / name / file).unlink(missing_ok=True)
+                (self.runs / name / file).symlink_to(source)
+        subprocess.run(["rm", "-r", self.runs / "linked"], check=True)
+        (self.runs / "linked").symlink_to(outside)
+        hostile = {"escaping": "../../outside/secret_run", "absolute": str(outside), "inside": "points/p001_r1/link"}
+        for name, run in hostile.items():
+            sweep = write_sweep(self.runs / name, ("a",), [((1,), {"joules": 10, "seconds": 1}), ((2,), {"joules": 5, "seconds": 2})])
+            (sweep / "points/p001_r1/link").symlink_to(outside)
+            lines = [json.loads(line) for line in (sweep / "records.jsonl").read_text().splitlines()]
+            lines[1]["run"] = run
+            (sweep / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        served = self.serve()
+        wait_until(lambda: any(row["id"] == "gamma" for row in served.get("runs")["runs"]), "the runs")
+        self.assertNotIn("linked", [row["id"] for row in served.get("runs?limit=100")["runs"]])
+        names = ["linked", "arrow", "journal", "everything", *(f"{name}/{run}" for name, run in hostile.items()), *hostile]
+        for name in names:
+            for rest in ("", "/records", "/records.arrow", "/records.csv", "/report", "/page", "/files/records.jsonl",
+                         "/files/data-00000-of-00001.arrow", "/files/summary.json"):
+                path = "/api/v1/runs/" + quote(name, safe="") + rest
+                answer = served.ask(path)
+                self.assertNotIn(b"secret", answer.body.replace(b"secret_run", b""), path)
+                if "/" in name or name == "linked":
+                    self.assertEqual(answer.status, 404, path)
+            answer = served.ask("/api/v1/sweeps/" + quote(name, safe=""))
+            self.assertNotIn(b"secret", answer.body.replace(b"secret_run", b""), name)
+        self.assertNotIn("secret", json.dumps(served.get("sweeps")).replace("secret_run", ""))
+        self.assertEqual(served.ask("/api/v1/runs/arrow/records.arrow").status, 404)
+        self.assertEqual(served.ask("/api/v1/runs/arrow/records").status, 200)  # its journal is its own
+        answer = served.ask("/api/v1/sweeps/escaping")
+        self.assertIn("is not below the directory of the sweep", answer.json["error"]["message"])
+
+    def test_pipes_do_not_block(self):
+        for name in ("records.jsonl", "summary.json"):
+            run = self.write("piped_" + name[0], 10.0)
+            (run / name).unlink()
+            os.mkfifo(run / name)
+        served = self.serve()
+        wait_until(lambda: any(row["id"] == "gamma" for row in served.get("runs")["runs"]), "the runs")
+        for rest in ("piped_r", "piped_r/records", "piped_r/report", "piped_s", "piped_s/records", "piped_s/report"):
+            self.assertIn(served.ask("/api/v1/runs/" + rest).status, (200, 404, 409), rest)
+
+    def test_served_folder_may_be_a_link(self):
+        (self.folder / "link").symlink_to(self.runs)
+        served = self.serve("--runs", f"{self.folder}/link/", runs=False)
+        self.assertEqual(len(served.get("runs/alpha/records")["records"]), 4)
+        self.assertEqual(served.ask("/api/v1/runs/alpha/report").status, 200)
+
     def test_rejects_invalid_requests(self):
         served = self.serve()
         for path, status in (("/api/v1/runs?limit=0", 400), ("/api/v1/runs?limit=5&limit=6", 400), ("/api/v1/runs?x=1", 400),

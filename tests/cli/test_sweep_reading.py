@@ -155,6 +155,21 @@ class OtherCommands(Reading):
                          ["p001_r1", "p001_r2", "p001_r3", "p002_r1", "p002_r2", "p002_r3"])
         self.assertEqual({run["kind"] for run in points}, {"run"})
 
+    def test_runs_outside_a_sweep_are_refused(self):
+        sweep = self.knobs(2)
+        (self.path / "link").symlink_to(sweep)
+        self.run_ok("analyze", self.path / "link")  # named by the user
+        journal = (sweep / "records.jsonl").read_text()
+        for run in ("../outside", "/etc", "points/../../outside", "."):
+            lines = [json.loads(line) for line in journal.splitlines()]
+            lines[1]["run"] = run
+            (sweep / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            for words in (["analyze", sweep], ["export", sweep, "--to", "csv", "-o", "-"], ["sweep", "--resume", sweep]):
+                done = ipw(None, *words)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                self.assertIn(f"the run '{run}' of setting 1 is not below", done.stderr)
+
     def test_settings_of_one_sweep_are_compared(self):
         sweep = self.path / "sweep"
         write_sweep(sweep, ("n",), [((n,), {"joules": 1, "seconds": 1}) for _ in range(2) for n in (1, 2)])

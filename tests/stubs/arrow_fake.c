@@ -2,6 +2,7 @@
 #include "stubs/arrow_fake.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +29,18 @@ enum err arrow_read_available(struct error *why)
 
 enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct error *why)
 {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     *out = NULL;
-    FILE *file = fopen(path, "re");
+    return fd < 0 ? err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno))
+                  : arrow_reader_take(fd, path, out, why);
+}
+
+enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, struct error *why)
+{
+    FILE *file = fdopen(fd, "r");
+    *out = NULL;
     if (!file)
-        return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+        return err_no_memory(why);
     *out = malloc(sizeof **out);
     (*out)->file = file;
     open_count++;

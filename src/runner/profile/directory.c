@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "proxy/proxy.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/run_path.h"
@@ -196,6 +197,8 @@ enum err profile_open_directory(struct profile *profile, struct error *why)
         err = check_existing(profile, &resume, why);
     if (!err && !resume)
         err = run_dir_make(profile->directory, why);
+    if (!err && profile->options->proxy && profile->options->proxy->keep_content)
+        err = run_dir_make_private(profile->directory, why);
     if (!err && resume)
         err = resume_read(profile->journal_path, profile->options, profile->dataset_hash,
                           &profile->resume, why);

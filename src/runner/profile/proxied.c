@@ -227,7 +227,7 @@ static void *recorder_main(void *argument)
     struct proxied *proxied = argument;
     struct profile *profile = proxied->profile;
     thread_name("ipw-record", -1);
-    thread_set_background(); /* streams must not wait for records */
+    thread_set_background(0); /* streams must not wait for records, nor may these fall behind */
     while (!atomic_load(&profile->stop))
         if (record_ended(proxied, true) && !profile->options->proxy->energy_header)
             thread_sleep(PAUSE);
@@ -402,7 +402,7 @@ enum err proxied_start(struct profile *profile, struct error *why)
         proxied_free(proxied);
         return err;
     }
-    thread_set_background(); /* so is settling in this thread */
+    thread_set_background(10); /* so is settling in this thread, which may fall behind */
     if (profile->options->listening)
         profile->options->listening(proxy_port(proxied->proxy), profile->base_url,
                                     profile->directory);

@@ -117,6 +117,81 @@ static void secrets_are_found_in_commands_and_variables(void **state)
                         "*** *** *** *** --verbose word-five");
 }
 
+static void every_key_of_thousands_of_clients_is_redacted(void **state)
+{
+    (void)state;
+    enum { KEYS = 5000 };
+    char key[64], said[160];
+    for (unsigned i = 0; i < KEYS; i++) { /* keys of a vendor begin alike */
+        snprintf(key, sizeof key, "sk-proj-%08x%06uAb", i * 2654435761U, i);
+        secret_add_foreign(key);
+        secret_add_foreign(key);
+    }
+    for (unsigned i = 0; i < KEYS; i++) {
+        struct text text = {0};
+        snprintf(key, sizeof key, "sk-proj-%08x%06uAb", i * 2654435761U, i);
+        snprintf(said, sizeof said, "no such key: %s, or sk-proj-%08x", key, i);
+        text_add(&text, said);
+        secret_hide_text(&text);
+        snprintf(said, sizeof said, "no such key: ***, or sk-proj-%08x", i);
+        assert_string_equal(text_get(&text), said);
+        text_release(&text);
+    }
+}
+
+/* Whatever the order in which they are added. */
+static void the_longest_of_nested_keys_is_redacted(void **state)
+{
+    (void)state;
+    static const char *const KEYS[] = {"nested0123456789ab-c-d", "nested0123456789ab",
+                                       "nested0123456789ab-c", "nested0123456789ab-c-d-e"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
+        secret_add_foreign(KEYS[i]);
+    assert_string_equal(redacted("nested0123456789ab-c-d-e!"), "***!");
+    assert_string_equal(redacted("nested0123456789ab-c-d-!"), "***-!");
+    assert_string_equal(redacted("nested0123456789ab-c!nested0123456789ab-"), "***!***-");
+    assert_string_equal(redacted("nested0123456789a"), "nested0123456789a");
+}
+
+/* A key that a client sent is hidden in texts only, unless it is ours too. */
+static void our_own_key_is_redacted_in_json_after_a_client_sent_it(void **state)
+{
+    (void)state;
+    struct text json = {0};
+    secret_add_foreign("shared0123456789ab");
+    text_add(&json, "{\"a\":\"shared0123456789ab\"}");
+    secret_hide_json(&json);
+    assert_string_equal(text_get(&json), "{\"a\":\"shared0123456789ab\"}");
+    secret_add("shared0123456789ab");
+    secret_hide_json(&json);
+    assert_string_equal(text_get(&json), "{\"a\":\"***\"}");
+    text_release(&json);
+}
+
+/* Last: it fills the memory for keys of clients. */
+static void texts_are_withheld_when_there_are_too_many_keys(void **state)
+{
+    (void)state;
+    enum { LENGTH = 1 << 16 };
+    static char key[LENGTH + 1];
+    char line[40];
+    struct text text = {0};
+    memset(key, 'k', LENGTH);
+    for (unsigned i = 0; i <= SECRET_FOREIGN_MAX / LENGTH; i++) {
+        snprintf(key, 20, "many%015u", i);
+        key[19] = 'k';
+        secret_add_foreign(key);
+    }
+    secret_add_foreign("unknown0123456789");
+    text_add(&text, "your key is unknown0123456789");
+    secret_hide_text(&text);
+    assert_string_equal(text_get(&text), "***");
+    secret_one_line(line, sizeof line, "unknown0123456789", 17);
+    assert_string_equal(line, "***");
+    assert_string_equal(redacted("our own line"), "our own line");
+    text_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +200,10 @@ int main(void)
         cmocka_unit_test(headers_and_logins_are_redacted_in_each_encoding),
         cmocka_unit_test(redacted_json_is_valid),
         cmocka_unit_test(secrets_are_found_in_commands_and_variables),
+        cmocka_unit_test(every_key_of_thousands_of_clients_is_redacted),
+        cmocka_unit_test(the_longest_of_nested_keys_is_redacted),
+        cmocka_unit_test(our_own_key_is_redacted_in_json_after_a_client_sent_it),
+        cmocka_unit_test(texts_are_withheld_when_there_are_too_many_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

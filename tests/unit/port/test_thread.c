@@ -125,7 +125,7 @@ static void test_realtime_scheduling_is_used_if_permitted(void **state)
 static void *run_in_background(void *argument)
 {
     int *found = argument;
-    thread_set_background();
+    thread_set_background(10);
     found[0] = sched_getscheduler(0);
     found[1] = getpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid));
     return NULL;

@@ -151,6 +151,17 @@ static void parts_are_parsed_and_formatted(void **state)
     assert_false(run_part_path("runs", "x", &part, path, 12)); /* buffer too small */
 }
 
+static void paths_in_files_stay_below_their_directory(void **state)
+{
+    (void)state;
+    static const char *const BELOW[] = {"points/p001_r1/run_x", "x", "..x/y..", ".x", "a//b", "a/"};
+    static const char *const OUTSIDE[] = {"", "/", "/x", "..", "../x", "a/../../x", "a/..", ".", "a/./b"};
+    for (size_t i = 0; i < sizeof BELOW / sizeof *BELOW; i++)
+        assert_true(run_path_is_below(BELOW[i]));
+    for (size_t i = 0; i < sizeof OUTSIDE / sizeof *OUTSIDE; i++)
+        assert_false(run_path_is_below(OUTSIDE[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +171,7 @@ int main(void)
         cmocka_unit_test(query_keys_are_parsed),
         cmocka_unit_test(stems_omit_repeat_numbers_and_timestamps),
         cmocka_unit_test(repeat_groups_are_unique),
+        cmocka_unit_test(paths_in_files_stay_below_their_directory),
     };
     return RUN_TESTS(tests);
 }
