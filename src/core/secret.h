@@ -18,8 +18,8 @@ enum { SECRET_SHORTEST = 6 };
 
 void secret_add(const char *value);
 
-/* Memory for clients' keys, half a million usual ones.  A key beyond them cannot be recognized: from then on, secret_hide_text and
- * secret_one_line replace the whole text by SECRET_MARK. */
+/* Memory for clients' keys, half a million usual ones.  A key beyond them cannot be recognized: from then on,
+ * secret_hide_text and secret_one_line replace the whole text by SECRET_MARK. */
 #define SECRET_FOREIGN_MAX ((size_t)64 << 20)
 
 /* A key that a client of ours sent.  It is hidden in text, where a server may echo it, but not by secret_hide_json:

@@ -101,8 +101,8 @@ enum err db_address_check(const char *address, struct error *why)
                            : plain_text(address).text);
     if (kind == DB_IS_POSTGRES && !find_parts(address).is_valid)
         return err_set(why, ERR_USAGE,
-                       "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME, with / as "
-                       "%%2F, @ as %%40 and %% as %%25 in the user name and the password");
+                       "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME, with / "
+                       "as %%2F, @ as %%40 and %% as %%25 in the user name and the password");
     return ERR_OK;
 }
 

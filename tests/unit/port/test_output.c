@@ -226,7 +226,12 @@ static void files_of_a_private_directory_are_private(void **state)
     (void)state;
     static const struct {
         unsigned folder, mask, file, subfolder;
-    } CASES[] = {{0700, 0, 0600, 0700}, {0755, 0, 0666, 0777}, {0755, 027, 0640, 0750}, {0750, 0, 0666, 0777}};
+    } CASES[] = {
+        {0700, 0, 0600, 0700},
+        {0755, 0, 0666, 0777},
+        {0755, 027, 0640, 0750},
+        {0750, 0, 0666, 0777},
+    };
     struct error why;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char folder[300];
@@ -237,7 +242,8 @@ static void files_of_a_private_directory_are_private(void **state)
         tree_mode(&tree, "/run", CASES[i].folder);
         assert_int_equal(output_put_within(folder, "summary.json", "{}", 2, &why), ERR_OK);
         assert_int_equal(output_put_within(folder, "plots/a.svg", "", 0, &why), ERR_OK);
-        assert_int_equal(file_open_own(at("run/records.jsonl"), O_RDWR | O_CREAT, &fd, &why), ERR_OK);
+        assert_int_equal(file_open_own(at("run/records.jsonl"), O_RDWR | O_CREAT, &fd, &why),
+                         ERR_OK);
         close(fd);
         assert_int_equal(mode_of("run/summary.json"), CASES[i].file);
         assert_int_equal(mode_of("run/records.jsonl"), CASES[i].file);
@@ -254,7 +260,8 @@ int main(void)
         IN_TREE(a_file_is_replaced_atomically),        IN_TREE(a_growing_file_is_written_in_place),
         IN_TREE(links_given_by_the_user_are_followed), IN_TREE(pipes_and_devices_are_not_replaced),
         IN_TREE(standard_output_is_not_replaced),      IN_TREE(links_inside_a_run_are_not_followed),
-        IN_TREE(a_read_only_file_is_not_replaced),     IN_TREE(files_of_a_private_directory_are_private),
+        IN_TREE(a_read_only_file_is_not_replaced),
+        IN_TREE(files_of_a_private_directory_are_private),
     };
     return RUN_TESTS(tests);
 }

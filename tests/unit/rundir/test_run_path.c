@@ -155,7 +155,8 @@ static void paths_in_files_stay_below_their_directory(void **state)
 {
     (void)state;
     static const char *const BELOW[] = {"points/p001_r1/run_x", "x", "..x/y..", ".x", "a//b", "a/"};
-    static const char *const OUTSIDE[] = {"", "/", "/x", "..", "../x", "a/../../x", "a/..", ".", "a/./b"};
+    static const char *const OUTSIDE[] = {"",          "/",    "/x", "..",   "../x",
+                                          "a/../../x", "a/..", ".",  "a/./b"};
     for (size_t i = 0; i < sizeof BELOW / sizeof *BELOW; i++)
         assert_true(run_path_is_below(BELOW[i]));
     for (size_t i = 0; i < sizeof OUTSIDE / sizeof *OUTSIDE; i++)
