@@ -187,7 +187,7 @@ static void check_keys(const struct object *at, const char *const *known, size_t
 {
     if (!jv_is_object(at->json))
         refuse(at, "", "must be an object");
-    for (const struct jv *child = jv_first(at->json); child; child = jv_next(child)) {
+    for (const struct jv *child = jv_first_member(at->json); child; child = jv_next(child)) {
         const char *key = jv_key(child), *near = NULL;
         bool found = false;
         for (size_t i = 0; i < count && !found; i++)

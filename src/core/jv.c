@@ -346,7 +346,8 @@ const char *jv_text(const struct jv *value)
 
 double jv_number(const struct jv *value)
 {
-    return cJSON_IsNumber(cjson_of(value)) ? cjson_of(value)->valuedouble : UNKNOWN;
+    double number = cJSON_IsNumber(cjson_of(value)) ? cjson_of(value)->valuedouble : UNKNOWN;
+    return isfinite(number) ? number : UNKNOWN;
 }
 
 bool jv_integer(const struct jv *value, int64_t *out)

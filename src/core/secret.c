@@ -494,7 +494,7 @@ void secret_one_line(char *to, size_t size, const char *bytes, size_t length)
         return;
     }
     for (size_t i = 0; i < length;) {
-        unsigned char c = (unsigned char)bytes[i];
+        char shown[PLAIN_MAX];
         size_t secret = secret_at(bytes + i, length - i); /* checked before truncation */
         if (secret) {
             if (used + strlen(SECRET_MARK) >= size)
@@ -504,17 +504,16 @@ void secret_one_line(char *to, size_t size, const char *bytes, size_t length)
             i += secret;
             continue;
         }
-        size_t n = utf8_length(bytes + i, length - i);
-        if (used + (n ? n : 1) >= size)
+        size_t taken, n = plain_character(bytes + i, length - i, shown, &taken);
+        bool is_plain = n == taken && !memcmp(shown, bytes + i, n);
+        if (used + (is_plain ? n : 1) >= size)
             break;
-        if (n == 0 || c < 0x20 || c == 0x7F) {
-            to[used++] = ' ';
-            i++;
-            continue;
-        }
-        memcpy(to + used, bytes + i, n);
-        used += n;
-        i += n;
+        if (is_plain)
+            memcpy(to + used, bytes + i, n);
+        else
+            to[used] = ' ';
+        used += is_plain ? n : 1;
+        i += taken;
     }
     to[used] = '\0';
 }

@@ -50,8 +50,8 @@ bool secret_matches(const char *given, const char *token);
 void secret_hide(char *string);
 void secret_hide_text(struct text *text);
 
-/* Copies text from outside as one line of whole UTF-8 characters, truncated to fit; control characters and invalid
- * bytes become spaces, secrets SECRET_MARK. */
+/* Copies text from outside as one line of whole UTF-8 characters, truncated to fit; characters that are not plain
+ * (core/text.h) and invalid bytes become spaces, secrets SECRET_MARK. */
 void secret_one_line(char *to, size_t size, const char *bytes, size_t length);
 
 /* As secret_hide_json, in a string that is a JSON value. */

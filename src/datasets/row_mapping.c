@@ -559,7 +559,7 @@ static struct jv *remaining_fields(const struct conversion *c)
 {
     struct jv *object = jv_new_object();
     enum err err = ERR_OK;
-    for (const struct jv *child = jv_first(c->row); child && !err; child = jv_next(child)) {
+    for (const struct jv *child = jv_first_member(c->row); child && !err; child = jv_next(child)) {
         bool is_ours = c->shown.count && strcmp(jv_key(child), "choices") == 0;
         if (!is_ours && !is_used(c, child))
             err = jv_add(object, jv_key(child), jv_copy(child));

@@ -47,7 +47,7 @@ static void read_by_precision(struct position *at, const char *key, double *out)
         out[i] = UNKNOWN;
     if (!jv_is_object(values) || jv_count(values) == 0)
         refuse(at, key, "must be an object with a number for each precision");
-    for (const struct jv *child = jv_first(values); child; child = jv_next(child)) {
+    for (const struct jv *child = jv_first_member(values); child; child = jv_next(child)) {
         enum precision precision = PRECISION_FP32;
         struct error reason = {0};
         if (precision_find(jv_key(child), &precision, &reason))

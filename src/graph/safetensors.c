@@ -136,7 +136,7 @@ static enum err read_header(const struct reading *reading, const struct jv *json
 {
     uint64_t bytes = 0;
     size_t before = reading->out->count;
-    for (const struct jv *value = jv_first(json); value; value = jv_next(value)) {
+    for (const struct jv *value = jv_first_member(json); value; value = jv_next(value)) {
         if (strcmp(jv_key(value), "__metadata__") == 0)
             continue;
         enum err err = read_tensor(reading, value, &bytes);

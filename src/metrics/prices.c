@@ -41,7 +41,7 @@ static enum err check_keys(const struct position *at, const struct jv *object,
                            const char *const *known)
 {
     static const char *const REMARKS[] = {"source", "date", "note"};
-    for (const struct jv *child = jv_first(object); child; child = jv_next(child)) {
+    for (const struct jv *child = jv_first_member(object); child; child = jv_next(child)) {
         const char *key = jv_key(child);
         if (jv_get(object, key) != child)
             return refuse(at, key, "given more than once");
@@ -98,7 +98,7 @@ static enum err read_models(const struct position *top, const struct jv *models,
     prices->models = calloc(count ? count : 1, sizeof *prices->models);
     if (!prices->models)
         return err_set(top->why, ERR_NO_MEMORY, "%s: out of memory", top->file);
-    for (const struct jv *child = jv_first(models); child; child = jv_next(child)) {
+    for (const struct jv *child = jv_first_member(models); child; child = jv_next(child)) {
         struct position at = {top->file, jv_key(child), top->why};
         if (jv_get(models, at.model) != child)
             return refuse(&at, "", "given more than once");

@@ -1,6 +1,7 @@
 /* rf and gbt: a random forest and gradient-boosted trees, by the XGBoost library, loaded at run time ($IPW_XGBOOST,
  * else Debian's libxgboost.so.0).  One ensemble of trees predicts power, another relative time; both are stored in
  * the library's own format, so that a saved model gives the same predictions. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,12 +273,100 @@ static void trees_save(const void *state, struct json *json)
     booster_to_json(&trees->library, trees->time, "relative_time", json);
 }
 
+/* XGBoost follows links and indices of a file without checks, so that a damaged one ends the process.  The following
+ * functions check what our models have. */
+
+/* XGBoost writes whole numbers as strings. */
+static bool is_count(const struct jv *object, const char *key, uint64_t expected)
+{
+    const char *digits = jv_text(jv_get(object, key));
+    uint64_t count;
+    return digits && !parse_u64(digits, &count) && count == expected;
+}
+
+static bool is_list(const struct jv *object, const char *key, size_t count)
+{
+    const struct jv *list = jv_get(object, key);
+    bool is_valid = jv_is_array(list) && jv_count(list) == count;
+    for (const struct jv *item = jv_first(list); is_valid && item; item = jv_next(item))
+        is_valid = fabs(jv_number(item)) <= FLT_MAX;
+    return is_valid;
+}
+
+/* Every node has one parent, and the root none: no path returns to its start. */
+static bool are_links(const double *left, const double *right, const double *parents,
+                      const double *features, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (left[i] == -1 && right[i] == -1)
+            continue;
+        if (!(left[i] >= 1 && left[i] < (double)count && right[i] >= 1 &&
+              right[i] < (double)count && left[i] != right[i] && features[i] >= 0 &&
+              features[i] < ACTIVITY_FEATURES))
+            return false;
+        if (parents[(size_t)left[i]] != (double)i || parents[(size_t)right[i]] != (double)i)
+            return false;
+    }
+    return true;
+}
+
+static bool is_tree(const struct jv *tree, size_t id)
+{
+    static const char *const LINKS[] = {"left_children", "right_children", "parents",
+                                        "split_indices"};
+    static const char *const FIGURES[] = {"base_weights", "loss_changes",     "sum_hessian",
+                                          "default_left", "split_conditions", "split_type"};
+    static const char *const CATEGORIES[] = {"categories", "categories_nodes",
+                                             "categories_segments", "categories_sizes"};
+    enum { LINK_COUNT = sizeof LINKS / sizeof *LINKS };
+    size_t count = jv_count(jv_get(tree, LINKS[0]));
+    double *links = malloc((LINK_COUNT * count + 1) * sizeof *links);
+    bool is_valid = links && count && is_count(jv_get(tree, "tree_param"), "num_nodes", count) &&
+                    is_count(jv_get(tree, "tree_param"), "num_feature", ACTIVITY_FEATURES) &&
+                    jv_number(jv_get(tree, "id")) == (double)id;
+    for (size_t i = 0; is_valid && i < LINK_COUNT; i++)
+        is_valid = is_list(tree, LINKS[i], count) &&
+                   jv_numbers(jv_get(tree, LINKS[i]), links + i * count, count);
+    for (size_t i = 0; is_valid && i < sizeof FIGURES / sizeof *FIGURES; i++)
+        is_valid = is_list(tree, FIGURES[i], count);
+    for (size_t i = 0; is_valid && i < sizeof CATEGORIES / sizeof *CATEGORIES; i++)
+        is_valid = is_list(tree, CATEGORIES[i], 0);
+    is_valid =
+        is_valid && are_links(links, links + count, links + 2 * count, links + 3 * count, count);
+    free(links);
+    return is_valid;
+}
+
+static bool is_ensemble(const struct jv *root)
+{
+    const struct jv *model = jv_path(root, "learner.gradient_booster.model");
+    const struct jv *trees = jv_get(model, "trees");
+    const char *name = jv_text(jv_path(root, "learner.gradient_booster.name"));
+    size_t count = jv_count(trees), id = 0;
+    bool is_valid =
+        name && !strcmp(name, "gbtree") && jv_is_array(trees) &&
+        is_list(model, "tree_info", count) &&
+        is_count(jv_get(model, "gbtree_model_param"), "num_trees", count) &&
+        is_count(jv_path(root, "learner.learner_model_param"), "num_feature", ACTIVITY_FEATURES) &&
+        is_count(jv_path(root, "learner.learner_model_param"), "num_class", 0);
+    for (const struct jv *one = jv_first(jv_get(model, "tree_info")); one; one = jv_next(one))
+        is_valid = is_valid && jv_number(one) == 0; /* one output */
+    for (const struct jv *tree = jv_first(trees); is_valid && tree; tree = jv_next(tree))
+        is_valid = is_tree(tree, id++);
+    return is_valid;
+}
+
 static enum err load_booster(const struct xgboost *x, const char *bytes, handle *out,
                              struct error *why)
 {
-    if (bytes && (x->create(NULL, 0, out) || x->load(*out, bytes, strlen(bytes))))
-        return failed(x, why);
-    return ERR_OK;
+    struct jv *root = NULL;
+    if (!bytes)
+        return ERR_OK;
+    bool is_valid = !jv_parse(bytes, strlen(bytes), &root, NULL) && is_ensemble(root);
+    jv_free(root);
+    if (!is_valid)
+        return err_set(why, ERR_BAD_VALUE, "damaged state of a model of trees");
+    return x->create(NULL, 0, out) || x->load(*out, bytes, strlen(bytes)) ? failed(x, why) : ERR_OK;
 }
 
 static enum err trees_load(const struct jv *object, void **state, struct error *why)

@@ -11,6 +11,10 @@
 /* An incompatible version would have another path; this one may gain keys. */
 #define FORMAT "ipw.readings.v1"
 
+/* Seconds between updates: no monitor has others, and a reader polls as often. */
+#define INTERVAL_MIN 0.001
+#define INTERVAL_MAX 3600
+
 /* ---- writing ---- */
 
 static void write_domain(const struct reading_domain *domain, struct json *json)
@@ -226,7 +230,8 @@ enum err readings_read(const char *text, size_t length, struct readings *out, st
     if (!read_name(jv_get(root, "instance"), out->instance, sizeof out->instance, false) ||
         !read_name(jv_get(root, "host"), out->host, sizeof out->host, true) ||
         !read_time(jv_get(root, "monotonic_ns"), &out->monotonic) ||
-        !read_time(jv_get(root, "unix_ns"), &out->wall) || !(interval > 0 && interval <= 3600) ||
+        !read_time(jv_get(root, "unix_ns"), &out->wall) ||
+        !(interval >= INTERVAL_MIN && interval <= INTERVAL_MAX) ||
         !read_domains(jv_get(root, "domains"), out) || !read_gauges(jv_get(root, "gauges"), out)) {
         readings_release(out);
         err = err_set(why, ERR_BAD_VALUE, "the readings of its ipw monitor are malformed");

@@ -100,6 +100,39 @@ class Listed(unittest.TestCase):
         self.assertIn("'h200'", done.stderr)
 
 
+class Files(unittest.TestCase):
+    """Hardware files of the user whose values have other types than the keys require."""
+
+    def test_values_of_another_type_are_errors(self):
+        for content, problem in (
+                ([1], "must be an object"),
+                ("x", "must be an object"),
+                ({"power": [1]}, "power: must be an object"),
+                ({"matrix": {"bf16": [1]}}, "matrix.bf16: must be an object"),
+                ({"memories": {}}, "memories: must be an array"),
+                ({"timings": 7}, "timings: must be an object"),
+                ({"id": [1]}, "id: must be one line of text"),
+                ({"year": "2024"}, "year: must be a year")):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "x.json"
+                whole = content
+                if isinstance(content, dict):
+                    whole = json.loads((SOURCE / "data/hardware/h200.json").read_text()) | content
+                path.write_text(json.dumps(whole))
+                done = ipw(None, "estimate", "--model", "llama-3.2-1b", "--hardware-file", path)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), (content, done.stderr))
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertIn(f"x.json: {problem}", done.stderr)
+
+    def test_legacy_values_of_another_type_are_errors(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "x.json"
+            path.write_text(json.dumps({"id": "x", "legacy": {"flops": [1]}}))
+            done = ipw(None, "estimate", "--model", "llama-3.2-1b", "--model-compat", "--hardware-file", path)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertIn("x.json: legacy.flops: must be an object", done.stderr)
+
+
 class Entries(unittest.TestCase):
     """The catalog files, read by Python's JSON parser."""
 

@@ -160,6 +160,19 @@ static void errors_name_the_key_and_the_rule(void **state)
          "units.unit: this figure has no unit"},
         {"0.8", "1.2", "compute_share.value: 1.2 is above 1"},
         {"\"memories\": [", "\"memories\": [7, ", "memories.0: must be an object"},
+        {"\"memories\": [", "\"memories\": [[7], ", "memories.0: must be an object"},
+        {"{\"value\": 100, \"unit\": \"tflops\", \"evidence\": \"published\", \"source\": \"a "
+         "datasheet\"}",
+         "[1]", "matrix.bf16.peak: must be an object"},
+        {"{\"bandwidth\": {\"value\": 300, \"unit\": \"gb_per_s\", \"evidence\": \"published\", "
+         "\"source\": \"a datasheet\"}}",
+         "[1]", "link: must be an object"},
+        {"{\"value\": 4, \"unit\": \"us\", \"evidence\": \"assumed\", \"source\": \"class\"}",
+         "[1]", "launch: must be an object"},
+        {"\"year\": 2024", "\"processor\": [1]", "processor: must be an object"},
+        {"\"year\": 2024", "\"kernel_classes\": [1]", "kernel_classes: must be an object"},
+        {"\"year\": 2024", "\"timings\": [[1]]", "timings.0: must be an object"},
+        {"\"points\": [", "\"points\": [[1], ", "points.0: must be an object"},
         {"\"name\": \"L2\", ", "", "memories.0.name: is missing"},
         {"\"bandwidth\": {\"value\": 1000, \"unit\": \"gb_per_s\", \"evidence\": \"published\", "
          "\"source\": \"a datasheet\"},",
@@ -179,7 +192,7 @@ static void errors_name_the_key_and_the_rule(void **state)
 static void invalid_documents_are_rejected(void **state)
 {
     (void)state;
-    static const char *const OTHERS[] = {"", "{}", "[]", "7", "null", "{\"memories\": []}"};
+    static const char *const OTHERS[] = {"", "{}", "[]", "[1]", "7", "null", "{\"memories\": []}"};
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         struct hardware other;
         struct error why = {0};

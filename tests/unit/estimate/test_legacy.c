@@ -173,6 +173,7 @@ static void test_errors_of_a_file_name_the_cause(void **state)
         {"{\"id\": \"x\"}", "missing object \"legacy\""},
         {"{\"legacy\": {}}", "id: missing"},
         {"{\"id\": \"x\", \"legacy\": {}}", "legacy.flops: must be an object"},
+        {"{\"id\": \"x\", \"legacy\": {\"flops\": [1]}}", "legacy.flops: must be an object"},
         {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp31\": 1}}}",
          "legacy.flops: unknown precision 'fp31'"},
         {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp32\": -1}}}", "must be numbers above 0"},

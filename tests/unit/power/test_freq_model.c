@@ -187,6 +187,47 @@ static void damaged_files_are_rejected(void **state)
 }
 
 /* A new application with three probes: within a few percent, and the interval has about its nominal coverage. */
+/* The library that has fitted them would follow such links and indices to the end of its memory. */
+static void damaged_trees_are_rejected(void **state)
+{
+    (void)state;
+    static const char *const DAMAGE[][2] = {
+        {"\\\"left_children\\\":[1,", "\\\"left_children\\\":[999999,"},
+        {"\\\"right_children\\\":[2,", "\\\"right_children\\\":[1,"},
+        {"\\\"parents\\\":[2147483647,0,", "\\\"parents\\\":[2147483647,7,"},
+        {"\\\"split_indices\\\":[", "\\\"split_indices\\\":[9"},
+        {"\\\"base_weights\\\":[", "\\\"base_weights\\\":[1,"},
+        {"\\\"categories_nodes\\\":[]", "\\\"categories_nodes\\\":[1]"},
+        {"\\\"tree_info\\\":[0,", "\\\"tree_info\\\":[9,"},
+        {"\\\"id\\\":1,", "\\\"id\\\":0,"},
+        {"\\\"num_feature\\\":\\\"3\\\"", "\\\"num_feature\\\":\\\"300\\\""},
+    };
+    struct world w;
+    make_world(&w, 0.01, 2);
+    struct freq_model model, loaded;
+    if (!is_fitted(&model, "gbt", &w.curves))
+        return;
+    char path[] = "/tmp/ipw-power-model-XXXXXX";
+    close(mkstemp(path));
+    struct text saved = {0}, damaged = {0};
+    struct error why = {0};
+    freq_model_save(&model, &saved);
+    for (size_t i = 0; i < sizeof DAMAGE / sizeof *DAMAGE; i++) {
+        const char *at = strstr(saved.bytes, DAMAGE[i][0]);
+        assert_non_null(at);
+        text_clear(&damaged);
+        text_add_bytes(&damaged, saved.bytes, (size_t)(at - saved.bytes));
+        text_addf(&damaged, "%s%s", DAMAGE[i][1], at + strlen(DAMAGE[i][0]));
+        assert_int_equal(output_put(path, damaged.bytes, damaged.length, &why), ERR_OK);
+        assert_int_equal(freq_model_load(&loaded, path, &why), ERR_BAD_VALUE);
+        assert_contains(why.text, "damaged state of a model of trees");
+    }
+    unlink(path);
+    text_release(&saved);
+    text_release(&damaged);
+    freq_model_release(&model);
+}
+
 static void roofline_predicts_a_held_out_application(void **state)
 {
     (void)state;
@@ -364,6 +405,7 @@ int main(void)
         cmocka_unit_test(fgcs_coefficients_are_recovered),
         cmocka_unit_test(saved_models_predict_the_same),
         cmocka_unit_test(damaged_files_are_rejected),
+        cmocka_unit_test(damaged_trees_are_rejected),
         cmocka_unit_test(roofline_predicts_a_held_out_application),
         cmocka_unit_test(fewer_probes_have_wider_intervals),
         cmocka_unit_test(a_random_split_leaks_and_leave_one_out_does_not),

@@ -103,6 +103,8 @@ static void invalid_readings_are_rejected(void **state)
         {"ipw.readings.v1", "ipw.readings.v2"},
         {"\"instance\":\"abc\"", "\"instance\":null"},
         {"\"interval_s\":0.1", "\"interval_s\":0"},
+        {"\"interval_s\":0.1", "\"interval_s\":1e-10"}, /* less than a nanosecond */
+        {"\"energy_j\":0", "\"energy_j\":1e999"},
         {"\"device\":\"gpu0\"", "\"device\":\"gpu\\u001b[0m\""},
         {"\"scope\":\"gpu\"", "\"scope\":\"moon\""},
         {"\"method\":\"integral\"", "\"method\":\"guess\""},

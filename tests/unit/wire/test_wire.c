@@ -279,11 +279,19 @@ static void a_server_message_fits_one_line(void **state)
         size_t size;
         const char *expected;
     } CASES[] = {
-        {"plain", 20, "plain"},          {"two\nlines\r\n", 20, "two lines  "},
-        {"\x1b[31mred", 20, " [31mred"}, {"abcdef", 4, "abc"},
+        {"plain", 20, "plain"},
+        {"two\nlines\r\n", 20, "two lines  "},
+        {"\x1b[31mred", 20, " [31mred"},
+        {"abcdef", 4, "abc"},
         {"ab\xC3\xB6", 4, "ab"}, /* part of a character is dropped */
-        {"ab\xC3\xB6", 5, "ab\xC3\xB6"}, {"a\xFF\x80z", 20, "a  z"},
-        {"a\xE2\x82", 20, "a  "},        {"", 20, ""},
+        {"ab\xC3\xB6", 5, "ab\xC3\xB6"},
+        {"a\xFF\x80z", 20, "a  z"},
+        {"a\xE2\x82", 20, "a  "},
+        {"", 20, ""},
+        {"a\xC2\x9B"
+         "31mz",
+         20, "a 31mz"},
+        {"a\xE2\x80\xAEz", 20, "a z"}, /* CSI as one character, bidi */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char shown[32];
