@@ -18,6 +18,7 @@
 #include "port/json_read.h"
 #include "port/subprocess.h"
 #include "port/thread.h"
+#include "wire/sse.h"
 
 #define PROTOCOL_VERSION "2025-06-18"
 #define WORKSPACE_MARK   "{workspace}"
@@ -25,7 +26,6 @@
 enum {
     TOOLS_MAX = 512,
     PAGES_MAX = 64,
-    LINE_MAX_BYTES = 16 << 20,
     RESTARTS_MAX = 3,
     WATCH_MS = 50,
     GRACE_MS = 500,       /* time for a server to exit after its stdin was closed */
@@ -50,14 +50,31 @@ struct server {
     struct pending *first;
     int64_t next_id;
     bool has_ended;
+    bool is_too_long;           /* it sent a message beyond the limit */
     char last_stderr_line[160]; /* the last line of its stderr */
     pthread_mutex_t writing;
     atomic_bool stop;
-    struct text line, messages; /* incomplete lines, used by the reader thread */
+    struct line_reader lines, log; /* incomplete lines, used by the reader thread */
 };
 
-/* Writes the whole line, or gives up at the deadline: a server that does not read must not block us. */
-static bool send_line(struct server *server, const struct text *line, nanos deadline)
+/* When to give up waiting for a server. */
+struct patience {
+    nanos deadline;
+    const atomic_bool *cancel; /* may be NULL */
+};
+
+static struct patience patience_of(nanos timeout, const atomic_bool *cancel)
+{
+    return (struct patience){clock_now() + timeout, cancel};
+}
+
+static bool is_canceled(const struct patience *patience)
+{
+    return patience->cancel && atomic_load(patience->cancel);
+}
+
+/* Writes the whole line, or gives up: a server that does not read must not block us. */
+static bool send_line(struct server *server, const struct text *line, struct patience patience)
 {
     size_t sent = 0;
     bool failed = line->failed;
@@ -69,7 +86,8 @@ static bool send_line(struct server *server, const struct text *line, nanos dead
         else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             struct pollfd polled = {.fd = server->process.input, .events = POLLOUT};
             poll(&polled, 1, WATCH_MS);
-            failed = clock_now() >= deadline || atomic_load(&server->stop);
+            failed = clock_now() >= patience.deadline || is_canceled(&patience) ||
+                     atomic_load(&server->stop);
         } else {
             failed = errno != EINTR;
         }
@@ -80,7 +98,7 @@ static bool send_line(struct server *server, const struct text *line, nanos dead
 
 /* id 0: a notification, which has no response.  params is JSON, or NULL. */
 static bool send_message(struct server *server, int64_t id, const char *method, const char *params,
-                         nanos deadline)
+                         struct patience patience)
 {
     struct text line = {0};
     struct json json;
@@ -94,7 +112,7 @@ static bool send_message(struct server *server, int64_t id, const char *method, 
         json_raw(&json, "params", params);
     json_object_end(&json);
     text_add(&line, "\n");
-    bool sent = send_line(server, &line, deadline);
+    bool sent = send_line(server, &line, patience);
     text_release(&line);
     return sent;
 }
@@ -121,16 +139,18 @@ static void respond_to_server(struct server *server, const struct jv *message)
     json_object_end(&json);
     text_add(&line, "\n");
     if (!err)
-        (void)send_line(server, &line, clock_now() + NS_PER_S);
+        (void)send_line(server, &line, patience_of(NS_PER_S, NULL));
     text_release(&line);
 }
 
-static void handle_message(struct server *server, const char *bytes, size_t length)
+static enum err handle_message(void *context, const char *bytes, size_t length, nanos t)
 {
+    struct server *server = context;
     struct jv *message = NULL;
     int64_t id;
+    (void)t;
     if (jv_parse(bytes, length, &message, NULL)) /* a log line: some servers print them to stdout */
-        return;
+        return ERR_OK;
     bool is_answer = jv_get(message, "result") || jv_get(message, "error");
     if (!is_answer && jv_get(message, "method") && jv_get(message, "id"))
         respond_to_server(server, message);
@@ -146,11 +166,12 @@ static void handle_message(struct server *server, const char *bytes, size_t leng
         pthread_mutex_unlock(&server->lock);
     }
     jv_free(message); /* a late response, or a notification */
+    return ERR_OK;
 }
 
-/* Reads the available data; false at end of file.  Complete lines are passed to `take`. */
-static bool read_lines(struct server *server, int fd, struct text *rest,
-                       void (*take)(struct server *server, const char *bytes, size_t length))
+/* Reads the available data; false at end of file, or after a line that is too long. */
+static bool read_lines(struct server *server, int fd, struct line_reader *lines,
+                       line_handler handle)
 {
     char bytes[16384];
     ssize_t n = read(fd, bytes, sizeof bytes);
@@ -158,26 +179,27 @@ static bool read_lines(struct server *server, int fd, struct text *rest,
         return errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK;
     if (n == 0)
         return false;
-    text_add_bytes(rest, bytes, (size_t)n);
-    size_t start = 0;
-    for (const char *end;
-         start < rest->length && (end = memchr(rest->bytes + start, '\n', rest->length - start));
-         start = (size_t)(end - rest->bytes) + 1)
-        take(server, rest->bytes + start, (size_t)(end - rest->bytes) - start);
-    memmove(rest->bytes, rest->bytes + start, rest->length - start);
-    rest->length -= start;
-    return !rest->failed && rest->length < LINE_MAX_BYTES;
+    enum err err = line_reader_feed(lines, bytes, (size_t)n, 0, handle, server, NULL);
+    if (err == ERR_BAD_VALUE && lines == &server->lines) {
+        pthread_mutex_lock(&server->lock);
+        server->is_too_long = true;
+        pthread_mutex_unlock(&server->lock);
+    }
+    return !err;
 }
 
-static void handle_log(struct server *server, const char *bytes, size_t length)
+static enum err handle_log(void *context, const char *bytes, size_t length, nanos t)
 {
+    struct server *server = context;
+    (void)t;
     if (length == 0)
-        return;
+        return ERR_OK;
     pthread_mutex_lock(&server->lock);
     str_format(server->last_stderr_line, sizeof server->last_stderr_line, "%.*s",
                (int)(length < 150 ? length : 150), bytes);
     str_plain(server->last_stderr_line, sizeof server->last_stderr_line);
     pthread_mutex_unlock(&server->lock);
+    return ERR_OK;
 }
 
 static void *read_server(void *context)
@@ -192,15 +214,15 @@ static void *read_server(void *context)
         };
         poll(polled, 2, WATCH_MS);
         if (polled[1].revents)
-            has_log = read_lines(server, server->process.messages, &server->messages, handle_log);
+            has_log = read_lines(server, server->process.messages, &server->log, handle_log);
         if (polled[0].revents)
-            is_open = read_lines(server, server->process.output, &server->line, handle_message);
+            is_open = read_lines(server, server->process.output, &server->lines, handle_message);
     }
     while (has_log && !atomic_load(&server->stop)) { /* the reason for its exit */
         struct pollfd polled = {.fd = server->process.messages, .events = POLLIN};
         if (poll(&polled, 1, WATCH_MS) <= 0)
             break;
-        has_log = read_lines(server, server->process.messages, &server->messages, handle_log);
+        has_log = read_lines(server, server->process.messages, &server->log, handle_log);
     }
     pthread_mutex_lock(&server->lock);
     server->has_ended = true;
@@ -226,8 +248,8 @@ static void server_close(struct server *server)
     pthread_mutex_destroy(&server->lock);
     pthread_mutex_destroy(&server->writing);
     pthread_cond_destroy(&server->changed);
-    text_release(&server->line);
-    text_release(&server->messages);
+    line_reader_release(&server->lines);
+    line_reader_release(&server->log);
     free(server);
 }
 
@@ -246,19 +268,23 @@ static enum err report_exit(struct server *server, struct error *why)
     nanos until = clock_now() + GRACE_MS * NS_PER_MS;
     while (!server->has_ended && clock_now() < until)
         thread_wait(&server->changed, &server->lock, WATCH_MS * NS_PER_MS);
+    if (server->is_too_long)
+        return err_set(why, ERR_BAD_VALUE,
+                       "the MCP server sent a message of more than %d MiB, which is the limit",
+                       LINE_LIMIT >> 20);
     return err_set(why, ERR_LOST, "the MCP server exited%s%s",
                    server->last_stderr_line[0] ? ": " : "", server->last_stderr_line);
 }
 
 /* Waits for the response.  Caller holds the lock. */
-static enum err await_response(struct server *server, struct pending *pending, nanos deadline,
-                               const atomic_bool *cancel, struct error *why)
+static enum err await_response(struct server *server, struct pending *pending,
+                               const struct patience *patience, struct error *why)
 {
     while (!pending->answer) {
-        nanos left = deadline - clock_now();
+        nanos left = patience->deadline - clock_now();
         if (server->has_ended)
             return report_exit(server, why);
-        if (cancel && atomic_load(cancel))
+        if (is_canceled(patience))
             return err_set(why, ERR_INTERRUPTED, "the call was canceled");
         if (left <= 0)
             return err_set(why, ERR_TIMEOUT, "the MCP server did not respond in time");
@@ -272,7 +298,7 @@ static void cancel_request(struct server *server, int64_t id)
 {
     char params[64];
     str_format(params, sizeof params, "{\"requestId\":%lld}", (long long)id);
-    (void)send_message(server, 0, "notifications/cancelled", params, clock_now() + NS_PER_S);
+    (void)send_message(server, 0, "notifications/cancelled", params, patience_of(NS_PER_S, NULL));
 }
 
 /* Sends one request; the caller frees *answer, which has a "result" or an "error". */
@@ -280,7 +306,7 @@ static enum err request(struct server *server, const char *method, const char *p
                         nanos timeout, const atomic_bool *cancel, struct jv **answer,
                         struct error *why)
 {
-    nanos deadline = clock_now() + timeout;
+    const struct patience patience = patience_of(timeout, cancel);
     struct pending pending = {0};
     *answer = NULL;
     pthread_mutex_lock(&server->lock);
@@ -289,12 +315,14 @@ static enum err request(struct server *server, const char *method, const char *p
     /* cppcheck-suppress autoVariables ; remove_pending() removes it before this function returns */
     server->first = &pending;
     pthread_mutex_unlock(&server->lock);
-    bool sent = send_message(server, pending.id, method, params, deadline);
+    bool sent = send_message(server, pending.id, method, params, patience);
     pthread_mutex_lock(&server->lock);
     enum err err;
     if (sent)
-        err = await_response(server, &pending, deadline, cancel, why);
-    else if (clock_now() >= deadline)
+        err = await_response(server, &pending, &patience, why);
+    else if (is_canceled(&patience))
+        err = err_set(why, ERR_INTERRUPTED, "the call was canceled");
+    else if (clock_now() >= patience.deadline)
         err = err_set(why, ERR_TIMEOUT, "the MCP server does not read its stdin");
     else
         err = report_exit(server, why);
@@ -335,7 +363,7 @@ static enum err initialize(struct server *server, nanos timeout, const atomic_bo
     enum err err = request_result(server, "initialize", PARAMS, timeout, cancel, &answer, why);
     jv_free(answer);
     if (!err &&
-        !send_message(server, 0, "notifications/initialized", NULL, clock_now() + timeout)) {
+        !send_message(server, 0, "notifications/initialized", NULL, patience_of(timeout, cancel))) {
         pthread_mutex_lock(&server->lock);
         err = report_exit(server, why);
         pthread_mutex_unlock(&server->lock);
@@ -515,7 +543,8 @@ static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *w
     return ERR_OK;
 }
 
-static enum err list_tools(struct mcp *mcp, struct server *server, struct error *why)
+static enum err list_tools(struct mcp *mcp, struct server *server, const atomic_bool *cancel,
+                           struct error *why)
 {
     struct text params = {0};
     enum err err = ERR_OK;
@@ -526,7 +555,7 @@ static enum err list_tools(struct mcp *mcp, struct server *server, struct error 
             err = err_set(why, ERR_BAD_VALUE, "MCP tools/list: more than %d pages", PAGES_MAX);
         else
             err = request_result(server, "tools/list", params.length ? params.bytes : "{}",
-                                 mcp->timeout, NULL, &answer, why);
+                                 mcp->timeout, cancel, &answer, why);
         if (err)
             break;
         const struct jv *tools = jv_path(answer, "result.tools");
@@ -574,7 +603,7 @@ static void mcp_close(void *state)
 }
 
 /* Lists the tools once.  A per-query server is started for that in a temporary directory, which is then removed. */
-static enum err find_tools(struct mcp *mcp, struct error *why)
+static enum err find_tools(struct mcp *mcp, const atomic_bool *cancel, struct error *why)
 {
     struct workspace workspace = {.fd = -1};
     struct server *server;
@@ -586,11 +615,11 @@ static enum err find_tools(struct mcp *mcp, struct error *why)
             return err_set(why, err_from_errno(errno), "cannot create a directory in %s: %s",
                            folder ? folder : "/tmp", strerror(errno));
     }
-    const struct tool_request start = {.workspace = &workspace};
+    const struct tool_request start = {.workspace = &workspace, .cancel = cancel};
     nanos deadline = 0; /* not part of a call: the first start */
     enum err err = acquire_server(mcp, &mcp->shared, &start, &deadline, &server, why);
     if (!err) {
-        err = list_tools(mcp, server, why);
+        err = list_tools(mcp, server, cancel, why);
         release_server(&mcp->shared);
     }
     if (mcp->is_per_query) {
@@ -624,7 +653,7 @@ static enum err mcp_open(const struct tool_config *config, void *state, struct e
     if (!mcp->command || !mcp->prefix || !mcp->specs || !mcp->server_names)
         err = err_no_memory(why);
     if (!err)
-        err = find_tools(mcp, why);
+        err = find_tools(mcp, config->cancel, why);
     if (err)
         mcp_close(mcp);
     return err;

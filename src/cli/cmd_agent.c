@@ -9,6 +9,7 @@
 #include "cli/profile_command.h"
 #include "clients/client.h"
 #include "core/text.h"
+#include "port/proc.h"
 #include "runner/agent/agent.h"
 
 static struct {
@@ -79,10 +80,22 @@ static enum err answer(void *context, const struct profile_question *question,
     return agent_answer(context, &query, out, why);
 }
 
+/* An MCP server may take long to start, or never do: the first signal ends it. */
 static int open_agent(void)
 {
     struct error why = {0};
-    enum err err = agent_open(&command.agent, &command.options, &why);
+    struct signal_listener listener;
+    enum err err = signal_listener_start(&listener, &why);
+    if (err)
+        return print_err(err, &why);
+    command.options.tools.cancel = &listener.cancel;
+    err = agent_open(&command.agent, &command.options, &why);
+    command.options.tools.cancel = NULL;
+    int number = signal_listener_stop(&listener);
+    if (number && !err)
+        agent_close(&command.agent);
+    if (number)
+        return print_error(128 + number, "interrupted while the tools were being opened");
     if (err)
         return print_err(err, &why);
     command.answerer = (struct profile_agent){

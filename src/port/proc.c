@@ -22,6 +22,9 @@
 
 #include "core/text.h"
 #include "port/file.h"
+#include "port/thread.h"
+
+#define LISTEN_PERIOD (50 * NS_PER_MS)
 
 /* The signal mask and dispositions at program start, restored in children. */
 static sigset_t mask_before;
@@ -154,6 +157,36 @@ int proc_poll_signal(nanos timeout)
     };
     int number = sigtimedwait(&set, NULL, &limit);
     return number > 0 ? number : 0;
+}
+
+static void *listen_for_signals(void *argument)
+{
+    struct signal_listener *listener = argument;
+    thread_name("ipw-signals", -1);
+    while (!atomic_load(&listener->over)) {
+        int number = proc_poll_signal(LISTEN_PERIOD);
+        if (number) {
+            atomic_store(&listener->signal, number);
+            atomic_store(&listener->cancel, true);
+        }
+    }
+    return NULL;
+}
+
+enum err signal_listener_start(struct signal_listener *listener, struct error *why)
+{
+    atomic_init(&listener->cancel, false);
+    atomic_init(&listener->over, false);
+    atomic_init(&listener->signal, 0);
+    enum err err = thread_start(&listener->thread, listen_for_signals, listener);
+    return err ? err_set(why, err, "cannot start a thread: %s", err_text(err)) : ERR_OK;
+}
+
+int signal_listener_stop(struct signal_listener *listener)
+{
+    atomic_store(&listener->over, true);
+    pthread_join(listener->thread, NULL);
+    return atomic_load(&listener->signal);
 }
 
 /* ---- child side ---- */

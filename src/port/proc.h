@@ -5,6 +5,8 @@
 #ifndef IPW_PORT_PROC_H
 #define IPW_PORT_PROC_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -81,6 +83,16 @@ void proc_ignore_write_signals(void);
 
 /* Returns one of those signals if it is pending or arrives within `timeout`; 0 otherwise. */
 int proc_poll_signal(nanos timeout);
+
+/* Receives those signals in a thread while the caller is busy: the first sets `cancel`.  The caller owns it, and stops
+ * it in any case; signal_listener_stop returns the last signal, or 0. */
+struct signal_listener {
+    pthread_t thread;
+    atomic_bool cancel, over;
+    atomic_int signal;
+};
+enum err signal_listener_start(struct signal_listener *listener, struct error *why) MUST_USE;
+int signal_listener_stop(struct signal_listener *listener);
 
 /* A descriptor that is readable while one is pending, for an event loop; the caller closes it.  -1 on failure. */
 int proc_signal_fd(void);
