@@ -108,7 +108,7 @@ extern const struct tool_driver *const TOOL_DRIVERS[];
 struct toolset_options {
     const char *names;           /* comma-separated drivers; NULL: the default tools; or "none" */
     const struct params *params; /* keys "DRIVER.KEY"; may be NULL */
-    const char *const *servers;  /* MCP servers: "COMMAND" or "PREFIX=COMMAND" */
+    const char *const *servers;  /* MCP servers: "COMMAND" or "PREFIX=COMMAND"; or URLs */
     size_t server_count;
     nanos timeout;             /* timeout per call; 0: 30 s */
     size_t output_limit;       /* bytes; 0: 16 KiB */

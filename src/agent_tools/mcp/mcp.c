@@ -1,9 +1,11 @@
-/* Tools of MCP servers (Model Context Protocol).  A server is started when its tools are listed and stays for the run;
- * if it exits or does not respond in time, its pending calls fail, and it is restarted for the next call.
+/* Tools of MCP servers (Model Context Protocol): programs that are started here, or services at a URL.  A program is
+ * started when its tools are listed and stays for the run; if it exits or does not respond in time, its pending calls
+ * fail, and it is restarted for the next call.
  *
  * A command that contains {workspace} starts one server per query, at the first tool call; any other server is shared
  * by the whole run. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +15,12 @@
 #include "agent_tools/tool.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "port/json_read.h"
+#include "port/url.h"
 
 #define WORKSPACE_MARK "{workspace}"
+#define TOKEN_VARIABLE "IPW_MCP_TOKEN"
 
 enum {
     TOOLS_MAX = 512,
@@ -35,7 +40,9 @@ struct server_scope {
 };
 
 struct mcp {
-    char *command, *prefix;
+    const struct mcp_transport *transport;
+    char *address, *shown; /* a command or a URL; shown has no password */
+    char *prefix, *token;  /* token: NULL if there is none */
     bool is_per_query;
     nanos timeout; /* time limit for starting a server */
     struct server_scope shared;
@@ -45,7 +52,7 @@ struct mcp {
 };
 
 static const struct param_spec PARAMS[] = {
-    {"command", "COMMAND", "command of the server; with {workspace}: one server per query"},
+    {"command", "COMMAND", "command of the server, or its URL; {workspace}: one server per query"},
     {"prefix", "TEXT", "prefix of its tools' names (default none)"},
     {"start_timeout_s", "S", "time limit for starting it (default 60)"},
     {NULL, NULL, NULL},
@@ -70,8 +77,8 @@ static enum err acquire_server(const struct mcp *mcp, struct server_scope *scope
     if (!err && !scope->server) {
         nanos began = clock_now(), left = *deadline - began;
         nanos limit = scope->restarts && left < mcp->timeout ? left : mcp->timeout;
-        const struct mcp_target target = {mcp->command, call->workspace};
-        err = mcp_session_open(&mcp_stdio, &target, limit, call->cancel, &scope->server, why);
+        const struct mcp_target target = {mcp->address, mcp->shown, mcp->token, call->workspace};
+        err = mcp_session_open(mcp->transport, &target, limit, call->cancel, &scope->server, why);
         if (!scope->restarts)
             *deadline += clock_now() - began;
     }
@@ -173,7 +180,7 @@ static enum err list_tools(struct mcp *mcp, struct mcp_session *server, const at
     text_release(&params);
     if (!err && !mcp->count)
         err = err_set(why, ERR_NO_DATA, "the MCP server '%.80s' has no tools",
-                      plain_text(mcp->command).text);
+                      plain_text(mcp->shown).text);
     return err;
 }
 
@@ -197,8 +204,10 @@ static void mcp_close(void *state)
     }
     free(mcp->specs);
     free(mcp->server_names);
-    free(mcp->command);
+    free(mcp->address);
+    free(mcp->shown);
     free(mcp->prefix);
+    free(mcp->token);
 }
 
 /* Lists the tools once.  A per-query server is started for that in a temporary directory, which is then removed. */
@@ -229,28 +238,82 @@ static enum err find_tools(struct mcp *mcp, const atomic_bool *cancel, struct er
     return err;
 }
 
+static bool is_url(const char *address)
+{
+    return str_starts(address, "http://") || str_starts(address, "https://");
+}
+
+/* The token for a URL: IPW_MCP_TOKEN_FILES for a server with the prefix "files_", else IPW_MCP_TOKEN. */
+static enum err find_token(struct mcp *mcp, struct error *why)
+{
+    char name[sizeof TOKEN_VARIABLE + TOOL_NAME_MAX + 1];
+    str_join(name, sizeof name, TOKEN_VARIABLE, "_", mcp->prefix);
+    for (char *c = name; *c; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    size_t length = strlen(name);
+    if (length && name[length - 1] == '_') /* the prefix ends with one */
+        name[length - 1] = '\0';
+    const char *token = getenv(name);
+    if (!token || !*token)
+        token = getenv(TOKEN_VARIABLE);
+    if (!token || !*token)
+        return ERR_OK;
+    secret_add(token);
+    mcp->token = strdup(token);
+    if (!mcp->token)
+        return err_no_memory(why);
+    char *trimmed = str_trim(mcp->token); /* one read from a file often ends with a newline */
+    memmove(mcp->token, trimmed, strlen(trimmed) + 1);
+    secret_add(mcp->token);
+    return ERR_OK;
+}
+
+static enum err set_address(struct mcp *mcp, const char *address, struct error *why)
+{
+    struct url url;
+    const char *shown = address;
+    enum err err = ERR_OK;
+    mcp->transport = is_url(address) ? &mcp_http : &mcp_stdio;
+    mcp->is_per_query = strstr(address, WORKSPACE_MARK);
+    if (is_url(address) && mcp->is_per_query)
+        err = err_set(why, ERR_USAGE,
+                      "an MCP server at a URL is shared by all queries: " WORKSPACE_MARK
+                      " needs a command");
+    if (!err && is_url(address)) {
+        err = url_read(address, &url, why);
+        shown = url.shown;
+    }
+    if (err)
+        return err;
+    mcp->address = strdup(address);
+    mcp->shown = strdup(shown);
+    if (!mcp->address || !mcp->shown)
+        return err_no_memory(why);
+    return is_url(address) ? find_token(mcp, why) : ERR_OK;
+}
+
 static enum err mcp_open(const struct tool_config *config, void *state, struct error *why)
 {
     struct mcp *mcp = state;
-    const char *command = params_get(config->params, "command");
+    const char *address = params_get(config->params, "command");
     const char *prefix = params_get(config->params, "prefix");
     double start_s;
     enum err err = params_number(config->params, "start_timeout_s", START_TIMEOUT_S, &start_s, why);
     if (!err && !(start_s > 0 && start_s <= 3600))
         err = err_set(why, ERR_USAGE, "start_timeout_s: expected more than 0, up to 3600");
-    if (!err && (!command || !*command))
-        err = err_set(why, ERR_USAGE, "mcp needs the command of a server: --mcp 'COMMAND'");
+    if (!err && (!address || !*address))
+        err = err_set(why, ERR_USAGE, "mcp needs a server: --mcp 'COMMAND' or --mcp URL");
     if (err)
         return err;
     pthread_mutex_init(&mcp->shared.lock, NULL);
     mcp->timeout = from_seconds(start_s);
-    mcp->command = strdup(command);
     mcp->prefix = strdup(prefix ? prefix : "");
     mcp->specs = calloc(TOOLS_MAX, sizeof *mcp->specs);
     mcp->server_names = calloc(TOOLS_MAX, sizeof *mcp->server_names);
-    mcp->is_per_query = strstr(command, WORKSPACE_MARK);
-    if (!mcp->command || !mcp->prefix || !mcp->specs || !mcp->server_names)
+    if (!mcp->prefix || !mcp->specs || !mcp->server_names)
         err = err_no_memory(why);
+    if (!err)
+        err = set_address(mcp, address, why);
     if (!err)
         err = find_tools(mcp, config->cancel, why);
     if (err)
@@ -367,7 +430,7 @@ static enum err mcp_call(void *state, const struct tool_spec *spec, const struct
 
 const struct tool_driver tool_mcp = {
     .name = "mcp",
-    .summary = "tools of an MCP server over stdio (--mcp COMMAND)",
+    .summary = "tools of an MCP server (--mcp COMMAND, --mcp URL)",
     .params = PARAMS,
     .is_opt_in = true,
     .state_size = sizeof(struct mcp),

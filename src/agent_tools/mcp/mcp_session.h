@@ -36,28 +36,43 @@ static inline bool mcp_is_canceled(const struct mcp_patience *patience)
     return patience->cancel && atomic_load(patience->cancel);
 }
 
+enum { MCP_ID_MAX = 2048 };
+
+/* How an HTTP server recognizes the session.  Empty over stdio. */
+struct mcp_identity {
+    char id[MCP_ID_MAX]; /* "" if the server has none */
+    char version[32];    /* of the protocol, chosen by the server */
+    unsigned number;     /* of this initialization; 0: not initialized yet */
+};
+
 /* A request that waits for its response. */
 struct mcp_pending {
     int64_t id;
     struct jv *answer; /* NULL: not received yet */
     bool is_sent;      /* set by the transport: the server may be processing it */
+    bool is_expired;   /* set by the transport: not processed, as the server does not know the session */
+    char *new_id;      /* set by the transport: ID of the session that the request created */
     struct mcp_pending *next;
 };
 
 struct mcp_message {
     const struct text *json;
     struct mcp_pending *pending; /* of a request; NULL: there is no response */
+    const struct mcp_identity *identity;
     struct mcp_patience patience;
 };
 
 struct mcp_target {
-    const char *command;
+    const char *address;               /* a command, or a URL; outlives the session */
+    const char *shown;                 /* the same for messages, without a password */
+    const char *token;                 /* for the Authorization header; NULL: none */
     const struct workspace *workspace; /* of the query; its path is "" for a shared server */
 };
 
 /* How messages get to a server and back. */
 struct mcp_transport {
-    /* Starts the server; sets session->state, which close frees. */
+    const char *to_open; /* for messages: "cannot start" */
+    /* Starts the server, or prepares requests to it; sets session->state, which close frees. */
     enum err (*open)(struct mcp_session *session, const struct mcp_target *target,
                      struct error *why);
     /* Sends a message and, if it is a request, waits until its response was passed to mcp_session_take. */
@@ -66,7 +81,7 @@ struct mcp_transport {
     void (*close)(struct mcp_session *session);
 };
 
-extern const struct mcp_transport mcp_stdio;
+extern const struct mcp_transport mcp_stdio, mcp_http;
 
 struct mcp_session {
     const struct mcp_transport *transport;
@@ -76,6 +91,9 @@ struct mcp_session {
     struct mcp_pending *first;
     int64_t next_id;
     bool has_ended; /* set by the transport: no further request can succeed */
+
+    pthread_mutex_t initializing; /* guards the identity; held until it is complete */
+    struct mcp_identity identity;
 };
 
 /* The timeout is for starting the server and its first response. */
@@ -103,8 +121,10 @@ enum err mcp_session_result(struct mcp_session *session, const struct mcp_reques
 /* ---- for transports ---- */
 
 /* Handles a message of the server: a response, a request, or a notification, which is ignored.  Bytes that are not JSON
- * are ignored as well: some servers print log lines to their standard output. */
-void mcp_session_take(struct mcp_session *session, const char *bytes, size_t length);
+ * are ignored as well: some servers print log lines to their standard output.  A request is answered with this identity
+ * and patience. */
+void mcp_session_take(struct mcp_session *session, const char *bytes, size_t length,
+                      const struct mcp_identity *identity, const struct mcp_patience *patience);
 
 /* The error of a message beyond the limit (LINE_LIMIT of wire/sse.h). */
 enum err mcp_too_long(struct error *why);

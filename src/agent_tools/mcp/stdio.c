@@ -34,9 +34,11 @@ struct stdio {
 
 static enum err take_line(void *context, const char *bytes, size_t length, nanos t)
 {
+    static const struct mcp_identity NONE;
     const struct stdio *stdio = context;
+    const struct mcp_patience patience = mcp_patience_of(NS_PER_S, &stdio->stop);
     (void)t;
-    mcp_session_take(stdio->session, bytes, length);
+    mcp_session_take(stdio->session, bytes, length, &NONE, &patience);
     return ERR_OK;
 }
 
@@ -200,7 +202,7 @@ static enum err spawn(struct stdio *stdio, const struct mcp_target *target, stru
     static const char *const NAMES[] = {"workspace", NULL};
     struct text line = {0};
     text_add(&line, "export IPW_WORKSPACE=\"$1\"; shift; ");
-    subprocess_command(target->command, NAMES, &line);
+    subprocess_command(target->address, NAMES, &line);
     const char *const argv[] = {
         "/bin/sh", "-c", text_get(&line), "sh", target->workspace->path, NULL};
     const struct subprocess_options options = {.argv = argv, .directory = -1};
@@ -256,4 +258,8 @@ static void stdio_close(struct mcp_session *session)
 }
 
 const struct mcp_transport mcp_stdio = {
-    .open = stdio_open, .exchange = stdio_exchange, .close = stdio_close};
+    .to_open = "cannot start",
+    .open = stdio_open,
+    .exchange = stdio_exchange,
+    .close = stdio_close,
+};
