@@ -25,6 +25,7 @@
 #include "port/thread.h"
 
 #define LISTEN_PERIOD (50 * NS_PER_MS)
+#define FILTER_PERIOD (2 * NS_PER_MS)
 
 /* The signal mask and dispositions at program start, restored in children. */
 static sigset_t mask_before;
@@ -46,6 +47,24 @@ static void handled_signals(sigset_t *set)
     sigaddset(set, SIGCHLD);
 }
 
+bool proc_signal_is_pending(void)
+{
+    sigset_t pending;
+    if (!mask_is_set || sigpending(&pending))
+        return false;
+    for (int i = 0; i < ENDING_COUNT; i++)
+        if (!is_ignored[i] && sigismember(&pending, ENDING[i]) == 1)
+            return true;
+    return false;
+}
+
+/* Output that nobody reads must not keep us from ending. */
+static void end_if_signaled(void)
+{
+    if (proc_signal_is_pending())
+        proc_end_by_signals();
+}
+
 /* Under nohup, or in the background of a script, some of these are ignored on purpose.  sigwait would still receive
  * a blocked signal that is ignored: an ignored one is not waited for. */
 void proc_block_signals(void)
@@ -60,6 +79,7 @@ void proc_block_signals(void)
     handled_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &mask_before);
     mask_is_set = true;
+    file_on_stall(end_if_signaled);
 }
 
 static void exit_on_signal(int number)
@@ -582,9 +602,18 @@ static enum err run_filter(const char *const argv[], int input, int output, int 
     int failed = spawn(argv, input, output, messages, false, &process);
     if (failed)
         return err_set(why, err_from_errno(failed), "cannot run %s: %s", argv[0], strerror(failed));
-    while (waitpid(process, &status, 0) < 0)
-        if (errno != EINTR)
+    pid_t ended;
+    bool interrupted = false;
+    while ((ended = waitpid(process, &status, interrupted ? 0 : WNOHANG)) <= 0) {
+        if (ended < 0 && errno != EINTR)
             return err_set(why, ERR_IO, "cannot wait for %s: %s", argv[0], strerror(errno));
+        if (!interrupted && (interrupted = proc_signal_is_pending()))
+            kill(process, SIGKILL);
+        else if (!interrupted)
+            thread_sleep(FILTER_PERIOD);
+    }
+    if (interrupted)
+        return err_set(why, ERR_INTERRUPTED, "interrupted while %s was running", argv[0]);
     if (WIFSIGNALED(status))
         return err_set(why, ERR_IO, "%s was killed by signal %d", argv[0], WTERMSIG(status));
     if (WEXITSTATUS(status) == 0)

@@ -143,6 +143,13 @@ class Usage(unittest.TestCase):
     def run_reader(self, *options):
         return subprocess.run([READER, *options], capture_output=True, text=True, timeout=TIMEOUT_S)
 
+    def test_ends_by_signals(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            reader = self.start()
+            self.connect()
+            reader.send_signal(number)
+            self.assertEqual(reader.wait(TIMEOUT_S), -number)
+
     def test_usage_errors(self):
         for options, word in ((("--interval-ms", "0"), "1 to 60000"), (("--interval-ms", "1x"), "1 to 60000"),
                               (("--group", "no such"), "no such group"), (("more",), "unexpected argument"),
