@@ -50,7 +50,7 @@ struct mcp_pending {
     int64_t id;
     struct jv *answer; /* NULL: not received yet */
     bool is_sent;      /* set by the transport: the server may be processing it */
-    bool is_expired;   /* set by the transport: not processed, as the server does not know the session */
+    bool is_expired;   /* set by the transport: rejected, the session is unknown */
     char *new_id;      /* set by the transport: ID of the session that the request created */
     struct mcp_pending *next;
 };
