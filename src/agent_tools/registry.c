@@ -67,7 +67,8 @@ static enum err add_tool(struct toolset *set, const struct tool_spec *spec, size
 }
 
 static enum err open_instance(struct toolset *set, const struct tool_driver *driver,
-                              const struct params *params, struct error *why)
+                              const struct params *params, const atomic_bool *cancel,
+                              struct error *why)
 {
     char owner[64];
     str_format(owner, sizeof owner, "tool %s", driver->name);
@@ -83,7 +84,7 @@ static enum err open_instance(struct toolset *set, const struct tool_driver *dri
     set->instances = instances;
     struct tool_instance instance = {driver,
                                      calloc(1, driver->state_size ? driver->state_size : 1)};
-    const struct tool_config config = {.params = params};
+    const struct tool_config config = {.params = params, .cancel = cancel};
     if (!instance.state)
         return err_no_memory(why);
     if (driver->open && (err = driver->open(&config, instance.state, why))) {
@@ -111,27 +112,29 @@ static enum err driver_params(const struct params *all, const char *driver, stru
 }
 
 static enum err open_driver(struct toolset *set, const struct tool_driver *driver,
-                            const struct params *all, struct error *why)
+                            const struct toolset_options *options, struct error *why)
 {
     struct params params = {0};
-    enum err err = driver_params(all, driver->name, &params);
-    err = err ? err_no_memory(why) : open_instance(set, driver, &params, why);
+    enum err err = driver_params(options->params, driver->name, &params);
+    err = err ? err_no_memory(why) : open_instance(set, driver, &params, options->cancel, why);
     params_release(&params);
     return err;
 }
 
-static enum err open_default(struct toolset *set, const struct params *all, struct error *why)
+static enum err open_default(struct toolset *set, const struct toolset_options *options,
+                             struct error *why)
 {
     enum err err = ERR_OK;
     for (size_t i = 0; TOOL_DRIVERS[i] && !err; i++)
         if (!TOOL_DRIVERS[i]->is_opt_in)
-            err = open_driver(set, TOOL_DRIVERS[i], all, why);
+            err = open_driver(set, TOOL_DRIVERS[i], options, why);
     return err;
 }
 
-static enum err open_named(struct toolset *set, const char *names, const struct params *all,
+static enum err open_named(struct toolset *set, const struct toolset_options *options,
                            struct error *why)
 {
+    const char *names = options->names;
     enum err err = ERR_OK;
     while (names && !err) {
         char name[TOOL_NAME_MAX];
@@ -144,14 +147,14 @@ static enum err open_named(struct toolset *set, const char *names, const struct 
         for (size_t i = 0; i < set->instance_count; i++)
             if (set->instances[i].driver == driver)
                 return err_set(why, ERR_USAGE, "tool %s given more than once", name);
-        err = open_driver(set, driver, all, why);
+        err = open_driver(set, driver, options, why);
     }
     return err;
 }
 
 /* "files=npx server": a prefix has no spaces, quotes or slashes, which a command with an assignment would have. */
-static enum err open_server(struct toolset *set, const char *given, const struct params *all,
-                            struct error *why)
+static enum err open_server(struct toolset *set, const char *given,
+                            const struct toolset_options *options, struct error *why)
 {
     struct params params = {0};
     char prefix[TOOL_NAME_MAX / 2] = "";
@@ -159,12 +162,12 @@ static enum err open_server(struct toolset *set, const char *given, const struct
     bool has_prefix = length > 0 && length < sizeof prefix && given[length] == '=';
     if (has_prefix)
         str_format(prefix, sizeof prefix, "%.*s_", (int)length, given);
-    enum err err = driver_params(all, tool_mcp.name, &params);
+    enum err err = driver_params(options->params, tool_mcp.name, &params);
     if (!err)
         err = params_set(&params, "command", given + (has_prefix ? length + 1 : 0));
     if (!err && has_prefix)
         err = params_set(&params, "prefix", prefix);
-    err = err ? err_no_memory(why) : open_instance(set, &tool_mcp, &params, why);
+    err = err ? err_no_memory(why) : open_instance(set, &tool_mcp, &params, options->cancel, why);
     params_release(&params);
     return err;
 }
@@ -206,14 +209,13 @@ enum err toolset_open(const struct toolset_options *options, struct toolset *out
         .timeout = options->timeout > 0 ? options->timeout : DEFAULT_TIMEOUT,
         .output_limit = options->output_limit ? options->output_limit : TOOL_OUTPUT_DEFAULT,
     };
-    const char *names = options->names;
     enum err err = jv_available(why);
-    if (!err && !names)
-        err = open_default(out, options->params, why);
-    else if (!err && strcmp(names, "none") != 0)
-        err = open_named(out, names, options->params, why);
+    if (!err && !options->names)
+        err = open_default(out, options, why);
+    else if (!err && strcmp(options->names, "none") != 0)
+        err = open_named(out, options, why);
     for (size_t i = 0; i < options->server_count && !err; i++)
-        err = open_server(out, options->servers[i], options->params, why);
+        err = open_server(out, options->servers[i], options, why);
     if (!err)
         err = check_param_drivers(out, options->params, why);
     if (err)

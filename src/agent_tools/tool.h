@@ -64,6 +64,7 @@ void tool_result_release(struct tool_result *result);
 
 struct tool_config {
     const struct params *params; /* parameters of this driver; may be NULL */
+    const atomic_bool *cancel;   /* ends a long `open` with ERR_INTERRUPTED; may be NULL */
 };
 
 struct tool_driver {
@@ -107,10 +108,11 @@ extern const struct tool_driver *const TOOL_DRIVERS[];
 struct toolset_options {
     const char *names;           /* comma-separated drivers; NULL: the default tools; or "none" */
     const struct params *params; /* keys "DRIVER.KEY"; may be NULL */
-    const char *const *servers;  /* MCP servers: "COMMAND" or "PREFIX=COMMAND" */
+    const char *const *servers;  /* MCP servers: "COMMAND" or "PREFIX=COMMAND"; or URLs */
     size_t server_count;
-    nanos timeout;       /* timeout per call; 0: 30 s */
-    size_t output_limit; /* bytes; 0: 16 KiB */
+    nanos timeout;             /* timeout per call; 0: 30 s */
+    size_t output_limit;       /* bytes; 0: 16 KiB */
+    const atomic_bool *cancel; /* toolset_open returns ERR_INTERRUPTED once it is set; may be NULL */
 };
 
 struct tool {

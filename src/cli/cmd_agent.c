@@ -9,6 +9,7 @@
 #include "cli/profile_command.h"
 #include "clients/client.h"
 #include "core/text.h"
+#include "port/proc.h"
 #include "runner/agent/agent.h"
 
 static struct {
@@ -38,7 +39,7 @@ static const struct option_row ROWS[] = {
      .value = "T.K=V",
      .help = "parameter of a tool: shell.memory_mb=512, http_get.allow=HOST ..."},
     {.name = "mcp", .type = OPTION_LIST, .target = &command.servers, .value = "COMMAND",
-     .help = "add the tools of an MCP server; PREFIX=COMMAND prefixes their names"},
+     .help = "tools of an MCP server, a command or URL; PREFIX=COMMAND prefixes them"},
     {.name = "max-turns", .type = OPTION_COUNT, .target = &command.options.max_turns,
      .value = "N",
      .help = "maximum requests to the model per query (default: 10)", .min = 1, .max = 1000},
@@ -64,7 +65,7 @@ static const struct option_row ROWS[] = {
     PROFILE_RUN_OPTION_ROWS(command.common),
     {.name = "tool", .type = OPTION_HINT, .help = "use --tools LIST"},
     {.name = "max-steps", .type = OPTION_HINT, .help = "use --max-turns N"},
-    {.name = "mcp-server", .type = OPTION_HINT, .help = "use --mcp COMMAND"},
+    {.name = "mcp-server", .type = OPTION_HINT, .help = "use --mcp COMMAND or --mcp URL"},
     {0},
 };
 /* clang-format on */
@@ -79,10 +80,22 @@ static enum err answer(void *context, const struct profile_question *question,
     return agent_answer(context, &query, out, why);
 }
 
+/* An MCP server may take long to start, or never do: the first signal ends it. */
 static int open_agent(void)
 {
     struct error why = {0};
-    enum err err = agent_open(&command.agent, &command.options, &why);
+    struct signal_listener listener;
+    enum err err = signal_listener_start(&listener, &why);
+    if (err)
+        return print_err(err, &why);
+    command.options.tools.cancel = &listener.cancel;
+    err = agent_open(&command.agent, &command.options, &why);
+    command.options.tools.cancel = NULL;
+    int number = signal_listener_stop(&listener);
+    if (number && !err)
+        agent_close(&command.agent);
+    if (number)
+        return print_error(128 + number, "interrupted while the tools were being opened");
     if (err)
         return print_err(err, &why);
     command.answerer = (struct profile_agent){
@@ -177,8 +190,9 @@ const struct command command_agent = {
         "Each query has its own workspace, an empty directory in which its tools work. The tools\n"
         "shell, python and http_get must be enabled by name: they run code written by the model,\n"
         "with limits and without network, or fetch URLs requested by the model, from hosts listed\n"
-        "in --tool-param http_get.allow. --mcp 'CMD' adds the tools of an MCP server; if CMD\n"
-        "contains {workspace}, each query has its own server.\n\n"
+        "in --tool-param http_get.allow. --mcp 'CMD' starts an MCP server and adds its tools; if\n"
+        "CMD contains {workspace}, each query has its own server. --mcp URL uses a server over\n"
+        "HTTP; IPW_MCP_TOKEN is its bearer token.\n\n"
         "Tool calls of one turn run concurrently unless one of them has side effects. If the\n"
         "service or the model does not support tool calls, tools are described in the prompt and\n"
         "called in text (ReAct).\n\n"

@@ -77,7 +77,8 @@ void notify(const char *format, ...)
     size_t end = strlen(line);
     if (ends)
         memcpy(line + end, "\n", 2);
-    fputs(line, stderr); /* as one write: threads print, too */
+    /* As one write: threads print, too.  There is nowhere to report a failure. */
+    (void)!file_write_all(STDERR_FILENO, line, strlen(line));
 }
 
 int print_error(int code, const char *format, ...)
@@ -94,9 +95,13 @@ int print_error(int code, const char *format, ...)
 
 int print_err(enum err err, const struct error *why)
 {
+    int number = err == ERR_INTERRUPTED ? proc_poll_signal(0) : 0;
     if (err == ERR_CLOSED_PIPE)
         return EXIT_DONE;
-    return print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+    return print_error(number             ? 128 + number
+                       : err == ERR_USAGE ? EXIT_USAGE
+                                          : EXIT_FAILED,
+                       "%s", why->text);
 }
 
 int usage_error(const char *problem)
@@ -240,7 +245,10 @@ void push_saved(const char *address, const char *directory, bool quiet)
     struct db_pushed pushed;
     if (!address || !directory[0])
         return;
-    if (db_push_measured(address, directory, &pushed, &why))
+    proc_end_by_signals(); /* the run is saved, and a push is complete or has no effect */
+    enum err err = db_push_measured(address, directory, &pushed, &why);
+    proc_defer_signals();
+    if (err)
         log_warn("the run was not pushed: %s; it is saved in %s: `ipw db push %s` pushes it",
                  why.text, directory, directory);
     else if (!quiet)

@@ -55,6 +55,7 @@ static int show_help(void)
         "             IPW_LOG=debug|note|warning|error    log level on stderr\n"
         "             IPW_API_KEY=KEY, OPENAI_API_KEY=KEY, ANTHROPIC_API_KEY=KEY\n"
         "                              for services that require one\n"
+        "             IPW_MCP_TOKEN=TOKEN  for MCP servers at a URL that require one\n"
         "             HF_TOKEN=TOKEN   for datasets that require one\n"
         "             CURL_CA_BUNDLE=FILE  certificates to trust\n"
         "             XDG_CACHE_HOME=DIR   cache of datasets (default: ~/.cache)\n"

@@ -154,6 +154,9 @@ int profile_command_measure(struct profile_command *given)
         outcome.code = print_error(EXIT_FAILED, "%s", why.text);
     int written = profile_command_write(given);
     code = outcome.code ? outcome.code : written;
+    int number = code == EXIT_FAILED ? proc_poll_signal(0) : 0;
+    if (number) /* it ended a wait for another process, which failed for that reason */
+        code = 128 + number;
     /* Threads may still be in a request; exit handlers of libraries would free memory that they use. Everything has
      * been written. */
     if (err == ERR_INTERRUPTED)

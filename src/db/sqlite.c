@@ -10,7 +10,7 @@
 #include "port/file.h"
 #include "rundir/run_index.h"
 
-enum { PATIENCE_MS = 30000, COLUMNS_MAX = 160 };
+enum { COLUMNS_MAX = 160 };
 
 struct session {
     sqlite3 *db;
@@ -42,7 +42,7 @@ static enum err sqlite_connect(struct db *db, const char *address, bool create, 
     int code = sqlite3_open_v2(path, &session->db,
                                SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), NULL);
     if (!code)
-        code = sqlite3_busy_timeout(session->db, PATIENCE_MS);
+        code = run_rows_wait(session->db);
     return result(db, code, why);
 }
 

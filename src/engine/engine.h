@@ -49,9 +49,10 @@ const char *engine_tested_versions(void);
 /* ---- models ---- */
 
 struct engine_model_options {
-    int gpu_layers;     /* layers to offload to a GPU; -1 all; 0 none */
-    bool no_map;        /* read the file instead of mapping it */
-    bool check_tensors; /* check for invalid values while loading */
+    int gpu_layers;            /* layers to offload to a GPU; -1 all; 0 none */
+    bool no_map;               /* read the file instead of mapping it */
+    bool check_tensors;        /* check for invalid values while loading */
+    const atomic_bool *cancel; /* ends loading with ERR_INTERRUPTED; may be NULL */
 };
 
 struct engine_model_facts {

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,7 +66,12 @@ static enum err check_file(const char *path, struct error *why)
 
 /* ---- trial load ---- */
 
-enum { TRIAL_CONTEXT = 64, /* tokens */ TRIAL_STALL_S = 5, TRIAL_ATTEMPTS = 3 };
+enum {
+    TRIAL_CONTEXT = 64, /* tokens */
+    TRIAL_STALL_S = 5,
+    TRIAL_POLL_MS = 100,
+    TRIAL_ATTEMPTS = 3
+};
 
 /* First byte of the child's report; no report means that it died. */
 enum { TRIAL_FAILED = '-', TRIAL_PASSED = '+', TRIAL_ABORTED = '!' };
@@ -128,13 +134,18 @@ static int64_t cpu_time_of(pid_t pid)
     return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
-/* Waits for data.  False: for TRIAL_STALL_S the child has neither reported nor used CPU time. */
-static bool wait_for_report(int from, pid_t child)
+static bool is_canceled(const atomic_bool *cancel)
+{
+    return cancel && atomic_load(cancel);
+}
+
+/* Waits for data.  False: for TRIAL_STALL_S the child has neither reported nor used CPU time, or it was canceled. */
+static bool wait_for_report(int from, pid_t child, const atomic_bool *cancel)
 {
     int64_t used = -1;
-    for (int still = 0; still < TRIAL_STALL_S;) {
+    for (int still = 0; still < TRIAL_STALL_S * 1000 / TRIAL_POLL_MS && !is_canceled(cancel);) {
         struct pollfd ready = {.fd = from, .events = POLLIN};
-        int n = poll(&ready, 1, 1000);
+        int n = poll(&ready, 1, TRIAL_POLL_MS);
         if (n > 0 || (n < 0 && errno != EINTR))
             return true;
         int64_t now = cpu_time_of(child);
@@ -144,12 +155,12 @@ static bool wait_for_report(int from, pid_t child)
     return false;
 }
 
-/* False: the child stalls. */
-static bool read_report(int from, pid_t child, char *to, size_t size)
+/* False: the child stalls, or was canceled. */
+static bool read_report(int from, pid_t child, const atomic_bool *cancel, char *to, size_t size)
 {
     size_t used = 0;
     bool alive = true;
-    while ((alive = wait_for_report(from, child))) {
+    while ((alive = wait_for_report(from, child, cancel))) {
         /* The caller's lock serializes trials.
          * NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection) */
         ssize_t n = read(from, to + used, size - 1 - used);
@@ -194,8 +205,8 @@ static enum err trial_result(const char *report, int status, const char *path, s
 
 /* `has_gpu`: GPU libraries do not survive a fork, so only the vocabulary is tried then.  `stalled`: the child waited
  * for a lock that another of our threads held at the fork. */
-static enum err try_once(const struct llama_api *api, const char *path, bool has_gpu, bool *stalled,
-                         struct error *why)
+static enum err try_once(const struct llama_api *api, const char *path, bool has_gpu,
+                         const atomic_bool *cancel, bool *stalled, struct error *why)
 {
     int pipe_ends[2];
     if (pipe(pipe_ends))
@@ -213,7 +224,7 @@ static enum err try_once(const struct llama_api *api, const char *path, bool has
         return err_set(why, err, "cannot fork to try the model: %s", err_text(err));
     }
     char report[256] = "";
-    *stalled = !read_report(pipe_ends[0], child, report, sizeof report);
+    *stalled = !read_report(pipe_ends[0], child, cancel, report, sizeof report);
     close(pipe_ends[0]);
     if (*stalled)
         kill(child, SIGKILL);
@@ -223,15 +234,23 @@ static enum err try_once(const struct llama_api *api, const char *path, bool has
     return *stalled ? ERR_OK : trial_result(report, status, path, why);
 }
 
+static enum err canceled(const char *path, struct error *why)
+{
+    return err_set(why, ERR_INTERRUPTED, "interrupted while %s was being loaded", path);
+}
+
 /* Other threads run at the fork, and not every allocator is fork-safe (the sanitizers' is not).  The trial only
  * protects this process: if it is not possible, the model is loaded without it. */
 static enum err try_load(const struct llama_api *api, const char *path, bool has_gpu,
-                         struct error *why)
+                         const atomic_bool *cancel, struct error *why)
 {
     bool stalled = true;
     enum err err = ERR_OK;
-    for (int attempt = 0; stalled && !err && attempt < TRIAL_ATTEMPTS; attempt++)
-        err = try_once(api, path, has_gpu, &stalled, why);
+    for (int attempt = 0; stalled && !err && attempt < TRIAL_ATTEMPTS; attempt++) {
+        err = try_once(api, path, has_gpu, cancel, &stalled, why);
+        if (!err && is_canceled(cancel))
+            err = canceled(path, why);
+    }
     if (stalled && !err)
         log_warn("%s: the trial load made no progress for %d s; loaded without it", path,
                  TRIAL_STALL_S);
@@ -338,6 +357,13 @@ static enum err check_model(const struct llama_api *api, const struct engine_mod
     return ERR_OK;
 }
 
+/* Called by the library as it loads tensors; false ends loading. */
+static bool continue_loading(float progress, void *cancel)
+{
+    (void)progress;
+    return !is_canceled(cancel);
+}
+
 static enum err load(const struct llama_api *api, const char *path,
                      const struct engine_model_options *options, struct engine_model *model,
                      struct error *why)
@@ -346,8 +372,12 @@ static enum err load(const struct llama_api *api, const char *path,
     params.n_gpu_layers = options->gpu_layers;
     params.load_mode = options->no_map ? LLAMA_LOAD_READ : LLAMA_LOAD_AUTO;
     params.check_tensors = options->check_tensors;
+    params.progress_callback = continue_loading;
+    params.progress_callback_user_data = (void *)options->cancel;
     engine_log_clear();
     model->llama = api->llama_model_load_from_file(path, params);
+    if (!model->llama && is_canceled(options->cancel))
+        return canceled(path, why);
     if (!model->llama)
         return load_error(path, engine_log_error(), why);
     model->vocabulary = api->llama_model_get_vocab(model->llama);
@@ -366,13 +396,14 @@ enum err engine_model_open(const char *path, const struct engine_model_options *
     if (!err)
         err = check_file(path, why);
     if (!err)
-        err = try_load(engine_api(), path, library->has_gpu, why);
+        err = try_load(engine_api(), path, library->has_gpu, options->cancel, why);
     if (err)
         return err;
     struct engine_model *model = calloc(1, sizeof *model);
     if (!model)
         return err_set(why, ERR_NO_MEMORY, "out of memory for a model");
     model->options = *options;
+    model->options.cancel = NULL; /* may not outlive this call */
     err = str_copy(model->path, sizeof model->path, path)
               ? load(engine_api(), path, options, model, why)
               : err_set(why, ERR_BAD_VALUE, "the model path is too long");

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,12 +74,51 @@ enum err file_read_take(int fd, const char *path, size_t limit, struct text *out
     return err;
 }
 
+/* ---- writes that wait ---- */
+
+enum { STALL_MS = 100 };
+static void (*_Atomic on_stall)(void);
+
+void file_on_stall(void (*handler)(void))
+{
+    atomic_store(&on_stall, handler);
+}
+
+static void report_stall(void)
+{
+    void (*handler)(void) = atomic_load(&on_stall);
+    if (handler)
+        handler();
+}
+
+/* Waits until the descriptor takes data, or fails. */
+static void await_room(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    while (poll(&ready, 1, STALL_MS) == 0)
+        report_stall();
+}
+
+/* A pipe that has room takes this many bytes without blocking. */
+static size_t part_of(size_t length)
+{
+    return length < PIPE_BUF ? length : PIPE_BUF;
+}
+
 enum err file_write_all(int fd, const char *bytes, size_t length)
 {
+    struct stat status;
+    bool may_stall = atomic_load(&on_stall) && !fstat(fd, &status) && !S_ISREG(status.st_mode);
     while (length > 0) {
-        ssize_t done = write(fd, bytes, length);
+        if (may_stall)
+            await_room(fd);
+        ssize_t done = write(fd, bytes, may_stall ? part_of(length) : length);
         if (done < 0 && errno == EINTR)
             continue;
+        if (done < 0 && errno == EAGAIN) { /* another program made it non-blocking */
+            await_room(fd);
+            continue;
+        }
         if (done <= 0) {
             errno = done < 0 ? errno : ENOSPC;
             return err_from_errno(errno);
@@ -304,6 +346,19 @@ static bool is_descriptor(const struct stat *there, int fd)
            open_file.st_ino == there->st_ino;
 }
 
+/* Waits for its reader. */
+static int open_fifo(const char *path)
+{
+    int fd;
+    while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
+        poll(NULL, 0, STALL_MS);
+        report_stall();
+    }
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, 0);
+    return fd;
+}
+
 static int open_in_place(const char *path, const struct stat *there)
 {
     if (!there)
@@ -311,7 +366,8 @@ static int open_in_place(const char *path, const struct stat *there)
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
         if (is_descriptor(there, fd))
             return fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    return S_ISFIFO(there->st_mode) ? open_fifo(path)
+                                    : open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 }
 
 /* Resolves links to the regular file, existing or not; NULL where that fails. */

@@ -27,7 +27,12 @@ enum err file_read(const char *path, size_t limit, struct text *out, struct erro
 enum err file_read_take(int fd, const char *path, size_t limit, struct text *out, struct error *why)
     MUST_USE;
 
-/* Writes all bytes to a descriptor, resuming after short writes and EINTR.  On failure errno says why. */
+/* Called about ten times a second while a write waits for a pipe, a terminal or the reader of a FIFO: it may end the
+ * process.  NULL, the default: nothing. */
+void file_on_stall(void (*handler)(void));
+
+/* Writes all bytes to a descriptor, resuming after short writes and EINTR; a non-blocking one is waited for.  On failure
+ * errno says why. */
 enum err file_write_all(int fd, const char *bytes, size_t length) MUST_USE;
 
 /* Opens a file of a run directory that grows during the run: a journal, a lock.  Anything but a regular file is

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -121,6 +122,20 @@ static void read_retry_after(struct http_response *response, const char *value)
     }
 }
 
+/* The whole value: it may be longer than the headers that are parsed. */
+static void keep_header(struct exchange *x, const char *bytes, size_t length)
+{
+    const char *name = x->request->kept_header;
+    size_t at = name ? strlen(name) : 0;
+    if (!name || length <= at || bytes[at] != ':' || strncasecmp(bytes, name, at) != 0)
+        return;
+    struct text whole = {0};
+    text_add_bytes(&whole, bytes + at + 1, length - at - 1);
+    text_clear(&x->response->kept);
+    text_add(&x->response->kept, whole.failed ? "" : str_trim(whole.bytes));
+    text_release(&whole);
+}
+
 static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
 {
     struct exchange *x = context;
@@ -135,10 +150,12 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
         response->content_type[0] = response->server[0] = '\0';
         response->retry_after_s = UNKNOWN;
         text_clear(&response->error_body);
+        text_clear(&response->kept);
         x->has_headers = false;
         return length;
     }
     x->has_headers = x->has_headers || str_trim(line)[0] == '\0';
+    keep_header(x, bytes, length);
     char *colon = strchr(line, ':');
     if (!colon)
         return length;
@@ -219,6 +236,8 @@ static void set_request(CURL *easy, const struct http_request *request, const ch
         curl.easy_setopt(easy, CURLOPT_POST, 1L);
         curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
         curl.easy_setopt(easy, CURLOPT_POSTFIELDS, request->body ? request->body : "");
+    } else if (strcmp(request->method, "DELETE") == 0) {
+        curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
     }
 }
 

@@ -21,8 +21,9 @@ struct url;
 enum { HTTP_ERROR_BODY_MAX = 64 * 1024 };
 
 struct http_request {
-    const char *method; /* "GET" or "POST" */
+    const char *method; /* "GET", "POST" or "DELETE" */
     const char *url;
+    const char *kept_header;      /* name of a response header to keep; NULL: none */
     const struct params *headers; /* may be NULL */
     const char *body;             /* may be NULL */
     size_t body_length;
@@ -48,6 +49,7 @@ struct http_response {
     char content_type[96];  /* lower case, without parameters */
     char server[96];        /* the header of that name; "" without */
     double retry_after_s;   /* from the header; UNKNOWN without */
+    struct text kept;       /* value of the request's kept_header; "" without */
     struct text error_body; /* of a response that is not 2xx, at most HTTP_ERROR_BODY_MAX */
     bool connected;         /* false: the server was never reached */
 };
@@ -58,14 +60,15 @@ void http_close(struct http *http);
 
 /* ERR_OK when a complete response arrived, whatever its status; otherwise ERR_TIMEOUT, ERR_INTERRUPTED, ERR_NOT_FOUND
  * (no such host), ERR_LOST (the connection broke or was refused), ERR_USAGE (invalid URL or header), ERR_IO or what the
- * callback returned, with one line in *why that names the server and never a password.  A GET follows redirects, a POST
- * does not; `headers` are not sent to another origin than that of `url`.  Proxies come from the environment, as for curl, but never for localhost.  Release the response in any
+ * callback returned, with one line in *why that names the server and never a password.  A GET follows redirects, others
+ * do not; `headers` are not sent to another origin than that of `url`.  Proxies come from the environment, as for curl, but never for localhost.  Release the response in any
  * case. */
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why) MUST_USE;
 static inline void http_response_release(struct http_response *response)
 {
     text_release(&response->error_body);
+    text_release(&response->kept);
 }
 
 /* A GET whose whole body replaces *body; more than `limit` bytes are ERR_BAD_VALUE.  Check the status: the body of a

@@ -22,6 +22,10 @@
 
 #include "core/text.h"
 #include "port/file.h"
+#include "port/thread.h"
+
+#define LISTEN_PERIOD (50 * NS_PER_MS)
+#define FILTER_PERIOD (2 * NS_PER_MS)
 
 /* The signal mask and dispositions at program start, restored in children. */
 static sigset_t mask_before;
@@ -43,6 +47,24 @@ static void handled_signals(sigset_t *set)
     sigaddset(set, SIGCHLD);
 }
 
+bool proc_signal_is_pending(void)
+{
+    sigset_t pending;
+    if (!mask_is_set || sigpending(&pending))
+        return false;
+    for (int i = 0; i < ENDING_COUNT; i++)
+        if (!is_ignored[i] && sigismember(&pending, ENDING[i]) == 1)
+            return true;
+    return false;
+}
+
+/* Output that nobody reads must not keep us from ending. */
+static void end_if_signaled(void)
+{
+    if (proc_signal_is_pending())
+        proc_end_by_signals();
+}
+
 /* Under nohup, or in the background of a script, some of these are ignored on purpose.  sigwait would still receive
  * a blocked signal that is ignored: an ignored one is not waited for. */
 void proc_block_signals(void)
@@ -57,6 +79,7 @@ void proc_block_signals(void)
     handled_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &mask_before);
     mask_is_set = true;
+    file_on_stall(end_if_signaled);
 }
 
 static void exit_on_signal(int number)
@@ -154,6 +177,36 @@ int proc_poll_signal(nanos timeout)
     };
     int number = sigtimedwait(&set, NULL, &limit);
     return number > 0 ? number : 0;
+}
+
+static void *listen_for_signals(void *argument)
+{
+    struct signal_listener *listener = argument;
+    thread_name("ipw-signals", -1);
+    while (!atomic_load(&listener->over)) {
+        int number = proc_poll_signal(LISTEN_PERIOD);
+        if (number) {
+            atomic_store(&listener->signal, number);
+            atomic_store(&listener->cancel, true);
+        }
+    }
+    return NULL;
+}
+
+enum err signal_listener_start(struct signal_listener *listener, struct error *why)
+{
+    atomic_init(&listener->cancel, false);
+    atomic_init(&listener->over, false);
+    atomic_init(&listener->signal, 0);
+    enum err err = thread_start(&listener->thread, listen_for_signals, listener);
+    return err ? err_set(why, err, "cannot start a thread: %s", err_text(err)) : ERR_OK;
+}
+
+int signal_listener_stop(struct signal_listener *listener)
+{
+    atomic_store(&listener->over, true);
+    pthread_join(listener->thread, NULL);
+    return atomic_load(&listener->signal);
 }
 
 /* ---- child side ---- */
@@ -549,9 +602,18 @@ static enum err run_filter(const char *const argv[], int input, int output, int 
     int failed = spawn(argv, input, output, messages, false, &process);
     if (failed)
         return err_set(why, err_from_errno(failed), "cannot run %s: %s", argv[0], strerror(failed));
-    while (waitpid(process, &status, 0) < 0)
-        if (errno != EINTR)
+    pid_t ended;
+    bool interrupted = false;
+    while ((ended = waitpid(process, &status, interrupted ? 0 : WNOHANG)) <= 0) {
+        if (ended < 0 && errno != EINTR)
             return err_set(why, ERR_IO, "cannot wait for %s: %s", argv[0], strerror(errno));
+        if (!interrupted && (interrupted = proc_signal_is_pending()))
+            kill(process, SIGKILL);
+        else if (!interrupted)
+            thread_sleep(FILTER_PERIOD);
+    }
+    if (interrupted)
+        return err_set(why, ERR_INTERRUPTED, "interrupted while %s was running", argv[0]);
     if (WIFSIGNALED(status))
         return err_set(why, ERR_IO, "%s was killed by signal %d", argv[0], WTERMSIG(status));
     if (WEXITSTATUS(status) == 0)

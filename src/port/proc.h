@@ -5,6 +5,8 @@
 #ifndef IPW_PORT_PROC_H
 #define IPW_PORT_PROC_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -62,7 +64,8 @@ int proc_await_orphans(void);
 void proc_hold_standard_files(void);
 
 /* Blocks the signals that child_wait reports, in the calling thread and those it starts.  One that was ignored when we
- * were started stays ignored.  Call once, before any thread starts. */
+ * were started stays ignored.  One that arrives while output stalls (port/file.h) still ends the process.  Call once,
+ * before any thread starts. */
 void proc_block_signals(void);
 
 /* Until proc_defer_signals, a signal blocked by proc_block_signals ends the process at once, with status 128 + its
@@ -79,8 +82,21 @@ unsigned proc_stops(void);
  * of SIGPIPE and SIGXFSZ.  Call once. */
 void proc_ignore_write_signals(void);
 
+/* Whether one of those signals is pending; it stays so. */
+bool proc_signal_is_pending(void);
+
 /* Returns one of those signals if it is pending or arrives within `timeout`; 0 otherwise. */
 int proc_poll_signal(nanos timeout);
+
+/* Receives those signals in a thread while the caller is busy: the first sets `cancel`.  The caller owns it, and stops
+ * it in any case; signal_listener_stop returns the last signal, or 0. */
+struct signal_listener {
+    pthread_t thread;
+    atomic_bool cancel, over;
+    atomic_int signal;
+};
+enum err signal_listener_start(struct signal_listener *listener, struct error *why) MUST_USE;
+int signal_listener_stop(struct signal_listener *listener);
 
 /* A descriptor that is readable while one is pending, for an event loop; the caller closes it.  -1 on failure. */
 int proc_signal_fd(void);
@@ -117,7 +133,7 @@ enum err proc_find(const char *name, char *to, size_t size) MUST_USE;
 
 /* Runs argv[0] (a path) with `input` as standard input and `output` as standard output, and waits.  No shell is
  * involved, so no byte of the input can become a command.  A program that fails, or is killed by a signal, is ERR_IO
- * with the first line of its standard error. */
+ * with the first line of its standard error.  ERR_INTERRUPTED: a signal is pending, and the program was killed. */
 enum err proc_filter(const char *const argv[], const struct text *input, int output,
                      struct error *why) MUST_USE;
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "port/file.h"
 
 /* Alternate screen, cursor hidden, no wrapping at the right edge; and the reverse. */
 static const char ENTER[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
@@ -65,21 +66,7 @@ void term_size(unsigned *columns, unsigned *rows)
 
 enum err term_write(const char *bytes, size_t length)
 {
-    while (length > 0) {
-        ssize_t n = write(STDOUT_FILENO, bytes, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) { /* another program made the terminal non-blocking */
-            struct pollfd ready = {.fd = STDOUT_FILENO, .events = POLLOUT};
-            poll(&ready, 1, 100);
-            continue;
-        }
-        if (n < 0)
-            return err_from_errno(errno);
-        bytes += n;
-        length -= (size_t)n;
-    }
-    return ERR_OK;
+    return file_write_all(STDOUT_FILENO, bytes, length);
 }
 
 /* Async-signal-safe calls only. */

@@ -17,13 +17,15 @@
 #include "core/units.h"
 #include "port/file.h"
 #include "port/json_read.h"
+#include "port/proc.h"
+#include "port/thread.h"
 #include "rundir/run_list.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
 
 #define INDEX_FILE "catalog.db"
 
-enum { VERSION = 3, BUSY_TIMEOUT_MS = 30000 };
+enum { VERSION = 3, LOCK_TIMEOUT_MS = 30000, LOCK_PERIOD_MS = 10 };
 
 struct index {
     char path[1024];
@@ -62,12 +64,27 @@ enum err run_rows_failed(sqlite3 *db, const char *path, int code, struct error *
                    db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
 }
 
+/* Called with the number of earlier calls for the same lock; 0 gives up. */
+static int wait_for_lock(void *context, int waited)
+{
+    (void)context;
+    if (waited >= LOCK_TIMEOUT_MS / LOCK_PERIOD_MS || proc_signal_is_pending())
+        return 0;
+    thread_sleep(LOCK_PERIOD_MS * NS_PER_MS);
+    return 1;
+}
+
+int run_rows_wait(sqlite3 *db)
+{
+    return sqlite3_busy_handler(db, wait_for_lock, NULL);
+}
+
 int run_rows_open(const char *path, sqlite3 **db)
 {
     file_create(path);
     int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     if (!code)
-        code = sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
+        code = run_rows_wait(*db);
     /* IMMEDIATE: a process that must wait for another waits here, not in the middle. */
     return code ? code : sqlite3_exec(*db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 }
@@ -312,7 +329,7 @@ static bool is_current(const struct index *index, const struct run_list *list, d
         newer = newer || list->entries[i].written_at > *changed_at;
     }
     if (!sqlite3_open_v2(index->path, &db, SQLITE_OPEN_READONLY, NULL) &&
-        !sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS) && !read_version(db, &version) &&
+        !run_rows_wait(db) && !read_version(db, &version) &&
         version == VERSION &&
         !sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL))
         while (sqlite3_step(names) == SQLITE_ROW) {

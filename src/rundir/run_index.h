@@ -40,6 +40,8 @@ struct sqlite3_stmt;
 
 /* Opens or creates a database and begins a transaction; the caller closes *db, also after a failure. */
 int run_rows_open(const char *path, struct sqlite3 **db);
+/* Waits for a locked database for at most 30 s, or until a signal is pending (port/proc.h). */
+int run_rows_wait(struct sqlite3 *db);
 int run_rows_create(struct sqlite3 *db, const char *key);
 int run_rows_put(struct sqlite3 *db, const char *key, const char *name,
                  const struct summary *summary);

@@ -496,13 +496,15 @@ enum err slurm_follow(const char *directory, const struct slurm_follow *follow, 
         err = follow->collect(follow->context, left, why);
     while (!err && *left && !*signal && jobs.count) {
         err = poll_jobs(&jobs, follow, *left, &queued, why);
+        if (err == ERR_INTERRUPTED && (*signal = proc_poll_signal(0)))
+            err = ERR_OK;
         if (!queued && !gone)
             gone = clock_now();
         else if (queued)
             gone = 0;
         if (!err && !queued && clock_now() - gone > VISIBLE_WITHIN)
             break;
-        if (!err)
+        if (!err && !*signal)
             *signal = proc_poll_signal(queued ? pause : PAUSE_FIRST);
         pause = pause * 5 / 4 < PAUSE_MAX ? pause * 5 / 4 : PAUSE_MAX;
         if (!err && !*signal)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Documentation is consistent: paths and make targets exist, the examples of docs/estimate.md are current, the example
-driver of docs/adding-a-sensor.md compiles, passes its test and the conformance suite, and docs/formats.md and
-docs/metrics.md have all keys of a run."""
+driver of docs/adding-a-sensor.md compiles, passes its test and the conformance suite, docs/formats.md and
+docs/metrics.md have all keys of a run, and docs/interrupts.md all waits."""
 
 import json
 import re
@@ -114,6 +114,55 @@ class Names(unittest.TestCase):
         text = (SOURCE / "docs/reading-order.md").read_text()
         self.assertLessEqual(len(text.splitlines()), 120)
         self.assertEqual(sum(map(int, re.findall(r"^\| (\d+) \|", text, re.M))), 60)
+
+
+# ---- waits ----
+
+WAITS = re.compile(r"\b(p?poll|epoll_wait|thread_wait|thread_sleep|nanosleep|pthread_cond_wait|waitpid|wait4|sigwaitinfo|"
+                   r"sigtimedwait|proc_poll_signal|http_perform|http_fetch|multi_poll|PQconnectdbParams|PQexec\w*|"
+                   r"PQgetResult|getaddrinfo|sqlite3_busy_\w+|run_rows_wait|subprocess_run|proc_filter|child_wait|"
+                   r"proc_await_orphans|flock|deadline_wait|fgets)\(")
+
+
+def waiting_files():
+    return {str(path.relative_to(SOURCE / "src")) for path in (SOURCE / "src").rglob("*.c") if WAITS.search(path.read_text())}
+
+
+def wait_problems(text, waiting):
+    """What the table of waits lacks: a file that waits, a row's test, or the test itself."""
+    named = set(re.findall(r"`([\w/]+\.c)`", text))
+    problems = sorted(waiting - named)
+    for row in re.findall(r"^\| (?!wait \||---)(.*) \|$", text, re.M):
+        wait, *_, tests = row.split(" | ")
+        found, script = 0, None
+        for word in re.findall(r"`([\w/.]+)`", tests):
+            if "/" in word:
+                script = (SOURCE / word).read_text() if (SOURCE / word).exists() else ""
+            elif re.search(rf"\b(def|void) {word}\(", script or ""):
+                found += 1
+            else:
+                problems.append(f"{wait}: no test {word}")
+        if not found:
+            problems.append(f"{wait}: no test")
+    return problems
+
+
+class Waits(unittest.TestCase):
+    PAGE = (SOURCE / "docs/interrupts.md").read_text()
+
+    def test_every_wait_has_a_test(self):
+        self.assertGreater(len(re.findall(r"^\| ", self.PAGE, re.M)), 30)
+        self.assertEqual(wait_problems(self.PAGE, waiting_files()), [])
+
+    def test_checks_detect_faults(self):
+        self.assertIn("port/http.c", waiting_files())
+        self.assertEqual(len(wait_problems(self.PAGE, {*waiting_files(), "core/text.c"})), 1)
+        row = "| x | `port/file.c` | 1 s | ends | {} |\n"
+        good = "`tests/cli/test_docs.py` `test_every_wait_has_a_test`"
+        self.assertEqual(wait_problems(row.format(good), set()), [])
+        for bad in ("", "`tests/cli/test_docs.py`", "`tests/cli/nothing.py` `test_every_wait_has_a_test`",
+                    f"{good}, `test_nothing`"):
+            self.assertNotEqual(wait_problems(row.format(bad), set()), [], bad)
 
 
 # ---- the keys of a run ----

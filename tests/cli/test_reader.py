@@ -123,6 +123,13 @@ class Reader(unittest.TestCase):
         self.assertEqual(self.ask(client, b"r"), first)
         self.assertEqual(self.ask(self.connect(), ENERGY.encode()), first)
 
+    def test_ends_by_signals(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            reader = self.start()
+            self.connect()
+            reader.send_signal(number)
+            self.assertEqual(reader.wait(TIMEOUT_S), -number)
+
     def test_reader_that_exits_is_a_lost_sensor(self):
         """Its energy is unknown from then on, not 0; the command continues."""
         reader = self.start("--group", "nogroup")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """An MCP server over stdio for tests, with misbehaving tools: slow, crashing, failing, with huge or noisy output.
 
-Options: --pages N splits tools/list into pages of N tools; --dead exits at once; --mute never answers; --log FILE
-appends a line for each start and each message."""
+Options: --pages N splits tools/list into pages of N tools; --dead exits at once; --mute METHOD never answers that one;
+--long METHOD answers it with a message of more than 16 MiB; --log FILE appends a line for each start and each
+message."""
 
 import argparse
 import json
@@ -16,7 +17,8 @@ TOOLS = ["echo", "add", "slow", "crash", "fail", "huge", "parts", "noise", "ask"
 options = argparse.ArgumentParser()
 options.add_argument("--pages", type=int, default=100)
 options.add_argument("--dead", action="store_true")
-options.add_argument("--mute", action="store_true")
+options.add_argument("--mute")
+options.add_argument("--long")
 options.add_argument("--log")
 options.add_argument("folder", nargs="?")
 given = options.parse_args()
@@ -80,6 +82,8 @@ def listing(params):
 def answer(message):
     method, params = message.get("method"), message.get("params")
     reply = {"jsonrpc": "2.0", "id": message["id"]}
+    if method == given.long:
+        reply["padding"] = " " * (16 << 20)
     if method == "initialize":
         reply["result"] = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}},
                            "serverInfo": {"name": "fake", "version": "1"}}
@@ -98,5 +102,5 @@ if given.dead:
 for line in sys.stdin:
     log_line(line.strip())
     received = json.loads(line)
-    if "id" in received and "method" in received and not given.mute:
+    if "id" in received and "method" in received and received["method"] != given.mute:
         threading.Thread(target=answer, args=(received,), daemon=True).start()

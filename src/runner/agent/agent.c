@@ -192,6 +192,8 @@ enum err agent_open(struct agent *agent, const struct agent_options *options, st
         err = open_workspaces(agent, why);
     if (!err && !(agent->settings = settings_value(agent)))
         err = err_no_memory(why);
+    if (!err)
+        jv_hide_secrets(agent->settings); /* the URL of a server may have a password */
     if (err)
         agent_close(agent);
     return err;

@@ -493,44 +493,6 @@ static void model_release(struct layers_model *model)
     *model = (struct layers_model){0};
 }
 
-/* ---- signals ---- */
-
-/* The computing thread cannot wait for signals; this thread does, and cancels it. */
-struct listener {
-    pthread_t thread;
-    atomic_bool cancel, over;
-    atomic_int signal;
-};
-
-static void *listen_for_signals(void *argument)
-{
-    struct listener *listener = argument;
-    thread_name("ipw-signals", -1);
-    while (!atomic_load(&listener->over)) {
-        int number = proc_poll_signal(50 * NS_PER_MS);
-        if (number) {
-            atomic_store(&listener->signal, number);
-            atomic_store(&listener->cancel, true);
-        }
-    }
-    return NULL;
-}
-
-static enum err listener_start(struct listener *listener)
-{
-    atomic_init(&listener->cancel, false);
-    atomic_init(&listener->over, false);
-    atomic_init(&listener->signal, 0);
-    return thread_start(&listener->thread, listen_for_signals, listener);
-}
-
-static int listener_stop(struct listener *listener)
-{
-    atomic_store(&listener->over, true);
-    pthread_join(listener->thread, NULL);
-    return atomic_load(&listener->signal);
-}
-
 /* ---- all models ---- */
 
 static enum err measure_all(struct session *session, const char *const *models, size_t count,
@@ -561,17 +523,17 @@ enum err layers_measure(struct session *session, const char *const *models, size
                         const struct layers_options *options, struct layers_run *out,
                         struct error *why)
 {
-    struct listener listener;
+    struct signal_listener listener;
     *out = (struct layers_run){.started_wall = clock_wall()};
     out->models = calloc(count, sizeof *out->models);
     out->results.models = calloc(count, sizeof *out->results.models);
     if (!out->models || !out->results.models)
         return err_no_memory(why);
-    enum err err = listener_start(&listener);
+    enum err err = signal_listener_start(&listener, why);
     if (err)
-        return err_set(why, err, "cannot start a thread");
+        return err;
     err = measure_all(session, models, count, options, &listener.cancel, out, why);
-    out->signal = listener_stop(&listener);
+    out->signal = signal_listener_stop(&listener);
     return err;
 }
 

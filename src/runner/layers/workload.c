@@ -82,7 +82,7 @@ enum err workload_open(struct layers_workload *workload, const char *path,
                        const struct layers_options *options, const atomic_bool *cancel,
                        struct error *why)
 {
-    struct engine_model_options how = {.gpu_layers = options->gpu_layers};
+    struct engine_model_options how = {.gpu_layers = options->gpu_layers, .cancel = cancel};
     *workload = (struct layers_workload){.options = options};
     enum err err = engine_model_open(path, &how, &workload->model, why);
     if (!err)

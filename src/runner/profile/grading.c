@@ -11,6 +11,7 @@
 #include "core/units.h"
 #include "datasets/dataset.h"
 #include "port/json_read.h"
+#include "port/proc.h"
 #include "port/thread.h"
 #include "rundir/record.h"
 #include "runner/profile/profile.h"
@@ -132,6 +133,8 @@ void graders_grade(struct graders *graders, const char *name, const struct item 
  * queries'. */
 
 enum { QUEUE_MAX = 64 };
+
+#define HEALTH_TICK (20 * NS_PER_MS)
 
 /* One answer to be judged. */
 struct job {
@@ -451,7 +454,50 @@ static enum err open_worker(struct judge_pool *pool, const struct client_driver 
     return ERR_OK;
 }
 
-/* Opens all clients, and checks with the first whether the service responds. */
+/* Whether the service responds, found out in a thread: a signal need not wait for it. */
+struct health_check {
+    struct client *client;
+    enum err err;
+    struct error why;
+    atomic_bool done;
+};
+
+static void *check_main(void *argument)
+{
+    struct health_check *check = argument;
+    check->err = check->client->driver->health(check->client, &check->why);
+    atomic_store(&check->done, true);
+    return NULL;
+}
+
+/* After a signal, which is stored in the result, *is_abandoned: the thread still uses the client. */
+static enum err check_health(struct profile *profile, struct client *client, bool *is_abandoned,
+                             struct error *why)
+{
+    pthread_t thread;
+    struct health_check *check = calloc(1, sizeof *check);
+    *is_abandoned = false;
+    if (!check)
+        return err_no_memory(why);
+    check->client = client;
+    enum err err = thread_start(&thread, check_main, check);
+    if (err) {
+        free(check);
+        return err_set(why, err, "cannot start a thread: %s", err_text(err));
+    }
+    while (!atomic_load(&check->done) && !profile->result->signal)
+        profile->result->signal = proc_poll_signal(HEALTH_TICK);
+    *is_abandoned = profile->result->signal && !thread_join(thread, clock_now());
+    if (*is_abandoned)
+        return ERR_OK;
+    if (!profile->result->signal)
+        pthread_join(thread, NULL);
+    err = check->err;
+    *why = check->why;
+    free(check);
+    return err;
+}
+
 static enum err open_workers(struct judge_pool *pool, size_t count, struct error *why)
 {
     const struct client_driver *driver =
@@ -464,7 +510,7 @@ static enum err open_workers(struct judge_pool *pool, size_t count, struct error
     enum err err = ERR_OK;
     for (; !err && pool->count < count; pool->count++)
         err = open_worker(pool, driver, &pool->workers[pool->count], why);
-    return err ? err : driver->health(&pool->workers[0].client, why);
+    return err;
 }
 
 static enum err start_threads(struct judge_pool *pool, struct error *why)
@@ -513,7 +559,8 @@ static void join_pool(struct judge_pool *pool)
     free(pool);
 }
 
-/* Opens a client for each worker and checks that the judge's service responds. */
+/* Opens a client for each worker and checks that the judge's service responds.  *out is NULL after a signal in the
+ * meantime. */
 static enum err start_pool(struct profile *profile, struct judge_pool **out, struct error *why)
 {
     struct judge_pool *pool = calloc(1, sizeof *pool);
@@ -527,11 +574,17 @@ static enum err start_pool(struct profile *profile, struct judge_pool **out, str
     pthread_cond_init(&pool->changed, NULL);
     atomic_store(&profile->done, 0);
     atomic_store(&profile->failed, 0);
+    bool is_abandoned = false;
     enum err err = open_workers(pool, count, why);
     if (!err)
+        err = check_health(profile, &pool->workers[0].client, &is_abandoned, why);
+    if (is_abandoned)
+        return ERR_OK; /* with the pool */
+    bool is_interrupted = profile->result->signal;
+    if (!err && !is_interrupted)
         err = start_threads(pool, why);
     *out = pool;
-    if (err) {
+    if (err || is_interrupted) {
         bool stopped = atomic_exchange(&profile->stop, true);
         join_pool(pool);
         atomic_store(&profile->stop, stopped);
@@ -570,11 +623,12 @@ enum err profile_judge(struct profile *profile, struct error *why)
         err = start_pool(profile, &pool, why);
     if (err)
         return err;
-    err = profile_loop(profile);
+    err = pool ? profile_loop(profile) : ERR_OK;
     profile->abandoned = err == ERR_INTERRUPTED;
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted three times");
-    join_pool(pool);
+    if (pool)
+        join_pool(pool);
     err = settle_rest(profile, why);
     profile_write_samples(profile);
     return err;

@@ -190,6 +190,47 @@ static void calls_run_concurrently(void **state)
     close_fixture(&fixture);
 }
 
+static void *set_soon(void *context)
+{
+    thread_sleep(NS_PER_S);
+    atomic_store((atomic_bool *)context, true);
+    return NULL;
+}
+
+static void a_start_that_hangs_can_be_canceled(void **state)
+{
+    (void)state;
+    static const char *const COMMANDS[] = {
+        SERVER " --mute initialize",
+        SERVER " --mute tools/list",
+        SERVER " --mute tools/list {workspace}",
+    };
+    for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
+        struct toolset set;
+        struct error why = {0};
+        atomic_bool cancel = false;
+        pthread_t thread;
+        const struct toolset_options options = {
+            .names = "none", .servers = &COMMANDS[i], .server_count = 1, .cancel = &cancel};
+        assert_int_equal(thread_start(&thread, set_soon, &cancel), ERR_OK);
+        assert_int_equal(toolset_open(&options, &set, &why), ERR_INTERRUPTED);
+        pthread_join(thread, NULL);
+    }
+}
+
+static void a_message_beyond_the_limit_is_reported(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    struct error why = {0};
+    assert_int_equal(try_open(&fixture, SERVER " --long tools/list", 60, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "a message of more than 16 MiB");
+    open_fixture(&fixture, SERVER " --long tools/call", 60);
+    expect_result(call(&fixture, "add", "{\"a\":1,\"b\":2}"), true,
+                  "a message of more than 16 MiB");
+    close_fixture(&fixture);
+}
+
 static void a_server_that_does_not_start_is_an_error(void **state)
 {
     (void)state;
@@ -200,7 +241,7 @@ static void a_server_that_does_not_start_is_an_error(void **state)
     assert_int_not_equal(try_open(&fixture, "/no/such/server", 60, &why), ERR_OK);
     assert_contains(why.text, "not found");
     struct params params = {0};
-    const char *const mute[] = {SERVER " --mute"};
+    const char *const mute[] = {SERVER " --mute initialize"};
     assert_int_equal(params_add(&params, "mcp.start_timeout_s=1"), ERR_OK);
     struct toolset_options options = {
         .names = "none", .params = &params, .servers = mute, .server_count = 1};
@@ -221,6 +262,8 @@ int main(void)
         cmocka_unit_test(a_slow_call_times_out_and_the_server_survives),
         cmocka_unit_test(calls_run_concurrently),
         cmocka_unit_test(a_server_that_does_not_start_is_an_error),
+        cmocka_unit_test(a_start_that_hangs_can_be_canceled),
+        cmocka_unit_test(a_message_beyond_the_limit_is_reported),
     };
     return RUN_TESTS_WITH(python_available, tests);
 }

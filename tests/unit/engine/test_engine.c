@@ -150,6 +150,18 @@ static void an_unknown_architecture_is_an_error(void **state)
     free(bytes);
 }
 
+static void loading_can_be_canceled(void **state)
+{
+    (void)state;
+    atomic_bool cancel = true;
+    struct engine_model *none = NULL;
+    struct error why = {0};
+    const struct engine_model_options options = {.cancel = &cancel};
+    assert_int_equal(engine_model_open(model_path(), &options, &none, &why), ERR_INTERRUPTED);
+    assert_contains(why.text, "interrupted");
+    assert_null(none);
+}
+
 /* Each corrupted file takes half a second in the library's reader under valgrind: fewer of them there. */
 static unsigned file_count(unsigned broken)
 {
@@ -624,6 +636,7 @@ int main(void)
         cmocka_unit_test(calls_that_would_abort_the_library_are_rejected),
         cmocka_unit_test(a_context_larger_than_memory_is_rejected),
         cmocka_unit_test(a_watch_is_called_at_the_nodes_it_requested),
+        cmocka_unit_test(loading_can_be_canceled),
         cmocka_unit_test(decoding_can_be_aborted),
         cmocka_unit_test(sampling_is_reproducible_by_seed),
         cmocka_unit_test(a_repeat_penalty_prevents_repetition),
