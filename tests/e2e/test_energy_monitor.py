@@ -169,6 +169,61 @@ class Service(unittest.TestCase):
                 pass
         self.assertIn(ended.exception.code(), (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED))
 
+    def record(self, machine, seconds):
+        """(time, joules) of the readings of that many seconds, from the first with an energy; the time 0 of the fake GPU,
+        and its number of calls of each function."""
+        log = machine.root / "calls"
+        environment = machine.environment
+        machine.environment = lambda: {**environment(), "IPW_FAKE_NVML_CALLS": str(log)}
+        process, channel = self.serve(machine)
+        seen = []
+
+        def is_enough(reading):
+            if reading.energy_joules >= 0:
+                seen.append((reading.timestamp_nanos * 1e-9, reading.energy_joules))
+            return seen and seen[-1][0] > seen[0][0] + seconds
+
+        self.until(self.stream(channel), is_enough)
+        process.terminate()
+        process.wait(TIMEOUT_S)
+        calls = dict(line.split() for line in log.read_text().splitlines())
+        self.assertEqual([joules for _, joules in seen], sorted(joules for _, joules in seen))
+        return seen, float(calls["zero"]), calls
+
+    @staticmethod
+    def windows(readings, length):
+        """Pairs of readings at least that far apart: the Python IPW's energy of a window is their difference."""
+        for before in readings:
+            after = next((r for r in readings if r[0] >= before[0] + length), None)
+            if after:
+                yield before, after
+
+    def test_short_windows_have_their_energy(self):
+        """At constant power, although the counter changes every 0.1 s and is read every half minute."""
+        readings, _, calls = self.record(self.machine(Nvidia, "power * constant 250\ntick * 0.1\n"), 5)
+        windows = list(self.windows(readings, 0.3))
+        self.assertGreater(len(windows), 30)
+        for before, after in windows:
+            joules = 250 * (after[0] - before[0])
+            self.assertAlmostEqual(after[1] - before[1], joules, delta=0.02 * joules)
+        # The call that takes milliseconds of CPU is made a few times at first, not for every reading.
+        self.assertLess(int(calls["nvmlDeviceGetTotalEnergyConsumption"]), 30 + len(readings) / 5)
+
+    def test_windows_of_changing_power(self):
+        """A window is exact but for the time at its edges that was not measured yet, and nothing of that adds up."""
+        period, low, high = 0.7, 100, 500
+        readings, zero, _ = self.record(
+            self.machine(Nvidia, f"power * square {low} {high} {period}\ntick * 0.1\n"), 6)
+
+        def true(t):
+            whole, rest = divmod(t - zero, period)
+            return whole * period * (low + high) / 2 + high * min(rest, period / 2) + low * max(0, rest - period / 2)
+
+        for length in (0.3, 4):
+            errors = sorted(abs(after[1] - before[1] - (true(after[0]) - true(before[0])))
+                            for before, after in self.windows(readings, length))
+            self.assertLess(errors[len(errors) // 2], 0.05 * (high - low), length)
+
     def test_energy_does_not_fall_when_a_gpu_is_lost(self):
         healthy = "devices 2\npower * constant 300\ntick * 0.02\n"
         machine = self.machine(Nvidia, healthy)
