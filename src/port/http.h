@@ -48,8 +48,11 @@ struct http_response {
     char content_type[96];  /* lower case, without parameters */
     char server[96];        /* the header of that name; "" without */
     double retry_after_s;   /* from the header; UNKNOWN without */
+    int grpc_status;        /* the header or trailer of that name; -1 without */
+    char grpc_message[128]; /* its text; "" without */
     struct text error_body; /* of a response that is not 2xx, at most HTTP_ERROR_BODY_MAX */
     bool connected;         /* false: the server was never reached */
+    bool is_tls;            /* the server answered a TLS handshake, with a trusted certificate or not */
 };
 
 enum err http_available(struct error *why) MUST_USE;

@@ -384,7 +384,9 @@ static void pass_on(struct source *source, const struct observation *o, nanos wi
 static void handle_loss(struct source *source)
 {
     struct reader *reader = &source->reader;
-    log_warn("%s: device lost; trying to reopen it", source->finding.id);
+    const char *reason = reader->sensor.lost_why;
+    log_warn("%s: device lost%s%s%s; trying to reopen it", source->finding.id,
+             reason[0] ? " (" : "", reason, reason[0] ? ")" : "");
     atomic_fetch_add(&source->counts.lost, 1);
     push_gaps(source, ERR_LOST);
     sensor_close(&reader->sensor);

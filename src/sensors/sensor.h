@@ -129,7 +129,8 @@ struct sensor {
     size_t group_count;
     struct sensor_fact facts[SENSOR_FACTS_MAX];
     size_t fact_count;
-    void *state; /* the driver's */
+    char lost_why[200]; /* set by a read that returns ERR_LOST: the reason; "" unknown */
+    void *state;        /* the driver's */
 };
 
 /* ---- reading ---- */

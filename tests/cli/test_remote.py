@@ -2,6 +2,7 @@
 """`--sensors remote=HOST`: energy of machines with known counters, read through their `ipw monitor`; over slow
 networks, with other clocks, and when a monitor exits, restarts or refuses."""
 
+import contextlib
 import csv
 import http.client
 import http.server
@@ -145,6 +146,17 @@ class RemoteTest(MachineTest):
         report = echo_run.end()
         return report, (after - before) * 1e-6 + low * (wall(report) - passed)
 
+    @staticmethod
+    def set_clock(machine):
+        """Gives the machine a wall clock that is ahead by the seconds in a file; returns the file and the environment."""
+        step = machine.put("/step", "0")
+        preload = machine.environment()["LD_PRELOAD"]
+        stepping = {"LD_PRELOAD": f"{preload}:{os.path.abspath(os.path.join(FAKES, 'libfake_wall_clock.so'))}",
+                    "IPW_FAKE_STEP": str(step)}
+        environment = machine.environment
+        machine.environment = lambda: {**environment(), **stepping}
+        return step, stepping
+
     def undisturbed(self, is_good, *arguments, **options):
         """A pulse whose energy `is_good`; repeated, at most five times, where this machine stalled: then updates are
         late or far apart.  Returns the last one."""
@@ -263,12 +275,7 @@ class ClockTest(RemoteTest):
 
     def test_wall_clock_steps(self):
         machine = self.machine(Intel, 10)
-        step = machine.put("/step", "0")
-        preload = machine.environment()["LD_PRELOAD"]
-        stepping = {"LD_PRELOAD": f"{preload}:{os.path.abspath(os.path.join(FAKES, 'libfake_wall_clock.so'))}",
-                    "IPW_FAKE_STEP": str(step)}
-        environment = machine.environment
-        machine.environment = lambda: {**environment(), **stepping}
+        step, stepping = self.set_clock(machine)
         monitor = self.monitor(machine)
         for _ in range(5):  # the last update is late where this machine stalls: then not all of the run is covered
             before = monitor.scrape()
@@ -352,6 +359,54 @@ class LossTest(RemoteTest):
         self.assertEqual(energy["coverage"], 1, port)
 
 
+class Relay(threading.Thread):
+    """A TCP path to a port of this machine.  A new connection takes `delay` seconds until it is forwarded, as on a busy
+    machine; `cut` breaks the open ones."""
+
+    def __init__(self, to, delay=0.0):
+        super().__init__(daemon=True)
+        self.to, self.delay, self.open, self.accepted = int(to), delay, [], 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            self.accepted += 1
+            threading.Thread(target=self.forward, args=(client,), daemon=True).start()
+
+    def forward(self, client):
+        time.sleep(self.delay)
+        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.to)) as server:
+            self.open += [client, server]
+            back = threading.Thread(target=self.pump, args=(server, client), daemon=True)
+            back.start()
+            self.pump(client, server)
+            back.join()
+
+    @staticmethod
+    def pump(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def cut(self):
+        for end in self.open:
+            with contextlib.suppress(OSError):  # it may have ended already
+                end.shutdown(socket.SHUT_RDWR)
+        self.open = []
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
+
+
 @unittest.skipUnless(FRONT.exists(), "energy-monitor was not built: libgrpc-dev is not installed")
 class GrpcTest(RemoteTest):
     """The gRPC service of the Python IPW, here our own implementation, whose messages are tested in
@@ -412,10 +467,77 @@ class GrpcTest(RemoteTest):
         self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
                                delta=0.05 * energy["joules"] + 2.5 * energy["plus_minus_statistical"])
 
+    def relay(self, *arguments, **options):
+        relay = Relay(*arguments, **options)
+        self.addCleanup(relay.close)
+        return relay
+
+    def test_slow_connection(self):
+        """Each connection takes three seconds: it is opened once for a run, not for each reading."""
+        relay = self.relay(self.serve(self.machine(Intel, 40)).port, delay=3)
+        echo_run = self.echo_run(relay)
+        time.sleep(2)
+        report = echo_run.end()
+        energy = report["energy"]
+        self.assertGreater(energy["coverage"] * wall(report), 1)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
+                               delta=0.05 * energy["joules"] + 2 * energy["plus_minus_statistical"])
+
+    def test_stream_stays_open(self):
+        relay = self.relay(self.serve(self.machine(Intel, 40)).port)
+        echo_run = self.echo_run(relay)
+        before = relay.accepted
+        time.sleep(3)
+        self.assertLess(relay.accepted - before, 9)  # the stream, and short calls at first for the clock offset
+        self.assertGreater(echo_run.end()["energy"]["coverage"], 0.5)
+
+    def test_broken_stream_is_resumed(self):
+        relay = self.relay(self.serve(self.machine(Intel, 40)).port)
+        echo_run = self.echo_run(relay)
+        time.sleep(1)
+        relay.cut()
+        time.sleep(1.5)
+        report = echo_run.end()
+        energy = report["energy"]
+        self.assertNotIn("lost", echo_run.stderr)
+        self.assertGreater(energy["coverage"] * wall(report), 2)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
+                               delta=0.05 * energy["joules"] + 2 * energy["plus_minus_statistical"])
+
+    def test_steps_of_the_server_clock_leave_gaps(self):
+        machine = self.machine(Intel, 40)
+        step, _ = self.set_clock(machine)
+        echo_run = self.echo_run(self.serve(machine))
+        for seconds in ("0", "600", "-7", "0"):
+            step.write_text(seconds)
+            time.sleep(1)
+        report = echo_run.end()
+        energy = report["energy"]
+        self.assertLess(energy["coverage"], 1)
+        self.assertGreater(energy["coverage"], 0.3)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
+                               delta=0.05 * energy["joules"] + 2 * energy["plus_minus_statistical"])
+
+    def test_reason_of_a_loss(self):
+        front = self.serve(self.machine(Intel, 40))
+        echo_run = self.echo_run(front)
+        time.sleep(0.5)
+        front.kill()
+        front.wait()
+        echo_run.wait_for_message("device lost")
+        echo_run.end()
+        self.assertIn(f"device lost (cannot reach http://127.0.0.1:{front.port} (Connection refused)", echo_run.stderr)
+
+    def test_silent_server_is_reported(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            where = f"127.0.0.1:{silent.getsockname()[1]}"
+            self.refused(f"remote=grpc://{where}", f"{where} sent no reading within 10 s")
+
     def test_wrong_protocol_is_reported(self):
         monitor = self.monitor(self.machine(Intel, 40))
-        self.refused(f"remote=grpc://127.0.0.1:{monitor.port}", f"127.0.0.1:{monitor.port}")
-        self.refused("remote=grpc://127.0.0.1:1", "cannot reach")
+        self.refused(f"remote=grpc://127.0.0.1:{monitor.port}",
+                     f"127.0.0.1:{monitor.port} is an HTTP/1 server, not a gRPC server")
+        self.refused("remote=grpc://127.0.0.1:1", "cannot reach http://127.0.0.1:1 (Connection refused)")
         front = self.serve(self.machine(Intel, 40))
         self.refused(f"remote=127.0.0.1:{front.port}", f"127.0.0.1:{front.port}")
 
