@@ -422,7 +422,7 @@ static void add_channels(struct sensor *out, const struct readings *readings, co
     for (size_t i = 0; i < readings->gauge_count && out->channel_count; i++) {
         const struct reading_gauge *gauge = &readings->gauges[i];
         if (!strcmp(gauge->device, there) && !quantity_gives_joules(gauge->quantity) &&
-            !has_channel(out, gauge->channel))
+            !gauge->is_absent && !has_channel(out, gauge->channel))
             sensor_add_channel(out, gauge->channel, device, gauge->quantity);
     }
     nanos often = readings->interval / 4;

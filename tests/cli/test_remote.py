@@ -9,6 +9,7 @@ import http.server
 import json
 import math
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -19,7 +20,8 @@ import urllib.error
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "fakes")]
+from inference_server import Server  # noqa: E402
 from machines import FAKES, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from monitors import Monitor  # noqa: E402
 from program import (IPW, EchoRun, MachineTest, TIMEOUT_S, wait_until, device, ipw,  # noqa: E402
@@ -205,6 +207,35 @@ class EnergyTest(RemoteTest):
         self.assertEqual({d["id"] for d in json.loads(done.stdout)["devices"] if d["energy"]}, set(watts))
         done = ipw(self.here, "run", "--sensors", f"remote=127.0.0.1:{ports[1]}", "--json", "--", "sleep", "0.5")
         self.assertAlmostEqual(json.loads(done.stdout)["devices"][0]["temperature_c"]["mean"], 51, places=6)
+
+    def test_first_example_of_the_manual(self):
+        """docs/remote.md as it is written, but for the host's name and ports, the model and the copy of the token."""
+        page = (Path(__file__).resolve().parents[2] / "docs/remote.md").read_text()
+        block = page.split("```\n")[1].replace("\\\n", "")
+        commands = {host: [line[len(host) + 2:] for line in block.splitlines() if line.startswith(f"{host}$ ")]
+                    for host in ("gpu-node", "client")}
+        folder, machine = self.here.root / "work", self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\n")
+        folder.mkdir()
+        create, monitor = commands["gpu-node"]
+        subprocess.run(create, shell=True, cwd=folder, check=True)
+        self.assertRegex(monitor, "^ipw monitor --listen 0.0.0.0:9860 .*--token-file token$")
+        options = monitor.replace("token-file token", f"token-file {folder}/token").split()[4:]
+        server = Monitor(machine, *options)
+        self.addCleanup(server.close)
+        wait_until(lambda: RefusalTest.is_ready(server), "readings")
+        inference = Server()
+        self.addCleanup(inference.server_close)
+        self.addCleanup(inference.shutdown)
+        copy, *rest = commands["client"]
+        self.assertEqual(copy, "scp gpu-node:token .")
+        script = "\n".join(rest).replace("http://gpu-node:8000/v1", f"{inference.url()}/v1")
+        script = script.replace("gpu-node", f"127.0.0.1:{server.port}").replace("Qwen/Qwen3-8B", "tiny-1b")
+        script = re.sub(r"\bipw ", f"{os.path.abspath(IPW)} ", script)
+        done = subprocess.run(f"set -e\n{script}", shell=True, cwd=folder, env=self.here.environment(),
+                              capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = json.loads(next(folder.glob("runs/*/summary.json")).read_text())
+        self.assertGreater(summary["ipw"]["energy"]["joules"], 0)
 
     def test_rows_wait_for_remote_updates(self):
         """Updates of the monitor arrive after the end of a row."""
@@ -426,10 +457,11 @@ class GrpcTest(RemoteTest):
 
     def wait_for_energy(self, port):
         """Waits for energy, which is available at the second counter reading."""
-        def is_ok():
-            done = ipw(self.here, "doctor", "--json", "--sensors", f"remote=grpc://127.0.0.1:{port}")
-            return all(row["status"] == "ok" for row in json.loads(done.stdout)["sensors"])
-        wait_until(is_ok, "energy over gRPC")
+        wait_until(lambda: all(row["status"] == "ok" for row in self.doctor(port)), "energy over gRPC")
+
+    def doctor(self, port):
+        done = ipw(self.here, "doctor", "--json", "--sensors", f"remote=grpc://127.0.0.1:{port}")
+        return json.loads(done.stdout)["sensors"]
 
     def echo_run(self, *ends, **options):
         return EchoRun(self.here, "--sensors", ",".join(f"remote=grpc://127.0.0.1:{end.port}" for end in ends), **options)
@@ -466,6 +498,15 @@ class GrpcTest(RemoteTest):
         self.assertLess(energy["coverage"], 1)
         self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
                                delta=0.05 * energy["joules"] + 2.5 * energy["plus_minus_statistical"])
+
+    def test_channels_are_those_of_the_server(self):
+        """A card without temperature and utilization: the fields of the protocol are -1."""
+        front = self.serve(self.machine(Nvidia, "power * constant 250\ntick * 0.02\nfail nvmlDeviceGetTemperature * 3\n"
+                                        "fail nvmlDeviceGetUtilizationRates * 3\ngpm * no\n"))
+        wait_until(lambda: "memory_used" in self.doctor(front.port)[0]["measures"], "gauges")
+        measures = self.doctor(front.port)[0]["measures"]
+        self.assertFalse({"temperature", "utilisation", "memory_utilisation", "tensor_utilisation"} & set(measures), measures)
+        self.assertIn("energy", measures)
 
     def relay(self, *arguments, **options):
         relay = Relay(*arguments, **options)
