@@ -55,6 +55,8 @@ struct domain {
     struct reading_point points[DOMAIN_POINTS_MAX]; /* of earlier updates, oldest first */
     size_t point_count;
     double watts; /* UNKNOWN unless up */
+    double newest_w; /* power of the newest reading; UNKNOWN unless up */
+    nanos reach;     /* how long it is taken to continue after t */
     enum method method;
     bool is_up, is_counted;
     bool is_pending; /* not up yet, in a new session: estimators wait for it */
@@ -82,6 +84,9 @@ void state_request(const struct state *state, nanos next);
 bool state_is_up(const struct state *state);
 
 struct domain *state_domains(struct state *state, size_t *count);
+
+/* The energy from the domain's newest reading to `t`, if its power continues: not measured yet, and not in `joules`. */
+double domain_ahead(const struct domain *domain, nanos t);
 
 /* The sampler of the current session; NULL if there is none. */
 struct sampler *state_sampler(const struct state *state);

@@ -25,6 +25,9 @@
 /* Readings for an update are requested for this long before it: drivers deliver them about 35 ms late. */
 #define READ_AHEAD (60 * NS_PER_MS)
 
+/* Energy is extrapolated by two periods of the readings plus this: the reading thread may wait for a busy machine. */
+#define REACH_MORE NS_PER_S
+
 /* A reading older than three of its periods plus this is stale. */
 #define STALE_MORE (2 * NS_PER_S)
 
@@ -116,6 +119,14 @@ struct domain *state_domains(struct state *state, size_t *count)
 {
     *count = state->domain_count;
     return state->domains;
+}
+
+double domain_ahead(const struct domain *domain, nanos t)
+{
+    nanos length = min_nanos(t - domain->t, domain->reach);
+    return domain->is_up && is_known(domain->newest_w) && length > 0
+               ? domain->newest_w * seconds(length)
+               : 0;
 }
 
 struct sampler *state_sampler(const struct state *state)
@@ -529,6 +540,8 @@ static bool update_domain(const struct state *state, struct domain *domain, nano
     domain->is_pending =
         !domain->is_up && !source.is_lost && now - state->session->started < COUNTER_TIMEOUT;
     domain->watts = domain->is_up ? mean_power(state, domain, &read) : UNKNOWN;
+    domain->newest_w = domain->is_up && read.has_value ? read.value : domain->watts;
+    domain->reach = 2 * max_nanos(read.period, state->period) + REACH_MORE;
     return domain->is_up != was_up;
 }
 

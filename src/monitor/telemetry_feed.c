@@ -1,10 +1,15 @@
 /* The state of the monitor as readings for energy-monitor, through a pipe.
  *
+ * Clients subtract the energies of two messages, whatever the distance, so the energy of a message is that of its own
+ * time: the joules measured so far and, from the newest reading to now, its power.  What the next readings correct is
+ * made up without the energy ever decreasing.
+ *
  * energy-monitor is looked up next to this program, and restarted when it exits: a monitor that runs for weeks does not
  * lose its gRPC clients permanently. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,40 +26,56 @@
 
 #define RESTART_AFTER (5 * NS_PER_S)
 
+/* After power fell, energy that was sent too early is made up by sending at least this share of the current power. */
+#define CATCH_UP_SHARE 0.5
+
+/* The energy of one field of the messages. */
+struct total {
+    double measured, sent; /* J so far; sent may be ahead of measured */
+    nanos t;               /* of the last message */
+};
+
 struct telemetry_feed {
     int fd; /* write end; -1 while there is no reader */
     /* energy-monitor, if we start it */
     char program[512], address[256], port[8];
     struct child child; /* pid 0: not running */
     nanos started;
-    double joules, cpu_joules; /* totals so far */
+    struct total gpus, cpus;
     struct telemetry reading;
 };
 
 /* ---- readings ---- */
 
 struct sum {
-    double joules, watts;
+    double gained_j, ahead_j, watts, newest_w;
     size_t count;
 };
 
 /* Adds joules since the last update, so that the total never decreases when a device is lost; the total power is
  * unknown if one device's is. */
-static void add_domain(struct sum *sum, const struct domain *domain)
+static void add_domain(struct sum *sum, const struct domain *domain, nanos now)
 {
-    sum->joules += domain->gained_j;
+    sum->gained_j += domain->gained_j;
+    sum->ahead_j += domain_ahead(domain, now);
     sum->watts += domain->watts;
+    sum->newest_w += domain->newest_w;
     sum->count++;
 }
 
-static void add_up(const struct sum *sum, double *total, double *joules, double *watts)
+static void add_up(const struct sum *sum, nanos now, struct total *total, double *joules,
+                   double *watts)
 {
-    *total += sum->joules;
-    *joules = sum->count ? *total : UNKNOWN;
+    total->measured += sum->gained_j;
+    double slowest = CATCH_UP_SHARE * sum->newest_w * seconds(min_nanos(now - total->t, NS_PER_S));
+    double least = total->t > 0 && slowest > 0 ? total->sent + slowest : total->sent;
+    total->sent = fmax(total->measured + sum->ahead_j, least);
+    total->t = now;
+    *joules = sum->count ? total->sent : UNKNOWN;
     *watts = sum->count ? sum->watts : UNKNOWN;
 }
 
-static void fill_energy(struct telemetry_feed *feed, struct state *state)
+static void fill_energy(struct telemetry_feed *feed, struct state *state, nanos now)
 {
     struct telemetry *to = &feed->reading;
     size_t count;
@@ -64,15 +85,15 @@ static void fill_energy(struct telemetry_feed *feed, struct state *state)
         if (!domains[i].is_up)
             continue;
         if (domains[i].kind == DOMAIN_GPU && domains[i].scope == SCOPE_GPU)
-            add_domain(&gpu, &domains[i]);
+            add_domain(&gpu, &domains[i], now);
         else if (domains[i].kind == DOMAIN_CPU && domains[i].is_counted)
-            add_domain(&cpu, &domains[i]);
+            add_domain(&cpu, &domains[i], now);
         else if (domains[i].kind == DOMAIN_PLATFORM && domains[i].is_counted)
-            add_domain(&board, &domains[i]);
+            add_domain(&board, &domains[i], now);
     }
     /* On a single-board computer the input rail is the best measurement of its GPU. */
-    add_up(gpu.count ? &gpu : &board, &feed->joules, &to->energy_j, &to->power_w);
-    add_up(&cpu, &feed->cpu_joules, &to->cpu_energy_j, &to->cpu_power_w);
+    add_up(gpu.count ? &gpu : &board, now, &feed->gpus, &to->energy_j, &to->power_w);
+    add_up(&cpu, now, &feed->cpus, &to->cpu_energy_j, &to->cpu_power_w);
     to->ane_power_w = to->ane_energy_j = UNKNOWN;
 }
 
@@ -252,7 +273,8 @@ enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
                               const struct session *session, nanos now)
 {
     struct telemetry *reading = &feed->reading;
-    fill_energy(feed, state); /* also for updates without a reader */
+    nanos t = clock_now();
+    fill_energy(feed, state, t); /* also for updates without a reader */
     if (feed->fd < 0)
         restart_energy_monitor(feed, now);
     if (feed->fd < 0)
@@ -260,7 +282,7 @@ enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
     fill_gauges(reading, state);
     fill_devices(reading, session);
     reading->healthy = state_is_up(state);
-    reading->unix_ns = clock_wall();
+    reading->unix_ns = t + clock_wall_offset();
     if (write(feed->fd, reading, sizeof *reading) == (ssize_t)sizeof *reading || errno == EAGAIN)
         return ERR_OK; /* a slow reader gets a later reading */
     if (!feed->program[0])

@@ -167,6 +167,10 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
         str_copy(response->server, sizeof response->server, value);
     else if (str_equal_nocase(line, "retry-after"))
         read_retry_after(response, value);
+    else if (str_equal_nocase(line, "grpc-status"))
+        response->grpc_status = (int)strtol(value, NULL, 10);
+    else if (str_equal_nocase(line, "grpc-message"))
+        str_copy(response->grpc_message, sizeof response->grpc_message, plain_text(value).text);
     return length;
 }
 
@@ -298,6 +302,13 @@ static bool was_connected(const struct exchange *x)
     return connect_us > 0 || request_bytes > 0 || x->response->status > 0;
 }
 
+static bool was_tls(const struct exchange *x, CURLcode result)
+{
+    curl_off_t handshake_us = 0;
+    curl.easy_getinfo(x->http->easy, CURLINFO_APPCONNECT_TIME_T, &handshake_us);
+    return handshake_us > 0 || result == CURLE_PEER_FAILED_VERIFICATION;
+}
+
 static enum err explain_timeout(const struct exchange *x, struct error *why)
 {
     const struct http_request *request = x->request;
@@ -424,6 +435,7 @@ static enum err perform_once(struct exchange *x, struct text *target, const stru
         bool canceled = drive(x, &result);
         response->done = clock_now();
         response->connected = was_connected(x);
+        response->is_tls = was_tls(x, result);
         err = map_result(x, result, canceled, why);
         curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &next);
         struct text following = {0};
@@ -471,7 +483,8 @@ static enum err perform(struct exchange *x, struct error *why)
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why)
 {
-    *out = (struct http_response){.sent = clock_now(), .retry_after_s = UNKNOWN};
+    *out = (struct http_response){
+        .sent = clock_now(), .retry_after_s = UNKNOWN, .grpc_status = -1};
     struct exchange x = {.http = http, .request = request, .response = out};
     enum err err = perform(&x, why);
     if (!out->done)

@@ -50,8 +50,11 @@ struct http_response {
     char server[96];        /* the header of that name; "" without */
     double retry_after_s;   /* from the header; UNKNOWN without */
     struct text kept;       /* value of the request's kept_header; "" without */
+    int grpc_status;        /* the header or trailer of that name; -1 without */
+    char grpc_message[128]; /* its text; "" without */
     struct text error_body; /* of a response that is not 2xx, at most HTTP_ERROR_BODY_MAX */
     bool connected;         /* false: the server was never reached */
+    bool is_tls;            /* the server answered a TLS handshake, with a trusted certificate or not */
 };
 
 enum err http_available(struct error *why) MUST_USE;

@@ -121,6 +121,14 @@ static nanos longest_lag(const struct sensor *sensor)
     return longest;
 }
 
+/* Minimum time between reads that ticks request in a low-overhead session.  A session with a shorter period of its own
+ * gets the energy of each of its updates, except from a counter: power fills in the time between its reads. */
+static nanos slow_min(const struct sensor_group *group, nanos period, bool is_energy)
+{
+    bool is_short = is_energy && period > 0 && period < group->slow_period_min;
+    return is_short ? max_nanos(period, group->period_min) : group->slow_period_min;
+}
+
 static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
                                      const struct source_pace *pace)
 {
@@ -142,7 +150,7 @@ static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
         schedule.guide >= 0 && sensor->channels[schedule.guide].quantity == QTY_ENERGY;
     if (pace->low_overhead && group->slow_period > 0 && (!is_counter || is_shaped)) {
         schedule.period = group->slow_period;
-        schedule.min = group->slow_period_min;
+        schedule.min = slow_min(group, pace->period, schedule.is_awaited && !is_counter);
         schedule.anchor_gap = is_counter ? ANCHOR_FIRST : 0;
     } else if (pace->low_overhead && pace->period == 0 && schedule.period < SLOW_PERIOD &&
                is_lossless(sensor, g) && !group->follow_ticks) {
@@ -376,7 +384,9 @@ static void pass_on(struct source *source, const struct observation *o, nanos wi
 static void handle_loss(struct source *source)
 {
     struct reader *reader = &source->reader;
-    log_warn("%s: device lost; trying to reopen it", source->finding.id);
+    const char *reason = reader->sensor.lost_why;
+    log_warn("%s: device lost%s%s%s; trying to reopen it", source->finding.id,
+             reason[0] ? " (" : "", reason, reason[0] ? ")" : "");
     atomic_fetch_add(&source->counts.lost, 1);
     push_gaps(source, ERR_LOST);
     sensor_close(&reader->sensor);

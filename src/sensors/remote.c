@@ -4,7 +4,10 @@
  * places them on our timeline by the clock offset, whose uncertainty is that of their times: it enters the energy of
  * a window as time error x power at its edges.  A restarted monitor counts from 0: its device is lost and comes
  * back, and the time between stays uncovered.  A short connection failure loses nothing, as the monitor keeps the
- * points of the last minutes. */
+ * points of the last minutes.
+ *
+ * An energy-monitor sends its readings in one stream over gRPC, which stays open (port/grpc_stream.h): a read takes those
+ * that have arrived. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +15,10 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "port/grpc_stream.h"
 #include "port/http.h"
 #include "port/json_read.h"
+#include "port/thread.h"
 #include "port/url.h"
 #include "sensors/sensor.h"
 #include "wire/readings.h"
@@ -26,15 +31,27 @@
 
 /* A read must return within two seconds. */
 #define REQUEST_TIMEOUT (1500 * NS_PER_MS)
-/* Minimum time between calls of a gRPC server, each of which gives one point. */
-#define GRPC_PERIOD_MIN (200 * NS_PER_MS)
-/* Without an answer for this long, the device counts as lost. */
+/* Without an answer for this long, or for several intervals of a stream, the device counts as lost. */
 #define LOST_AFTER (3 * NS_PER_S)
+/* Until the second message of a stream: on a busy machine, and for an interval of seconds. */
+#define STREAM_TIMEOUT (10 * NS_PER_S)
+/* Calls before the first message: the server may be starting. */
+#define STREAM_ATTEMPTS 4
+/* Period of additional calls that bound the clock offset: only the start of a call bounds it from both sides.  The
+ * first ones are repeated at once while it is known to less than this share of the interval. */
+#define CHECK_PERIOD  (30 * NS_PER_S)
+#define CHECK_SHARE   8
+#define CHECK_REPEATS 6
+/* How long opening a sensor waits for these. */
+#define CHECK_OPENING (500 * NS_PER_MS)
+#define CHECK_POLL    (5 * NS_PER_MS)
+/* Minimum assumed time between the messages of a stream. */
+#define STREAM_PERIOD_MIN (50 * NS_PER_MS)
 /* How far back the first read goes, so that a window has a start immediately. */
 #define HISTORY (20 * NS_PER_S)
 /* Minimum and maximum delay of a point of the monitor in addition to two of its intervals. */
 #define LATE_MIN (50 * NS_PER_MS)
-#define LATE_MAX (500 * NS_PER_MS)
+#define LATE_MAX NS_PER_S
 /* Sums of covered time are exact except for rounding in JSON. */
 #define ROUNDING         NS_PER_US
 
@@ -59,7 +76,14 @@ struct remote {
     struct params headers;
     struct text body;
     char url[200];
-    bool is_grpc;
+    struct grpc_stream *stream; /* over gRPC; NULL: over HTTP */
+    nanos interval;             /* between its messages */
+    nanos newest, heard;        /* time of its newest message, by its clock and ours */
+    bool has_read;              /* was read before */
+    struct grpc_stream *check;  /* an additional call, for the clock offset; NULL: none now */
+    nanos checked, check_at;    /* when it was started; when the next one is due */
+    nanos stepped;              /* when the server's clock was set; 0: never */
+    unsigned repeats;           /* of it */
     char device[DEVICE_NAME_SIZE]; /* its name on the server */
     char instance[40];
     struct clock_offset clock;
@@ -140,93 +164,133 @@ static enum err check_status(int status, struct error *why)
     return ERR_OK;
 }
 
-/* ---- requests to an energy-monitor, over gRPC ----
+/* ---- the messages of an energy-monitor, over gRPC ----
  *
- * A call of StreamTelemetry is a POST over HTTP/2 whose response is a sequence of messages, each after five bytes:
- * the compression flag and the length.  The first message arrives immediately and may be as old as the server's
- * collection interval; the second was collected after our request, so that it bounds the clock offset as a response
- * of our own monitor does.  Then the connection is closed. */
+ * The first message of a call arrives immediately and may be as old as the server's collection interval; later ones were
+ * collected after our request, so that they bound the clock offset as a response of our own monitor does: well from one
+ * side, but from the other only as well as the call is young.  So the offset is checked by short additional calls, while
+ * the stream of readings stays open. */
 
-struct stream {
-    struct remote *remote;
-    struct readings first, second;
-    unsigned count;
-    nanos t; /* of the second */
-    struct error *why;
-};
-
-static enum err take_message(struct stream *stream, const unsigned char *bytes, size_t length,
-                             nanos t)
+static enum err open_stream(const struct remote *remote, unsigned attempts,
+                            struct grpc_stream **out, struct error *why)
 {
-    struct readings *to = stream->count ? &stream->second : &stream->first;
-    enum err err = readings_from_telemetry(bytes, length, to, stream->why);
-    if (err)
-        return err;
-    if (stream->count && to->monotonic <= stream->first.monotonic) {
-        readings_release(to); /* the same again */
-        return ERR_OK;
-    }
-    stream->t = t;
-    return ++stream->count == 2 ? ERR_INTERRUPTED : ERR_OK;
+    const struct grpc_stream_options options = {
+        .server = remote->url + strlen("http://"),
+        .method = "/energy.EnergyMonitor/StreamTelemetry",
+        .attempts = attempts,
+    };
+    return grpc_stream_new(&options, out, why);
 }
 
-static enum err take_bytes(void *context, const char *bytes, size_t length, nanos t)
+static void end_check(struct remote *remote, nanos next)
 {
-    struct stream *stream = context;
-    struct text *body = &stream->remote->body;
-    enum err err = ERR_OK;
-    text_add_bytes(body, bytes, length);
-    while (!err && !body->failed && body->length >= 5) {
-        const unsigned char *head = (const unsigned char *)body->bytes;
-        size_t size =
-            (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
-        if (head[0] != 0 || size > BODY_MAX)
-            return err_set(stream->why, ERR_BAD_VALUE, "the server there is not an energy-monitor");
-        if (body->length < 5 + size)
-            break;
-        err = take_message(stream, head + 5, size, t);
-        memmove(body->bytes, body->bytes + 5 + size, body->length - 5 - size);
-        body->length -= 5 + size;
-    }
-    return body->failed ? err_no_memory(stream->why) : err;
+    grpc_stream_free(remote->check);
+    remote->check = NULL;
+    remote->check_at = next;
 }
 
-static enum err request_grpc(struct remote *remote, struct readings *out, bool *agrees,
-                             struct error *why)
+/* The server's clock was set: its offset is unknown until a call that starts from now on. */
+static void forget_clock(struct remote *remote)
 {
-    static const char EMPTY[5] = {0};
-    char url[sizeof remote->url + 64];
-    struct stream stream = {.remote = remote, .why = why};
-    struct http_response response;
-    str_format(url, sizeof url, "%s/energy.EnergyMonitor/StreamTelemetry", remote->url);
-    const struct http_request request = {.method = "POST",
-                                         .url = url,
-                                         .headers = &remote->headers,
-                                         .body = EMPTY,
-                                         .body_length = sizeof EMPTY,
-                                         .is_http2 = true,
-                                         .timeout = REQUEST_TIMEOUT,
-                                         .take = take_bytes,
-                                         .context = &stream};
-    text_clear(&remote->body);
-    enum err err = http_perform(remote->http, &request, &response, why);
-    if (stream.count == 2)
-        err = ERR_OK;
-    else if (!err)
-        err = err_set(why, ERR_UNSUPPORTED, "the server there is not an energy-monitor");
-    else if (stream.count == 1)
-        err = err_set(why, err, "the collection interval of its energy-monitor is too long");
+    remote->clock = (struct clock_offset){0};
+    remote->stepped = clock_now();
+    remote->newest = 0;
+    remote->repeats = 0;
+    end_check(remote, 0);
+}
+
+/* Adds a message to the clock offset.  False: it contradicts the earlier ones. */
+static bool add_exchange(struct remote *remote, const struct grpc_message *message, nanos stamp)
+{
+    bool counts =
+        !message->is_first && (remote->clock.is_known || message->sent > remote->stepped);
+    return !counts || clock_offset_add(&remote->clock, message->sent, message->t, stamp);
+}
+
+/* One message of an additional call, the second of which is the result. */
+static enum err take_check(struct remote *remote, struct grpc_message *message, bool *agrees)
+{
+    struct readings readings;
+    enum err err = readings_from_telemetry(message->bytes, message->length, &readings, NULL);
     if (!err) {
-        *out = stream.second;
-        out->interval = out->monotonic - stream.first.monotonic;
-        if (out->interval < GRPC_PERIOD_MIN)
-            out->interval = GRPC_PERIOD_MIN;
-        *agrees = clock_offset_add(&remote->clock, response.sent, stream.t, out->monotonic);
+        *agrees = add_exchange(remote, message, readings.monotonic);
+        readings_release(&readings);
     }
-    readings_release(&stream.first);
-    http_response_release(&response);
+    nanos good = max_nanos(remote->interval, STREAM_PERIOD_MIN) / CHECK_SHARE;
+    bool is_last = !err && !message->is_first;
+    if (is_last && clock_offset_error(&remote->clock, message->t) > good &&
+        remote->repeats++ < CHECK_REPEATS)
+        end_check(remote, 0);
+    else if (is_last || err)
+        end_check(remote, clock_now() + CHECK_PERIOD);
+    grpc_message_release(message);
     return err;
 }
+
+/* Makes the additional calls; does not wait for them.  False: the server's clock was set. */
+static bool check_clock(struct remote *remote)
+{
+    nanos now = clock_now();
+    struct grpc_message message;
+    bool agrees = true;
+    enum err err = ERR_OK;
+    if (!remote->check && now >= remote->check_at) {
+        remote->checked = now;
+        err = open_stream(remote, 1, &remote->check, NULL);
+    }
+    while (!err && agrees && remote->check &&
+           !(err = grpc_stream_next(remote->check, 0, &message, NULL)))
+        err = take_check(remote, &message, &agrees);
+    if ((err && err != ERR_NO_DATA) || (remote->check && now - remote->checked > STREAM_TIMEOUT))
+        end_check(remote, now + CHECK_PERIOD);
+    return agrees;
+}
+
+/* The next message whose time can be placed on our timeline, or one that contradicts the earlier ones.  ERR_NO_DATA:
+ * none until then.  The caller releases *out after ERR_OK. */
+static enum err next_message(struct remote *remote, nanos until, struct readings *out, bool *agrees,
+                             struct error *why)
+{
+    for (;;) {
+        struct grpc_message message;
+        enum err err = grpc_stream_next(remote->stream, until, &message, why);
+        if (err)
+            return err;
+        err = readings_from_telemetry(message.bytes, message.length, out, why);
+        nanos before = remote->newest;
+        bool is_new = !err && out->monotonic != before;
+        *agrees = !is_new ||
+                  (out->monotonic > before && add_exchange(remote, &message, out->monotonic));
+        if (is_new && *agrees) {
+            remote->newest = out->monotonic;
+            remote->heard = message.t;
+            out->interval = before > 0 ? out->monotonic - before : 0;
+        }
+        grpc_message_release(&message);
+        if (err || (is_new && (!*agrees || remote->clock.is_known)))
+            return err;
+        readings_release(out);
+    }
+}
+
+/* The first reading, which is the second message: it shows the interval. */
+static enum err first_message(struct remote *remote, struct readings *out, struct error *why)
+{
+    bool agrees;
+    enum err err = next_message(remote, clock_now() + STREAM_TIMEOUT, out, &agrees, why);
+    if (!err) {
+        remote->interval = out->interval = max_nanos(out->interval, STREAM_PERIOD_MIN);
+        return ERR_OK;
+    }
+    if (err != ERR_NO_DATA || why->text[0])
+        return err == ERR_NO_DATA ? ERR_LOST : err;
+    return err_set(why, ERR_TIMEOUT, "%s sent %s within %.0f s", remote->url + strlen("http://"),
+                   remote->newest ? "one reading and no other: its collection interval is too long"
+                                  : "no reading",
+                   seconds(STREAM_TIMEOUT));
+}
+
+/* ---- requests to an ipw monitor ---- */
 
 /* Requests data newer than a time of the server.  The caller releases *out after ERR_OK. */
 static enum err request_readings(struct remote *remote, nanos since, struct readings *out,
@@ -234,8 +298,6 @@ static enum err request_readings(struct remote *remote, nanos since, struct read
 {
     char url[sizeof remote->url + 64];
     struct http_response response;
-    if (remote->is_grpc)
-        return request_grpc(remote, out, agrees, why);
     str_format(url, sizeof url, "%s" READINGS_PATH "?since=%lld", remote->url, (long long)since);
     enum err err = http_fetch(remote->http, url, &remote->headers, REQUEST_TIMEOUT, BODY_MAX,
                               &remote->body, &response, why);
@@ -255,39 +317,44 @@ static void free_remote(struct remote *remote)
 {
     if (!remote)
         return;
-    if (remote->http)
-        http_close(remote->http);
+    grpc_stream_free(remote->stream);
+    grpc_stream_free(remote->check);
+    http_close(remote->http);
     params_release(&remote->headers);
     text_release(&remote->body);
     free(remote);
 }
 
-static enum err add_grpc_headers(struct params *headers, struct error *why)
-{
-    enum err err = params_set(headers, "Content-Type", "application/grpc");
-    return err_explain(why, err ? err : params_set(headers, "TE", "trailers"));
-}
-
-/* Connects to a URL and makes a first request. */
-static enum err connect_to(const char *url, struct remote **out, struct readings *readings,
-                           struct error *why)
+static enum err connect_http(struct remote *remote, struct readings *readings, struct error *why)
 {
     bool agrees;
-    struct remote *remote = calloc(1, sizeof *remote);
-    if (!remote)
-        return err_no_memory(why);
-    remote->is_grpc = str_starts(url, GRPC_SCHEME);
-    str_format(remote->url, sizeof remote->url, "%s%s", remote->is_grpc ? "http://" : "",
-               url + (remote->is_grpc ? strlen(GRPC_SCHEME) : 0));
-    enum err err = http_available(why);
+    enum err err = jv_available(why);
     if (!err)
-        err = remote->is_grpc ? add_grpc_headers(&remote->headers, why) : jv_available(why);
-    if (!err && !remote->is_grpc)
         err = add_token(&remote->headers, why);
     if (!err)
         err = http_open(&remote->http, why);
+    return err ? err : request_readings(remote, INT64_MAX, readings, &agrees, why);
+}
+
+static enum err connect_grpc(struct remote *remote, struct readings *readings, struct error *why)
+{
+    enum err err = open_stream(remote, STREAM_ATTEMPTS, &remote->stream, why);
+    return err ? err : first_message(remote, readings, why);
+}
+
+/* Connects to a URL and gets the first readings. */
+static enum err connect_to(const char *url, struct remote **out, struct readings *readings,
+                           struct error *why)
+{
+    struct remote *remote = calloc(1, sizeof *remote);
+    if (!remote)
+        return err_no_memory(why);
+    bool is_grpc = str_starts(url, GRPC_SCHEME);
+    str_format(remote->url, sizeof remote->url, "%s%s", is_grpc ? "http://" : "",
+               url + (is_grpc ? strlen(GRPC_SCHEME) : 0));
+    enum err err = http_available(why);
     if (!err)
-        err = request_readings(remote, INT64_MAX, readings, &agrees, why);
+        err = is_grpc ? connect_grpc(remote, readings, why) : connect_http(remote, readings, why);
     if (err)
         free_remote(remote);
     else
@@ -362,7 +429,7 @@ static void add_channels(struct sensor *out, const struct readings *readings, co
     for (size_t i = 0; i < readings->gauge_count && out->channel_count; i++) {
         const struct reading_gauge *gauge = &readings->gauges[i];
         if (!strcmp(gauge->device, there) && !quantity_gives_joules(gauge->quantity) &&
-            !has_channel(out, gauge->channel))
+            !gauge->is_absent && !has_channel(out, gauge->channel))
             sensor_add_channel(out, gauge->channel, device, gauge->quantity);
     }
     nanos often = readings->interval / 4;
@@ -393,6 +460,13 @@ static void note_domains(struct remote *remote, const struct readings *readings,
     }
 }
 
+static void await_checks(struct remote *remote)
+{
+    nanos until = clock_now() + CHECK_OPENING;
+    while (clock_now() < until && remote->check_at < until && check_clock(remote))
+        thread_sleep(CHECK_POLL);
+}
+
 static enum err remote_open(const struct sensor_finding *finding, struct sensor *out,
                             struct error *why)
 {
@@ -417,7 +491,9 @@ static enum err remote_open(const struct sensor_finding *finding, struct sensor 
     if (!out->channel_count)
         err = err_set(why, ERR_NOT_FOUND, "its ipw monitor has no readings of %s", remote->device);
     /* The first exchange included connection setup; later ones bound the clock offset better. */
-    for (int i = 1; i < FIRST_EXCHANGES && !err; i++) {
+    if (remote->stream && !err)
+        await_checks(remote);
+    for (int i = 1; i < FIRST_EXCHANGES && !err && !remote->stream; i++) {
         err = request_readings(remote, INT64_MAX, &readings, &agrees, why);
         if (!err)
             readings_release(&readings);
@@ -446,13 +522,13 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
         nanos t = clock_offset_to_local(&remote->clock, point->t);
         t = t < now ? t : now;
         if (at->has_begun &&
-            (point->t <= at->t || (remote->is_grpc && point->joules == at->joules)))
+            (point->t <= at->t || (remote->stream && point->joules == at->joules)))
             continue;
         /* An energy-monitor reports when it collected; the counter changed since its last collection. */
-        nanos sigma = error + (remote->is_grpc ? (point->t - at->t) / 2 : 0);
+        nanos sigma = error + (remote->stream ? (point->t - at->t) / 2 : 0);
         if (at->has_begun && point->t - at->t - (point->covered - at->covered) > ROUNDING)
             observe_missing(out, channel, t, ERR_LOST);
-        if (at->has_begun || !remote->is_grpc)
+        if (at->has_begun || !remote->stream)
             observe_timed(out, channel, t, sigma, (uint64_t)(point->joules / JOULES_PER_COUNT));
         at->t = point->t;
         at->covered = point->covered;
@@ -488,14 +564,20 @@ static bool is_of(const struct progress *at, const struct reading_domain *domain
            !strcmp(at->source, domain->source);
 }
 
+static enum err lost(struct sensor *sensor, const char *why)
+{
+    str_copy(sensor->lost_why, sizeof sensor->lost_why, why);
+    return ERR_LOST;
+}
+
 /* A response of a restarted monitor, or one without our domains: the device is lost. */
-static enum err observe_answer(struct remote *remote, const struct sensor *sensor,
+static enum err observe_answer(struct remote *remote, struct sensor *sensor,
                                const struct readings *readings, struct observations *out)
 {
     nanos now = clock_now();
     bool any = false;
     if (strcmp(readings->instance, remote->instance) != 0)
-        return ERR_LOST;
+        return lost(sensor, "its ipw monitor was restarted");
     for (unsigned c = 0; c < sensor->channel_count; c++)
         for (size_t i = 0; sensor->channels[c].quantity == QTY_ENERGY && i < readings->domain_count;
              i++)
@@ -505,48 +587,95 @@ static enum err observe_answer(struct remote *remote, const struct sensor *senso
                 break;
             }
     observe_gauges(remote, sensor, readings, now, out);
-    return any ? ERR_OK : ERR_LOST;
+    return any ? ERR_OK : lost(sensor, "the monitor there has no readings of it");
 }
 
 /* A clock stopped or stepped: the interval between the points before and after is unknown, and so are the times of
  * the points in this response. */
-static void restart(struct remote *remote, const struct sensor *sensor,
-                    const struct readings *readings, nanos now, struct observations *out)
+static void restart(struct remote *remote, const struct sensor *sensor, nanos since,
+                    struct observations *out)
 {
+    nanos now = clock_now();
     for (unsigned c = 0; c < sensor->channel_count; c++) {
         if (sensor->channels[c].quantity == QTY_ENERGY)
             observe_missing(out, c, now, ERR_LOST);
         remote->progress[c].has_begun = false;
     }
-    remote->asked_since = readings->monotonic;
+    remote->asked_since = since;
 }
 
-static enum err remote_read(struct sensor *sensor, unsigned group, struct observations *out)
+static bool has_energy(const struct sensor *sensor, const struct observations *seen)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        if (sensor->channels[seen->items[i].channel].quantity == QTY_ENERGY)
+            return true;
+    return false;
+}
+
+/* Takes the messages that have arrived.  A call that ended is repeated meanwhile. */
+static enum err read_stream(struct sensor *sensor, struct observations *out)
+{
+    struct remote *remote = sensor->state;
+    struct readings readings;
+    struct error why = {0};
+    bool agrees = check_clock(remote);
+    /* Only the first read waits: a measurement begins with it. */
+    nanos until = remote->has_read ? 0 : clock_now() + REQUEST_TIMEOUT;
+    enum err err = ERR_OK, seen = ERR_OK;
+    while (agrees && !seen && !(err = next_message(remote, until, &readings, &agrees, &why))) {
+        if (agrees)
+            seen = observe_answer(remote, sensor, &readings, out);
+        readings_release(&readings);
+        until = has_energy(sensor, out) ? 0 : until;
+    }
+    remote->has_read = true;
+    if (!agrees) {
+        forget_clock(remote);
+        restart(remote, sensor, 0, out);
+        return ERR_OK;
+    }
+    nanos silent = clock_now() - remote->heard, limit = max_nanos(LOST_AFTER, 3 * remote->interval);
+    if (seen || (err == ERR_NO_DATA && silent <= limit))
+        return seen;
+    if (!why.text[0])
+        (void)err_set(&why, ERR_LOST, "no reading for %.1f s", seconds(silent));
+    return lost(sensor, why.text);
+}
+
+static enum err read_http(struct sensor *sensor, struct observations *out)
 {
     struct remote *remote = sensor->state;
     struct readings readings;
     struct error why;
     bool agrees;
-    (void)group;
     enum err err = request_readings(remote, remote->asked_since, &readings, &agrees, &why);
     nanos now = clock_now();
-    if (err) {
-        if (!remote->failing_since)
-            remote->failing_since = now;
-        return now - remote->failing_since > LOST_AFTER ? ERR_LOST : err == ERR_LOST ? ERR_IO : err;
+    if (!err) {
+        remote->failing_since = 0;
+        if (agrees)
+            err = observe_answer(remote, sensor, &readings, out);
+        else
+            restart(remote, sensor, readings.monotonic, out);
+        readings_release(&readings);
+        return err;
     }
-    remote->failing_since = 0;
-    if (agrees)
-        err = observe_answer(remote, sensor, &readings, out);
-    else
-        restart(remote, sensor, &readings, now, out);
-    readings_release(&readings);
-    return err;
+    if (!remote->failing_since)
+        remote->failing_since = now;
+    if (now - remote->failing_since > LOST_AFTER)
+        return lost(sensor, why.text);
+    return err == ERR_LOST ? ERR_IO : err;
+}
+
+static enum err remote_read(struct sensor *sensor, unsigned group, struct observations *out)
+{
+    const struct remote *remote = sensor->state;
+    (void)group;
+    return remote->stream ? read_stream(sensor, out) : read_http(sensor, out);
 }
 
 /* ---- probing ---- */
 
-static void found_none(struct sensor_findings *out, const char *label, enum err err,
+static void found_none(struct sensor_findings *out, const char *label, bool is_grpc, enum err err,
                        const struct error *why)
 {
     char id[sizeof out->items->id];
@@ -562,9 +691,15 @@ static void found_none(struct sensor_findings *out, const char *label, enum err 
                  " to a file with it");
     else if (err == ERR_NO_DATA)
         str_copy(finding->fix, sizeof finding->fix, "run `ipw doctor` there");
+    else if (is_grpc && err == ERR_UNSUPPORTED)
+        str_copy(finding->fix, sizeof finding->fix,
+                 "give the port of an energy-monitor, or, without " GRPC_SCHEME
+                 ", of an ipw monitor");
     else if (err != ERR_USAGE)
         str_copy(finding->fix, sizeof finding->fix,
-                 "run `ipw monitor --listen ADDRESS:" DEFAULT_PORT " --token-file FILE` there");
+                 is_grpc ? "run `energy-monitor --bind-address ADDRESS` there"
+                         : "run `ipw monitor --listen ADDRESS:" DEFAULT_PORT
+                           " --token-file FILE` there");
 }
 
 static void found_device(struct sensor_findings *out, const char *address, const char *label,
@@ -578,7 +713,7 @@ static void found_device(struct sensor_findings *out, const char *address, const
         !str_format(full, sizeof full, "%s#%s", address, domain->device)) {
         enum err err =
             err_set(&why, ERR_UNSUPPORTED, "%s: name too long; give its address", domain->device);
-        found_none(out, label, err, &why);
+        found_none(out, label, false, err, &why);
         return;
     }
     bool estimated = is_estimate(readings, domain->device);
@@ -614,10 +749,11 @@ static void probe_host(const char *given, unsigned host, struct sensor_findings 
     struct error why;
     struct readings readings;
     struct remote *remote;
+    bool is_grpc = str_starts(given, GRPC_SCHEME);
     enum err err = read_address(given, address, sizeof address, label, sizeof label, &why);
     if (err) {
         str_format(label, sizeof label, "%.36s", plain_text(given).text);
-        found_none(out, label, err, &why);
+        found_none(out, label, is_grpc, err, &why);
         return;
     }
     err = is_found(out, label) ? err_set(&why, ERR_USAGE, "given more than once")
@@ -628,7 +764,7 @@ static void probe_host(const char *given, unsigned host, struct sensor_findings 
         free_remote(remote);
     }
     if (err) {
-        found_none(out, label, err, &why);
+        found_none(out, label, is_grpc, err, &why);
         return;
     }
     for (size_t i = 0; i < readings.domain_count; i++) {

@@ -104,8 +104,8 @@ struct sensor_group {
     nanos period_min;     /* never read faster than this, whatever is requested; only finding a
                              counter's ticks takes a short burst of denser reads */
     bool fixed_period; /* period_default holds whatever is requested; period_min is for windows */
-    /* In a low-overhead session (sampler.h): period of reads, and minimum time between reads requested by ticks.  0:
-     * derived from the above.  A counter whose call uses milliseconds of CPU is read every slow_period and at
+    /* In a low-overhead session (sampler.h): period of reads, and minimum time between reads requested by ticks, unless
+     * the session's own period is shorter.  0: derived from the above.  A counter whose call uses milliseconds of CPU is read every slow_period and at
      * window edges only: its slow_period_min is equally long. */
     nanos slow_period, slow_period_min;
     bool follow_ticks; /* phase-lock reads to the first energy or power channel's updates */
@@ -129,7 +129,8 @@ struct sensor {
     size_t group_count;
     struct sensor_fact facts[SENSOR_FACTS_MAX];
     size_t fact_count;
-    void *state; /* the driver's */
+    char lost_why[200]; /* set by a read that returns ERR_LOST: the reason; "" unknown */
+    void *state;        /* the driver's */
 };
 
 /* ---- reading ---- */

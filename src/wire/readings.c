@@ -452,7 +452,10 @@ static void add_gauge(struct readings *out, const struct message *message, int f
 {
     struct reading_gauge *gauge = &out->gauges[out->gauge_count++];
     *gauge = (struct reading_gauge){
-        .quantity = quantity, .value = message->doubles[field] * scale, .age_s = 0};
+        .quantity = quantity,
+        .value = message->doubles[field] * scale,
+        .is_absent = !is_known(message->doubles[field]),
+    };
     str_copy(gauge->device, sizeof gauge->device, device);
     str_copy(gauge->channel, sizeof gauge->channel, quantity_name(quantity));
 }

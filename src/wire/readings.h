@@ -57,6 +57,7 @@ struct reading_gauge {
     enum quantity quantity;
     double value; /* in its base unit; UNKNOWN where it is stale */
     double age_s;
+    bool is_absent; /* the server does not report it, now at least */
 };
 
 struct readings {

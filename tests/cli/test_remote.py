@@ -2,12 +2,14 @@
 """`--sensors remote=HOST`: energy of machines with known counters, read through their `ipw monitor`; over slow
 networks, with other clocks, and when a monitor exits, restarts or refuses."""
 
+import contextlib
 import csv
 import http.client
 import http.server
 import json
 import math
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -18,7 +20,8 @@ import urllib.error
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "fakes")]
+from inference_server import Server  # noqa: E402
 from machines import FAKES, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from monitors import Monitor  # noqa: E402
 from program import (IPW, EchoRun, MachineTest, TIMEOUT_S, wait_until, device, ipw,  # noqa: E402
@@ -145,6 +148,17 @@ class RemoteTest(MachineTest):
         report = echo_run.end()
         return report, (after - before) * 1e-6 + low * (wall(report) - passed)
 
+    @staticmethod
+    def set_clock(machine):
+        """Gives the machine a wall clock that is ahead by the seconds in a file; returns the file and the environment."""
+        step = machine.put("/step", "0")
+        preload = machine.environment()["LD_PRELOAD"]
+        stepping = {"LD_PRELOAD": f"{preload}:{os.path.abspath(os.path.join(FAKES, 'libfake_wall_clock.so'))}",
+                    "IPW_FAKE_STEP": str(step)}
+        environment = machine.environment
+        machine.environment = lambda: {**environment(), **stepping}
+        return step, stepping
+
     def undisturbed(self, is_good, *arguments, **options):
         """A pulse whose energy `is_good`; repeated, at most five times, where this machine stalled: then updates are
         late or far apart.  Returns the last one."""
@@ -193,6 +207,35 @@ class EnergyTest(RemoteTest):
         self.assertEqual({d["id"] for d in json.loads(done.stdout)["devices"] if d["energy"]}, set(watts))
         done = ipw(self.here, "run", "--sensors", f"remote=127.0.0.1:{ports[1]}", "--json", "--", "sleep", "0.5")
         self.assertAlmostEqual(json.loads(done.stdout)["devices"][0]["temperature_c"]["mean"], 51, places=6)
+
+    def test_first_example_of_the_manual(self):
+        """docs/remote.md as it is written, but for the host's name and ports, the model and the copy of the token."""
+        page = (Path(__file__).resolve().parents[2] / "docs/remote.md").read_text()
+        block = page.split("```\n")[1].replace("\\\n", "")
+        commands = {host: [line[len(host) + 2:] for line in block.splitlines() if line.startswith(f"{host}$ ")]
+                    for host in ("gpu-node", "client")}
+        folder, machine = self.here.root / "work", self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\n")
+        folder.mkdir()
+        create, monitor = commands["gpu-node"]
+        subprocess.run(create, shell=True, cwd=folder, check=True)
+        self.assertRegex(monitor, "^ipw monitor --listen 0.0.0.0:9860 .*--token-file token$")
+        options = monitor.replace("token-file token", f"token-file {folder}/token").split()[4:]
+        server = Monitor(machine, *options)
+        self.addCleanup(server.close)
+        wait_until(lambda: RefusalTest.is_ready(server), "readings")
+        inference = Server()
+        self.addCleanup(inference.server_close)
+        self.addCleanup(inference.shutdown)
+        copy, *rest = commands["client"]
+        self.assertEqual(copy, "scp gpu-node:token .")
+        script = "\n".join(rest).replace("http://gpu-node:8000/v1", f"{inference.url()}/v1")
+        script = script.replace("gpu-node", f"127.0.0.1:{server.port}").replace("Qwen/Qwen3-8B", "tiny-1b")
+        script = re.sub(r"\bipw ", f"{os.path.abspath(IPW)} ", script)
+        done = subprocess.run(f"set -e\n{script}", shell=True, cwd=folder, env=self.here.environment(),
+                              capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = json.loads(next(folder.glob("runs/*/summary.json")).read_text())
+        self.assertGreater(summary["ipw"]["energy"]["joules"], 0)
 
     def test_rows_wait_for_remote_updates(self):
         """Updates of the monitor arrive after the end of a row."""
@@ -263,12 +306,7 @@ class ClockTest(RemoteTest):
 
     def test_wall_clock_steps(self):
         machine = self.machine(Intel, 10)
-        step = machine.put("/step", "0")
-        preload = machine.environment()["LD_PRELOAD"]
-        stepping = {"LD_PRELOAD": f"{preload}:{os.path.abspath(os.path.join(FAKES, 'libfake_wall_clock.so'))}",
-                    "IPW_FAKE_STEP": str(step)}
-        environment = machine.environment
-        machine.environment = lambda: {**environment(), **stepping}
+        step, stepping = self.set_clock(machine)
         monitor = self.monitor(machine)
         for _ in range(5):  # the last update is late where this machine stalls: then not all of the run is covered
             before = monitor.scrape()
@@ -352,6 +390,54 @@ class LossTest(RemoteTest):
         self.assertEqual(energy["coverage"], 1, port)
 
 
+class Relay(threading.Thread):
+    """A TCP path to a port of this machine.  A new connection takes `delay` seconds until it is forwarded, as on a busy
+    machine; `cut` breaks the open ones."""
+
+    def __init__(self, to, delay=0.0):
+        super().__init__(daemon=True)
+        self.to, self.delay, self.open, self.accepted = int(to), delay, [], 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            self.accepted += 1
+            threading.Thread(target=self.forward, args=(client,), daemon=True).start()
+
+    def forward(self, client):
+        time.sleep(self.delay)
+        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.to)) as server:
+            self.open += [client, server]
+            back = threading.Thread(target=self.pump, args=(server, client), daemon=True)
+            back.start()
+            self.pump(client, server)
+            back.join()
+
+    @staticmethod
+    def pump(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def cut(self):
+        for end in self.open:
+            with contextlib.suppress(OSError):  # it may have ended already
+                end.shutdown(socket.SHUT_RDWR)
+        self.open = []
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
+
+
 @unittest.skipUnless(FRONT.exists(), "energy-monitor was not built: libgrpc-dev is not installed")
 class GrpcTest(RemoteTest):
     """The gRPC service of the Python IPW, here our own implementation, whose messages are tested in
@@ -371,10 +457,11 @@ class GrpcTest(RemoteTest):
 
     def wait_for_energy(self, port):
         """Waits for energy, which is available at the second counter reading."""
-        def is_ok():
-            done = ipw(self.here, "doctor", "--json", "--sensors", f"remote=grpc://127.0.0.1:{port}")
-            return all(row["status"] == "ok" for row in json.loads(done.stdout)["sensors"])
-        wait_until(is_ok, "energy over gRPC")
+        wait_until(lambda: all(row["status"] == "ok" for row in self.doctor(port)), "energy over gRPC")
+
+    def doctor(self, port):
+        done = ipw(self.here, "doctor", "--json", "--sensors", f"remote=grpc://127.0.0.1:{port}")
+        return json.loads(done.stdout)["sensors"]
 
     def echo_run(self, *ends, **options):
         return EchoRun(self.here, "--sensors", ",".join(f"remote=grpc://127.0.0.1:{end.port}" for end in ends), **options)
@@ -412,10 +499,86 @@ class GrpcTest(RemoteTest):
         self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
                                delta=0.05 * energy["joules"] + 2.5 * energy["plus_minus_statistical"])
 
+    def test_channels_are_those_of_the_server(self):
+        """A card without temperature and utilization: the fields of the protocol are -1."""
+        front = self.serve(self.machine(Nvidia, "power * constant 250\ntick * 0.02\nfail nvmlDeviceGetTemperature * 3\n"
+                                        "fail nvmlDeviceGetUtilizationRates * 3\ngpm * no\n"))
+        wait_until(lambda: "memory_used" in self.doctor(front.port)[0]["measures"], "gauges")
+        measures = self.doctor(front.port)[0]["measures"]
+        self.assertFalse({"temperature", "utilisation", "memory_utilisation", "tensor_utilisation"} & set(measures), measures)
+        self.assertIn("energy", measures)
+
+    def relay(self, *arguments, **options):
+        relay = Relay(*arguments, **options)
+        self.addCleanup(relay.close)
+        return relay
+
+    def test_slow_connection(self):
+        """Each connection takes three seconds: it is opened once for a run, not for each reading."""
+        relay = self.relay(self.serve(self.machine(Intel, 40)).port, delay=3)
+        echo_run = self.echo_run(relay)
+        time.sleep(2)
+        report = echo_run.end()
+        energy = report["energy"]
+        self.assertGreater(energy["coverage"] * wall(report), 1)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
+                               delta=0.05 * energy["joules"] + 2 * energy["plus_minus_statistical"])
+
+    def test_stream_stays_open(self):
+        relay = self.relay(self.serve(self.machine(Intel, 40)).port)
+        echo_run = self.echo_run(relay)
+        before = relay.accepted
+        time.sleep(3)
+        self.assertLess(relay.accepted - before, 9)  # the stream, and short calls at first for the clock offset
+        self.assertGreater(echo_run.end()["energy"]["coverage"], 0.5)
+
+    def test_broken_stream_is_resumed(self):
+        relay = self.relay(self.serve(self.machine(Intel, 40)).port)
+        echo_run = self.echo_run(relay)
+        time.sleep(1)
+        relay.cut()
+        time.sleep(1.5)
+        report = echo_run.end()
+        energy = report["energy"]
+        self.assertNotIn("lost", echo_run.stderr)
+        self.assertGreater(energy["coverage"] * wall(report), 2)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
+                               delta=0.05 * energy["joules"] + 2 * energy["plus_minus_statistical"])
+
+    def test_steps_of_the_server_clock_leave_gaps(self):
+        machine = self.machine(Intel, 40)
+        step, _ = self.set_clock(machine)
+        echo_run = self.echo_run(self.serve(machine))
+        for seconds in ("0", "600", "-7", "0"):
+            step.write_text(seconds)
+            time.sleep(1)
+        report = echo_run.end()
+        energy = report["energy"]
+        self.assertLess(energy["coverage"], 1)
+        self.assertGreater(energy["coverage"], 0.3)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
+                               delta=0.05 * energy["joules"] + 2 * energy["plus_minus_statistical"])
+
+    def test_reason_of_a_loss(self):
+        front = self.serve(self.machine(Intel, 40))
+        echo_run = self.echo_run(front)
+        time.sleep(0.5)
+        front.kill()
+        front.wait()
+        echo_run.wait_for_message("device lost")
+        echo_run.end()
+        self.assertIn(f"device lost (cannot reach http://127.0.0.1:{front.port} (Connection refused)", echo_run.stderr)
+
+    def test_silent_server_is_reported(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            where = f"127.0.0.1:{silent.getsockname()[1]}"
+            self.refused(f"remote=grpc://{where}", f"{where} sent no reading within 10 s")
+
     def test_wrong_protocol_is_reported(self):
         monitor = self.monitor(self.machine(Intel, 40))
-        self.refused(f"remote=grpc://127.0.0.1:{monitor.port}", f"127.0.0.1:{monitor.port}")
-        self.refused("remote=grpc://127.0.0.1:1", "cannot reach")
+        self.refused(f"remote=grpc://127.0.0.1:{monitor.port}",
+                     f"127.0.0.1:{monitor.port} is an HTTP/1 server, not a gRPC server")
+        self.refused("remote=grpc://127.0.0.1:1", "cannot reach http://127.0.0.1:1 (Connection refused)")
         front = self.serve(self.machine(Intel, 40))
         self.refused(f"remote=127.0.0.1:{front.port}", f"127.0.0.1:{front.port}")
 

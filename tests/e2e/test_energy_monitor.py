@@ -2,10 +2,12 @@
 """The gRPC telemetry service, read by Python's gRPC client with the field numbers of the Python IPW."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -169,6 +171,61 @@ class Service(unittest.TestCase):
                 pass
         self.assertIn(ended.exception.code(), (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED))
 
+    def record(self, machine, seconds):
+        """(time, joules) of the readings of that many seconds, from the first with an energy; the time 0 of the fake GPU,
+        and its number of calls of each function."""
+        log = machine.root / "calls"
+        environment = machine.environment
+        machine.environment = lambda: {**environment(), "IPW_FAKE_NVML_CALLS": str(log)}
+        process, channel = self.serve(machine)
+        seen = []
+
+        def is_enough(reading):
+            if reading.energy_joules >= 0:
+                seen.append((reading.timestamp_nanos * 1e-9, reading.energy_joules))
+            return seen and seen[-1][0] > seen[0][0] + seconds
+
+        self.until(self.stream(channel), is_enough)
+        process.terminate()
+        process.wait(TIMEOUT_S)
+        calls = dict(line.split() for line in log.read_text().splitlines())
+        self.assertEqual([joules for _, joules in seen], sorted(joules for _, joules in seen))
+        return seen, float(calls["zero"]), calls
+
+    @staticmethod
+    def windows(readings, length):
+        """Pairs of readings at least that far apart: the Python IPW's energy of a window is their difference."""
+        for before in readings:
+            after = next((r for r in readings if r[0] >= before[0] + length), None)
+            if after:
+                yield before, after
+
+    def test_short_windows_have_their_energy(self):
+        """At constant power, although the counter changes every 0.1 s and is read every half minute."""
+        readings, _, calls = self.record(self.machine(Nvidia, "power * constant 250\ntick * 0.1\n"), 5)
+        windows = list(self.windows(readings, 0.3))
+        self.assertGreater(len(windows), 30)
+        for before, after in windows:
+            joules = 250 * (after[0] - before[0])
+            self.assertAlmostEqual(after[1] - before[1], joules, delta=0.02 * joules)
+        # The call that takes milliseconds of CPU is made a few times at first, not for every reading.
+        self.assertLess(int(calls["nvmlDeviceGetTotalEnergyConsumption"]), 30 + len(readings) / 5)
+
+    def test_windows_of_changing_power(self):
+        """A window is exact but for the time at its edges that was not measured yet, and nothing of that adds up."""
+        period, low, high = 0.7, 100, 500
+        readings, zero, _ = self.record(
+            self.machine(Nvidia, f"power * square {low} {high} {period}\ntick * 0.1\n"), 6)
+
+        def true(t):
+            whole, rest = divmod(t - zero, period)
+            return whole * period * (low + high) / 2 + high * min(rest, period / 2) + low * max(0, rest - period / 2)
+
+        for length in (0.3, 4):
+            errors = sorted(abs(after[1] - before[1] - (true(after[0]) - true(before[0])))
+                            for before, after in self.windows(readings, length))
+            self.assertLess(errors[len(errors) // 2], 0.05 * (high - low), length)
+
     def test_energy_does_not_fall_when_a_gpu_is_lost(self):
         healthy = "devices 2\npower * constant 300\ntick * 0.02\n"
         machine = self.machine(Nvidia, healthy)
@@ -248,11 +305,11 @@ class Service(unittest.TestCase):
 
 
 class OldReadings:
-    """An energy-monitor of another implementation, 40 W.  Its messages have the energy of when it started until it was
-    called `calls` times: they say when they were made, not when the counter was read."""
+    """An energy-monitor of another implementation, 40 W.  Its first `old` messages have the energy of when it started:
+    they say when they were made, not when the counter was read."""
 
-    def __init__(self, calls):
-        self.left, self.began, self.kinds = calls, time.monotonic(), messages()
+    def __init__(self, old):
+        self.left, self.began, self.kinds = old, time.monotonic(), messages()
         self.server = grpc.server(ThreadPoolExecutor(8))
         handler = grpc.unary_stream_rpc_method_handler(self.stream, response_serializer=lambda m: m.SerializeToString())
         self.server.add_generic_rpc_handlers(
@@ -261,8 +318,8 @@ class OldReadings:
         self.server.start()
 
     def stream(self, _, context):
-        self.left -= 1
         while context.is_active():
+            self.left -= 1
             passed = time.monotonic() - self.began if self.left < 0 else 0
             yield self.kinds["TelemetryReading"](timestamp_nanos=time.time_ns(), cpu_energy_joules=400 + 40 * passed,
                                                  cpu_power_watts=40, energy_joules=-1, power_watts=-1)
@@ -272,7 +329,7 @@ class OldReadings:
 @unittest.skipUnless(grpc, None if grpc else why)
 class Client(unittest.TestCase):
     def test_energy_before_the_first_reading_is_not_counted(self):
-        there, here = OldReadings(calls=20), Machine()
+        there, here = OldReadings(old=40), Machine()
         self.addCleanup(here.close)
         self.addCleanup(there.server.stop, 0)
         time.sleep(3)
@@ -287,6 +344,48 @@ class Client(unittest.TestCase):
         self.assertGreater(energy["coverage"] * wall, 1)
         self.assertAlmostEqual(energy["joules"], 40 * wall * energy["coverage"],
                                delta=0.05 * energy["joules"] + 2 * energy["plus_minus_statistical"])
+
+
+    def reason(self, port, **environment):
+        with Machine() as here:
+            done = subprocess.run([IPW, "run", "--sensors", f"remote=grpc://127.0.0.1:{port}", "--", "true"],
+                                  env={**here.environment(), **environment}, capture_output=True, text=True,
+                                  timeout=TIMEOUT_S)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr
+
+    def server(self, **methods):
+        """A gRPC server, and how to add a port to it."""
+        server = grpc.server(ThreadPoolExecutor(8))
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("energy.EnergyMonitor", {
+            name: grpc.unary_stream_rpc_method_handler(method) for name, method in methods.items()})])
+        self.addCleanup(server.stop, 0)
+        return server
+
+    def test_other_services_are_reported(self):
+        server = self.server()
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        self.assertIn(f"127.0.0.1:{port} is a gRPC server without this service (UNIMPLEMENTED)", self.reason(port))
+
+    def test_status_of_the_server_is_reported(self):
+        server = self.server(StreamTelemetry=lambda _, context: context.abort(grpc.StatusCode.INTERNAL, "no such GPU"))
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        self.assertIn(f"127.0.0.1:{port} ended the call: INTERNAL: no such GPU", self.reason(port))
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl, which makes certificates, is not installed")
+    def test_tls_is_reported(self):
+        with tempfile.TemporaryDirectory() as folder:
+            key, certificate = Path(folder) / "key", Path(folder) / "certificate"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                            "-nodes", "-keyout", key, "-out", certificate, "-days", "30", "-subj", "/CN=localhost"],
+                           check=True, capture_output=True)
+            server = self.server()
+            port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials(
+                [(key.read_bytes(), certificate.read_bytes())]))
+            server.start()
+            self.assertIn(f"127.0.0.1:{port} requires TLS", self.reason(port))
 
 
 if __name__ == "__main__":
