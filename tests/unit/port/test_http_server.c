@@ -155,6 +155,8 @@ static void connections_are_accepted_after_a_shortage(void **state)
     (void)state;
     struct rlimit limit, small;
     int held[256], count = 0;
+    if (getenv("IPW_SLOW"))
+        SKIP("valgrind accepts a connection, and closes it, before it reports a shortage");
     open_server((struct http_server_options){0});
     int client = connect_client();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
