@@ -37,6 +37,7 @@ enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct e
 
 enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, struct error *why)
 {
+    (void)path;
     FILE *file = fdopen(fd, "r");
     *out = NULL;
     if (!file)
