@@ -1,7 +1,6 @@
 /* A call is a POST whose response is a sequence of messages, each after five bytes: the compression flag and the length.
  * How it ended is in the trailers grpc-status and grpc-message; where there are none, the reason is found by asking the
  * server in other protocols. */
-#include "port/grpc_stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +101,7 @@ static enum err take_bytes(void *context, const char *bytes, size_t length, nano
         if (body->length < HEAD_SIZE + size)
             break;
         err = queue_message(stream, head + HEAD_SIZE, size, t);
-        body->length -= HEAD_SIZE + size;
-        memmove(body->bytes, body->bytes + HEAD_SIZE + size, body->length);
+        text_drop(body, HEAD_SIZE + size);
     }
     if (body->failed)
         return err_no_memory(&stream->call_why);

@@ -434,10 +434,10 @@ class House(Scratch):
             self.write(f"src/{folder}/planted.h", "struct planted {\n    int x;\n};\n")
         self.assertReports("struct tags in two headers: 1, bound <= 0: planted")
 
-    def test_rejects_too_many_headers(self):
-        for n in range(250):
+    def test_rejects_headers_without_users(self):
+        for n in range(30):
             self.write(f"src/port/planted{n}.h", "")
-        self.assertReports("headers: ", "headers with one user: ")
+        self.assertReports("headers with one user: ")
 
 
 if __name__ == "__main__":
