@@ -53,19 +53,25 @@ const char *exposition_content_type(bool open_metrics)
 
 /* ---- families and samples ---- */
 
-/* With `quoted`, for a label value. */
+/* With `quoted`, for a label value.  Control characters, which the format allows but a terminal would obey, are
+ * displayed, except for the line feed, which has an escape of the format. */
 static void add_escaped(struct text *out, const char *value, bool quoted)
 {
     struct text repaired = {0};
+    char shown[PLAIN_MAX];
+    size_t taken;
     text_add_repaired(&repaired, value, strlen(value));
-    for (const char *at = text_get(&repaired); *at; at++)
+    const char *end = text_get(&repaired) + repaired.length;
+    for (const char *at = text_get(&repaired); at < end; at += taken) {
+        size_t length = plain_character(at, (size_t)(end - at), shown, &taken);
         if (*at == '\n')
             text_add(out, "\\n");
-        else if (*at == '\\' || (*at == '"' && quoted)) {
-            text_add(out, "\\");
-            text_add_bytes(out, at, 1);
-        } else
-            text_add_bytes(out, at, 1);
+        for (size_t i = 0; i < length && *at != '\n'; i++) {
+            if (shown[i] == '\\' || (shown[i] == '"' && quoted))
+                text_add(out, "\\");
+            text_add_bytes(out, shown + i, 1);
+        }
+    }
     out->failed |= repaired.failed;
     text_release(&repaired);
 }

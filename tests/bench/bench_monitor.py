@@ -43,7 +43,7 @@ def scrape(port, count):
     """Returns the number of samples in the last response."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection, connection.makefile("rb") as stream:
         for _ in range(count):
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
             length, chunked, body = 0, False, b""
             while (line := stream.readline().strip().lower()):
                 length = int(line.split(b":")[1]) if line.startswith(b"content-length:") else length

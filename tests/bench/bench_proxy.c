@@ -312,7 +312,7 @@ static void send_request(struct client *client, const char *path, const char *bo
 {
     char request[512];
     int length = snprintf(request, sizeof request,
-                          "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                          "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                           "Content-Length: %zu\r\n\r\n%s",
                           path, strlen(body), body);
     client->has_token = false;

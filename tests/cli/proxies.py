@@ -162,7 +162,7 @@ class Proxy:
 
 
 def request(path=CHAT, body=b"{}", method="POST", headers=()):
-    lines = [f"{method} {path} HTTP/1.1", "Host: proxy", *(f"{name}: {value}" for name, value in headers)]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers)]
     if body:
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

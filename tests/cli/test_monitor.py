@@ -292,6 +292,18 @@ class AttributionTest(MonitorTest):
         self.assertGreaterEqual(scrape.get("ipw_process_other_cpu_joules_total"), sum(joules) * 0.999999)
         self.conserved(scrape, "cpu")
 
+    def test_names_cannot_control_a_terminal(self):
+        """Every user of the machine can name a process."""
+        machine = self.machine(Nvidia, "tick * 0.02\npower 0 constant 100\nname 0 \x1b[2JGPU\nvalue utilisation 0 80\n"
+                               "process 0 4242 1e9 60\n")
+        machine.put("/proc/4242/comm", "\x1b[31m\x07\u202e\t\"\\")
+        machine.put("/proc/4242/cgroup", "0::/docker/\x1b]0;x")
+        machine.put("/proc/4242/stat", "4242 (x) S 1 " + "0 " * 60)
+        scrape = self.monitor(machine, "--interval", "0.2").wait(lambda now: now.labels("ipw_process_gpu_joules_total"))
+        self.assertEqual(re.findall("[^\n -~]", scrape.text), [])
+        self.assertEqual(scrape.labels("ipw_process_gpu_joules_total")[0]["comm"], r"\x1b[31m\x07\u202e\t" + '"\\')
+        self.assertEqual(scrape.labels("ipw_cgroup_gpu_joules_total")[0]["cgroup"], r"/docker/\x1b]0;x")
+
     def test_active_gpu_energy_is_shared_by_utilization(self):
         script = "tick * 0.02\npower 0 steps {0}\nvalue utilisation 0 {1}\n"
         machine = self.machine(Nvidia, script.format("0:100", 0))
@@ -446,11 +458,11 @@ class ServerTest(MonitorTest):
         slow = [socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) for _ in range(100)]
         self.addCleanup(lambda: [connection.close() for connection in slow])
         for i, connection in enumerate(slow):  # half a request; a request whose response is not read
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"\r\n" * (i % 2))
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + b"\r\n" * (i % 2))
         with socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) as connection, \
                 connection.makefile("rb") as stream:
             for _ in range(1000):
-                connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 length = 0
                 while (line := stream.readline().strip()):
                     if line.lower().startswith(b"content-length:"):

@@ -45,7 +45,7 @@ class SoakTest(MachineTest):
         while time.monotonic() < until:
             try:
                 with socket.create_connection(("127.0.0.1", monitor.port), timeout=TIMEOUT_S) as connection:
-                    connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                    connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                     answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
                 head, _, body = answer.partition(b"\r\n\r\n")
                 if head.startswith(b"HTTP/1.1 200") and b"ipw_monitor_reloads_total " in body:
@@ -147,7 +147,7 @@ class SoakTest(MachineTest):
             if number % 1000 == 600:
                 monitor.process.send_signal(signal.SIGHUP)
             if number % 100 == 0 and slow:
-                slow.pop().sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")  # and is closed
+                slow.pop().sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")  # and is closed
             if number >= 10000 and number % 20 == 0:  # warm-up: allocations of concurrent scrapes
                 sizes[number >= 15000].append(self.size(monitor))
         after = self.scrape(monitor)

@@ -228,6 +228,26 @@ static void malformed_histograms_are_handled(void **state)
     prometheus_release(&b);
 }
 
+static void labels_have_no_control_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *written;
+    } CASES[] = {
+        {"plain \xc3\xbc", "plain \xc3\xbc"}, {"a\"b\\c\nd", "a\\\"b\\\\c\\nd"},
+        {"\x1b[31m\a", "\\\\x1b[31m\\\\x07"}, {"a\tb\rc\x7f", "a\\\\tb\\\\rc\\\\u007f"},
+        {"\xe2\x80\xae", "\\\\u202e"},        {"\xff", "\xef\xbf\xbd"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct text labels = {0}, expected = {0};
+        exposition_label(&labels, "x", CASES[i].value);
+        text_addf(&expected, "x=\"%s\"", CASES[i].written);
+        assert_string_equal(text_get(&labels), text_get(&expected));
+        text_release(&labels);
+        text_release(&expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +257,7 @@ int main(void)
         cmocka_unit_test(lines_of_real_servers_are_parsed),
         cmocka_unit_test(invalid_lines_are_skipped),
         cmocka_unit_test(malformed_histograms_are_handled),
+        cmocka_unit_test(labels_have_no_control_characters),
     };
     return RUN_TESTS(tests);
 }
