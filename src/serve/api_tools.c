@@ -10,6 +10,7 @@
 #include "core/energy.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/slice.h"
 #include "core/text.h"
 #include "estimate/estimate_grid.h"
 #include "graph/zoo/zoo.h"
@@ -96,15 +97,55 @@ enum err api_status(const struct api *api, const struct request *request,
     return ERR_OK;
 }
 
+/* The next member of the object of which `at` is inside; NULL: there is none. */
+static const char *next_member(const char *at, const char *end, struct slice *key,
+                               struct slice *value)
+{
+    static const char BETWEEN[] = " \n,:";
+    at += strspn(at, BETWEEN);
+    const char *after = *at == '"' ? json_skip_string(at, end) : NULL;
+    if (!after)
+        return NULL;
+    *key = slice_between(at, after);
+    at = after + strspn(after, BETWEEN);
+    after = json_skip_value(at, end);
+    *value = slice_between(at, after ? after : at);
+    return after;
+}
+
+enum level { DOCUMENT, PATHS, METHODS };
+
+/* Copies the description without the requests that change state. */
+static void add_read_only(struct text *out, struct slice object, enum level level)
+{
+    struct slice key, value;
+    const char *at = object.start + 1, *separator = "";
+    text_add(out, "{");
+    while ((at = next_member(at, slice_end(object), &key, &value))) {
+        if (level == METHODS && !slice_is(key, "\"get\""))
+            continue;
+        text_addf(out, "%s%.*s:", separator, (int)key.length, key.start);
+        if (level == PATHS || (level == DOCUMENT && slice_is(key, "\"paths\"")))
+            add_read_only(out, value, level + 1);
+        else
+            text_add_bytes(out, value.start, value.length);
+        separator = ",";
+    }
+    text_add(out, "}");
+}
+
 enum err api_openapi(const struct api *api, const struct request *request,
                      struct api_response *answer, struct error *why)
 {
     struct web_file file;
-    (void)api, (void)request;
+    (void)request;
     if (!web_file_find("openapi.json", &file))
         return err_set(why, ERR_NOT_FOUND, "this build has no openapi.json");
     answer->type = file.type;
-    text_add_bytes(&answer->body, file.bytes, file.length);
+    if (api->options->allow_runs)
+        text_add_bytes(&answer->body, file.bytes, file.length);
+    else
+        add_read_only(&answer->body, (struct slice){file.bytes, file.length}, DOCUMENT);
     return ERR_OK;
 }
 
