@@ -17,6 +17,7 @@ enum { DEFAULT_PORT = 9860, GRPC_PORT = 50053, DEFAULT_PROCESSES = 50, PROCESSES
 
 static struct monitor_command {
     struct monitor_options monitor;
+    struct option_list hosts;
     struct listen_at at, grpc_at;
     const char *listen, *grpc, *processes, *token_file;
     double interval_s, otlp_interval_s, telemetry_fd;
@@ -47,6 +48,7 @@ static const struct option_row ROWS[] = {
      .help = "file with the token that scrapes must send"},
     {.name = "no-token", .type = OPTION_FLAG, .target = &command.monitor.is_open,
      .help = "allow access without a token"},
+    ALLOW_HOST_OPTION_ROW(command.hosts),
     {.name = "telemetry-fd", .type = OPTION_NUMBER, .target = &command.telemetry_fd, .value = "FD",
      .help = "write readings to this file descriptor; used by energy-monitor",
      .min = 0, .max = 65535},
@@ -113,6 +115,8 @@ static int monitor_main(const char **words, size_t count)
     }
     command.monitor.telemetry_fd = (int)command.telemetry_fd;
     command.monitor.port = command.at.port;
+    command.monitor.allowed_hosts = command.hosts.items;
+    command.monitor.allowed_count = command.hosts.count;
     command.monitor.interval = from_seconds(command.interval_s);
     command.monitor.listening = listening;
     enum err err = monitor_run(&command.monitor, &signal, &why);

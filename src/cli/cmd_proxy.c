@@ -29,6 +29,7 @@ static struct proxy_command {
     struct tariff tariff;
     struct proxy_options proxy;
     struct params key_names;
+    struct option_list hosts;
     const char *listen;
     struct listen_at at;
     unsigned max_body_mib;
@@ -55,6 +56,7 @@ static const struct option_row ROWS[] = {
      .help = "server to forward requests to"},
     {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
      .help = "address to listen on (default: 127.0.0.1:8430; port 0: any)"},
+    ALLOW_HOST_OPTION_ROW(command.hosts),
     {.name = "model", .type = OPTION_TEXT, .target = &command.profile.model, .value = "NAME",
      .help = "model of the run, for its size and prices (default: mixed)"},
     {.name = "energy-header", .type = OPTION_FLAG, .target = &command.proxy.energy_header,
@@ -119,6 +121,8 @@ static int complete_options(void)
         return EXIT_USAGE;
     command.proxy.address = at->address;
     command.proxy.port = at->port;
+    command.proxy.allowed_hosts = command.hosts.items;
+    command.proxy.allowed_count = command.hosts.count;
     if (is_known(command.measure.idle_s))
         profile->idle_s = command.measure.idle_s;
     if (command.resume && command.overwrite)

@@ -90,6 +90,11 @@ struct measure_options {
     {.name = "gco2-per-kwh", .type = OPTION_NUMBER, .target = &(t).gco2_per_kwh, .value = "G",     \
      .help = "carbon intensity of electricity, gCO2e/kWh, for emissions", .max = 10000}
 
+/* Of commands that listen for HTTP; may be repeated. */
+#define ALLOW_HOST_OPTION_ROW(list)                                                                \
+    {.name = "allow-host", .type = OPTION_LIST, .target = &(list), .value = "NAME",                \
+     .help = "also accept NAME in Host headers; may be repeated"}
+
 #define DB_OPTION_ROW(text, what)                                                                  \
     {.name = "db", .type = OPTION_TEXT, .target = &(text), .value = "URL", .help = what}
 #define DB_PUSH_OPTION_ROW(text)                                                                   \

@@ -23,6 +23,7 @@ struct monitor {
     struct monitor_options options;
     struct event_loop *loop;
     struct http_server *server;
+    struct http_access *access;
     struct session *session;
     struct state *state;
     struct processes *processes;
@@ -233,24 +234,44 @@ static const char INDEX[] =
     "the monitor runs, <a href=\"/readyz\">/readyz</a> while sensors have readings.</p>\n"
     "<p>ipw " IPW_VERSION "; see ipw-monitor(1).</p></body></html>\n";
 
+/* Requests of pages of other sites, which may name processes, and those without the token. */
+static bool refuse(struct monitor *monitor, struct http_exchange *exchange, bool is_public)
+{
+    struct error why = {0};
+    struct text line = {0};
+    const char *message = why.text;
+    int status = 403;
+    if (!http_access_check_site(monitor->access, exchange, &why)) {
+        enum http_admission admission =
+            is_public ? HTTP_ADMITTED : http_access_admit(monitor->access, exchange);
+        if (admission == HTTP_ADMITTED)
+            return false;
+        status = http_access_refuse(exchange, admission, &message);
+    }
+    text_addf(&line, "%s\n", message);
+    reply_text(exchange, status, text_get(&line));
+    text_release(&line);
+    return true;
+}
+
 static void on_request(void *context, struct http_exchange *exchange)
 {
     struct monitor *monitor = context;
     const char *target = http_exchange_target(exchange), *method = http_exchange_method(exchange);
     char path[64];
     str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
+    bool is_alive = !strcmp(path, "/healthz"), is_ready = !strcmp(path, "/readyz");
     http_exchange_add_header(exchange, "Cache-Control", "no-store");
     http_exchange_add_header(exchange, "X-Content-Type-Options", "nosniff");
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
         http_exchange_add_header(exchange, "Allow", "GET, HEAD");
         reply_text(exchange, 405, "only GET and HEAD\n");
-    } else if (!strcmp(path, "/healthz")) {
+    } else if (refuse(monitor, exchange, is_alive || is_ready)) {
+        return;
+    } else if (is_alive) {
         reply_text(exchange, 200, "ok\n");
-    } else if (!strcmp(path, "/readyz")) {
+    } else if (is_ready) {
         reply_ready(monitor, exchange);
-    } else if (!http_access_has_token(exchange, monitor->options.token)) {
-        http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
-        reply_text(exchange, 401, "missing or invalid token: send Authorization: Bearer TOKEN\n");
     } else if (!strcmp(path, "/metrics")) {
         reply_metrics(monitor, exchange);
     } else if (!strcmp(path, READINGS_PATH)) {
@@ -342,6 +363,12 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
         .request = on_request,
         .context = monitor,
     };
+    const struct http_access_options access = {
+        .address = options->address,
+        .token = options->token,
+        .allowed = options->allowed_hosts,
+        .allowed_count = options->allowed_count,
+    };
     struct session *session;
     enum err err = event_loop_new(&monitor->loop, why);
     if (!err && options->address)
@@ -351,8 +378,9 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
     monitor->state = state_new();
     monitor->processes = options->processes ? processes_new(options->processes) : NULL;
     monitor->instances = instances_new();
-    if (!err &&
-        (!monitor->state || !monitor->instances || (options->processes && !monitor->processes)))
+    monitor->access = http_access_new(&access);
+    if (!err && (!monitor->state || !monitor->instances || !monitor->access ||
+                 (options->processes && !monitor->processes)))
         err = err_no_memory(why);
     if (!err)
         err = open_session(options, &session, why);
@@ -374,6 +402,7 @@ static void release(struct monitor *monitor)
     telemetry_feed_close(monitor->feed);
     otlp_push_close(monitor->otlp);
     http_server_close(monitor->server);
+    http_access_free(monitor->access);
     event_loop_free(monitor->loop);
     processes_free(monitor->processes);
     instances_free(monitor->instances);

@@ -17,6 +17,8 @@ struct monitor_options {
     unsigned port;       /* 0: any free port */
     const char *token;   /* required for every scrape; NULL: none, loopback addresses only ... */
     bool is_open;        /* ... unless this is set */
+    const char *const *allowed_hosts; /* additional names in Host headers, and origins */
+    size_t allowed_count;
     const char *drivers; /* comma-separated names; NULL for all */
     const char *devices; /* GPUs; NULL for the visible ones */
     nanos interval;      /* between updates, and between reads of a sensor */

@@ -3,7 +3,9 @@
  * A connection whose response is not ready is suspended, and resumed for every part of it.  libmicrohttpd does not
  * poll a suspended connection: a watch of our own on its socket detects that the client disconnected.  Its timeout
  * is an inactivity timeout, which a client that sends a byte now and then never reaches: deadlines for complete
- * requests are our own too. */
+ * requests are our own too.  So is the listener: libmicrohttpd's own stops after a shortage of descriptors until it is
+ * run again, and refuses new clients while others fill it up.  A new client instead replaces the oldest connection that
+ * has nothing to answer, those of clients that are not known first. */
 #define _GNU_SOURCE
 #include "port/http_server.h"
 
@@ -28,6 +30,10 @@ enum {
     HEADER_MAX = 16 * 1024,     /* bytes of request line and headers */
     BLOCK = 4096,               /* bytes that libmicrohttpd requests at once */
     SLOWEST_UPLOAD = 16 * 1024, /* bytes/s */
+    ACCEPT_MAX = 64,            /* connections accepted at once */
+    EVICT_MAX = 16,             /* silent connections closed at once */
+    BODIES = 8,                 /* bodies of the largest size that are held at once ... */
+    BODIES_MIN = 1 << 20,       /* ... and at least these bytes */
     DISCARD_MAX = 4, /* bodies that are too large are read up to this multiple of the limit */
     KEEPALIVE_S = 30,
     KEEPALIVE_PROBES = 3,
@@ -37,13 +43,15 @@ enum {
 #define REQUEST_LIMIT (10 * NS_PER_S)
 #define IDLE_LIMIT    (120 * NS_PER_S)
 #define WRITE_LIMIT   (30 * NS_PER_S)
+#define BODY_LIMIT    (300 * NS_PER_S)
 
 /* ---- the library ---- */
 
 #define MHD_FUNCTIONS(F)                                                                           \
     F(start_daemon, MHD_start_daemon)                                                              \
     F(stop_daemon, MHD_stop_daemon)                                                                \
-    F(quiesce_daemon, MHD_quiesce_daemon)                                                          \
+    F(add_connection, MHD_add_connection)                                                          \
+    F(get_version, MHD_get_version)                                                                \
     F(get_daemon_info, MHD_get_daemon_info)                                                        \
     F(run, MHD_run)                                                                                \
     F(get_timeout, MHD_get_timeout)                                                                \
@@ -91,6 +99,8 @@ struct connection {
     bool gone;      /* the client has disconnected */
     bool is_idle;   /* nothing was received since the last response */
     bool has_more;  /* data was received after the start of the request */
+    bool is_known;  /* a request of it was admitted: http_exchange_trust */
+    bool is_closed; /* by us; libmicrohttpd is about to see it */
     nanos deadline; /* for the next complete request; 0: none, a request is being answered */
     struct connection *next, *previous;
 };
@@ -100,11 +110,13 @@ struct http_server {
     struct event_loop *loop;
     struct MHD_Daemon *daemon;
     struct event_watch watch; /* of the daemon's epoll descriptor */
-    int listener;
-    unsigned port;
-    bool is_ready;    /* the daemon has something to do */
-    nanos next_sweep; /* when deadlines are checked next */
-    struct connection *connections;
+    struct listener listener;
+    bool is_ready;                           /* the daemon has something to do */
+    bool is_lenient;                         /* the library accepts malformed heads */
+    nanos next_sweep;                        /* when deadlines are checked next */
+    struct connection *connections, *oldest; /* newest first, and the last of them */
+    unsigned count, closed;                  /* connections; those of them that are closed */
+    size_t buffered;                         /* bytes of all bodies */
 };
 
 enum answer_state { ANSWER_NONE, ANSWER_BEGUN, ANSWER_WHOLE, ANSWER_CUT };
@@ -115,7 +127,8 @@ struct http_exchange {
     struct connection *connection;
     char *target, *method;
     struct text body;
-    size_t received; /* bytes of the body, including discarded ones */
+    size_t received;     /* bytes of the body, including discarded ones */
+    nanos body_deadline; /* for the complete body, however fast it is sent */
     void *data;
     struct text headers; /* of the response, "Name\0value\0"... */
     struct text out;     /* not sent yet, from `sent` on */
@@ -124,6 +137,7 @@ struct http_exchange {
     uint64_t length; /* of the answer's body, as begun */
     enum answer_state answer;
     bool is_dispatched, is_suspended, is_queued;
+    bool is_shed; /* its body was discarded: the bodies of all requests together are too large */
 };
 
 static void wake_connection(struct http_exchange *exchange)
@@ -195,7 +209,10 @@ static void open_connection(struct http_server *server, struct MHD_Connection *m
     connection->next = server->connections;
     if (connection->next)
         connection->next->previous = connection;
+    else
+        server->oldest = connection;
     server->connections = connection;
+    server->count++;
 }
 
 static void close_connection(struct http_server *server, void **slot)
@@ -205,8 +222,12 @@ static void close_connection(struct http_server *server, void **slot)
         return;
     *slot = NULL;
     event_loop_unwatch(server->loop, &connection->socket);
+    server->count--;
+    server->closed -= connection->is_closed;
     if (connection->next)
         connection->next->previous = connection->previous;
+    else
+        server->oldest = connection->previous;
     if (connection->previous)
         connection->previous->next = connection->next;
     else
@@ -223,16 +244,77 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         close_connection(context, slot);
 }
 
+/* libmicrohttpd sees the end of the connection when it runs next. */
+static void shut(struct connection *connection)
+{
+    shutdown(connection->socket.fd, SHUT_RDWR);
+    connection->deadline = 0;
+    connection->server->closed += !connection->is_closed;
+    connection->is_closed = true;
+    connection->server->is_ready = true;
+}
+
+/* Which connections a new one replaces, the first ones first. */
+enum rank { RANK_SILENT, RANK_UNFINISHED, RANK_IDLE, RANK_KEPT };
+
+static enum rank rank_of(const struct connection *connection)
+{
+    if (!connection->deadline || connection->is_closed) /* a request is being answered */
+        return RANK_KEPT;
+    if (connection->is_known)
+        return connection->exchange ? RANK_KEPT : RANK_IDLE;
+    return connection->exchange ? RANK_UNFINISHED : RANK_SILENT;
+}
+
+/* Closes the oldest connection of the first rank that there is; several if they are silent, so that a flood of those
+ * costs few searches.  False: every connection is in use. */
+static bool make_room(struct http_server *server)
+{
+    unsigned wanted = 1 + server->options.connections_max / 8;
+    for (enum rank rank = RANK_SILENT; rank < RANK_KEPT; rank++) {
+        unsigned count = 0, max = rank > RANK_SILENT ? 1 : wanted < EVICT_MAX ? wanted : EVICT_MAX;
+        for (struct connection *c = server->oldest; c && count < max; c = c->previous)
+            if (rank_of(c) == rank) {
+                shut(c);
+                count++;
+            }
+        if (count)
+            return true;
+    }
+    return false;
+}
+
+static void accept_connections(struct http_server *server, nanos now)
+{
+    struct sockaddr_storage peer;
+    socklen_t size;
+    for (unsigned i = 0; i < ACCEPT_MAX; i++) {
+        if (server->count - server->closed >= server->options.connections_max &&
+            !make_room(server)) {
+            listener_pause(&server->listener, now);
+            return;
+        }
+        int fd = listener_accept(&server->listener, now, &peer, &size);
+        if (fd < 0) {
+            if (listener_due(&server->listener) < INT64_MAX) /* no descriptor is free */
+                make_room(server);
+            return;
+        }
+        if (listener_is_scarce(fd))
+            make_room(server);
+        (void)mhd.add_connection(server->daemon, fd, (struct sockaddr *)&peer, size);
+        server->is_ready = true;
+    }
+}
+
 /* Closes connections with incomplete requests past their deadline, and idle ones. */
 static void sweep(struct http_server *server, nanos now)
 {
     server->next_sweep = now + SWEEP_PERIOD;
     server->is_ready = true; /* libmicrohttpd's own timeouts */
     for (struct connection *c = server->connections; c; c = c->next)
-        if (c->deadline && c->deadline < now) {
-            shutdown(c->socket.fd, SHUT_RDWR); /* libmicrohttpd sees it closed */
-            c->deadline = 0;
-        }
+        if (c->deadline && c->deadline < now)
+            shut(c);
 }
 
 /* ---- requests ---- */
@@ -292,41 +374,75 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
     return queued;
 }
 
-struct framing {
-    unsigned lengths, codings; /* headers of that name */
-    bool is_chunked;
+/* What the head of a request says, and whether its strings are all of it. */
+struct head {
+    unsigned lengths, codings, hosts; /* headers of that name */
+    bool is_chunked, has_gap;
+    const char *end; /* of the last string, where its line ends */
 };
 
-static enum MHD_Result count_framing(void *context, enum MHD_ValueKind kind, const char *name,
-                                     const char *value)
+static enum MHD_Result take_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
 {
-    struct framing *framing = context;
+    struct head *head = context;
     (void)kind;
-    if (str_equal_nocase(name, "Content-Length"))
-        framing->lengths++;
+    /* A line ends with LF or CRLF. */
+    head->has_gap |= name <= head->end || name > head->end + 2 || !*name;
+    head->end = value ? value + strlen(value) : name + strlen(name);
+    head->lengths += str_equal_nocase(name, "Content-Length");
+    head->hosts += str_equal_nocase(name, "Host");
     if (!str_equal_nocase(name, "Transfer-Encoding"))
         return MHD_YES;
-    framing->codings++;
-    framing->is_chunked = value && str_equal_nocase(value, "chunked");
+    head->codings++;
+    head->is_chunked = value && str_equal_nocase(value, "chunked");
     return MHD_YES;
 }
 
-/* A body whose length is ambiguous or invalid (RFC 9112, 6) is rejected without reading it. */
-static bool refuse_framing(struct http_exchange *exchange)
+/* libmicrohttpd before 1.0 truncates a string at a NUL, ends the head at a header without a name, and joins lines of
+ * a header wrongly.  Its strings are those of the received bytes, in place: what they leave out shows. */
+static bool is_malformed(const struct http_exchange *exchange, const char *method, const char *url,
+                         const char *version, struct head *head)
 {
-    static const char TWICE[] =
-        "{\"error\":{\"message\":\"the length of the body is given more than "
-        "once\",\"type\":\"invalid_request_error\"}}";
-    static const char CODING[] = "{\"error\":{\"message\":\"the only supported transfer coding is "
-                                 "chunked\",\"type\":\"invalid_request_error\"}}";
-    struct framing framing = {0};
-    mhd.get_values(exchange->mhd, MHD_HEADER_KIND, count_framing, &framing);
-    bool is_twice = framing.lengths + framing.codings > 1;
-    if (!is_twice && (!framing.codings || framing.is_chunked))
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(exchange->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    size_t size = info ? info->header_size : 0;
+    head->end = version + strlen(version);
+    mhd.get_values(exchange->mhd, MHD_HEADER_KIND, take_header, head);
+    /* Its strings could be copies in a version that we do not know. */
+    bool is_in_place = method < url && url < version && version < method + HEADER_MAX + BLOCK;
+    if (!exchange->server->is_lenient || !is_in_place)
         return false;
+    bool is_line =
+        url == method + strlen(method) + 1 && version == url + strlen(exchange->target) + 1;
+    /* Some versions report no size. */
+    bool is_end = !size || size > HEADER_MAX + BLOCK ||
+                  (method + size >= head->end + 2 && method + size <= head->end + 4);
+    return head->has_gap || !is_line || !is_end;
+}
+
+/* A head that others may understand differently, or a body whose length is ambiguous or invalid (RFC 9112, 6), is
+ * rejected without reading on. */
+static bool refuse_head(struct http_exchange *exchange, const char *method, const char *url,
+                        const char *version)
+{
+    struct head head = {0};
+    int status = 400;
+    const char *why = NULL;
+    char body[160];
+    if (is_malformed(exchange, method, url, version, &head))
+        why = "malformed header";
+    else if (head.hosts > 1)
+        why = "the Host header is given more than once";
+    else if (head.lengths + head.codings > 1)
+        why = "the length of the body is given more than once";
+    else if (head.codings && !head.is_chunked && (status = 501))
+        why = "the only supported transfer coding is chunked";
+    if (!why)
+        return false;
+    str_format(body, sizeof body,
+               "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\"}}", why);
     http_exchange_add_header(exchange, "Connection", "close");
-    http_exchange_reply(exchange, is_twice ? 400 : 501, "application/json",
-                        is_twice ? TWICE : CODING, strlen(is_twice ? TWICE : CODING));
+    http_exchange_reply(exchange, status, "application/json", body, strlen(body));
     return true;
 }
 
@@ -335,24 +451,53 @@ static void dispatch(struct http_exchange *exchange)
 {
     static const char TOO_LARGE[] = "{\"error\":{\"message\":\"the request body is too "
                                     "large\",\"type\":\"invalid_request_error\"}}";
+    static const char SHED[] = "{\"error\":{\"message\":\"too many large requests at once: try "
+                               "again later\",\"type\":\"unavailable\"}}";
     exchange->connection->deadline = 0;
     if (exchange->received > exchange->server->options.body_max) {
         http_exchange_reply(exchange, 413, "application/json", TOO_LARGE, strlen(TOO_LARGE));
+        return;
+    }
+    if (exchange->is_shed) {
+        http_exchange_add_header(exchange, "Retry-After", "1");
+        http_exchange_reply(exchange, 503, "application/json", SHED, strlen(SHED));
         return;
     }
     exchange->is_dispatched = true;
     exchange->server->options.request(exchange->server->options.context, exchange);
 }
 
+static void discard_body(struct http_exchange *exchange)
+{
+    exchange->server->buffered -= exchange->body.length;
+    text_release(&exchange->body);
+}
+
+/* What is received extends the deadline, but only the client that continues to send has more than the limit for one
+ * pause. */
+static void extend_deadline(struct http_exchange *exchange, size_t size)
+{
+    nanos *deadline = &exchange->connection->deadline;
+    nanos pause = clock_now() + exchange->server->options.request_limit;
+    *deadline += (nanos)size * NS_PER_S / SLOWEST_UPLOAD;
+    *deadline = *deadline < pause ? *deadline : pause;
+    *deadline = *deadline < exchange->body_deadline ? *deadline : exchange->body_deadline;
+}
+
 static enum MHD_Result take_body(struct http_exchange *exchange, const char *bytes, size_t *size)
 {
-    const struct http_server_options *options = &exchange->server->options;
+    struct http_server *server = exchange->server;
+    const struct http_server_options *options = &server->options;
     exchange->received += *size;
-    exchange->connection->deadline += (nanos)(*size) * NS_PER_S / SLOWEST_UPLOAD;
-    if (exchange->received <= options->body_max)
+    extend_deadline(exchange, *size);
+    exchange->is_shed |= server->buffered + *size > options->bodies_max;
+    if (exchange->is_shed || exchange->received > options->body_max) {
+        discard_body(exchange);
+    } else {
+        size_t before = exchange->body.length;
         text_add_bytes(&exchange->body, bytes, *size);
-    else
-        text_release(&exchange->body);
+        server->buffered += exchange->body.length - before;
+    }
     *size = 0;
     return exchange->body.failed || exchange->received / DISCARD_MAX > options->body_max ? MHD_NO
                                                                                          : MHD_YES;
@@ -363,7 +508,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
                                   const char *bytes, size_t *size, void **slot)
 {
     struct http_exchange *exchange = *slot;
-    (void)context, (void)mhd_connection, (void)url, (void)version;
+    (void)context, (void)mhd_connection;
     if (!exchange)
         return MHD_NO;
     if (exchange->is_queued)
@@ -373,9 +518,11 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
     if (exchange->answer != ANSWER_NONE)
         return queue_answer(exchange);
     if (!exchange->method) { /* the headers are complete */
+        const struct http_server_options *options = &exchange->server->options;
         exchange->method = strdup(method);
-        exchange->connection->deadline = clock_now() + exchange->server->options.request_limit;
-        if (exchange->method && refuse_framing(exchange))
+        exchange->connection->deadline = clock_now() + options->request_limit;
+        exchange->body_deadline = clock_now() + options->body_limit;
+        if (exchange->method && refuse_head(exchange, method, url, version))
             return queue_answer(exchange);
         return exchange->method ? MHD_YES : MHD_NO;
     }
@@ -402,7 +549,7 @@ static void release(struct http_exchange *exchange)
         waiting > 0)
         expect_request(connection);
     connection->has_more = false;
-    text_release(&exchange->body);
+    discard_body(exchange);
     text_release(&exchange->headers);
     text_release(&exchange->out);
     free(exchange->target);
@@ -504,6 +651,16 @@ void http_exchange_peer(const struct http_exchange *exchange, char to[HTTP_PEER_
         to[0] = '\0';
 }
 
+void http_exchange_trust(struct http_exchange *exchange)
+{
+    exchange->connection->is_known = true;
+}
+
+bool http_exchange_is_trusted(const struct http_exchange *exchange)
+{
+    return exchange->connection->is_known;
+}
+
 const char *http_exchange_body(const struct http_exchange *exchange, size_t *length)
 {
     *length = exchange->body.length;
@@ -580,47 +737,6 @@ static void on_daemon(void *context, unsigned events)
     server->is_ready = true;
 }
 
-static int try_listen(const struct addrinfo *info)
-{
-    const int on = 1;
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
-        return fd;
-    int failure = errno;
-    close(fd);
-    errno = failure;
-    return -1;
-}
-
-static enum err open_listener(struct http_server *server, struct error *why)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    struct sockaddr_storage bound;
-    socklen_t size = sizeof bound;
-    char service[8], host[128];
-    str_format(service, sizeof service, "%u", server->options.port);
-    if (getaddrinfo(server->options.address, service, &hints, &found))
-        return err_set(why, ERR_USAGE, "'%.80s' is not an address of this machine",
-                       server->options.address);
-    server->listener = try_listen(found);
-    int failure = errno;
-    freeaddrinfo(found);
-    if (server->listener < 0)
-        return err_set(why, failure == EACCES ? ERR_DENIED : ERR_BUSY,
-                       "cannot listen on %.80s port %u: %s", server->options.address,
-                       server->options.port, strerror(failure));
-    if (getsockname(server->listener, (struct sockaddr *)&bound, &size) == 0 &&
-        getnameinfo((struct sockaddr *)&bound, size, host, sizeof host, service, sizeof service,
-                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-        server->port = (unsigned)strtoul(service, NULL, 10);
-    return ERR_OK;
-}
-
 static enum err start_daemon(struct http_server *server, struct error *why)
 {
     const struct http_server_options *options = &server->options;
@@ -635,11 +751,11 @@ static enum err start_daemon(struct http_server *server, struct error *why)
     if (is_tls && mhd.has_feature(MHD_FEATURE_TLS) != MHD_YES)
         return err_set(why, ERR_UNSUPPORTED, "this libmicrohttpd was built without TLS");
     server->daemon = mhd.start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_SUPPRESS_DATE_NO_CLOCK |
-            (is_tls ? MHD_USE_TLS : 0),
-        0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listener,
-        MHD_OPTION_CONNECTION_LIMIT, options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        memory, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(options->write_limit / NS_PER_S),
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+            MHD_USE_SUPPRESS_DATE_NO_CLOCK | (is_tls ? MHD_USE_TLS : 0),
+        0, NULL, NULL, on_request, server, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections_max + 2 * ACCEPT_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(options->write_limit / NS_PER_S),
         MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_STRICT_FOR_CLIENT,
         1, MHD_OPTION_ARRAY, is_tls ? tls : tls + 2, MHD_OPTION_END);
@@ -669,9 +785,15 @@ enum err http_server_open(struct event_loop *loop, const struct http_server_opti
         server->options.idle_limit = IDLE_LIMIT;
     if (!options->write_limit)
         server->options.write_limit = WRITE_LIMIT;
+    if (!options->body_limit)
+        server->options.body_limit =
+            BODY_LIMIT > options->request_limit ? BODY_LIMIT : options->request_limit;
+    if (!options->bodies_max)
+        server->options.bodies_max =
+            options->body_max > BODIES_MIN / BODIES ? BODIES * options->body_max : BODIES_MIN;
     server->loop = loop;
-    server->listener = -1;
-    err = open_listener(server, why);
+    server->is_lenient = str_starts(mhd.get_version(), "0.");
+    err = listener_open(&server->listener, loop, options->address, options->port, why);
     if (!err)
         err = start_daemon(server, why);
     if (err)
@@ -693,16 +815,15 @@ void http_server_close(struct http_server *server)
         }
         mhd.run(server->daemon);
         event_loop_unwatch(server->loop, &server->watch);
-        mhd.stop_daemon(server->daemon); /* also closes the listener */
-    } else if (server->listener >= 0) {
-        close(server->listener);
+        mhd.stop_daemon(server->daemon);
     }
+    listener_close(&server->listener);
     free(server);
 }
 
 unsigned http_server_port(const struct http_server *server)
 {
-    return server->port;
+    return server->listener.port;
 }
 
 void http_server_process(struct http_server *server)
@@ -711,6 +832,8 @@ void http_server_process(struct http_server *server)
     nanos now = clock_now();
     if (server->connections && now >= server->next_sweep)
         sweep(server, now);
+    if (listener_due(&server->listener) <= now)
+        accept_connections(server, now);
     if (!server->is_ready)
         return;
     server->is_ready = false;
@@ -723,15 +846,11 @@ nanos http_server_due(const struct http_server *server)
 {
     if (server->is_ready)
         return 0;
-    return server->connections ? server->next_sweep : INT64_MAX;
+    nanos accept = listener_due(&server->listener);
+    return server->connections && server->next_sweep < accept ? server->next_sweep : accept;
 }
 
 void http_server_refuse(struct http_server *server)
 {
-    if (server->listener < 0)
-        return;
-    server->listener = mhd.quiesce_daemon(server->daemon);
-    if (server->listener >= 0)
-        close(server->listener);
-    server->listener = -1;
+    listener_close(&server->listener);
 }

@@ -25,12 +25,16 @@ struct http_server_options {
     unsigned port;                  /* 0: any free port */
     const char *tls_cert, *tls_key; /* PEM, both or neither; NULL: plain HTTP */
     size_t body_max;                /* bytes of a request's body; more is answered with 413 */
+    /* When there are as many, a new connection replaces the oldest one that has nothing to answer: first of clients
+     * that sent nothing, then with unfinished requests, last those of trusted clients. */
     unsigned connections_max;
     /* 0: the default. */
-    nanos
-        request_limit; /* for headers and body to arrive, and as much more as 16 KiB/s take; 10 s */
-    nanos idle_limit;  /* of a connection without a request; 120 s */
-    nanos write_limit; /* how long a client may accept no data; 30 s */
+    size_t
+        bodies_max; /* bytes of all bodies held; more is answered with 503; 8 times body_max, at least 1 MiB */
+    nanos request_limit; /* for headers to arrive, and for a pause in a body of 16 KiB/s; 10 s */
+    nanos body_limit;    /* for a body to arrive; 300 s, at least request_limit */
+    nanos idle_limit;    /* of a connection without a request; 120 s */
+    nanos write_limit;   /* how long a client may accept no data; 30 s */
     void (*request)(void *context, struct http_exchange *exchange);
     /* All output was sent; may be NULL. */
     void (*drained)(void *context, struct http_exchange *exchange);
@@ -86,10 +90,14 @@ size_t http_exchange_unsent(const struct http_exchange *exchange);
 void http_exchange_reply(struct http_exchange *exchange, int status, const char *content_type,
                          const char *body, size_t length);
 
+/* Marks the client's connection as one with an admitted request: it is among the last ones to be replaced. */
+void http_exchange_trust(struct http_exchange *exchange);
+bool http_exchange_is_trusted(const struct http_exchange *exchange);
+
 /* ---- access: http_access.c ---- */
 
-/* Access control: which addresses may be listened on without a token, whether a request has the token, and which
- * Host and Origin headers are accepted.  Stateless. */
+/* Access control: which addresses may be listened on without a token, and of each request its Host, Origin and token.
+ * The rules are the same for every server. */
 
 /* ERR_USAGE for a token that is too short, for an address that is not one of this machine and, unless is_open, for
  * one that can be reached from other machines without a token; `advice` is part of that message. */
@@ -100,16 +108,53 @@ enum err http_access_check(const char *address, const char *token, bool is_open,
 struct url;
 bool http_access_reaches(const char *address, unsigned port, const struct url *url);
 
-/* Accepts Authorization: Bearer TOKEN and x-ipw-token; always true without a token. */
-bool http_access_has_token(struct http_exchange *exchange, const char *token);
+/* The rules of one server; borrows the strings. */
+struct http_access_options {
+    const char *address; /* that it listens on */
+    const char *token;   /* NULL: none is required */
+    const char *const
+        *allowed; /* values of --allow-host: names in Host, or origins "scheme://..." */
+    size_t allowed_count;
+    bool is_tls;
+};
+struct http_access;
+struct http_access *http_access_new(const struct http_access_options *options);
+void http_access_free(struct http_access *access);
 
-/* Whether a Host header names this server: the address it listens on, a loopback name or address, or one of
- * `allowed`, with any port.  With DNS rebinding a page of a foreign site sends that site's name. */
-bool http_access_is_host(const char *host, const char *address, const char *const *allowed,
-                         size_t count);
+/* Of a Host header: ERR_DENIED, with one line to send with status 403, unless it names this server: the address that it
+ * listens on, a loopback name or address, or one that is allowed, with any port.  With DNS rebinding a page of a foreign
+ * site sends that site's name: a server that listens on all addresses therefore accepts every numeric one. */
+enum err http_access_check_host(const struct http_access *access, const char *host,
+                                struct error *why) MUST_USE;
+/* Of an Origin header, in the same way: absent (NULL), the same as the Host header (without TLS also with https, for a
+ * TLS proxy in front), or allowed. */
+enum err http_access_check_origin(const struct http_access *access, const char *origin,
+                                  const char *host, struct error *why) MUST_USE;
+/* Both, of a request; one of HTTP/1.0 without a Host header is not from a browser. */
+enum err http_access_check_site(const struct http_access *access, struct http_exchange *exchange,
+                                struct error *why) MUST_USE;
 
-/* Whether an Origin header, where a browser sends one, matches this Host header; without TLS also with https, for a
- * TLS proxy in front. */
-bool http_access_is_origin(const char *origin, const char *host, bool is_tls);
+enum http_admission {
+    HTTP_ADMITTED, /* right token, or none is required */
+    HTTP_REFUSED,  /* 401: no token, or a wrong one */
+    HTTP_LIMITED,  /* 429: too many wrong tokens from this address */
+};
+/* Different wrong tokens from an address in a minute; its requests with a token are then HTTP_LIMITED for the rest of
+ * it, with the right token too, so that a guess is not confirmed: only trusted connections remain so.  The same wrong
+ * token does not limit others. */
+enum { HTTP_WRONG_TOKENS = 10 };
+/* Accepts Authorization: Bearer TOKEN and x-ipw-token.  The connection of an admitted request is trusted. */
+enum http_admission http_access_admit(struct http_access *access, struct http_exchange *exchange);
+/* The same for a token that the caller has checked.  `given` is a hash of it (http_access_token); 0: none was given. */
+enum http_admission http_access_admit_token(struct http_access *access,
+                                            struct http_exchange *exchange, uint64_t given,
+                                            bool is_right);
+uint64_t http_access_token(const char *given); /* 0 for NULL */
+/* The same for a client with this address. */
+enum http_admission http_access_judge(struct http_access *access, const char *peer, bool is_trusted,
+                                      uint64_t given, bool is_right, nanos now);
+/* Adds the headers of the response to a request that was not admitted; its status and message. */
+int http_access_refuse(struct http_exchange *exchange, enum http_admission admission,
+                       const char **message);
 
 #endif

@@ -70,6 +70,15 @@ static bool is_token(const char *token, size_t header, const char *value)
     return token && secret_matches(find_api_key(header, value), token);
 }
 
+uint64_t keys_hash(const struct client_keys *keys)
+{
+    uint64_t hash = keys->token ? hash_string(HASH_START, keys->token) : 0;
+    for (size_t i = 0; i < KEY_HEADERS; i++)
+        if (keys->values[i])
+            hash = hash_string(hash ? hash : HASH_START + i, keys->values[i]);
+    return hash;
+}
+
 bool keys_are_authorized(const struct client_keys *keys, const char *token)
 {
     bool may = !token || secret_matches(keys->token, token);
@@ -126,6 +135,22 @@ static bool is_listed(const char *list, const char *name)
             return true;
     }
     return false;
+}
+
+void header_list_connection(struct text *list, const char *name, const char *value)
+{
+    if (!str_equal_nocase(name, "Connection"))
+        return;
+    text_add(list, value);
+    text_add(list, ",");
+}
+
+void header_lines_connection(const struct text *lines, struct text *list)
+{
+    static const char NAME[] = "Connection:";
+    for (size_t at = 0; at < lines->length; at += strlen(lines->bytes + at) + 1)
+        if (strncasecmp(lines->bytes + at, NAME, strlen(NAME)) == 0)
+            header_list_connection(list, "Connection", lines->bytes + at + strlen(NAME));
 }
 
 bool header_is_hop_by_hop(const char *name, const char *connection)

@@ -30,6 +30,8 @@ struct client_keys {
 };
 /* A visitor of http_exchange_headers; the context is a client_keys. */
 void keys_take(void *context, const char *name, const char *value);
+/* A hash of all of them; 0: there are none. */
+uint64_t keys_hash(const struct client_keys *keys);
 /* Whether one of them is the proxy's token; NULL: the proxy requires none. */
 bool keys_are_authorized(const struct client_keys *keys, const char *token);
 
@@ -42,7 +44,10 @@ struct known_keys {
 void keys_label(const struct client_keys *keys, const struct proxy_options *options,
                 struct known_keys *known, char *to, size_t size);
 
-/* `connection` is the value of the Connection header; NULL if absent. */
+/* Adds the names in a Connection header to a list, which is for the functions below; there may be several.  The second
+ * function does so for lines. */
+void header_list_connection(struct text *list, const char *name, const char *value);
+void header_lines_connection(const struct text *lines, struct text *list);
 bool header_is_hop_by_hop(const char *name, const char *connection);
 /* Whether a client's header is sent upstream: not labels, hop-by-hop headers, the proxy's own token, and those that the
  * options replace. */

@@ -30,6 +30,8 @@ enum {
     BODY_MAX = 64 * 1024 * 1024,
     UNSENT_MAX = 256 * 1024,
     CONNECTIONS_MAX = 16384,
+    HELD_MAX = 4 * 1024 * 1024,       /* bytes of a response that is held for its energy ... */
+    HELD_ALL_MAX = 256 * 1024 * 1024, /* ... and of all of them */
     SHOWN_REQUESTS = 100,
 };
 #define CONNECT_LIMIT (10 * NS_PER_S)
@@ -49,11 +51,13 @@ struct proxy {
     char origin[300], prefix[256]; /* upstream URL: "http://host:port", "/v1" or "" */
     struct event_loop *loop;
     struct http_server *server;
+    struct http_access *access;
     struct http_relay *relay;
     struct status *status;
     struct transfer *transfers;
     uint64_t next_id;
     struct known_keys keys; /* of the clients so far */
+    size_t held;            /* bytes of held responses */
     pthread_t thread;
     atomic_bool refuse, stop;
     atomic_uint in_flight;
@@ -72,13 +76,14 @@ struct transfer {
     uint64_t id;  /* id of the request */
     struct observer observer;
     struct client_keys keys;
-    const char *connection;         /* the client's Connection header; NULL if absent */
+    struct text connection;         /* the client's Connection headers, as one list */
     struct text url, headers, body; /* of the upstream call; body: only if modified */
     struct usage_filter filter;
     bool filters_usage, is_paused, has_begun;
     bool is_held; /* the response is held until its energy is known */
     bool is_event_stream;
     int status;            /* status of the held response */
+    uint64_t length;       /* of the response's body, or HTTP_LENGTH_UNKNOWN */
     struct text held;      /* body of the held response */
     nanos energy_deadline; /* when a held response is sent without its energy; 0: not waiting */
     struct transfer *next, *previous;
@@ -148,6 +153,22 @@ static void pass_to_owner(struct transfer *transfer)
         proxy_request_free(request);
 }
 
+static void release_held(struct transfer *transfer)
+{
+    transfer->proxy->held -= transfer->held.length;
+    text_release(&transfer->held);
+}
+
+/* The response becomes too long to be held: its energy is recorded, but not returned. */
+static void forward_held(struct transfer *transfer)
+{
+    transfer->is_held = false;
+    transfer->has_begun = true;
+    http_exchange_begin(transfer->exchange, transfer->status, transfer->length);
+    http_exchange_send(transfer->exchange, text_get(&transfer->held), transfer->held.length);
+    release_held(transfer);
+}
+
 static void send_held(struct transfer *transfer, const struct energy *energy)
 {
     struct http_exchange *exchange = transfer->exchange;
@@ -159,7 +180,7 @@ static void send_held(struct transfer *transfer, const struct energy *energy)
             http_exchange_add_header(exchange, "x-ipw-energy-joules", figure);
         http_exchange_begin(exchange, transfer->status, transfer->held.length);
         http_exchange_send(exchange, text_get(&transfer->held), transfer->held.length);
-        text_release(&transfer->held);
+        release_held(transfer);
     } else {
         struct text comment = {0};
         if (known)
@@ -181,36 +202,38 @@ static bool is_type(const char *content_type, const char *wanted)
 static void on_headers(void *context, int status, const struct text *headers)
 {
     struct transfer *transfer = context;
-    const char *connection = http_header_find(headers, "Connection");
+    struct text connection = {0};
     const char *type = http_header_find(headers, "Content-Type");
     const char *given = http_header_find(headers, "Content-Length");
     const char *encoding = http_header_find(headers, "Content-Encoding");
-    uint64_t length;
     if (transfer->request)
         observer_begin(&transfer->observer, status, encoding);
     transfer->is_event_stream = is_type(type, "text/event-stream");
+    header_lines_connection(headers, &connection);
     for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1) {
         char *line = headers->bytes + at, *colon = strchr(line, ':');
         if (!colon)
             continue;
         *colon = '\0';
-        if (!header_is_hop_by_hop(line, connection))
+        if (!header_is_hop_by_hop(line, text_get(&connection)))
             http_exchange_add_header(transfer->exchange, line,
                                      colon + 1 + strspn(colon + 1, " \t"));
         *colon = ':';
     }
+    text_release(&connection);
     bool returns_energy = transfer->proxy->options.energy_header && transfer->request;
     transfer->status = status;
     transfer->filters_usage = transfer->filters_usage && transfer->is_event_stream && !encoding;
     transfer->is_held =
         returns_energy && !transfer->is_event_stream && !is_type(type, "application/x-ndjson");
+    if (!given || http_header_find(headers, "Transfer-Encoding") ||
+        parse_u64(given, &transfer->length) || transfer->filters_usage ||
+        (returns_energy && transfer->is_event_stream))
+        transfer->length = HTTP_LENGTH_UNKNOWN;
     if (transfer->is_held)
         return;
-    if (!given || http_header_find(headers, "Transfer-Encoding") || parse_u64(given, &length) ||
-        transfer->filters_usage || (returns_energy && transfer->is_event_stream))
-        length = HTTP_LENGTH_UNKNOWN;
     transfer->has_begun = true;
-    http_exchange_begin(transfer->exchange, status, length);
+    http_exchange_begin(transfer->exchange, status, transfer->length);
 }
 
 static bool on_data(void *context, const char *bytes, size_t length, nanos t)
@@ -220,8 +243,12 @@ static bool on_data(void *context, const char *bytes, size_t length, nanos t)
         transfer->is_paused = true;
         return false;
     }
+    if (transfer->is_held && (transfer->held.length + length > HELD_MAX ||
+                              transfer->proxy->held + length > HELD_ALL_MAX))
+        forward_held(transfer);
     if (transfer->is_held) {
         text_add_bytes(&transfer->held, bytes, length);
+        transfer->proxy->held += length;
     } else if (transfer->filters_usage) {
         struct text out = {0};
         usage_filter_feed(&transfer->filter, bytes, length, &out);
@@ -307,12 +334,19 @@ static void begin_inference(struct transfer *transfer, enum proxy_kind kind, con
         proxy->options.begins(proxy->options.context, request->id, request->reply.sent);
 }
 
+static void take_connection(void *context, const char *name, const char *value)
+{
+    struct transfer *transfer = context;
+    header_list_connection(&transfer->connection, name, value);
+}
+
 static void forward_header(void *context, const char *name, const char *value)
 {
     struct transfer *transfer = context;
     if (transfer->filters_usage && str_equal_nocase(name, "Accept-Encoding"))
         return; /* the filter needs an uncompressed stream */
-    if (header_is_forwarded(&transfer->proxy->options, name, value, transfer->connection))
+    if (header_is_forwarded(&transfer->proxy->options, name, value,
+                            text_get(&transfer->connection)))
         header_add(&transfer->headers, name, value);
 }
 
@@ -333,7 +367,7 @@ static void start_call(struct transfer *transfer)
     bool has_body =
         length || !strcmp(method, "POST") || !strcmp(method, "PUT") || !strcmp(method, "PATCH");
     build_url(proxy, http_exchange_target(transfer->exchange), &transfer->url);
-    transfer->connection = http_exchange_header(transfer->exchange, "Connection");
+    http_exchange_headers(transfer->exchange, take_connection, transfer);
     http_exchange_headers(transfer->exchange, forward_header, transfer);
     header_add_ours(&transfer->headers, &proxy->options, &transfer->keys);
     const struct relay_request request = {
@@ -390,6 +424,28 @@ static bool refuse_malformed(struct http_exchange *exchange, bool is_path)
     return true;
 }
 
+/* Pages of other sites, which would use our API key, and clients without the token. */
+static bool refuse_foreign(struct proxy *proxy, struct http_exchange *exchange,
+                           const struct client_keys *keys)
+{
+    struct error why = {0};
+    const char *message;
+    if (http_access_check_site(proxy->access, exchange, &why)) {
+        reply_error(exchange, 403, "permission_error", why.text);
+        return true;
+    }
+    enum http_admission admission = http_access_admit_token(
+        proxy->access, exchange, keys_hash(keys), keys_are_authorized(keys, proxy->options.token));
+    if (admission == HTTP_ADMITTED)
+        return false;
+    int status = http_access_refuse(exchange, admission, &message);
+    reply_error(exchange, status, status == 429 ? "rate_limit_error" : "authentication_error",
+                status == 429 ? message
+                              : "missing or invalid proxy token: send it as x-ipw-token, or as "
+                                "the API key");
+    return true;
+}
+
 static void on_request(void *context, struct http_exchange *exchange)
 {
     struct proxy *proxy = context;
@@ -400,11 +456,8 @@ static void on_request(void *context, struct http_exchange *exchange)
         return;
     struct client_keys keys = {0};
     http_exchange_headers(exchange, keys_take, &keys);
-    if (!keys_are_authorized(&keys, proxy->options.token)) {
-        reply_error(exchange, 401, "authentication_error",
-                    "missing or invalid proxy token: send it as x-ipw-token, or as the API key");
+    if (refuse_foreign(proxy, exchange, &keys))
         return;
-    }
     if (str_starts(path, "/ipw/")) {
         serve_status(proxy, exchange, path);
         return;
@@ -469,7 +522,8 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
     text_release(&transfer->url);
     text_release(&transfer->headers);
     text_release(&transfer->body);
-    text_release(&transfer->held);
+    text_release(&transfer->connection);
+    release_held(transfer);
     text_release(&transfer->filter.held);
     free(transfer);
     atomic_fetch_sub(&proxy->in_flight, 1);
@@ -570,6 +624,7 @@ static enum err read_upstream(struct proxy *proxy, struct error *why)
 static void release(struct proxy *proxy)
 {
     http_server_close(proxy->server);
+    http_access_free(proxy->access);
     http_relay_free(proxy->relay);
     event_loop_free(proxy->loop);
     status_free(proxy->status);
@@ -594,6 +649,12 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
         .ended = on_ended,
         .context = proxy,
     };
+    const struct http_access_options access = {
+        .address = options->address,
+        .token = options->token,
+        .allowed = options->allowed_hosts,
+        .allowed_count = options->allowed_count,
+    };
     enum err err = http_access_check(options->address, options->token, false,
                                      "set a token (IPW_PROXY_TOKEN)", why);
     if (!err)
@@ -611,7 +672,8 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
     if (!err)
         err = http_server_open(proxy->loop, &server, &proxy->server, why);
     proxy->status = status_new();
-    return err || proxy->status ? err : err_no_memory(why);
+    proxy->access = http_access_new(&access);
+    return err || (proxy->status && proxy->access) ? err : err_no_memory(why);
 }
 
 enum err proxy_start(const struct proxy_options *options, struct proxy **out, struct error *why)

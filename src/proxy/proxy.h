@@ -51,10 +51,12 @@ void proxy_request_free(struct proxy_request *request);
 void proxy_request_question(const struct proxy_request *request, struct text *out);
 
 struct proxy_options {
-    const char *upstream;     /* base URL; its path is prepended to those of requests */
-    const char *address;      /* listen address; NULL: 127.0.0.1 */
-    unsigned port;            /* 0: any free port */
-    const char *token;        /* required of every client; NULL: none, loopback addresses only */
+    const char *upstream; /* base URL; its path is prepended to those of requests */
+    const char *address;  /* listen address; NULL: 127.0.0.1 */
+    unsigned port;        /* 0: any free port */
+    const char *token;    /* required of every client; NULL: none, loopback addresses only */
+    const char *const *allowed_hosts; /* additional names in Host headers, and origins */
+    size_t allowed_count;
     const char *upstream_key; /* sent upstream for clients without an API key; NULL: none */
     const struct params
         *upstream_headers;          /* replace the clients' headers of these names; may be NULL */

@@ -125,8 +125,15 @@ static enum err add_token(struct params *headers, struct error *why)
 
 static enum err check_status(int status, struct error *why)
 {
-    if (status == 401 || status == 403)
+    if (status == 401)
         return err_set(why, ERR_DENIED, "its ipw monitor requires a token");
+    if (status == 429)
+        return err_set(why, ERR_DENIED,
+                       "its ipw monitor got too many wrong tokens: try again in a minute");
+    if (status == 403)
+        return err_set(why, ERR_USAGE,
+                       "the server there refuses this host name: start its ipw monitor with "
+                       "--allow-host NAME, or give its address");
     if (status < 200 || status > 299)
         return err_set(why, ERR_UNSUPPORTED,
                        "the server there is not an ipw monitor (HTTP status %d)", status);

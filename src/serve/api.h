@@ -68,15 +68,14 @@ void response_set_status(struct api_response *answer, int status, const char *co
 /* ---- access ---- */
 
 #define SESSION_COOKIE "ipw_session"
-/* ACCESS_RATE: requests per second per address, ACCESS_BURST: bucket size; ACCESS_TRIES: wrong tokens per minute. */
-enum { SESSION_ID_MAX = 33, ACCESS_RATE = 200, ACCESS_BURST = 2000, ACCESS_TRIES = 10 };
+/* ACCESS_RATE: requests per second per address, ACCESS_BURST: bucket size. */
+enum { SESSION_ID_MAX = 33, ACCESS_RATE = 200, ACCESS_BURST = 2000 };
 
 struct access;
 
 struct access *access_new(void);
 void access_free(struct access *access);
 bool access_check_rate(struct access *access, const char *peer, nanos now);
-bool access_check_attempt(struct access *access, nanos now); /* after a wrong token */
 /* Creates a session; false if the random number generator fails. */
 bool access_new_session(struct access *access, nanos now, char id[static SESSION_ID_MAX]);
 /* Whether the Cookie header has a valid session; cookies may be NULL. */

@@ -220,8 +220,7 @@ void response_set_error(struct api_response *answer, enum err err, const char *m
 /* Browser sessions and rate limits.
  *
  * A session is a random number that a browser gets in exchange for the token; it is kept in memory only, so sessions
- * end with the server.  Requests are limited by a token bucket per address; wrong tokens by one bucket for all clients,
- * to prevent guessing. */
+ * end with the server.  Requests are limited by a token bucket per address. */
 
 #define SESSION_LIFE (12 * 3600 * NS_PER_S)
 enum { SESSIONS = 256, BUCKETS = 1024 };
@@ -239,7 +238,7 @@ struct bucket {
 
 struct access {
     struct session_row sessions[SESSIONS];
-    struct bucket buckets[BUCKETS], wrong;
+    struct bucket buckets[BUCKETS];
 };
 
 struct access *access_new(void)
@@ -273,11 +272,6 @@ bool access_check_rate(struct access *access, const char *peer, nanos now)
     if (bucket->address != address)
         *bucket = (struct bucket){.address = address};
     return take_from(bucket, ACCESS_RATE, ACCESS_BURST, now);
-}
-
-bool access_check_attempt(struct access *access, nanos now)
-{
-    return take_from(&access->wrong, ACCESS_TRIES / 60.0, ACCESS_TRIES, now);
 }
 
 /* ---- sessions ---- */

@@ -33,6 +33,7 @@ struct serve {
     struct http_server *server;
     struct api api;
     struct access *access;
+    struct http_access *http_access;
     struct jobs *workers[WORKERS];
     nanos last_request, last_scan; /* of the last request, of the last scan for runs */
     bool is_scanning;
@@ -269,6 +270,13 @@ static void begin_session(struct serve *serve, struct http_exchange *exchange, c
     text_release(&location);
 }
 
+static void refuse_unauthorized(struct http_exchange *exchange, enum http_admission admission)
+{
+    const char *message;
+    int status = http_access_refuse(exchange, admission, &message);
+    send_status(exchange, status, status == 429 ? "too_many_requests" : "unauthorized", message);
+}
+
 /* The form: token=...&next=... */
 static void log_in(struct serve *serve, struct http_exchange *exchange)
 {
@@ -283,16 +291,16 @@ static void log_in(struct serve *serve, struct http_exchange *exchange)
         request_read(text_get(&target), &form, &why)) {
         send_status(exchange, 400, "bad_request", "malformed form");
     } else {
-        const char *next = request_param(&form, "next");
-        if (!serve->options.token ||
-            secret_matches(request_param(&form, "token"), serve->options.token)) {
+        const char *next = request_param(&form, "next"), *token = request_param(&form, "token");
+        enum http_admission admission = http_access_admit_token(
+            serve->http_access, exchange, http_access_token(token),
+            !serve->options.token || secret_matches(token, serve->options.token));
+        if (admission == HTTP_ADMITTED)
             begin_session(serve, exchange, next);
-        } else if (access_check_attempt(serve->access, clock_now())) {
+        else if (admission == HTTP_REFUSED)
             send_to_login(exchange, is_own_path(next) ? next : "/", true);
-        } else {
-            http_exchange_add_header(exchange, "Retry-After", "60");
-            send_status(exchange, 429, "too_many_requests", "too many wrong tokens");
-        }
+        else
+            refuse_unauthorized(exchange, admission);
     }
     request_release(&form);
     text_release(&target);
@@ -310,10 +318,12 @@ static void add_headers(struct http_exchange *exchange, bool is_asset)
     http_exchange_add_header(exchange, "X-Frame-Options", "SAMEORIGIN");
 }
 
-static bool may_read(const struct serve *serve, struct http_exchange *exchange)
+static enum http_admission admit(const struct serve *serve, struct http_exchange *exchange)
 {
-    return http_access_has_token(exchange, serve->options.token) ||
-           access_has_session(serve->access, http_exchange_header(exchange, "Cookie"), clock_now());
+    if (!access_has_session(serve->access, http_exchange_header(exchange, "Cookie"), clock_now()))
+        return http_access_admit(serve->http_access, exchange);
+    http_exchange_trust(exchange);
+    return HTTP_ADMITTED;
 }
 
 static void refuse_method(struct http_exchange *exchange, const char *allowed)
@@ -342,32 +352,16 @@ static bool serve_public(struct serve *serve, struct request *request,
     return true;
 }
 
-/* A request with a token had a wrong one. */
-static void refuse_unauthorized(struct serve *serve, struct http_exchange *exchange)
-{
-    bool has_tried = http_exchange_header(exchange, "Authorization") ||
-                     http_exchange_header(exchange, "x-ipw-token");
-    if (has_tried && !access_check_attempt(serve->access, clock_now())) {
-        http_exchange_add_header(exchange, "Retry-After", "60");
-        send_status(exchange, 429, "too_many_requests", "too many wrong tokens");
-        return;
-    }
-    http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
-    send_status(exchange, 401, "unauthorized",
-                "missing or invalid token: send Authorization: Bearer TOKEN");
-}
-
 static void serve_read(struct serve *serve, struct request *request, struct http_exchange *exchange)
 {
     bool is_api = str_starts(request->path, "/api/");
     if (serve_public(serve, request, exchange))
         return;
-    if (!may_read(serve, exchange)) {
-        if (!is_api && is_page(request)) {
-            send_to_login(exchange, http_exchange_target(exchange), false);
-            return;
-        }
-        refuse_unauthorized(serve, exchange);
+    enum http_admission admission = admit(serve, exchange);
+    if (admission == HTTP_REFUSED && !is_api && is_page(request)) {
+        send_to_login(exchange, http_exchange_target(exchange), false);
+    } else if (admission != HTTP_ADMITTED) {
+        refuse_unauthorized(exchange, admission);
     } else if (is_api) {
         handle_api(serve, request, exchange);
     } else if (is_page(request)) {
@@ -402,12 +396,13 @@ static void run_action(struct serve *serve, const struct action *action, struct 
     struct error why = {0};
     size_t length;
     const char *body = http_exchange_body(exchange, &length);
-    if (!may_read(serve, exchange)) {
-        refuse_unauthorized(serve, exchange);
-    } else if (!http_access_is_origin(http_exchange_header(exchange, "Origin"),
-                                      http_exchange_header(exchange, "Host"),
-                                      serve->options.tls_cert != NULL)) {
-        send_status(exchange, 403, "forbidden", "the Origin header names another site");
+    enum http_admission admission = admit(serve, exchange);
+    if (admission != HTTP_ADMITTED) {
+        refuse_unauthorized(exchange, admission);
+    } else if (http_access_check_origin(serve->http_access,
+                                        http_exchange_header(exchange, "Origin"),
+                                        http_exchange_header(exchange, "Host"), &why)) {
+        send_status(exchange, 403, "forbidden", why.text);
     } else if (!strcmp(action->method, "POST") &&
                !is_json(http_exchange_header(exchange, "Content-Type"))) {
         send_status(exchange, 415, "unsupported_type", "Content-Type must be application/json");
@@ -450,10 +445,8 @@ static void on_request(void *context, struct http_exchange *exchange)
     serve->last_request = clock_now();
     http_exchange_peer(exchange, peer);
     add_headers(exchange, str_starts(target, "/assets/"));
-    if (!http_access_is_host(http_exchange_header(exchange, "Host"), serve->options.address,
-                             serve->options.allowed_hosts, serve->options.allowed_count)) {
-        send_status(exchange, 403, "forbidden",
-                    "the Host header names another host: allow it with --allow-host");
+    if (http_access_check_host(serve->http_access, http_exchange_header(exchange, "Host"), &why)) {
+        send_status(exchange, 403, "forbidden", why.text);
     } else if (!access_check_rate(serve->access, peer, clock_now())) {
         http_exchange_add_header(exchange, "Retry-After", "1");
         send_status(exchange, 429, "too_many_requests", "too many requests from this address");
@@ -553,9 +546,18 @@ static enum err open_parts(struct serve *serve, struct error *why)
         .ended = on_ended,
         .context = serve,
     };
+    const struct http_access_options access = {
+        .address = serve->options.address,
+        .token = serve->options.token,
+        .allowed = serve->options.allowed_hosts,
+        .allowed_count = serve->options.allowed_count,
+        .is_tls = serve->options.tls_cert,
+    };
     serve->access = access_new();
-    enum err err =
-        serve->access ? runs_open(&serve->options, &serve->api.runs, why) : err_no_memory(why);
+    serve->http_access = http_access_new(&access);
+    enum err err = serve->access && serve->http_access
+                       ? runs_open(&serve->options, &serve->api.runs, why)
+                       : err_no_memory(why);
     if (!err)
         err = event_loop_new(&serve->loop, why);
     if (!err)
@@ -584,6 +586,7 @@ static void release(struct serve *serve)
     live_close(serve->api.live);
     runs_close(serve->api.runs);
     access_free(serve->access);
+    http_access_free(serve->http_access);
     free(serve);
 }
 

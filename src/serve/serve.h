@@ -16,7 +16,7 @@ struct serve_options {
     unsigned port;       /* 0: any free port */
     const char *token;   /* required for every request; NULL: none, loopback addresses only */
     const char *tls_cert, *tls_key;   /* PEM; NULL: plain HTTP */
-    const char *const *allowed_hosts; /* additional names accepted in Host headers */
+    const char *const *allowed_hosts; /* additional names in Host headers, and origins */
     size_t allowed_count;
     const char *runs;    /* the folder of run directories; NULL: a database */
     const char *db;      /* database address */

@@ -95,7 +95,7 @@ class Forwarding(ProxyTest):
         upstream = self.upstream(lambda c, *_: c.sendall(response(back)))
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
-            connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+            connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
             for at in range(0, len(large), 100_000):
                 connection.sendall(chunk(large[at:at + 100_000]))
             connection.sendall(LAST_CHUNK)
@@ -485,9 +485,9 @@ class Refusals(ProxyTest):
             "bare CR": b"X: a\rTransfer-Encoding: chunked", "folded": b"X: a\r\n\tTransfer-Encoding: chunked",
             "name": b"X A\x0b(: a", "control character": b"X: a\x01b", "DEL": b"X: a\x7fb", "bracket": b"X[: a"}
         targets = {"space": b"/v1/models a", "tab": b"/v1/models\ta", "control": b"/v1/models\x01"}
-        requests = {name: f"POST {CHAT} HTTP/1.1\r\nHost: x\r\n".encode() + line + b"\r\nContent-Length: 2\r\n\r\n{}"
+        requests = {name: f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\n".encode() + line + b"\r\nContent-Length: 2\r\n\r\n{}"
                     for name, line in lines.items()}
-        requests |= {f"target, {name}": b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+        requests |= {f"target, {name}": b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
                      for name, target in targets.items()}
         for name, sent in requests.items():
             with self.subTest(name), proxy.connect() as connection, connection.makefile("rb") as stream:
@@ -547,7 +547,7 @@ class Refusals(ProxyTest):
 
     def test_incomplete_request_times_out(self):
         proxy = self.proxy(self.upstream(send_document), "--client-timeout", "0.5")
-        for beginning in (b"", b"POST /v1/chat", f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nX-A:".encode(),
+        for beginning in (b"", b"POST /v1/chat", f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nX-A:".encode(),
                           request(CHAT, b"x" * 100)[:-50]):
             with self.subTest(beginning), proxy.connect() as connection:
                 connection.sendall(beginning)
@@ -1023,6 +1023,39 @@ class Energy(ProxyTest):
         energies = proxy.energies()
         self.assertAlmostEqual(joules, energies["q000000"]["joules"], delta=1e-4 * joules)
         self.assertAlmostEqual(float(said[1]), energies["q000001"]["joules"], delta=1e-4 * float(said[1]))
+
+    def test_large_answers_are_not_held_for_their_energy(self):
+        """They are forwarded as they arrive once they are longer than 4 MiB, whether their length is known or not."""
+        block = b"x" * (1 << 20)
+        for is_chunked in (False, True):
+            with self.subTest(is_chunked=is_chunked):
+                received = threading.Event()
+
+                def answer(connection, *_):
+                    head = response(b"", headers=[] if is_chunked else [("Content-Length", 6 << 20)], length=False)
+                    if is_chunked:
+                        head = head.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    connection.sendall(head)
+                    for i in range(6):
+                        if i == 5 and not received.wait(TIMEOUT_S):
+                            return False
+                        connection.sendall(chunk(block) if is_chunked else block)
+                    connection.sendall(LAST_CHUNK if is_chunked else b"")
+
+                proxy = self.proxy(self.upstream(answer), "--energy-header", "--overwrite", machine=self.machine(Intel, 50))
+                with proxy.connect() as connection, connection.makefile("rb") as stream:
+                    connection.sendall(request())
+                    head = b"".join(iter(stream.readline, b"\r\n"))
+                    received.set()
+                    self.assertNotIn(b"x-ipw-energy", head.lower())
+                    body = b""
+                    while is_chunked and (size := int(stream.readline(), 16)):
+                        body += stream.read(size)
+                        stream.readline()
+                    body += b"" if is_chunked else stream.read(6 << 20)
+                self.assertEqual(body, block * 6)
+                proxy.end()
+                self.assertIsNotNone(proxy.energies()["q000000"]["joules"], "not recorded")
 
     def test_ollama_stream_with_energy_is_forwarded_as_it_arrives(self):
         turn = threading.Event()

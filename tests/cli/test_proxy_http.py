@@ -180,14 +180,14 @@ class Clients(ProxyTest):
             connection.sendall(STREAM_HEAD + chunk(DONE) + LAST_CHUNK)
 
         proxy = self.proxy(self.upstream(answer))
-        said = self.send_raw(proxy, [f"POST {CHAT} HTTP/1.1", "Host: x", "Connection: close", "Content-Length: 2"], b"{}")
+        said = self.send_raw(proxy, [f"POST {CHAT} HTTP/1.1", "Host: localhost", "Connection: close", "Content-Length: 2"], b"{}")
         self.assertTrue(said.endswith(chunk(DONE).upper().replace(b"DATA", b"data") + LAST_CHUNK), said)
 
     def test_expect_100_continue(self):
         upstream = self.upstream(send_document)
         proxy = self.proxy(upstream)
         with proxy.connect() as connection, connection.makefile("rb") as stream:
-            connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+            connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                                "Content-Length: 2\r\n\r\n".encode())
             self.assertEqual((stream.readline(), stream.readline()), (b"HTTP/1.1 100 Continue\r\n", b"\r\n"))
             connection.sendall(b"{}")
@@ -207,9 +207,21 @@ class Clients(ProxyTest):
                                     (["Transfer-Encoding: xchunked"], chunked, 501),
                                     (["Content-Length: -2"], b"", 400)):
             with self.subTest(lines):
-                said = self.send_raw(proxy, [f"POST {CHAT} HTTP/1.1", "Host: x", *lines], body)
+                said = self.send_raw(proxy, [f"POST {CHAT} HTTP/1.1", "Host: localhost", *lines], body)
                 self.assertIn(b"HTTP/1.1 %d " % status, said[:13])
         self.assertEqual(upstream.requests, [])
+
+    def test_all_connection_headers_are_respected(self):
+        """Each may list headers that are for this connection only."""
+        def answer(connection, *_):
+            connection.sendall(response(b"{}", headers=[("Connection", "keep-alive"), ("Connection", "x-one , X-Two"),
+                                                        ("X-One", "1"), ("x-two", "2"), ("X-Three", "3")]))
+
+        upstream = self.upstream(answer)
+        _, headers, _ = self.proxy(upstream).ask(headers=[("X-Four", "4"), ("Connection", "keep-alive"),
+                                                          ("connection", "X-Five, X-Four"), ("X-Five", "5"), ("X-Six", "6")])
+        self.assertEqual([name for name, _ in headers if name.startswith("x-")], ["x-three"])
+        self.assertEqual([name for name, _ in upstream.requests[0][1] if name.startswith("x-")], ["x-six"])
 
     def test_methods_without_body_and_trace(self):
         def answer(connection, line, *_):
@@ -224,7 +236,7 @@ class Clients(ProxyTest):
             for line, field in (("HEAD /v1/models", b"content-length: 1234"),
                                 ("OPTIONS " + CHAT, b"access-control-allow-origin: *"),
                                 ("HEAD /v1/models", b"content-length: 1234")):
-                connection.sendall(f"{line} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                connection.sendall(f"{line} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
                 # nothing else, or the next response would not start here
                 head = b"".join(iter(stream.readline, b"\r\n"))
                 self.assertIn(field, head.lower())

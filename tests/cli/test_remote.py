@@ -435,6 +435,15 @@ class RefusalTest(RemoteTest):
         rows = json.loads(ipw(self.here, "doctor", "--json", "--sensors", where).stdout)["sensors"]
         self.assertEqual([row["status"] for row in rows], ["denied"])
 
+    def test_monitor_must_allow_the_name_of_its_host(self):
+        """libcurl resolves names below localhost itself."""
+        refusing, allowing = (self.monitor(self.machine(Intel, 40), *options)
+                              for options in ((), ("--allow-host", "node.localhost")))
+        done = self.refused(f"remote=node.localhost:{refusing.port}", "--allow-host NAME")
+        self.assertNotIn("token", done.stderr)
+        done = ipw(self.here, "doctor", "--json", "--sensors", f"remote=node.localhost:{allowing.port}")
+        self.assertEqual([row["status"] for row in json.loads(done.stdout)["sensors"]], ["ok"], done.stderr)
+
     def monitor_with_token(self, file):
         monitor = Monitor(self.machine(Intel, 40), "--token-file", file, "--interval", "0.1")
         self.addCleanup(monitor.close)

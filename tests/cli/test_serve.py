@@ -467,8 +467,10 @@ class AccessTest(ServeTest):
         served = self.serve("--allow-host", "lab.example")
         for host, status in ((f"127.0.0.1:{served.port}", 200), ("localhost", 200), ("[::1]:80", 200), ("lab.example:1", 200),
                              ("LAB.example", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("", 403),
-                             ("localhost@evil.example", 403), ("lab.example.evil", 403), ("evil:lab.example", 403)):
+                             ("localhost@evil.example", 403), ("lab.example.evil", 403), ("evil:lab.example", 403),
+                             ("user@127.0.0.1", 403), ("user:word@localhost", 403), ("127.0.0.1/", 403)):
             self.assertEqual(served.ask("/api/v1/runs", Host=host).status, status, host)
+        self.assertIn("--allow-host evil.example", served.ask("/", Host="evil.example:80").json["error"]["message"])
 
     def test_token_is_required(self):
         served = self.serve("--token-file", self.token)
@@ -507,7 +509,8 @@ class AccessTest(ServeTest):
         tries = [log_in(token=f"wrong-token-{i}").status for i in range(15)]
         self.assertEqual((tries[0], tries[-1]), (303, 429))
         self.assertEqual(served.ask("/api/v1/runs", Authorization="Bearer wrong").status, 429)
-        self.assertEqual(served.get("runs", Authorization="Bearer " + TOKEN)["total"], 3)
+        self.assertEqual(log_in(token=TOKEN).status, 429, "a guess was confirmed")
+        self.assertEqual(served.get("runs", Cookie=cookie)["total"], 3, "a session ended")
 
     def test_rate_limit(self):
         served = self.serve()
@@ -716,7 +719,11 @@ class CommandTest(ServeTest):
 
     def test_openapi_file_has_every_path(self):
         routes = re.findall(r'^ROUTE\("([^"]+)"', (SOURCE / "src/serve/routes.def").read_text(), re.M)
-        described = self.serve().get("openapi.json")
+        described = self.serve("--allow-runs", "--token-file", self.token_file()).get("openapi.json", x_ipw_token=TOKEN)
+        read_only = self.serve().get("openapi.json")
+        self.assertEqual({method for methods in read_only["paths"].values() for method in methods}, {"get"})
+        self.assertEqual(read_only, {**described, "paths": {path: {"get": methods["get"]} for path, methods
+                                                            in described["paths"].items()}})
         self.assertEqual(sorted(described["paths"]), sorted(routes))
         text = (SOURCE / "docs/serve.md").read_text()
         self.assertEqual([path for path in routes if f"`{path}`" not in text], [])
@@ -727,6 +734,23 @@ class CommandTest(ServeTest):
         for path, names in params.items():
             listed = {p["name"] for p in described["paths"][path]["get"]["parameters"] if p["in"] == "query"}
             self.assertEqual(listed, {name.rstrip("*") for name in names.split()}, path)
+
+    def token_file(self):
+        path = self.folder / "token"
+        path.write_text(TOKEN)
+        return path
+
+    def test_openapi_file_excludes_control_characters(self):
+        served = self.serve()
+        described = served.get("openapi.json")
+        schemas = [p["schema"].get("items", p["schema"]) for methods in described["paths"].values()
+                   for p in methods["get"]["parameters"]]
+        schemas += described["components"]["schemas"]["Profile"]["properties"].values()
+        patterns = {schema["pattern"] for schema in schemas if schema.get("type") == "string"}
+        for character in "\0\t\n\x1b\x7f\x9f\u061c\u200e\u2028\u202e\u2069":
+            self.assertEqual([p for p in patterns if re.search(p, f"a{character}b")], [], repr(character))
+            self.assertEqual(served.ask("/api/v1/runs?q=" + quote(character)).status, 400, repr(character))
+        self.assertEqual(len([p for p in patterns if re.search(p, "a \u00fc/<\U0001f600>")]), 1)
 
     def test_api_conforms_to_openapi_file(self):
         """schemathesis generates valid and invalid requests from the OpenAPI file and validates every response."""
@@ -741,8 +765,8 @@ class CommandTest(ServeTest):
             served = self.serve(*options, runs=not options)
             described = served.get("openapi.json")
             ids = [row["id"] for row in served.get("runs")["runs"]] + ["none"]
-            described["paths"] = {path: {"get": methods["get"]} for path, methods in described["paths"].items()}  # without --allow-runs
-            text = json.dumps(described).replace('{"type": "string", "minLength": 1}', json.dumps({"enum": ids}))
+            plain = described["paths"]["/api/v1/runs/{id}"]["get"]["parameters"][0]["schema"]
+            text = json.dumps(described).replace(json.dumps(plain), json.dumps({"enum": ids}))
             (self.folder / "openapi.json").write_text(text)
             done = subprocess.run([tester, "run", self.folder / "openapi.json", "--url", served.url, "--phases", "coverage,fuzzing",
                                    "--max-examples", "3", "--exclude-path", "/api/v1/live/stream", "--generation-deterministic", "--no-color"],
