@@ -47,6 +47,7 @@ struct stream {
     struct reading_table table;
     bool *reported;      /* per device: missing energy was reported */
     struct energy total; /* since the start, at the last row */
+    bool is_closed;      /* the reader of the output has closed it */
 };
 
 /* ---- rows ---- */
@@ -62,7 +63,8 @@ static int put(struct stream *stream, const struct text *text)
     enum err err = put->failed ? err_no_memory(&why)
                                : output_write(&stream->output, text_get(put), put->length, &why);
     text_release(&safe);
-    return err ? print_error(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+    stream->is_closed = err == ERR_CLOSED_PIPE;
+    return err ? print_err(err, &why) : EXIT_DONE;
 }
 
 /* Reports, once per device, why an energy sensor has no readings. */
@@ -165,8 +167,10 @@ static int stream_rows(struct stream *stream)
         int code = number && to - from < LEAST_ROW ? EXIT_DONE : write_row(stream, from, to);
         if (!code && number)
             code = write_totals(stream, to);
-        if (code || number)
-            return code ? code : 128 + number;
+        if (code || stream->is_closed)
+            return code;
+        if (number)
+            return 128 + number;
         from = to;
     }
     return EXIT_DONE;

@@ -13,7 +13,7 @@
 #include "rundir/sweep.h"
 
 struct export_options {
-    const char *to, *output, *directory, *model, *name;
+    const char *to, *output, *directory, *model, *name, *push;
     bool replace, raw;
 };
 
@@ -33,9 +33,11 @@ static int export_with(const struct export_driver *driver, const struct export_o
                                      .output = output,
                                      .name = options->name,
                                      .replace = options->replace,
-                                     .raw = options->raw};
-    if (export_run(driver, &request, &done, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+                                     .raw = options->raw,
+                                     .push = options->push};
+    enum err err = export_run(driver, &request, &done, &why);
+    if (err)
+        return err == ERR_CLOSED_PIPE ? EXIT_DONE : print_error(EXIT_FAILED, "%s", why.text);
     if (done.damaged)
         log_warn("skipped %llu damaged line%s of records.jsonl; the first is line %llu",
                  (unsigned long long)done.damaged, done.damaged == 1 ? "" : "s",
@@ -44,6 +46,25 @@ static int export_with(const struct export_driver *driver, const struct export_o
         log_warn("records.jsonl has format %.0f, newer than %d of this version: some data may be "
                  "missing",
                  done.format, JOURNAL_FORMAT);
+    if (options->push)
+        notify("ipw export: pushed %llu batch%s to %s\n", (unsigned long long)done.pushed,
+               done.pushed == 1 ? "" : "es", done.receiver);
+    return done.rejected ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int check_push(const struct export_driver *driver, const struct export_options *options,
+                      const char *directory)
+{
+    if (!options->push)
+        return EXIT_DONE;
+    if (!driver->is_otlp)
+        return print_error(EXIT_USAGE,
+                           "--push sends otlp-json or otlp-metrics to an OTLP receiver, not %s",
+                           driver->name);
+    if (options->output)
+        return print_error(EXIT_USAGE, "--push sends the export instead of writing it: omit -o");
+    if (sweep_is(directory))
+        return print_error(EXIT_USAGE, "--push needs a run: a sweep has no OTLP export");
     return EXIT_DONE;
 }
 
@@ -72,6 +93,8 @@ static const struct option_row ROWS[] = {
      .help = "name of the run in the output (default: its directory's)"},
     {.name = "replace", .type = OPTION_FLAG, .target = &args.replace,
      .help = "sqlite: replace a run of the same name (default: keep it)"},
+    {.name = "push", .type = OPTION_TEXT, .target = &args.push, .value = "URL",
+     .help = "otlp-json, otlp-metrics: send to the OTLP receiver at URL"},
     {.name = "raw", .type = OPTION_FLAG, .target = &args.raw,
      .help = "csv: do not escape text that a spreadsheet would read as a formula"},
     {0},
@@ -93,9 +116,11 @@ static int export_main(const char **words, size_t count)
                            driver->makes_directory ? "directory: use --output-dir DIR"
                                                    : "file: use -o FILE",
                            driver->makes_directory ? "-o" : "--output-dir");
+    if (check_push(driver, &args, words[0]))
+        return EXIT_USAGE;
     if (sweep_is(words[0]))
         return export_points(&args, words[0]);
-    bool to_terminal = !args.output && !args.directory && isatty(STDOUT_FILENO);
+    bool to_terminal = !args.push && !args.output && !args.directory && isatty(STDOUT_FILENO);
     start_reading_bar(wants_color(STDERR_FILENO) && !to_terminal);
     return export_with(driver, &args, words[0]);
 }

@@ -124,9 +124,9 @@ static enum err show_step(struct view *view, const struct govern_step *step, str
         text_addf(&out, "%9s", "default");
     add_action(&out, step);
     text_add(&out, "\n");
-    bool is_shown = !put_output(&out);
+    enum err err = write_lines(NULL, &out, why);
     text_release(&out);
-    return is_shown ? ERR_OK : err_set(why, ERR_IO, "cannot write to standard output");
+    return err;
 }
 
 static enum err take_step(void *context, const struct govern_step *step, struct error *why)
@@ -263,6 +263,8 @@ static int check_options(void)
 static int report_failure(enum err err, const struct error *why)
 {
     bool may_look = !args.dry_run && (err == ERR_DENIED || err == ERR_UNSUPPORTED);
+    if (err == ERR_CLOSED_PIPE)
+        return EXIT_DONE;
     return print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s%s", why->text,
                        may_look ? "; --dry-run shows what it would do" : "");
 }

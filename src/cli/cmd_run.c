@@ -71,16 +71,20 @@ static int write_out(const struct run_options *options, const struct text *text)
 {
     struct error why;
     int code = 0;
+    enum err err;
     if (options->report_fd >= 0) {
-        if (write_all(options->report_fd, text, &why) == ERR_OK)
+        err = write_all(options->report_fd, text, &why);
+        if (!err || err == ERR_CLOSED_PIPE)
             return 0;
         code = print_error(EXIT_FAILED, "cannot write to standard output: %s", why.text);
     } else if (options->output) {
-        if (write_file(options->output, text, &why) == ERR_OK)
+        err = write_file(options->output, text, &why);
+        if (!err || err == ERR_CLOSED_PIPE)
             return 0;
         code = print_error(EXIT_FAILED, "%s", why.text);
     }
-    if (write_all(STDERR_FILENO, text, &why) != ERR_OK)
+    err = write_all(STDERR_FILENO, text, &why);
+    if (err && err != ERR_CLOSED_PIPE)
         return EXIT_FAILED; /* stderr is the last resort */
     return code;
 }

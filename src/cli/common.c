@@ -96,6 +96,8 @@ int print_error(int code, const char *format, ...)
 int print_err(enum err err, const struct error *why)
 {
     int number = err == ERR_INTERRUPTED ? proc_poll_signal(0) : 0;
+    if (err == ERR_CLOSED_PIPE)
+        return EXIT_DONE;
     return print_error(number             ? 128 + number
                        : err == ERR_USAGE ? EXIT_USAGE
                                           : EXIT_FAILED,
@@ -327,6 +329,16 @@ enum err write_file(const char *path, const struct text *text, struct error *why
     return output_put(path, text_get(text), text->length, why);
 }
 
+enum err write_lines(const char *path, const struct text *text, struct error *why)
+{
+    struct text safe = safe_lines(text, output_is_stdout(path) ? STDOUT_FILENO : -1);
+    if (output_is_stdout(path))
+        clear_reading_bar();
+    enum err err = write_file(path, &safe, why);
+    text_release(&safe);
+    return err;
+}
+
 int put_output(const struct text *text)
 {
     return deliver(NULL, text);
@@ -337,15 +349,15 @@ int deliver_data(const char *path, const struct text *text)
     struct error why;
     if (output_is_stdout(path))
         clear_reading_bar();
-    return write_file(path, text, &why) ? print_error(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+    enum err err = write_file(path, text, &why);
+    return err ? print_err(err, &why) : EXIT_DONE;
 }
 
 int deliver(const char *path, const struct text *text)
 {
-    struct text safe = safe_lines(text, output_is_stdout(path) ? STDOUT_FILENO : -1);
-    int code = deliver_data(path, &safe);
-    text_release(&safe);
-    return code;
+    struct error why;
+    enum err err = write_lines(path, text, &why);
+    return err ? print_err(err, &why) : EXIT_DONE;
 }
 
 bool is_dash(const char *path)

@@ -33,7 +33,8 @@ int command_call(const struct command *command, int argc, char **argv);
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
 int print_error(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* The same with the text of an error: EXIT_USAGE for ERR_USAGE, else EXIT_FAILED. */
+/* The same with the text of an error: EXIT_USAGE for ERR_USAGE, else EXIT_FAILED.  Nothing is printed for
+ * ERR_CLOSED_PIPE, and EXIT_DONE returned: a reader such as `head` has seen enough. */
 int print_err(enum err err, const struct error *why);
 
 /* Prints a line, or a part of one, to stderr.  Quoted strings are escaped (core/text.h); only this module and views
@@ -151,13 +152,15 @@ void push_saved(const char *address, const char *directory, bool quiet);
 /* Opens a session by the options; returns 0, or the exit code after printing the error. */
 int open_session(const struct measure_options *options, struct session *session);
 
-/* Writes lines to a descriptor, escaped for a terminal (text_add_lines), or raw data to a file (port/file.h; "-" is
- * stdout), reporting every failure: a full disk must not go unnoticed. */
+/* Writes lines to a descriptor or a file, escaped for a terminal (text_add_lines), or raw data to a file (port/file.h;
+ * NULL and "-" are stdout), reporting every failure: a full disk must not go unnoticed.  ERR_CLOSED_PIPE: a loop that
+ * prints rows should end. */
 enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
+enum err write_lines(const char *path, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;
 
-/* Writes to stdout, or to the file at `path` unless it is NULL; on failure prints an error and returns EXIT_FAILED.
- * Lines are escaped for a terminal; JSON stays equivalent; CSV and pages are written unchanged. */
+/* Writes to stdout, or to the file at `path` unless it is NULL; on failure prints an error and returns EXIT_FAILED
+ * (a closed pipe is none, so that the command's verdict decides its exit status).  Lines are escaped for a terminal; JSON stays equivalent; CSV and pages are written unchanged. */
 int put_output(const struct text *text);
 int deliver(const char *path, const struct text *text);
 int deliver_data(const char *path, const struct text *text);

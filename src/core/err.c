@@ -62,6 +62,8 @@ enum err err_from_errno(int number)
     case EMFILE:
     case ENFILE:
         return ERR_TOO_MANY_FILES;
+    case EPIPE:
+        return ERR_CLOSED_PIPE;
     case ENOSPC:
     case EDQUOT:
     case EFBIG:

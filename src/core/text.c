@@ -93,6 +93,14 @@ void text_clear(struct text *text)
         text->bytes[0] = '\0';
 }
 
+void text_drop(struct text *text, size_t length)
+{
+    if (!length)
+        return;
+    text->length -= length;
+    memmove(text->bytes, text->bytes + length, text->length + 1);
+}
+
 static bool text_reserve(struct text *text, size_t extra)
 {
     if (text->failed)

@@ -18,6 +18,7 @@ struct text {
 
 void text_release(struct text *text);
 void text_clear(struct text *text);
+void text_drop(struct text *text, size_t length); /* the first bytes */
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -16,26 +16,23 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
-#include "core/secret.h"
 #include "monitor/parts.h"
-#include "port/http.h"
 #include "port/proc.h"
 #include "port/thread.h"
-#include "port/url.h"
 #include "wire/otlp.h"
+#include "wire/otlp_receiver.h"
 
-#define PUSH_LIMIT  (10 * NS_PER_S)
 #define PAUSE_FIRST NS_PER_S
 #define PAUSE_MAX   (60 * NS_PER_S)
 #define CLOSE_MAX   (3 * NS_PER_S)
 /* A larger offset means that the wall clock was set. */
 #define CLOCK_STEP_MIN NS_PER_S
 
-enum { QUEUE_MAX = 64, URL_MAX = 640 };
+enum { QUEUE_MAX = 64 };
 
 struct otlp_push {
-    char url[URL_MAX], instance[40], host[64];
-    struct params headers;
+    char instance[40], host[64];
+    struct otlp_receiver receiver; /* used by the sending thread only */
     nanos interval, next;
     /* Streams: joules since `start`, that is, minus the base of each domain. */
     nanos start, start_wall, last;
@@ -46,7 +43,6 @@ struct otlp_push {
     bool is_running;
     struct deadline deadline;
     atomic_bool stopping, canceled, has_ended;
-    struct http *http; /* used by the sending thread only */
     pthread_mutex_t lock;
     struct text queue[QUEUE_MAX]; /* guarded by the lock, as are the following fields */
     size_t count;
@@ -324,37 +320,15 @@ void otlp_push_update(struct otlp_push *push, struct state *state, nanos now)
 
 /* ---- sending ---- */
 
-enum outcome { SENT, REFUSED, REPEAT };
-
-static enum outcome outcome_of(enum err err, int status)
+static enum otlp_outcome send_batch(struct otlp_push *push, const struct text *batch, nanos *pause)
 {
-    if (err)
-        return REPEAT;
-    if (status >= 200 && status <= 299)
-        return SENT;
-    return status == 429 || status == 502 || status == 503 || status == 504 ? REPEAT : REFUSED;
-}
-
-static enum outcome send_batch(struct otlp_push *push, const struct text *batch, nanos *pause)
-{
-    const struct http_request request = {
-        .method = "POST",
-        .url = push->url,
-        .headers = &push->headers,
-        .body = text_get(batch),
-        .body_length = batch->length,
-        .timeout = PUSH_LIMIT,
-        .cancel = &push->canceled,
-    };
-    struct http_response response;
-    struct error why = {0};
-    enum err err = http_perform(push->http, &request, &response, &why);
-    enum outcome outcome = outcome_of(err, response.status);
-    if (outcome == REFUSED)
-        log_warn("the OTLP receiver refuses metrics: HTTP status %d", response.status);
-    if (is_known(response.retry_after_s) && from_seconds(response.retry_after_s) > *pause)
-        *pause = from_seconds(response.retry_after_s);
-    http_response_release(&response);
+    struct otlp_reply reply;
+    enum otlp_outcome outcome = otlp_receiver_send(&push->receiver, text_get(batch), batch->length,
+                                                   &push->canceled, &reply);
+    if (outcome == OTLP_REFUSED || reply.rejected)
+        log_warn("%s", reply.why.text);
+    if (is_known(reply.retry_after_s) && from_seconds(reply.retry_after_s) > *pause)
+        *pause = from_seconds(reply.retry_after_s);
     return outcome;
 }
 
@@ -371,12 +345,12 @@ static bool dequeue(struct otlp_push *push, struct text *out)
     return any;
 }
 
-static void count_outcome(struct otlp_push *push, enum outcome outcome)
+static void count_outcome(struct otlp_push *push, enum otlp_outcome outcome)
 {
     pthread_mutex_lock(&push->lock);
-    push->counts.pushes += outcome == SENT;
-    push->counts.failures += outcome != SENT;
-    push->counts.dropped += outcome == REFUSED;
+    push->counts.pushes += outcome == OTLP_SENT;
+    push->counts.failures += outcome != OTLP_SENT;
+    push->counts.dropped += outcome == OTLP_REFUSED;
     pthread_mutex_unlock(&push->lock);
 }
 
@@ -409,9 +383,9 @@ static void *push_main(void *argument)
             continue;
         }
         nanos wait = pause;
-        enum outcome outcome = send_batch(push, &batch, &wait);
+        enum otlp_outcome outcome = send_batch(push, &batch, &wait);
         count_outcome(push, outcome);
-        if (outcome != REPEAT) {
+        if (outcome != OTLP_REPEAT) {
             text_release(&batch);
             has_batch = false;
             pause = PAUSE_FIRST;
@@ -424,7 +398,7 @@ static void *push_main(void *argument)
         if (is_full(push)) { /* give up on this batch: newer ones contain its energy */
             text_release(&batch);
             has_batch = false;
-            count_outcome(push, REFUSED);
+            count_outcome(push, OTLP_REFUSED);
         }
     }
     text_release(&batch);
@@ -432,40 +406,7 @@ static void *push_main(void *argument)
     return NULL;
 }
 
-/* ---- the receiver ---- */
-
-static enum err add_headers(struct params *headers, struct error *why)
-{
-    const char *given = getenv("OTEL_EXPORTER_OTLP_METRICS_HEADERS");
-    if (!given || !*given)
-        given = getenv("OTEL_EXPORTER_OTLP_HEADERS");
-    enum err err = given && *given ? params_add(headers, given) : ERR_OK;
-    for (size_t i = 0; i < headers->count; i++) {
-        str_percent_decode(headers->items[i].value);
-        secret_add_header(headers->items[i].value);
-    }
-    if (!err)
-        err = params_set(headers, "Content-Type", "application/json");
-    return err_explain(why, err);
-}
-
-/* Appends the path of metrics to a base URL, as in OTEL_EXPORTER_OTLP_ENDPOINT. */
-static enum err read_url(const char *given, char *to, size_t size, struct error *why)
-{
-    static const char PATH[] = "/v1/metrics";
-    struct url url;
-    size_t length = strlen(given);
-    enum err err = url_read(given, &url, why);
-    if (err)
-        return err;
-    while (length && given[length - 1] == '/')
-        length--;
-    bool is_whole =
-        length >= strlen(PATH) && !strncmp(given + length - strlen(PATH), PATH, strlen(PATH));
-    if (!str_format(to, size, "%.*s%s", (int)length, given, is_whole ? "" : PATH))
-        return err_set(why, ERR_USAGE, "--otlp: the URL is too long");
-    return ERR_OK;
-}
+/* ---- opening and closing ---- */
 
 enum err otlp_push_open(const char *url, nanos interval, const char *instance, const char *host,
                         struct otlp_push **out, struct error *why)
@@ -480,13 +421,7 @@ enum err otlp_push_open(const char *url, nanos interval, const char *instance, c
     str_copy(push->host, sizeof push->host, host);
     deadline_init(&push->deadline);
     pthread_mutex_init(&push->lock, NULL);
-    enum err err = http_available(why);
-    if (!err)
-        err = read_url(url, push->url, sizeof push->url, why);
-    if (!err)
-        err = add_headers(&push->headers, why);
-    if (!err)
-        err = http_open(&push->http, why);
+    enum err err = otlp_receiver_open(&push->receiver, OTLP_METRICS, url, why);
     if (!err) {
         err = err_explain(why, thread_start(&push->thread, push_main, push));
         push->is_running = !err;
@@ -519,9 +454,7 @@ void otlp_push_close(struct otlp_push *push)
         return; /* the thread still uses these */
     while (push->count)
         drop_oldest(push);
-    if (push->http)
-        http_close(push->http);
-    params_release(&push->headers);
+    otlp_receiver_release(&push->receiver);
     pthread_mutex_destroy(&push->lock);
     free(push->bases);
     free(push->sent);

@@ -290,8 +290,7 @@ static void forward_event(struct slice event, struct text *out)
 
 static void drop(struct usage_filter *filter, size_t length)
 {
-    memmove(filter->held.bytes, filter->held.bytes + length, filter->held.length - length);
-    filter->held.length -= length;
+    text_drop(&filter->held, length);
     filter->scanned = 0;
 }
 

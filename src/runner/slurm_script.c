@@ -33,11 +33,21 @@ static enum err add_option(struct text *out, const char *option, const char *val
     return ERR_OK;
 }
 
+/* Whether the script sets the option itself.  sbatch accepts abbreviations, like getopt_long. */
+static bool is_ours(const char *option)
+{
+    static const char *const OURS[] = {"array", "output", "chdir"};
+    size_t length = strcspn(option, "=");
+    for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++)
+        if (length <= strlen(OURS[i]) && strncmp(option, OURS[i], length) == 0)
+            return true;
+    return false;
+}
+
 static enum err add_more(struct text *out, const char *word, struct error *why)
 {
     const char *option = word + strspn(word, "-");
-    if (!*option || strpbrk(option, " \t\r\n\"'\\#") || str_starts(option, "array") ||
-        str_starts(option, "output") || str_starts(option, "chdir"))
+    if (!*option || strpbrk(option, " \t\r\n\"'\\#") || is_ours(option))
         return err_set(why, ERR_USAGE,
                        "--sbatch '%.80s': OPTION or OPTION=VALUE of sbatch without spaces or "
                        "quotes, and not array, output or chdir, which the sweep sets",

@@ -3,6 +3,7 @@
 opentelemetry-proto) and compared with the records of the journal."""
 
 import csv
+import http.server
 import io
 import json
 import os
@@ -15,6 +16,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from base64 import b64encode
 from collections import defaultdict
@@ -550,6 +552,77 @@ class ExportedFiles(ExportTest):
             self.assertEqual((done.returncode, done.stderr), (0, ""), name)
             self.assertTrue(out.exists())
             out.unlink()
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """An OTLP receiver; `responses` of its server are (status, headers, body), then 200."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append((self.path, self.headers, body))
+        status, headers, reply = self.server.responses.pop(0) if self.server.responses else (200, {}, b"{}")
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": len(reply)}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_):
+        pass
+
+
+class Pushed(ExportTest):
+    def receiver(self, *responses):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+        server.received, server.responses = [], list(responses)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server, f"http://127.0.0.1:{server.server_address[1]}"
+
+    def push(self, run, to, url, code=0, **environment):
+        done = ipw(None, "export", run, "--to", to, "--push", url, env={**os.environ, **environment})
+        self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+        return done.stderr
+
+    def test_every_batch_arrives(self):
+        run = write_run(self.root / "run", [query(i) for i in range(600)])
+        for to, path, count in (("otlp-json", "/v1/traces", 3), ("otlp-metrics", "/v1/metrics", 1)):
+            for more in ("", "/", path):
+                server, url = self.receiver()
+                said = self.push(run, to, url + more, OTEL_EXPORTER_OTLP_HEADERS="x-key=a%20b")
+                self.assertEqual(said, f"ipw export: pushed {count} batch{'es' if count > 1 else ''} to {url}{path}\n")
+                self.assertEqual([path for path, _, _ in server.received], [path] * count)
+                self.assertEqual({(h["Content-Type"], h["x-key"]) for _, h, _ in server.received},
+                                 {("application/json", "a b")})
+                self.assertEqual([body.decode() for _, _, body in server.received],
+                                 self.export(run, to).splitlines())
+
+    def test_receiver_that_is_not_ready_is_asked_again(self):
+        run = write_run(self.root / "run", [query(i) for i in range(3)])
+        server, url = self.receiver((503, {"Retry-After": "0"}, b""), (429, {"Retry-After": "0"}, b""))
+        self.push(run, "otlp-json", url)
+        self.assertEqual(len({body for _, _, body in server.received}), 1)
+        self.assertEqual(len(server.received), 3)
+
+    def test_failures(self):
+        run = write_run(self.root / "run", [query(i) for i in range(600)])
+        dropped = json.dumps({"partialSuccess": {"rejectedSpans": "7", "errorMessage": "too old"}}).encode()
+        server, url = self.receiver((200, {}, b"{}"), (400, {}, b"no"))
+        said = self.push(run, "otlp-json", url, code=1)
+        self.assertIn("refuses the data: HTTP status 400 (1 batches were sent before)", said)
+        self.assertEqual((said.count("\n"), len(server.received)), (1, 2))
+        server, url = self.receiver((200, {}, dropped))
+        self.assertIn("the OTLP receiver dropped 7 spans: too old", self.push(run, "otlp-json", url, code=1))
+        self.assertEqual(len(server.received), 3)
+        for words, said in ((["--to", "csv"], "not csv"), (["--to", "otlp-json", "-o", "x"], "omit -o"),
+                            (["--to", "otlp-json"], "'nonsense'")):
+            done = ipw(None, "export", run, *words, "--push", url if said != "'nonsense'" else "nonsense")
+            self.assertEqual(done.returncode, 1 if said == "'nonsense'" else 2, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
 
 
 class PythonRuns(ExportTest):

@@ -371,6 +371,13 @@ class Termination(GovernTest):
         self.assertIn("cannot lock the graphics clock", process.stderr.read())
         self.assertEqual(plant.settings(), ControllableGpu.FREE)
 
+    def test_closed_pipe_ends_it_and_restores_default(self):
+        plant = self.plant()
+        process = self.lowered(plant, stdout=subprocess.PIPE)
+        process.stdout.close()
+        self.assertEqual(process.wait(TIMEOUT_S), 0)
+        self.assertEqual(plant.settings(), ControllableGpu.FREE)
+
     def test_second_governor_is_refused(self):
         plant = self.plant()
         self.lowered(plant)

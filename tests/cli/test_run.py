@@ -68,6 +68,15 @@ class Transparency(MachineTest):
         self.assertEqual(done.stdout, "y\n")
         self.assertNotIn("yes:", done.stderr)
 
+    def test_closed_pipe_keeps_the_command_status(self):
+        for words in (["--json"], ["-o", "-"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = subprocess.run([IPW, "run", *words, "--", "sh", "-c", "exit 5"], stdout=writer, stderr=subprocess.PIPE,
+                                  env=self.empty.environment(), text=True, timeout=TIMEOUT_S)
+            os.close(writer)
+            self.assertEqual((done.returncode, done.stderr), (5, ""), words)
+
     def test_closed_descriptors_are_not_reused(self):
         report = self.empty.root / "report.txt"
         for closed in (0, 1, 2):

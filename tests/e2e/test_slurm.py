@@ -254,7 +254,8 @@ class Sweeps(SlurmTest):
     def test_rejects_invalid_options(self):
         self.assertIn("--knob gpu-clock", self.ipw(*self.sweep("--control", "--mode", "dvfs", "--slurm-script-only"), code=2).stderr)
         for words, said, code in ((["--partition", "none"], "invalid partition", 1), (["--gres", "a b"], "--gres", 2),
-                                  (["--sbatch", "array=1"], "--sbatch", 2)):
+                                  *((["--sbatch", word], "--sbatch", 2)
+                                    for word in ("array=1", "arr=1", "--a=1", "o=/tmp/x", "outp=/tmp/x", "chd=/"))):
             self.assertIn(said, self.ipw(*self.sweep("--knob", "a=1", *words), code=code).stderr)
         done = subprocess.run([IPW, *map(str, self.sweep("--knob", "a=1"))], env={**os.environ, "PATH": "/nonexistent"},
                               text=True, capture_output=True)

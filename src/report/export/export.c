@@ -7,16 +7,28 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/log.h"
 #include "core/slice.h"
 #include "core/units.h"
 #include "port/file.h"
 #include "port/json_read.h"
+#include "port/thread.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"
 #include "rundir/traces.h"
 
 enum { PIECE = 1 << 16 };
+
+/* A receiver that is not ready is asked again, after 1, 2, 4 ... seconds or what it requests. */
+enum { PUSH_TRIES = 5 };
+#define PUSH_PAUSE_MAX (30 * NS_PER_S)
+
+struct export_push {
+    struct otlp_receiver receiver;
+    uint64_t sent;
+    int64_t rejected;
+};
 
 struct export_state {
     const struct export_driver *driver;
@@ -31,11 +43,49 @@ struct export_state {
     struct traces traces;
     char *model, *name;
     struct output output; /* destination of the text; unused if the driver writes its own files */
+    struct export_push push; /* or the receiver of it */
     uint64_t taken;
     struct error why;
 };
 
 /* ---- output ---- */
+
+static enum err push_batch(struct export_push *push, const char *batch, size_t length,
+                           struct error *why)
+{
+    struct otlp_reply reply;
+    nanos pause = NS_PER_S;
+    for (unsigned tries = 1;; tries++, pause *= 2) {
+        enum otlp_outcome outcome =
+            otlp_receiver_send(&push->receiver, batch, length, NULL, &reply);
+        if (outcome == OTLP_SENT)
+            break;
+        if (outcome == OTLP_REFUSED || tries == PUSH_TRIES)
+            return err_set(why, reply.why.code, "%s (%llu batches were sent before)",
+                           reply.why.text, (unsigned long long)push->sent);
+        nanos wanted = is_known(reply.retry_after_s) ? from_seconds(reply.retry_after_s) : pause;
+        thread_sleep(wanted < PUSH_PAUSE_MAX ? wanted : PUSH_PAUSE_MAX);
+    }
+    push->sent++;
+    push->rejected += reply.rejected;
+    if (reply.rejected)
+        log_warn("%s", reply.why.text);
+    return ERR_OK;
+}
+
+/* Sends complete lines, each of which is a batch; the rest stays. */
+static enum err push_lines(struct export *export, struct error *why)
+{
+    struct text *out = &export->out;
+    char *start = out->bytes, *end;
+    enum err err = ERR_OK;
+    while (!err && (end = memchr(start, '\n', out->length - (size_t)(start - out->bytes)))) {
+        err = push_batch(export->push, start, (size_t)(end - start), why);
+        start = end + 1;
+    }
+    text_drop(out, (size_t)(start - out->bytes));
+    return err;
+}
 
 static enum err flush_output(struct export *export, struct error *why)
 {
@@ -43,6 +93,8 @@ static enum err flush_output(struct export *export, struct error *why)
         return err_no_memory(why);
     if (!export->out.length)
         return ERR_OK;
+    if (export->push)
+        return push_lines(export, why);
     enum err err = output_write(export->output, text_get(&export->out), export->out.length, why);
     text_clear(&export->out);
     return err;
@@ -180,10 +232,13 @@ static enum err prepare(struct export_state *work, struct error *why)
                                     request->replace,
                                     request->raw,
                                     work->traces.count ? &work->traces : NULL};
-    work->export = (struct export){.run = &work->run, .output = &work->output};
-    return err || work->driver->makes_files
-               ? err
-               : output_open(&work->output, request->output, false, why);
+    work->export = (struct export){
+        .run = &work->run, .output = &work->output, .push = request->push ? &work->push : NULL};
+    if (err || work->driver->makes_files)
+        return err;
+    if (request->push)
+        return otlp_receiver_open(&work->push.receiver, work->driver->signal, request->push, why);
+    return output_open(&work->output, request->output, false, why);
 }
 
 static enum err put_all(struct export_state *work, struct error *why)
@@ -215,8 +270,15 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     enum err err = prepare(&work, &reason);
     if (!err)
         err = output_finish(&work.output, put_all(&work, &reason), &reason);
-    *done =
-        (struct export_done){work.records.damaged, work.records.first_damaged, work.records.format};
+    *done = (struct export_done){.damaged = work.records.damaged,
+                                 .first_damaged = work.records.first_damaged,
+                                 .format = work.records.format,
+                                 .pushed = work.push.sent,
+                                 .rejected = work.push.rejected};
+    if (request->push) {
+        str_copy(done->receiver, sizeof done->receiver, work.push.receiver.shown);
+        otlp_receiver_release(&work.push.receiver);
+    }
     if (err)
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     text_release(&work.export.out);

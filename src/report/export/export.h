@@ -16,6 +16,7 @@
 #include "core/err.h"
 #include "core/text.h"
 #include "rundir/record.h"
+#include "wire/otlp_receiver.h"
 
 struct jv;
 struct output;
@@ -39,8 +40,9 @@ struct export
 {
     const struct export_run *run;
     struct text out;
-    struct output *output; /* destination of `out` */
-    void *state;           /* state_size bytes of the driver, zeroed */
+    struct output *output;    /* destination of `out` */
+    struct export_push *push; /* sends `out` instead; NULL: none */
+    void *state;              /* state_size bytes of the driver, zeroed */
 };
 
 struct export_record {
@@ -55,6 +57,8 @@ struct export_driver {
     bool makes_files;     /* writes run->output itself, which is required */
     bool makes_directory; /* the output is a directory */
     bool wants_metadata;  /* costs another pass */
+    bool is_otlp;         /* a line is a batch that can be pushed to a receiver */
+    enum otlp_signal signal;
     size_t state_size;
     enum err (*available)(struct error *why); /* NULL: always; the others may be NULL, too */
     enum err (*begin)(struct export *export, struct error *why);
@@ -77,12 +81,16 @@ struct export_request {
     const char *name;   /* of the run; NULL: its directory's name */
     bool replace;       /* replace a run of that name in the output */
     bool raw;           /* csv: do not escape formulas */
+    const char *push;   /* URL of an OTLP receiver, instead of an output; NULL: none */
 };
 
 struct export_done {
     uint64_t damaged;       /* skipped lines of the journal */
     uint64_t first_damaged; /* number of the first one, from 1 */
     double format;          /* of the journal; UNKNOWN without one */
+    uint64_t pushed;        /* batches that a receiver accepted */
+    int64_t rejected;       /* spans or data points of them that it dropped */
+    char receiver[640];     /* its URL, without a password */
 };
 
 /* Exports a run.  A regular file is written atomically.  ERR_NOT_FOUND: no such directory, run or model; ERR_NO_DATA:

@@ -278,6 +278,8 @@ const struct export_driver export_otlp_json = {
     .name = "otlp-json",
     .summary =
         "OpenTelemetry traces, one batch per line: queries, by the GenAI semantic conventions",
+    .is_otlp = true,
+    .signal = OTLP_TRACES,
     .state_size = sizeof(struct spans),
     .record = spans_record,
     .end = spans_end,
@@ -460,6 +462,8 @@ const struct export_driver export_otlp_metrics = {
     .name = "otlp-metrics",
     .summary =
         "OpenTelemetry metrics: histograms over the queries, by the GenAI semantic conventions",
+    .is_otlp = true,
+    .signal = OTLP_METRICS,
     .state_size = sizeof(struct metrics),
     .record = metrics_record,
     .end = metrics_end,

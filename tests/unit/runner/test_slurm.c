@@ -52,7 +52,9 @@ static void a_script_has_the_given_options(void **state)
 static void unsafe_options_are_rejected(void **state)
 {
     static const char *const WRONG[] = {"", "a b", "a\nrm", "a\"b", "a'b", "a\\b", "a#b"};
-    static const char *const OURS[] = {"", "--", "array=0-9", "--output=x", "chdir=/", "a b"};
+    static const char *const OURS[] = {"",        "--",     "array=0-9", "--output=x",
+                                       "chdir=/", "a b",    "arr=1",     "--a=1",
+                                       "o=x",     "outp=x", "chd=/"};
     (void)state;
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
         struct text out = {0};
