@@ -39,7 +39,7 @@ static const struct option_row ROWS[] = {
      .value = "T.K=V",
      .help = "parameter of a tool: shell.memory_mb=512, http_get.allow=HOST ..."},
     {.name = "mcp", .type = OPTION_LIST, .target = &command.servers, .value = "COMMAND",
-     .help = "tools of an MCP server, a command or URL; PREFIX=COMMAND prefixes them"},
+     .help = "add the tools of an MCP server, a command or URL (PREFIX=... too)"},
     {.name = "max-turns", .type = OPTION_COUNT, .target = &command.options.max_turns,
      .value = "N",
      .help = "maximum requests to the model per query (default: 10)", .min = 1, .max = 1000},

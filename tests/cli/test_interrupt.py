@@ -334,6 +334,13 @@ class Waits(Interrupted):
         silent.wait()
         self.end_by(process, signal.SIGINT)
 
+    def test_receiver_of_an_export_that_does_not_answer(self):
+        silent = Silent(self)
+        self.assertEqual(ipw(self.machine, *self.arguments("profile")).returncode, 0)
+        process = self.start(self.machine, "export", self.runs / "run", "--to", "otlp-metrics", "--push", silent.url)
+        silent.wait()
+        self.end_by(process, signal.SIGINT)
+
     def test_metrics_of_governed_server_that_does_not_answer(self):
         silent, gpu = Silent(self), self.on(ControllableGpu())
         process = self.start(gpu, "govern", "--slo-ttft-ms", "100", "--metrics-url", silent.url)

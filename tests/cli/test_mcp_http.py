@@ -41,6 +41,9 @@ class Server(http.server.ThreadingHTTPServer):
         self.released = threading.Event()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
+    def handle_error(self, *_):
+        pass  # a client that is killed, or that leaves a stream, resets its connection
+
     def url(self, host="127.0.0.1"):
         return f"http://{host}:{self.server_port}/mcp"
 
