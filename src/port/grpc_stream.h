@@ -17,7 +17,7 @@ struct grpc_stream;
 struct grpc_stream_options {
     const char *server; /* "HOST:PORT" */
     const char *method; /* "/package.Service/Method"; its request is the empty message */
-    unsigned attempts;  /* calls without any message after which to give up; later calls are always repeated */
+    unsigned attempts;  /* calls before the first message; later ones are always repeated */
 };
 
 struct grpc_message {

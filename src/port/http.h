@@ -52,7 +52,7 @@ struct http_response {
     char grpc_message[128]; /* its text; "" without */
     struct text error_body; /* of a response that is not 2xx, at most HTTP_ERROR_BODY_MAX */
     bool connected;         /* false: the server was never reached */
-    bool is_tls;            /* the server answered a TLS handshake, with a trusted certificate or not */
+    bool is_tls; /* the server answered a TLS handshake, with a trusted certificate or not */
 };
 
 enum err http_available(struct error *why) MUST_USE;

@@ -76,14 +76,14 @@ struct remote {
     struct params headers;
     struct text body;
     char url[200];
-    struct grpc_stream *stream; /* over gRPC; NULL: over HTTP */
-    nanos interval;             /* between its messages */
-    nanos newest, heard;        /* time of its newest message, by its clock and ours */
-    bool has_read;              /* was read before */
-    struct grpc_stream *check;  /* an additional call, for the clock offset; NULL: none now */
-    nanos checked, check_at;    /* when it was started; when the next one is due */
-    nanos stepped;              /* when the server's clock was set; 0: never */
-    unsigned repeats;           /* of it */
+    struct grpc_stream *stream;    /* over gRPC; NULL: over HTTP */
+    nanos interval;                /* between its messages */
+    nanos newest, heard;           /* time of its newest message, by its clock and ours */
+    bool has_read;                 /* was read before */
+    struct grpc_stream *check;     /* an additional call, for the clock offset; NULL: none now */
+    nanos checked, check_at;       /* when it was started; when the next one is due */
+    nanos stepped;                 /* when the server's clock was set; 0: never */
+    unsigned repeats;              /* of it */
     char device[DEVICE_NAME_SIZE]; /* its name on the server */
     char instance[40];
     struct clock_offset clock;
@@ -195,8 +195,7 @@ static void forget_clock(struct remote *remote)
 /* Adds a message to the clock offset.  False: it contradicts the earlier ones. */
 static bool add_exchange(struct remote *remote, const struct grpc_message *message, nanos stamp)
 {
-    bool counts =
-        !message->is_first && (remote->clock.is_known || message->sent > remote->stepped);
+    bool counts = !message->is_first && (remote->clock.is_known || message->sent > remote->stepped);
     return !counts || clock_offset_add(&remote->clock, message->sent, message->t, stamp);
 }
 
@@ -252,8 +251,8 @@ static enum err next_message(struct remote *remote, nanos until, struct readings
         err = readings_from_telemetry(message.bytes, message.length, out, why);
         nanos before = remote->newest;
         bool is_new = !err && out->monotonic != before;
-        *agrees = !is_new ||
-                  (out->monotonic > before && add_exchange(remote, &message, out->monotonic));
+        *agrees =
+            !is_new || (out->monotonic > before && add_exchange(remote, &message, out->monotonic));
         if (is_new && *agrees) {
             remote->newest = out->monotonic;
             remote->heard = message.t;
@@ -514,8 +513,7 @@ static void observe_points(struct remote *remote, const struct reading_domain *d
         const struct reading_point *point = &domain->points[i];
         nanos t = clock_offset_to_local(&remote->clock, point->t);
         t = t < now ? t : now;
-        if (at->has_begun &&
-            (point->t <= at->t || (remote->stream && point->joules == at->joules)))
+        if (at->has_begun && (point->t <= at->t || (remote->stream && point->joules == at->joules)))
             continue;
         /* An energy-monitor reports when it collected; the counter changed since its last collection. */
         nanos sigma = error + (remote->stream ? (point->t - at->t) / 2 : 0);

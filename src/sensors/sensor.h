@@ -105,8 +105,8 @@ struct sensor_group {
                              counter's ticks takes a short burst of denser reads */
     bool fixed_period; /* period_default holds whatever is requested; period_min is for windows */
     /* In a low-overhead session (sampler.h): period of reads, and minimum time between reads requested by ticks, unless
-     * the session's own period is shorter.  0: derived from the above.  A counter whose call uses milliseconds of CPU is read every slow_period and at
-     * window edges only: its slow_period_min is equally long. */
+     * each tick needs its own energy.  0: derived from the above.  A counter whose call uses milliseconds of CPU is read
+     * every slow_period and at window edges only: its slow_period_min is equally long. */
     nanos slow_period, slow_period_min;
     bool follow_ticks; /* phase-lock reads to the first energy or power channel's updates */
 };
