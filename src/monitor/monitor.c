@@ -49,7 +49,9 @@ struct monitor {
 static enum err open_session(const struct monitor_options *options, struct session **out,
                              struct error *why)
 {
-    return monitor_session_open(options->drivers, options->devices, options->interval, out, why);
+    bool is_fed = options->grpc_address || options->telemetry_fd >= 0;
+    return monitor_session_open(options->drivers, options->devices, options->interval, is_fed, out,
+                                why);
 }
 
 static enum err attach_session(struct monitor *monitor, struct session *session, struct error *why)

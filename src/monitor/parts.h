@@ -54,7 +54,7 @@ struct domain {
     nanos covered;                                  /* time that they cover */
     struct reading_point points[DOMAIN_POINTS_MAX]; /* of earlier updates, oldest first */
     size_t point_count;
-    double watts; /* UNKNOWN unless up */
+    double watts;    /* UNKNOWN unless up */
     double newest_w; /* power of the newest reading; UNKNOWN unless up */
     nanos reach;     /* how long it is taken to continue after t */
     enum method method;
@@ -116,9 +116,10 @@ void state_render_sensors(const struct state *state, struct exposition *to);
 /* The state for another host: the energy points after `since`.  readings_release frees it. */
 enum err readings_page(struct state *state, nanos since, struct readings *out) MUST_USE;
 
-/* A session with the monitor's options; monitor_session_close closes and frees it. */
+/* A session with the monitor's options; monitor_session_close closes and frees it.  is_fine: each update has the energy
+ * up to it, which costs CPU for updates less than half a second apart. */
 enum err monitor_session_open(const char *drivers, const char *devices, nanos interval,
-                              struct session **out, struct error *why) MUST_USE;
+                              bool is_fine, struct session **out, struct error *why) MUST_USE;
 void monitor_session_close(struct session *session);
 
 /* ---- processes.c ---- */

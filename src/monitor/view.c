@@ -9,12 +9,13 @@
 #include "sampler/session.h"
 
 enum err monitor_session_open(const char *drivers, const char *devices, nanos interval,
-                              struct session **out, struct error *why)
+                              bool is_fine, struct session **out, struct error *why)
 {
     struct session_options wanted = {.drivers = drivers,
                                      .period = interval,
                                      .recent = true,
                                      .low_overhead = true,
+                                     .tick_period = is_fine ? interval : 0,
                                      .sensors = {.devices = devices}};
     struct session *session = *out = malloc(sizeof *session);
     if (!session)
@@ -48,9 +49,9 @@ enum err monitor_view_open(const char *drivers, const char *devices, nanos inter
     if (!view)
         return err_no_memory(why);
     view->state = state_new();
-    enum err err = view->state
-                       ? monitor_session_open(drivers, devices, interval, &view->session, why)
-                       : err_no_memory(why);
+    enum err err =
+        view->state ? monitor_session_open(drivers, devices, interval, false, &view->session, why)
+                    : err_no_memory(why);
     if (!err)
         err = err_explain(why, state_attach(view->state, view->session, interval));
     view->interval = interval;

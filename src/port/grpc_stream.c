@@ -1,7 +1,6 @@
 /* A call is a POST whose response is a sequence of messages, each after five bytes: the compression flag and the length.
  * How it ended is in the trailers grpc-status and grpc-message; where there are none, the reason is found by asking the
  * server in other protocols. */
-
 #include <stdlib.h>
 #include <string.h>
 

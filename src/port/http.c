@@ -483,8 +483,7 @@ static enum err perform(struct exchange *x, struct error *why)
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why)
 {
-    *out = (struct http_response){
-        .sent = clock_now(), .retry_after_s = UNKNOWN, .grpc_status = -1};
+    *out = (struct http_response){.sent = clock_now(), .retry_after_s = UNKNOWN, .grpc_status = -1};
     struct exchange x = {.http = http, .request = request, .response = out};
     enum err err = perform(&x, why);
     if (!out->done)

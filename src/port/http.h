@@ -80,17 +80,17 @@ enum err http_fetch(struct http *http, const char *url, const struct params *hea
                     size_t limit, struct text *body, struct http_response *out, struct error *why)
     MUST_USE;
 
-/* ---- gRPC ---- */
+/* ---- gRPC (grpc_stream.c) ---- */
 
 /* The messages of a server-streaming gRPC call, over HTTP/2 without TLS and without a gRPC library.  A thread keeps the
  * call open, starts it again with increasing delays when it ends, and queues its messages with the times of their
- * arrival: nobody waits for the network but who wants to.  grpc_stream_new allocates, grpc_stream_free ends the call. */
+ * arrival. */
 struct grpc_stream;
 
 struct grpc_stream_options {
     const char *server; /* "HOST:PORT" */
     const char *method; /* "/package.Service/Method"; its request is the empty message */
-    unsigned attempts; /* calls without a message after which to give up; later ones are repeated */
+    unsigned attempts;  /* calls before the first message; later ones are always repeated */
 };
 
 struct grpc_message {

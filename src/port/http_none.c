@@ -24,8 +24,7 @@ void http_close(struct http *http)
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why)
 {
-    *out = (struct http_response){
-        .sent = clock_now(), .retry_after_s = UNKNOWN, .grpc_status = -1};
+    *out = (struct http_response){.sent = clock_now(), .retry_after_s = UNKNOWN, .grpc_status = -1};
     out->done = out->sent;
     return http_available(why);
 }

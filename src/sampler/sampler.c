@@ -61,9 +61,10 @@ struct sampler *sampler_new(nanos period)
     return sampler;
 }
 
-void sampler_set_low_overhead(struct sampler *sampler)
+void sampler_set_low_overhead(struct sampler *sampler, nanos tick_period)
 {
     sampler->pace.low_overhead = true;
+    sampler->pace.tick = tick_period;
 }
 
 void sampler_set_counter_period(struct sampler *sampler, nanos period)

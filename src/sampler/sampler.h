@@ -28,8 +28,9 @@ void sampler_keep_recent(struct sampler *sampler);
  * allows: when sampler_tick requests it and, in between, often enough that no data is lost.  An expensive counter is
  * read only periodically and by sampler_settle; between its readings energy is the integral of power, corrected by
  * the counter (anchored.h).  The result of a window is never revised: adjacent windows add up, and energy never
- * decreases. */
-void sampler_set_low_overhead(struct sampler *sampler);
+ * decreases.  tick_period: where each tick needs its own energy, however close they are, the time between them; a tick
+ * then reads all but expensive counters.  0: a driver's buffer may be read less often. */
+void sampler_set_low_overhead(struct sampler *sampler, nanos tick_period);
 
 /* Period of reads of an expensive counter whose intervals are shaped by power samples; it is also read at window
  * edges.  For a session that uses long windows only; before the first sampler_add. */

@@ -245,7 +245,7 @@ enum err session_open(struct session *session, const struct session_options *opt
     if (options->recent)
         sampler_keep_recent(session->sampler);
     if (options->low_overhead)
-        sampler_set_low_overhead(session->sampler);
+        sampler_set_low_overhead(session->sampler, options->tick_period);
     sampler_set_counter_period(session->sampler, options->counter_period);
     nanos began = clock_now();
     enum err err = probe_all(session, options);

@@ -16,7 +16,8 @@ struct session_options {
     nanos period;         /* between reads; 0 for each sensor's own */
     nanos counter_period; /* between readings of an expensive counter; 0: its own */
     bool recent;          /* keep only the newest readings: windows reach back seconds */
-    bool low_overhead;    /* for monitors: minimize CPU use (sampler_set_low_overhead) */
+    bool low_overhead;    /* for monitors: minimize CPU use (sampler_set_low_overhead) ... */
+    nanos tick_period;    /* ... but read energy at each tick, that far apart; 0: not at each */
     bool may_lack;        /* an argument that cannot be read is a finding, not an error */
 };
 

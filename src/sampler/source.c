@@ -121,12 +121,11 @@ static nanos longest_lag(const struct sensor *sensor)
     return longest;
 }
 
-/* Minimum time between reads that ticks request in a low-overhead session.  A session with a shorter period of its own
- * gets the energy of each of its updates, except from a counter: power fills in the time between its reads. */
-static nanos slow_min(const struct sensor_group *group, nanos period, bool is_energy)
+/* Minimum time between reads that ticks request in a low-overhead session. */
+static nanos slow_min(const struct sensor_group *group, nanos tick, bool is_energy)
 {
-    bool is_short = is_energy && period > 0 && period < group->slow_period_min;
-    return is_short ? max_nanos(period, group->period_min) : group->slow_period_min;
+    bool is_each = is_energy && tick > 0 && tick < group->slow_period_min;
+    return is_each ? max_nanos(tick, group->period_min) : group->slow_period_min;
 }
 
 static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
@@ -150,7 +149,7 @@ static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
         schedule.guide >= 0 && sensor->channels[schedule.guide].quantity == QTY_ENERGY;
     if (pace->low_overhead && group->slow_period > 0 && (!is_counter || is_shaped)) {
         schedule.period = group->slow_period;
-        schedule.min = slow_min(group, pace->period, schedule.is_awaited && !is_counter);
+        schedule.min = slow_min(group, pace->tick, schedule.is_awaited && !is_counter);
         schedule.anchor_gap = is_counter ? ANCHOR_FIRST : 0;
     } else if (pace->low_overhead && pace->period == 0 && schedule.period < SLOW_PERIOD &&
                is_lossless(sensor, g) && !group->follow_ticks) {

@@ -96,6 +96,7 @@ struct source_pace {
     nanos period;  /* between reads; 0: each group's own default */
     nanos counter; /* minimum for an expensive counter shaped by power; 0: its own */
     bool low_overhead;
+    nanos tick; /* low overhead: between ticks that each read energy; 0: not each does */
 };
 
 /* Opens the sensor and initializes the source. */

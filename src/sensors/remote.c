@@ -6,7 +6,7 @@
  * back, and the time between stays uncovered.  A short connection failure loses nothing, as the monitor keeps the
  * points of the last minutes.
  *
- * An energy-monitor sends its readings in one stream over gRPC, which stays open (port/grpc_stream.h): a read takes those
+ * An energy-monitor sends its readings in one stream over gRPC, which stays open (port/http.h): a read takes those
  * that have arrived. */
 #include <stdlib.h>
 #include <string.h>

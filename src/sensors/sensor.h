@@ -93,8 +93,7 @@ struct sensor_channel {
     nanos behind;             /* for another host: its readings lag by up to this */
     bool interval_mean; /* a value is the mean since the previous one, not a momentary reading; one
                            that is missing with ERR_NO_DATA is where the next mean begins */
-    double
-        share; /* of a MIG instance's activity: its slices of those of the GPU, whose energy is attributed by both */
+    double share; /* of a MIG instance's activity: its slices of the GPU's; both attribute energy */
     bool secondary; /* a cross-check of another channel of the same device and scope */
 };
 
@@ -105,8 +104,8 @@ struct sensor_group {
                              counter's ticks takes a short burst of denser reads */
     bool fixed_period; /* period_default holds whatever is requested; period_min is for windows */
     /* In a low-overhead session (sampler.h): period of reads, and minimum time between reads requested by ticks, unless
-     * the session's own period is shorter.  0: derived from the above.  A counter whose call uses milliseconds of CPU is
-     * read every slow_period and at window edges only: its slow_period_min is equally long. */
+     * each needs its energy.  0: derived from the above.  A counter whose call uses milliseconds of CPU is read every
+     * slow_period and at window edges only: its slow_period_min is equally long. */
     nanos slow_period, slow_period_min;
     bool follow_ticks; /* phase-lock reads to the first energy or power channel's updates */
 };
@@ -128,7 +127,7 @@ struct sensor {
     size_t group_count;
     struct sensor_fact facts[SENSOR_FACTS_MAX];
     size_t fact_count;
-    char lost_why[200]; /* set by a read that returns ERR_LOST: the reason; "" unknown */
+    char lost_why[200]; /* of a read that returned ERR_LOST; "" unknown */
     void *state;        /* the driver's */
 };
 

@@ -630,7 +630,7 @@ static void an_early_read_is_not_repeated_for_the_tick(void **state)
     struct sensor_finding finding = {.driver = &LAGGING, .kind = SENSOR_TEST, .id = "lagging:0"};
     struct error why;
     const nanos every = 600 * MS;
-    sampler_set_low_overhead(sampler);
+    sampler_set_low_overhead(sampler, 0);
     assert_int_equal(sampler_add(sampler, &finding, &why), ERR_OK);
     start();
     nanos t = clock_now() + every, late_by = 0;
