@@ -116,11 +116,12 @@ bench: ## set up, and measure overhead and throughput against their bounds
 	@PATH=$$PATH:/usr/sbin:$(CURDIR)/.test-env/nginx/usr/sbin tools/bench build/bench
 
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?=
 
-fuzz: test-setup ## run each fuzzer for FUZZ_SECONDS (60); the corpus is kept in build-fuzz
-	$(call configure,build-fuzz,$(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_FUZZ=ON -DIPW_TESTS=OFF -DIPW_SANITIZE=address$(comma)undefined)
-	$(call compile,build-fuzz)
-	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
+fuzz: test-setup ## fuzz each target, or FUZZ_TARGETS, for FUZZ_SECONDS (60); the corpus is kept in build-fuzz
+	$(call configure,build-fuzz,$(CLANG) -DIPW_FUZZ=ON -DIPW_SANITIZE=address$(comma)undefined)
+	$(call compile,build-fuzz,--target fuzz)
+	@tools/fuzz build-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 lint: lint-format lint-tidy lint-cppcheck lint-shell lint-cross ## set up, and run all lint-* targets
 	$(call headline,lint passed)

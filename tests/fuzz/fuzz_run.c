@@ -1,35 +1,24 @@
-/* libFuzzer: any bytes as a run directory, through all commands that read runs. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* A run directory, through all commands that read runs. */
+#include "fuzz/fuzz.h"
 
 #include "support/run_files.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t size, unsigned seed);
-size_t LLVMFuzzerMutate(uint8_t *bytes, size_t length, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+static void run(const char *bytes, size_t length)
 {
-    const char *wrong = run_files_exercise((const char *)bytes, length);
-    if (wrong) {
-        fprintf(stderr, "%s\n", wrong);
-        abort();
+    const char *wrong = run_files_exercise(bytes, length);
+    if (wrong)
+        fuzz_fail(wrong);
+}
+
+static void seeds(void)
+{
+    static const char *const RUNS[] = {"gpu-concurrent", "cpu-judged", "gpu-repeats"};
+    for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
+        struct text files = {0};
+        fuzz_check(run_files_add(&files, RUNS[i]));
+        fuzz_seed_bytes(-1, files.bytes, files.length);
+        text_release(&files);
     }
-    return 0;
 }
 
-/* Mostly mutations that are still JSON and CSV: other damage gets no further than the readers. */
-size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t size, unsigned seed)
-{
-    static char copy[RUN_FILES_MAX];
-    if (seed % 8 == 0 || length > sizeof copy)
-        return LLVMFuzzerMutate(bytes, length, size);
-    memcpy(copy, bytes, length);
-    size_t left = run_files_damage(copy, length, seed);
-    if (left > size)
-        return LLVMFuzzerMutate(bytes, length, size);
-    memcpy(bytes, copy, left);
-    return left;
-}
+const struct fuzz_target fuzz_run = {.run = run, .seeds = seeds, .has_values = true};

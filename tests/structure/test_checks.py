@@ -367,6 +367,49 @@ class RecordTable(Scratch):
             self.assertEqual(done.returncode, code, done.stderr)
 
 
+class Fuzz(Scratch):
+    """A tree with one reader and its fuzz target."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.rmtree(self.root / "src")
+        self.write("src/wire/known.c", "int known_read(const char *bytes) { return (int)strtol(bytes, NULL, 10); }\n")
+        self.write("tests/fuzz/targets.def", "FUZZ(numbers)\n")
+        self.write("tests/fuzz/fuzz_numbers.c", '#include "support/numbers.h"\n')
+        self.write("tests/support/numbers.c", "int numbers_check(void) { return known_read(); }\n")
+        self.list_readers("src/wire/known.c numbers known_read")
+
+    def list_readers(self, *lines):
+        self.write("tests/fuzz/readers.txt", "\n".join(("# comment", *lines, "")))
+
+    def assertReports(self, *expected):
+        code, problems = self.run_check("check-fuzz")
+        self.assertEqual((code, problems), (1 if expected else 0, set(expected)))
+
+    def test_accepts_listed_readers(self):
+        self.assertReports()
+        self.write("src/wire/writer.c", "/* strtol() is not called */ void f(void) { puts(\"sscanf(\"); }\n")
+        self.assertReports()
+
+    def test_rejects_new_reader_without_target(self):
+        for call in ("jv_parse(a, b, c, d)", "sscanf(a, b)", "csv_grid_read(a, b, c, d)", "fs_read_text(a, b, c)"):
+            self.write("src/wire/planted.c", f"void planted(void) {{ {call}; }}\n")
+            name = call.split("(")[0]
+            self.assertReports(f"src/wire/planted.c: calls {name}: list it in tests/fuzz/readers.txt, with its fuzz "
+                               "target")
+        self.list_readers("src/wire/known.c numbers known_read", "src/wire/planted.c - a reason")
+        self.assertReports()
+
+    def test_rejects_table_that_does_not_match(self):
+        self.list_readers("src/wire/known.c numbers known_reads", "src/wire/gone.c numbers x", "src/wire/known.c")
+        self.assertReports("tests/fuzz/readers.txt: src/wire/known.c: fuzz_numbers.c does not use known_reads",
+                           "tests/fuzz/readers.txt:3: src/wire/gone.c does not exist",
+                           "tests/fuzz/readers.txt:4: expected: FILE TARGET NAME, or FILE - REASON")
+        self.list_readers("src/wire/known.c letters known_read")
+        self.assertReports("tests/fuzz/readers.txt: src/wire/known.c: tests/fuzz/targets.def has no target letters",
+                           "tests/fuzz/targets.def: numbers: no file of tests/fuzz/readers.txt has this target")
+
+
 class House(Scratch):
     """check-house also prints its figures; lines of problems start with the folder."""
 

@@ -9,7 +9,7 @@
 enum { HTTP_FAKE_REQUESTS_MAX = 64 };
 
 struct http_fake {
-    /* Answers one GET: fills the body, sets *status and optionally *retry_after_s. An error is a
+    /* Answers one request: fills the body, sets *status and optionally *retry_after_s. An error is a
      * connection error. */
     enum err (*answer)(const char *url, struct text *body, int *status, double *retry_after_s);
     char urls[HTTP_FAKE_REQUESTS_MAX][300];

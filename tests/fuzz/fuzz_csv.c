@@ -1,15 +1,10 @@
-/* libFuzzer: any bytes as a CSV table: every cell can be read, and a stream that returns a few
- * bytes at a time has as many rows as the table. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+/* CSV tables: every cell can be read, and a stream that returns a few bytes at a time has as many rows as the table. */
+#include "fuzz/fuzz.h"
 
 #include "core/csv.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
 struct pieces {
-    const uint8_t *bytes;
+    const char *bytes;
     size_t length, at;
 };
 
@@ -24,7 +19,7 @@ static long read_piece(void *context, char *to, size_t size)
 }
 
 /* Valid rows, including the header. */
-static size_t count_rows(const uint8_t *bytes, size_t length)
+static size_t count_rows(const char *bytes, size_t length)
 {
     struct pieces pieces = {bytes, length, 0};
     struct csv_reader reader;
@@ -41,29 +36,33 @@ static size_t count_rows(const uint8_t *bytes, size_t length)
     return rows;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+static void run(const char *bytes, size_t length)
 {
-    char *copy = malloc(length + 1);
+    struct text copy = {0};
     struct csv_grid grid;
     struct error why = {0};
     size_t letters = 0;
-    if (!copy)
-        return 0;
-    if (length)
-        memcpy(copy, bytes, length);
-    copy[length] = '\0';
-    if (csv_grid_read(copy, length, &grid, &why) == ERR_OK) {
+    text_add_bytes(&copy, bytes, length);
+    text_add(&copy, "");
+    enum err err = csv_grid_read(copy.bytes, length, &grid, &why);
+    size_t rows = count_rows(bytes, length);
+    fuzz_check_error(err, &why);
+    if (!err) {
         for (size_t row = 0; row < grid.rows; row++)
             for (size_t column = 0; column < grid.columns; column++)
                 letters += strlen(csv_grid_cell(&grid, row, (long)column));
-        if (letters > length || count_rows(bytes, length) != grid.rows + 1)
-            abort();
+        fuzz_check(letters <= length);
+        fuzz_check(rows == grid.rows + 1);
         csv_grid_release(&grid);
-    } else if (!why.text[0]) {
-        abort();
-    } else {
-        count_rows(bytes, length);
     }
-    free(copy);
-    return 0;
+    text_release(&copy);
 }
+
+static void seeds(void)
+{
+    fuzz_seed(-1, "op,shape,dtype,latency_s,energy_j,notes\nmatmul,64x64x64,fp32,5.778e-06,0.0,\n"
+                  "vector_add,256,fp32,1.8e-06,0.0032,\"a \"\"b\"\", c\"\r\n");
+    fuzz_seed(-1, "\xEF\xBB\xBF\"a\",b\r\r\n\n\"line\nend\",2\r3,\"\"");
+}
+
+const struct fuzz_target fuzz_csv = {.run = run, .seeds = seeds};

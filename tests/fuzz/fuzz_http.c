@@ -1,0 +1,104 @@
+/* HTTP responses on our own connections: the head, the lines of the chunked coding and the bytes of the body, as they
+ * arrive in one piece or two; and the checks of the Host and Origin headers of requests to us. */
+#include "fuzz/fuzz.h"
+
+#include "port/http_plain.h"
+#include "port/http_server.h"
+
+/* As a connection does: unparsed bytes are kept, with a NUL after the last one. */
+static size_t feed(struct plain_response *response, struct text *held, const char *bytes,
+                   size_t length, bool *is_broken)
+{
+    size_t at = 0, body = 0;
+    text_add_bytes(held, bytes, length);
+    text_add(held, "");
+    while (at < held->length && !*is_broken && !plain_response_is_complete(response)) {
+        size_t left = held->length - at, some = plain_response_body(response, left);
+        fuzz_check(some <= left);
+        if (some) {
+            plain_response_take(response, some);
+            body += some;
+            at += some;
+            continue;
+        }
+        ssize_t taken = plain_response_parse(response, held->bytes + at, left);
+        fuzz_check(taken <= (ssize_t)left);
+        *is_broken = taken < 0;
+        if (taken <= 0)
+            break;
+        at += (size_t)taken;
+    }
+    memmove(held->bytes, held->bytes + at, held->length - at);
+    held->length -= at;
+    held->bytes[held->length] = '\0';
+    return body;
+}
+
+static void read_response(const char *bytes, size_t length, bool is_of_head)
+{
+    size_t body[2], cut[2] = {0, length / 2};
+    bool is_broken[2] = {false, false};
+    for (int i = 0; i < 2; i++) { /* whole, and in two pieces: the same body */
+        struct plain_response response = {.is_of_head = is_of_head};
+        struct text held = {0};
+        body[i] = feed(&response, &held, bytes, cut[i], &is_broken[i]);
+        body[i] += feed(&response, &held, bytes + cut[i], length - cut[i], &is_broken[i]);
+        for (size_t at = 0; at < response.lines.length; at += strlen(response.lines.bytes + at) + 1)
+            fuzz_check(at < response.lines.length);
+        (void)http_header_find(&response.lines, "Retry-After");
+        text_release(&response.lines);
+        text_release(&held);
+    }
+    fuzz_check(is_broken[0] || is_broken[1] || body[0] == body[1]);
+}
+
+static void run(const char *bytes, size_t length)
+{
+    static const char *const ALLOWED[] = {"gpu.example.org"};
+    unsigned choice = fuzz_choose(&bytes, &length, 3);
+    if (choice < 2) {
+        read_response(bytes, length, choice == 1);
+        return;
+    }
+    char *host = fuzz_string(bytes, length), *origin = strchr(host, '|');
+    if (origin)
+        *origin++ = '\0';
+    if (http_access_is_host(host, "192.0.2.1", ALLOWED, 1))
+        fuzz_check(str_is_plain(host) && !strpbrk(host, " /,"));
+    (void)http_access_is_origin(origin, host, false);
+    (void)http_access_is_origin(origin, host, true);
+}
+
+static void seeds(void)
+{
+    fuzz_seed(0, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 5\r\n"
+                 "Retry-After: 3\r\n\r\nhello");
+    fuzz_seed(0, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+                 "Trailer: X\r\n\r\n5;a=b\r\nhello\r\n0A\r\n0123456789\r\n0\r\nX: y\r\n\r\n");
+    fuzz_seed(0, "HTTP/1.0 502 Bad Gateway\nConnection: keep-alive, upgrade\n\nuntil the end");
+    fuzz_seed(1, "HTTP/1.1 204 No Content\r\nConnection: close\r\nContent-Length: 7\r\n\r\n");
+    fuzz_seed(2, "localhost:8080|http://localhost:8080");
+    fuzz_seed(2, "[::1]:9|https://[::1]:9");
+    fuzz_seed(2, "gpu.example.org|null");
+    fuzz_seed(2, "127.0.0.1:65535|https://127.0.0.1:65535/");
+}
+
+static const char *const WORDS[] = {"HTTP/1.1 ",
+                                    "HTTP/1.0 ",
+                                    "\r\n\r\n",
+                                    "\n\n",
+                                    "Content-Length: ",
+                                    "chunked",
+                                    "Transfer-Encoding: ",
+                                    "0\r\n\r\n",
+                                    "FFFFFFFFFFFFFFFF",
+                                    "18446744073709551615",
+                                    "-1",
+                                    "100",
+                                    "304",
+                                    "Connection: close",
+                                    "user@",
+                                    "[::",
+                                    NULL};
+
+const struct fuzz_target fuzz_http = {.run = run, .seeds = seeds, .words = WORDS};
