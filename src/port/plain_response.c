@@ -61,6 +61,14 @@ static enum plain_part body_part(struct plain_response *response)
     return PLAIN_UNTIL_CLOSE;
 }
 
+/* Three digits of a status line, -1: none.  strtol would skip line ends, and read what follows the head. */
+static int read_status(const char *digits)
+{
+    if (strspn(digits, "0123456789") != 3 || !strchr(" \r\n", digits[3]))
+        return -1;
+    return (int)strtol(digits, NULL, 10);
+}
+
 static ssize_t parse_head(struct plain_response *response, const char *head, size_t length)
 {
     const char *crlf = memmem(head, length, "\r\n\r\n", 4), *lf = memmem(head, length, "\n\n", 2);
@@ -72,8 +80,8 @@ static ssize_t parse_head(struct plain_response *response, const char *head, siz
     if (!end)
         return length > HEAD_MAX ? -1 : 0;
     const char *space = memchr(head, ' ', (size_t)(end - head));
-    response->status = space ? (int)strtol(space + 1, NULL, 10) : 0;
-    if (response->status < 100 || response->status > 999)
+    response->status = space ? read_status(space + 1) : -1;
+    if (response->status < 100)
         return -1;
     if (response->status < 200)
         return end - head; /* "100 Continue": the next head follows */
@@ -87,18 +95,27 @@ static ssize_t parse_head(struct plain_response *response, const char *head, siz
     return end - head;
 }
 
+/* Hexadecimal digits, up to an extension or the end of the line, and nothing before them: no white space, which may be
+ * a line end, no sign and no 0x. */
+static bool read_chunk_size(const char *line, uint64_t *out)
+{
+    size_t digits = strspn(line, "0123456789abcdefABCDEF");
+    const char *after = line + digits;
+    errno = 0;
+    *out = strtoull(line, NULL, 16);
+    bool is_end = *after == '\n' || (after[0] == '\r' && after[1] == '\n');
+    return digits && !errno && (is_end || (*after && strchr(" \t;", *after)));
+}
+
 /* A line of the chunked coding. */
 static ssize_t parse_line(struct plain_response *response, const char *bytes, size_t length)
 {
     const char *end = memchr(bytes, '\n', length);
-    char *after;
     if (!end)
         return length > LINE_MAX_BYTES ? -1 : 0;
     bool is_empty = end == bytes || (end == bytes + 1 && bytes[0] == '\r');
     if (response->part == PLAIN_CHUNK_SIZE) {
-        errno = 0;
-        response->left = strtoull(bytes, &after, 16);
-        if (after == bytes || errno || bytes[0] == '-' || !strchr(" \t;\r\n", *after))
+        if (!read_chunk_size(bytes, &response->left))
             return -1;
         response->part = response->left ? PLAIN_CHUNK : PLAIN_TRAILERS;
     } else if (response->part == PLAIN_CHUNK_END) {

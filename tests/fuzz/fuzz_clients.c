@@ -7,6 +7,7 @@
 #include "core/jv.h"
 #include "sensors/registry.h"
 #include "stubs/http_fake.h"
+#include "wire/otlp.h"
 
 static const char *response;
 static size_t response_length;
@@ -74,6 +75,20 @@ static void ask_script(const char *path)
     params_release(&params);
 }
 
+/* The reply of a receiver of traces. */
+static void push(void)
+{
+    struct otlp_receiver receiver;
+    struct otlp_reply reply;
+    struct error why = {0};
+    if (otlp_receiver_open(&receiver, OTLP_TRACES, "http://127.0.0.1:1", &why))
+        fuzz_fail(why.text);
+    enum otlp_outcome outcome = otlp_receiver_send(&receiver, "{}", 2, NULL, &reply);
+    fuzz_check(outcome == OTLP_SENT || reply.why.text[0]);
+    fuzz_check(reply.rejected >= 0 && str_is_plain(reply.why.text));
+    otlp_receiver_release(&receiver);
+}
+
 static void probe_remote(void)
 {
     struct sensor_findings findings = {0};
@@ -92,13 +107,15 @@ static void probe_remote(void)
 static void run(const char *bytes, size_t length)
 {
     static const int STATUS[] = {200, 200, 200, 200, 400, 404, 429, 503};
-    unsigned choice = fuzz_choose(&bytes, &length, 5);
+    unsigned choice = fuzz_choose(&bytes, &length, 6);
     response_status = STATUS[fuzz_choose(&bytes, &length, 8)];
     response = bytes;
     response_length = length;
     http_fake = (struct http_fake){.answer = answer};
     if (choice == 2)
         probe_remote();
+    else if (choice == 5)
+        push();
     else if (choice == 3)
         ask_script(fuzz_file("script", bytes, length));
     else
@@ -129,6 +146,8 @@ static void seeds(void)
     fuzz_seed(
         3, "a{\"content\":\"c\",\"tool_calls\":[{\"name\":\"t\",\"arguments\":{\"a\":1}}],\"when\":"
            "\"p\"}\n{\"error\":\"busy\"}\n");
+    fuzz_seed(5, "a{\"partialSuccess\":{\"rejectedSpans\":\"3\",\"errorMessage\":\"full\"}}");
+    fuzz_seed(5, "e{\"code\":3,\"message\":\"bad\"}");
     fuzz_seed(2, "gToo many requests");
     fuzz_seed(4, "a{\"data\":[{\"type\":\"model\",\"id\":\"m\",\"max_input_tokens\":9},{\"id\":"
                  "\"n\"}],\"has_more\":false,\"type\":\"message\",\"content\":[{\"type\":\"text\","
