@@ -152,28 +152,35 @@ static enum err explain_response(const struct grpc_stream *stream,
                    server, response->status);
 }
 
-/* Asks a server that closed the connection whether it speaks TLS or HTTP/1.  True: *why says so. */
-static bool ask_protocol(const struct grpc_stream *stream, struct http *http, struct error *why)
+/* Asks a server that closed the connection whether it speaks TLS, HTTP/1, or gRPC without this method: a server that
+ * answers before it has read the request may reset the stream, and libcurl then has no response.  *why says which; ERR_OK:
+ * none of them. */
+static enum err ask_protocol(const struct grpc_stream *stream, struct http *http, struct error *why)
 {
-    for (int is_tls = 1; is_tls >= 0; is_tls--) {
+    enum { TLS, HTTP1, GRPC, QUESTIONS };
+    static const char *const TEXTS[] = {
+        [TLS] = "requires TLS, which is not supported: use a port without TLS",
+        [HTTP1] = "is an HTTP/1 server, not a gRPC server: check the port"};
+    enum err found = ERR_OK;
+    for (int question = TLS; question < QUESTIONS && !found; question++) {
         char url[sizeof stream->server + 16];
         struct http_response response;
-        str_format(url, sizeof url, "%s://%s/", is_tls ? "https" : "http", stream->server);
-        const struct http_request request = {
-            .method = "GET", .url = url, .timeout = ASK_TIMEOUT, .cancel = &stream->stopping};
+        str_format(url, sizeof url, "%s://%s/", question == TLS ? "https" : "http", stream->server);
+        const struct http_request request = {.method = question == GRPC ? "POST" : "GET",
+                                             .url = question == GRPC ? stream->url : url,
+                                             .headers = question == GRPC ? &stream->headers : NULL,
+                                             .is_http2 = question == GRPC,
+                                             .timeout = ASK_TIMEOUT,
+                                             .cancel = &stream->stopping};
         enum err err = http_perform(http, &request, &response, NULL);
-        bool is_it = is_tls ? response.is_tls : response.status > 0;
         (void)err; /* also for an untrusted certificate */
+        if (question == GRPC && response.grpc_status == STATUS_UNIMPLEMENTED)
+            found = explain_response(stream, &response, why);
+        else if (question == TLS ? response.is_tls : question == HTTP1 && response.status > 0)
+            found = err_set(why, ERR_UNSUPPORTED, "%s %s", stream->server, TEXTS[question]);
         http_response_release(&response);
-        if (!is_it)
-            continue;
-        (void)err_set(why, ERR_UNSUPPORTED,
-                      is_tls ? "%s requires TLS, which is not supported: use a port without TLS"
-                             : "%s is an HTTP/1 server, not a gRPC server: check the port",
-                      stream->server);
-        return true;
     }
-    return false;
+    return found;
 }
 
 /* Why a call ended; ERR_INTERRUPTED: by grpc_stream_free. */
@@ -184,9 +191,8 @@ static enum err explain_call(const struct grpc_stream *stream, struct http *http
     if (!err || response->grpc_status >= 0)
         return explain_response(stream, response, why);
     bool is_silent = err == ERR_LOST && response->connected && !response->status;
-    if (is_silent && !stream->has_received && ask_protocol(stream, http, why))
-        return ERR_UNSUPPORTED;
-    return err;
+    enum err found = is_silent && !stream->has_received ? ask_protocol(stream, http, why) : ERR_OK;
+    return found ? found : err;
 }
 
 /* ---- calls ---- */
