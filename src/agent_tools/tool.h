@@ -110,9 +110,10 @@ struct toolset_options {
     const struct params *params; /* keys "DRIVER.KEY"; may be NULL */
     const char *const *servers;  /* MCP servers: "COMMAND" or "PREFIX=COMMAND"; or URLs */
     size_t server_count;
-    nanos timeout;             /* timeout per call; 0: 30 s */
-    size_t output_limit;       /* bytes; 0: 16 KiB */
-    const atomic_bool *cancel; /* toolset_open returns ERR_INTERRUPTED once it is set; may be NULL */
+    nanos timeout;       /* timeout per call; 0: 30 s */
+    size_t output_limit; /* bytes; 0: 16 KiB */
+    const atomic_bool
+        *cancel; /* toolset_open returns ERR_INTERRUPTED once it is set; may be NULL */
 };
 
 struct tool {

@@ -69,7 +69,7 @@ static const struct option_row ROWS[] = {
     {.name = "key-name", .type = OPTION_PARAMS, .target = &command.key_names, .value = "LABEL=NAME",
      .help = "name for the API key labeled key-XXXXXXXX; may be repeated"},
     {.name = "not-inference", .type = OPTION_LIST, .target = &command.not_inference, .value = "PATTERN",
-     .help = "paths whose requests are not inference, such as '/jobs/*'; may be repeated"},
+     .help = "paths that are not inference, such as '/jobs/*'; may be repeated"},
     {.name = "max-body", .type = OPTION_COUNT, .target = &command.max_body_mib, .value = "MIB",
      .help = "maximum size of a request body (default: 64)", .min = 1, .max = 4096},
     {.name = "client-timeout", .type = OPTION_NUMBER, .target = &command.client_timeout_s, .value = "S",

@@ -76,8 +76,8 @@ const struct jv *jv_get(const struct jv *object, const char *key);
 /* Keys and indices separated by dots: "choices.0.delta.content". */
 const struct jv *jv_path(const struct jv *value, const char *path);
 
-const char *jv_text(const struct jv *value);           /* NULL unless a string */
-double jv_number(const struct jv *value);              /* UNKNOWN unless a finite number: not 1e999 */
+const char *jv_text(const struct jv *value); /* NULL unless a string */
+double jv_number(const struct jv *value);    /* UNKNOWN unless a finite number: not 1e999 */
 bool jv_integer(const struct jv *value, int64_t *out); /* false unless an integer that fits */
 bool jv_bool(const struct jv *value, bool fallback);   /* fallback unless true or false */
 bool jv_is_bool(const struct jv *value);

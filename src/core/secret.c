@@ -30,7 +30,8 @@ typedef struct secret *_Atomic secret_link;
 struct secret {
     const char *bytes;
     size_t length;
-    atomic_bool is_json; /* hidden in JSON too: occurs unescaped in a JSON string and is not foreign */
+    atomic_bool
+        is_json; /* hidden in JSON too: occurs unescaped in a JSON string and is not foreign */
     atomic_bool is_foreign;
     secret_link shorter; /* the longest other one that this one begins with; NULL: none */
     secret_link next[];  /* by level */

@@ -27,9 +27,9 @@ enum db_kind db_address_kind(const char *address)
  * up and quotes in its messages.  Such an address is refused; what is shown and kept of it has nothing before its last
  * @. */
 struct parts {
-    const char *host;     /* after the scheme; user name and password if there is an @ */
-    const char *at;       /* after the user name and password; NULL: none */
-    const char *options;  /* the ?; NULL: none */
+    const char *host;    /* after the scheme; user name and password if there is an @ */
+    const char *at;      /* after the user name and password; NULL: none */
+    const char *options; /* the ?; NULL: none */
     bool is_valid;
 };
 
@@ -134,8 +134,7 @@ static void add_secret(const char *from, size_t length)
 bool db_address_add_secret(const char *address)
 {
     struct parts parts = find_parts(address);
-    const char *colon =
-        parts.at ? memchr(parts.host, ':', (size_t)(parts.at - parts.host)) : NULL;
+    const char *colon = parts.at ? memchr(parts.host, ':', (size_t)(parts.at - parts.host)) : NULL;
     if (colon)
         add_secret(colon + 1, (size_t)(parts.at - colon - 1));
     bool found = colon != NULL;
@@ -165,8 +164,7 @@ void db_address_without_password(const char *address, char *to, size_t size)
 {
     struct parts parts = find_parts(address);
     const char *options = parts.options;
-    const char *colon =
-        parts.at ? memchr(parts.host, ':', (size_t)(parts.at - parts.host)) : NULL;
+    const char *colon = parts.at ? memchr(parts.host, ':', (size_t)(parts.at - parts.host)) : NULL;
     struct text kept = {0};
     if (db_address_kind(address) == DB_IS_SQLITE)
         colon = options = NULL;

@@ -366,8 +366,7 @@ static int open_in_place(const char *path, const struct stat *there)
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
         if (is_descriptor(there, fd))
             return fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return S_ISFIFO(there->st_mode) ? open_fifo(path)
-                                    : open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    return S_ISFIFO(there->st_mode) ? open_fifo(path) : open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 }
 
 /* Resolves links to the regular file, existing or not; NULL where that fails. */

@@ -246,8 +246,8 @@ static void drop_first_token(struct proxy_request *request)
 /* An error that the server reports in a stream ends it, too: clients disconnect there. */
 bool observer_is_complete(const struct observer *observer)
 {
-    return observer->err == ERR_IO || (observer->format && !observer->err &&
-                                       observer->format->is_done(&observer->reader));
+    return observer->err == ERR_IO ||
+           (observer->format && !observer->err && observer->format->is_done(&observer->reader));
 }
 
 void observer_end(struct observer *observer, enum err transport, const char *why)

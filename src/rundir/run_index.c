@@ -328,9 +328,8 @@ static bool is_current(const struct index *index, const struct run_list *list, d
         runs += list->entries[i].has_summary;
         newer = newer || list->entries[i].written_at > *changed_at;
     }
-    if (!sqlite3_open_v2(index->path, &db, SQLITE_OPEN_READONLY, NULL) &&
-        !run_rows_wait(db) && !read_version(db, &version) &&
-        version == VERSION &&
+    if (!sqlite3_open_v2(index->path, &db, SQLITE_OPEN_READONLY, NULL) && !run_rows_wait(db) &&
+        !read_version(db, &version) && version == VERSION &&
         !sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL))
         while (sqlite3_step(names) == SQLITE_ROW) {
             const char *name = (const char *)sqlite3_column_text(names, 0);

@@ -404,9 +404,9 @@ static int open_by_steps(int folder, const char *path, int flags)
         char name[256];
         bool fits = str_format(name, sizeof name, "%.*s", (int)(slash - path), path);
         errno = fits ? errno : ENAMETOOLONG;
-        int next = fits ? openat(folder, *name ? name : ".",
-                                 O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                        : -1;
+        int next =
+            fits ? openat(folder, *name ? name : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                 : -1;
         int number = errno;
         close(folder);
         folder = next;

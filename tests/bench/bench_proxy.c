@@ -311,10 +311,11 @@ struct client {
 static void send_request(struct client *client, const char *path, const char *body)
 {
     char request[512];
-    int length = snprintf(request, sizeof request,
-                          "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                          "Content-Length: %zu\r\n\r\n%s",
-                          path, strlen(body), body);
+    int length =
+        snprintf(request, sizeof request,
+                 "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                 "Content-Length: %zu\r\n\r\n%s",
+                 path, strlen(body), body);
     client->has_token = false;
     client->length = 0;
     client->sent = clock_now();

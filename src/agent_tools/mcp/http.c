@@ -119,10 +119,8 @@ static enum err add_headers(const struct http_peer *peer, const struct mcp_ident
     const struct {
         const char *name, *value;
     } HEADERS[] = {
-        {"Content-Type", "application/json"},
-        {"Accept", "application/json, text/event-stream"},
-        {"Authorization", peer->authorization},
-        {ID_HEADER, identity->id},
+        {"Content-Type", "application/json"},   {"Accept", "application/json, text/event-stream"},
+        {"Authorization", peer->authorization}, {ID_HEADER, identity->id},
         {VERSION_HEADER, identity->version},
     };
     enum err err = ERR_OK;
@@ -187,10 +185,9 @@ static const char *advice_of(const struct http_peer *peer, int status)
     if (status >= 300 && status < 400)
         return ": redirects are not followed: give its final URL";
     if (status == 401 || status == 403)
-        return peer->is_withheld
-                   ? ": IPW_MCP_TOKEN is sent over https or to 127.0.0.1 only"
+        return peer->is_withheld     ? ": IPW_MCP_TOKEN is sent over https or to 127.0.0.1 only"
                : peer->authorization ? ": access denied for the token in IPW_MCP_TOKEN"
-                                       : ": set IPW_MCP_TOKEN";
+                                     : ": set IPW_MCP_TOKEN";
     if (status == 404 || status == 405)
         return ": is this the URL of an MCP server (streamable HTTP)?";
     return "";
@@ -283,7 +280,7 @@ static enum err set_token(struct http_peer *peer, const struct url *url, const c
 }
 
 static enum err http_peer_open(struct mcp_session *session, const struct mcp_target *target,
-                                 struct error *why)
+                               struct error *why)
 {
     struct url url;
     enum err err = http_available(why);

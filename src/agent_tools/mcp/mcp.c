@@ -158,8 +158,8 @@ static enum err list_tools(struct mcp *mcp, struct mcp_session *server, const at
         struct jv *answer;
         if (page == PAGES_MAX)
             err = err_set(why, ERR_BAD_VALUE, "MCP tools/list: more than %d pages", PAGES_MAX);
-        const struct mcp_request request = {
-            "tools/list", params.length ? params.bytes : "{}", mcp->timeout, cancel};
+        const struct mcp_request request = {"tools/list", params.length ? params.bytes : "{}",
+                                            mcp->timeout, cancel};
         if (!err)
             err = mcp_session_result(server, &request, &answer, why);
         if (err)
@@ -388,8 +388,8 @@ static enum err call_server(struct mcp_session *server, const char *own_name,
     json_string(&json, "name", own_name);
     enum err err = jv_to_json(call->arguments, "arguments", &json);
     json_object_end(&json);
-    const struct mcp_request request = {
-        "tools/call", text_get(&params), deadline - clock_now(), call->cancel};
+    const struct mcp_request request = {"tools/call", text_get(&params), deadline - clock_now(),
+                                        call->cancel};
     if (err || params.failed)
         err = err_no_memory(why);
     else

@@ -203,8 +203,8 @@ static enum err spawn(struct stdio *stdio, const struct mcp_target *target, stru
     struct text line = {0};
     text_add(&line, "export IPW_WORKSPACE=\"$1\"; shift; ");
     subprocess_command(target->address, NAMES, &line);
-    const char *const argv[] = {
-        "/bin/sh", "-c", text_get(&line), "sh", target->workspace->path, NULL};
+    const char *const argv[] = {"/bin/sh", "-c", text_get(&line), "sh", target->workspace->path,
+                                NULL};
     const struct subprocess_options options = {.argv = argv, .directory = -1};
     enum err err =
         line.failed ? err_no_memory(why) : subprocess_start(&stdio->process, &options, why);

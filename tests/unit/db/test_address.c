@@ -61,12 +61,18 @@ static void addresses_that_libpq_would_misread_are_refused(void **state)
         "sqlite:///srv/a@b?.db",
     };
     static const char *const INVALID[] = {
-        "postgres://me:PASS/w@lab/energy", "postgres://me:PASS@w@lab/energy",
-        "postgres://me:12345/PASS@lab",    "postgres://me:PASS%zz@lab/energy",
-        "postgres://me:PASS%00@lab/energy", "postgres://me:PASS@[lab/energy",
-        "postgres://lab:PASS/energy",      "postgres://lab/e?password=PA=SS",
-        "postgres://lab/e?PASS",           "mysql://me:PASS@lab/energy",
-        "host=lab password=PASS",          "postgres://me:PASS@w/x@lab/energy",
+        "postgres://me:PASS/w@lab/energy",
+        "postgres://me:PASS@w@lab/energy",
+        "postgres://me:12345/PASS@lab",
+        "postgres://me:PASS%zz@lab/energy",
+        "postgres://me:PASS%00@lab/energy",
+        "postgres://me:PASS@[lab/energy",
+        "postgres://lab:PASS/energy",
+        "postgres://lab/e?password=PA=SS",
+        "postgres://lab/e?PASS",
+        "mysql://me:PASS@lab/energy",
+        "host=lab password=PASS",
+        "postgres://me:PASS@w/x@lab/energy",
     };
     struct error why;
     for (size_t i = 0; i < sizeof VALID / sizeof *VALID; i++)

@@ -257,9 +257,12 @@ static void files_of_a_private_directory_are_private(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TREE(a_file_is_replaced_atomically),        IN_TREE(a_growing_file_is_written_in_place),
-        IN_TREE(links_given_by_the_user_are_followed), IN_TREE(pipes_and_devices_are_not_replaced),
-        IN_TREE(standard_output_is_not_replaced),      IN_TREE(links_inside_a_run_are_not_followed),
+        IN_TREE(a_file_is_replaced_atomically),
+        IN_TREE(a_growing_file_is_written_in_place),
+        IN_TREE(links_given_by_the_user_are_followed),
+        IN_TREE(pipes_and_devices_are_not_replaced),
+        IN_TREE(standard_output_is_not_replaced),
+        IN_TREE(links_inside_a_run_are_not_followed),
         IN_TREE(a_read_only_file_is_not_replaced),
         IN_TREE(files_of_a_private_directory_are_private),
     };

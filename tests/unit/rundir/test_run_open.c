@@ -68,10 +68,15 @@ static bool opens(const char *name, const char *content)
 static void links_and_steps_up_are_as_if_absent(void)
 {
     static const char *const ABSENT[] = {
-        "served/a/absolute",  "served/a/relative",     "served/a/within",
-        "served/linked",      "served/linked/records.jsonl",
-        "served/../outside/records.jsonl",             "served/a/../a/records.jsonl",
-        "outside/records.jsonl",                       "served/none",
+        "served/a/absolute",
+        "served/a/relative",
+        "served/a/within",
+        "served/linked",
+        "served/linked/records.jsonl",
+        "served/../outside/records.jsonl",
+        "served/a/../a/records.jsonl",
+        "outside/records.jsonl",
+        "served/none",
         "served2/a/records.jsonl",
     };
     struct error why;
