@@ -14,12 +14,14 @@
 #include "port/subprocess.h"
 
 enum { MEMORY_MB = 1024, MEMORY_MOST_MB = 1 << 20, FILE_MB = 64 };
+enum { PROCESSES = 256, PROCESSES_MOST = 4096 };
 
 enum { READABLE_MAX = 64 };
 
 struct program {
     char path[1024];
     size_t memory_bytes;
+    unsigned processes;
     struct text paths; /* readable paths, each NUL-terminated */
     size_t path_count;
     const char *readable[READABLE_MAX + 1]; /* the same as an array */
@@ -27,6 +29,7 @@ struct program {
 
 static const struct param_spec PARAMS[] = {
     {"memory_mb", "MB", "address space of each process (default 1024)"},
+    {"processes", "N", "processes and threads of a call at the same time (default 256)"},
     {"read", "PATH;PATH", "files and directories that may be read besides the workspace"},
     {NULL, NULL, NULL},
 };
@@ -112,6 +115,18 @@ static enum err find_readable(struct program *program, const char *given, struct
     return ERR_OK;
 }
 
+/* What this machine does not enforce. */
+static enum err check_confined(struct error *why)
+{
+    struct error reason = {0};
+    if (confine_files_available(&reason))
+        return err_set(why, ERR_UNSUPPORTED, "not confined to the workspace: %s", reason.text);
+    if (confine_tasks_available(&reason))
+        return err_set(why, ERR_UNSUPPORTED, "killed when it exceeds its limit on processes: %s",
+                       reason.text);
+    return ERR_OK;
+}
+
 /* Warns once, since it applies to all queries. */
 static void warn_unconfined(void)
 {
@@ -127,15 +142,21 @@ static enum err open_program(const char *name, const struct tool_config *config,
                              struct error *why)
 {
     struct program *program = state;
-    uint64_t mb;
+    uint64_t mb, processes;
     enum err err = params_count(config->params, "memory_mb", MEMORY_MB, &mb, why);
     if (!err && (mb < 1 || mb > MEMORY_MOST_MB))
         err = err_set(why, ERR_USAGE, "memory_mb: expected 1 to %d", MEMORY_MOST_MB);
+    if (!err)
+        err = params_count(config->params, "processes", PROCESSES, &processes, why);
+    if (!err && (processes < 1 || processes > PROCESSES_MOST))
+        err = err_set(why, ERR_USAGE, "processes: expected 1 to %d", PROCESSES_MOST);
     if (!err && proc_find(name, program->path, sizeof program->path))
         err = err_set(why, ERR_NOT_FOUND, "%s is not installed", name);
+    if (err)
+        return err;
     program->memory_bytes = (size_t)mb << 20;
-    if (!err)
-        err = find_readable(program, params_get(config->params, "read"), why);
+    program->processes = (unsigned)processes;
+    err = find_readable(program, params_get(config->params, "read"), why);
     if (err) {
         text_release(&program->paths);
         return err;
@@ -152,13 +173,17 @@ static void close_program(void *state)
     confine_unguard();
 }
 
-static void describe_exit(const struct subprocess_result *result, const struct tool_request *call,
-                          struct tool_result *out)
+static void describe_exit(const struct program *program, const struct subprocess_result *result,
+                          const struct tool_request *call, struct tool_result *out)
 {
     out->cpu_s = result->end.cpu_s;
     out->timed_out = result->timed_out;
-    out->is_error = result->timed_out || result->end.exit_code != 0;
+    out->is_error =
+        result->timed_out || result->end.has_reached_tasks || result->end.exit_code != 0;
     out->is_truncated = result->dropped > 0;
+    if (result->end.has_reached_tasks)
+        text_addf(&out->output, "\n[limit of %u processes and threads reached]",
+                  program->processes);
     if (result->timed_out)
         text_addf(&out->output, "\n[timed out after %.3g s: killed]", seconds(call->timeout));
     else if (result->end.signal)
@@ -173,7 +198,7 @@ static enum err run_program(const struct program *program, const char *const arg
                             const struct tool_request *call, struct tool_result *out,
                             struct error *why)
 {
-    enum { NOTE = 64 }; /* reserved for the exit status, within the output limit */
+    enum { NOTE = 128 }; /* reserved for the exit status, within the output limit */
     char home[1040], temporary[1040], workspace[1060], path[4096];
     const char *ours = getenv("PATH");
     const char *const environment[] = {home,           temporary,   workspace, path,
@@ -191,6 +216,7 @@ static enum err run_program(const struct program *program, const char *const arg
         .cpu_s = call->timeout > 0 ? (unsigned)(call->timeout / NS_PER_S) + 2 : 0,
         .confined = true,
         .readable = program->readable,
+        .tasks_max = program->processes,
     };
     const struct subprocess_run run = {
         .timeout = call->timeout,
@@ -206,7 +232,7 @@ static enum err run_program(const struct program *program, const char *const arg
         return tool_fail(out, "%s", reason.text);
     if (result.canceled)
         return err_set(why, ERR_INTERRUPTED, "%s: the call was canceled", argv[0]);
-    describe_exit(&result, call, out);
+    describe_exit(program, &result, call, out);
     return ERR_OK;
 }
 
@@ -233,7 +259,7 @@ const struct tool_driver tool_shell = {
     .params = PARAMS,
     .is_opt_in = true,
     .available = confine_available,
-    .confined = confine_files_available,
+    .confined = check_confined,
     .state_size = sizeof(struct program),
     .open = shell_open,
     .close = close_program,
@@ -278,7 +304,7 @@ const struct tool_driver tool_python = {
     .params = PARAMS,
     .is_opt_in = true,
     .available = python_available,
-    .confined = confine_files_available,
+    .confined = check_confined,
     .state_size = sizeof(struct program),
     .open = python_open,
     .close = close_program,

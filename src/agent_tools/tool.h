@@ -76,7 +76,8 @@ struct tool_driver {
 
     /* Whether this build and machine support it.  NULL: always. */
     enum err (*available)(struct error *why);
-    /* Whether its programs are confined to the workspace here.  An error says why not.  NULL: it runs none. */
+    /* Whether this machine enforces all restrictions of its programs.  An error says which it does not, and why.
+     * NULL: it runs none. */
     enum err (*confined)(struct error *why);
 
     /* Parses the parameters into the state, which is zeroed and has state_size bytes.  close is not called on

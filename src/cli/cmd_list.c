@@ -50,7 +50,7 @@ static void check_tool(const struct tool_driver *driver, struct listing_row *row
     struct error why = {0};
     check(driver->available, row);
     if (driver->confined && driver->confined(&why) != ERR_OK)
-        str_format(row->note, sizeof row->note, "not confined to the workspace: %s", why.text);
+        str_copy(row->note, sizeof row->note, why.text);
 }
 
 /* Why a driver finds no hardware on this machine. */

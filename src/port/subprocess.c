@@ -1,6 +1,7 @@
 /* Our child is a supervisor (a fork without exec), and the program is its child.  The supervisor is a subreaper: it
  * adopts every process that the program leaves behind, in whichever group or session, kills them when the program or
  * we end (the pipe `life` is closed, however we end), and reports how the program ended with the CPU time of all.
+ * Where the kernel does not limit the number of its processes, the supervisor does (port/subtree.h).
  * Both forks make async-signal-safe calls only, since other threads may hold locks. */
 #define _GNU_SOURCE
 #include "port/subprocess.h"
@@ -13,7 +14,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,11 +25,16 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/confine.h"
+#include "port/subtree.h"
+#include "port/syscall_filter.h"
 
 enum {
     WATCH_MS = 50,        /* how often cancellation is checked */
     REAP_MS = 1000,       /* how often a supervisor reaps adopted processes */
     NO_PIDFD_MS = 5,      /* and polls for the program's end where the kernel has no pidfd */
+    TASKS_MS = 10,        /* and checks the number of tasks */
+    ENFORCED_MS = 100,    /* the same where the kernel limits it */
+    PRIORITY = -20,       /* of a supervisor that enforces it */
     KILL_MS = 2000,       /* processes that survive this long (they changed user) are left alone */
     SUPERVISOR_MS = 5000, /* then the supervisor itself is killed */
 };
@@ -39,6 +48,7 @@ struct pipes {
 /* The report of a supervisor. */
 struct ending {
     bool has_ended; /* the program exited by itself; otherwise it was killed */
+    bool has_reached_tasks;
     int status;
     double cpu_s;
 };
@@ -120,19 +130,26 @@ static _Noreturn void fail(const struct pipes *pipes)
 }
 
 /* A confined program does not inherit descriptors that we were started with, such as sockets; the pipe that reports
- * a failed exec is closed on execve in any case. */
+ * a failed exec is closed on execve in any case.  It has its own session, so that it cannot join a process group with
+ * others, and no terminal. */
 static _Noreturn void exec_program(const struct subprocess_options *options,
-                                   const struct pipes *pipes, int files, pid_t supervisor)
+                                   const struct pipes *pipes, const struct confinement *confinement,
+                                   int channel, pid_t supervisor)
 {
     char *const *environment = options->environment ? (char *const *)options->environment : environ;
-    bool ready =
-        setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == supervisor &&
-        dup2(pipes->input[0], STDIN_FILENO) >= 0 && dup2(pipes->output[1], STDOUT_FILENO) >= 0 &&
-        dup2(pipes->messages[1], STDERR_FILENO) >= 0 &&
-        (options->directory < 0 || fchdir(options->directory) == 0) && limit_resources(options);
+    bool ready = (confinement ? setsid() >= 0 : setpgid(0, 0) == 0) &&
+                 dup2(pipes->input[0], STDIN_FILENO) >= 0 &&
+                 dup2(pipes->output[1], STDOUT_FILENO) >= 0 &&
+                 dup2(pipes->messages[1], STDERR_FILENO) >= 0 &&
+                 (options->directory < 0 || fchdir(options->directory) == 0);
     default_signals();
-    if (ready && (!options->confined ||
-                  (close_between(STDERR_FILENO + 1, ~0U, true) && confine_self(files))))
+    if (ready && confinement)
+        ready = close_between(STDERR_FILENO + 1, ~0U, true) &&
+                (!confinement->filter.traces_forks || subtree_trace_me()) &&
+                confine_self(confinement, channel);
+    /* Limits are last: beyond that on memory, which we may exceed ourselves, not even the stack can grow. */
+    if (ready && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == supervisor &&
+        limit_resources(options))
         execve(options->argv[0], (char *const *)options->argv, environment);
     fail(pipes);
 }
@@ -154,12 +171,16 @@ static void isolate(bool confined)
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* its memory is a copy of ours */
 }
 
-static void close_all_but(int a, int b)
+static void close_all_but(const int *kept, size_t count)
 {
-    unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
-    close_between(STDERR_FILENO + 1, low - 1, false);
-    close_between(low + 1, high - 1, false);
-    close_between(high + 1, ~0U, false);
+    unsigned from = STDERR_FILENO + 1;
+    for (unsigned next = from; next; from = next + 1) {
+        next = 0; /* the first one that is kept from here on */
+        for (size_t i = 0; i < count; i++)
+            if (kept[i] >= 0 && (unsigned)kept[i] >= from && (!next || (unsigned)kept[i] < next))
+                next = (unsigned)kept[i];
+        close_between(from, next ? next - 1 : ~0U, false);
+    }
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (null < 0 || dup2(null, fd) < 0)
@@ -168,51 +189,47 @@ static void close_all_but(int a, int b)
         close(null);
 }
 
-/* Reaps ended processes; false when there are no children left. */
-static bool reap(pid_t program, struct ending *ending)
+/* The program, as its supervisor sees it. */
+struct watched {
+    pid_t program;
+    int listener; /* for the system calls about which it asks; -1: none */
+    int changes;  /* readable when a traced process has stopped; -1: none is traced */
+    const struct confinement *confinement;
+    struct subtree_limit limit;
+    unsigned on_machine; /* tasks of the machine at the start */
+    nanos counted;       /* when those of the program were, last */
+    struct ending ending;
+};
+
+/* Reaps ended processes, and answers those that are traced; false when there are no children left. */
+static bool reap(struct watched *watched)
 {
     pid_t waited;
     int status;
-    while ((waited = waitpid(-1, &status, WNOHANG)) > 0)
-        if (waited == program) {
-            ending->has_ended = true;
-            ending->status = status;
+    while ((waited = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+        subtree_limit_handle(&watched->limit, waited, status);
+        if (waited == watched->program && !WIFSTOPPED(status)) {
+            watched->ending.has_ended = true;
+            watched->ending.status = status;
         }
+    }
     return waited == 0 || errno != ECHILD;
 }
 
-/* Reads a space-separated list of PIDs; false where the kernel lacks CONFIG_PROC_CHILDREN. */
-static bool kill_children(void)
-{
-    char bytes[4096];
-    ssize_t n;
-    pid_t pid = 0;
-    int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    while ((n = read(fd, bytes, sizeof bytes)) > 0)
-        for (ssize_t i = 0; i < n; i++)
-            if (bytes[i] >= '0' && bytes[i] <= '9') {
-                pid = 10 * pid + (bytes[i] - '0');
-            } else {
-                if (pid > 1)
-                    kill(pid, SIGKILL);
-                pid = 0;
-            }
-    close(fd);
-    return true;
-}
-
-/* Children of a killed process are reparented to us and killed next. */
-static void kill_all(pid_t program, struct ending *ending)
+/* Kills each process as it is found; children of a killed one are reparented to us, and killed next if they were
+ * missed. */
+static void kill_all(struct watched *watched)
 {
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
-    for (int i = 0; i < KILL_MS; i++) {
+    struct subtree killed;
+    for (nanos until = clock_now() + KILL_MS * NS_PER_MS; clock_now() < until;) {
         /* Until it is reaped no other group can have its PID. */
-        if (!kill_children() || !ending->has_ended)
-            kill(-program, SIGKILL);
-        if (!reap(program, ending))
+        if (!watched->ending.has_ended)
+            kill(-watched->program, SIGKILL);
+        if (!reap(watched))
             return;
+        if (!subtree_find(&killed, SUBTREE_MAX, SIGKILL))
+            kill(-watched->program, SIGKILL);
         nanosleep(&pause, NULL);
     }
 }
@@ -227,6 +244,16 @@ static int open_pidfd(pid_t pid)
 #endif
 }
 
+/* A descriptor that is readable after a signal about a child. */
+static int watch_children(void)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, NULL);
+    return signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
 static double cpu_of_children(void)
 {
     struct rusage usage;
@@ -236,29 +263,122 @@ static double cpu_of_children(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
-static _Noreturn void supervise(const struct subprocess_options *options, const struct pipes *pipes,
-                                int files)
+/* Starts the program.  False with errno. */
+static bool start_program(struct watched *watched, const struct subprocess_options *options,
+                          const struct pipes *pipes)
 {
     pid_t self = getpid();
-    isolate(options->confined);
-    pid_t program = fork();
+    int channel[2] = {-1, -1};
+    const struct confinement *confinement = watched->confinement;
+    bool asks = confinement && confinement->filter.signals == SIGNALS_ASKED;
+    if (asks && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) != 0)
+        return false;
+    pid_t program = watched->program = fork();
     if (program == 0)
-        exec_program(options, pipes, files, self);
-    if (program < 0)
-        fail(pipes);
-    (void)setpgid(program, program); /* in parent and child: killing the group must work at once */
-    close_all_but(pipes->life[0], pipes->report[1]);
-    struct ending ending = {0};
-    struct pollfd polled[] = {{.fd = pipes->life[0], .events = POLLIN},
-                              {.fd = open_pidfd(program), .events = POLLIN}};
+        exec_program(options, pipes, confinement, channel[1], self);
+    /* In parent and child: killing the group must work at once.  But the leader of a group cannot create a session. */
+    if (program > 0 && !confinement)
+        (void)setpgid(program, program);
+    close_end(&channel[1]);
+    if (program > 0 && asks)
+        watched->listener = syscall_filter_receive(channel[0]);
+    close_end(&channel[0]);
+    return program > 0;
+}
+
+static unsigned tasks_on_machine(void)
+{
+    struct sysinfo machine;
+    return sysinfo(&machine) == 0 ? machine.procs : UINT16_MAX;
+}
+
+/* Where nobody reports an excess.  Counts often only while the machine has so many more tasks than at the start that
+ * the program may have too many: a count reads a file for each process. */
+static void count_tasks(struct watched *watched)
+{
+    struct subtree found;
+    nanos now = clock_now();
+    unsigned most = watched->limit.most;
+    if (!most || watched->confinement->limit == TASKS_BY_TRACER ||
+        (tasks_on_machine() < watched->on_machine + most / 2 &&
+         now - watched->counted < REAP_MS * NS_PER_MS))
+        return;
+    watched->counted = now;
+    unsigned excess = watched->confinement->limit == TASKS_BY_KERNEL ? most : most + 1;
+    if (subtree_find(&found, excess, 0) && found.tasks >= excess)
+        watched->limit.is_exceeded = true;
+}
+
+static int waiting_ms(const struct watched *watched, int pidfd)
+{
+    if (watched->limit.most && watched->confinement->limit == TASKS_BY_COUNT)
+        return TASKS_MS;
+    if (pidfd < 0)
+        return NO_PIDFD_MS;
+    return watched->limit.most && watched->confinement->limit == TASKS_BY_KERNEL ? ENFORCED_MS
+                                                                                 : REAP_MS;
+}
+
+/* Whether it must be killed, since nothing else keeps it from growing. */
+static bool is_over_limit(const struct watched *watched)
+{
+    return watched->limit.is_exceeded && watched->confinement->limit == TASKS_BY_COUNT;
+}
+
+/* A confined program has its own session, so a process group is below us as a whole or not at all. */
+static bool may_signal(pid_t receiver)
+{
+    return receiver > 0 ? subtree_has(receiver) : subtree_has_group(-receiver);
+}
+
+/* Until the program or we end. */
+static void watch_program(struct watched *watched, int life)
+{
+    struct pollfd polled[] = {{.fd = life, .events = POLLIN},
+                              {.fd = open_pidfd(watched->program), .events = POLLIN},
+                              {.fd = watched->listener, .events = POLLIN},
+                              {.fd = watched->changes, .events = POLLIN}};
+    struct signalfd_siginfo signal;
     do {
-        poll(polled, 2, polled[1].fd < 0 ? NO_PIDFD_MS : REAP_MS);
-        reap(program, &ending);
-    } while (!ending.has_ended && !polled[0].revents);
-    kill_all(program, &ending);
-    ending.cpu_s = cpu_of_children();
-    ssize_t n = write(pipes->report[1], &ending, sizeof ending);
-    _exit(n == (ssize_t)sizeof ending ? 0 : 1);
+        poll(polled, 4, waiting_ms(watched, polled[1].fd));
+        if (polled[3].revents & POLLIN)
+            (void)!read(watched->changes, &signal, sizeof signal);
+        reap(watched);
+        if (polled[2].revents & POLLIN)
+            syscall_filter_answer(watched->listener, may_signal);
+        count_tasks(watched);
+    } while (!watched->ending.has_ended && !polled[0].revents && !is_over_limit(watched));
+}
+
+static _Noreturn void supervise(const struct subprocess_options *options, const struct pipes *pipes,
+                                const struct confinement *confinement)
+{
+    struct watched watched = {
+        .listener = -1,
+        .changes = -1,
+        .confinement = confinement,
+        .limit = {.most = confinement ? confinement->tasks_max : 0, .bound = 1},
+        .on_machine = tasks_on_machine(),
+        .counted = clock_now()};
+    isolate(options->confined);
+    if (!start_program(&watched, options, pipes))
+        fail(pipes);
+    bool traces = confinement && confinement->filter.traces_forks;
+    if (traces) {
+        setpriority(PRIO_PROCESS, 0, PRIORITY); /* where permitted: forks wait for us */
+        watched.changes = watch_children();
+        if (!subtree_trace(watched.program))
+            kill(watched.program,
+                 SIGKILL); /* unless it has failed to start, which it reports itself */
+    }
+    const int kept[] = {pipes->life[0], pipes->report[1], watched.listener, watched.changes};
+    close_all_but(kept, sizeof kept / sizeof *kept);
+    watch_program(&watched, pipes->life[0]);
+    kill_all(&watched);
+    watched.ending.has_reached_tasks = watched.limit.is_exceeded;
+    watched.ending.cpu_s = cpu_of_children();
+    ssize_t n = write(pipes->report[1], &watched.ending, sizeof watched.ending);
+    _exit(n == (ssize_t)sizeof watched.ending ? 0 : 1);
 }
 
 /* ---- start ---- */
@@ -273,13 +393,13 @@ static enum err start_failed(struct subprocess *process, const char *program, in
 }
 
 static enum err start(struct subprocess *process, const struct subprocess_options *options,
-                      int files, struct error *why)
+                      const struct confinement *confinement, struct error *why)
 {
     struct pipes pipes;
     const char *program = options->argv[0];
     pid_t pid = open_pipes(&pipes) ? fork() : -1;
     if (pid == 0)
-        supervise(options, &pipes, files);
+        supervise(options, &pipes, confinement);
     int number = errno;
     if (pid < 0) {
         close_pipes(&pipes);
@@ -306,14 +426,15 @@ static enum err start(struct subprocess *process, const struct subprocess_option
 enum err subprocess_start(struct subprocess *process, const struct subprocess_options *options,
                           struct error *why)
 {
-    int files = -1;
+    struct confinement confinement = {.files = -1};
     enum err err = options->confined ? confine_available(why) : ERR_OK;
     *process = NONE;
     if (!err && options->confined)
-        err = confine_files(options->directory, options->readable, &files, why);
+        err = confine_prepare(options->directory, options->readable, options->tasks_max,
+                              &confinement, why);
     if (!err)
-        err = start(process, options, files, why);
-    close_end(&files);
+        err = start(process, options, options->confined ? &confinement : NULL, why);
+    confine_release(&confinement);
     return err;
 }
 
@@ -360,6 +481,7 @@ void subprocess_end(struct subprocess *process, struct subprocess_end *end)
         end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         end->exit_code = end->signal ? 128 + end->signal : WEXITSTATUS(status);
         end->cpu_s = ending.cpu_s;
+        end->has_reached_tasks = ending.has_reached_tasks;
     }
     close_end(&process->input);
     close_end(&process->output);

@@ -27,6 +27,8 @@ struct subprocess_options {
      * files that system programs need and `readable` (paths, NULL-terminated; may be NULL). */
     bool confined;
     const char *const *readable;
+    unsigned
+        tasks_max; /* its processes and threads at the same time, less than SUBTREE_MAX; 0: no limit */
 };
 
 struct subprocess {
@@ -39,9 +41,10 @@ struct subprocess {
 };
 
 struct subprocess_end {
-    int exit_code; /* its own, or 128 + signal */
-    int signal;    /* that ended it; 0 when it exited */
-    double cpu_s;  /* including all descendants */
+    int exit_code;          /* its own, or 128 + signal */
+    int signal;             /* that ended it; 0 when it exited */
+    bool has_reached_tasks; /* it has reached tasks_max, or was killed beyond it */
+    double cpu_s;           /* including all descendants */
 };
 
 /* ERR_NOT_FOUND when the program is missing. */

@@ -1,12 +1,16 @@
 """Running ipw from a test, to completion or with a command that the test controls."""
 
+import ctypes
+import errno
 import io
 import json
 import multiprocessing
 import os
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -32,6 +36,39 @@ def ipw(machine, *arguments, env=None, **options):
     options = {"text": True, "capture_output": True, "timeout": TIMEOUT_S,
                "stdin": None if "input" in options else subprocess.DEVNULL, **options}
     return subprocess.run([IPW, *map(str, arguments)], env=environment, **options)
+
+
+def call_tools(tool, calls, *params, **options):
+    """Results of (name, arguments) calls of an agent's tool, as (is_error, text)."""
+    program = Path(os.environ.get("IPW_BUILD", "build")) / "tests/tools/tool_call"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)  # a test may run it as another user
+        lines = "".join(f"{name}\t{json.dumps(arguments)}\n" for name, arguments in calls)
+        done = subprocess.run([program, folder, tool, *params], input=lines, capture_output=True, text=True,
+                              timeout=TIMEOUT_S, **options)
+    assert done.returncode == 0, done.stderr
+    results = [line.split("\t", 1) for line in done.stdout.splitlines()]
+    assert len(results) == len(calls)
+    return [(kind == "error", json.loads(text)) for kind, text in results]
+
+
+def without_system_calls(*numbers):
+    """A preexec_fn that makes them fail as on a kernel that lacks them."""
+    def install():
+        # load the number; if it is one of them, ENOSYS; else allow
+        code = [(0x20, 0, 0, 0)]
+        for number in numbers:
+            code += [(0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | errno.ENOSYS)]
+        code.append((0x06, 0, 0, 0x7fff0000))
+        filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters)))
+        libc = ctypes.CDLL(None)
+        libc.prctl(38, 1, 0, 0, 0)
+        libc.prctl(22, 2, program, 0, 0)
+    return install
+
+
+LANDLOCK_CREATE_RULESET = 444
 
 
 def wait_until(condition, what):

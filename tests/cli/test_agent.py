@@ -2,12 +2,9 @@
 """Command-line tests of ipw agent: turns, tools, protocols and failures, with scripted replies of the null client;
 energies on a fake machine add up."""
 
-import ctypes
-import errno
 import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -18,7 +15,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import IntelNvidia  # noqa: E402
 from profiling import TOKENS, Run, Service  # noqa: E402
-from program import IPW, MachineTest, ipw, main_parallel  # noqa: E402
+from program import (IPW, LANDLOCK_CREATE_RULESET, MachineTest, ipw, main_parallel,  # noqa: E402
+                     without_system_calls)  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
 
@@ -554,15 +552,7 @@ if way == "fail":
         self.assertIn("openai or ollama", done.stderr)
 
 
-def without_landlock():
-    """Makes the system call fail as on a kernel without Landlock."""
-    libc = ctypes.CDLL(None)
-    # load the number; if it is landlock_create_ruleset, ENOSYS; else allow
-    code = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050000 | errno.ENOSYS), (0x06, 0, 0, 0x7fff0000)]
-    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
-    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters)))
-    libc.prctl(38, 1, 0, 0, 0)
-    libc.prctl(22, 2, program, 0, 0)
+without_landlock = without_system_calls(LANDLOCK_CREATE_RULESET)
 
 
 class OlderKernel(AgentTest):

@@ -5,20 +5,15 @@ http_get only fetches from allowed hosts, including redirects; `ipw list tools` 
 import http.server
 import json
 import math
-import os
 import random
-import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 import unittest.mock
-from pathlib import Path
 
 sys.dont_write_bytecode = True
-from program import TIMEOUT_S, ipw  # noqa: E402
+from program import call_tools, ipw  # noqa: E402
 
-TOOL_CALL = Path(os.environ.get("IPW_BUILD", "build")) / "tests/tools/tool_call"
 CASES = 3000
 NAMES = {name: getattr(math, name) for name in
          "sqrt cbrt exp log log2 log10 sin cos tan asin acos atan sinh cosh tanh degrees radians floor ceil factorial gcd "
@@ -26,20 +21,8 @@ NAMES = {name: getattr(math, name) for name in
 NAMES.update(abs=abs, round=round, int=int, float=float, min=min, max=max, pow=pow)
 
 
-def call(tool, calls, *params):
-    """Results of (name, arguments) calls, as (is_error, text)."""
-    with tempfile.TemporaryDirectory() as folder:
-        lines = "".join(f"{name}\t{json.dumps(arguments)}\n" for name, arguments in calls)
-        done = subprocess.run([TOOL_CALL, folder, tool, *params], input=lines, capture_output=True, text=True,
-                              timeout=TIMEOUT_S)
-    assert done.returncode == 0, done.stderr
-    results = [line.split("\t", 1) for line in done.stdout.splitlines()]
-    assert len(results) == len(calls)
-    return [(kind == "error", json.loads(text)) for kind, text in results]
-
-
 def calculate(expressions):
-    return call("calculator", [("calculator", {"expression": text}) for text in expressions])
+    return call_tools("calculator", [("calculator", {"expression": text}) for text in expressions])
 
 
 def expected(expression):
@@ -161,7 +144,7 @@ class HttpGet(unittest.TestCase):
         self.addCleanup(self.server.shutdown)
 
     def get(self, *urls, allow):
-        return call("http_get", [("http_get", {"url": url}) for url in urls], f"http_get.allow={allow}")
+        return call_tools("http_get", [("http_get", {"url": url}) for url in urls], f"http_get.allow={allow}")
 
     def test_http_get_allows_listed_hosts_only(self):
         ours, name = f"http://127.0.0.1:{self.port}", f"http://localhost:{self.port}"
