@@ -84,7 +84,7 @@ static const struct option_row ROWS[] = {
      .value = "W",
      .help = "weight of an output token relative to a prompt token (default: 64)", .min = 1e-6,
      .max = 1e6},
-    IDLE_OPTION_ROW(command.measure, "measure idle power for S seconds without requests (default: 2; 0: skip)", 0),
+    IDLE_OPTION_ROW(command.measure, "measure idle power in S seconds without requests (default: 2; 0: no)", 0),
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",
      .help = "parent of the run directory (default: runs)"},

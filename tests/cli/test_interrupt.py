@@ -323,10 +323,12 @@ class Waits(Interrupted):
         self.assertTrue((self.runs / "run/summary.json").exists())
 
     def test_remote_monitor_that_does_not_answer(self):
-        silent = Silent(self)
-        process = self.start(self.machine, "run", "--sensors", f"remote=127.0.0.1:{silent.port}", "--", "sleep", "3600")
-        silent.wait()
-        self.end_by(process, signal.SIGINT)
+        for scheme in ("", "grpc://"):
+            silent = Silent(self)
+            process = self.start(self.machine, "run", "--sensors", f"remote={scheme}127.0.0.1:{silent.port}", "--", "sleep",
+                                 "3600")
+            silent.wait()
+            self.end_by(process, signal.SIGINT)
 
     def test_receiver_of_metrics_that_does_not_answer(self):
         silent = Silent(self)
