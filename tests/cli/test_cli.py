@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -225,7 +226,8 @@ class Output(MachineTest):
     def test_closed_pipe_is_not_an_error(self):
         """As of `| head`, which has seen enough."""
         runs = Path(__file__).parent.parent / "fixtures" / "runs"
-        run = sorted(path for path in runs.iterdir() if (path / "records.jsonl").exists())[0]
+        run = Path(self.enterContext(tempfile.TemporaryDirectory())) / "run"  # analyze writes into it
+        shutil.copytree(sorted(path for path in runs.iterdir() if (path / "records.jsonl").exists())[0], run)
         for words in (["--help"], ["--version"], ["run", "--help"], ["list", "plots"], ["analyze", run],
                       ["export", run, "--to", "csv"], ["export", run, "--to", "jsonl", "-o", "-"]):
             reader, writer = os.pipe()
