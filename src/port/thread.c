@@ -13,7 +13,7 @@
 
 #include "core/text.h"
 
-enum { BACKGROUND_SLICE = 100 * 1000 }; /* ns; the kernel's minimum */
+enum { SHORT_SLICE = 100 * 1000 }; /* ns; the kernel's minimum */
 
 void deadline_init(struct deadline *deadline)
 {
@@ -152,11 +152,22 @@ void thread_set_background(int nice)
     const struct scheduling wanted = {.size = sizeof wanted,
                                       .policy = SCHED_BATCH,
                                       .nice = now > nice ? now : nice,
-                                      .runtime = BACKGROUND_SLICE};
+                                      .runtime = SHORT_SLICE};
     if (sched_getscheduler(0) != SCHED_OTHER) /* realtime, or already lower */
         return;
     if (syscall(SYS_sched_setattr, 0, &wanted, 0U))
         setpriority(PRIO_PROCESS, self, wanted.nice);
+}
+
+/* A thread with a shorter slice than the running one's does not wait for the end of that. */
+void thread_set_responsive(void)
+{
+    const struct scheduling wanted = {.size = sizeof wanted,
+                                      .policy = SCHED_OTHER,
+                                      .nice = getpriority(PRIO_PROCESS, 0),
+                                      .runtime = SHORT_SLICE};
+    if (sched_getscheduler(0) == SCHED_OTHER)
+        syscall(SYS_sched_setattr, 0, &wanted, 0U);
 }
 
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit)

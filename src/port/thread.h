@@ -53,6 +53,10 @@ void thread_set_realtime(void);
  * value of 0 it still gets its share of a busy CPU, so that its work cannot fall behind; with 10, a tenth of that. */
 void thread_set_background(int nice);
 
+/* For a thread that answers requests and never runs long: it preempts others when it wakes, without a higher priority
+ * (from Linux 6.12 on; earlier kernels ignore it). */
+void thread_set_responsive(void);
+
 /* Names the calling thread (15 bytes) and pins it to a CPU (-1: does not); a CPU that is not available (cgroup,
  * offline) is not an error, only slower. */
 void thread_name(const char *name, int cpu);

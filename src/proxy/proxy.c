@@ -650,6 +650,7 @@ static void *proxy_main(void *argument)
 {
     struct proxy *proxy = argument;
     thread_name("ipw-proxy", -1);
+    thread_set_responsive();
     while (!atomic_load(&proxy->stop)) {
         if (atomic_load(&proxy->refuse))
             http_server_refuse(proxy->server);

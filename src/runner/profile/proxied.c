@@ -22,8 +22,9 @@
 #include "sampler/session.h"
 
 #define WAIT_PERIOD (100 * NS_PER_MS)
-#define PAUSE                                                                                      \
-    (5 * NS_PER_MS) /* between batches: waking the recorder per request costs more than recording */
+/* Before a batch of records: a client that got its answer sends its next request meanwhile, and waking the recorder
+ * for every request costs more than recording. */
+#define PAUSE (5 * NS_PER_MS)
 #define DRAIN (50 * NS_PER_MS)
 
 /* Bytes: half a minute of a thousand requests per second without their contents. */
@@ -189,11 +190,20 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
     return err || !late_err ? err : err_set(why, late_err, "%s", late.text);
 }
 
-static struct ended *take_ended(struct proxied *proxied, bool wait)
+/* Whether a request has ended, waiting a while for one. */
+static bool await_ended(struct proxied *proxied)
 {
     pthread_mutex_lock(&proxied->lock);
-    if (!proxied->oldest && wait)
+    if (!proxied->oldest)
         thread_wait(&proxied->not_empty, &proxied->lock, WAIT_PERIOD);
+    bool any = proxied->oldest;
+    pthread_mutex_unlock(&proxied->lock);
+    return any;
+}
+
+static struct ended *take_ended(struct proxied *proxied)
+{
+    pthread_mutex_lock(&proxied->lock);
     struct ended *list = proxied->oldest;
     proxied->oldest = NULL;
     proxied->newest = &proxied->oldest;
@@ -201,11 +211,9 @@ static struct ended *take_ended(struct proxied *proxied, bool wait)
     return list;
 }
 
-/* Returns false if the queue was empty. */
-static bool record_ended(struct proxied *proxied, bool wait)
+static void record_ended(struct proxied *proxied)
 {
-    struct ended *list = take_ended(proxied, wait);
-    bool any = list;
+    struct ended *list = take_ended(proxied);
     while (list) {
         struct ended *next = list->next;
         struct error why = {0};
@@ -219,7 +227,6 @@ static bool record_ended(struct proxied *proxied, bool wait)
         free(list);
         list = next;
     }
-    return any;
 }
 
 static void *recorder_main(void *argument)
@@ -228,16 +235,18 @@ static void *recorder_main(void *argument)
     struct profile *profile = proxied->profile;
     thread_name("ipw-record", -1);
     thread_set_background(0); /* streams must not wait for records, nor may these fall behind */
-    while (!atomic_load(&profile->stop))
-        if (record_ended(proxied, true) && !profile->options->proxy->energy_header)
+    while (!atomic_load(&profile->stop)) {
+        if (await_ended(proxied) && !profile->options->proxy->energy_header)
             thread_sleep(PAUSE);
+        record_ended(proxied);
+    }
     while (!proxy_drain(proxied->proxy, DRAIN) && !atomic_load(&profile->cancel))
-        (void)record_ended(proxied, false);
+        record_ended(proxied);
     pthread_mutex_lock(&proxied->lock);
     proxied->is_open = false;
     pthread_mutex_unlock(&proxied->lock);
     proxy_stop(proxied->proxy);
-    (void)record_ended(proxied, false);
+    record_ended(proxied);
     atomic_fetch_sub(&profile->working, 1);
     return NULL;
 }
