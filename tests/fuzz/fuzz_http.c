@@ -63,10 +63,18 @@ static void run(const char *bytes, size_t length)
     char *host = fuzz_string(bytes, length), *origin = strchr(host, '|');
     if (origin)
         *origin++ = '\0';
-    if (http_access_is_host(host, "192.0.2.1", ALLOWED, 1))
-        fuzz_check(str_is_plain(host) && !strpbrk(host, " /,"));
-    (void)http_access_is_origin(origin, host, false);
-    (void)http_access_is_origin(origin, host, true);
+    for (int is_tls = 0; is_tls < 2; is_tls++) {
+        struct http_access *access = http_access_new(&(struct http_access_options){
+            .address = "192.0.2.1", .allowed = ALLOWED, .allowed_count = 1, .is_tls = is_tls});
+        struct error why = {0};
+        if (http_access_check_host(access, host, &why) == ERR_OK)
+            fuzz_check(str_is_plain(host) && !strpbrk(host, " /,@"));
+        else
+            fuzz_check(why.text[0] && str_is_plain(why.text));
+        if (http_access_check_origin(access, origin, host, &why))
+            fuzz_check(origin && why.text[0] && str_is_plain(why.text));
+        http_access_free(access);
+    }
 }
 
 static void seeds(void)

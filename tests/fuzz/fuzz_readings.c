@@ -74,7 +74,11 @@ static void seeds(void)
                                         .watts_max = UNKNOWN,
                                         .period_s = UNKNOWN,
                                         .age_s = UNKNOWN}};
-    struct reading_gauge gauges[] = {{"gpu0", "temperature", QTY_TEMPERATURE, 45, 0.1}};
+    struct reading_gauge gauges[] = {{.device = "gpu0",
+                                      .channel = "temperature",
+                                      .quantity = QTY_TEMPERATURE,
+                                      .value = 45,
+                                      .age_s = 0.1}};
     struct readings readings = {.instance = "i",
                                 .host = "node1",
                                 .monotonic = 3000,
