@@ -612,7 +612,7 @@ class Pushed(ExportTest):
         dropped = json.dumps({"partialSuccess": {"rejectedSpans": "7", "errorMessage": "too old"}}).encode()
         server, url = self.receiver((200, {}, b"{}"), (400, {}, b"no"))
         said = self.push(run, "otlp-json", url, code=1)
-        self.assertIn("refuses the data: HTTP status 400 (1 batches were sent before)", said)
+        self.assertIn("refuses the data: HTTP status 400 (batches sent before: 1)", said)
         self.assertEqual((said.count("\n"), len(server.received)), (1, 2))
         server, url = self.receiver((200, {}, dropped))
         self.assertIn("the OTLP receiver dropped 7 spans: too old", self.push(run, "otlp-json", url, code=1))

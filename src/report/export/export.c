@@ -61,8 +61,8 @@ static enum err push_batch(struct export_push *push, const char *batch, size_t l
         if (outcome == OTLP_SENT)
             break;
         if (outcome == OTLP_REFUSED || tries == PUSH_TRIES)
-            return err_set(why, reply.why.code, "%s (%llu batches were sent before)",
-                           reply.why.text, (unsigned long long)push->sent);
+            return err_set(why, reply.why.code, "%s (batches sent before: %llu)", reply.why.text,
+                           (unsigned long long)push->sent);
         nanos wanted = is_known(reply.retry_after_s) ? from_seconds(reply.retry_after_s) : pause;
         thread_sleep(wanted < PUSH_PAUSE_MAX ? wanted : PUSH_PAUSE_MAX);
     }
