@@ -11,7 +11,7 @@
 #include "port/file.h"
 #include "power/curve_fit.h"
 #include "power/freq_points.h"
-#include "rundir/json_field.h"
+#include "core/json_field.h"
 #include "rundir/summary.h"
 
 const char *sweep_exclusion_name(enum sweep_exclusion exclusion)

@@ -224,7 +224,7 @@ static enum err schema_new(const char *model, const struct jv *metadata, struct 
         struct arrow_field *parent = root;
         if (field->role == ROLE_DERIVED || field->role == ROLE_EXTRA)
             continue;
-        size_t count = json_field_split(field->at.path, model, names);
+        size_t count = json_field_split(field->at.path, record_base(model), names);
         for (size_t i = 0; parent && i + 1 < count; i++)
             parent = enter(parent, &names[i]);
         fine = parent && add_leaf(parent, field, names[count - 1].bytes, metadata);

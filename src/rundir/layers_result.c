@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "rundir/json_field.h"
+#include "core/json_field.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 

@@ -219,7 +219,7 @@ void record_line(const struct record *record, const char *model, const char *kin
                  struct text *line)
 {
     struct json json;
-    struct json_field_writer writer = {.json = &json, .model = model};
+    struct json_field_writer writer = {.json = &json, .base = record_base(model)};
     text_clear(line);
     json_init(&json, line, false);
     json_object(&json, NULL);
@@ -255,7 +255,7 @@ static void set_basis(struct record *record)
 
 void record_from_json(const struct jv *tree, const char *model, struct record *out)
 {
-    struct json_field_reader reader = {.root = tree, .model = model};
+    struct json_field_reader reader = {.root = tree, .base = record_base(model)};
     record_init(out);
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
         if (is_member(field))

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/json_field.h"
 #include "core/units.h"
-#include "rundir/json_field.h"
 
 struct energy;
 struct json;
@@ -50,6 +50,13 @@ void record_energy_to_json(struct json *json, const char *key, const struct reco
 void record_energy_from_json(const struct jv *value, struct record_energy *out);
 
 /* ---- JSON ---- */
+
+/* The figures of a model are below model_metrics.<model>, as in the Python IPW; paths that begin with "/" are not. */
+#define RECORD_MODELS "model_metrics"
+static inline struct json_base record_base(const char *model)
+{
+    return (struct json_base){RECORD_MODELS, model};
+}
 
 /* A line of the journal, without its newline: {"kind": kind, "key": key, ...} and the known values. */
 void record_line(const struct record *record, const char *model, const char *kind, const char *key,

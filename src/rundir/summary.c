@@ -639,7 +639,7 @@ enum err summary_constants(const struct summary *summary, const char *model, str
          field++)
         if (field->role == SUMMARY_IS_FIELD && json_field_is_known(&field->at, summary) &&
             is_in_records(field->at.path))
-            err = json_field_put(&field->at, model, summary, *out);
+            err = json_field_put(&field->at, record_base(model), summary, *out);
     return err;
 }
 

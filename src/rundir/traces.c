@@ -216,9 +216,9 @@ enum err query_trace_to_tree(const struct query_trace *trace, struct jv *tree)
 {
     enum err err = ERR_OK;
     for (const struct json_field *field = HEAD_FIELDS; !err && field->path; field++)
-        err = json_field_put(field, NULL, trace, tree);
+        err = json_field_put(field, (struct json_base){0}, trace, tree);
     for (const struct json_field *field = QUERY_FIELDS; !err && field->path; field++)
-        err = json_field_put(field, NULL, trace, tree);
+        err = json_field_put(field, (struct json_base){0}, trace, tree);
     return err;
 }
 

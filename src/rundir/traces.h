@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "core/err.h"
-#include "rundir/json_field.h"
+#include "core/json_field.h"
 
 struct json;
 struct text;

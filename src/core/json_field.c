@@ -1,13 +1,12 @@
-/* Access to one member by its table row: a switch over the types of record.def, and traversal of the objects on a
- * path. */
-#include "rundir/json_field.h"
+/* Access to one member by its table row: a switch over the types, and traversal of the objects on a path. */
+#include "core/json_field.h"
 
 #include <string.h>
 
 #include "core/json.h"
+#include "core/jv.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 
 /* ---- a member ---- */
 
@@ -89,23 +88,23 @@ static bool is_same(const struct json_field_name *a, const struct json_field_nam
     return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
 }
 
-size_t json_field_split(const char *path, const char *model,
+size_t json_field_split(const char *path, struct json_base base,
                         struct json_field_name names[static FIELD_DEPTH_MAX])
 {
     size_t count = 0;
     if (path[0] == '/')
         path++;
-    else if (model) {
-        names[count++] = name_of(RECORD_MODELS);
-        names[count++] = name_of(model);
+    else if (base.name) {
+        names[count++] = name_of(base.group);
+        names[count++] = name_of(base.name);
     }
     for (;;) {
         size_t length = strcspn(path, ".");
         if (count == FIELD_DEPTH_MAX)
             return 0;
         names[count] = (struct json_field_name){path, length};
-        if (model && length == 1 && path[0] == '*')
-            names[count] = name_of(model);
+        if (base.name && length == 1 && path[0] == '*')
+            names[count] = name_of(base.name);
         count++;
         if (!path[length])
             return count;
@@ -154,7 +153,7 @@ const char *json_field_enter(struct json_field_writer *writer, const char *path)
     struct json_field_name names[FIELD_DEPTH_MAX];
     if (sibling)
         return sibling;
-    size_t count = json_field_split(path, writer->model, names);
+    size_t count = json_field_split(path, writer->base, names);
     size_t above = count ? count - 1 : 0;
     size_t same = shared(writer->open, writer->depth, names, above);
     for (; writer->depth > same; writer->depth--)
@@ -212,12 +211,12 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
     }
 }
 
-enum err json_field_put(const struct json_field *field, const char *model, const void *object,
+enum err json_field_put(const struct json_field *field, struct json_base base, const void *object,
                         struct jv *tree)
 {
     struct json_field_name names[FIELD_DEPTH_MAX];
     char key[FIELD_NAME_MAX];
-    size_t count = json_field_split(field->path, model, names);
+    size_t count = json_field_split(field->path, base, names);
     for (size_t i = 0; tree && i + 1 < count; i++)
         tree = jv_put_object(tree, json_field_key(&names[i], key));
     if (!tree || !count)
@@ -268,7 +267,7 @@ const struct jv *json_field_find(struct json_field_reader *reader, const char *p
     struct json_field_name names[FIELD_DEPTH_MAX];
     if (sibling)
         return find_sibling(reader, sibling);
-    size_t count = json_field_split(path, reader->model, names);
+    size_t count = json_field_split(path, reader->base, names);
     reader->parent = reader->found = NULL;
     if (!count)
         return NULL;

@@ -1,10 +1,9 @@
 /* Members of a struct bound to paths of a JSON object ("ipw.energy.joules"): a table row gives the location of a value
- * in both, and the functions here write, read and clear it.  record.c and summary.c have the tables, which come from
- * record.def.
+ * in both, and the functions here write, read and clear it.  A key is written once, in its row.
  *
  * Nothing here owns memory: strings and trees belong to the caller, and a struct that was read points into its tree. */
-#ifndef IPW_RUNDIR_JSON_FIELD_H
-#define IPW_RUNDIR_JSON_FIELD_H
+#ifndef IPW_CORE_JSON_FIELD_H
+#define IPW_CORE_JSON_FIELD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,11 +86,15 @@ const struct jv *json_field_value(const struct json_field *field,
 /* ---- JSON ----
  *
  * Fields are written and read in the order of their table, where those of one object are adjacent: each object on a
- * path is opened, or found, once.  A path starts at the top if it begins with "/" or if there is no model, otherwise
- * below model_metrics.<model>.  "*" stands for the model. */
+ * path is opened, or found, once. */
 
 enum { FIELD_DEPTH_MAX = 8, FIELD_NAME_MAX = 64 };
-#define RECORD_MODELS "model_metrics"
+
+/* Where paths start: below group.name, unless a path begins with "/"; "*" in a path stands for the name.  Without a
+ * name all paths start at the top. */
+struct json_base {
+    const char *group, *name;
+};
 
 struct json_field_name {
     const char *bytes;
@@ -100,9 +103,9 @@ struct json_field_name {
 
 struct json_field_writer {
     struct json *json; /* with an open object, to which everything is written */
-    const char *model; /* may be NULL */
-    const char *last;  /* the previous path; NULL at first */
-    size_t above;      /* length of its parent's path */
+    struct json_base base;
+    const char *last; /* the previous path; NULL at first */
+    size_t above;     /* length of its parent's path */
     struct json_field_name open[FIELD_DEPTH_MAX];
     size_t depth;
 };
@@ -114,12 +117,12 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
 void json_field_writer_end(struct json_field_writer *writer);
 
 /* Puts the value into a tree instead; JSON values are omitted. */
-enum err json_field_put(const struct json_field *field, const char *model, const void *object,
+enum err json_field_put(const struct json_field *field, struct json_base base, const void *object,
                         struct jv *tree) MUST_USE;
 
 struct json_field_reader {
     const struct jv *root;
-    const char *model;
+    struct json_base base;
     const char *last;        /* the previous path; NULL at first */
     size_t above;            /* length of its parent's path */
     const struct jv *parent; /* its parent object; NULL: none */
@@ -141,9 +144,9 @@ void json_fields_write(struct json *json, const struct json_field *field, const 
 void json_fields_read(const struct jv *tree, const struct json_field *field, void *object);
 
 /* Splits a path into names, the last its own; returns their number, 0: too many. */
-size_t json_field_split(const char *path, const char *model,
+size_t json_field_split(const char *path, struct json_base base,
                         struct json_field_name names[static FIELD_DEPTH_MAX]);
-/* A name as a string: itself, or a copy in `to`; only a model's name is longer than that, and it ends its string. */
+/* A name as a string: itself, or a copy in `to`; only the base's name is longer than that, and it ends its string. */
 const char *json_field_key(const struct json_field_name *name, char to[static FIELD_NAME_MAX]);
 
 #endif
