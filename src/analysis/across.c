@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "analysis/result.h"
 #include "catalog/model.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "metrics/efficiency.h"
@@ -284,12 +285,11 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
         {0},
     };
 #undef EXPONENT
-    *out = (struct result){.name = "scaling", .finding = FINDING};
+    analysis_begin(out, "scaling", FINDING);
     if (count < 2)
         return err_set(&out->why, ERR_NO_DATA, "a comparison needs two runs");
     if (count > RUNS_MAX)
         return err_set(&out->why, ERR_BAD_VALUE, "too many runs (limit %d)", RUNS_MAX);
-    result_group(out, NULL);
     result_group(out, "summary");
     result_count(out, "runs", count);
     result_end(out);
@@ -300,8 +300,8 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
     result_end(out);
     put_laws(out, points, count);
     result_end(out);
-    result_end(out);
     warn(out, points, count);
+    analysis_end(out);
     return out->failed ? err_no_memory(&out->why) : ERR_OK;
 }
 

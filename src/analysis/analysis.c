@@ -69,17 +69,32 @@ static void add_missing(struct result *result)
     result_end(result);
 }
 
+void analysis_begin(struct result *result, const char *name, const struct result_phrase *finding)
+{
+    *result = (struct result){.finding = finding};
+    result_begin(result, name);
+    result_text(result, "analysis", name);
+}
+
+void analysis_end(struct result *result)
+{
+    result_list(result, "warnings");
+    for (const char *line = NULL; (line = result_line(&result->warnings, line));)
+        result_text(result, NULL, line);
+    result_end(result);
+    result_end(result);
+}
+
 enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
                       const struct params *params, struct result *out)
 {
     struct analysis analysis = {.params = params, .result = out};
-    *out = (struct result){.name = driver->name, .finding = driver->finding};
-    result_group(out, NULL);
+    analysis_begin(out, driver->name, driver->finding);
     out->err = check_input(driver, input, &analysis, &out->why);
     if (out->err == ERR_NO_DATA)
         add_missing(out);
     if (!out->err || out->err == ERR_NO_DATA)
-        result_end(out);
+        analysis_end(out);
     if (out->failed || out->warnings.failed || out->notes.failed)
         out->err = ERR_NO_MEMORY;
     if (out->err && !out->why.text[0])

@@ -10,10 +10,10 @@
 
 #include <stdint.h>
 
-#include "analysis/result.h"
-#include "rundir/run_table.h"
 #include "core/err.h"
 #include "core/params.h"
+#include "core/result.h"
+#include "rundir/run_table.h"
 
 struct layers_results;
 
@@ -56,6 +56,10 @@ extern const struct analysis_driver *const ANALYSIS_DRIVERS[];
 
 /* NULL if the name is unknown, with the nearest name in *why. */
 const struct analysis_driver *analysis_driver_find(const char *name, struct error *why);
+
+/* Around what an analysis adds: its name, and its warnings as a list at the end. */
+void analysis_begin(struct result *result, const char *name, const struct result_phrase *finding);
+void analysis_end(struct result *result);
 
 /* The complete result in *out, released by the caller; returns its err.  Without enough data it is ERR_NO_DATA, and the
  * summary is {"not_enough_data": what is missing}. */

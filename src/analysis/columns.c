@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/result.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "rundir/record.h"

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "report/print/print.h"
 #include "report/text/reports.h"
 #include "rundir/layers_result.h"
 #include "rundir/traces.h"
@@ -198,9 +199,9 @@ static void show_results(const struct analyze_state *work, const struct result *
                          size_t count, size_t lines, struct text *out)
 {
     for (size_t i = 0; work->options->verbose && i < count; i++)
-        analysis_text(&results[i], wants_color(STDOUT_FILENO), out);
+        result_in_full(&results[i], wants_color(STDOUT_FILENO), out);
     if (!work->options->verbose)
-        analysis_findings(results, count, lines, out);
+        result_findings(results, count, lines, out);
 }
 
 static void collect_warnings(struct analyze_state *work, const struct result *results, size_t count)
@@ -436,9 +437,9 @@ static enum err analyze_sweep(struct analyze_state *work, const char *path, bool
         result_to_json(&result, result.name, json);
         json_object_end(json);
     } else if (!err && work->options->verbose) {
-        analysis_text(&result, color, &work->out);
+        result_in_full(&result, color, &work->out);
     } else if (!err) {
-        analysis_brief(&result, SETTINGS_SHOWN, color, &work->out);
+        result_brief(&result, SETTINGS_SHOWN, color, &work->out);
     }
     if (!err && !result.err)
         save_result(path, &result, &warned);

@@ -18,6 +18,7 @@
 #include "core/units.h"
 #include "port/proc.h"
 #include "report/text/format.h"
+#include "report/print/print.h"
 #include "report/text/reports.h"
 #include "runner/slurm.h"
 #include "runner/sweep.h"
@@ -203,7 +204,7 @@ static int show_result(const char *directory)
         json_object_end(&json);
         text_add(&out, "\n");
     } else
-        analysis_brief(&result, SETTINGS_SHOWN, wants_color(STDOUT_FILENO), &out);
+        result_brief(&result, SETTINGS_SHOWN, wants_color(STDOUT_FILENO), &out);
     if (!code)
         code = put_output(&out);
     text_release(&out);

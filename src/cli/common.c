@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/result.h"
 #include "core/clock.h"
 #include "core/energy.h"
 #include "core/log.h"
@@ -360,6 +361,29 @@ int deliver(const char *path, const struct text *text)
 bool is_dash(const char *path)
 {
     return path && output_is_stdout(path);
+}
+
+enum print_format format_chosen(const struct format_options *options, const char *path)
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+    if (options->name)
+        return print_format_named(options->name);
+    if (options->json)
+        return PRINT_JSON;
+    return dot ? print_format_named(dot + 1) : PRINT_TABLE;
+}
+
+int deliver_printed(const char *path, const struct result *result, enum print_format format,
+                    const struct print_views *views)
+{
+    struct text out = {0};
+    bool color = !path && wants_color(STDOUT_FILENO);
+    result_print(result, format, views, color, &out);
+    int code = result->failed || out.failed ? print_error(EXIT_FAILED, "out of memory")
+               : format == PRINT_CSV        ? deliver_data(path, &out)
+                                            : deliver(path, &out);
+    text_release(&out);
+    return code;
 }
 
 int deliver_page(const char *path, const struct text *page)

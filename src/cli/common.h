@@ -10,9 +10,11 @@
 #include "core/energy.h"
 #include "core/err.h"
 #include "core/units.h"
+#include "report/print/print.h"
 
 struct energy;
 struct profile_progress;
+struct result;
 struct session;
 struct summary_conditions;
 struct text;
@@ -80,6 +82,13 @@ struct measure_options {
      .help = "write to FILE instead of stdout"}
 #define JSON_FORMAT_OPTION_ROW(flag)                                                               \
     {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
+
+/* --format and --json of every command that prints a result; f: a struct format_options. */
+#define FORMAT_OPTION_ROWS(f)                                                                      \
+    {.name = "format", .type = OPTION_CHOICE, .target = &(f).name, .value = "NAME",                \
+     .help = "table, json, csv or md (default: by the suffix of FILE, else table)",                \
+     .choices = PRINT_FORMATS},                                                                    \
+    JSON_FORMAT_OPTION_ROW((f).json)
 
 /* t: a struct tariff, initially TARIFF_NONE. */
 #define TARIFF_OPTION_ROWS(t)                                                                      \
@@ -172,6 +181,17 @@ int deliver_data(const char *path, const struct text *text);
 
 /* Writes a page and prints its path, unless it went to stdout. */
 int deliver_page(const char *path, const struct text *page);
+
+/* FORMAT_OPTION_ROWS: the format given by --format or --json, else by the suffix of the output file, else a table. */
+struct format_options {
+    const char *name; /* NULL: not given */
+    bool json;
+};
+enum print_format format_chosen(const struct format_options *options, const char *path);
+
+/* Prints the result to stdout, or to the file at `path` unless it is NULL. */
+int deliver_printed(const char *path, const struct result *result, enum print_format format,
+                    const struct print_views *views);
 
 /* Whether an output is "-". */
 bool is_dash(const char *path);

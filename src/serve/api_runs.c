@@ -10,6 +10,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "port/json_read.h"
+#include "report/print/print.h"
 #include "report/export/export.h"
 #include "report/html/html.h"
 #include "report/text/compare_report.h"

@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "port/json_read.h"
+#include "report/print/print.h"
 #include "support/tables.h"
 
 enum { ROWS_MAX = 3000, ROWS_SLOW = 100 };

@@ -18,6 +18,7 @@
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "report/text/compare_report.h"
+#include "report/print/print.h"
 #include "report/text/reports.h"
 #include "support/rng.h"
 
@@ -239,7 +240,7 @@ static const char *analyze(const struct run_table *table)
         if (!err && jv_parse(bytes.bytes, bytes.length, &tree, &why))
             wrong = "the result of an analysis is not JSON";
         else if (!err)
-            analysis_text(&result, false, &text);
+            result_in_full(&result, false, &text);
         jv_free(tree);
         result_release(&result);
         text_release(&bytes);

@@ -1,5 +1,6 @@
 /* The top of a run's report: the results of the analyses, the headline figures with their ±, and the energy
  * breakdown. */
+#include "report/print/print.h"
 #include "report/html/sections.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* The report of runs as one HTML page: the template filled with style, scripts and data.  The data are one JSON object:
  * every sweep, every run with its sections (sections.h), the layers of each model, and the comparison. */
+#include "report/print/print.h"
 #include "report/html/html.h"
 
 #include <stdbool.h>

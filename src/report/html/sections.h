@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "analysis/result.h"
 #include "core/err.h"
+#include "core/result.h"
 #include "rundir/run_table.h"
 
 struct compare_groups;

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "analysis/across.h"
-#include "analysis/result.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "report/print/print.h"
 #include "report/text/format.h"
 #include "rundir/summary.h"
 #include "stats/pareto.h"
@@ -75,7 +76,7 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
     if (checks > 0)
         text_addf(&words, "; %.0f of %.0f checks warn", bad, checks);
     text_add(&words, ".");
-    analysis_wrap(out, "", 1, SENTENCE_LINES, text_get(&words));
+    wrap_words(out, "", 1, SENTENCE_LINES, text_get(&words));
     text_release(&words);
 }
 
@@ -229,7 +230,7 @@ static void put_sentence(const struct ranking *all, const struct uncertainty *co
     text_add(&words, ".");
     if (all->cheapest >= 0)
         add_common(&words, all, common);
-    analysis_wrap(out, "", 1, SENTENCE_LINES, text_get(&words));
+    wrap_words(out, "", 1, SENTENCE_LINES, text_get(&words));
     text_release(&words);
 }
 

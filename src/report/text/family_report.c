@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "report/print/print.h"
 #include "report/text/format.h"
 #include "rundir/summary.h"
 #include "runner/profile/profile.h"
@@ -141,7 +142,7 @@ static void write_answer(const struct profile_family *family, const struct run_n
 /* Wraps to 80 columns; releases the words. */
 static void wrap(struct text *words, size_t indent, struct text *out)
 {
-    analysis_wrap(out, "", indent, SIZE_MAX, text_get(words));
+    wrap_words(out, "", indent, SIZE_MAX, text_get(words));
     out->failed = out->failed || words->failed;
     text_release(words);
 }

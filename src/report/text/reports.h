@@ -58,21 +58,7 @@ void layers_text(const struct layers_results *results, bool color, struct text *
 
 /* ---- ipw analyze ---- */
 
-/* Results of analyses, formatted generically, so that a new analysis needs no code here; and, before them, conclusions
- * on runs in words (conclusion.c). */
-
-/* The finding of each, and the warnings of all, within about this many lines. */
-void analysis_findings(const struct result *results, size_t count, size_t lines, struct text *out);
-
-/* The finding in full, then its tables, limited to `rows` rows, then the warnings. */
-void analysis_brief(const struct result *result, size_t rows, bool color, struct text *out);
-
-/* One in full: a summary as a list, a list or group of similar groups as a table. */
-void analysis_text(const struct result *result, bool color, struct text *out);
-
-/* Wraps words after a label and an indent; ends in "..." after `max` lines.  Returns the number of lines. */
-size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t max,
-                     const char *words);
+/* Conclusions on runs in words (conclusion.c), shown before the results of analyses (report/print/print.h). */
 
 /* A run in one sentence, `each` is the unit of its records: "query". */
 void conclusion_of_run(const struct run_figures *run, const char *each,

@@ -1,27 +1,31 @@
-/* The typed result of an analysis: figures with their unit, error, interval and number of queries, in groups and lists;
- * notes and warnings.  A driver adds them in order.  The text view, the page and the JSON (whose keys are those of the
- * items) derive from it.
+/* The result of a command: figures with their unit, error, interval and number of queries, in groups and lists, with
+ * notes and warnings.  A command fills one, in the order of its JSON; the text, the Markdown, the CSV, the JSON (whose
+ * keys are those of the items) and the page are printed from it (report/print/print.h), so that a figure is computed
+ * and named once.
  *
- * Ownership: a struct result owns everything in it, and copies strings; units and phrases are constants.
+ * Ownership: a struct result owns everything in it, and copies strings; units, phrases and columns are constants.
  * Zero-initialize it, result_release when done.  `failed`: out of memory. */
-#ifndef IPW_ANALYSIS_RESULT_H
-#define IPW_ANALYSIS_RESULT_H
+#ifndef IPW_CORE_RESULT_H
+#define IPW_CORE_RESULT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 #include "core/text.h"
 
-struct json;
+struct json_field;
 
 enum result_kind {
     RESULT_GROUP, /* items with keys */
     RESULT_LIST,  /* items without */
     RESULT_NUMBER,
-    RESULT_COUNT,
+    RESULT_COUNT, /* an integer */
     RESULT_TEXT,
     RESULT_FLAG,
+    RESULT_NULL, /* a group, list or flag that is unknown */
+    RESULT_JSON, /* text that is compact JSON already: what a file or a server said */
     /* JSON keys of a figure's properties: "KEY_error", "KEY_interval_95" and "KEY_queries" beside it. */
     RESULT_ERROR,
     RESULT_INTERVAL,
@@ -32,8 +36,9 @@ struct result_item {
     enum result_kind kind;
     size_t key, text; /* offsets in the strings; 0: none */
     double number;    /* a flag is 0 or 1 */
-    double error, low, high,
-        queries;      /* its uncertainty, interval of 95 %, number of queries; UNKNOWN */
+    int64_t integer;  /* of a count: a double would round a seed */
+    /* Its uncertainty, interval of 95 % and number of queries; UNKNOWN. */
+    double error, low, high, queries;
     const char *unit; /* as in record.def; "" for none */
     size_t end;       /* index after its last item */
 };
@@ -43,10 +48,17 @@ struct result_phrase {
     const char *before, *path, *after;
 };
 
-enum { RESULT_DEPTH = 8 };
+/* A column of the table of a result: its title, and where in a row its value is.  Its unit may differ from that of the
+ * item: percent of a share. */
+struct result_column {
+    const char *title, *path;
+    double scale; /* of a number; 0 is 1 */
+};
+
+enum { RESULT_DEPTH = 16, RESULT_KEY_MAX = 160 };
 
 struct result {
-    const char *name;                    /* name of the analysis */
+    const char *name;                    /* of the analysis or command */
     const struct result_phrase *finding; /* the last has no path; NULL: none */
     enum err err;                        /* ERR_NO_DATA: `why` is what is missing */
     struct error why;
@@ -55,12 +67,17 @@ struct result {
     struct text notes, warnings; /* consecutive NUL-terminated strings: result_line */
     struct text strings;
     size_t open[RESULT_DEPTH], depth;
+    const char *rows;                    /* path of the list that is its table; NULL: none */
+    const struct result_column *columns; /* of that table; the last has no title; NULL: all keys */
     bool failed;
 };
 
 void result_release(struct result *result);
 
 /* ---- adding ---- */
+
+/* The outermost group, which result_end closes as any other. */
+void result_begin(struct result *result, const char *name);
 
 /* A key is NULL in a list. */
 void result_group(struct result *result, const char *key);
@@ -69,8 +86,20 @@ void result_end(struct result *result);
 
 void result_number(struct result *result, const char *key, double value, const char *unit);
 void result_count(struct result *result, const char *key, size_t count);
+void result_integer(struct result *result, const char *key, int64_t value);
 void result_text(struct result *result, const char *key, const char *text); /* NULL: unknown */
 void result_flag(struct result *result, const char *key, bool value);
+void result_null(struct result *result, const char *key);
+void result_json(struct result *result, const char *key, const char *json); /* NULL: null */
+void result_numbers(struct result *result, const char *key, const double *values, size_t count,
+                    const char *unit);
+
+/* Omitted if unknown. */
+void result_optional_number(struct result *result, const char *key, double value, const char *unit);
+void result_optional_text(struct result *result, const char *key, const char *text);
+
+/* The members of a struct, by a table that ends in a row without a path.  Paths with dots make groups. */
+void result_fields(struct result *result, const struct json_field *fields, const void *object);
 
 void result_count_one(struct result *result, const char *path); /* increments a count */
 
@@ -78,12 +107,16 @@ void result_count_one(struct result *result, const char *path); /* increments a 
 void result_error(struct result *result, const char *key, double error);
 void result_interval(struct result *result, const char *key, double low, double high);
 void result_queries(struct result *result, const char *key, size_t count);
-/* Sets its error where JSON has none under its name. */
+/* Sets its error or interval where JSON has none under its name. */
 void result_uncertain(struct result *result, const char *key, double error);
+void result_between(struct result *result, const char *key, double low, double high);
 
 /* A figure and its standard error. */
 void result_figure(struct result *result, const char *key, double value, double error,
                    const char *unit);
+
+/* Marks the list at this path as the table of the result: its CSV.  columns: NULL for every key of a row. */
+void result_table(struct result *result, const char *path, const struct result_column *columns);
 
 /* Notes below the finding, the most severe first; and warnings. */
 #define result_note(result, ...) result_add_line(&(result)->notes, __VA_ARGS__)
@@ -92,28 +125,37 @@ void result_add_line(struct text *lines, const char *format, ...) PRINTF_LIKE(2,
 
 /* ---- reading: NULL is a missing item, whose values are unknown ---- */
 
-/* Finds an item by its path ("summary.joules", "data.joules.queries.0.z" with an index), or by its key in a group. */
+/* Finds an item by its path, from the outermost group or from an item: "summary.joules", "points.0.energy_j.total" with
+ * an index in a list; "" is the item itself. */
 const struct result_item *result_find(const struct result *result, const char *path);
+const struct result_item *result_at(const struct result *result, const struct result_item *from,
+                                    const char *path);
+/* The item with this key in a group. */
 const struct result_item *result_get(const struct result *result, const struct result_item *group,
                                      const char *key);
 const struct result_item *result_first(const struct result *result, const struct result_item *of);
 const struct result_item *result_next(const struct result *result, const struct result_item *of,
                                       const struct result_item *item);
+size_t result_length(const struct result *result, const struct result_item *of);
 
 #define RESULT_EACH(item, result, of)                                                              \
     for (const struct result_item *item = result_first(result, of); item;                          \
          item = result_next(result, of, item))
 
-bool result_is_known(const struct result_item *item); /* false for groups and lists */
+bool result_is_known(const struct result_item *item);  /* false for groups and lists */
+bool result_is_figure(const struct result_item *item); /* not a property of another */
 const char *result_key(const struct result *result, const struct result_item *item);
 const char *result_string(const struct result *result, const struct result_item *item);
-double result_value(const struct result_item *item); /* UNKNOWN unless a number or count */
-double result_value_at(const struct result *result, const char *path);
+double result_value(const struct result_item *item); /* UNKNOWN unless a number, count or flag */
+
+/* The values at a path from the outermost group (from: NULL) or from an item; "" and false if unknown. */
+double result_number_at(const struct result *result, const struct result_item *from,
+                        const char *path);
+const char *result_text_at(const struct result *result, const struct result_item *from,
+                           const char *path);
+bool result_flag_at(const struct result *result, const struct result_item *from, const char *path);
 
 /* The line after `line` of notes or warnings, the first for NULL; NULL after the last. */
 const char *result_line(const struct text *lines, const char *line);
-
-/* {"analysis", "summary", "data", "warnings"} */
-void result_to_json(const struct result *result, const char *key, struct json *json);
 
 #endif

@@ -1,0 +1,416 @@
+#include "core/result.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+#include "core/json_field.h"
+#include "core/jv.h"
+#include "core/units.h"
+
+void result_release(struct result *result)
+{
+    free(result->items);
+    text_release(&result->notes);
+    text_release(&result->warnings);
+    text_release(&result->strings);
+    *result = (struct result){0};
+}
+
+/* ---- adding: no-ops once out of memory ---- */
+
+static size_t keep_string(struct result *result, const char *string)
+{
+    if (!string)
+        return 0;
+    if (!result->strings.length)
+        text_add_bytes(&result->strings, "", 1); /* offset 0 means none */
+    size_t at = result->strings.length;
+    text_add_bytes(&result->strings, string, strlen(string) + 1);
+    result->failed = result->failed || result->strings.failed;
+    return at;
+}
+
+static void add(struct result *result, enum result_kind kind, const char *key, double number,
+                const char *unit)
+{
+    struct result_item *items = NULL;
+    if (!result->failed)
+        items = grow(result->items, &result->capacity, result->count, sizeof *items);
+    if (!items) {
+        result->failed = true;
+        return;
+    }
+    result->items = items;
+    items[result->count] = (struct result_item){.kind = kind,
+                                                .key = keep_string(result, key),
+                                                .number = number,
+                                                .error = UNKNOWN,
+                                                .low = UNKNOWN,
+                                                .high = UNKNOWN,
+                                                .queries = UNKNOWN,
+                                                .unit = unit,
+                                                .end = result->count + 1};
+    result->count++;
+    for (size_t i = 0; i < result->depth; i++) /* consistent while it grows */
+        items[result->open[i]].end = result->count;
+}
+
+static void open_item(struct result *result, enum result_kind kind, const char *key)
+{
+    add(result, kind, key, UNKNOWN, "");
+    if (result->depth == RESULT_DEPTH)
+        result->failed = true; /* nesting is fixed by our own code: no result is deeper */
+    if (!result->failed)
+        result->open[result->depth++] = result->count - 1;
+}
+
+void result_begin(struct result *result, const char *name)
+{
+    result->name = name;
+    open_item(result, RESULT_GROUP, NULL);
+}
+
+void result_group(struct result *result, const char *key)
+{
+    open_item(result, RESULT_GROUP, key);
+}
+
+void result_list(struct result *result, const char *key)
+{
+    open_item(result, RESULT_LIST, key);
+}
+
+void result_end(struct result *result)
+{
+    if (!result->failed)
+        result->depth--;
+}
+
+void result_number(struct result *result, const char *key, double value, const char *unit)
+{
+    add(result, RESULT_NUMBER, key, value, unit);
+}
+
+void result_integer(struct result *result, const char *key, int64_t value)
+{
+    add(result, RESULT_COUNT, key, (double)value, "");
+    if (!result->failed)
+        result->items[result->count - 1].integer = value;
+}
+
+void result_count(struct result *result, const char *key, size_t count)
+{
+    result_integer(result, key, (int64_t)count);
+}
+
+void result_count_one(struct result *result, const char *path)
+{
+    const struct result_item *found = result_find(result, path);
+    if (!found)
+        return;
+    struct result_item *count = &result->items[found - result->items];
+    count->integer++;
+    count->number = (double)count->integer;
+}
+
+static void add_text(struct result *result, enum result_kind kind, const char *key,
+                     const char *text)
+{
+    add(result, kind, key, UNKNOWN, "");
+    size_t at = keep_string(result, text);
+    if (!result->failed)
+        result->items[result->count - 1].text = at;
+}
+
+void result_text(struct result *result, const char *key, const char *text)
+{
+    add_text(result, RESULT_TEXT, key, text);
+}
+
+void result_json(struct result *result, const char *key, const char *json)
+{
+    add_text(result, json ? RESULT_JSON : RESULT_NULL, key, json);
+}
+
+void result_null(struct result *result, const char *key)
+{
+    add(result, RESULT_NULL, key, UNKNOWN, "");
+}
+
+void result_numbers(struct result *result, const char *key, const double *values, size_t count,
+                    const char *unit)
+{
+    result_list(result, key);
+    for (size_t i = 0; i < count; i++)
+        result_number(result, NULL, values[i], unit);
+    result_end(result);
+}
+
+void result_optional_number(struct result *result, const char *key, double value, const char *unit)
+{
+    if (is_known(value))
+        result_number(result, key, value, unit);
+}
+
+void result_optional_text(struct result *result, const char *key, const char *text)
+{
+    if (text)
+        result_text(result, key, text);
+}
+
+void result_flag(struct result *result, const char *key, bool value)
+{
+    add(result, RESULT_FLAG, key, value, "");
+}
+
+/* The figure with this key in the open group; NULL if out of memory. */
+static struct result_item *figure(struct result *result, const char *key)
+{
+    if (result->failed)
+        return NULL;
+    const struct result_item *group = &result->items[result->open[result->depth - 1]],
+                             *found = result_get(result, group, key);
+    return found ? &result->items[found - result->items] : NULL;
+}
+
+void result_error(struct result *result, const char *key, double error)
+{
+    result_uncertain(result, key, error);
+    add(result, RESULT_ERROR, key, error, "");
+}
+
+void result_uncertain(struct result *result, const char *key, double error)
+{
+    struct result_item *of = figure(result, key);
+    if (of)
+        of->error = error;
+}
+
+void result_between(struct result *result, const char *key, double low, double high)
+{
+    struct result_item *of = figure(result, key);
+    if (of) {
+        of->low = low;
+        of->high = high;
+    }
+}
+
+void result_interval(struct result *result, const char *key, double low, double high)
+{
+    add(result, RESULT_INTERVAL, key, UNKNOWN, "");
+    result_between(result, key, low, high);
+}
+
+void result_queries(struct result *result, const char *key, size_t count)
+{
+    struct result_item *of = figure(result, key);
+    if (of)
+        of->queries = (double)count;
+    add(result, RESULT_QUERIES, key, (double)count, "");
+}
+
+void result_figure(struct result *result, const char *key, double value, double error,
+                   const char *unit)
+{
+    result_number(result, key, value, unit);
+    result_error(result, key, error);
+}
+
+void result_table(struct result *result, const char *path, const struct result_column *columns)
+{
+    result->rows = path;
+    result->columns = columns;
+}
+
+/* ---- members of structs ---- */
+
+static void put_member(struct result *result, const char *key, const struct json_field *field,
+                       const void *object)
+{
+    const void *member = json_field_member(field, object);
+    struct text json = {0};
+    switch (field->type) {
+    case FIELD_TEXT:
+        result_text(result, key, json_field_text(field, object));
+        break;
+    case FIELD_NUMBER:
+    case FIELD_INTEGRAL:
+        result_number(result, key, *(const double *)member, "");
+        break;
+    case FIELD_INTEGER:
+        if (json_field_is_known(field, object))
+            result_integer(result, key, *(const int64_t *)member);
+        else
+            result_null(result, key);
+        break;
+    case FIELD_BOOL:
+        if (json_field_is_known(field, object))
+            result_flag(result, key, *(const int8_t *)member);
+        else
+            result_null(result, key);
+        break;
+    case FIELD_JSON:
+    case FIELD_METADATA: {
+        const struct json_any *any = member;
+        if (any->value && jv_print(any->value, &json))
+            result->failed = true;
+        result_json(result, key, any->value ? text_get(&json) : any->text);
+        break;
+    }
+    }
+    text_release(&json);
+}
+
+void result_fields(struct result *result, const struct json_field *fields, const void *object)
+{
+    struct json_field_name open[FIELD_DEPTH_MAX], names[FIELD_DEPTH_MAX];
+    size_t depth = 0;
+    char key[FIELD_NAME_MAX];
+    for (; fields->path; fields++) {
+        size_t count = json_field_split(fields->path, (struct json_base){0}, names);
+        size_t above = count ? count - 1 : 0;
+        size_t same = json_field_shared(open, depth, names, above);
+        for (; depth > same; depth--)
+            result_end(result);
+        for (; depth < above; depth++) {
+            open[depth] = names[depth];
+            result_group(result, json_field_key(&names[depth], key));
+        }
+        put_member(result, count ? names[above].bytes : fields->path, fields, object);
+    }
+    for (; depth > 0; depth--)
+        result_end(result);
+}
+
+/* ---- lines ---- */
+
+void result_add_line(struct text *lines, const char *format, ...)
+{
+    char line[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    text_add_bytes(lines, line, strlen(line) + 1);
+}
+
+/* ---- reading ---- */
+
+const struct result_item *result_first(const struct result *result, const struct result_item *of)
+{
+    return of && result->items + of->end > of + 1 ? of + 1 : NULL;
+}
+
+const struct result_item *result_next(const struct result *result, const struct result_item *of,
+                                      const struct result_item *item)
+{
+    return item->end < of->end ? result->items + item->end : NULL;
+}
+
+const struct result_item *result_get(const struct result *result, const struct result_item *group,
+                                     const char *key)
+{
+    RESULT_EACH (item, result, group)
+        if (item->key && result_is_figure(item) && strcmp(result_key(result, item), key) == 0)
+            return item;
+    return NULL;
+}
+
+size_t result_length(const struct result *result, const struct result_item *of)
+{
+    size_t length = 0;
+    RESULT_EACH (item, result, of)
+        length++;
+    return length;
+}
+
+/* "12" in a list is its item 12. */
+static const struct result_item *item_at(const struct result *result,
+                                         const struct result_item *list, const char *index)
+{
+    size_t left = 0;
+    for (const char *digit = index; *digit; digit++) {
+        if (*digit < '0' || *digit > '9')
+            return NULL;
+        left = 10 * left + (size_t)(*digit - '0');
+    }
+    const struct result_item *item = result_first(result, list);
+    for (; item && left; left--)
+        item = result_next(result, list, item);
+    return item;
+}
+
+const struct result_item *result_at(const struct result *result, const struct result_item *from,
+                                    const char *path)
+{
+    char name[RESULT_KEY_MAX];
+    for (size_t length; from && *path; path += length + (path[length] == '.')) {
+        length = strcspn(path, ".");
+        str_format(name, sizeof name, "%.*s", (int)length, path);
+        from = from->kind == RESULT_LIST ? item_at(result, from, name)
+                                         : result_get(result, from, name);
+    }
+    return from;
+}
+
+const struct result_item *result_find(const struct result *result, const char *path)
+{
+    return result_at(result, result->items, path);
+}
+
+bool result_is_known(const struct result_item *item)
+{
+    return item && (is_known(item->number) || item->text);
+}
+
+bool result_is_figure(const struct result_item *item)
+{
+    return item->kind < RESULT_ERROR;
+}
+
+const char *result_key(const struct result *result, const struct result_item *item)
+{
+    return item->key ? result->strings.bytes + item->key : NULL;
+}
+
+const char *result_string(const struct result *result, const struct result_item *item)
+{
+    return item && item->text ? result->strings.bytes + item->text : NULL;
+}
+
+double result_value(const struct result_item *item)
+{
+    return item ? item->number : UNKNOWN;
+}
+
+static const struct result_item *start(const struct result *result, const struct result_item *from)
+{
+    return from ? from : result->items;
+}
+
+double result_number_at(const struct result *result, const struct result_item *from,
+                        const char *path)
+{
+    return result_value(result_at(result, start(result, from), path));
+}
+
+const char *result_text_at(const struct result *result, const struct result_item *from,
+                           const char *path)
+{
+    const char *text = result_string(result, result_at(result, start(result, from), path));
+    return text ? text : "";
+}
+
+bool result_flag_at(const struct result *result, const struct result_item *from, const char *path)
+{
+    return result_number_at(result, from, path) == 1;
+}
+
+const char *result_line(const struct text *lines, const char *line)
+{
+    const char *next = line ? line + strlen(line) + 1 : lines->bytes;
+    return lines->length && next < lines->bytes + lines->length ? next : NULL;
+}

@@ -1,0 +1,81 @@
+/* A result as Markdown: a list of the figures of each group under its heading, and a table of each list. */
+#include <stdint.h>
+
+#include "core/result.h"
+#include "core/text.h"
+#include "report/print/layout.h"
+#include "report/print/print.h"
+
+enum { HEADING_MAX = 6 };
+
+static void write_figures(const struct result *result, const struct result_item *group,
+                          struct text *out)
+{
+    char label[LAYOUT_CELL_MAX], value[LAYOUT_CELL_MAX];
+    RESULT_EACH (item, result, group) {
+        if (!layout_is_shown(item) || !result_key(result, item))
+            continue;
+        layout_label(label, result_key(result, item));
+        layout_value(value, result, group, item, true);
+        text_add(out, "- ");
+        markdown_add(out, label);
+        text_add(out, ": ");
+        markdown_add(out, value);
+        text_add(out, "\n");
+    }
+}
+
+static void write_table(const struct result *result, const struct result_item *rows,
+                        struct text *out)
+{
+    struct layout layout;
+    struct table table;
+    layout_columns(result, rows, &layout);
+    layout_rows(result, rows, SIZE_MAX, &layout, &table);
+    table_write_markdown(&table, out);
+    table_release(&table);
+}
+
+static void write_heading(const struct result *result, const struct result_item *item, int level,
+                          struct text *out)
+{
+    char label[LAYOUT_CELL_MAX];
+    layout_label(label, result_key(result, item));
+    text_add(out, "\n");
+    for (int i = 0; i < level && i < HEADING_MAX; i++)
+        text_add(out, "#");
+    text_add(out, " ");
+    markdown_add(out, label);
+    text_add(out, "\n\n");
+}
+
+static void write_groups(const struct result *result, const struct result_item *group, int level,
+                         struct text *out)
+{
+    RESULT_EACH (item, result, group) {
+        if (!result_key(result, item) || !result_first(result, item))
+            continue;
+        if (layout_is_table(result, item)) {
+            write_heading(result, item, level, out);
+            write_table(result, item, out);
+        } else if (item->kind == RESULT_GROUP) {
+            write_heading(result, item, level, out);
+            write_figures(result, item, out);
+            write_groups(result, item, level + 1, out);
+        }
+    }
+}
+
+void result_to_markdown(const struct result *result, struct text *out)
+{
+    text_add(out, "# ");
+    markdown_add(out, result->name);
+    text_add(out, "\n\n");
+    write_figures(result, result->items, out);
+    write_groups(result, result->items, 2, out);
+    for (const char *line = NULL; (line = result_line(&result->warnings, line));) {
+        text_add(out, "\n**warning**: ");
+        markdown_add(out, line);
+        text_add(out, "\n");
+    }
+}

@@ -1,0 +1,54 @@
+/* The formats of results by name. */
+#include "report/print/print.h"
+
+#include <string.h>
+
+#include "core/json.h"
+
+const char *const PRINT_FORMATS[] = {
+    [PRINT_TABLE] = "table",
+    [PRINT_JSON] = "json",
+    [PRINT_CSV] = "csv",
+    [PRINT_MARKDOWN] = "md",
+    NULL,
+};
+
+enum print_format print_format_named(const char *name)
+{
+    int format = PRINT_TABLE;
+    while (PRINT_FORMATS[format] && strcmp(PRINT_FORMATS[format], name) != 0)
+        format++;
+    return PRINT_FORMATS[format] ? (enum print_format)format : PRINT_TABLE;
+}
+
+static void print_json(const struct result *result, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, true);
+    result_to_json(result, NULL, &json);
+}
+
+void result_print(const struct result *result, enum print_format format,
+                  const struct print_views *views, bool color, struct text *out)
+{
+    switch (format) {
+    case PRINT_JSON:
+        print_json(result, out);
+        break;
+    case PRINT_CSV:
+        result_to_csv(result, out);
+        break;
+    case PRINT_MARKDOWN:
+        if (views && views->markdown)
+            views->markdown(result, color, out);
+        else
+            result_to_markdown(result, out);
+        break;
+    case PRINT_TABLE:
+        if (views && views->text)
+            views->text(result, color, out);
+        else
+            result_to_text(result, color, out);
+        break;
+    }
+}

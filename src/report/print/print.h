@@ -1,0 +1,68 @@
+/* The printers of results (core/result.h): text, JSON, CSV and Markdown, one module each.  Every command that has
+ * --format prints through result_print; nobody else writes the JSON, CSV or Markdown of a result.
+ *
+ * Nothing is owned here: the caller owns the result and the output. */
+#ifndef IPW_REPORT_PRINT_H
+#define IPW_REPORT_PRINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct json;
+struct result;
+struct result_item;
+struct text;
+
+enum print_format { PRINT_TABLE, PRINT_JSON, PRINT_CSV, PRINT_MARKDOWN };
+
+extern const char *const PRINT_FORMATS[]; /* their names, in this order; ends in NULL */
+enum print_format print_format_named(const char *name);
+
+typedef void print_view(const struct result *result, bool color, struct text *out);
+
+/* A command's own views of its result, where a generic list of its items would read worse; NULL: the generic one. */
+struct print_views {
+    print_view *text, *markdown;
+};
+
+void result_print(const struct result *result, enum print_format format,
+                  const struct print_views *views, bool color, struct text *out);
+
+/* ---- json.c ---- */
+
+/* As a member of an open object or, without a key, by itself. */
+void result_to_json(const struct result *result, const char *key, struct json *json);
+
+/* ---- csv.c ---- */
+
+/* The table of the result (result_table); without one, a row of path, value, unit, error, low and high per figure. */
+void result_to_csv(const struct result *result, struct text *out);
+
+/* ---- markdown.c ---- */
+
+void result_to_markdown(const struct result *result, struct text *out);
+
+/* ---- text.c ---- */
+
+/* All figures: a list of those of each group, and a table of each list of similar groups. */
+void result_to_text(const struct result *result, bool color, struct text *out);
+
+/* An analysis in full: its summary as a list, its data as tables. */
+void result_in_full(const struct result *result, bool color, struct text *out);
+
+/* The tables of its data, of at most `rows` rows each. */
+void result_tables(const struct result *result, size_t rows, bool color, struct text *out);
+
+/* ---- finding.c ---- */
+
+/* The finding of each of several results, and the warnings of all, within about this many lines. */
+void result_findings(const struct result *results, size_t count, size_t lines, struct text *out);
+
+/* The finding in full, then its tables, limited to `rows` rows, then the warnings. */
+void result_brief(const struct result *result, size_t rows, bool color, struct text *out);
+
+/* Wraps words after a label and an indent; ends in "..." after `max` lines.  Returns the number of lines. */
+size_t wrap_words(struct text *out, const char *label, size_t indent, size_t max,
+                  const char *words);
+
+#endif

@@ -1,0 +1,105 @@
+/* The tree of a result: what was added is found by its path, also while it grows. */
+#include "core/result.h"
+
+#include "core/json_field.h"
+#include "core/units.h"
+#include "support/unit.h"
+
+static void fill(struct result *result)
+{
+    result_begin(result, "sample");
+    result_text(result, "model", "tiny");
+    result_group(result, "energy_j");
+    result_figure(result, "total", 12, 0.5, "J");
+    result_interval(result, "total", 11, 13);
+    result_end(result);
+    result_list(result, "points");
+    for (int i = 0; i < 3; i++) {
+        result_group(result, NULL);
+        result_integer(result, "clock", 1000 + i);
+        result_flag(result, "best", i == 1);
+        result_end(result);
+    }
+    result_end(result);
+    result_null(result, "request");
+    result_integer(result, "seed", INT64_MAX);
+    result_end(result);
+}
+
+static void test_items_are_found_by_path(void **state)
+{
+    (void)state;
+    struct result result = {0};
+    fill(&result);
+    assert_true(result_number_at(&result, NULL, "energy_j.total") == 12);
+    assert_true(result_find(&result, "energy_j.total")->error == 0.5);
+    assert_true(result_find(&result, "energy_j.total")->high == 13);
+    assert_true(result_number_at(&result, NULL, "points.2.clock") == 1002);
+    assert_true(result_flag_at(&result, NULL, "points.1.best"));
+    assert_false(result_flag_at(&result, NULL, "points.0.best"));
+    assert_string_equal(result_text_at(&result, NULL, "model"), "tiny");
+    assert_true(result_find(&result, "seed")->integer == INT64_MAX);
+    const struct result_item *points = result_find(&result, "points");
+    assert_int_equal(result_length(&result, points), 3);
+    assert_true(result_number_at(&result, points, "1.clock") == 1001);
+    result_release(&result);
+}
+
+static void test_what_is_missing_is_unknown(void **state)
+{
+    (void)state;
+    static const char *const PATHS[] = {"none",      "energy_j.none", "points.3",   "points.x",
+                                        "points.1x", "model.below",   "points.0.0", "request"};
+    struct result result = {0};
+    fill(&result);
+    for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
+        assert_false(is_known(result_number_at(&result, NULL, PATHS[i])));
+        assert_string_equal(result_text_at(&result, NULL, PATHS[i]), "");
+        assert_false(result_flag_at(&result, NULL, PATHS[i]));
+    }
+    assert_null(result_find(&result, "points.3"));
+    assert_false(result_is_known(result_find(&result, "request")));
+    result_release(&result);
+}
+
+struct sample {
+    const char *name;
+    double joules;
+    int64_t queries;
+    int8_t passed;
+};
+
+static void test_members_become_items_and_their_paths_groups(void **state)
+{
+    (void)state;
+#define ROW(where, type_, member)                                                                  \
+    {.path = (where), .type = FIELD_##type_, .offset = offsetof(struct sample, member)}
+    static const struct json_field FIELDS[] = {
+        ROW("name", TEXT, name),
+        ROW("energy.joules", NUMBER, joules),
+        ROW("energy.queries", INTEGER, queries),
+        ROW("passed", BOOL, passed),
+        {0},
+    };
+    struct sample sample = {"tiny", 2.5, 7, -1};
+    struct result result = {0};
+    result_begin(&result, "sample");
+    result_fields(&result, FIELDS, &sample);
+    result_end(&result);
+    assert_string_equal(result_text_at(&result, NULL, "name"), "tiny");
+    assert_true(result_number_at(&result, NULL, "energy.joules") == 2.5);
+    assert_true(result_find(&result, "energy.queries")->integer == 7);
+    assert_int_equal(result_find(&result, "passed")->kind, RESULT_NULL);
+    assert_int_equal(result.depth, 0);
+    result_release(&result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items_are_found_by_path),
+        cmocka_unit_test(test_what_is_missing_is_unknown),
+        cmocka_unit_test(test_members_become_items_and_their_paths_groups),
+    };
+    return RUN_TESTS(tests);
+}
