@@ -14,12 +14,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from machines import FIXTURES, Machine
+from machines import FAKES, FIXTURES, ControllableGpu, Intel, Machine, Nvidia
 from program import IPW, TIMEOUT_S
 
 GOLDEN = FIXTURES / "golden"
 TEXT = "txt"
-ARROW_CAT = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools/arrow_cat"
+TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools"
 UPDATE = "tests/cli/test_golden.py --update"
 
 
@@ -48,6 +48,13 @@ MASKS = [
     Mask("time of a push", "the moment at which a run was pushed", r'("pushed": ?)([\d.]+)(,)'),
     Mask("version", "changes with every release",
          r'("(?:version|ipw)": ?")(\d+\.\d+\.\d+)(")'),
+    Mask("own cost", "CPU time and memory of the program itself",
+         r'("(?:cpu_own_s|cpu_s|rss_mb)": ?)([\d.e-]+)(\b)'),
+    Mask("own CPU time", "CPU time of the program itself, in a report", r"(ipw itself: )([\d.]+)( m?s CPU)"),
+    Mask("own memory", "memory of the program itself, in a report", r"(CPU, )([\d.]+)( MB)"),
+    Mask("CPU time of a command", "real, as all CPU time", r'("(?:user_s|system_s|cpu_user_s|cpu_system_s)": ?)([\d.e-]+)(\b)'),
+    Mask("CPU time of a command, user", "real, as all CPU time", r"(, CPU )([\d.]+ [mµ]?s)( user)"),
+    Mask("CPU time of a command, system", "real, as all CPU time", r"( user \+ )([\d.]+ [mµ]?s)( system)"),
     Mask("style sheet", "source text of web/, not data", r"(<style>)(.*?)(</style>)"),
     Mask("ECharts", "the library and its notice, not data",
          r'(<script(?: type="text/plain" id="echarts-notice")?>)([^<]{0,40}Apache.*?)(</script>)'),
@@ -89,7 +96,7 @@ def sqlite_text(path):
 
 
 def arrow_text(path):
-    return subprocess.run([ARROW_CAT, path], check=True, capture_output=True, text=True, timeout=TIMEOUT_S).stdout
+    return subprocess.run([TOOLS / "arrow_cat", path], check=True, capture_output=True, text=True, timeout=TIMEOUT_S).stdout
 
 
 READERS = {".arrow": arrow_text, ".db": sqlite_text}
@@ -124,16 +131,56 @@ def list_digest(text):
                    for kind, entries in json.loads(text).items() for entry in entries)
 
 
+# ---- machines to measure ----
+
+VIRTUAL_START_S = 1000  # of the monotonic clock, as in fakes/virtual_clock.h
+
+
+class VirtualGpu(Nvidia):
+    """A GPU whose power changes between two values."""
+
+    def __init__(self):
+        super().__init__("power 0 square 100 300 0.7\ntick 0 0.02\nvalue temperature 0 40\nvalue throttle 0 0\n"
+                         "value utilisation 0 0")
+
+
+class VirtualControllableGpu(ControllableGpu):
+    """A GPU whose power follows its clock."""
+
+    def __init__(self):
+        super().__init__("value throttle 0 0\npower 0 clocked 60 300 3")
+
+
+class VirtualServer(Intel):
+    """Two CPU packages and a GPU."""
+
+    def __init__(self):
+        super().__init__(40, 25)
+        Nvidia.script(self, "power 0 constant 300\ntick 0 0.02\nvalue temperature 0 40\nvalue throttle 0 0\n"
+                      "value utilisation 0 0")
+        for package, zone in enumerate(self.zones):
+            zone.began = VIRTUAL_START_S
+            self.show(package)
+
+    def environment(self):
+        return {**super().environment(), **Nvidia.environment(self)}
+
+
+def in_virtual_time(root):
+    """The words that run a command in virtual time."""
+    return TOOLS / "virtual_time", root / ".time", Path(FAKES).resolve() / "libfake_virtual_clock.so"
+
+
 # ---- running ----
 
 class Row:
     """A command line whose output is kept in the file `name`.`extension`.
 
-    A word that begins with @ is a path in tests/fixtures, copied into the folder in which the command runs.  `output` is
+    @PATH is a path in tests/fixtures, copied into the folder in which the command runs.  `output` is
     a file or folder that the command writes there; otherwise its standard output is kept, and for text also its
-    messages and its exit status."""
+    messages and its exit status.  A command that measures does so on a `machine`, in virtual time."""
 
-    def __init__(self, name, words, extension, output=None, code=0, machine=Machine, prepare=(), digest=False):
+    def __init__(self, name, words, extension, output=None, code=0, machine=None, prepare=(), digest=False):
         self.name, self.words, self.extension = name, words.split(), extension
         self.output, self.code, self.machine, self.prepare, self.digest = output, code, machine, prepare, digest
 
@@ -146,10 +193,11 @@ class Row:
         return GOLDEN / ("text" if self.extension == TEXT else "") / self.file
 
     def place(self, word, root):
-        """The word, with its fixture copied."""
-        if not word.startswith("@"):
-            return word
-        source = FIXTURES / word[1:]
+        """The word, with its fixtures copied."""
+        return re.sub(r"@([\w/.-]+)", lambda found: self.copy(FIXTURES / found[1], root), word)
+
+    @staticmethod
+    def copy(source, root):
         target = root / source.name
         if source.is_dir() and not target.exists():
             shutil.copytree(source, target)
@@ -162,13 +210,14 @@ class Row:
     def run(self):
         """The text to compare."""
         root = Path(tempfile.mkdtemp(prefix="ipw-golden-"))
-        machine = self.machine()
+        machine = (self.machine or Machine)()
+        runner = in_virtual_time(root) if self.machine else ()
         try:
             environment = quiet_environment(machine, root)
             for line in self.prepare:
-                done = execute(root, environment, [self.place(word, root) for word in line.split()])
+                done = execute(root, environment, (), [self.place(word, root) for word in line.split()])
                 assert done.returncode == 0, (line, done.stderr)
-            done = execute(root, environment, [self.place(word, root) for word in self.words])
+            done = execute(root, environment, runner, [self.place(word, root) for word in self.words])
             assert self.extension == TEXT or done.returncode == self.code, f"{done.returncode}: {done.stderr}"
             return wrapped(masked(self.kept(done, root), root))
         finally:
@@ -186,8 +235,8 @@ class Row:
         return list_digest(done.stdout) if self.digest else done.stdout
 
 
-def execute(root, environment, words):
-    return subprocess.run([os.path.abspath(IPW), *words], cwd=root, env=environment, text=True, capture_output=True,
+def execute(root, environment, runner, words):
+    return subprocess.run([*runner, os.path.abspath(IPW), *words], cwd=root, env=environment, text=True, capture_output=True,
                           stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
 
 

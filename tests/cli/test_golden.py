@@ -16,12 +16,14 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from golden import GOLDEN, MASKS, TEXT, UPDATE, Row, difference  # noqa: E402
+from golden import (GOLDEN, MASKS, TEXT, UPDATE, Row, VirtualControllableGpu, VirtualGpu, VirtualServer,  # noqa: E402
+                    difference)  # noqa: E402
 from program import ipw  # noqa: E402
 
 RUNS = ("@runs/gpu-concurrent", "@runs/gpu-repeats", "@runs/cpu-killed-resumed", "@runs/cpu-judged")
 BOTH = "@runs/gpu-concurrent @runs/gpu-repeats"
 LOGS = "@gpu_logs/results_a100_llama_job_7"
+LOADS = "@measured/loads/points/p001_r1/profile_H200x1_m_sums @measured/loads/points/p002_r1/profile_H200x1_m_sums_c3"
 TINY = "--model @inputs/tiny-llama --hardware h200"
 ANALYSES = {"quality": "runs/cpu-judged", "efficiency": "runs/cpu-judged", "latency": "runs/cpu-judged",
             "accuracy": "runs/cpu-judged", "regression": "runs/gpu-repeats", "scaling": "runs/gpu-repeats",
@@ -88,7 +90,7 @@ COMMANDS = [
 # The same with what a command writes into files, or needs first.
 FILES = [
     Row("analyze-files", "analyze @runs/cpu-judged", "dir", output="cpu-judged/analysis"),
-    Row("compare-page", "compare @runs/cpu-judged @measured/agent --format html -o page.html", "html", output="page.html"),
+    Row("compare-page", f"compare {LOADS} --format html -o page.html", "html", output="page.html"),
     *(Row(f"report-{name}", f"report @{path} -o page.html", "html", output="page.html")
       for name, path in (("gpu", "runs/gpu-concurrent"), ("layers", "runs/layers/layers-1m.json"),
                          ("agent", "measured/agent"), ("clocks", "measured/clocks"), ("loads", "measured/loads"))),
@@ -119,8 +121,41 @@ FILES = [
     Row("db-pull", f"db pull {DATABASE} agent --output-dir pulled", "dir", output="pulled", prepare=PUSHED, digest=True),
 ]
 
+# Commands that measure.
+CLIENT = "--client null --model m --dataset @inputs/sums.jsonl --warmup-queries 0 --output-dir out --name it"
+PROFILE = f"profile {CLIENT} --client-param ttft_ms=60,tokens_per_s=60,tokens=6,answer=4"
+AGENT = f"agent {CLIENT} --client-param script=@inputs/script.jsonl,ttft_ms=60,tokens_per_s=60"
+SWEEP = "sweep --control --repeat 2 --seed 1 --sample-rate 20 --output-dir out"
+CLOCKS = f"{SWEEP} --list @inputs/settings.csv"
+GOVERN = "govern --max-power-w 150 --duration 20 --interval 2"
+REPORTED = {**TABLE, **JSON}
+MEASURED = [
+    ("run", "run --idle 1 --repeat 3", " -- sleep 1", REPORTED, VirtualGpu),
+    ("run-cpu", "run --price-per-kwh 0.3 --gco2-per-kwh 400", " -- sleep 2", REPORTED, VirtualServer),
+    ("profile", f"{PROFILE} --idle 1", "", REPORTED, VirtualServer),
+    ("profile-concurrent", f"{PROFILE} --idle 1 --concurrency 3 --repeat 2", "", REPORTED, VirtualGpu),
+    ("agent", AGENT, "", REPORTED, VirtualServer),
+    ("sweep", SWEEP, " --knob gpu-clock=1785,1110 -- sleep 1", REPORTED, VirtualControllableGpu),
+    ("sweep-failed", CLOCKS, " -- sleep {s}", {TEXT: "-q"}, VirtualControllableGpu),
+    ("sweep-plan", f"{CLOCKS} --dry-run", " -- sleep {s}", TABLE, VirtualControllableGpu),
+    ("energy", "energy --count 3", "", {TEXT: "--format table", **JSON, **CSV}, VirtualServer),
+    ("energy-once", "energy --once", "", {TEXT: "--format table", **JSON, **CSV}, VirtualGpu),
+    ("govern", GOVERN, "", {TEXT: "--dry-run", "json": "--json -q"}, VirtualControllableGpu),
+]
+
+DIRECTORIES = [
+    Row("run-directory", "run --idle 0.2 --repeat 2 --sample-rate 10 --output-dir out -- sleep 1", "dir", output="out", machine=VirtualGpu),
+    Row("profile-directory", f"{PROFILE} -q --sample-rate 10 --idle 0.2", "dir", output="out", machine=VirtualServer),
+    Row("agent-directory", f"{AGENT} -q --sample-rate 10 --idle 0", "dir", output="out", machine=VirtualGpu),
+    Row("sweep-directory", f"{CLOCKS} -q --repeat 1 -- sleep {{s}}", "dir", output="out",
+        machine=VirtualControllableGpu, code=1),
+    Row("govern-log", f"{GOVERN} --log log.jsonl -q", "jsonl", output="log.jsonl", machine=VirtualControllableGpu),
+]
+
 ROWS = [*(Row(name, f"{words} {option}", extension, **dict(*options)) for name, words, forms, *options in COMMANDS
-          for extension, option in forms.items()), *FILES]
+          for extension, option in forms.items()), *FILES,
+        *(Row(name, f"{words} {option}{command}", extension, machine=machine)
+          for name, words, command, forms, machine in MEASURED for extension, option in forms.items()), *DIRECTORIES]
 
 
 @functools.cache
