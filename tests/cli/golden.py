@@ -12,13 +12,14 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
+import urllib.request
 from pathlib import Path
 
 from machines import FAKES, FIXTURES, ControllableGpu, Intel, Machine, Nvidia
 from program import IPW, TIMEOUT_S
 
 GOLDEN = FIXTURES / "golden"
-TEXT = "txt"
+TEXT, KEYS = "txt", "keys"
 TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools"
 UPDATE = "tests/cli/test_golden.py --update"
 
@@ -46,6 +47,9 @@ MASKS = [
     Mask("time of a page", "the moment at which it was made", r'("made_at": ?")([^"]*)(")'),
     Mask("time of a model", "the moment at which it was fitted", r'("created_unix_s": ?)([\d.]+)(,)'),
     Mask("time of a push", "the moment at which a run was pushed", r'("pushed": ?)([\d.]+)(,)'),
+    Mask("time of a start", "the moment at which a server began", r'("started_at": ?")([^"]*)(")'),
+    Mask("host name", "of the machine that runs the test", r'("host": ?")([^"]+)(")'),
+    Mask("work of a load", "depends on the speed of the CPU", r"(^)([\d.]+)( billion multiply-adds)"),
     Mask("version", "changes with every release",
          r'("(?:version|ipw)": ?")(\d+\.\d+\.\d+)(")'),
     Mask("own cost", "CPU time and memory of the program itself",
@@ -100,20 +104,20 @@ def arrow_text(path):
 
 
 READERS = {".arrow": arrow_text, ".db": sqlite_text}
-NOT_FROZEN = {".lock"}
+NOT_FROZEN = {".lock"}  # holds the id of the process
 
 
 def file_text(path):
     return READERS.get(path.suffix, lambda file: file.read_text(encoding="utf-8"))(path)
 
 
-def files_of(path):
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.name not in NOT_FROZEN)
+def files_of(path, without=()):
+    return sorted(file for file in path.rglob("*") if file.is_file() and file.name not in {*NOT_FROZEN, *without})
 
 
-def folder_text(path):
+def folder_text(path, without):
     """Every file below the folder, each with a heading."""
-    return "".join(f"==> {file.relative_to(path)} <==\n{file_text(file)}\n" for file in files_of(path))
+    return "".join(f"==> {file.relative_to(path)} <==\n{file_text(file)}\n" for file in files_of(path, without))
 
 
 def digest(data):
@@ -126,9 +130,41 @@ def folder_digest(path):
 
 
 def list_digest(text):
-    """One line per device or model of a long list: a digest of its bytes and its name."""
-    return "".join(f"{digest(json.dumps(entry, ensure_ascii=False).encode())} {kind} {entry.get('id') or entry['name']}\n"
-                   for kind, entries in json.loads(text).items() for entry in entries)
+    """One line per entry of a long list, or key of an object: a digest of its bytes and its name."""
+    lines = []
+    for kind, entries in json.loads(text).items():
+        if isinstance(entries, list):
+            entries = {entry.get("id") or entry.get("name") or entry.get("url"): entry for entry in entries}
+        for name, entry in (entries if isinstance(entries, dict) else {"": entries}).items():
+            lines.append(f"{digest(json.dumps(entry, ensure_ascii=False).encode())} {kind} {name}\n")
+    return "".join(lines)
+
+
+def add_keys(value, path, found):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            found[f"{path}.{key}"] = None
+            add_keys(inner, f"{path}.{key}", found)
+    elif isinstance(value, list):
+        for inner in value:
+            add_keys(inner, f"{path}[]", found)
+
+
+def key_text(text):
+    """The keys of a document or of lines of JSON, in the order in which they appear first."""
+    try:
+        values = [json.loads(text)]
+    except json.JSONDecodeError:
+        values = [json.loads(line) for line in text.splitlines()]
+    found = {}
+    for value in values:
+        add_keys(value, "", found)
+    return "".join(f"{path}\n" for path in found)
+
+
+def series_text(text):
+    """The series of Prometheus' text format without their values."""
+    return "".join(line if line.startswith("#") else line.rpartition(" ")[0] + "\n" for line in text.splitlines(True))
 
 
 # ---- machines to measure ----
@@ -142,6 +178,13 @@ class VirtualGpu(Nvidia):
     def __init__(self):
         super().__init__("power 0 square 100 300 0.7\ntick 0 0.02\nvalue temperature 0 40\nvalue throttle 0 0\n"
                          "value utilisation 0 0")
+
+
+class RealGpu(Nvidia):
+    """A GPU in real time."""
+
+    def __init__(self):
+        super().__init__("power 0 constant 300\ntick 0 0.02\nvalue throttle 0 0")
 
 
 class VirtualControllableGpu(ControllableGpu):
@@ -178,11 +221,14 @@ class Row:
 
     @PATH is a path in tests/fixtures, copied into the folder in which the command runs.  `output` is
     a file or folder that the command writes there; otherwise its standard output is kept, and for text also its
-    messages and its exit status.  A command that measures does so on a `machine`, in virtual time."""
+    messages and its exit status.  A command that measures does so on a `machine`, in virtual time; one that computes as
+    long as it measures cannot, and only the keys of its output are kept (extension "keys").  `without`: names of files
+    that another row has."""
 
-    def __init__(self, name, words, extension, output=None, code=0, machine=None, prepare=(), digest=False):
+    def __init__(self, name, words, extension, output=None, code=0, machine=None, prepare=(), digest=False, without=()):
         self.name, self.words, self.extension = name, words.split(), extension
         self.output, self.code, self.machine, self.prepare, self.digest = output, code, machine, prepare, digest
+        self.without = without
 
     @property
     def file(self):
@@ -211,7 +257,7 @@ class Row:
         """The text to compare."""
         root = Path(tempfile.mkdtemp(prefix="ipw-golden-"))
         machine = (self.machine or Machine)()
-        runner = in_virtual_time(root) if self.machine else ()
+        runner = in_virtual_time(root) if self.machine and self.extension != KEYS else ()
         try:
             environment = quiet_environment(machine, root)
             for line in self.prepare:
@@ -227,12 +273,60 @@ class Row:
     def kept(self, done, root):
         if self.output:
             path = root / self.output
-            read = (folder_digest if self.digest else folder_text) if path.is_dir() else file_text
-            return read(path)
+            if path.is_dir():
+                return folder_digest(path) if self.digest else folder_text(path, self.without)
+            return file_text(path)
         if self.extension == TEXT:
             return done.stdout + (f"---- stderr\n{done.stderr}" if done.stderr else "") + (
                 f"---- exit status {done.returncode}\n" if done.returncode else "")
+        if self.extension == KEYS:
+            return key_text(done.stdout)
         return list_digest(done.stdout) if self.digest else done.stdout
+
+
+class Route(Row):
+    """The response of `ipw serve` to a path below /api/v1/, over a folder of runs."""
+
+    def __init__(self, name, path, extension, live=False, **options):
+        super().__init__(f"serve-{name}", f"serve --runs runs {'' if live else '--no-live'}", extension,
+                         machine=RealGpu if live else None, **options)
+        self.route = path
+
+    def run(self):
+        root = Path(tempfile.mkdtemp(prefix="ipw-golden-"))
+        machine = (self.machine or Machine)()
+        try:
+            (root / "runs").mkdir()
+            for run in ("runs/gpu-concurrent", "runs/cpu-judged", "measured/agent", "measured/clocks", "measured/loads"):
+                self.copy(FIXTURES / run, root / "runs")
+            return wrapped(masked(self.ask(root, quiet_environment(machine, root)), root))
+        finally:
+            machine.close()
+            shutil.rmtree(root, ignore_errors=True)
+
+    def ask(self, root, environment):
+        server = subprocess.Popen([os.path.abspath(IPW), *self.words, "--listen", "127.0.0.1:0"], cwd=root, text=True,
+                                  env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            line = server.stderr.readline()
+            address = re.search(r"http://\S+:\d+/", line)
+            assert address, line + server.stderr.read()
+            for route in ("runs", self.route):  # the status counts the runs after they were read
+                with urllib.request.urlopen(f"{address[0]}api/v1/{route}", timeout=TIMEOUT_S) as answer:
+                    body = answer.read()
+            return self.response_text(body, root)
+        finally:
+            server.kill()
+            server.communicate()
+
+    def response_text(self, body, root):
+        if self.extension == "arrow":
+            (root / "body.arrow").write_bytes(body)
+            return file_text(root / "body.arrow")
+        text = body.decode()
+        if self.extension == KEYS:
+            return key_text(text)
+        return list_digest(text) if self.digest else text
 
 
 def execute(root, environment, runner, words):

@@ -16,14 +16,17 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from golden import (GOLDEN, MASKS, TEXT, UPDATE, Row, VirtualControllableGpu, VirtualGpu, VirtualServer,  # noqa: E402
-                    difference)  # noqa: E402
+from golden import (GOLDEN, KEYS, MASKS, TEXT, UPDATE, RealGpu, Route, Row, VirtualControllableGpu,  # noqa: E402
+                    VirtualGpu, VirtualServer, difference)  # noqa: E402
 from program import ipw  # noqa: E402
 
 RUNS = ("@runs/gpu-concurrent", "@runs/gpu-repeats", "@runs/cpu-killed-resumed", "@runs/cpu-judged")
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 BOTH = "@runs/gpu-concurrent @runs/gpu-repeats"
 LOGS = "@gpu_logs/results_a100_llama_job_7"
-LOADS = "@measured/loads/points/p001_r1/profile_H200x1_m_sums @measured/loads/points/p002_r1/profile_H200x1_m_sums_c3"
+TWO_CLOCKS = ("@measured/clocks/points/p001_r1/run_H200x1_sh_work_sh_0_3_20261118T154457Z "
+              "@measured/clocks/points/p002_r1/run_H200x1_sh_work_sh_0_35_20261118T154458Z")
+PLOTS = "ttft,latency,energy,power,completion_tokens_kde,energy_distribution,phases"
 TINY = "--model @inputs/tiny-llama --hardware h200"
 ANALYSES = {"quality": "runs/cpu-judged", "efficiency": "runs/cpu-judged", "latency": "runs/cpu-judged",
             "accuracy": "runs/cpu-judged", "regression": "runs/gpu-repeats", "scaling": "runs/gpu-repeats",
@@ -90,7 +93,7 @@ COMMANDS = [
 # The same with what a command writes into files, or needs first.
 FILES = [
     Row("analyze-files", "analyze @runs/cpu-judged", "dir", output="cpu-judged/analysis"),
-    Row("compare-page", f"compare {LOADS} --format html -o page.html", "html", output="page.html"),
+    Row("compare-page", f"compare {TWO_CLOCKS} --format html -o page.html", "html", output="page.html"),
     *(Row(f"report-{name}", f"report @{path} -o page.html", "html", output="page.html")
       for name, path in (("gpu", "runs/gpu-concurrent"), ("layers", "runs/layers/layers-1m.json"),
                          ("agent", "measured/agent"), ("clocks", "measured/clocks"), ("loads", "measured/loads"))),
@@ -104,8 +107,9 @@ FILES = [
     Row("list-models", "list models --json", "json", digest=True),
     Row("list-runs", "list runs @runs", TEXT),
     Row("list-runs", "list runs @runs --json", "json"),
-    Row("plot", "plot @runs/cpu-judged --format svg --output-dir plots", "svg", output="plots"),
-    Row("plot", "plot @runs/cpu-judged --format svg --output-dir plots", TEXT),
+    Row("plot", f"plot @runs/cpu-judged --plot {PLOTS} --format svg --output-dir plots", "svg", output="plots"),
+    Row("plot", f"plot @runs/cpu-judged --plot {PLOTS} --format svg --output-dir plots", TEXT),
+    Row("plot-run", f"plot {TWO_CLOCKS.split()[0]} --format svg --output-dir plots", "svg", output="plots"),
     Row("plot-several", f"plot {BOTH} --plot pareto,concurrency,models --format svg --output-dir plots", "svg",
         output="plots"),
     Row("plot-layers", "plot @runs/layers --format svg --output-dir plots", "svg", output="plots"),
@@ -116,6 +120,10 @@ FILES = [
       for extension, option in ((TEXT, ""), ("json", "--json"), ("csv", "--format csv"))),
     *(Row("optimize-model", f"optimize model.json --clocks @inputs/clocks.csv {option}", extension, prepare=(FITTED,))
       for extension, option in ((TEXT, ""), ("json", "--json"), ("csv", "--format csv"))),
+    Row("db-init", f"db init {DATABASE}", TEXT),
+    Row("db-push", f"db push {DATABASE} @measured/agent @measured/clocks", TEXT, prepare=PUSHED[:1]),
+    Row("db-pull", f"db pull {DATABASE} agent --output-dir pulled", TEXT, prepare=PUSHED),
+    Row("db-prune", f"db prune {DATABASE} --older-than 2100-01-01 --dry-run", TEXT, prepare=PUSHED),
     Row("db-list", f"db list {DATABASE}", TEXT, prepare=PUSHED),
     Row("db-list", f"db list {DATABASE} --json", "json", prepare=PUSHED),
     Row("db-pull", f"db pull {DATABASE} agent --output-dir pulled", "dir", output="pulled", prepare=PUSHED, digest=True),
@@ -146,16 +154,55 @@ MEASURED = [
 DIRECTORIES = [
     Row("run-directory", "run --idle 0.2 --repeat 2 --sample-rate 10 --output-dir out -- sleep 1", "dir", output="out", machine=VirtualGpu),
     Row("profile-directory", f"{PROFILE} -q --sample-rate 10 --idle 0.2", "dir", output="out", machine=VirtualServer),
-    Row("agent-directory", f"{AGENT} -q --sample-rate 10 --idle 0", "dir", output="out", machine=VirtualGpu),
+    Row("agent-directory", f"{AGENT} -q --sample-rate 10 --idle 0", "dir", output="out", machine=VirtualGpu,
+        without=("dataset_info.json", "samples.csv")),
     Row("sweep-directory", f"{CLOCKS} -q --repeat 1 -- sleep {{s}}", "dir", output="out",
-        machine=VirtualControllableGpu, code=1),
+        machine=VirtualControllableGpu, code=1, without=("samples.csv",)),
     Row("govern-log", f"{GOVERN} --log log.jsonl -q", "jsonl", output="log.jsonl", machine=VirtualControllableGpu),
+]
+
+# Paths of `ipw serve`; live figures are in real time.
+ROUTES = [
+    Route("status", "status", "json"),
+    Route("openapi", "openapi.json", "json", digest=True),
+    Route("runs", "runs", "json"),
+    Route("runs-searched", "runs?q=gpu&sort=energy_j&order=desc&limit=1", "json"),
+    Route("current", "current", "json"),
+    Route("run", "runs/gpu-concurrent", "json"),
+    Route("run-agent", "runs/agent", "json"),
+    Route("report", "runs/cpu-judged/report", "json"),
+    Route("report-clocks", "runs/clocks/report", "json"),
+    Route("page", "runs/clocks/page", "html"),
+    Route("records", "runs/gpu-concurrent/records?limit=2", "json"),
+    Route("records", "runs/cpu-judged/records.csv", "csv"),
+    Route("records", "runs/cpu-judged/records.arrow", "arrow"),
+    Route("file", "runs/agent/files/traces.jsonl", "jsonl"),
+    Route("compare", "compare?run=gpu-concurrent&run=cpu-judged", "json"),
+    Route("pareto", "pareto", "json"),
+    Route("sweeps", "sweeps", "json"),
+    Route("sweep", "sweeps/loads", "json"),
+    Route("live-missing", "live", KEYS),
+    Route("live", "live", KEYS, live=True),
+    Route("live-history", "live/history", KEYS, live=True),
+    Route("sensors", "sensors", KEYS, live=True),
+    Route("models", "models", "json", digest=True),
+    Route("hardware", "hardware", "json", digest=True),
+    Route("estimate", "estimate?model=llama-3.2-1b&hardware=h200&batch=4", KEYS),
+]
+
+# Commands that compute while they measure.
+REAL = [
+    Row("doctor", "doctor", TEXT),
+    Row("doctor", "doctor --json", "json"),
+    Row("doctor-gpu", "doctor --json", KEYS, machine=RealGpu),
+    Row("load", "load --seconds 0.1 --threads 1", TEXT),
 ]
 
 ROWS = [*(Row(name, f"{words} {option}", extension, **dict(*options)) for name, words, forms, *options in COMMANDS
           for extension, option in forms.items()), *FILES,
         *(Row(name, f"{words} {option}{command}", extension, machine=machine)
-          for name, words, command, forms, machine in MEASURED for extension, option in forms.items()), *DIRECTORIES]
+          for name, words, command, forms, machine in MEASURED for extension, option in forms.items()), *DIRECTORIES, *ROUTES,
+        *REAL]
 
 
 @functools.cache
@@ -194,6 +241,92 @@ class Text(GoldenTest):
 
     def test_text(self):
         self.check([row for row in ROWS if row.extension == TEXT])
+
+
+# Formats that no row has, and why.
+EXCEPTIONS = {
+    ("plot", "png"): "the script is that of svg but for its terminal line, and gnuplot draws the picture",
+    ("plot", "pdf"): "as png",
+    ("proxy", "table"): "its requests come over the network, in real time: test_proxy.py",
+    ("proxy", "json"): "as its table",
+    ("layers", "table"): "computes while it measures, in real time: e2e/test_layers.py",
+    ("layers", "json"): "as its table; analyze, report and plot have rows on its result",
+    ("demo", "table"): "computes while it measures, in real time: test_demo.py",
+    ("demo", "json"): "as its table",
+    ("monitor", "table"): "writes nothing but where it listens",
+    ("serve", "table"): "writes nothing but where it listens",
+    ("report", "table"): "writes a page",
+    ("export", "table"): "writes files of other programs",
+    ("db", "table"): "only has commands below it",
+    ("power", "table"): "only has commands below it",
+}
+ROUTES_LEFT_OUT = {
+    "/api/v1/live/stream": "events of /api/v1/live until the client disconnects",
+}
+KNOWN_FORMATS = "table|csv|json|md|html|png|svg|pdf"
+
+
+def command_of(row, commands):
+    pair = "-".join(row.words[:2])
+    return pair if pair in commands else row.words[0]
+
+
+def formats_of(command):
+    """The formats that the help of a command names."""
+    text = ipw(None, *command.split("-"), "--help").stdout
+    options = text.partition("options:")[2]
+    found = {"table"}
+    if re.search(r"^ +--json ", options, re.M):
+        found.add("json")
+    for line in re.findall(r"^ +--(?:format|graph) .*$", options, re.M):
+        found |= set(re.findall(rf"\b(?:{KNOWN_FORMATS}|dot|mermaid)\b", line.partition("  ")[2]))
+    return found
+
+
+def listed(kind):
+    return {entry["name"] for entry in json.loads(ipw(None, "list", kind, "--json").stdout)[kind]}
+
+
+class Completeness(unittest.TestCase):
+    """Every command, format, analysis, export, kind of list and path of the API has a row, or a listed reason."""
+
+    def setUp(self):
+        pages = (SOURCE / "docs/man").glob("ipw-*.1")
+        self.commands = {page.stem.removeprefix("ipw-") for page in pages}
+        self.rows = [(command_of(row, self.commands), row) for row in ROWS]
+
+    def words_after(self, command, option):
+        """The values that rows give to an option."""
+        return {value for name, row in self.rows if name == command
+                for before, value in zip(row.words, row.words[1:]) if before == option}
+
+    def test_every_format_of_every_command(self):
+        shown = set(re.findall(r"^  (\w+) +", ipw(None, "--help").stdout.partition("commands:")[2].partition(
+            "exit status")[0], re.M))
+        self.assertEqual(shown, {command for command in self.commands if "-" not in command})
+        have = {(command, {TEXT: "table", KEYS: "json"}.get(row.extension, row.extension)) for command, row in self.rows}
+        wanted = {(command, form) for command in self.commands for form in formats_of(command)}
+        self.assertEqual(wanted - have - set(EXCEPTIONS), set())
+        self.assertEqual(set(EXCEPTIONS) & have, set(), "exceptions that have a row")
+        self.assertEqual(set(EXCEPTIONS) - wanted, set(), "exceptions for what does not exist")
+
+    def test_every_analysis(self):
+        self.assertEqual(listed("analyses") - {name for names in self.words_after("analyze", "--analysis")
+                                               for name in names.split(",")}, set())
+
+    def test_every_export(self):
+        self.assertEqual(listed("exports") - self.words_after("export", "--to"), set())
+
+    def test_every_kind_of_list(self):
+        text = " ".join(ipw(None, "list", "--help").stdout.split())
+        kinds = set(re.findall(r"\w+", re.search(r"KIND is (.*?) or all\.", text)[1])) - {"or"}
+        self.assertEqual(kinds - self.words_after("list", "list"), set())
+
+    def test_every_path_of_the_api(self):
+        paths = re.findall(r'^ROUTE\("([^"]+)"', (SOURCE / "src/serve/routes.def").read_text(), re.M)
+        asked = ["/api/v1/" + row.route.partition("?")[0] for row in ROUTES]
+        missing = [path for path in paths if not any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), each) for each in asked)]
+        self.assertEqual(missing, list(ROUTES_LEFT_OUT))
 
 
 class Table(unittest.TestCase):

@@ -129,14 +129,17 @@ EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 
 static struct waiter *find_waiter(void)
 {
+    int self = (int)raw(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    for (int i = 0; !own && i < WAITERS_MAX; i++)
+        if (shared->waiters[i].thread == self) /* of a thread that was killed */
+            own = &shared->waiters[i];
     for (int i = 0; !own && i < WAITERS_MAX; i++) {
-        int none = WAITER_FREE;
-        if (atomic_compare_exchange_strong(&shared->waiters[i].state, &none, WAITER_RUNS))
+        int none = 0;
+        if (atomic_compare_exchange_strong(&shared->waiters[i].thread, &none, self))
             own = &shared->waiters[i];
     }
     if (!own)
         abort();
-    own->thread = (int)raw(SYS_gettid, 0, 0, 0, 0, 0, 0);
     return own;
 }
 
@@ -146,13 +149,13 @@ static void wait_begin(int64_t until)
     w->until = until;
     w->is_released = 0;
     w->seen = 0;
-    w->state = WAITER_WAITS;
+    w->is_waiting = 1;
     shared->moves++;
 }
 
 static void wait_end(void)
 {
-    own->state = WAITER_RUNS;
+    own->is_waiting = 0;
     shared->moves++;
 }
 

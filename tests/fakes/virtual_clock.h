@@ -12,12 +12,10 @@ enum { WAITERS_MAX = 512, PROCESSES_MAX = 256 };
 /* The clocks at the start, in seconds. */
 enum { VIRTUAL_MONOTONIC_S = 1000, VIRTUAL_WALL_S = 1800000000 };
 
-enum waiter_state { WAITER_FREE, WAITER_RUNS, WAITER_WAITS };
-
 /* A thread. */
 struct waiter {
-    _Atomic int state;
-    _Atomic int thread;      /* its id */
+    _Atomic int thread; /* its id; 0: free */
+    _Atomic int is_waiting;
     _Atomic int64_t until;   /* ns since the start */
     _Atomic int is_released; /* the time has come */
     _Atomic unsigned seen;   /* the last round in which it found nothing to do */

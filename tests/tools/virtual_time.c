@@ -6,18 +6,20 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "fakes/virtual_clock.h"
 
-enum { PAUSE_NS = 30000, PATH_SIZE = 300, STATUS_SIZE = 4096 };
+enum { PAUSE_NS = 30000, STEPS_AFTER = 20, PATH_SIZE = 300, STATUS_SIZE = 4096 };
 
 static struct virtual_time *shared;
 
@@ -29,27 +31,39 @@ static void pause_briefly(void)
 static bool waits(int thread)
 {
     for (int i = 0; i < WAITERS_MAX; i++)
-        if (shared->waiters[i].state == WAITER_WAITS && shared->waiters[i].thread == thread)
+        if (shared->waiters[i].is_waiting && shared->waiters[i].thread == thread)
             return true;
     return false;
 }
 
-/* How often a thread has stopped to run, by its status; -1 if it runs. */
-static long rests_of(int process, int thread)
+/* A file of a thread; empty if the thread has ended. */
+static void read_about(int process, int thread, const char *name, char *text, size_t size)
 {
-    char path[PATH_SIZE], text[STATUS_SIZE];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/status", process, thread);
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/%s", process, thread, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    ssize_t length = fd < 0 ? 0 : read(fd, text, size - 1);
+    text[length > 0 ? length : 0] = '\0';
     if (fd >= 0)
         close(fd);
-    if (length <= 0)
-        return 0; /* it has ended */
-    text[length] = '\0';
-    const char *state = strstr(text, "State:\t"),
-               *count = strstr(text, "\nvoluntary_ctxt_switches:");
-    bool rests = state && strchr("SZX", state[strlen("State:\t")]);
-    return !rests ? -1 : count ? atol(strchr(count, ':') + 1) : 0;
+}
+
+/* How often a thread has stopped to run, by its status; -1 if it runs.  A thread that was preempted on its way to sleep
+ * is shown as asleep, although it may find what it wants to wait for: only its system call tells. */
+static long rests_of(int process, int thread)
+{
+    char status[STATUS_SIZE], call[STATUS_SIZE];
+    read_about(process, thread, "status", status, sizeof status);
+    if (!*status)
+        return 0;
+    const char *state = strstr(status, "State:\t"),
+               *count = strstr(status, "\nvoluntary_ctxt_switches:");
+    if (!state || !strchr("SZX", state[strlen("State:\t")]))
+        return -1;
+    read_about(process, thread, "syscall", call, sizeof call);
+    if (strncmp(call, "running", strlen("running")) == 0)
+        return -1;
+    return count ? atol(strchr(count, ':') + 1) : 0;
 }
 
 /* The sum over the threads of a process that do not wait with a limit; false if one of them runs. */
@@ -95,10 +109,12 @@ static bool all_have_seen(unsigned round)
 {
     for (int i = 0; i < WAITERS_MAX; i++) {
         struct waiter *w = &shared->waiters[i];
-        if (w->state != WAITER_FREE && !exists(w->thread))
-            w->state = WAITER_FREE;
-        else if (w->state == WAITER_WAITS && w->seen != round)
+        if (w->thread && !exists(w->thread)) {
+            w->is_waiting = 0;
+            w->thread = 0;
+        } else if (w->is_waiting && w->seen != round) {
             return false;
+        }
     }
     return true;
 }
@@ -109,7 +125,7 @@ static struct waiter *earliest(void)
     struct waiter *found = NULL;
     for (int i = 0; i < WAITERS_MAX; i++) {
         struct waiter *w = &shared->waiters[i];
-        if (w->state == WAITER_WAITS && !w->is_released &&
+        if (w->is_waiting && !w->is_released &&
             (!found || w->until < found->until ||
              (w->until == found->until && w->thread < found->thread)))
             found = w;
@@ -142,6 +158,19 @@ static void step(void)
         pause_briefly();
 }
 
+/* Processes that the command left behind, such as a watchdog, get some time to end. */
+static void end_the_others(void)
+{
+    for (int i = 0; i < STEPS_AFTER; i++) {
+        step();
+        pause_briefly();
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+    }
+    for (int i = 0; i < PROCESSES_MAX && shared->processes[i]; i++)
+        kill(shared->processes[i], SIGKILL);
+}
+
 static bool share(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -158,8 +187,10 @@ int main(int argc, char **argv)
         perror("virtual_time FILE LIBRARY COMMAND [ARGUMENTS]");
         return 2;
     }
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* the system calls of descendants can be read */
     pid_t child = fork();
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else moves its time */
         const char *loaded = getenv("LD_PRELOAD");
         char both[STATUS_SIZE];
         snprintf(both, sizeof both, "%s%s%s", argv[2], loaded ? ":" : "", loaded ? loaded : "");
@@ -174,5 +205,6 @@ int main(int argc, char **argv)
             step();
         pause_briefly();
     }
+    end_the_others();
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
