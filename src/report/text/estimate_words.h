@@ -8,7 +8,9 @@
 
 #include "core/energy.h"
 #include "estimate/budget.h"
+#include "estimate/cost.h"
 #include "estimate/recommend.h"
+#include "estimate/words.h"
 #include "estimate/workload_estimate.h"
 #include "graph/graph.h"
 
@@ -16,20 +18,12 @@ struct estimate_report;
 struct json;
 struct text;
 
-enum { WORDS_MAX = 256 };
+enum { WORDS_MAX = ESTIMATE_WORDS_MAX };
 
 /* Appends to a comma-separated list. */
 void words_add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "4 stages of 20 layers, 4 micro-batches; bubble 12 % of the time"; NULL: one stage. */
 char *words_pipeline(char *to, const struct workload_estimate *estimate);
-/* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
-char *words_setting(char *to, const struct workload_estimate *estimate);
-/* "fp16", "stored". */
-const char *words_precision(const struct estimate_config *config);
-/* "whole", "request", "prefill", "decode". */
-const char *words_phase(const struct workload_spec *question);
-/* The unit in one word, for column titles: "sample", "token". */
-const char *words_unit(const struct workload *work);
 /* "per sample", "per output token". */
 char *words_each(char *to, const char *unit);
 /* Energy and latency with their uncertainty: "~12.3 ± 4.5 mJ per sample", or where models as shipped take more than
@@ -42,8 +36,6 @@ char *words_latency(char *to, const struct workload_estimate *estimate);
 char *words_estimated(char *to, double value, double plus_minus, const char *unit);
 /* "3 compute, 20 memory, 31 launch". */
 char *words_bounds(char *to, const double counts[BOUND_COUNT]);
-/* "NVIDIA H200 SXM 141GB", followed by the power mode: "...@30W". */
-char *words_device(char *to, const struct hardware *hardware);
 /* "s", or "" for 1. */
 const char *words_plural(double count);
 /* "54 %", "< 1 %", "-". */
@@ -75,36 +67,8 @@ size_t words_figures(const struct workload_estimate *estimate,
 /* The distinct names of unknown operators; returns their number, at most `max`. */
 size_t words_unknown(const struct graph *graph, const char **labels, size_t max);
 
-/* The runtime, and how its times are known: "pytorch-eager (measured)", "ideal (lower bound)", "ideal (no fusion)". */
-char *words_runtime(char *to, const struct workload_spec *spec, const struct hardware *hardware,
-                    enum precision precision);
-enum evidence words_evidence(const struct workload_spec *spec, const struct hardware *hardware,
-                             enum precision precision);
-
-/* Kind of estimate: "lower bound with ideal kernels", "kernels of pytorch-graph". */
-const char *words_kernels(const struct workload_spec *spec);
-
-/* The same as text: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
-char *words_basis(char *to, const struct workload_estimate *estimate);
-
-struct runtime_host words_runtime_host(const struct workload_estimate *estimate);
-/* "host launch time assumed: 8.5 µs, ± 24 %; --host-launch-us gives it"; false: it was given, or is not used. */
-bool words_host(char *to, const struct workload_estimate *estimate);
-
 /* ---- cost and emissions ---- */
 
-/* For the whole latency of all devices and their electricity; UNKNOWN without prices. */
-struct estimate_cost {
-    struct charge per_query;          /* a request or a sample */
-    struct charge per_million_input;  /* of a request: its prefill over the prompt's tokens */
-    struct charge per_million_output; /* the total over the output tokens */
-};
-void estimate_cost_of(const struct workload_estimate *estimate, const struct tariff *tariff,
-                      struct estimate_cost *out);
-/* For a part, per unit of which there are `parts`; ± of energy and time, which are correlated. */
-struct charge estimate_charge(const struct workload_estimate *estimate,
-                              const struct estimate_totals *sums, const struct tariff *tariff,
-                              double parts);
 /* "operating", null without prices; and the four figures of one charge: "cost_per_EACH" ... */
 void estimate_cost_to_json(struct json *json, const struct workload_estimate *estimate,
                            const struct tariff *tariff);
