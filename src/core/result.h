@@ -105,6 +105,14 @@ void result_optional_text(struct result *result, const char *key, const char *te
 /* The members of a struct, by a table that ends in a row without a path.  Paths with dots make groups. */
 void result_fields(struct result *result, const struct json_field *fields, const void *object);
 
+/* Figures of a struct that are doubles, with their units, by a table that ends in a row without a key. */
+struct result_member {
+    const char *key;
+    size_t offset; /* of the member in its struct */
+    const char *unit;
+};
+void result_members(struct result *result, const struct result_member *members, const void *object);
+
 void result_count_one(struct result *result, const char *path); /* increments a count */
 
 /* For the figure with this key in the open group. */

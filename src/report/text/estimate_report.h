@@ -1,16 +1,16 @@
-/* Output of `ipw estimate`: one estimate in full, or many as a table; as text, Markdown, CSV or JSON.
- * The structs borrow everything, and the caller owns `out`.  Every energy is marked as an estimate. */
+/* Text and Markdown of `ipw estimate`, from results (estimate/estimate_result.h): one estimate in full, or many as a
+ * table.  Every energy is marked as an estimate.  Serving and the legacy model have structs of their own, which borrow
+ * everything; the caller owns `out`. */
 #ifndef IPW_REPORT_ESTIMATE_REPORT_H
 #define IPW_REPORT_ESTIMATE_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "estimate/budget.h"
-#include "estimate/workload_estimate.h"
-#include "estimate/estimate_grid.h"
-#include "estimate/recommend.h"
+#include "report/print/print.h"
 
+struct estimate_config;
+struct hardware;
 struct legacy_estimate;
 struct serving_curve;
 struct serving_load;
@@ -18,49 +18,13 @@ struct serving_policy;
 struct serving_slo;
 struct tariff;
 struct text;
+struct workload_spec;
 
-/* One estimate. */
-struct estimate_report {
-    const struct workload_estimate *estimate; /* with its passes */
-    const struct subgraph_total *rows;
-    size_t row_count;
-    const struct budget *budget;
-    const struct recommendations *recommendations;
-    int devices_to_fit;          /* devices needed if it exceeds device memory; 0: unknown */
-    size_t top;                  /* subgraphs to show; 0: all */
-    bool shows_figures;          /* of the device, with their sources */
-    const struct tariff *tariff; /* for cost and emissions; NULL: none */
-};
+/* One estimate: estimate_report.c. */
+print_view estimate_text, estimate_markdown;
 
-/* Computes the other parts of a report: subgraphs, recommendations, the devices that it would fit on.  The parts must
- * outlive the report; free(parts->rows), also after an error. */
-struct estimate_parts {
-    struct subgraph_total *rows;
-    struct recommendations proposals;
-};
-enum err estimate_report_make(const struct recommend_question *question,
-                              struct estimate_parts *parts, struct estimate_report *out,
-                              struct error *why) MUST_USE;
-
-void estimate_text(const struct estimate_report *report, bool color, struct text *out);
-void estimate_markdown(const struct estimate_report *report, struct text *out);
-void estimate_json(const struct estimate_report *report, struct text *out);
-/* One line per subgraph. */
-void estimate_csv(const struct estimate_report *report, struct text *out);
-
-/* Several estimates. */
-struct points_report {
-    const struct estimate_grid *points; /* in display order */
-    const struct budget *budget;
-    size_t top; /* rows of text and Markdown, always including the frontier; 0: all */
-    const struct tariff *tariff; /* NULL: none */
-};
-
-void points_text(const struct points_report *report, bool color, struct text *out);
-void points_markdown(const struct points_report *report, struct text *out);
-void points_json(const struct points_report *report, struct text *out);
-/* One line per point. */
-void points_csv(const struct points_report *report, struct text *out);
+/* Several: estimate_points.c. */
+print_view points_text, points_markdown;
 
 /* Serving under load (`--serve`): serving_report.c. */
 struct serving_report {

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/serving.h"
+#include "estimate/words.h"
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
