@@ -137,7 +137,7 @@ static int put_result(const struct estimate_options *options, const struct resul
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_in_catalog)
 {
-    static const struct print_views VIEWS = {estimate_text, estimate_markdown};
+    static const struct print_views VIEWS = {.text = estimate_text, .markdown = estimate_markdown};
     struct budget budget = budget_of(options);
     const struct recommend_question question = {estimate, &budget, is_in_catalog};
     const struct estimate_shown shown = shown_of(options, TOP_SUBGRAPHS);
@@ -169,7 +169,7 @@ static int estimate_one(const struct estimate_options *options, const struct can
 
 static int report_grid(const struct estimate_options *options, const struct estimate_grid *grid)
 {
-    static const struct print_views VIEWS = {points_text, points_markdown};
+    static const struct print_views VIEWS = {.text = points_text, .markdown = points_markdown};
     struct budget budget = budget_of(options);
     const struct estimate_shown shown =
         shown_of(options, grid->count <= POINTS_ALL ? 0 : TOP_POINTS);
