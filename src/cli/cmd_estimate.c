@@ -78,11 +78,6 @@ static enum print_format format_of(const struct estimate_options *options)
     return format_chosen(&options->format, options->output);
 }
 
-static bool is_colored(const struct estimate_options *options)
-{
-    return !options->output && wants_color(STDOUT_FILENO);
-}
-
 static size_t rows_shown(const struct estimate_options *options, size_t usual)
 {
     if (options->top != TOP_DEFAULT)
@@ -273,10 +268,9 @@ static int estimate_load(const struct estimate_options *options, const struct mo
                                                   .wanted = &options->candidates,
                                                   .candidates = candidates,
                                                   .tariff = &options->tariff,
-                                                  .format = PRINT_FORMATS[format_of(options)],
+                                                  .format = format_of(options),
                                                   .output = options->output,
-                                                  .plot = options->plot,
-                                                  .color = is_colored(options)});
+                                                  .plot = options->plot});
 }
 
 /* A file, an architecture by its name, or a model that is installed with ipw. */

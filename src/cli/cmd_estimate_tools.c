@@ -287,7 +287,7 @@ static int report_calibration(const struct calibrate_command *command,
         code = print_error(EXIT_FAILED, "%s", why.text);
         outcome.file = NULL;
     }
-    calibrate_result(&outcome, &result);
+    calibration_to_result(&outcome, &result);
     if (!is_dash(command->output))
         written =
             deliver_printed(NULL, &result, format_chosen(&command->format, NULL), &CALIBRATE_VIEWS);
@@ -456,7 +456,7 @@ static int report_validation(const struct validate_command *command,
         .max = command->max_percent > 0 ? command->max_percent / 100 : UNKNOWN,
     };
     struct result result = {0};
-    validate_result(&outcome, &result);
+    validation_to_result(&outcome, &result);
     int code = deliver_printed(command->output, &result,
                                format_chosen(&command->format, command->output), &VALIDATE_VIEWS);
     if (!code && is_known(outcome.max) && !result_flag_at(&result, NULL, "pass"))

@@ -140,6 +140,6 @@ struct calibrate_outcome {
     const char *file;      /* the hardware file; NULL: none was written */
     const char *no_energy; /* why no energy was measured; or "" */
 };
-void calibrate_result(const struct calibrate_outcome *outcome, struct result *result);
+void calibration_to_result(const struct calibrate_outcome *outcome, struct result *result);
 
 #endif

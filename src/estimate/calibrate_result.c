@@ -124,7 +124,7 @@ static size_t count_operations(const struct hardware_timings *timings)
 
 static void put_aside(struct result *result, const struct calibrate_outcome *outcome)
 {
-    result_aside(result, "aside");
+    result_aside(result, "view");
     result_text(result, "base_name", outcome->origin.base ? outcome->origin.base->name : NULL);
     result_text(result, "no_energy", outcome->no_energy);
     result_count(result, "launch_rows", outcome->calibration->launch_rows);
@@ -150,7 +150,7 @@ static const char *method_of(const struct calibration *c)
     return c->is_estimated ? "estimated" : "measured";
 }
 
-void calibrate_result(const struct calibrate_outcome *outcome, struct result *result)
+void calibration_to_result(const struct calibrate_outcome *outcome, struct result *result)
 {
     const struct calibration *c = outcome->calibration;
     const struct calibrate_origin *origin = &outcome->origin;

@@ -143,6 +143,6 @@ struct validate_outcome {
     const char *data; /* source of the measurements: the file or run */
     double max;       /* --max-mape, as a share; or UNKNOWN */
 };
-void validate_result(const struct validate_outcome *outcome, struct result *result);
+void validation_to_result(const struct validate_outcome *outcome, struct result *result);
 
 #endif

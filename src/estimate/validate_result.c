@@ -49,7 +49,7 @@ static void put_error(struct result *result, const char *key, const struct valid
     result_group(result, key);
     result_count(result, "rows", error->rows);
     result_members(result, MEMBERS, error);
-    result_aside(result, "aside");
+    result_aside(result, "view");
     result_count(result, "ranged", error->ranged);
     result_end(result);
     result_end(result);
@@ -106,7 +106,7 @@ static void put_verdict(struct result *result, const struct validate_outcome *ou
         result_flag(result, "pass", verdict == VALIDATE_PASS);
 }
 
-void validate_result(const struct validate_outcome *outcome, struct result *result)
+void validation_to_result(const struct validate_outcome *outcome, struct result *result)
 {
     const struct validation *v = outcome->validation;
     struct validate_host host = validate_host(v);
@@ -124,7 +124,7 @@ void validate_result(const struct validate_outcome *outcome, struct result *resu
         put_held_out(result, v);
     put_verdict(result, outcome);
     put_rows(result, v);
-    result_aside(result, "aside");
+    result_aside(result, "view");
     result_text(result, "device", outcome->hardware->name);
     result_number(result, "host_assumed_us", 1e6 * RUNTIME_HOST_ASSUMED_S, "µs");
     result_end(result);

@@ -154,7 +154,7 @@ static void put_times(struct page *page)
         line(page, "%s from %.3g MiB in cache",
              rate_text(rate, result_number_at(result, cache, "bytes_per_s"), "B/s"),
              result_number_at(result, cache, "bytes") / (1024.0 * 1024.0));
-    RESULT_EACH (timings, result, result_find(result, "aside.timings")) {
+    RESULT_EACH (timings, result, result_find(result, "view.timings")) {
         const char *runtime = result_text_at(result, timings, "runtime");
         line(page, "%.0f operations of %s timed on %.0f threads: estimate with --runtime %s",
              result_number_at(result, timings, "operations"), runtime,
@@ -173,7 +173,7 @@ static void put_overheads(struct page *page)
              number_at(page, "rows.idle"));
     if (is_known(launch_s))
         line(page, "launch overhead %s per kernel (%.0f rows)", format_si(number, launch_s, "s"),
-             number_at(page, "aside.launch_rows"));
+             number_at(page, "view.launch_rows"));
     if (is_known(dispatch_s))
         line(page, "dispatch interval %s", format_si(number, dispatch_s, "s"));
     if (is_known(graph_s))
@@ -193,7 +193,7 @@ static void put_calibration(struct page *page)
               text_at(page, "data"));
     put_title(page);
     if (!has_energy)
-        line(page, "energy: not measured: %s", text_at(page, "aside.no_energy"));
+        line(page, "energy: not measured: %s", text_at(page, "view.no_energy"));
     if (strcmp(method, "estimated") == 0)
         line(page, "ESTIMATED: the energy comes from a model, and so does the fit");
     if (strcmp(method, "measured") != 0)
@@ -204,7 +204,7 @@ static void put_calibration(struct page *page)
     put_times(page);
     put_overheads(page);
     if (*base)
-        line(page, "other figures from %s (%s)", base, text_at(page, "aside.base_name"));
+        line(page, "other figures from %s (%s)", base, text_at(page, "view.base_name"));
     if (*file)
         line(page, "written to %s; use it with --hardware-file %s", file, file);
 }
@@ -315,7 +315,7 @@ static void put_inside(struct page *page, const char *name)
 {
     const struct result_item *error =
         result_at(page->result, result_find(page->result, "all"), name);
-    double rows = result_number_at(page->result, error, "aside.ranged");
+    double rows = result_number_at(page->result, error, "view.ranged");
     if (rows > 0)
         line(page,
              "%s: %.0f %% of %.0f rows within the ± of the estimate, %.0f %% within its 95 %% "
@@ -333,7 +333,7 @@ static void put_host(struct page *page)
                    "; by these rows it is %.2g µs: --host-launch-us %.2g", launch_us, launch_us);
     if (rows > 0)
         line(page, "host launch time of %.0f rows assumed: %.3g µs%s", rows,
-             number_at(page, "aside.host_assumed_us"), inferred);
+             number_at(page, "view.host_assumed_us"), inferred);
 }
 
 static const char *verdict_words(const struct page *page)
@@ -348,7 +348,7 @@ static void put_validation(struct page *page)
 {
     double too_short = number_at(page, "too_short_for_energy"), other = number_at(page, "left_out");
     double max = number_at(page, "max_mape");
-    text_addf(&page->words, "%s against %s", text_at(page, "aside.device"), text_at(page, "data"));
+    text_addf(&page->words, "%s against %s", text_at(page, "view.device"), text_at(page, "data"));
     put_title(page);
     put_measured(page);
     put_errors(page, "bound by", "regimes", "all");

@@ -87,10 +87,10 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
 void optimize_json(const struct optimize_report *report, struct text *out);
 void optimize_csv(const struct optimize_report *report, struct text *out);
 
-/* ---- calibrations and validations (calibrate_report.c) ---- */
+/* ---- ipw estimate --serve, calibrate and validate ---- */
 
-/* Views of the results of estimate/calibrate.h and estimate/validate.h. */
-extern const struct print_views CALIBRATE_VIEWS, VALIDATE_VIEWS;
+/* Views of the results of estimate/serving.h, estimate/calibrate.h and estimate/validate.h. */
+extern const struct print_views SERVING_VIEWS, CALIBRATE_VIEWS, VALIDATE_VIEWS;
 
 /* ---- lists (listing.c) ---- */
 
