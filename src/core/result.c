@@ -83,6 +83,11 @@ void result_list(struct result *result, const char *key)
     open_item(result, RESULT_LIST, key);
 }
 
+void result_aside(struct result *result, const char *key)
+{
+    open_item(result, RESULT_ASIDE, key);
+}
+
 void result_end(struct result *result)
 {
     if (!result->failed)
@@ -283,6 +288,14 @@ void result_fields(struct result *result, const struct json_field *fields, const
     }
     for (; depth > 0; depth--)
         result_end(result);
+}
+
+void result_members(struct result *result, const struct result_member *members, const void *object)
+{
+    for (; members->key; members++)
+        result_number(result, members->key,
+                      *(const double *)(const void *)((const char *)object + members->offset),
+                      members->unit);
 }
 
 /* ---- lines ---- */

@@ -9,20 +9,18 @@
 #include "core/err.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "estimate/validate.h"
 #include "port/proc.h"
 
-struct calibration;
 struct clock_choice;
 struct clock_policy;
 struct data_findings;
 struct exec_result;
 struct hardware;
-struct hardware_timings;
 struct host_report;
 struct layers_results;
 struct optimize_goal;
 struct param_spec;
+struct print_views;
 struct profile_family;
 struct result;
 struct run_figures;
@@ -89,35 +87,10 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
 void optimize_json(const struct optimize_report *report, struct text *out);
 void optimize_csv(const struct optimize_report *report, struct text *out);
 
-/* ---- calibrations and validations (calibrate_report.c) ---- */
+/* ---- ipw estimate --serve, calibrate and validate ---- */
 
-/* Reports of `ipw estimate calibrate` on a fit, and of `ipw estimate validate` on predictions.  The caller owns the
- * arguments and the output. */
-
-struct calibrate_report {
-    const struct calibration *calibration;
-    const char *hardware;        /* as in the rows or on this machine; "": unknown */
-    const struct hardware *base; /* the entry that supplies the other figures; NULL: none */
-    const char *data;            /* source of the rows: "a.csv", "built-in loads, cpu0" */
-    const char *given_source;    /* of coefficients that were not fitted */
-    const char *file;            /* output file; NULL: none */
-    const struct hardware_timings *timings; /* TIMINGS_RUNTIMES of them */
-    const char *no_energy;                  /* why none was measured; or "" */
-};
-
-void calibrate_text(const struct calibrate_report *report, bool color, struct text *out);
-void calibrate_json(const struct calibrate_report *report, struct text *out);
-
-struct validate_report {
-    const struct validation *validation;
-    const struct hardware *hardware;
-    const char *data;              /* source of the measurements: the file or run */
-    double max;                    /* --max-mape, as a share; or UNKNOWN */
-    enum validate_verdict verdict; /* with regard to `max` */
-};
-
-void validate_text(const struct validate_report *report, bool color, struct text *out);
-void validate_json(const struct validate_report *report, struct text *out);
+/* Views of the results of estimate/serving.h, estimate/calibrate.h and estimate/validate.h. */
+extern const struct print_views SERVING_VIEWS, CALIBRATE_VIEWS, VALIDATE_VIEWS;
 
 /* ---- lists (listing.c) ---- */
 
