@@ -83,6 +83,11 @@ void result_list(struct result *result, const char *key)
     open_item(result, RESULT_LIST, key);
 }
 
+void result_aside(struct result *result, const char *key)
+{
+    open_item(result, RESULT_ASIDE, key);
+}
+
 void result_end(struct result *result)
 {
     if (!result->failed)

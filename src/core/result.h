@@ -24,8 +24,9 @@ enum result_kind {
     RESULT_COUNT, /* an integer */
     RESULT_TEXT,
     RESULT_FLAG,
-    RESULT_NULL, /* a group, list or flag that is unknown */
-    RESULT_JSON, /* text that is compact JSON already: what a file or a server said */
+    RESULT_NULL,  /* a group, list or flag that is unknown */
+    RESULT_JSON,  /* text that is compact JSON already: what a file or a server said */
+    RESULT_ASIDE, /* items with keys for the columns of a table and a command's own views alone */
     /* JSON keys of a figure's properties: "KEY_error", "KEY_interval_95" and "KEY_queries" beside it. */
     RESULT_ERROR,
     RESULT_INTERVAL,
@@ -82,6 +83,9 @@ void result_begin(struct result *result, const char *name);
 /* A key is NULL in a list. */
 void result_group(struct result *result, const char *key);
 void result_list(struct result *result, const char *key);
+/* A group that JSON and the generic formats omit: what the columns of a CSV or a command's own text and Markdown need
+ * besides the documented keys. */
+void result_aside(struct result *result, const char *key);
 void result_end(struct result *result);
 
 void result_number(struct result *result, const char *key, double value, const char *unit);
@@ -115,7 +119,8 @@ void result_between(struct result *result, const char *key, double low, double h
 void result_figure(struct result *result, const char *key, double value, double error,
                    const char *unit);
 
-/* Marks the list at this path as the table of the result: its CSV.  columns: NULL for every key of a row. */
+/* Marks the list at this path as the table of the result: its CSV; "": the result itself is the only row, which needs
+ * columns.  columns: NULL for every key of a row. */
 void result_table(struct result *result, const char *path, const struct result_column *columns);
 
 /* Notes below the finding, the most severe first; and warnings. */

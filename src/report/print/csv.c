@@ -53,7 +53,7 @@ static void add_figures(struct table *table, const struct result *result, const 
     RESULT_EACH (item, result, group) {
         char path[512];
         const char *key = result_key(result, item);
-        if (!result_is_figure(item))
+        if (!result_is_figure(item) || item->kind == RESULT_ASIDE)
             continue;
         if (key)
             str_format(path, sizeof path, "%s%s%s", above, above[0] ? "." : "", key);
@@ -85,8 +85,12 @@ static void write_rows(const struct result *result, const struct result_item *ro
     for (; columns[count].title && count < TABLE_COLUMNS_MAX; count++)
         titles[count] = (struct table_column){columns[count].title, false};
     table_init(&table, titles, count);
-    RESULT_EACH (row, result, rows)
-        add_row(&table, result, row, columns);
+    if (rows == result->items) {
+        add_row(&table, result, rows, columns);
+    } else {
+        RESULT_EACH (row, result, rows)
+            add_row(&table, result, row, columns);
+    }
     table_write_csv(&table, out);
     table_release(&table);
 }

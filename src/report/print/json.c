@@ -68,6 +68,8 @@ static void put_items(const struct result *result, const struct result_item *gro
         case RESULT_NULL:
             json_null(json, key);
             break;
+        case RESULT_ASIDE:
+            break;
         case RESULT_JSON:
             json_raw_indented(json, key, result_string(result, item));
             break;
