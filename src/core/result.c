@@ -290,6 +290,14 @@ void result_fields(struct result *result, const struct json_field *fields, const
         result_end(result);
 }
 
+void result_members(struct result *result, const struct result_member *members, const void *object)
+{
+    for (; members->key; members++) {
+        const void *member = (const char *)object + members->offset;
+        result_number(result, members->key, *(const double *)member, members->unit);
+    }
+}
+
 /* ---- lines ---- */
 
 void result_add_line(struct text *lines, const char *format, ...)

@@ -53,7 +53,14 @@ struct result_phrase {
  * item: percent of a share. */
 struct result_column {
     const char *title, *path;
-    double scale; /* of a number; 0 is 1 */
+    double scale; /* of a number; 0 is 1.  A flag with a scale is a number: 1 or 0 times it */
+};
+
+/* A number of a struct: its key, where it is, and its unit. */
+struct result_member {
+    const char *key;
+    size_t offset; /* of a double */
+    const char *unit;
 };
 
 enum { RESULT_DEPTH = 16, RESULT_KEY_MAX = 160 };
@@ -104,6 +111,9 @@ void result_optional_text(struct result *result, const char *key, const char *te
 
 /* The members of a struct, by a table that ends in a row without a path.  Paths with dots make groups. */
 void result_fields(struct result *result, const struct json_field *fields, const void *object);
+
+/* The numbers of a struct, by a table that ends in a row without a key. */
+void result_members(struct result *result, const struct result_member *members, const void *object);
 
 void result_count_one(struct result *result, const char *path); /* increments a count */
 

@@ -40,8 +40,11 @@ static void fill(struct result *result)
 
 static void check(enum print_format format, bool with_table, const char *expected)
 {
-    static const struct result_column COLUMNS[] = {
-        {"setting", "name", 0}, {"saving_pct", "saving", 100}, {"best", "best", 0}, {0}};
+    static const struct result_column COLUMNS[] = {{"setting", "name", 0},
+                                                   {"saving_pct", "saving", 100},
+                                                   {"best", "best", 0},
+                                                   {"chosen", "best", 1},
+                                                   {0}};
     struct result result = {0};
     struct text out = {0};
     fill(&result);
@@ -90,9 +93,9 @@ static void test_csv_is_the_table_that_the_result_marks(void **state)
 {
     (void)state;
     check(PRINT_CSV, true,
-          "setting,saving_pct,best\n"
-          "\"one, quoted\",25,false\n"
-          "two,,true\n");
+          "setting,saving_pct,best,chosen\n"
+          "\"one, quoted\",25,false,0\n"
+          "two,,true,1\n");
 }
 
 static void test_csv_of_one_row_is_the_result_itself(void **state)
