@@ -198,6 +198,13 @@ void result_between(struct result *result, const char *key, double low, double h
     }
 }
 
+void result_aside(struct result *result, const char *key)
+{
+    struct result_item *of = figure(result, key);
+    if (of)
+        of->is_aside = true;
+}
+
 void result_interval(struct result *result, const char *key, double low, double high)
 {
     add(result, RESULT_INTERVAL, key, UNKNOWN, "");

@@ -42,6 +42,8 @@ static void put_items(const struct result *result, const struct result_item *gro
 {
     RESULT_EACH (item, result, group) {
         const char *key = result_key(result, item);
+        if (item->is_aside)
+            continue;
         switch (item->kind) {
         case RESULT_GROUP:
             json_object(json, key);
