@@ -10,9 +10,17 @@
 
 /* ---- one row per figure ---- */
 
+/* The first two only for several results. */
 static const struct table_column FIGURE_COLUMNS[] = {
-    {"path", false}, {"value", true}, {"unit", false},
-    {"error", true}, {"low", true},   {"high", true},
+    {"source", false}, {"result", false}, {"path", false}, {"value", true},
+    {"unit", false},   {"error", true},   {"low", true},   {"high", true},
+};
+enum { ALL_COLUMNS = sizeof FIGURE_COLUMNS / sizeof *FIGURE_COLUMNS, BEFORE = 2 };
+
+/* A table of figures, and what is in the columns before each; NULL: without these columns. */
+struct figures {
+    struct table *table;
+    const char *source, *name;
 };
 
 static void add_value(struct table *table, const struct result *result,
@@ -37,9 +45,14 @@ static void add_value(struct table *table, const struct result *result,
     }
 }
 
-static void add_figure(struct table *table, const struct result *result, const char *path,
+static void add_figure(const struct figures *to, const struct result *result, const char *path,
                        const struct result_item *item)
 {
+    struct table *table = to->table;
+    if (to->source) {
+        table_add(table, to->source);
+        table_add(table, to->name);
+    }
     table_add(table, path);
     add_value(table, result, item, 0);
     table_add(table, item->unit);
@@ -49,7 +62,7 @@ static void add_figure(struct table *table, const struct result *result, const c
 }
 
 /* Paths as result_find takes them. */
-static void add_figures(struct table *table, const struct result *result, const char *above,
+static void add_figures(const struct figures *to, const struct result *result, const char *above,
                         const struct result_item *group)
 {
     size_t index = 0;
@@ -64,16 +77,27 @@ static void add_figures(struct table *table, const struct result *result, const 
             str_format(path, sizeof path, "%s.%zu", above, index);
         index++;
         if (item->kind == RESULT_GROUP || item->kind == RESULT_LIST)
-            add_figures(table, result, path, item);
+            add_figures(to, result, path, item);
         else
-            add_figure(table, result, path, item);
+            add_figure(to, result, path, item);
     }
+}
+
+void result_rows_init(struct table *rows)
+{
+    table_init(rows, FIGURE_COLUMNS, ALL_COLUMNS);
+}
+
+void result_rows_add(struct table *rows, const char *source, const char *name,
+                     const struct result *result)
+{
+    add_figures(&(struct figures){rows, source, name}, result, "", result->items);
 }
 
 /* ---- its table ---- */
 
 /* A row, and what the * in the path of the table stands for. */
-struct csv_row {
+struct table_row {
     const struct result *result;
     const struct result_item *outer, *row;
 };
@@ -88,7 +112,7 @@ static double property(const struct result_item *item, const char *name)
     return strcmp(name, "low") == 0 ? item->low : item->high;
 }
 
-static void add_cell(struct table *table, const struct csv_row *row,
+static void add_cell(struct table *table, const struct table_row *row,
                      const struct result_column *column)
 {
     const struct result *result = row->result;
@@ -114,7 +138,7 @@ static void add_rows(struct table *table, const struct result *result,
 {
     RESULT_EACH (row, result, rows)
         for (const struct result_column *column = columns; column->title; column++)
-            add_cell(table, &(struct csv_row){result, outer, row}, column);
+            add_cell(table, &(struct table_row){result, outer, row}, column);
 }
 
 /* Those at the path, and for "list.*.rows" those of every item of the list. */
@@ -215,8 +239,9 @@ void result_to_csv(const struct result *result, struct text *out)
     } else if (rows) {
         write_all_columns(result, rows, out);
     } else {
-        struct table table = TABLE(FIGURE_COLUMNS);
-        add_figures(&table, result, "", result->items);
+        struct table table;
+        table_init(&table, FIGURE_COLUMNS + BEFORE, ALL_COLUMNS - BEFORE);
+        add_figures(&(struct figures){&table, NULL, NULL}, result, "", result->items);
         table_write_csv(&table, out);
         table_release(&table);
     }
