@@ -192,8 +192,8 @@ static enum err put_conclusion(struct result *result, const struct settings *all
     add_limits(all, &answer);
     result_text(result, "conclusion", text_get(&answer));
     result_number(result, "saving_pct",
-                  err || choice.flags & CHOICE_NO_REPEATS ? UNKNOWN : 100 * choice.saving, "%");
-    result_number(result, "saving_plus_minus_pct", err ? UNKNOWN : 100 * choice.saving_error, "%");
+                  err || choice.flags & CHOICE_NO_REPEATS ? UNKNOWN : 100 * choice.saving, "");
+    result_number(result, "saving_plus_minus_pct", err ? UNKNOWN : 100 * choice.saving_error, "");
     result_text(result, "baseline",
                 err || !choice.baseline.setting[0] ? NULL : choice.baseline.setting);
     text_release(&answer);
@@ -297,6 +297,7 @@ static enum err put_all(struct result *result, const struct settings *all, const
         put_point(result, all, all->order[i]);
     result_end(result);
     result_end(result);
+    result_table(result, "data.settings", NULL);
     warn_of_flags(result, &all->points);
     warn_of_nodes(result, sweep);
     return ERR_OK;

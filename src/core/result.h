@@ -49,8 +49,9 @@ struct result_phrase {
     const char *before, *path, *after;
 };
 
-/* A column of the table of a result: its title, and where in a row its value is.  Its unit may differ from that of the
- * item: percent of a share. */
+/* A column of the table of a result: its title, and where in a row its value is.  "" is the key of a row that has one,
+ * "^name" an item of what the * in the path of the table stands for, and "joules:error", ":low" or ":high" a property of
+ * a figure.  Its unit may differ from that of the item: percent of a share. */
 struct result_column {
     const char *title, *path;
     double scale; /* of a number; 0 is 1.  A flag with a scale is a number: 1 or 0 times it */
@@ -69,7 +70,7 @@ struct result {
     struct text strings;
     size_t open[RESULT_DEPTH], depth;
     const char *rows;                    /* path of the list that is its table; NULL: none */
-    const struct result_column *columns; /* of that table; the last has no title; NULL: all keys */
+    const struct result_column *columns; /* of that table; the last has no title; NULL: all */
     bool failed;
 };
 
@@ -128,7 +129,8 @@ void result_figure(struct result *result, const char *key, double value, double 
                    const char *unit);
 
 /* Marks the list at this path as the table of the result: its CSV; "": the result itself is the only row, which needs
- * columns.  columns: NULL for every key of a row. */
+ * columns.  columns: NULL for every figure of a row, with its error and bounds.  With "*" as in "runs.*.metrics" and
+ * columns, the rows of all of them. */
 void result_table(struct result *result, const char *path, const struct result_column *columns);
 
 /* Notes below the finding, the most severe first; and warnings. */

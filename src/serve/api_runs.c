@@ -8,12 +8,12 @@
 #include "analysis/compare_set.h"
 #include "core/json.h"
 #include "core/params.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "report/print/print.h"
 #include "report/export/export.h"
 #include "report/html/html.h"
-#include "report/text/compare_report.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"
@@ -422,7 +422,11 @@ static enum err compare(const char *const *directories, size_t count, struct tex
     if (groups.count < 2)
         err = err_set(why, ERR_USAGE, "compare takes at least two runs");
     if (!err && !(err = compare_set_load(&groups, &options, &set, why))) {
-        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, out);
+        struct result result = {0};
+        compare_result(&(struct compare_report){.groups = &groups, .set = &set}, &result);
+        result_print(&result, PRINT_JSON, NULL, false, out);
+        text_add(out, "\n");
+        result_release(&result);
         compare_set_release(&set);
     }
     compare_groups_release(&groups);

@@ -12,11 +12,11 @@
 #include "analysis/compare_set.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "report/html/sections.h"
-#include "report/text/compare_report.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
@@ -27,8 +27,8 @@
 /* A larger table of verdicts would be unreadable. */
 enum { SIDES_COMPARED = 8 };
 
-static enum err write_comparison(const struct compare_groups *groups, const char *model,
-                                 struct text *out, struct error *why)
+static enum err compare_all(const struct compare_groups *groups, const char *model,
+                            struct result *out, struct error *why)
 {
     struct compare_set set;
     const struct compare_options options = {.model = model};
@@ -39,27 +39,37 @@ static enum err write_comparison(const struct compare_groups *groups, const char
             SIDES_COMPARED);
     enum err err = compare_set_load(groups, &options, &set, why);
     if (!err) {
-        compare_json(&(struct compare_report){.groups = groups, .set = &set}, out);
+        compare_result(&(struct compare_report){.groups = groups, .set = &set}, out);
         compare_set_release(&set);
     }
     return err;
 }
 
+/* The output of `ipw compare --json`. */
+static void put_compared(struct json *json, const struct result *comparison)
+{
+    struct text text = {0};
+    result_print(comparison, PRINT_JSON, NULL, false, &text);
+    text_add(&text, "\n");
+    json_raw(json, "comparison", text_get(&text));
+    text_release(&text);
+}
+
 static enum err comparison_put(struct json *json, const struct compare_groups *groups,
                                const char *model)
 {
-    struct text text = {0};
+    struct result comparison = {0};
     struct error why = {0};
-    enum err err = write_comparison(groups, model, &text, &why);
+    enum err err = compare_all(groups, model, &comparison, &why);
     if (!err) {
-        json_raw(json, "comparison", text_get(&text));
+        put_compared(json, &comparison);
     } else if (err != ERR_NO_MEMORY) {
         json_object(json, "comparison");
         json_string(json, "missing", why.text);
         json_object_end(json);
         err = ERR_OK;
     }
-    text_release(&text);
+    result_release(&comparison);
     return err;
 }
 
@@ -364,7 +374,7 @@ static enum err put_comparison(struct report_state *state, struct error *why)
 {
     const struct html_report *report = state->report;
     if (report->comparison) {
-        json_raw(&state->json, "comparison", report->comparison);
+        put_compared(&state->json, report->comparison);
         return ERR_OK;
     }
     enum err err = comparison_put(&state->json, &state->groups, report->model);

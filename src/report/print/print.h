@@ -11,6 +11,7 @@
 struct json;
 struct result;
 struct result_item;
+struct table;
 struct text;
 
 enum print_format { PRINT_TABLE, PRINT_JSON, PRINT_CSV, PRINT_MARKDOWN };
@@ -39,9 +40,18 @@ void result_to_json(const struct result *result, const char *key, struct json *j
 /* The table of the result (result_table); without one, a row of path, value, unit, error, low and high per figure. */
 void result_to_csv(const struct result *result, struct text *out);
 
+/* Several results in one CSV: the columns of a result without a table, after its source and its name.
+ * The caller writes and releases the table (report/text/format.h). */
+void result_rows_init(struct table *rows);
+void result_rows_add(struct table *rows, const char *source, const char *name,
+                     const struct result *result);
+
 /* ---- markdown.c ---- */
 
 void result_to_markdown(const struct result *result, struct text *out);
+
+/* A section of a longer document, whose heading has this level. */
+void result_to_section(const struct result *result, const char *title, int level, struct text *out);
 
 /* ---- text.c ---- */
 
