@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "core/json_field.h"
+#include "core/json_bind.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 
@@ -19,7 +19,8 @@ const char *const RESULT_PHASE[] = {"prefill", "decode"};
 
 /* ---- the tables ---- */
 
-#define ROW(of, type_, member)  {#member, FIELD_##type_, offsetof(struct of, member)},
+#define ROW(of, type_, member)                                                                     \
+    {.path = #member, .type = FIELD_##type_, .offset = offsetof(struct of, member)},
 #define COMPONENT(type, member) ROW(result_component, type, member)
 #define LAYER(type, member)     ROW(result_layer, type, member)
 #define SETTING(type, member)   ROW(result_setting, type, member)

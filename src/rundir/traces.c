@@ -9,17 +9,19 @@
 #include "core/grow.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
 
-#define ROW(of, type_, member) {#member, FIELD_##type_, offsetof(struct of, member)},
-#define TURN(type, member)     ROW(turn_trace, type, member)
-#define QUERY(type, member)    ROW(query_trace, type, member)
-#define OURS(type, member)     ROW(query_trace_ours, type, member)
-#define SPAN(type, member)     ROW(span_trace, type, member)
+#define ROW(of, type_, member)                                                                     \
+    {.path = #member, .type = FIELD_##type_, .offset = offsetof(struct of, member)},
+#define TURN(type, member)  ROW(turn_trace, type, member)
+#define QUERY(type, member) ROW(query_trace, type, member)
+#define OURS(type, member)  ROW(query_trace_ours, type, member)
+#define SPAN(type, member)  ROW(span_trace, type, member)
 
 typedef const struct json_field fields[];
 
