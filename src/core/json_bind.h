@@ -156,6 +156,8 @@ struct json_custom {
 /* Returns ERR_BAD_VALUE, with "PATH.KEY: PROBLEM"; ERR_OK for a lenient reader, which ignores it. */
 enum err json_refuse(const struct json_place *at, const char *key, const char *format, ...)
     PRINTF_LIKE(3, 4);
+/* Where other errors of a custom type are set; may be NULL. */
+struct error *json_place_why(const struct json_place *at);
 /* The place of a member of an object. */
 struct json_place json_place_in(const struct json_place *outer, const char *key);
 /* Reads a struct at a place, as strictly as what surrounds it; it must have been cleared. */

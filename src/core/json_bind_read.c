@@ -52,6 +52,11 @@ enum err json_refuse(const struct json_place *at, const char *key, const char *f
                    problem);
 }
 
+struct error *json_place_why(const struct json_place *at)
+{
+    return at->reading->why;
+}
+
 struct json_place json_place_in(const struct json_place *outer, const char *key)
 {
     return (struct json_place){.outer = outer, .key = key, .reading = outer->reading};
@@ -158,8 +163,7 @@ static void range_of(const struct json_field *field, int64_t *min, int64_t *max)
     *min = field->type == FIELD_INT ? INT_MIN : field->type == FIELD_ORDINAL ? 1 : 0;
     *max = field->type == FIELD_INT        ? INT_MAX
            : field->type == FIELD_UNSIGNED ? UINT_MAX
-           : field->type == FIELD_NANOS    ? INT64_MAX
-                                           : (int64_t)1 << 53;
+                                           : INT64_MAX;
     if (field->min != 0 || field->max != 0) {
         *min = (int64_t)field->min;
         *max = (int64_t)field->max;
@@ -443,13 +447,11 @@ static enum err read_basic(const struct json_place *at, const struct json_field 
     return ERR_OK;
 }
 
-static enum err read_member(const struct json_place *at, const struct json_field *field,
-                            const struct jv *value, void *object)
+static enum err read_value(const struct json_place *at, const struct json_field *field,
+                           const struct jv *value, void *object)
 {
     void *member = (char *)object + field->offset;
     struct json_place place = json_place_in(at, field->path);
-    if (jv_is_null(value))
-        return field->flags & FIELD_REQUIRED ? json_refuse(at, field->path, "is missing") : ERR_OK;
     switch (field->type) {
     case FIELD_FLAG:
         if (!jv_is_bool(value))
@@ -490,6 +492,18 @@ static enum err read_member(const struct json_place *at, const struct json_field
     default:
         return read_basic(at, field, value, object);
     }
+}
+
+static enum err read_member(const struct json_place *at, const struct json_field *field,
+                            const struct jv *value, void *object)
+{
+    const struct json_reading lenient = {.why = at->reading->why};
+    struct json_place place = *at;
+    if (jv_is_null(value))
+        return field->flags & FIELD_REQUIRED ? json_refuse(at, field->path, "is missing") : ERR_OK;
+    if (field->flags & FIELD_LENIENT)
+        place.reading = &lenient;
+    return read_value(&place, field, value, object);
 }
 
 /* ---- whole structs ---- */

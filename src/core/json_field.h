@@ -73,12 +73,13 @@ struct json_any {
 #define FIELD_C_METADATA struct json_any
 
 enum {
-    FIELD_REQUIRED = 1, /* a strict reader refuses an object without it */
-    FIELD_OMIT = 2,     /* not written if it has its default or is unknown; otherwise null */
-    FIELD_NULL = 4,     /* a value of 0 or "" is null in JSON */
-    FIELD_DEFAULT = 8,  /* of a number: `otherwise` if it is absent, not UNKNOWN */
-    FIELD_ABOVE = 16,   /* of a number: `min` itself is refused */
-    FIELD_ANY_TEXT = 32 /* text may have several lines and control characters */
+    FIELD_REQUIRED = 1,  /* a strict reader refuses an object without it */
+    FIELD_OMIT = 2,      /* not written if it has its default or is unknown; otherwise null */
+    FIELD_NULL = 4,      /* a value of 0 or "" is null in JSON */
+    FIELD_DEFAULT = 8,   /* of a number: `otherwise` if it is absent, not UNKNOWN */
+    FIELD_ABOVE = 16,    /* of a number: `min` itself is refused */
+    FIELD_ANY_TEXT = 32, /* text may have several lines and control characters */
+    FIELD_LENIENT = 64   /* a strict reader ignores what violates its row */
 };
 
 struct json_field {
