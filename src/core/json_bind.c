@@ -189,11 +189,11 @@ static bool is_told(const struct json_field *field, const void *object)
     case FIELD_ARRAY:
         return count_in(field, object) > 0;
     case FIELD_CUSTOM:
-        return !field->custom->is_known || field->custom->is_known(field, object);
+    case FIELD_OBJECT:
+        return !field->custom || !field->custom->is_known || field->custom->is_known(field, object);
     case FIELD_ORDINAL:
     case FIELD_ENUM:
     case FIELD_VECTOR:
-    case FIELD_OBJECT:
     case FIELD_CONSTANT:
         return true;
     default:

@@ -130,7 +130,10 @@ enum err json_fields_read(const struct jv *tree, const struct json_field *fields
 enum err json_fields_read_strict(const struct jv *tree, const struct json_field *fields,
                                  void *object, const char *manual, struct error *why) MUST_USE;
 
-/* ---- custom types ---- */
+/* ---- custom types ----
+ *
+ * Other types may have a `custom` as well: an object, whether it is known; a list, how an item is cleared before it is
+ * read. */
 
 struct json_reading;
 

@@ -46,26 +46,7 @@ static bool has_time(const struct json_field *field, const void *object)
     return ((const struct roofline_fit *)object)->has_time;
 }
 
-static void write_time(struct json *json, const char *key, const struct json_field *field,
-                       const void *object)
-{
-    json_fields_write_object(json, key, TIME_FIELDS, json_field_member(field, object));
-}
-
-static void clear_time(const struct json_field *field, void *object)
-{
-    json_fields_clear(TIME_FIELDS, (char *)object + field->offset);
-}
-
-static enum err read_time(const struct json_place *at, const struct json_field *field,
-                          const struct jv *value, void *object)
-{
-    struct json_place place = json_place_in(at, field->path);
-    return json_fields_read_at(&place, value, TIME_FIELDS, (char *)object + field->offset);
-}
-
-static const struct json_custom TIME = {
-    .write = write_time, .read = read_time, .is_known = has_time, .clear = clear_time};
+static const struct json_custom IF_TIMED = {.is_known = has_time};
 
 static const struct json_field FIT_FIELDS[] = {
     BIND_CHARS(roofline_fit, gpu, "gpu", .flags = FIELD_LENIENT),
@@ -74,8 +55,9 @@ static const struct json_field FIT_FIELDS[] = {
                 .max = INFINITY),
     BIND_NUMBER(roofline_fit, lowest_mhz, "lowest_mhz"),
     BIND_NUMBER(roofline_fit, highest_mhz, "highest_mhz"),
-    BIND_CUSTOM(roofline_fit, time, TIME, "time", .flags = FIELD_OMIT),
-    BIND_CUSTOM(roofline_fit, window, TIME, "window", .flags = FIELD_OMIT),
+    BIND_OBJECT(roofline_fit, time, TIME_FIELDS, "time", .flags = FIELD_OMIT, .custom = &IF_TIMED),
+    BIND_OBJECT(roofline_fit, window, TIME_FIELDS, "window", .flags = FIELD_OMIT,
+                .custom = &IF_TIMED),
     BIND_VECTOR(roofline_fit, power.c, "power_w", .flags = FIELD_REQUIRED),
     BIND_NUMBER(roofline_fit, power.idle_w, "idle_w", .flags = FIELD_REQUIRED),
     BIND_NUMBER(roofline_fit, power.lowest, "lowest", .flags = FIELD_REQUIRED | FIELD_ABOVE,
