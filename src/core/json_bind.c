@@ -216,6 +216,10 @@ static void write_list(struct json *json, const char *key, const struct json_fie
 {
     const void *member = json_field_member(field, object);
     const char *item = field->type == FIELD_ARRAY ? member : *(const char *const *)member;
+    if (field->custom && field->custom->write) {
+        field->custom->write(json, key, field, object);
+        return;
+    }
     json_array(json, key);
     for (size_t i = 0; i < count_in(field, object); i++, item += field->size)
         json_fields_write_object(json, NULL, field->fields, item);

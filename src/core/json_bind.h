@@ -132,8 +132,8 @@ enum err json_fields_read_strict(const struct jv *tree, const struct json_field 
 
 /* ---- custom types ----
  *
- * Other types may have a `custom` as well: an object, whether it is known; a list, how an item is cleared before it is
- * read. */
+ * Other types may have a `custom` as well: an object, whether it is known; a list, how it is written, and how an item is
+ * cleared before it is read. */
 
 struct json_reading;
 
