@@ -299,6 +299,20 @@ void json_number(struct json *json, const char *key, double value)
     }
 }
 
+void json_number_in(struct json *json, const char *key, double value, double factor)
+{
+    char digits[NUMBER_MAX];
+    int precision = 15; /* more than a file has: removes the rounding error of the division */
+    if (!isfinite(value)) {
+        json_null(json, key);
+        return;
+    }
+    do
+        snprintf(digits, sizeof digits, "%.*g", precision, value / factor);
+    while (strtod(digits, NULL) * factor != value && precision++ < DIGITS);
+    json_raw(json, key, digits);
+}
+
 void json_optional_number(struct json *json, const char *key, double value)
 {
     if (isfinite(value))

@@ -36,6 +36,8 @@ void json_field_clear(const struct json_field *field, void *object)
     case FIELD_METADATA:
         *(struct json_any *)member = (struct json_any){0};
         break;
+    default: /* core/json_bind.h */
+        break;
     }
 }
 
@@ -207,6 +209,8 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
     case FIELD_METADATA:
         put_json(json, key, member);
         break;
+    default:
+        break;
     }
 }
 
@@ -232,8 +236,7 @@ enum err json_field_put(const struct json_field *field, struct json_base base, c
         return json_field_is_known(field, object)
                    ? jv_put_bool(tree, last, json_field_number(field, object) == 1)
                    : jv_put_text(tree, last, NULL);
-    case FIELD_JSON:
-    case FIELD_METADATA:
+    default:
         break;
     }
     return ERR_OK;
@@ -281,9 +284,8 @@ const struct jv *json_field_find(struct json_field_reader *reader, const char *p
     return reader->found;
 }
 
-void json_field_read(struct json_field_reader *reader, const struct json_field *field, void *object)
+void json_field_take(const struct json_field *field, const struct jv *value, void *object)
 {
-    const struct jv *value = json_field_find(reader, field->path);
     void *member = member_at(field, object);
     if (jv_is_null(value))
         return;
@@ -308,28 +310,12 @@ void json_field_read(struct json_field_reader *reader, const struct json_field *
     case FIELD_METADATA:
         *(struct json_any *)member = (struct json_any){NULL, value};
         break;
+    default:
+        break;
     }
 }
 
-/* ---- whole tables ---- */
-
-void json_fields_clear(const struct json_field *field, void *object)
+void json_field_read(struct json_field_reader *reader, const struct json_field *field, void *object)
 {
-    for (; field->path; field++)
-        json_field_clear(field, object);
-}
-
-void json_fields_write(struct json *json, const struct json_field *field, const void *object)
-{
-    struct json_field_writer writer = {.json = json};
-    for (; field->path; field++)
-        json_field_write(&writer, field, object);
-    json_field_writer_end(&writer);
-}
-
-void json_fields_read(const struct jv *tree, const struct json_field *field, void *object)
-{
-    struct json_field_reader reader = {.root = tree};
-    for (; field->path; field++)
-        json_field_read(&reader, field, object);
+    json_field_take(field, json_field_find(reader, field->path), object);
 }

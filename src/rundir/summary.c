@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/file.h"
@@ -680,7 +681,8 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
 
 enum { ESTIMATE_BYTES_MAX = 64 << 20 };
 
-#define ROW(type, member, path) {path, FIELD_##type, offsetof(struct run_estimate, member)},
+#define ROW(type_, member, path_)                                                                  \
+    {.path = path_, .type = FIELD_##type_, .offset = offsetof(struct run_estimate, member)},
 static const struct json_field ESTIMATE_FIELDS[] = {RUN_ESTIMATE(ROW){0}};
 #undef ROW
 

@@ -847,7 +847,23 @@ class Retries(SweepTest):
         journal.write_text(journal.read_text().replace('"repeats":1,"most_repeats":1', '"repeats":4000000000,"most_repeats":4000000000'))
         done = ipw(None, "sweep", "--resume", self.directory(), "--dry-run")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("header of the sweep cannot be read", done.stderr)
+        self.assertIn("header of the sweep cannot be read: repeats: must be a whole number, 0 to 10000", done.stderr)
+
+    def test_damaged_header_is_reported_with_its_key(self):
+        self.sweep("--knob", "a=1", command=["true", "{a}"])
+        journal = self.directory() / "records.jsonl"
+        header = journal.read_text()
+        for old, new, message in (('"points":[["1"]]', '"points":[["1","2"]]', "points: a point must be an array of 1 values"),
+                                  ('"points":[["1"]]', '"points":[[1]]', "points: values must be text"),
+                                  ('"knobs":["a"]', '"knobs":"a"', "knobs: must be an array"),
+                                  ('"command":["true"', '"command":[7', "command: must be text"),
+                                  ('"control":false', '"control":0', "control: must be true or false"),
+                                  ('"until_pct":null', '"until_pct":"x"', "until_pct: must be a finite number")):
+            self.assertIn(old, header)
+            journal.write_text(header.replace(old, new))
+            done = ipw(None, "sweep", "--resume", self.directory(), "--dry-run")
+            self.assertEqual(done.returncode, 1, new)
+            self.assertIn(f"header of the sweep cannot be read: {message}", done.stderr)
 
 
 class Kills(SweepTest):

@@ -2,6 +2,7 @@
 #include "fuzz/fuzz.h"
 
 #include "wire/readings.h"
+#include "wire/telemetry.h"
 
 static void check(const struct readings *readings)
 {
