@@ -114,8 +114,9 @@ size_t json_field_split(const char *path, struct json_base base,
     }
 }
 
-size_t json_field_shared(const struct json_field_name *open, size_t depth,
-                         const struct json_field_name *names, size_t count)
+/* Number of leading names shared with the open objects. */
+static size_t shared(const struct json_field_name *open, size_t depth,
+                     const struct json_field_name *names, size_t count)
 {
     size_t same = 0;
     while (same < depth && same < count && is_same(&open[same], &names[same]))
@@ -156,7 +157,7 @@ const char *json_field_enter(struct json_field_writer *writer, const char *path)
         return sibling;
     size_t count = json_field_split(path, writer->base, names);
     size_t above = count ? count - 1 : 0;
-    size_t same = json_field_shared(writer->open, writer->depth, names, above);
+    size_t same = shared(writer->open, writer->depth, names, above);
     for (; writer->depth > same; writer->depth--)
         json_object_end(writer->json);
     for (; writer->depth < above; writer->depth++) {
@@ -273,7 +274,7 @@ const struct jv *json_field_find(struct json_field_reader *reader, const char *p
     reader->parent = reader->found = NULL;
     if (!count)
         return NULL;
-    size_t same = json_field_shared(reader->open, reader->depth, names, count - 1);
+    size_t same = shared(reader->open, reader->depth, names, count - 1);
     for (reader->depth = same; reader->depth < count - 1; reader->depth++) {
         const struct jv *parent = reader->depth ? reader->values[reader->depth - 1] : reader->root;
         reader->open[reader->depth] = names[reader->depth];

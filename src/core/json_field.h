@@ -188,9 +188,6 @@ void json_field_read(struct json_field_reader *reader, const struct json_field *
 /* Splits a path into names, the last its own; returns their number, 0: too many. */
 size_t json_field_split(const char *path, struct json_base base,
                         struct json_field_name names[static FIELD_DEPTH_MAX]);
-/* Number of leading names that are those of the open objects. */
-size_t json_field_shared(const struct json_field_name *open, size_t depth,
-                         const struct json_field_name *names, size_t count);
 /* A name as a string: itself, or a copy in `to`; only the base's name is longer than that, and it ends its string. */
 const char *json_field_key(const struct json_field_name *name, char to[static FIELD_NAME_MAX]);
 

@@ -15,8 +15,6 @@
 #include "core/err.h"
 #include "core/text.h"
 
-struct json_field;
-
 enum result_kind {
     RESULT_GROUP, /* items with keys */
     RESULT_LIST,  /* items without */
@@ -102,9 +100,6 @@ void result_numbers(struct result *result, const char *key, const double *values
 /* Omitted if unknown. */
 void result_optional_number(struct result *result, const char *key, double value, const char *unit);
 void result_optional_text(struct result *result, const char *key, const char *text);
-
-/* The members of a struct, by a table that ends in a row without a path.  Paths with dots make groups. */
-void result_fields(struct result *result, const struct json_field *fields, const void *object);
 
 /* Figures of a struct that are doubles, with their units, by a table that ends in a row without a key. */
 struct result_member {
