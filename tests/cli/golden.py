@@ -14,7 +14,6 @@ import sqlite3
 import struct
 import subprocess
 import tempfile
-import urllib.request
 from pathlib import Path
 
 from machines import FAKES, FIXTURES, ControllableGpu, Intel, Machine, Nvidia
@@ -23,6 +22,7 @@ from program import IPW, TIMEOUT_S
 GOLDEN = FIXTURES / "golden"
 TEXT, KEYS = "txt", "keys"
 TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools"
+MODELS = FIXTURES.parent.parent / "models"
 UPDATE = "tests/cli/test_golden.py --update"
 
 
@@ -70,7 +70,7 @@ MASKS = [
 
 def masked(text, root):
     """The text with every mask applied; root is the temporary folder of the row."""
-    text = text.replace(str(root), "<dir>")
+    text = text.replace(str(root), "<dir>").replace(str(MODELS), "<models>")
     for mask in MASKS:
         text = mask.apply(text)
     return text
@@ -225,12 +225,13 @@ class Row:
     a file or folder that the command writes there; otherwise its standard output is kept, and for text also its
     messages and its exit status.  A command that measures does so on a `machine`, in virtual time; one that computes as
     long as it measures cannot, and only the keys of its output are kept (extension "keys").  `without`: names of files
-    that another row has."""
+    that another row has.  `has_llama`: needs the llama.cpp library."""
 
-    def __init__(self, name, words, extension, output=None, code=0, machine=None, prepare=(), digest=False, without=()):
+    def __init__(self, name, words, extension, output=None, code=0, machine=None, prepare=(), digest=False, without=(),
+                 has_llama=False):
         self.name, self.words, self.extension = name, words.split(), extension
         self.output, self.code, self.machine, self.prepare, self.digest = output, code, machine, prepare, digest
-        self.without = without
+        self.without, self.has_llama = without, has_llama
 
     @property
     def file(self):
@@ -256,28 +257,35 @@ class Row:
         return source.name
 
     def run(self):
-        """The text to compare."""
+        """The text to compare; None if what it needs is missing here."""
         root = Path(tempfile.mkdtemp(prefix="ipw-golden-"))
         machine = (self.machine or Machine)()
-        runner = in_virtual_time(root) if self.machine and self.extension != KEYS else ()
         try:
             environment = quiet_environment(machine, root)
-            for line in self.prepare:
-                done = execute(root, environment, (), [self.place(word, root) for word in line.split()])
-                assert done.returncode == 0, (line, done.stderr)
-            done = execute(root, environment, runner, [self.place(word, root) for word in self.words])
-            assert self.extension == TEXT or done.returncode == self.code, f"{done.returncode}: {done.stderr}"
-            return wrapped(masked(self.kept(done, root), root))
+            if self.has_llama:
+                del environment["IPW_LLAMA_LIB"]
+                if not has_llama(root, environment):
+                    return None
+            return wrapped(masked(self.text(root, environment), root))
         finally:
             machine.close()
             shutil.rmtree(root, ignore_errors=True)
 
+    def text(self, root, environment):
+        runner = in_virtual_time(root) if self.machine and self.extension != KEYS else ()
+        for line in self.prepare:
+            done = execute(root, environment, (), [self.place(word, root) for word in line.split()])
+            assert done.returncode == 0, (line, done.stderr)
+        done = execute(root, environment, runner, [self.place(word, root) for word in self.words])
+        assert self.extension == TEXT or done.returncode == self.code, f"{done.returncode}: {done.stderr}"
+        return self.kept(done, root)
+
     def kept(self, done, root):
         if self.output:
-            path = root / self.output
+            path, = root.glob(self.output)
             if path.is_dir():
                 return folder_digest(path) if self.digest else folder_text(path, self.without)
-            return file_text(path)
+            return key_text(path.read_text()) if self.extension == KEYS else file_text(path)
         if self.extension == TEXT:
             return done.stdout + (f"---- stderr\n{done.stderr}" if done.stderr else "") + (
                 f"---- exit status {done.returncode}\n" if done.returncode else "")
@@ -286,49 +294,9 @@ class Row:
         return list_digest(done.stdout) if self.digest else done.stdout
 
 
-class Route(Row):
-    """The response of `ipw serve` to a path below /api/v1/, over a folder of runs."""
-
-    def __init__(self, name, path, extension, live=False, **options):
-        super().__init__(f"serve-{name}", f"serve --runs runs {'' if live else '--no-live'}", extension,
-                         machine=RealGpu if live else None, **options)
-        self.route = path
-
-    def run(self):
-        root = Path(tempfile.mkdtemp(prefix="ipw-golden-"))
-        machine = (self.machine or Machine)()
-        try:
-            (root / "runs").mkdir()
-            for run in ("runs/gpu-concurrent", "runs/cpu-judged", "measured/agent", "measured/clocks", "measured/loads"):
-                self.copy(FIXTURES / run, root / "runs")
-            return wrapped(masked(self.ask(root, quiet_environment(machine, root)), root))
-        finally:
-            machine.close()
-            shutil.rmtree(root, ignore_errors=True)
-
-    def ask(self, root, environment):
-        server = subprocess.Popen([os.path.abspath(IPW), *self.words, "--listen", "127.0.0.1:0"], cwd=root, text=True,
-                                  env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        try:
-            line = server.stderr.readline()
-            address = re.search(r"http://\S+:\d+/", line)
-            assert address, line + server.stderr.read()
-            for route in ("runs", self.route):  # the status counts the runs after they were read
-                with urllib.request.urlopen(f"{address[0]}api/v1/{route}", timeout=TIMEOUT_S) as answer:
-                    body = answer.read()
-            return self.response_text(body, root)
-        finally:
-            server.kill()
-            server.communicate()
-
-    def response_text(self, body, root):
-        if self.extension == "arrow":
-            (root / "body.arrow").write_bytes(body)
-            return file_text(root / "body.arrow")
-        text = body.decode()
-        if self.extension == KEYS:
-            return key_text(text)
-        return list_digest(text) if self.digest else text
+def has_llama(root, environment):
+    clients = json.loads(execute(root, environment, (), ["list", "clients", "--json"]).stdout)["clients"]
+    return next(client["available"] for client in clients if client["name"] == "llama")
 
 
 def execute(root, environment, runner, words):
@@ -352,7 +320,7 @@ def quiet_environment(machine, root):
              if name in KEPT_VARIABLES or os.environ.get(name) != value}
     return {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(root), "XDG_CACHE_HOME": str(root / ".cache"),
             "TMPDIR": str(root), "LC_ALL": "C.UTF-8", "TZ": "UTC", "NO_COLOR": "1", "IPW_NVML": "none", "IPW_DCGMI": "",
-            "IPW_AMDSMI": "none", "IPW_ROCMSMI": "none", "IPW_LLAMA_LIB": "none", **given}
+            "IPW_AMDSMI": "none", "IPW_ROCMSMI": "none", "IPW_LLAMA_LIB": "none", "IPW_MODELS": str(MODELS), **given}
 
 
 # ---- comparing ----
