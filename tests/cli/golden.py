@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from machines import FAKES, FIXTURES, ControllableGpu, Intel, Machine, Nvidia
+from machines import FAKES, FIXTURES, ControllableGpu, Intel, LoadedIntel, Machine, Nvidia
 from program import IPW, TIMEOUT_S
 
 GOLDEN = FIXTURES / "golden"
@@ -187,6 +187,10 @@ class RealGpu(Nvidia):
 
     def __init__(self):
         super().__init__("power 0 constant 300\ntick 0 0.02\nvalue throttle 0 0")
+
+
+class RealCpu(LoadedIntel):
+    """A CPU in real time, whose energy is that of the program's work."""
 
 
 class VirtualControllableGpu(ControllableGpu):

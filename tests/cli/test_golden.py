@@ -16,13 +16,12 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from golden import (GOLDEN, KEYS, MASKS, TEXT, UPDATE, RealGpu, Row, VirtualControllableGpu, VirtualGpu,  # noqa: E402
-                    VirtualServer, difference)  # noqa: E402
+from golden import (GOLDEN, KEYS, MASKS, TEXT, UPDATE, RealCpu, RealGpu, Row, VirtualControllableGpu,  # noqa: E402
+                    VirtualGpu, VirtualServer, difference)  # noqa: E402
 from golden_services import SERVICES, Route  # noqa: E402
-from machines import LoadedIntel  # noqa: E402
 from program import ipw  # noqa: E402
 
-RUNS = ("@runs/gpu-concurrent", "@runs/gpu-repeats", "@runs/cpu-killed-resumed", "@runs/cpu-judged")
+RUNS = ("@runs/gpu-concurrent", "@runs/cpu-killed-resumed", "@runs/cpu-judged")
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 BOTH = "@runs/gpu-concurrent @runs/gpu-repeats"
 LOGS = "@gpu_logs/results_a100_llama_job_7"
@@ -45,6 +44,7 @@ TABLE, JSON, CSV, MD = {TEXT: ""}, {"json": "--json"}, {"csv": "--format csv"}, 
 COMMANDS = [
     # analyze
     *((f"analyze-{Path(run).name}", f"analyze {run}", {**TABLE, **JSON}) for run in RUNS),
+    ("analyze-gpu-repeats", "analyze @runs/gpu-repeats --analysis efficiency,quality", {**TABLE, **JSON}),
     ("analyze-verbose", "analyze -v @runs/gpu-concurrent", TABLE),
     ("analyze-agent", "analyze @measured/agent", {**TABLE, **JSON}),
     ("analyze-clocks", "analyze @measured/clocks --analysis sweep,quality", {**TABLE, **JSON}),
@@ -200,10 +200,10 @@ REAL = [
     Row("doctor", "doctor --json", "json"),
     Row("doctor-gpu", "doctor --json", KEYS, machine=RealGpu),
     Row("load", "load --seconds 0.1 --threads 1", TEXT),
-    Row("layers", f"{LAYERS} --json", KEYS, machine=LoadedIntel, has_llama=True),
-    Row("layers-summary", f"{LAYERS} --output-dir out", KEYS, output="out/layers*/summary.json", machine=LoadedIntel,
+    Row("layers", f"{LAYERS} --json", KEYS, machine=RealCpu, has_llama=True),
+    Row("layers-summary", f"{LAYERS} --output-dir out", KEYS, output="out/layers*/summary.json", machine=RealCpu,
         has_llama=True),
-    Row("demo", "demo --json --queries 2 --model ipw-1m-f16 --idle 0.1 -q", KEYS, machine=LoadedIntel, has_llama=True),
+    Row("demo", "demo --json --queries 2 --model ipw-1m-f16 --idle 0.1 -q", KEYS, machine=RealCpu, has_llama=True),
 ]
 
 ROWS = [*(Row(name, f"{words} {option}", extension, **dict(*options)) for name, words, forms, *options in COMMANDS
