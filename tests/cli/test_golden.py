@@ -236,7 +236,8 @@ class GoldenTest(unittest.TestCase):
                     raise now
                 self.assertTrue(row.path.exists(), f"no {row.path}: run {UPDATE}")
                 found = difference(row.path.read_text(encoding="utf-8"), now, row.file)
-                self.assertFalse(found, f"ipw {' '.join(row.words)}\n{found}\nif this is intended: {UPDATE}")
+                if found:
+                    self.fail(f"ipw {' '.join(row.words)}\n{found}\nif this is intended: {UPDATE}")
 
 
 class Figures(GoldenTest):
