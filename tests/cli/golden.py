@@ -3,6 +3,7 @@
 Figures (JSON, CSV, Markdown, exports, pages, directories) are in tests/fixtures/golden, tables and messages for people
 in its folder text."""
 
+import base64
 import difflib
 import hashlib
 import json
@@ -10,17 +11,18 @@ import os
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import tempfile
-import urllib.request
 from pathlib import Path
 
-from machines import FAKES, FIXTURES, ControllableGpu, Intel, Machine, Nvidia
+from machines import FAKES, FIXTURES, ControllableGpu, Intel, LoadedIntel, Machine, Nvidia
 from program import IPW, TIMEOUT_S
 
 GOLDEN = FIXTURES / "golden"
 TEXT, KEYS = "txt", "keys"
 TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools"
+MODELS = FIXTURES.parent.parent / "models"
 UPDATE = "tests/cli/test_golden.py --update"
 
 
@@ -68,7 +70,7 @@ MASKS = [
 
 def masked(text, root):
     """The text with every mask applied; root is the temporary folder of the row."""
-    text = text.replace(str(root), "<dir>")
+    text = text.replace(str(root), "<dir>").replace(str(MODELS), "<models>")
     for mask in MASKS:
         text = mask.apply(text)
     return text
@@ -187,6 +189,10 @@ class RealGpu(Nvidia):
         super().__init__("power 0 constant 300\ntick 0 0.02\nvalue throttle 0 0")
 
 
+class RealCpu(LoadedIntel):
+    """A CPU in real time, whose energy is that of the program's work."""
+
+
 class VirtualControllableGpu(ControllableGpu):
     """A GPU whose power follows its clock."""
 
@@ -223,12 +229,13 @@ class Row:
     a file or folder that the command writes there; otherwise its standard output is kept, and for text also its
     messages and its exit status.  A command that measures does so on a `machine`, in virtual time; one that computes as
     long as it measures cannot, and only the keys of its output are kept (extension "keys").  `without`: names of files
-    that another row has."""
+    that another row has.  `has_llama`: needs the llama.cpp library."""
 
-    def __init__(self, name, words, extension, output=None, code=0, machine=None, prepare=(), digest=False, without=()):
+    def __init__(self, name, words, extension, output=None, code=0, machine=None, prepare=(), digest=False, without=(),
+                 has_llama=False):
         self.name, self.words, self.extension = name, words.split(), extension
         self.output, self.code, self.machine, self.prepare, self.digest = output, code, machine, prepare, digest
-        self.without = without
+        self.without, self.has_llama = without, has_llama
 
     @property
     def file(self):
@@ -254,28 +261,35 @@ class Row:
         return source.name
 
     def run(self):
-        """The text to compare."""
+        """The text to compare; None if what it needs is missing here."""
         root = Path(tempfile.mkdtemp(prefix="ipw-golden-"))
         machine = (self.machine or Machine)()
-        runner = in_virtual_time(root) if self.machine and self.extension != KEYS else ()
         try:
             environment = quiet_environment(machine, root)
-            for line in self.prepare:
-                done = execute(root, environment, (), [self.place(word, root) for word in line.split()])
-                assert done.returncode == 0, (line, done.stderr)
-            done = execute(root, environment, runner, [self.place(word, root) for word in self.words])
-            assert self.extension == TEXT or done.returncode == self.code, f"{done.returncode}: {done.stderr}"
-            return wrapped(masked(self.kept(done, root), root))
+            if self.has_llama:
+                del environment["IPW_LLAMA_LIB"]
+                if not has_llama(root, environment):
+                    return None
+            return wrapped(masked(self.text(root, environment), root))
         finally:
             machine.close()
             shutil.rmtree(root, ignore_errors=True)
 
+    def text(self, root, environment):
+        runner = in_virtual_time(root) if self.machine and self.extension != KEYS else ()
+        for line in self.prepare:
+            done = execute(root, environment, (), [self.place(word, root) for word in line.split()])
+            assert done.returncode == 0, (line, done.stderr)
+        done = execute(root, environment, runner, [self.place(word, root) for word in self.words])
+        assert self.extension == TEXT or done.returncode == self.code, f"{done.returncode}: {done.stderr}"
+        return self.kept(done, root)
+
     def kept(self, done, root):
         if self.output:
-            path = root / self.output
+            path, = root.glob(self.output)
             if path.is_dir():
                 return folder_digest(path) if self.digest else folder_text(path, self.without)
-            return file_text(path)
+            return key_text(path.read_text()) if self.extension == KEYS else file_text(path)
         if self.extension == TEXT:
             return done.stdout + (f"---- stderr\n{done.stderr}" if done.stderr else "") + (
                 f"---- exit status {done.returncode}\n" if done.returncode else "")
@@ -284,49 +298,9 @@ class Row:
         return list_digest(done.stdout) if self.digest else done.stdout
 
 
-class Route(Row):
-    """The response of `ipw serve` to a path below /api/v1/, over a folder of runs."""
-
-    def __init__(self, name, path, extension, live=False, **options):
-        super().__init__(f"serve-{name}", f"serve --runs runs {'' if live else '--no-live'}", extension,
-                         machine=RealGpu if live else None, **options)
-        self.route = path
-
-    def run(self):
-        root = Path(tempfile.mkdtemp(prefix="ipw-golden-"))
-        machine = (self.machine or Machine)()
-        try:
-            (root / "runs").mkdir()
-            for run in ("runs/gpu-concurrent", "runs/cpu-judged", "measured/agent", "measured/clocks", "measured/loads"):
-                self.copy(FIXTURES / run, root / "runs")
-            return wrapped(masked(self.ask(root, quiet_environment(machine, root)), root))
-        finally:
-            machine.close()
-            shutil.rmtree(root, ignore_errors=True)
-
-    def ask(self, root, environment):
-        server = subprocess.Popen([os.path.abspath(IPW), *self.words, "--listen", "127.0.0.1:0"], cwd=root, text=True,
-                                  env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        try:
-            line = server.stderr.readline()
-            address = re.search(r"http://\S+:\d+/", line)
-            assert address, line + server.stderr.read()
-            for route in ("runs", self.route):  # the status counts the runs after they were read
-                with urllib.request.urlopen(f"{address[0]}api/v1/{route}", timeout=TIMEOUT_S) as answer:
-                    body = answer.read()
-            return self.response_text(body, root)
-        finally:
-            server.kill()
-            server.communicate()
-
-    def response_text(self, body, root):
-        if self.extension == "arrow":
-            (root / "body.arrow").write_bytes(body)
-            return file_text(root / "body.arrow")
-        text = body.decode()
-        if self.extension == KEYS:
-            return key_text(text)
-        return list_digest(text) if self.digest else text
+def has_llama(root, environment):
+    clients = json.loads(execute(root, environment, (), ["list", "clients", "--json"]).stdout)["clients"]
+    return next(client["available"] for client in clients if client["name"] == "llama")
 
 
 def execute(root, environment, runner, words):
@@ -350,11 +324,15 @@ def quiet_environment(machine, root):
              if name in KEPT_VARIABLES or os.environ.get(name) != value}
     return {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(root), "XDG_CACHE_HOME": str(root / ".cache"),
             "TMPDIR": str(root), "LC_ALL": "C.UTF-8", "TZ": "UTC", "NO_COLOR": "1", "IPW_NVML": "none", "IPW_DCGMI": "",
-            "IPW_AMDSMI": "none", "IPW_ROCMSMI": "none", "IPW_LLAMA_LIB": "none", **given}
+            "IPW_AMDSMI": "none", "IPW_ROCMSMI": "none", "IPW_LLAMA_LIB": "none", "IPW_MODELS": str(MODELS), **given}
 
 
 # ---- comparing ----
+#
+# Another processor or compiler may fuse a product and a sum, and then the last digit differs.  $IPW_GOLDEN_EXACT accepts
+# no difference, to compare two versions of the program on one machine.
 
+IS_EXACT = "IPW_GOLDEN_EXACT" in os.environ
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
 SHARE = 1e-9
 FULL_DIGITS = 12  # a number with this many significant digits shows its round-off
@@ -365,28 +343,66 @@ def significant_digits(token):
 
 
 def is_same_number(old, new):
-    """Another processor or compiler may fuse a product and a sum, so the last digits of a number that is printed in
-    full may differ.  Numbers that were rounded for printing must be equal."""
+    """The last digits of a number that is printed in full may differ; numbers that were rounded must be equal."""
     if old == new:
         return True
-    if max(significant_digits(old), significant_digits(new)) < FULL_DIGITS or "IPW_GOLDEN_EXACT" in os.environ:
-        return False
     a, b = float(old), float(new)
-    return abs(a - b) <= SHARE * max(abs(a), abs(b))
+    return (max(significant_digits(old), significant_digits(new)) >= FULL_DIGITS
+            and abs(a - b) <= SHARE * max(abs(a), abs(b)))
 
 
-def is_same_line(old, new):
+def number_in(line):
+    return float(NUMBER.search(line)[0])
+
+
+def is_same_wall_time(old, new, _):
+    return abs(number_in(old) - number_in(new)) <= 1e-6 * abs(number_in(old))
+
+
+def packed(line):
+    """The 16-bit steps of a packed column of a page."""
+    data = base64.b64decode(re.search(r'"data":"([^"]*)"', line)[1])
+    return struct.unpack(f"<{len(data) // 2}H", data[:len(data) // 2 * 2])
+
+
+def is_same_column(old, new, before):
+    """At most a step apart, or less than the round-off of the values; `before` are the lines with low and step."""
+    low, step = map(number_in, before)
+    a, b = packed(old), packed(new)
+    return len(a) == len(b) and all(abs(x - y) * step <= step + SHARE * abs(low) for x, y in zip(a, b))
+
+
+def is_same_step(old, new, before):
+    return abs(number_in(old) - number_in(new)) * 65535 <= SHARE * abs(number_in(before[1]))
+
+
+# name, reason, pattern of a line, whether two such lines are the same, given the two lines before
+TOLERANCES = [
+    ("difference of wall times", "a double resolves seconds since 1970 to 0.24 µs",
+     r' *"(?:seconds|device_seconds|output_tokens_per_s)": ?[\d.e-]+,?', is_same_wall_time),
+    ("fingerprint", "a digest of figures with all of their digits", r' *"_fingerprint": "[0-9a-f]{16}",?',
+     lambda old, new, before: True),
+    ("packed column", "in steps of its range, which may be that of round-off", r'"data":"[^"]*".*', is_same_column),
+    ("step of a packed column", "as the column", r'"step":[\d.e-]+,', is_same_step),
+]
+
+
+def is_same_line(old, new, before):
     if old == new:
         return True
-    if NUMBER.split(old) != NUMBER.split(new):
+    if IS_EXACT:
         return False
-    return all(map(is_same_number, NUMBER.findall(old), NUMBER.findall(new)))
+    if NUMBER.split(old) == NUMBER.split(new) and all(map(is_same_number, NUMBER.findall(old), NUMBER.findall(new))):
+        return True
+    return any(re.fullmatch(pattern, old) and re.fullmatch(pattern, new) and is_same(old, new, before)
+               for _, _, pattern, is_same in TOLERANCES)
 
 
 def difference(old, new, file):
     """A short unified diff; lines whose numbers differ by round-off only are equal."""
     before, after = old.split("\n"), new.split("\n")
     if len(before) == len(after):
-        after = [a if is_same_line(a, b) else b for a, b in zip(before, after)]
+        after = [a if is_same_line(a, b, before[max(i - 2, 0):i]) else b
+                 for i, (a, b) in enumerate(zip(before, after))]
     lines = list(difflib.unified_diff(before, after, f"golden/{file}", "now", n=1, lineterm=""))
     return "\n".join(line[:200] for line in lines[:40])
