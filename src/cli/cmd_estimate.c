@@ -78,11 +78,6 @@ static enum print_format format_of(const struct estimate_options *options)
     return format_chosen(&options->format, options->output);
 }
 
-static bool is_colored(const struct estimate_options *options)
-{
-    return !options->output && wants_color(STDOUT_FILENO);
-}
-
 static size_t rows_shown(const struct estimate_options *options, size_t usual)
 {
     if (options->top != TOP_DEFAULT)
@@ -137,7 +132,7 @@ static int put_result(const struct estimate_options *options, const struct resul
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_in_catalog)
 {
-    static const struct print_views VIEWS = {estimate_text, estimate_markdown};
+    static const struct print_views VIEWS = {.text = estimate_text, .markdown = estimate_markdown};
     struct budget budget = budget_of(options);
     const struct recommend_question question = {estimate, &budget, is_in_catalog};
     const struct estimate_shown shown = shown_of(options, TOP_SUBGRAPHS);
@@ -169,7 +164,7 @@ static int estimate_one(const struct estimate_options *options, const struct can
 
 static int report_grid(const struct estimate_options *options, const struct estimate_grid *grid)
 {
-    static const struct print_views VIEWS = {points_text, points_markdown};
+    static const struct print_views VIEWS = {.text = points_text, .markdown = points_markdown};
     struct budget budget = budget_of(options);
     const struct estimate_shown shown =
         shown_of(options, grid->count <= POINTS_ALL ? 0 : TOP_POINTS);
@@ -273,10 +268,9 @@ static int estimate_load(const struct estimate_options *options, const struct mo
                                                   .wanted = &options->candidates,
                                                   .candidates = candidates,
                                                   .tariff = &options->tariff,
-                                                  .format = PRINT_FORMATS[format_of(options)],
+                                                  .format = format_of(options),
                                                   .output = options->output,
-                                                  .plot = options->plot,
-                                                  .color = is_colored(options)});
+                                                  .plot = options->plot});
 }
 
 /* A file, an architecture by its name, or a model that is installed with ipw. */

@@ -53,7 +53,7 @@ struct result_phrase {
  * item: percent of a share. */
 struct result_column {
     const char *title, *path;
-    double scale; /* of a number; 0 is 1 */
+    double scale; /* of a number; 0 is 1.  A flag with a scale is a number: 1 or 0 times it */
 };
 
 enum { RESULT_DEPTH = 16, RESULT_KEY_MAX = 160 };

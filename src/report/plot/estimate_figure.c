@@ -7,7 +7,6 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/serving.h"
 #include "estimate/workload.h"
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"
@@ -512,68 +511,4 @@ enum err points_figure(const struct result *result, struct figure *figure, struc
     if (contexts || result_flag_at(result, NULL, "view.differ.prompts"))
         return length_figure(result, contexts, figure, why);
     return latency_figure(result, figure, why);
-}
-
-/* ---- serving ---- */
-
-static void put_energy(const struct serving_report *report, struct figure *figure)
-{
-    const struct serving_curve *curve = report->curve;
-    struct figure_panel *panel =
-        figure_panel(figure, "load (requests/s)", "energy ({J} per output token, estimated)");
-    struct figure_series *band =
-        figure_series(figure, panel, FIGURE_BAND, FIGURE_SKY_BLUE, "one standard deviation");
-    struct figure_series *line =
-        figure_series(figure, panel, FIGURE_MARKED, FIGURE_BLUE, "energy per token");
-    panel->y.from_zero = panel->x.from_zero = true;
-    for (size_t i = 0; i < curve->count; i++) {
-        double rate = curve->points[i].rate, each = curve->points[i].mid.joules_per_token;
-        series_add3(band, rate, each * fmax(0, 1 - report->relative_j),
-                    each * (1 + report->relative_j));
-        series_add2(line, rate, each);
-    }
-    if (curve->largest.rate > 0)
-        draw_vertical(figure, panel, FIGURE_GREEN, curve->largest.rate,
-                      curve->points[0].mid.joules_per_token, "largest load that meets the SLO");
-}
-
-static void put_latencies(const struct serving_curve *curve, struct figure *figure)
-{
-    struct figure_panel *panel = figure_panel(figure, "load (requests/s)", "latency ({s})");
-    struct figure_series *lines[] = {
-        figure_series(figure, panel, FIGURE_LINE, FIGURE_ORANGE, "TTFT p50"),
-        figure_series(figure, panel, FIGURE_DOTTED, FIGURE_ORANGE, "TTFT p95"),
-        figure_series(figure, panel, FIGURE_LINE, FIGURE_PURPLE, "ITL p50"),
-        figure_series(figure, panel, FIGURE_DOTTED, FIGURE_PURPLE, "ITL p95"),
-    };
-    panel->y.log_base = 10;
-    panel->x.from_zero = true;
-    for (size_t i = 0; i < curve->count; i++) {
-        const struct serving_result *mid = &curve->points[i].mid;
-        for (size_t k = 0; k < 2; k++) {
-            series_add2(lines[k], curve->points[i].rate, mid->ttft_s.at[k]);
-            series_add2(lines[2 + k], curve->points[i].rate, mid->itl_s.at[k]);
-        }
-    }
-}
-
-enum err serving_figure(const struct serving_report *report, struct figure *figure,
-                        struct error *why)
-{
-    const struct serving_curve *curve = report->curve;
-    if (!is_known(curve->points[0].mid.joules_per_token))
-        return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
-                       report->hardware->id);
-    str_format(figure->title, sizeof figure->title, "%.100s on %.100s: energy per token by load",
-               report->spec->model->name, report->hardware->name);
-    str_format(figure->note, sizeof figure->note,
-               "%zu requests of %.0f prompt and %.0f output tokens on average; simulated, not "
-               "measured",
-               report->load->count, report->load->mean_input, report->load->mean_output);
-    put_energy(report, figure);
-    put_latencies(curve, figure);
-    figure->height = 700;
-    if (!figure_finish(figure))
-        return err_set(why, ERR_NO_DATA, "nothing to plot");
-    return ERR_OK;
 }

@@ -65,7 +65,6 @@ enum err plot_draw(const struct plot_driver *driver, const struct plot_source *s
 /* ---- estimates, as `ipw estimate --plot` draws them ---- */
 
 struct result;
-struct serving_report;
 
 /* From the result of an estimate (estimate/estimate_result.h). */
 typedef enum err estimate_plot(const struct result *result, struct figure *figure,
@@ -80,7 +79,7 @@ enum err points_figure(const struct result *result, struct figure *figure, struc
     MUST_USE;
 
 /* Serving: energy per token and latencies against the load. */
-enum err serving_figure(const struct serving_report *report, struct figure *figure,
-                        struct error *why) MUST_USE;
+enum err serving_figure(const struct result *result, struct figure *figure, struct error *why)
+    MUST_USE;
 
 #endif

@@ -23,7 +23,10 @@ static void add_value(struct table *table, const struct result *result,
         table_addf(table, "%lld", (long long)item->integer);
         break;
     case RESULT_FLAG:
-        table_add(table, item->number != 0 ? "true" : "false");
+        if (scale != 0)
+            table_add_number(table, scale * item->number);
+        else
+            table_add(table, item->number != 0 ? "true" : "false");
         break;
     case RESULT_TEXT:
     case RESULT_JSON:

@@ -40,8 +40,11 @@ static void fill(struct result *result)
 
 static void check(enum print_format format, bool with_table, const char *expected)
 {
-    static const struct result_column COLUMNS[] = {
-        {"setting", "name", 0}, {"saving_pct", "saving", 100}, {"best", "best", 0}, {0}};
+    static const struct result_column COLUMNS[] = {{"setting", "name", 0},
+                                                   {"saving_pct", "saving", 100},
+                                                   {"best", "best", 0},
+                                                   {"chosen", "best", 1},
+                                                   {0}};
     struct result result = {0};
     struct text out = {0};
     fill(&result);
@@ -90,9 +93,9 @@ static void test_csv_is_the_table_that_the_result_marks(void **state)
 {
     (void)state;
     check(PRINT_CSV, true,
-          "setting,saving_pct,best\n"
-          "\"one, quoted\",25,false\n"
-          "two,,true\n");
+          "setting,saving_pct,best,chosen\n"
+          "\"one, quoted\",25,false,0\n"
+          "two,,true,1\n");
 }
 
 static void test_csv_of_one_row_is_the_result_itself(void **state)
@@ -157,10 +160,25 @@ static void test_text_and_markdown_have_the_figures_with_units(void **state)
           "\n**warning**: estimated\n");
 }
 
+static void test_json_of_a_command_may_end_in_an_empty_line(void **state)
+{
+    (void)state;
+    static const struct print_views VIEWS = {.has_blank_line = true};
+    struct result result = {0};
+    struct text out = {0};
+    result_begin(&result, "sample");
+    result_end(&result);
+    result_print(&result, PRINT_JSON, &VIEWS, false, &out);
+    assert_string_equal(text_get(&out), "{}\n\n");
+    text_release(&out);
+    result_release(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_has_every_item_in_order),
+        cmocka_unit_test(test_json_of_a_command_may_end_in_an_empty_line),
         cmocka_unit_test(test_csv_is_the_table_that_the_result_marks),
         cmocka_unit_test(test_csv_of_one_row_is_the_result_itself),
         cmocka_unit_test(test_csv_without_a_table_has_a_row_per_figure),
