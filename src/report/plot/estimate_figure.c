@@ -7,7 +7,6 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/workload.h"
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
