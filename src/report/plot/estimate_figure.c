@@ -7,7 +7,6 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/workload.h"
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
@@ -144,6 +143,7 @@ struct spot {
     const char *device, *precision; /* id, and "stored" if it is that of the file */
     double device_index, batch, prompt, context;
     double joules, low_j, high_j; /* per unit */
+    const char *basis;
 };
 
 static double known_or_0(double value)
@@ -164,21 +164,23 @@ static void read_spot(const struct result *result, const struct result_item *poi
         .joules = result_number_at(result, point, "each.energy_j"),
         .low_j = result_number_at(result, point, "each.low"),
         .high_j = result_number_at(result, point, "each.high"),
+        .basis = result_text_at(result, point, "basis"),
     };
 }
 
-/* Number of leading keys: device, batch, prompt, context; the precision is compared always. */
-enum { UP_TO_BATCH = 2, UP_TO_PROMPT, UP_TO_CONTEXT };
+/* Number of keys after device and precision: batch, prompt, context. */
+enum { UP_TO_BATCH = 1, UP_TO_PROMPT, UP_TO_CONTEXT };
 
 static int compare_spots(const struct spot *a, const struct spot *b, size_t count)
 {
     const double keys[UP_TO_CONTEXT][2] = {
-        {a->device_index, b->device_index},
         {a->batch, b->batch},
         {a->prompt, b->prompt},
         {a->context, b->context},
     };
-    int order = strcmp(a->precision, b->precision);
+    int order = compare(a->device_index, b->device_index);
+    if (!order)
+        order = strcmp(a->precision, b->precision);
     for (size_t i = 0; !order && i < count; i++)
         order = compare(keys[i][0], keys[i][1]);
     return order;
@@ -348,7 +350,7 @@ static void put_common(const struct lines *lines, char *to, size_t size)
         words_add(name, "%d of %zu lines", LINES_MAX, lines->count);
     str_format(to, size, "%s%s; estimated, not measured: %s", name,
                lines->too_large ? "; without configurations that do not fit" : "",
-               result_text_at(lines->result, NULL, "view.kernels"));
+               lines->spots[0].basis);
 }
 
 static void put_figure(const struct lines *lines, struct figure *figure)
