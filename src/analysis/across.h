@@ -85,4 +85,23 @@ enum err run_names_of(const struct run_point *const *points, size_t count, size_
                       struct run_names *out) MUST_USE;
 void run_names_release(struct run_names *names);
 
+/* ---- the Pareto frontier: front.c ---- */
+
+/* A figure that can be better or worse; units are constants. */
+struct front_axis {
+    const char *key, *label, *unit;
+    bool is_low_better;
+};
+
+/* A run with both figures; errors may be UNKNOWN, texts NULL. */
+struct front_point {
+    const char *id, *name, *group, *method;
+    double x, x_error, y, y_error;
+};
+
+/* The groups "x" and "y" and the list "points", with those on the frontier marked; the only error is ERR_NO_MEMORY. */
+enum err front_to_result(const struct front_axis *x, const struct front_axis *y,
+                         const struct front_point *points, size_t count, struct result *result)
+    MUST_USE;
+
 #endif

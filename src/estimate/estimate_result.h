@@ -72,4 +72,22 @@ enum err consumers_to_result(struct result *result, const struct subgraph_total 
 /* A list "hardware_figures": those that the estimate uses, including assumed ones. */
 void device_figures_to_result(struct result *result, const struct workload_estimate *estimate);
 
+/* ---- by names of the catalogs: catalog_estimate.c ---- */
+
+struct catalog_question {
+    const char *model, *hardware;
+    const char *precision, *batch, *prompt_tokens; /* NULL: the default */
+    unsigned output_tokens;                        /* 0: the default */
+    const struct tariff *tariff;
+    const char *names; /* where the names of models are listed, for messages */
+};
+
+/* As estimate_result_make; a path instead of a name is ERR_NOT_FOUND: no file is read. */
+enum err catalog_estimate(const struct catalog_question *question, struct result *out,
+                          struct error *why) MUST_USE;
+
+/* The names that it takes: lists "models" and "hardware". */
+void catalog_models_to_result(struct result *result);
+void catalog_hardware_to_result(struct result *result);
+
 #endif

@@ -190,3 +190,13 @@ void check_run(struct session *session, struct check_row *rows)
         if (session->source_of[i] >= 0)
             check_sensor(session, i, from, to, &rows[i]);
 }
+
+void check_untested(const struct sensor_findings *findings, struct check_row *rows)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *found = &findings->items[i];
+        bool gives_joules = strstr(found->measures, "energy") || strstr(found->measures, "power");
+        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN,
+                                     found->status == SENSOR_OK && gives_joules};
+    }
+}
