@@ -1,5 +1,5 @@
 /* The text reports of commands: one function per report.  The caller owns the arguments and the output. Reports with
- * their own types (compare_report.h, power_report.h ...) have their own header. */
+ * their own types (compare_report.h ...) have their own header. */
 #ifndef IPW_REPORT_TEXT_REPORTS_H
 #define IPW_REPORT_TEXT_REPORTS_H
 
@@ -13,15 +13,11 @@
 #include "port/proc.h"
 
 struct calibration;
-struct clock_choice;
-struct clock_policy;
-struct data_findings;
 struct exec_result;
 struct hardware;
 struct hardware_timings;
 struct host_report;
 struct layers_results;
-struct optimize_goal;
 struct param_spec;
 struct profile_family;
 struct result;
@@ -67,27 +63,6 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
 /* Several runs, after run_figures_settle: a sentence and a table, shortened unless verbose. */
 enum err conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
                             bool color, struct text *out) MUST_USE;
-
-/* ---- ipw optimize ---- */
-
-/* The best setting of each application, its savings, and one clock for all. */
-struct optimize_report {
-    const char *objective; /* "edp" */
-    const struct optimize_goal *goal;
-    const struct clock_choice *choices;
-    size_t count;
-    const struct clock_policy *policies;
-    size_t policy_count;
-    unsigned rule;                        /* enum policy_rule of the policies */
-    const struct data_findings *findings; /* NULL: not available */
-    const char *source;                   /* the model's file; NULL: measurements */
-    const char *apply; /* command that applies the recommended setting; NULL: for its clock */
-    const char *gpus;  /* UUIDs of the measured GPUs, comma-separated; NULL: unknown */
-};
-
-void optimize_text(const struct optimize_report *report, bool color, struct text *out);
-void optimize_json(const struct optimize_report *report, struct text *out);
-void optimize_csv(const struct optimize_report *report, struct text *out);
 
 /* ---- calibrations and validations (calibrate_report.c) ---- */
 
