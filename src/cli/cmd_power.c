@@ -104,7 +104,7 @@ static int report_fit(const struct fit_command *command, const struct freq_data 
 {
     struct power_fit_row *rows = calloc(data->curves.count + 1, sizeof *rows);
     struct freq_prediction *at_fmax = calloc(data->curves.count + 1, sizeof *at_fmax);
-    struct power_fit fit = {model, data, rows, 0, command->output};
+    struct power_fitted fit = {model, data, rows, 0, command->output};
     struct result result = {0};
     struct error why = {0};
     enum err err = rows && at_fmax ? predict_rows(data, model, rows, at_fmax, &fit.count, &why)

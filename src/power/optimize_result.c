@@ -99,8 +99,9 @@ static void add_brief_saving(const struct clock_choice *choice, struct text *out
         text_addf(out, " %s %s", is_noise ? "than" : "against", baseline);
 }
 
-void optimize_saving_brief(const struct clock_choice *choice, const struct optimize_goal *goal,
-                           struct text *out)
+/* The same in brief, with the objective: "1005 MHz saves 28 ± 3 % energy, 1.0 % slower (EDP)". */
+static void add_answer(const struct clock_choice *choice, const struct optimize_goal *goal,
+                       struct text *out)
 {
     const struct optimize_point *best = best_of(choice);
     char title[NAME_MAX_BYTES], setting[NAME_MAX_BYTES];
@@ -304,7 +305,7 @@ static void put_view(struct result *result, const struct optimize_result *from,
     struct text flags = {0}, answer = {0};
     clock_choice_flags(choice, add_flag, &flags);
     if (choice->is_recommended)
-        optimize_saving_brief(choice, from->goal, &answer);
+        add_answer(choice, from->goal, &answer);
     else
         text_addf(&answer, "%s%s",
                   choice->flags & CHOICE_NO_OPTIMUM ? "no meaningful optimum: " : "",

@@ -29,12 +29,8 @@ struct optimize_result {
 
 void optimize_result_fill(const struct optimize_result *from, struct result *out);
 
-/* The saving of a recommended setting.  A difference that may be noise is not called a saving.
- *
- * A sentence: "threads=4 uses 50.0 ± 1.0 % less energy per run than threads=1, in 70.0 % less time."
- * In brief, with the objective: "1005 MHz saves 28 ± 3 % energy, 1.0 % slower (EDP)". */
+/* The saving of a recommended setting, which a difference that may be noise is not called: "threads=4 uses 50.0 ± 1.0 %
+ * less energy per run than threads=1, in 70.0 % less time." */
 void optimize_saving_sentence(const struct clock_choice *choice, const char *per, struct text *out);
-void optimize_saving_brief(const struct clock_choice *choice, const struct optimize_goal *goal,
-                           struct text *out);
 
 #endif

@@ -59,7 +59,7 @@ static void put_prediction(struct result *result, const struct freq_prediction *
 
 /* ---- fit ---- */
 
-void power_result_fit(struct result *result, const struct power_fit *fit)
+void power_result_fit(struct result *result, const struct power_fitted *fit)
 {
     const struct freq_model_kind *kind = fit->model->kind;
     result_begin(result, "power fit");

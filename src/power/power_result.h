@@ -32,14 +32,14 @@ struct power_fit_row {
     const char *no_optimum_reason; /* why an optimum is not meaningful; NULL: it is */
 };
 
-struct power_fit {
+struct power_fitted {
     const struct freq_model *model;
     const struct freq_data *data;
     const struct power_fit_row *rows;
     size_t count;
     const char *file; /* output file; NULL: none */
 };
-void power_result_fit(struct result *result, const struct power_fit *fit);
+void power_result_fit(struct result *result, const struct power_fitted *fit);
 
 struct power_predictions {
     const struct freq_model *model;
