@@ -90,12 +90,11 @@ static void put_side(struct result *out, const struct compared_side *side,
 /* What the views call the records of a run: "query", "queries". */
 static void put_units(struct result *out, enum run_kind kind)
 {
+    result_aside(out, "view");
     result_text(out, "record", run_kind_unit(kind, false));
-    result_aside(out, "record");
     result_text(out, "records", run_kind_unit(kind, true));
-    result_aside(out, "records");
     result_flag(out, "is_command", kind == RUN_KIND_RUN);
-    result_aside(out, "is_command");
+    result_end(out);
 }
 
 static void put_comparison(struct result *out, const struct comparison *comparison,
@@ -143,10 +142,10 @@ static void put_check(struct result *out, const struct compare_report *report, s
     result_text(out, "fail_if", check->text);
     result_text(out, "metric", COMPARE_METRIC_INFO[check->metric].name);
     result_text(out, "outcome", OUTCOMES[compare_check_evaluate(check, of, report->confident)]);
+    result_aside(out, "view");
     result_count(out, "comparison", comparison);
-    result_aside(out, "comparison");
     result_flag(out, "is_relative", check->relative);
-    result_aside(out, "is_relative");
+    result_end(out);
     result_end(out);
 }
 
@@ -206,8 +205,9 @@ void compare_result(const struct compare_report *report, struct result *out)
         for (size_t c = 0; c < report->check_count; c++)
             put_check(out, report, i, &report->checks[c]);
     result_end(out);
+    result_aside(out, "view");
     result_count(out, "tests", tests_made(set));
-    result_aside(out, "tests");
+    result_end(out);
     result_flag(out, "confident", report->confident);
     result_text(out, "correction", "holm");
     result_number(out, "alpha", COMPARE_ALPHA, "");

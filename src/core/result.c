@@ -83,6 +83,11 @@ void result_list(struct result *result, const char *key)
     open_item(result, RESULT_LIST, key);
 }
 
+void result_aside(struct result *result, const char *key)
+{
+    open_item(result, RESULT_ASIDE, key);
+}
+
 void result_end(struct result *result)
 {
     if (!result->failed)
@@ -198,13 +203,6 @@ void result_between(struct result *result, const char *key, double low, double h
     }
 }
 
-void result_aside(struct result *result, const char *key)
-{
-    struct result_item *of = figure(result, key);
-    if (of)
-        of->is_aside = true;
-}
-
 void result_interval(struct result *result, const char *key, double low, double high)
 {
     add(result, RESULT_INTERVAL, key, UNKNOWN, "");
@@ -290,6 +288,14 @@ void result_fields(struct result *result, const struct json_field *fields, const
     }
     for (; depth > 0; depth--)
         result_end(result);
+}
+
+void result_members(struct result *result, const struct result_member *members, const void *object)
+{
+    for (; members->key; members++)
+        result_number(result, members->key,
+                      *(const double *)(const void *)((const char *)object + members->offset),
+                      members->unit);
 }
 
 /* ---- lines ---- */

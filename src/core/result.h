@@ -24,8 +24,9 @@ enum result_kind {
     RESULT_COUNT, /* an integer */
     RESULT_TEXT,
     RESULT_FLAG,
-    RESULT_NULL, /* a group, list or flag that is unknown */
-    RESULT_JSON, /* text that is compact JSON already: what a file or a server said */
+    RESULT_NULL,  /* a group, list or flag that is unknown */
+    RESULT_JSON,  /* text that is compact JSON already: what a file or a server said */
+    RESULT_ASIDE, /* items with keys for the columns of a table and a command's own views alone */
     /* JSON keys of a figure's properties: "KEY_error", "KEY_interval_95" and "KEY_queries" beside it. */
     RESULT_ERROR,
     RESULT_INTERVAL,
@@ -40,7 +41,6 @@ struct result_item {
     /* Its uncertainty, interval of 95 % and number of queries; UNKNOWN. */
     double error, low, high, queries;
     const char *unit; /* as in record.def; "" for none */
-    bool is_aside;    /* result_aside */
     size_t end;       /* index after its last item */
 };
 
@@ -54,7 +54,7 @@ struct result_phrase {
  * a figure.  Its unit may differ from that of the item: percent of a share. */
 struct result_column {
     const char *title, *path;
-    double scale; /* of a number; 0 is 1 */
+    double scale; /* of a number; 0 is 1.  A flag with a scale is a number: 1 or 0 times it */
 };
 
 enum { RESULT_DEPTH = 16, RESULT_KEY_MAX = 160 };
@@ -84,6 +84,9 @@ void result_begin(struct result *result, const char *name);
 /* A key is NULL in a list. */
 void result_group(struct result *result, const char *key);
 void result_list(struct result *result, const char *key);
+/* A group that JSON and the generic formats omit: what the columns of a CSV or a command's own text and Markdown need
+ * besides the documented keys. */
+void result_aside(struct result *result, const char *key);
 void result_end(struct result *result);
 
 void result_number(struct result *result, const char *key, double value, const char *unit);
@@ -103,6 +106,14 @@ void result_optional_text(struct result *result, const char *key, const char *te
 /* The members of a struct, by a table that ends in a row without a path.  Paths with dots make groups. */
 void result_fields(struct result *result, const struct json_field *fields, const void *object);
 
+/* Figures of a struct that are doubles, with their units, by a table that ends in a row without a key. */
+struct result_member {
+    const char *key;
+    size_t offset; /* of the member in its struct */
+    const char *unit;
+};
+void result_members(struct result *result, const struct result_member *members, const void *object);
+
 void result_count_one(struct result *result, const char *path); /* increments a count */
 
 /* For the figure with this key in the open group. */
@@ -117,11 +128,9 @@ void result_between(struct result *result, const char *key, double low, double h
 void result_figure(struct result *result, const char *key, double value, double error,
                    const char *unit);
 
-/* A value for the views of a command: its other formats omit it. */
-void result_aside(struct result *result, const char *key);
-
-/* Marks the list at this path as the table of the result: its CSV.  columns: NULL for every figure of a row, with its
- * error and bounds.  With "*" as in "runs.*.metrics" and columns, the rows of all of them. */
+/* Marks the list at this path as the table of the result: its CSV; "": the result itself is the only row, which needs
+ * columns.  columns: NULL for every figure of a row, with its error and bounds.  With "*" as in "runs.*.metrics" and
+ * columns, the rows of all of them. */
 void result_table(struct result *result, const char *path, const struct result_column *columns);
 
 /* Notes below the finding, the most severe first; and warnings. */

@@ -10,12 +10,14 @@
 #include "core/energy.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/slice.h"
 #include "core/text.h"
 #include "estimate/estimate_grid.h"
+#include "estimate/estimate_result.h"
 #include "graph/zoo/zoo.h"
 #include "report/html/html.h"
-#include "report/text/estimate_report.h"
+#include "report/print/print.h"
 #include "rundir/summary.h"
 #include "serve/api.h"
 
@@ -216,18 +218,17 @@ static enum err write_estimate(const struct workload *work, const struct hardwar
                                struct text *out, struct error *why)
 {
     struct workload_estimate estimate;
-    struct estimate_parts parts = {0};
-    struct estimate_report report;
+    struct result result = {0};
     const struct budget budget = budget_none();
     const struct recommend_question question = {&estimate, &budget, true};
+    const struct estimate_shown shown = {.tariff = tariff};
     enum err err = workload_estimate_make(work, hardware, config, true, &estimate, why);
     if (err)
         return err;
-    err = estimate_report_make(&question, &parts, &report, why);
-    report.tariff = tariff;
+    err = estimate_result_make(&question, &shown, &result, why);
     if (!err)
-        estimate_json(&report, out);
-    free(parts.rows);
+        result_print(&result, PRINT_JSON, NULL, false, out);
+    result_release(&result);
     workload_estimate_release(&estimate);
     return err;
 }

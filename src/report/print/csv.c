@@ -34,7 +34,10 @@ static void add_value(struct table *table, const struct result *result,
         table_addf(table, "%lld", (long long)item->integer);
         break;
     case RESULT_FLAG:
-        table_add(table, item->number != 0 ? "true" : "false");
+        if (scale != 0)
+            table_add_number(table, scale * item->number);
+        else
+            table_add(table, item->number != 0 ? "true" : "false");
         break;
     case RESULT_TEXT:
     case RESULT_JSON:
@@ -69,7 +72,7 @@ static void add_figures(const struct figures *to, const struct result *result, c
     RESULT_EACH (item, result, group) {
         char path[512];
         const char *key = result_key(result, item);
-        if (!result_is_figure(item) || item->is_aside)
+        if (!result_is_figure(item) || item->kind == RESULT_ASIDE)
             continue;
         if (key)
             str_format(path, sizeof path, "%s%s%s", above, above[0] ? "." : "", key);
@@ -132,13 +135,19 @@ static void add_cell(struct table *table, const struct table_row *row,
         add_value(table, result, item, column->scale);
 }
 
+static void add_row(struct table *table, const struct table_row *row,
+                    const struct result_column *columns)
+{
+    for (const struct result_column *column = columns; column->title; column++)
+        add_cell(table, row, column);
+}
+
 static void add_rows(struct table *table, const struct result *result,
                      const struct result_item *outer, const struct result_item *rows,
                      const struct result_column *columns)
 {
     RESULT_EACH (row, result, rows)
-        for (const struct result_column *column = columns; column->title; column++)
-            add_cell(table, &(struct table_row){result, outer, row}, column);
+        add_row(table, &(struct table_row){result, outer, row}, columns);
 }
 
 /* Those at the path, and for "list.*.rows" those of every item of the list. */
@@ -147,6 +156,10 @@ static void add_all_rows(struct table *table, const struct result *result,
 {
     const char *star = strstr(result->rows, ".*.");
     char list[RESULT_KEY_MAX];
+    if (!result->rows[0]) {
+        add_row(table, &(struct table_row){result, NULL, result->items}, columns);
+        return;
+    }
     if (!star) {
         add_rows(table, result, NULL, result_find(result, result->rows), columns);
         return;

@@ -42,8 +42,6 @@ static void put_items(const struct result *result, const struct result_item *gro
 {
     RESULT_EACH (item, result, group) {
         const char *key = result_key(result, item);
-        if (item->is_aside)
-            continue;
         switch (item->kind) {
         case RESULT_GROUP:
             json_object(json, key);
@@ -69,6 +67,8 @@ static void put_items(const struct result *result, const struct result_item *gro
             break;
         case RESULT_NULL:
             json_null(json, key);
+            break;
+        case RESULT_ASIDE:
             break;
         case RESULT_JSON:
             json_raw_indented(json, key, result_string(result, item));

@@ -61,7 +61,7 @@ static void write_groups(const struct result *result, const struct result_item *
                          struct text *out)
 {
     RESULT_EACH (item, result, group) {
-        if (!result_key(result, item) || !result_first(result, item))
+        if (!result_key(result, item) || !result_first(result, item) || item->kind == RESULT_ASIDE)
             continue;
         if (layout_is_table(result, item)) {
             write_label(result, item, level, out);

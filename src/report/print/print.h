@@ -24,6 +24,7 @@ typedef void print_view(const struct result *result, bool color, struct text *ou
 /* A command's own views of its result, where a generic list of its items would read worse; NULL: the generic one. */
 struct print_views {
     print_view *text, *markdown;
+    bool has_blank_line; /* after its JSON, as in earlier versions */
 };
 
 void result_print(const struct result *result, enum print_format format,

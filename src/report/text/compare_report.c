@@ -133,7 +133,7 @@ static void put_basis(const struct result *result, const char *indent, struct te
     const struct result_item *comparisons = result_find(result, "comparisons");
     bool repeated = false, single = false, commands = false;
     RESULT_EACH (comparison, result, comparisons) {
-        bool is_command = result_flag_at(result, comparison, "is_command");
+        bool is_command = result_flag_at(result, comparison, "view.is_command");
         bool one =
             runs_of(result, comparison, "baseline") + runs_of(result, comparison, "run") == 2;
         repeated = repeated || is_repeated(result, comparison);
@@ -215,7 +215,7 @@ static void put_explanation(const struct result *result, const char *indent, str
               "%sp: probability of such a difference by chance, Holm-corrected for %.0f tests.\n"
               "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
               "\"equal\".\n",
-              indent, result_number_at(result, NULL, "tests"), indent,
+              indent, result_number_at(result, NULL, "view.tests"), indent,
               result_number_at(result, NULL, "alpha"));
     put_basis(result, indent, out);
 }
@@ -223,7 +223,7 @@ static void put_explanation(const struct result *result, const char *indent, str
 static void pairing_text(char *to, const struct result *result,
                          const struct result_item *comparison)
 {
-    const char *units = result_text_at(result, comparison, "records");
+    const char *units = result_text_at(result, comparison, "view.records");
     bool is_paired = result_flag_at(result, comparison, "paired");
     double pairs = result_number_at(result, comparison, "pairs");
     double same = result_number_at(result, comparison, "same_queries");
@@ -268,7 +268,7 @@ static void exceeded_line(char *to, const struct result *result, const struct re
     const struct result_item *relative = result_get(result, metric, "relative");
     char value[CELL_MAX], interval[CELL_MAX] = "";
     bool is_confident = result_flag_at(result, NULL, "confident");
-    if (result_flag_at(result, check, "is_relative") && is_known(relative->number))
+    if (result_flag_at(result, check, "view.is_relative") && is_known(relative->number))
         percent_text(value, relative->number);
     else
         difference_text(value, result_get(result, metric, "difference"));
@@ -287,7 +287,7 @@ char *compare_check_line(const struct result *result, const struct result_item *
     const char *directory = result_text_at(result, check, "directory");
     char path[64];
     str_format(path, sizeof path, "comparisons.%.0f",
-               result_number_at(result, check, "comparison"));
+               result_number_at(result, check, "view.comparison"));
     const struct result_item *comparison = result_find(result, path);
     if (strcmp(outcome, "not repeated") == 0)
         str_format(to, CHECK_LINE_MAX,
@@ -446,4 +446,4 @@ static void compare_markdown(const struct result *result, bool color, struct tex
     put_checks(result, "- ", out);
 }
 
-const struct print_views COMPARE_VIEWS = {compare_text, compare_markdown};
+const struct print_views COMPARE_VIEWS = {.text = compare_text, .markdown = compare_markdown};

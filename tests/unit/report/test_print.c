@@ -15,6 +15,14 @@ static void fill(struct result *result)
     result_text(result, "model", "a|b");
     result_number(result, "energy_j", 12.5, "J");
     result_uncertain(result, "energy_j", 0.5);
+    result_aside(result, "view"); /* in no expected output below */
+    result_number(result, "energy_mj", 12500, "");
+    result_list(result, "rows");
+    result_group(result, NULL);
+    result_count(result, "hidden", 1);
+    result_end(result);
+    result_end(result);
+    result_end(result);
     result_number(result, "unknown", UNKNOWN, "W");
     result_list(result, "points");
     for (int i = 0; i < 2; i++) {
@@ -34,8 +42,11 @@ static void fill(struct result *result)
 
 static void check(enum print_format format, bool with_table, const char *expected)
 {
-    static const struct result_column COLUMNS[] = {
-        {"setting", "name", 0}, {"saving_pct", "saving", 100}, {"best", "best", 0}, {0}};
+    static const struct result_column COLUMNS[] = {{"setting", "name", 0},
+                                                   {"saving_pct", "saving", 100},
+                                                   {"best", "best", 0},
+                                                   {"chosen", "best", 1},
+                                                   {0}};
     struct result result = {0};
     struct text out = {0};
     fill(&result);
@@ -84,9 +95,27 @@ static void test_csv_is_the_table_that_the_result_marks(void **state)
 {
     (void)state;
     check(PRINT_CSV, true,
-          "setting,saving_pct,best\n"
-          "\"one, quoted\",25,false\n"
-          "two,,true\n");
+          "setting,saving_pct,best,chosen\n"
+          "\"one, quoted\",25,false,0\n"
+          "two,,true,1\n");
+}
+
+static void test_csv_of_one_row_is_the_result_itself(void **state)
+{
+    static const struct result_column COLUMNS[] = {{"model", "model", 0},
+                                                   {"energy_mj", "view.energy_mj", 0},
+                                                   {"first", "points.0.name", 0},
+                                                   {0}};
+    (void)state;
+    struct result result = {0};
+    struct text out = {0};
+    fill(&result);
+    result_table(&result, "", COLUMNS);
+    result_print(&result, PRINT_CSV, NULL, false, &out);
+    assert_string_equal(text_get(&out), "model,energy_mj,first\n"
+                                        "a|b,12500,\"one, quoted\"\n");
+    text_release(&out);
+    result_release(&result);
 }
 
 static void test_csv_without_a_table_has_a_row_per_figure(void **state)
@@ -213,11 +242,27 @@ static void test_text_and_markdown_have_the_figures_with_units(void **state)
           "\n**warning**: estimated\n");
 }
 
+static void test_json_of_a_command_may_end_in_an_empty_line(void **state)
+{
+    (void)state;
+    static const struct print_views VIEWS = {.has_blank_line = true};
+    struct result result = {0};
+    struct text out = {0};
+    result_begin(&result, "sample");
+    result_end(&result);
+    result_print(&result, PRINT_JSON, &VIEWS, false, &out);
+    assert_string_equal(text_get(&out), "{}\n\n");
+    text_release(&out);
+    result_release(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_has_every_item_in_order),
+        cmocka_unit_test(test_json_of_a_command_may_end_in_an_empty_line),
         cmocka_unit_test(test_csv_is_the_table_that_the_result_marks),
+        cmocka_unit_test(test_csv_of_one_row_is_the_result_itself),
         cmocka_unit_test(test_csv_without_a_table_has_a_row_per_figure),
         cmocka_unit_test(test_csv_has_the_rows_of_every_item_of_a_list),
         cmocka_unit_test(test_csv_of_a_table_has_every_figure_with_its_error),
