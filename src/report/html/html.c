@@ -10,6 +10,8 @@
 #include "analysis/across.h"
 #include "analysis/columns.h"
 #include "analysis/compare_set.h"
+#include "analysis/run_page.h"
+#include "analysis/run_settings.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/result.h"
@@ -111,6 +113,24 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
     return jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
 }
 
+static void shares_put(struct json *json, const struct run_table *table)
+{
+    struct result shares = {0};
+    run_shares_result(table, &shares);
+    result_members_to_json(&shares, json);
+    result_release(&shares);
+}
+
+static enum err distributions_put(struct json *json, const struct run_table *table)
+{
+    struct result distributions = {0};
+    enum err err = run_distributions_result(table, &distributions);
+    if (!err)
+        result_members_to_json(&distributions, json);
+    result_release(&distributions);
+    return err;
+}
+
 static enum err put_all(struct json *json, const struct run_table *table, const char *page,
                         size_t max_listed, const struct results *results, const struct spans *spans,
                         struct error *why)
@@ -121,10 +141,10 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     predicted_put(json, table->directory);
     shares_put(json, table);
     results_put(json, results);
+    if (!err)
+        err = distributions_put(json, table);
     if (err)
         err_set(why, err, "%s", err_text(err));
-    if (!err)
-        err = histograms_put(json, table, why);
     if (!err)
         err = timeline_put(json, table, spans, why);
     if (!err)
@@ -145,7 +165,7 @@ static enum err run_put(struct json *json, const char *directory, const struct h
     struct spans spans = {0};
     wanted.numbers |= RUN_FIGURES_NEEDS;
     wanted.numbers |= QUERIES_NEED;
-    wanted.numbers |= HISTOGRAMS_NEED;
+    wanted.numbers |= DISTRIBUTIONS_NEED;
     wanted.words |= RUN_WANT(RUN_SUBJECT) | RUN_FIGURES_WORDS;
     enum err err = run_table_load_texts(directory, report->model, wanted,
                                         max_listed / LISTED_BY_TEXT, &table, why);
@@ -381,6 +401,25 @@ static enum err put_comparison(struct report_state *state, struct error *why)
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
+/* "names": by what differs between the runs; "family": what all models share.  Several runs set the title. */
+static enum err put_names(struct report_state *state, const struct run_point *const *points)
+{
+    struct run_names names;
+    enum err err = run_names_of(points, state->runs, 0, &names);
+    if (err)
+        return err;
+    json_string(&state->json, "family", names.family);
+    json_array(&state->json, "names");
+    for (size_t i = 0; i < names.count; i++)
+        json_string(&state->json, NULL, names.names[i]);
+    json_array_end(&state->json);
+    if (state->runs > 1)
+        str_format(state->title, sizeof state->title, "%zu runs%s%s", state->runs,
+                   names.family[0] ? " of " : "", names.family);
+    run_names_release(&names);
+    return ERR_OK;
+}
+
 /* The settings of the page: those of the comparison; repeats of a single setting are one as well. */
 static enum err put_settings(struct report_state *state, struct error *why)
 {
@@ -391,10 +430,14 @@ static enum err put_settings(struct report_state *state, struct error *why)
         groups ? ERR_OK : compare_groups_find(state->directories, state->runs, &state->groups, why);
     if (!groups)
         groups = state->groups.one_setting ? &one : &state->groups;
-    if (!err &&
-        (err = settings_put(&state->json, groups, state->directories, state->figures, state->runs)))
-        err_set(why, err, "%s", err_text(err));
-    return err;
+    if (err)
+        return err;
+    struct result settings = {0};
+    err = run_settings_result(groups, state->directories, state->figures, state->runs, &settings);
+    if (!err)
+        result_members_to_json(&settings, &state->json);
+    result_release(&settings);
+    return err_explain(why, err);
 }
 
 static enum err put_across(struct report_state *state, struct error *why)
@@ -408,7 +451,7 @@ static enum err put_across(struct report_state *state, struct error *why)
         points[i] = &copies[i];
     }
     if (!err)
-        err = names_put(&state->json, points, state->runs, state->title, sizeof state->title);
+        err = put_names(state, points);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)

@@ -1,5 +1,5 @@
 /* Every query of a run as quantized columns, for the table of queries and the requests of the timeline, with excerpts
- * of some, and the distributions of the main figures.  Of an agent's queries, the most expensive ones with their spans,
+ * of some.  Of an agent's queries, the most expensive ones with their spans,
  * for the icicle view: as many as fit on a page. */
 #include "report/html/sections.h"
 
@@ -8,13 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/columns.h"
 #include "core/json.h"
 #include "core/units.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
 #include "rundir/traces.h"
-#include "stats/descriptive.h"
 
 /* ---- columns of queries ---- */
 
@@ -268,122 +266,6 @@ void excerpts_put(struct json *json, const struct run_table *table, size_t max_l
         json_object_end(json);
     }
     json_array_end(json);
-}
-
-/* ---- distributions ---- */
-
-enum { BINS_MIN = 8, BINS_MAX = 48 };
-
-struct bins {
-    double low, step;
-    bool log, integer;
-    size_t count;
-    uint64_t counts[BINS_MAX + 2]; /* one more for integers; the last: overflow */
-};
-
-/* Values over several orders of magnitude are binned logarithmically; a few outliers do not compress the others into
- * one bin. */
-static struct bins choose_bins(double *values, size_t count)
-{
-    static const double PS[] = {0, 0.005, 0.25, 0.75, 0.995, 1};
-    double q[6];
-    struct bins bins = {0};
-    select_quantiles(values, count, PS, 6, q);
-    double high = q[5] > q[4] + 0.5 * (q[4] - q[1]) ? q[4] : q[5];
-    bins.log = q[0] > 0 && high / q[0] > 50;
-    bins.low = q[0];
-    double range = bins.log ? log(high / q[0]) : high - q[0];
-    double middle = bins.log ? log(q[3] / q[2]) : q[3] - q[2];
-    /* Freedman-Diaconis rule. */
-    double width = 2 * middle / cbrt((double)count);
-    double wanted = width > 0 ? ceil(range / width) : sqrt((double)count);
-    bins.count = (size_t)fmin(fmax(wanted, BINS_MIN), BINS_MAX);
-    bins.step = range / (double)bins.count;
-    if (range <= 0) { /* all equal: one bar, centered at the value */
-        bins.count = 1;
-        bins.step = q[0] != 0 ? 0.1 * fabs(q[0]) : 1;
-        bins.low = q[0] - bins.step / 2;
-    }
-    return bins;
-}
-
-/* Integers of a small range have one bin each, centered at the number. */
-static void fit_integers(struct bins *bins, const double *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (values[i] != floor(values[i]))
-            return;
-    double range = bins->step * (double)bins->count;
-    if (bins->log || (range < 1 && bins->count > 1))
-        return;
-    double min = bins->count > 1 ? bins->low : values[0];
-    range = bins->count > 1 ? range : 0;
-    bins->integer = true;
-    bins->step = bins->count > 1 ? ceil(bins->step) : 1;
-    bins->count = (size_t)(range / bins->step) + 1;
-    bins->low = min - 0.5;
-}
-
-static void count_values(struct bins *bins, const double *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        double place = bins->log ? log(values[i] / bins->low) : values[i] - bins->low;
-        double bin = floor(place / bins->step + 1e-9);
-        /* The largest value belongs to the last bin. */
-        if (place <= bins->step * (double)bins->count * (1 + 1e-9))
-            bin = fmin(bin, (double)bins->count - 1);
-        bins->counts[(size_t)fmin(fmax(bin, 0), (double)bins->count)]++;
-    }
-}
-
-static void put_histogram(struct json *json, const struct ratio_row *row, double *values,
-                          size_t count)
-{
-    struct bins bins = choose_bins(values, count);
-    fit_integers(&bins, values, count);
-    count_values(&bins, values, count);
-    json_object(json, NULL);
-    json_string(json, "key", row->key);
-    json_number(json, "low", bins.low);
-    json_number(json, "step", bins.step);
-    json_bool(json, "log", bins.log);
-    json_bool(json, "whole", bins.integer);
-    json_array(json, "counts");
-    for (size_t i = 0; i < bins.count + (bins.counts[bins.count] > 0); i++)
-        json_integer(json, NULL, (int64_t)bins.counts[i]);
-    json_array_end(json);
-    json_bool(json, "beyond", bins.counts[bins.count] > 0);
-    struct spread spread = spread_of(values, count);
-    json_object(json, "spread");
-    json_integer(json, "count", (int64_t)count);
-    for (size_t i = 0; i < SPREAD_FIGURES; i++)
-        json_number(json, SPREAD_KEYS[i], spread.figures[i]);
-    json_object_end(json);
-    json_object_end(json);
-}
-
-enum err histograms_put(struct json *json, const struct run_table *table, struct error *why)
-{
-    static const struct ratio_row ROWS[] = {
-        {"joules", RUN_JOULES, RUN_NUMBERS},
-        {"joules_per_output_token", RUN_JOULES, RUN_OUTPUT_TOKENS},
-        {"latency_s", RUN_LATENCY, RUN_NUMBERS},
-        {"time_to_first_token_s", RUN_TTFT, RUN_NUMBERS},
-        {"output_tokens", RUN_OUTPUT_TOKENS, RUN_NUMBERS},
-        {"input_tokens", RUN_INPUT_TOKENS, RUN_NUMBERS},
-    };
-    enum err err = ERR_OK;
-    json_array(json, "distributions");
-    for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++) {
-        double *values = NULL;
-        size_t count = 0;
-        err = known_values(table, ROWS[i].numerator, ROWS[i].denominator, &values, &count);
-        if (!err && count)
-            put_histogram(json, &ROWS[i], values, count);
-        free(values);
-    }
-    json_array_end(json);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 /* ---- queries of an agent ---- */

@@ -9,10 +9,7 @@
 #include "core/result.h"
 #include "rundir/run_table.h"
 
-struct compare_groups;
 struct json;
-struct run_figures;
-struct run_point;
 struct spans;
 
 enum { RESULTS_MAX = 32 };
@@ -37,9 +34,6 @@ enum err sweep_put(struct json *json, const char *directory, struct error *why) 
  * `note` its basis.  Unknown figures are shown as such. */
 void headline_put(struct json *json, const struct run_table *table, const struct results *results);
 
-/* "shares": [{"key", "label", "joules", "share"}], a partition of the energy; empty if the summary lacks it. */
-void shares_put(struct json *json, const struct run_table *table);
-
 /* "agent": null without traces.jsonl; else {"count", "queries": [{"key", "joules", ..., "spans": [...]}]}, the most
  * expensive queries. */
 enum err agent_put(struct json *json, const char *directory, struct error *why) MUST_USE;
@@ -61,17 +55,6 @@ enum err queries_put(struct json *json, const struct run_table *table, const str
  * most `max_listed`. */
 void excerpts_put(struct json *json, const struct run_table *table, size_t max_listed);
 
-/* Columns required for the histograms. */
-#define HISTOGRAMS_NEED                                                                            \
-    (RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_INPUT_TOKENS) |             \
-     RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_WATTS))
-
-/* "distributions": [{"key", "low", "step", "log", "counts": [...], "spread":
- * {"count", "mean", "std", "min", "p50", ... "max"}}] of completed queries.  Bin i begins at
- * low + i x step, or at low x exp(i x step) where `log`; the last one holds all that lies beyond. */
-enum err histograms_put(struct json *json, const struct run_table *table, struct error *why)
-    MUST_USE;
-
 /* "timelines": one of each start of the run that left samples or spans:
  *   {"start", "from", "step", "count", "in_flight": COLUMN, "missing",
  *    "power": [{"name", "device", "source", "mean": COLUMN, "least": COLUMN, "largest": COLUMN}]}
@@ -85,18 +68,6 @@ void predicted_put(struct json *json, const char *directory);
 
 /* "files": [{"name", "href", "bytes"}] of existing files; href is relative to the page's folder. */
 void files_put(struct json *json, const char *directory, const char *page);
-
-/* "names": by what differs between the runs; "family": what all models share.  Several runs set the title. */
-enum err names_put(struct json *json, const struct run_point *const *points, size_t count,
-                   char *title, size_t size) MUST_USE;
-
-/* "common": the relative error that all energies share, or null; "mixed": different sensors measured them; and
- * "settings": [{"name", "runs": [place among the runs], "hardware", "queries", "concurrency", figures of struct
- * run_point, "intervals": {"accuracy", "joules_per_query"}, "pareto_optimal"}].  Intervals are of 95 %, of what can
- * differ between runs.  Every text of `groups` is one of `directories`, by its address. */
-enum err settings_put(struct json *json, const struct compare_groups *groups,
-                      const char *const *directories, struct run_figures *runs, size_t count)
-    MUST_USE;
 
 /* "command": string, or null if the summary lacks the options. */
 void command_put(struct json *json, const struct run_table *table);

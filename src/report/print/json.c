@@ -88,3 +88,8 @@ void result_to_json(const struct result *result, const char *key, struct json *j
     put_items(result, result->items, json);
     json_object_end(json);
 }
+
+void result_members_to_json(const struct result *result, struct json *json)
+{
+    put_items(result, result->items, json);
+}

@@ -35,6 +35,9 @@ void result_print(const struct result *result, enum print_format format,
 /* As a member of an open object or, without a key, by itself. */
 void result_to_json(const struct result *result, const char *key, struct json *json);
 
+/* Its items as members of an open object. */
+void result_members_to_json(const struct result *result, struct json *json);
+
 /* ---- csv.c ---- */
 
 /* The table of the result (result_table); without one, a row of path, value, unit, error, low and high per figure. */

@@ -1,5 +1,7 @@
-/* The settings that a page compares: a run, or the repeats of one setting as one row with averaged figures.  The
- * interval of a mean is Student's over the runs, as in a comparison; for a single run, that over its queries. */
+/* Settings of runs.  The interval of a mean is Student's over the runs, as in a comparison; for a single run, that over
+ * its queries. */
+#include "analysis/run_settings.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -7,10 +9,9 @@
 
 #include "analysis/across.h"
 #include "analysis/compare_set.h"
-#include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "report/html/sections.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
 #include "stats/pareto.h"
@@ -19,13 +20,14 @@
 static const struct {
     const char *key;
     size_t offset;
+    const char *unit;
 } FIGURES[] = {
-    {"joules_per_query", offsetof(struct run_point, joules_per_query)},
-    {"joules_per_output_token", offsetof(struct run_point, joules_per_output_token)},
-    {"output_tokens_per_s", offsetof(struct run_point, output_tokens_per_s)},
-    {"watts", offsetof(struct run_point, watts)},
-    {"accuracy", offsetof(struct run_point, accuracy)},
-    {"ipj", offsetof(struct run_point, ipj)},
+    {"joules_per_query", offsetof(struct run_point, joules_per_query), "J"},
+    {"joules_per_output_token", offsetof(struct run_point, joules_per_output_token), "J"},
+    {"output_tokens_per_s", offsetof(struct run_point, output_tokens_per_s), "1/s"},
+    {"watts", offsetof(struct run_point, watts), "W"},
+    {"accuracy", offsetof(struct run_point, accuracy), "%"},
+    {"ipj", offsetof(struct run_point, ipj), "1/J"},
 };
 enum { FIGURE_COUNT = sizeof FIGURES / sizeof *FIGURES };
 
@@ -77,59 +79,40 @@ static void average(const struct run_figures *runs, const size_t *of, size_t cou
     out->accuracy_high = is_known(half) ? fmin(1, out->point.accuracy + half) : UNKNOWN;
 }
 
-enum err names_put(struct json *json, const struct run_point *const *points, size_t count,
-                   char *title, size_t size)
+static void put_interval(struct result *out, const char *key, double low, double high,
+                         const char *unit)
 {
-    struct run_names names;
-    enum err err = run_names_of(points, count, 0, &names);
-    if (err)
-        return err;
-    json_string(json, "family", names.family);
-    json_array(json, "names");
-    for (size_t i = 0; i < names.count; i++)
-        json_string(json, NULL, names.names[i]);
-    json_array_end(json);
-    if (count > 1)
-        str_format(title, size, "%zu runs%s%s", count, names.family[0] ? " of " : "", names.family);
-    run_names_release(&names);
-    return ERR_OK;
+    if (is_known(low) && is_known(high))
+        result_numbers(out, key, (const double[]){low, high}, 2, unit);
+    else
+        result_null(out, key);
 }
 
-static void put_interval(struct json *json, const char *key, double low, double high)
-{
-    if (!is_known(low) || !is_known(high)) {
-        json_null(json, key);
-        return;
-    }
-    json_array(json, key);
-    json_number(json, NULL, low);
-    json_number(json, NULL, high);
-    json_array_end(json);
-}
-
-static void put_setting(struct json *json, const char *name, const struct run_figures *means,
+static void put_setting(struct result *out, const char *name, const struct run_figures *means,
                         const size_t *runs, size_t count, bool on_frontier)
 {
     const struct run_point *point = &means->point;
     double joules = point->joules_per_query, error = means->joules_per_query_error;
-    json_object(json, NULL);
-    json_string(json, "name", name);
-    json_array(json, "runs");
+    double low = is_known(error) ? fmax(0, joules - error) : UNKNOWN, high = joules + error;
+    result_group(out, NULL);
+    result_text(out, "name", name);
+    result_list(out, "runs");
     for (size_t i = 0; i < count; i++)
-        json_integer(json, NULL, (int64_t)runs[i]);
-    json_array_end(json);
-    json_string(json, "hardware", point->hardware);
-    json_integer(json, "queries", (int64_t)point->queries);
-    json_number(json, "concurrency", point->concurrency);
+        result_count(out, NULL, runs[i]);
+    result_end(out);
+    result_text(out, "hardware", point->hardware);
+    result_count(out, "queries", point->queries);
+    result_number(out, "concurrency", point->concurrency, "");
     for (size_t i = 0; i < FIGURE_COUNT; i++)
-        json_number(json, FIGURES[i].key, get_figure(point, i));
-    json_object(json, "intervals");
-    put_interval(json, "accuracy", means->accuracy_low, means->accuracy_high);
-    put_interval(json, "joules_per_query", is_known(error) ? fmax(0, joules - error) : UNKNOWN,
-                 joules + error);
-    json_object_end(json);
-    json_bool(json, "pareto_optimal", on_frontier);
-    json_object_end(json);
+        result_number(out, FIGURES[i].key, get_figure(point, i), FIGURES[i].unit);
+    result_between(out, "accuracy", means->accuracy_low, means->accuracy_high);
+    result_between(out, "joules_per_query", low, high);
+    result_group(out, "intervals");
+    put_interval(out, "accuracy", means->accuracy_low, means->accuracy_high, "%");
+    put_interval(out, "joules_per_query", low, high, "J");
+    result_end(out);
+    result_flag(out, "pareto_optimal", on_frontier);
+    result_end(out);
 }
 
 /* Assigns runs to settings, in the order of the page; returns the number of settings. */
@@ -148,7 +131,7 @@ static size_t assign(const struct compare_groups *groups, const char *const *dir
     return groups->count;
 }
 
-/* State while settings are written. */
+/* State while settings are filled. */
 struct settings {
     struct run_figures *means;
     const struct run_point **points;
@@ -157,7 +140,7 @@ struct settings {
     bool *on_frontier;
 };
 
-static enum err put_all(struct json *json, struct settings *settings, size_t count)
+static enum err put_all(struct result *out, struct settings *settings, size_t count)
 {
     struct run_names names;
     enum err err = run_names_of(settings->points, count, 0, &names);
@@ -168,18 +151,18 @@ static enum err put_all(struct json *json, struct settings *settings, size_t cou
         settings->figures[count + s] = settings->means[s].point.accuracy;
     }
     err = pareto_mark(settings->figures, settings->figures + count, count, settings->on_frontier);
-    json_array(json, "settings");
+    result_list(out, "settings");
     const size_t *runs = settings->order;
     for (size_t s = 0; !err && s < count; runs += settings->sizes[s++]) /* alone: nothing differs */
-        put_setting(json, count == 1 ? settings->points[s]->model : names.names[s],
+        put_setting(out, count == 1 ? settings->points[s]->model : names.names[s],
                     &settings->means[s], runs, settings->sizes[s], settings->on_frontier[s]);
-    json_array_end(json);
+    result_end(out);
     run_names_release(&names);
     return err;
 }
 
-enum err settings_put(struct json *json, const struct compare_groups *groups,
-                      const char *const *directories, struct run_figures *runs, size_t count)
+enum err run_settings_result(const struct compare_groups *groups, const char *const *directories,
+                             struct run_figures *runs, size_t count, struct result *out)
 {
     size_t capacity = count + 1;
     struct settings settings = {.means = calloc(capacity, sizeof *settings.means),
@@ -194,16 +177,18 @@ enum err settings_put(struct json *json, const struct compare_groups *groups,
                            settings.figures && settings.on_frontier
                        ? ERR_OK
                        : ERR_NO_MEMORY;
-    json_number(json, "common", all.common);
-    json_bool(json, "mixed", mixed);
+    result_begin(out, "settings");
+    result_number(out, "common", all.common, "%");
+    result_flag(out, "mixed", mixed);
     if (!err) {
         size_t at = 0, found = assign(groups, directories, count, settings.order, settings.sizes);
         for (size_t s = 0; s < found; at += settings.sizes[s++]) {
             average(runs, settings.order + at, settings.sizes[s], mixed, &settings.means[s]);
             settings.points[s] = &settings.means[s].point;
         }
-        err = put_all(json, &settings, found);
+        err = put_all(out, &settings, found);
     }
+    result_end(out);
     free(settings.means);
     free((void *)settings.points);
     free(settings.order);
