@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- UTF-8 ---- */
 
@@ -265,6 +266,17 @@ bool str_next_item(const char **list, char *item, size_t size)
     item[length] = '\0';
     *list = (*list)[length] ? *list + length + 1 : NULL;
     return true;
+}
+
+bool str_list_has(const char *list, const char *item)
+{
+    size_t length = strlen(item);
+    for (const char *at = list; at && *at; at = strchr(at, ',')) {
+        at += strspn(at, ", \t");
+        if (strncasecmp(at, item, length) == 0 && (!at[length] || strchr(", \t", at[length])))
+            return true;
+    }
+    return false;
 }
 
 bool str_starts(const char *string, const char *prefix)

@@ -58,6 +58,9 @@ const char *str_last_part(const char *name);
  * too long item. */
 bool str_next_item(const char **list, char *item, size_t size);
 
+/* Whether a comma-separated list has this item, in upper or lower case. */
+bool str_list_has(const char *list, const char *item);
+
 bool str_starts(const char *string, const char *prefix);
 bool str_ends(const char *string, const char *ending);
 bool str_equal_nocase(const char *a, const char *b);
