@@ -131,6 +131,17 @@ void text_add_bytes(struct text *text, const char *bytes, size_t length)
     text->bytes[text->length] = '\0';
 }
 
+char *text_space(struct text *text, size_t length)
+{
+    return text_reserve(text, length) ? text->bytes + text->length : NULL;
+}
+
+void text_extend(struct text *text, const char *end)
+{
+    text->length = (size_t)(end - text->bytes);
+    text->bytes[text->length] = '\0';
+}
+
 void text_add(struct text *text, const char *string)
 {
     text_add_bytes(text, string, strlen(string));
