@@ -8,7 +8,6 @@
 #include "engine/engine.h"
 #include "port/arrow.h"
 #include "port/http.h"
-#include "port/http_server.h"
 #include "port/json_read.h"
 #include "report/html/html.h"
 #include "report/plot/figure.h"
@@ -53,7 +52,6 @@ static const struct {
 } PARTS[] = {
     {"cJSON", "ipw profile", jv_available},
     {"libcurl", "ipw profile: clients openai and ollama, dataset hub", http_available},
-    {"libmicrohttpd", "ipw proxy", http_server_available},
     {"nanoarrow", "ipw profile: Arrow output, dataset hf", arrow_write_available},
     {"llama.cpp", "client llama: in-process inference", llama_available},
     {"gnuplot", "ipw plot", gnuplot_available},
