@@ -61,6 +61,29 @@ static void test_what_is_missing_is_unknown(void **state)
     result_release(&result);
 }
 
+struct sample {
+    const char *name;
+    double joules;
+};
+
+static void test_numbers_of_a_struct_have_their_units(void **state)
+{
+    (void)state;
+    static const struct result_member MEMBERS[] = {
+        {"energy_j", offsetof(struct sample, joules), "J"},
+        {0},
+    };
+    struct sample sample = {"tiny", 2.5};
+    struct result result = {0};
+    result_begin(&result, "sample");
+    result_members(&result, MEMBERS, &sample);
+    result_end(&result);
+    assert_true(result_number_at(&result, NULL, "energy_j") == 2.5);
+    assert_string_equal(result_find(&result, "energy_j")->unit, "J");
+    assert_int_equal(result_length(&result, result.items), 1);
+    result_release(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
