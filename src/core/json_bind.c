@@ -54,7 +54,7 @@ static void clear_member(const struct json_field *field, void *object)
         *(nanos *)member = (nanos)field->otherwise;
         break;
     case FIELD_ENUM:
-        *(int *)member = field->first;
+        *(int *)member = field->flags & FIELD_DEFAULT ? (int)field->otherwise : field->first;
         break;
     case FIELD_CHARS:
         *(char *)member = '\0';
@@ -87,7 +87,9 @@ static void clear_member(const struct json_field *field, void *object)
         break;
     default:
         json_field_clear(field, object);
-        if (field->flags & FIELD_DEFAULT)
+        if ((field->flags & FIELD_DEFAULT) && field->type == FIELD_INTEGER)
+            *(int64_t *)member = (int64_t)field->otherwise;
+        else if (field->flags & FIELD_DEFAULT)
             *(double *)member = field->otherwise;
     }
 }
@@ -226,8 +228,8 @@ static void write_list(struct json *json, const char *key, const struct json_fie
     json_array_end(json);
 }
 
-static void write_member(struct json *json, const char *key, const struct json_field *field,
-                         const void *object)
+static void write_value(struct json *json, const char *key, const struct json_field *field,
+                        const void *object)
 {
     const void *member = json_field_member(field, object);
     switch (field->type) {
@@ -283,21 +285,28 @@ static void write_member(struct json *json, const char *key, const struct json_f
     }
 }
 
+static bool is_omitted(const struct json_field *field, const void *object)
+{
+    return (field->flags & FIELD_OMIT) && !is_told(field, object);
+}
+
+void json_member_write(struct json_field_writer *writer, const struct json_field *field,
+                       const void *object)
+{
+    if ((field->flags & FIELD_NULL) && !is_told(field, object))
+        json_null(writer->json, json_field_enter(writer, field->path));
+    else if (field->type > FIELD_METADATA || field->factor)
+        write_value(writer->json, json_field_enter(writer, field->path), field, object);
+    else
+        json_field_write(writer, field, object);
+}
+
 void json_fields_write(struct json *json, const struct json_field *field, const void *object)
 {
     struct json_field_writer writer = {.json = json};
-    for (; field->path; field++) {
-        bool is_selective = field->flags & (FIELD_OMIT | FIELD_NULL);
-        bool is_written = !is_selective || is_told(field, object);
-        if (!is_written && (field->flags & FIELD_OMIT))
-            continue;
-        if (!is_written)
-            json_null(json, json_field_enter(&writer, field->path));
-        else if (field->type > FIELD_METADATA || field->factor)
-            write_member(json, json_field_enter(&writer, field->path), field, object);
-        else
-            json_field_write(&writer, field, object);
-    }
+    for (; field->path; field++)
+        if (!is_omitted(field, object))
+            json_member_write(&writer, field, object);
     json_field_writer_end(&writer);
 }
 

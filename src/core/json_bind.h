@@ -120,8 +120,9 @@ void json_fields_write_object(struct json *json, const char *key, const struct j
 /* The same as a tree; NULL: out of memory. */
 struct jv *json_fields_value(const struct json_field *fields, const void *object);
 
-/* Lenient, for files of any version: a value that is absent, or of another type, leaves its member unchanged. The only
- * error is ERR_NO_MEMORY, of lists and of strings that are owned. */
+/* Lenient, for files of any version: a value that is absent, or of another type, leaves its member unchanged; of a list
+ * that is too long the first items are read.  The only error is ERR_NO_MEMORY, of lists and of strings that are owned.
+ */
 enum err json_fields_read(const struct jv *tree, const struct json_field *fields, void *object);
 
 /* Strict: clears the struct, then reads it.  ERR_BAD_VALUE for the first value that violates its row, with its path and
@@ -129,6 +130,11 @@ enum err json_fields_read(const struct jv *tree, const struct json_field *fields
  * without a row and keys given more than once are refused, too.  NULL: they are ignored. */
 enum err json_fields_read_strict(const struct jv *tree, const struct json_field *fields,
                                  void *object, const char *manual, struct error *why) MUST_USE;
+
+/* One row, for a table that has other members as well: with a writer of core/json_field.h; lenient. */
+void json_member_write(struct json_field_writer *writer, const struct json_field *field,
+                       const void *object);
+enum err json_member_read(const struct jv *value, const struct json_field *field, void *object);
 
 /* ---- custom types ----
  *

@@ -403,14 +403,15 @@ static enum err read_list(const struct json_place *at, const struct json_field *
     struct json_place above = json_place_in(at, field->path);
     bool is_valid;
     enum err err = check_count(at, field, list, &is_valid);
-    if (!is_valid || jv_count(list) == 0)
+    if (err || !jv_is_array(list) || jv_count(list) == 0)
         return err;
-    char *items = field->type == FIELD_ARRAY ? member : calloc(jv_count(list), field->size);
+    size_t size = field->most && jv_count(list) > field->most ? field->most : jv_count(list);
+    char *items = field->type == FIELD_ARRAY ? member : calloc(size, field->size);
     if (!items)
         return err_no_memory(at->reading->why);
     if (field->type == FIELD_LIST)
         *(void **)member = items;
-    for (const struct jv *one = jv_first(list); one && !err; one = jv_next(one)) {
+    for (const struct jv *one = jv_first(list); *count < size && !err; one = jv_next(one)) {
         struct json_place place = {.outer = &above, .index = *count, .reading = at->reading};
         char *item = items + (*count)++ * field->size;
         if (field->custom && field->custom->clear)
@@ -516,6 +517,12 @@ enum err json_fields_read_at(const struct json_place *at, const struct jv *tree,
     for (; !err && field->path; field++)
         err = read_member(at, field, json_field_find(&reader, field->path), object);
     return err;
+}
+
+enum err json_member_read(const struct jv *value, const struct json_field *field, void *object)
+{
+    const struct json_reading reading = {0};
+    return read_member(&(struct json_place){.reading = &reading}, field, value, object);
 }
 
 enum err json_fields_read(const struct jv *tree, const struct json_field *fields, void *object)

@@ -129,7 +129,7 @@ enum err freq_model_load(struct freq_model *model, const char *path, struct erro
 
 /* ---- for kinds of models ---- */
 
-/* The member "state" of a file, of the struct freq_model at the offset of its row, whose kind is read before it. */
+/* freq_state.c: the member "state" of a file, of the struct freq_model at the offset of its row, whose kind is read before it. */
 extern const struct json_custom FREQ_STATE;
 void freq_state_free(const struct json_field *fields, void *state); /* NULL is allowed */
 

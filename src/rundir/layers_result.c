@@ -63,29 +63,6 @@ static bool is_measured(const struct json_field *field, const void *object)
 
 static const struct json_custom IF_MEASURED = {.is_known = is_measured};
 
-static void write_energy(struct json *json, const char *key, const struct json_field *field,
-                         const void *object)
-{
-    record_energy_to_json(json, key, json_field_member(field, object));
-}
-
-static enum err read_energy(const struct json_place *at, const struct json_field *field,
-                            const struct jv *value, void *object)
-{
-    (void)at, (void)field;
-    record_energy_from_json(value, &((struct layers_result *)object)->energy);
-    return ERR_OK;
-}
-
-static void clear_energy(const struct json_field *field, void *object)
-{
-    (void)field;
-    record_energy_from_json(NULL, &((struct layers_result *)object)->energy);
-}
-
-static const struct json_custom ENERGY = {
-    .write = write_energy, .read = read_energy, .clear = clear_energy};
-
 static void write_conditions(struct json *json, const char *key, const struct json_field *field,
                              const void *object)
 {
@@ -193,7 +170,7 @@ static fields MODEL_FIELDS = {
     RESULT_WORKLOAD(WORKLOAD)
     RESULT_CHECKS(RESULT)
     RESULT_NULL_TEST(NULL_TEST)
-    BIND_CUSTOM(layers_result, energy, ENERGY, "energy"),
+    BIND_OBJECT(layers_result, energy, RECORD_ENERGY_FIELDS, "energy"),
     RESULT_SUMS(RESULT)
     BIND_OBJECT(layers_result, idle, IDLE_FIELDS, "idle", .flags = FIELD_NULL,
                 .custom = &IF_MEASURED),

@@ -21,7 +21,6 @@
 #include "port/url.h"
 #include "sensors/sensor.h"
 #include "wire/readings.h"
-#include "wire/telemetry.h"
 
 #define TOKEN_NAME      "IPW_MONITOR_TOKEN"
 #define TOKEN_FILE_NAME "IPW_MONITOR_TOKEN_FILE"

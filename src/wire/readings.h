@@ -79,4 +79,10 @@ enum err readings_read(const char *text, size_t length, struct readings *out, st
     MUST_USE;
 void readings_release(struct readings *readings);
 
+/* The same for one message of the Python ipw's gRPC service (energy_monitor/energy.proto), which covers all GPUs
+ * together: telemetry.c.  Its only clock is the wall clock, used in place of the monotonic one.  Negative or missing
+ * values are unknown. */
+enum err readings_from_telemetry(const unsigned char *bytes, size_t length, struct readings *out,
+                                 struct error *why) MUST_USE;
+
 #endif

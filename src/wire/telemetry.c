@@ -1,6 +1,5 @@
 /* A TelemetryReading of energy.proto, parsed without a library: only numbers and strings of protobuf's wire format are
  * needed. */
-#include "wire/telemetry.h"
 
 #include <stdlib.h>
 #include <string.h>

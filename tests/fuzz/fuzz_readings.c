@@ -2,7 +2,6 @@
 #include "fuzz/fuzz.h"
 
 #include "wire/readings.h"
-#include "wire/telemetry.h"
 
 static void check(const struct readings *readings)
 {

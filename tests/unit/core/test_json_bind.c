@@ -314,7 +314,8 @@ static void lenient_readers_keep_what_fits(void **state)
     struct all all;
     struct jv *tree = parsed("{\"chars\":\"too long for it\",\"name\":\"a\\nb\",\"many\":-1,"
                              "\"small\":1000,\"series\":[1,2,3,4,5],\"vector\":[1,2,3],"
-                             "\"points\":[7,{\"x\":99}],\"color\":\"mauve\",\"nested\":7}");
+                             "\"points\":[7,{\"x\":99},{\"x\":1},{\"x\":2}],\"pair\":[{},{},{\"x\":"
+                             "3}],\"color\":\"mauve\",\"nested\":7}");
     json_fields_clear(ALL_FIELDS, &all);
     assert_int_equal(json_fields_read(tree, ALL_FIELDS, &all), ERR_OK);
     assert_string_equal(all.chars, "too lon");
@@ -323,8 +324,9 @@ static void lenient_readers_keep_what_fits(void **state)
     assert_int_equal(all.small, 0);
     assert_int_equal(all.series_count, 0);
     assert_true(isnan(all.vector[0]));
-    assert_int_equal(all.point_count, 2);
-    assert_true(isnan(all.points[0].x) && isnan(all.points[1].x));
+    assert_int_equal(all.point_count, 3);
+    assert_true(isnan(all.points[0].x) && isnan(all.points[1].x) && all.points[2].x == 1);
+    assert_int_equal(all.pair_count, 2);
     assert_int_equal(all.color, RED);
     json_fields_release(ALL_FIELDS, &all);
     jv_free(tree);

@@ -7,7 +7,6 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "wire/readings.h"
-#include "wire/telemetry.h"
 
 static const struct reading_point POINTS[] = {{100 * NS_PER_S, 0, 0},
                                               {10007199 * NS_PER_S, 7 * NS_PER_S, 1234.567890125}};
