@@ -26,7 +26,14 @@ struct charge estimate_charge(const struct workload_estimate *estimate,
     return charge;
 }
 
-void estimate_cost_of(const struct workload_estimate *estimate, const struct tariff *tariff,
+/* UNKNOWN without prices. */
+struct estimate_cost {
+    struct charge per_query;          /* a request or a sample */
+    struct charge per_million_input;  /* of a request: its prefill over the prompt's tokens */
+    struct charge per_million_output; /* the total over the output tokens */
+};
+
+static void find_cost(const struct workload_estimate *estimate, const struct tariff *tariff,
                       struct estimate_cost *out)
 {
     const struct workload *work = estimate->work;
@@ -67,7 +74,7 @@ void charge_to_result(struct result *result, const char *each, const struct char
     add_figure(result, "gco2e", each, charge->gco2e, charge->gco2e_plus_minus, "g");
 }
 
-void tariff_to_result(struct result *result, const struct tariff *tariff)
+static void tariff_to_result(struct result *result, const struct tariff *tariff)
 {
     result_number(result, "price_per_kwh", tariff->price_per_kwh, "");
     result_number(result, "gco2_per_kwh", tariff->gco2_per_kwh, "g");
@@ -82,7 +89,7 @@ void estimate_cost_to_result(struct result *result, const struct workload_estima
         result_null(result, "operating");
         return;
     }
-    estimate_cost_of(estimate, tariff, &cost);
+    find_cost(estimate, tariff, &cost);
     result_group(result, "operating");
     tariff_to_result(result, tariff);
     result_integer(result, "devices", estimate_devices(&estimate->config));

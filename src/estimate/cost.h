@@ -8,15 +8,6 @@
 
 struct result;
 
-/* UNKNOWN without prices. */
-struct estimate_cost {
-    struct charge per_query;          /* a request or a sample */
-    struct charge per_million_input;  /* of a request: its prefill over the prompt's tokens */
-    struct charge per_million_output; /* the total over the output tokens */
-};
-void estimate_cost_of(const struct workload_estimate *estimate, const struct tariff *tariff,
-                      struct estimate_cost *out);
-
 /* For a part, per unit of which there are `parts`; ± of energy and time, which are correlated. */
 struct charge estimate_charge(const struct workload_estimate *estimate,
                               const struct estimate_totals *sums, const struct tariff *tariff,
@@ -24,9 +15,6 @@ struct charge estimate_charge(const struct workload_estimate *estimate,
 
 /* The four figures of one charge: "cost_per_EACH", its "_plus_minus", "gco2e_per_EACH" and its. */
 void charge_to_result(struct result *result, const char *each, const struct charge *charge);
-
-/* The prices: "price_per_kwh", "gco2_per_kwh", "device_price_per_hour". */
-void tariff_to_result(struct result *result, const struct tariff *tariff);
 
 /* The group "operating": prices, devices and charges; null without prices. */
 void estimate_cost_to_result(struct result *result, const struct workload_estimate *estimate,

@@ -247,6 +247,7 @@ static enum err view_to_result(struct result *result, const struct parts *parts,
     result_text(result, "setting", words_setting(words, estimate));
     result_integer(result, "devices_to_fit", parts->devices_to_fit);
     result_count(result, "unknown_nodes", estimate->work->passes[0].graph.unknown_count);
+    result_text(result, "energy_limit_unit", budget_energy_unit(estimate));
     result_flag(result, "meets_limits", budget_holds(parts->question->budget, estimate));
     result_number(result, "least_saving", RECOMMEND_GAIN_MIN, "%");
     result_count(result, "top", shown->top);

@@ -213,9 +213,8 @@ static char *check_words(char *to, const struct estimate_page *page,
     limit_value(value, unit, result_number_at(result, check, "value"));
     limit_value(max, unit, result_number_at(result, check, "most"));
     if (is_energy)
-        str_format(
-            of, sizeof of, " %.60s",
-            words_each(each, page_is_request(page) ? "request" : page_word(page, "each.unit")));
+        str_format(of, sizeof of, " %.60s",
+                   words_each(each, page_word(page, "view.energy_limit_unit")));
     if (strcmp(limit, "fit") == 0)
         str_format(to, WORDS_MAX, "%-7s  %s, capacity %s: exceeds device memory by %s", limit,
                    value, max, limit_value(beyond, unit, -result_number_at(result, check, "left")));
