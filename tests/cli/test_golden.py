@@ -70,8 +70,8 @@ COMMANDS = [
     ("estimate-serve", f"estimate {TINY} --serve --requests 200 --request-rate 2,8 --slo-ttft-ms 500",
      {**TABLE, **JSON, **CSV, **MD}),
     ("estimate-trace", f"estimate {TINY} --serve --trace @inputs/requests.csv", {**TABLE, **JSON}),
-    ("estimate-calibrate", "estimate calibrate --csv @inputs/windows.csv", {**TABLE, **JSON}),
-    ("estimate-validate", "estimate validate --hardware h200 --csv @estimate/h200.csv", {**TABLE, **JSON}),
+    ("estimate-calibrate", "estimate calibrate --csv @inputs/windows.csv", {**TABLE, **JSON, **CSV, **MD}),
+    ("estimate-validate", "estimate validate --hardware h200 --csv @estimate/h200.csv", {**TABLE, **JSON, **CSV, **MD}),
     # export
     *((f"export-{run}", f"export @{folder}/{run}", {form: f"--to {form}" for form in EXPORTS.split()})
       for folder, run in (("runs", "gpu-concurrent"), ("measured", "agent"))),

@@ -13,7 +13,6 @@
 #include "core/clock.h"
 #include "core/random.h"
 #include "core/text.h"
-#include "runner/profile/profile.h"
 
 void query_release(struct query *query)
 {
@@ -310,19 +309,4 @@ enum err prompt_render(const char *template_text, const struct item *item, struc
         c += used;
     }
     return ERR_OK;
-}
-
-/* ---- datasets without files ---- */
-
-const char *profile_dataset_at(size_t i)
-{
-    static const char *const GENERATED[] = {"builtin", "fixed_length", "null"};
-    enum { GENERATED_COUNT = sizeof GENERATED / sizeof *GENERATED };
-    if (i < GENERATED_COUNT)
-        return GENERATED[i];
-    i -= GENERATED_COUNT;
-    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
-        if (!strcmp(preset->driver, "hub") && !strstr(preset->summary, "path=") && i-- == 0)
-            return preset->name;
-    return NULL;
 }
