@@ -6,8 +6,34 @@
 
 #include "analysis/columns.h"
 #include "core/result.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "stats/descriptive.h"
+
+/* ---- facts ---- */
+
+void run_facts_fill(const struct run_table *table, uint64_t damaged_spans, struct result *out)
+{
+    char damaged[160];
+    result_text(out, "directory", table->directory);
+    result_text(out, "model", table->model);
+    result_text(out, "hardware", run_hardware(table));
+    result_text(out, "dataset", text_or_empty(table->summary.dataset_name));
+    result_count(out, "rows", table->rows);
+    result_count(out, "failed", table->failed);
+    result_count(out, "canceled", table->canceled);
+    result_flag(out, "ours", table->ours);
+    result_list(out, "notes");
+    for (size_t i = 0; i < table->note_count; i++)
+        result_text(out, NULL, table->notes[i].text);
+    if (!table->has_summary && !table->damaged_summary)
+        result_text(out, NULL, "no summary.json: the run is unfinished or still running");
+    str_format(damaged, sizeof damaged, "%llu damaged lines of spans.jsonl skipped",
+               (unsigned long long)damaged_spans);
+    if (damaged_spans)
+        result_text(out, NULL, damaged);
+    result_end(out);
+}
 
 /* ---- energy breakdown ---- */
 
@@ -28,7 +54,7 @@ static const struct {
 /* Smaller parts are rounding errors. */
 #define SHARE_MIN 1e-6
 
-void run_shares_result(const struct run_table *table, struct result *out)
+void run_shares_fill(const struct run_table *table, struct result *out)
 {
     const struct summary *summary = &table->summary;
     double total = 0, queries = summary->queries_joules;
@@ -42,7 +68,6 @@ void run_shares_result(const struct run_table *table, struct result *out)
     parts[OTHER] = fmax(0, queries - parts[PREFILL] - parts[DECODE]);
     for (size_t i = 0; i < PARTS; i++)
         total += parts[i];
-    result_begin(out, "shares");
     result_list(out, "shares");
     for (size_t i = 0; is_known(queries) && i < PARTS; i++) {
         if (!(parts[i] > SHARE_MIN * total))
@@ -54,7 +79,6 @@ void run_shares_result(const struct run_table *table, struct result *out)
         result_number(out, "share", parts[i] / total, "%");
         result_end(out);
     }
-    result_end(out);
     result_end(out);
 }
 
@@ -151,7 +175,7 @@ static void put_distribution(struct result *out, const struct ratio_row *row, do
     result_end(out);
 }
 
-enum err run_distributions_result(const struct run_table *table, struct result *out)
+enum err run_distributions_fill(const struct run_table *table, struct result *out)
 {
     static const struct ratio_row ROWS[] = {
         {"joules", RUN_JOULES, RUN_NUMBERS},
@@ -162,7 +186,6 @@ enum err run_distributions_result(const struct run_table *table, struct result *
         {"input_tokens", RUN_INPUT_TOKENS, RUN_NUMBERS},
     };
     enum err err = ERR_OK;
-    result_begin(out, "distributions");
     result_list(out, "distributions");
     for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++) {
         double *values = NULL;
@@ -172,7 +195,6 @@ enum err run_distributions_result(const struct run_table *table, struct result *
             put_distribution(out, &ROWS[i], values, count);
         free(values);
     }
-    result_end(out);
     result_end(out);
     return err;
 }

@@ -161,6 +161,26 @@ static enum err put_all(struct result *out, struct settings *settings, size_t co
     return err;
 }
 
+/* Names of the runs, by what differs between them. */
+static enum err put_names(struct result *out, const struct run_figures *runs, size_t count)
+{
+    const struct run_point **points = malloc((count + 1) * sizeof *points);
+    struct run_names names;
+    for (size_t i = 0; points && i < count; i++)
+        points[i] = &runs[i].point;
+    enum err err = points ? run_names_of(points, count, 0, &names) : ERR_NO_MEMORY;
+    free((void *)points);
+    if (err)
+        return err;
+    result_text(out, "family", names.family);
+    result_list(out, "names");
+    for (size_t i = 0; i < names.count; i++)
+        result_text(out, NULL, names.names[i]);
+    result_end(out);
+    run_names_release(&names);
+    return ERR_OK;
+}
+
 enum err run_settings_result(const struct compare_groups *groups, const char *const *directories,
                              struct run_figures *runs, size_t count, struct result *out)
 {
@@ -178,6 +198,8 @@ enum err run_settings_result(const struct compare_groups *groups, const char *co
                        ? ERR_OK
                        : ERR_NO_MEMORY;
     result_begin(out, "settings");
+    if (!err)
+        err = put_names(out, runs, count);
     result_number(out, "common", all.common, "%");
     result_flag(out, "mixed", mixed);
     if (!err) {

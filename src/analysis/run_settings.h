@@ -11,7 +11,8 @@ struct compare_groups;
 struct result;
 struct run_figures;
 
-/* Fills *out, zero at first, which the caller releases: "common", the relative error that all energies share, or null;
+/* Fills *out, zero at first, which the caller releases: "names" of the runs, by what differs between them; "family": what
+ * all models share; "common", the relative error that all energies share, or null;
  * "mixed": different sensors measured them; and "settings": [{"name", "runs": [place among the runs], "hardware",
  * "queries", "concurrency", figures of struct run_point, "intervals": {"accuracy", "joules_per_query"},
  * "pareto_optimal"}].  Intervals are of 95 %, of what can differ between runs.  Every text of `groups` is one of

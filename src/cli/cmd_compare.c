@@ -65,19 +65,6 @@ static bool is_page(const struct compare_command *options)
     return !options->format.json && options->output && str_ends(options->output, ".html");
 }
 
-static int put_result(const struct result *result, const struct compare_command *options)
-{
-    struct text out = {0};
-    enum print_format format = format_chosen(&options->format, options->output);
-    result_print(result, format, &COMPARE_VIEWS, !options->output && wants_color(STDOUT_FILENO),
-                 &out);
-    text_add(&out, format == PRINT_JSON ? "\n" : "");
-    int code =
-        format == PRINT_CSV ? deliver_data(options->output, &out) : deliver(options->output, &out);
-    text_release(&out);
-    return code;
-}
-
 /* The exit code of a bound that could not be checked, unless another bound fails. */
 static int check_bounds(const struct compare_report *report, const struct result *result)
 {
@@ -133,7 +120,10 @@ static int compare_groups(const struct compare_command *options,
                                     .seed = options->seed};
     struct result result = {0};
     compare_result(&report, &result);
-    code = is_page(options) ? put_page(groups, &result, options) : put_result(&result, options);
+    code = is_page(options)
+               ? put_page(groups, &result, options)
+               : deliver_printed(options->output, &result,
+                                 format_chosen(&options->format, options->output), &COMPARE_VIEWS);
     if (code == EXIT_DONE)
         code = check_bounds(&report, &result);
     if (code == EXIT_DONE)

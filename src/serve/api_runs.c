@@ -15,6 +15,7 @@
 #include "report/print/print.h"
 #include "report/export/export.h"
 #include "report/html/html.h"
+#include "report/text/compare_report.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"
@@ -402,8 +403,7 @@ static enum err compare(const char *const *directories, size_t count, struct tex
     if (!err && !(err = compare_set_load(&groups, &options, &set, why))) {
         struct result result = {0};
         compare_result(&(struct compare_report){.groups = &groups, .set = &set}, &result);
-        result_print(&result, PRINT_JSON, NULL, false, out);
-        text_add(out, "\n");
+        result_print(&result, PRINT_JSON, &COMPARE_VIEWS, false, out);
         result_release(&result);
         compare_set_release(&set);
     }

@@ -696,6 +696,8 @@ class Formats(CompareTest):
             self.assertRegex(text, rf"(?m)^   {name} ")
         self.assertRegex(text, r"energy_per_query .* ± .* J .*\+\d+\.\d %.*< 0\.0\d+  worse\n")
         self.assertIn("Holm", text)
+        self.assertRegex(text, r"baseline: .*\n.*\n +'.*' on H100; 30 queries\n")
+        self.assertIn("variation between the queries of one run", text)
         self.assertLess(text.index("30 common queries"), text.index("energy_per_query"))
 
     def test_warnings_come_first(self):

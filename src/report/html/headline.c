@@ -112,7 +112,7 @@ void results_put(struct json *json, const struct results *results)
 enum { NOTE_MAX = 320 };
 
 struct top {
-    struct json *json;
+    struct result *out;
     const struct run_table *table;
     const struct results *results;
 };
@@ -121,13 +121,13 @@ struct top {
 static void put_figure(const struct top *top, const char *key, const char *figure, double value,
                        const char *text, const char *note)
 {
-    json_object(top->json, NULL);
-    json_string(top->json, "key", key);
-    json_optional_string(top->json, "figure", figure);
-    json_number(top->json, "value", value);
-    json_string(top->json, "text", is_known(value) ? text : NULL);
-    json_string(top->json, "note", note);
-    json_object_end(top->json);
+    result_group(top->out, NULL);
+    result_text(top->out, "key", key);
+    result_optional_text(top->out, "figure", figure);
+    result_number(top->out, "value", value, "");
+    result_text(top->out, "text", is_known(value) ? text : NULL);
+    result_text(top->out, "note", note);
+    result_end(top->out);
 }
 
 /* From the summary, else from an analysis; none of these figures can be negative. */
@@ -334,11 +334,11 @@ static void put_operating(const struct top *top)
                    is_known(million->gco2e) ? tokens : "", &carbon);
 }
 
-void headline_put(struct json *json, const struct run_table *table, const struct results *results)
+void headline_fill(const struct run_table *table, const struct results *results, struct result *out)
 {
-    const struct top top = {json, table, results};
+    const struct top top = {out, table, results};
     const struct summary *summary = &table->summary;
-    json_array(json, "headline");
+    result_list(out, "headline");
     put_perplexity(&top);
     put_accuracy(&top);
     put_per_query(&top);
@@ -351,5 +351,5 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     put_watts(&top);
     put_speed(&top);
     put_operating(&top);
-    json_array_end(json);
+    result_end(out);
 }

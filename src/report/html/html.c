@@ -19,6 +19,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "report/html/sections.h"
+#include "report/text/compare_report.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
@@ -51,8 +52,7 @@ static enum err compare_all(const struct compare_groups *groups, const char *mod
 static void put_compared(struct json *json, const struct result *comparison)
 {
     struct text text = {0};
-    result_print(comparison, PRINT_JSON, NULL, false, &text);
-    text_add(&text, "\n");
+    result_print(comparison, PRINT_JSON, &COMPARE_VIEWS, false, &text);
     json_raw(json, "comparison", text_get(&text));
     text_release(&text);
 }
@@ -66,9 +66,10 @@ static enum err comparison_put(struct json *json, const struct compare_groups *g
     if (!err) {
         put_compared(json, &comparison);
     } else if (err != ERR_NO_MEMORY) {
-        json_object(json, "comparison");
-        json_string(json, "missing", why.text);
-        json_object_end(json);
+        result_begin(&comparison, "comparison");
+        result_text(&comparison, "missing", why.text);
+        result_end(&comparison);
+        result_to_json(&comparison, "comparison", json);
         err = ERR_OK;
     }
     result_release(&comparison);
@@ -80,54 +81,43 @@ static enum err comparison_put(struct json *json, const struct compare_groups *g
 /* Of 100000 queries on a page, at least 250 have their texts: about 400 kB. */
 enum { LISTED_BY_TEXT = 400, LANES_MAX = 512 };
 
-static void put_notes(struct json *json, const struct run_table *table, const struct spans *spans)
+/* Prints the members of a result, and releases it. */
+static void put_filled(struct json *json, struct result *filled)
 {
-    char text[160];
-    json_array(json, "notes");
-    for (size_t i = 0; i < table->note_count; i++)
-        json_string(json, NULL, table->notes[i].text);
-    if (!table->has_summary && !table->damaged_summary)
-        json_string(json, NULL, "no summary.json: the run is unfinished or still running");
-    if (spans->damaged) {
-        str_format(text, sizeof text, "%llu damaged lines of spans.jsonl skipped",
-                   (unsigned long long)spans->damaged);
-        json_string(json, NULL, text);
-    }
-    json_array_end(json);
+    result_end(filled);
+    result_members_to_json(filled, json);
+    result_release(filled);
 }
 
 static enum err put_facts(struct json *json, const struct run_table *table, const char *page,
                           const struct spans *spans)
 {
-    json_string(json, "directory", table->directory);
-    json_string(json, "model", table->model);
-    json_string(json, "hardware", run_hardware(table));
-    json_string(json, "dataset", text_or_empty(table->summary.dataset_name));
-    json_integer(json, "rows", (int64_t)table->rows);
-    json_integer(json, "failed", (int64_t)table->failed);
-    json_integer(json, "canceled", (int64_t)table->canceled);
-    json_bool(json, "ours", table->ours);
-    put_notes(json, table, spans);
-    command_put(json, table);
-    files_put(json, table->directory, page);
+    struct result facts = {0};
+    result_begin(&facts, "facts");
+    run_facts_fill(table, spans->damaged, &facts);
+    command_fill(table, &facts);
+    files_fill(table->directory, page, &facts);
+    put_filled(json, &facts);
     return jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
 }
 
-static void shares_put(struct json *json, const struct run_table *table)
+static void put_headline(struct json *json, const struct run_table *table,
+                         const struct results *results)
 {
-    struct result shares = {0};
-    run_shares_result(table, &shares);
-    result_members_to_json(&shares, json);
-    result_release(&shares);
+    struct result top = {0};
+    result_begin(&top, "headline");
+    headline_fill(table, results, &top);
+    predicted_fill(table->directory, &top);
+    run_shares_fill(table, &top);
+    put_filled(json, &top);
 }
 
-static enum err distributions_put(struct json *json, const struct run_table *table)
+static enum err put_distributions(struct json *json, const struct run_table *table)
 {
     struct result distributions = {0};
-    enum err err = run_distributions_result(table, &distributions);
-    if (!err)
-        result_members_to_json(&distributions, json);
-    result_release(&distributions);
+    result_begin(&distributions, "distributions");
+    enum err err = run_distributions_fill(table, &distributions);
+    put_filled(json, &distributions);
     return err;
 }
 
@@ -137,12 +127,10 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
 {
     json_object(json, NULL);
     enum err err = put_facts(json, table, page, spans);
-    headline_put(json, table, results);
-    predicted_put(json, table->directory);
-    shares_put(json, table);
+    put_headline(json, table, results);
     results_put(json, results);
     if (!err)
-        err = distributions_put(json, table);
+        err = put_distributions(json, table);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)
@@ -401,25 +389,6 @@ static enum err put_comparison(struct report_state *state, struct error *why)
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
-/* "names": by what differs between the runs; "family": what all models share.  Several runs set the title. */
-static enum err put_names(struct report_state *state, const struct run_point *const *points)
-{
-    struct run_names names;
-    enum err err = run_names_of(points, state->runs, 0, &names);
-    if (err)
-        return err;
-    json_string(&state->json, "family", names.family);
-    json_array(&state->json, "names");
-    for (size_t i = 0; i < names.count; i++)
-        json_string(&state->json, NULL, names.names[i]);
-    json_array_end(&state->json);
-    if (state->runs > 1)
-        str_format(state->title, sizeof state->title, "%zu runs%s%s", state->runs,
-                   names.family[0] ? " of " : "", names.family);
-    run_names_release(&names);
-    return ERR_OK;
-}
-
 /* The settings of the page: those of the comparison; repeats of a single setting are one as well. */
 static enum err put_settings(struct report_state *state, struct error *why)
 {
@@ -436,6 +405,10 @@ static enum err put_settings(struct report_state *state, struct error *why)
     err = run_settings_result(groups, state->directories, state->figures, state->runs, &settings);
     if (!err)
         result_members_to_json(&settings, &state->json);
+    const char *family = result_text_at(&settings, NULL, "family");
+    if (state->runs > 1)
+        str_format(state->title, sizeof state->title, "%zu runs%s%s", state->runs,
+                   family[0] ? " of " : "", family);
     result_release(&settings);
     return err_explain(why, err);
 }
@@ -443,21 +416,14 @@ static enum err put_settings(struct report_state *state, struct error *why)
 static enum err put_across(struct report_state *state, struct error *why)
 {
     struct result across = {0};
-    struct run_point *copies = malloc((state->runs + 1) * sizeof *copies);
-    const struct run_point **points = malloc((state->runs + 1) * sizeof *points);
-    enum err err = copies && points ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < state->runs; i++) {
-        copies[i] = state->figures[i].point;
-        points[i] = &copies[i];
-    }
-    if (!err)
-        err = put_names(state, points);
-    if (err)
-        err_set(why, err, "%s", err_text(err));
+    struct run_point *points = malloc((state->runs + 1) * sizeof *points);
+    enum err err = points ? ERR_OK : err_no_memory(why);
+    for (size_t i = 0; !err && i < state->runs; i++)
+        points[i] = state->figures[i].point;
     if (!err)
         err = put_settings(state, why);
     if (!err && state->runs > 1) {
-        if (!(err = across_run(copies, state->runs, &across)))
+        if (!(err = across_run(points, state->runs, &across)))
             result_to_json(&across, "across", &state->json);
         else
             err_set(why, err, "%s", across.why.text);
@@ -467,8 +433,7 @@ static enum err put_across(struct report_state *state, struct error *why)
         json_null(&state->json, "comparison");
     }
     result_release(&across);
-    free((void *)points);
-    free(copies);
+    free(points);
     return err;
 }
 

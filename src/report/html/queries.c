@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/json_field.h"
 #include "core/units.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
@@ -248,6 +249,13 @@ enum err queries_put(struct json *json, const struct run_table *table, const str
 
 /* ---- excerpts ---- */
 
+static const struct json_field EXCERPT_FIELDS[] = {
+    {"problem", FIELD_TEXT, offsetof(struct run_excerpt, problem)},
+    {"expected", FIELD_TEXT, offsetof(struct run_excerpt, expected)},
+    {"answer", FIELD_TEXT, offsetof(struct run_excerpt, answer)},
+    {0},
+};
+
 void excerpts_put(struct json *json, const struct run_table *table, size_t max_listed)
 {
     const struct run_excerpts *excerpts = &table->excerpts;
@@ -260,9 +268,7 @@ void excerpts_put(struct json *json, const struct run_table *table, size_t max_l
             continue;
         json_object(json, NULL);
         json_integer(json, "at", (int64_t)(row / stride));
-        json_string(json, "problem", excerpt->problem);
-        json_string(json, "expected", excerpt->expected);
-        json_string(json, "answer", excerpt->answer);
+        json_fields_write(json, EXCERPT_FIELDS, excerpt);
         json_object_end(json);
     }
     json_array_end(json);
@@ -286,27 +292,66 @@ static int by_cost(const void *a, const void *b)
     return left != right ? (left < right) - (left > right) : (x > y) - (x < y);
 }
 
+/* When a field is on the page. */
+enum when { ALWAYS, IF_KNOWN, OF_A_GAP };
+
+struct page_field {
+    struct json_field at;
+    enum when when;
+};
+
+#define SPAN_FIELD(type, member, when)                                                             \
+    {{#member, FIELD_##type, offsetof(struct span_trace, member)}, when}
+static const struct page_field SPAN_FIELDS[] = {
+    SPAN_FIELD(TEXT, type, ALWAYS),
+    SPAN_FIELD(TEXT, name, IF_KNOWN),
+    SPAN_FIELD(NUMBER, parent, IF_KNOWN),
+    SPAN_FIELD(NUMBER, turn, IF_KNOWN),
+    SPAN_FIELD(NUMBER, from_s, ALWAYS),
+    SPAN_FIELD(NUMBER, to_s, ALWAYS),
+    SPAN_FIELD(NUMBER, joules, IF_KNOWN),
+    SPAN_FIELD(NUMBER, plus_minus, IF_KNOWN),
+    SPAN_FIELD(NUMBER, idle_joules, IF_KNOWN),
+    SPAN_FIELD(NUMBER, own_joules, OF_A_GAP),
+    SPAN_FIELD(NUMBER, own_plus_minus, OF_A_GAP),
+    SPAN_FIELD(NUMBER, gpu_joules, IF_KNOWN),
+    SPAN_FIELD(NUMBER, cpu_joules, IF_KNOWN),
+    SPAN_FIELD(NUMBER, input_tokens, IF_KNOWN),
+    SPAN_FIELD(NUMBER, output_tokens, IF_KNOWN),
+    SPAN_FIELD(TEXT, error, IF_KNOWN),
+    {{0}, ALWAYS},
+};
+
+#define QUERY_FIELD(key, type, member)                                                             \
+    {{key, FIELD_##type, offsetof(struct query_trace, member)}, IF_KNOWN}
+static const struct page_field QUERY_FIELDS[] = {
+    QUERY_FIELD("joules", NUMBER, ipw.energy_joules),
+    QUERY_FIELD("plus_minus", NUMBER, ipw.plus_minus),
+    QUERY_FIELD("seconds", NUMBER, total_wall_clock_s),
+    QUERY_FIELD("turns", NUMBER, num_turns),
+    QUERY_FIELD("tool_calls", NUMBER, total_tool_calls),
+    QUERY_FIELD("problems", TEXT, ipw.event_problems),
+    {{0}, ALWAYS},
+};
+
+/* has_gaps: an agent or a turn, whose own energy is that of its gaps. */
+static void put_fields(struct json *json, const struct page_field *field, const void *object,
+                       bool has_gaps)
+{
+    struct json_field_writer writer = {.json = json};
+    for (; field->at.path; field++) {
+        bool is_shown = field->when == ALWAYS || json_field_is_known(&field->at, object);
+        if (is_shown && (field->when != OF_A_GAP || has_gaps))
+            json_field_write(&writer, &field->at, object);
+    }
+    json_field_writer_end(&writer);
+}
+
 static void put_span(struct json *json, const struct span_trace *span)
 {
+    bool has_gaps = strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0;
     json_object(json, NULL);
-    json_string(json, "type", span->type);
-    json_optional_string(json, "name", span->name);
-    json_optional_number(json, "parent", span->parent);
-    json_optional_number(json, "turn", span->turn);
-    json_number(json, "from_s", span->from_s);
-    json_number(json, "to_s", span->to_s);
-    json_optional_number(json, "joules", span->joules);
-    json_optional_number(json, "plus_minus", span->plus_minus);
-    json_optional_number(json, "idle_joules", span->idle_joules);
-    if (strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0) { /* their gaps */
-        json_optional_number(json, "own_joules", span->own_joules);
-        json_optional_number(json, "own_plus_minus", span->own_plus_minus);
-    }
-    json_optional_number(json, "gpu_joules", span->gpu_joules);
-    json_optional_number(json, "cpu_joules", span->cpu_joules);
-    json_optional_number(json, "input_tokens", span->input_tokens);
-    json_optional_number(json, "output_tokens", span->output_tokens);
-    json_optional_string(json, "error", span->error);
+    put_fields(json, SPAN_FIELDS, span, has_gaps);
     json_object_end(json);
 }
 
@@ -315,12 +360,7 @@ static void put_query(struct json *json, const struct query_trace *trace)
     size_t listed = trace->span_count < QUERY_SPANS_MAX ? trace->span_count : QUERY_SPANS_MAX;
     json_object(json, NULL);
     json_string(json, "key", trace->ipw.key ? trace->ipw.key : trace->query_id);
-    json_optional_number(json, "joules", trace->ipw.energy_joules);
-    json_optional_number(json, "plus_minus", trace->ipw.plus_minus);
-    json_optional_number(json, "seconds", trace->total_wall_clock_s);
-    json_optional_number(json, "turns", trace->num_turns);
-    json_optional_number(json, "tool_calls", trace->total_tool_calls);
-    json_optional_string(json, "problems", trace->ipw.event_problems);
+    put_fields(json, QUERY_FIELDS, trace, false);
     json_integer(json, "left_out", (int64_t)(trace->span_count - listed));
     json_array(json, "spans");
     for (size_t i = 0; i < listed; i++)

@@ -1,5 +1,6 @@
-/* The sections of a run's report: each function adds its keys to the open JSON object, which the page renders.  Callers
- * own the arguments; results_of fills what results_release frees. */
+/* The sections of a run's report, which the page renders: each *_fill function adds its keys to the open group of a
+ * result, each *_put function, for many rows, to the open JSON object.  Callers own the arguments; results_of fills what
+ * results_release frees. */
 #ifndef IPW_REPORT_HTML_SECTIONS_H
 #define IPW_REPORT_HTML_SECTIONS_H
 
@@ -32,7 +33,8 @@ enum err sweep_put(struct json *json, const char *directory, struct error *why) 
 
 /* "headline": [{"key", "figure", "value", "text", "note"}]: `text` is the formatted figure, with its ± if known, and
  * `note` its basis.  Unknown figures are shown as such. */
-void headline_put(struct json *json, const struct run_table *table, const struct results *results);
+void headline_fill(const struct run_table *table, const struct results *results,
+                   struct result *out);
 
 /* "agent": null without traces.jsonl; else {"count", "queries": [{"key", "joules", ..., "spans": [...]}]}, the most
  * expensive queries. */
@@ -64,13 +66,13 @@ enum err timeline_put(struct json *json, const struct run_table *table, const st
 
 /* "predicted": null without DIR/estimate.json; else the estimate of a request, under the keys of the headline, or
  * {"note"} why it is invalid. */
-void predicted_put(struct json *json, const char *directory);
+void predicted_fill(const char *directory, struct result *out);
 
 /* "files": [{"name", "href", "bytes"}] of existing files; href is relative to the page's folder. */
-void files_put(struct json *json, const char *directory, const char *page);
+void files_fill(const char *directory, const char *page, struct result *out);
 
 /* "command": string, or null if the summary lacks the options. */
-void command_put(struct json *json, const struct run_table *table);
+void command_fill(const struct run_table *table, struct result *out);
 
 /* ---- columns of many numbers (column.c) ---- */
 

@@ -339,9 +339,10 @@ static bool has_checks(const struct result *result)
 static void put_queries(const struct result *result, struct text *out)
 {
     double queries = result_number_at(result, NULL, "baseline.queries");
-    text_addf(out, "%.0f %s", queries,
-              result_text_at(result, NULL,
-                             queries == 1 ? "comparisons.0.view.record" : "comparisons.0.view.records"));
+    text_addf(
+        out, "%.0f %s", queries,
+        result_text_at(result, NULL,
+                       queries == 1 ? "comparisons.0.view.record" : "comparisons.0.view.records"));
 }
 
 /* ---- text ---- */
@@ -446,4 +447,5 @@ static void compare_markdown(const struct result *result, bool color, struct tex
     put_checks(result, "- ", out);
 }
 
-const struct print_views COMPARE_VIEWS = {.text = compare_text, .markdown = compare_markdown};
+const struct print_views COMPARE_VIEWS = {
+    .text = compare_text, .markdown = compare_markdown, .has_blank_line = true};
