@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/json_field.h"
 #include "core/units.h"
 #include "rundir/run_table.h"
@@ -250,9 +251,9 @@ enum err queries_put(struct json *json, const struct run_table *table, const str
 /* ---- excerpts ---- */
 
 static const struct json_field EXCERPT_FIELDS[] = {
-    {"problem", FIELD_TEXT, offsetof(struct run_excerpt, problem)},
-    {"expected", FIELD_TEXT, offsetof(struct run_excerpt, expected)},
-    {"answer", FIELD_TEXT, offsetof(struct run_excerpt, answer)},
+    BIND_STRING(run_excerpt, problem, "problem"),
+    BIND_STRING(run_excerpt, expected, "expected"),
+    BIND_STRING(run_excerpt, answer, "answer"),
     {0},
 };
 
@@ -301,7 +302,7 @@ struct page_field {
 };
 
 #define SPAN_FIELD(type, member, when)                                                             \
-    {{#member, FIELD_##type, offsetof(struct span_trace, member)}, when}
+    {BIND_##type(span_trace, member, #member), when}
 static const struct page_field SPAN_FIELDS[] = {
     SPAN_FIELD(TEXT, type, ALWAYS),
     SPAN_FIELD(TEXT, name, IF_KNOWN),
@@ -323,7 +324,7 @@ static const struct page_field SPAN_FIELDS[] = {
 };
 
 #define QUERY_FIELD(key, type, member)                                                             \
-    {{key, FIELD_##type, offsetof(struct query_trace, member)}, IF_KNOWN}
+    {BIND_##type(query_trace, member, key), IF_KNOWN}
 static const struct page_field QUERY_FIELDS[] = {
     QUERY_FIELD("joules", NUMBER, ipw.energy_joules),
     QUERY_FIELD("plus_minus", NUMBER, ipw.plus_minus),
