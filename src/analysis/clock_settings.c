@@ -1,11 +1,12 @@
-#include "analysis/clock_settings.h"
+/* Settings against the clock: the clocks of runs, integrated over the time with requests in flight, those of a sweep and
+ * of imported measurements; and energy, time and their products at each, with errors. */
+#include "analysis/across.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/across.h"
 #include "core/grow.h"
 #include "core/quantity.h"
 #include "core/text.h"

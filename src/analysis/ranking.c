@@ -1,4 +1,5 @@
-#include "analysis/ranking.h"
+/* The ranking of runs by accuracy and energy. */
+#include "analysis/across.h"
 
 #include <math.h>
 #include <stdlib.h>

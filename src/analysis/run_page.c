@@ -1,10 +1,10 @@
-#include "analysis/run_page.h"
+/* Facts, energy breakdown and distributions of a run, for its page. */
+#include "analysis/columns.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "analysis/columns.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"

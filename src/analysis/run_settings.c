@@ -1,13 +1,12 @@
 /* Settings of runs.  The interval of a mean is Student's over the runs, as in a comparison; for a single run, that over
  * its queries. */
-#include "analysis/run_settings.h"
+#include "analysis/across.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/across.h"
 #include "analysis/compare_set.h"
 #include "core/result.h"
 #include "core/text.h"

@@ -10,8 +10,6 @@
 #include "analysis/across.h"
 #include "analysis/columns.h"
 #include "analysis/compare_set.h"
-#include "analysis/run_page.h"
-#include "analysis/run_settings.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/result.h"

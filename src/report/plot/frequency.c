@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "analysis/clock_settings.h"
+#include "analysis/across.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/figure.h"

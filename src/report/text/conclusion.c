@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/across.h"
-#include "analysis/ranking.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"

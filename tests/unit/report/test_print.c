@@ -142,8 +142,9 @@ static void test_csv_without_a_table_has_a_row_per_figure(void **state)
 static void fill_nested(struct result *result)
 {
     result_begin(result, "nested");
+    result_aside(result, "view");
     result_count(result, "tests", 3);
-    result_aside(result, "tests");
+    result_end(result);
     result_list(result, "sides");
     for (int i = 0; i < 2; i++) {
         result_group(result, NULL);
@@ -208,7 +209,7 @@ static void test_only_views_see_values_aside(void **state)
     struct result result = {0};
     (void)state;
     fill_nested(&result);
-    assert_true(result_number_at(&result, NULL, "tests") == 3);
+    assert_true(result_number_at(&result, NULL, "view.tests") == 3);
     for (enum print_format format = PRINT_TABLE; format <= PRINT_MARKDOWN; format++) {
         struct text out = {0};
         result_print(&result, format, NULL, false, &out);
