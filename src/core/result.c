@@ -8,6 +8,7 @@
 #include "core/grow.h"
 #include "core/json_field.h"
 #include "core/jv.h"
+#include "core/secret.h"
 #include "core/units.h"
 
 void result_release(struct result *result)
@@ -283,6 +284,29 @@ void result_fields(struct result *result, const struct json_field *fields, const
     }
     for (; depth > 0; depth--)
         result_end(result);
+}
+
+/* ---- secrets ---- */
+
+/* In place: a mark is shorter than any secret. */
+void result_hide_secrets(struct result *result)
+{
+    for (size_t i = 0; i < result->count; i++) {
+        const struct result_item *item = &result->items[i];
+        char *string = result->strings.bytes + item->text;
+        struct text json = {0};
+        if (!item->text)
+            continue;
+        if (item->kind == RESULT_TEXT) {
+            secret_hide_value(string);
+        } else {
+            text_add(&json, string);
+            secret_hide_json(&json);
+            str_copy(string, strlen(string) + 1, text_get(&json));
+            result->failed = result->failed || json.failed;
+        }
+        text_release(&json);
+    }
 }
 
 /* ---- lines ---- */

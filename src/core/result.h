@@ -15,6 +15,7 @@
 #include "core/err.h"
 #include "core/text.h"
 
+struct json;
 struct json_field;
 
 enum result_kind {
@@ -100,6 +101,14 @@ void result_optional_text(struct result *result, const char *key, const char *te
 
 /* The members of a struct, by a table that ends in a row without a path.  Paths with dots make groups. */
 void result_fields(struct result *result, const struct json_field *fields, const void *object);
+
+/* Makes a JSON writer that adds to the open group what is written: for structs whose members a function writes, such as
+ * energy_to_json.  Units follow from keys ("power_w", or "mean" in "power_w"); "plus_minus" is the error of the number
+ * before it, "X_plus_minus" that of X. */
+void result_writer(struct result *result, struct json *json);
+
+/* Hides secrets (core/secret.h) in all texts. */
+void result_hide_secrets(struct result *result);
 
 void result_count_one(struct result *result, const char *path); /* increments a count */
 
