@@ -30,32 +30,24 @@ static const struct result_item *open_group(const struct result *result)
 static const char *unit_of(const struct result *result, const char *key)
 {
     const char *unit = find_unit(key);
-    if (!unit && !result->failed)
+    if (!unit)
         unit = find_unit(result_key(result, open_group(result)));
     return unit ? unit : "";
 }
 
-/* Key of the number that was added last, if it is in the open group. */
-static const char *key_before(const struct result *result)
-{
-    const struct result_item *last = &result->items[result->count - 1];
-    bool is_inside = last > open_group(result) && last->kind == RESULT_NUMBER;
-    return is_inside ? result_key(result, last) : NULL;
-}
-
-static void set_error(struct result *result, const char *key, double error)
+/* The number whose error has this key: "plus_minus" follows it, "X_plus_minus" is that of X. */
+static const struct result_item *number_of(const struct result *result, const char *key)
 {
     static const char ERROR[] = "plus_minus";
+    const struct result_item *group = open_group(result), *last = &result->items[result->count - 1];
     char of[RESULT_KEY_MAX];
-    if (result->failed || !key || !str_ends(key, ERROR))
-        return;
+    if (!key || !str_ends(key, ERROR))
+        return NULL;
     size_t length = strlen(key) - strlen(ERROR);
-    const char *before = length ? NULL : key_before(result);
-    str_format(of, sizeof of, "%.*s", (int)(length ? length - 1 : 0), key);
-    if (before)
-        str_copy(of, sizeof of, before);
-    if (of[0])
-        result_uncertain(result, of, error);
+    if (!length)
+        return last > group && last->kind == RESULT_NUMBER && last->key ? last : NULL;
+    str_format(of, sizeof of, "%.*s", (int)length - 1, key);
+    return result_get(result, group, of);
 }
 
 /* ---- the target ---- */
@@ -80,8 +72,13 @@ static void put_string(void *to, const char *key, const char *value)
 
 static void put_number(void *to, const char *key, double value)
 {
-    set_error(to, key, value);
-    result_number(to, key, value, unit_of(to, key));
+    struct result *result = to;
+    if (result->failed)
+        return;
+    const struct result_item *of = number_of(result, key);
+    if (of)
+        result_uncertain(result, result_key(result, of), value);
+    result_number(result, key, value, of ? of->unit : unit_of(result, key));
 }
 
 static void put_integer(void *to, const char *key, int64_t value)

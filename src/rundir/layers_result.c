@@ -10,6 +10,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "core/json_field.h"
+#include "core/result.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 
@@ -242,28 +243,48 @@ void layers_result_to_json(const struct layers_result *result, struct json *json
     put_model(json, result, false);
 }
 
-void layers_results_to_json(const struct layers_results *results, bool several, struct text *out)
+static void put_results(struct json *json, const struct layers_results *results, bool several)
 {
     const struct layers_result *first = &results->models[0];
+    if (several)
+        json_array(json, "models");
+    for (size_t i = 0; i < results->count; i++) {
+        if (several)
+            json_object(json, NULL);
+        put_model(json, &results->models[i], true);
+        if (several)
+            json_object_end(json);
+    }
+    if (several)
+        json_array_end(json);
+    json_string(json, "started", first->started);
+    put_object(json, "own", OWN_FIELDS, &first->own);
+    json_raw_indented(json, "host", first->host.length ? text_get(&first->host) : "null");
+    json_string(json, "version", first->version);
+}
+
+void layers_results_to_json(const struct layers_results *results, bool several, struct text *out)
+{
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
-    if (several)
-        json_array(&json, "models");
-    for (size_t i = 0; i < results->count; i++) {
-        if (several)
-            json_object(&json, NULL);
-        put_model(&json, &results->models[i], true);
-        if (several)
-            json_object_end(&json);
-    }
-    if (several)
-        json_array_end(&json);
-    json_string(&json, "started", first->started);
-    put_object(&json, "own", OWN_FIELDS, &first->own);
-    json_raw_indented(&json, "host", first->host.length ? text_get(&first->host) : "null");
-    json_string(&json, "version", first->version);
+    put_results(&json, results, several);
     json_object_end(&json);
+}
+
+void layers_results_fill(const struct layers_results *results, bool several, struct result *out)
+{
+    struct json json;
+    result_begin(out, "layers");
+    result_writer(out, &json);
+    put_results(&json, results, several);
+    result_end(out);
+    if (!several)
+        result_table(out, "components", NULL);
+    for (size_t i = 0; i < results->count; i++)
+        if (results->models[i].overhead_pct > RESULT_OVERHEAD_PCT_MAX)
+            result_warn(out, "%s: the instrumentation overhead is above %.0f %%",
+                        layers_result_name(&results->models[i]), RESULT_OVERHEAD_PCT_MAX);
 }
 
 enum err layers_result_save(const char *directory, const struct layers_result *result,

@@ -13,6 +13,7 @@
 
 struct json;
 struct jv;
+struct result;
 struct text;
 struct traces;
 
@@ -131,8 +132,8 @@ void summary_release(struct summary *summary);
 /* summary.json; on one line unless `pretty`. */
 void summary_to_json(const struct summary *summary, bool pretty, struct text *out);
 
-/* The output of `ipw profile --json`: the figures of "ipw", one object. */
-void summary_to_report(const struct summary *summary, struct text *out);
+/* The result of `ipw profile`: the figures of "ipw", as members of the open group, with secrets hidden. */
+void summary_put_report(const struct summary *summary, struct result *out);
 
 /* Computes cost and emissions of the run, in total and per query and token, from its tariff and other figures. */
 void summary_charge(struct summary *run);

@@ -190,3 +190,11 @@ void check_run(struct session *session, struct check_row *rows)
         if (session->source_of[i] >= 0)
             check_sensor(session, i, from, to, &rows[i]);
 }
+
+bool check_is_measured(const struct sensor_findings *findings, const struct check_row *rows)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        if (rows[i].counts)
+            return true;
+    return false;
+}

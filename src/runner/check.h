@@ -11,6 +11,7 @@
 #include "core/units.h"
 
 struct load;
+struct sensor_findings;
 struct session;
 
 /* A steady CPU load: threads that compute until they are stopped.  For checking that sensors respond,
@@ -33,5 +34,8 @@ struct check_row {
 /* rows has one element for each finding of the session.  Takes about 1.5 s if a sensor measures energy; otherwise
  * returns immediately. */
 void check_run(struct session *session, struct check_row *rows);
+
+/* Whether any sensor here measures (not estimates) energy, so that a run has a total. */
+bool check_is_measured(const struct sensor_findings *findings, const struct check_row *rows);
 
 #endif

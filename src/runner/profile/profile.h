@@ -27,6 +27,7 @@ struct session;
 struct host_report;
 struct jv;
 struct profile;
+struct result;
 struct trace_recorder;
 struct proxy_options;
 
@@ -191,5 +192,8 @@ enum err profile_family_run(struct session *session, const struct host_report *h
                             const struct profile_family_options *options,
                             struct profile_family *out, struct error *why) MUST_USE;
 void profile_family_release(struct profile_family *family);
+
+/* The result of `ipw demo`: family_result.c. */
+void profile_family_fill(const struct profile_family *family, struct result *out);
 
 #endif

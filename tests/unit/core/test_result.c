@@ -121,6 +121,7 @@ static void test_a_json_writer_fills_a_result_with_units_and_errors(void **state
     assert_true(result_number_at(&result, NULL, "energy.joules") == 5);
     assert_true(result_find(&result, "energy.joules")->error == 0.25);
     assert_string_equal(result_find(&result, "energy.joules")->unit, "J");
+    assert_string_equal(result_find(&result, "energy.plus_minus")->unit, "J");
     assert_string_equal(result_text_at(&result, NULL, "energy.method"), "counter");
     assert_true(result_find(&result, "energy.updates")->integer == 30);
     assert_string_equal(result_find(&result, "power_w.mean")->unit, "W");

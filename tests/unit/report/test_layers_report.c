@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "report/print/print.h"
 #include "report/text/reports.h"
 #include "rundir/layers_result.h"
 
@@ -20,10 +22,19 @@ static struct layers_result model_at(double idle_w, double awake_w)
     model.awake_j = 4;
     model.energy.joules = 13;
     model.energy.plus_minus = 0.5;
+    model.idle.seconds = model.awake.seconds = 5;
     model.idle.power_w = idle_w;
     model.idle.plus_minus = 0.5;
     model.awake.power_w = awake_w;
     return model;
+}
+
+static void print(const struct layers_results *results, struct text *out)
+{
+    struct result result = {0};
+    layers_results_fill(results, results->count > 1, &result);
+    result_print(&result, PRINT_TABLE, &LAYERS_VIEWS, false, out);
+    result_release(&result);
 }
 
 static void idle_and_busy_waiting_power_are_one_line(void **state)
@@ -42,7 +53,7 @@ static void idle_and_busy_waiting_power_are_one_line(void **state)
         struct layers_result model = model_at(CASES[i].idle_w, CASES[i].awake_w);
         struct layers_results results = {.models = &model, .count = 1};
         struct text text = {0};
-        layers_text(&results, false, &text);
+        print(&results, &text);
         if (!strstr(text_get(&text), CASES[i].line))
             fail_msg("case %zu: no line %s in %s", i, CASES[i].line, text_get(&text));
         assert_null(strstr(text_get(&text), "closure")); /* which is unknown here */
@@ -57,7 +68,7 @@ static void models_are_compared(void **state)
     struct layers_results results = {.models = models, .count = 2};
     struct text text = {0};
     models[1].energy.joules = 26;
-    layers_text(&results, false, &text);
+    print(&results, &text);
     assert_non_null(strstr(text_get(&text), "bits per weight"));
     assert_non_null(strstr(text_get(&text), "per pass"));
     assert_non_null(strstr(text_get(&text), "vs. first"));
