@@ -18,7 +18,7 @@
 #include "port/file.h"
 #include "port/proc.h"
 #include "port/term.h"
-#include "report/live/live.h"
+#include "live/live.h"
 #include "rundir/run_list.h"
 #include "rundir/summary.h"
 #include "sampler/session.h"

@@ -64,7 +64,7 @@ static void add_measures(const struct result *result, const struct result_item *
     text_add(out, name);
     RESULT_EACH (one, result, measures) {
         text_addf(out, "%s%s", before, result_string(result, one));
-        before = ", ";
+        before = ",";
     }
     text_add(out, "\n");
 }

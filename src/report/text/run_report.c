@@ -71,6 +71,21 @@ static void add_device_row(struct table *table, const struct result *result,
     add_share_cells(table, result, energy);
 }
 
+/* Its energy, unless it has none or is an instance of a device: "gpu0:gi1" is a share of gpu0, by an estimate that only
+ * JSON reports. */
+static const struct result_item *energy_of(const struct result *result,
+                                           const struct result_item *device)
+{
+    const char *id = result_text_at(result, device, "id");
+    size_t length = strcspn(id, ":");
+    RESULT_EACH (other, result, result_find(result, "devices")) {
+        const char *name = result_text_at(result, other, "id");
+        if (id[length] && strlen(name) == length && strncmp(name, id, length) == 0)
+            return NULL;
+    }
+    return result_get(result, device, "energy");
+}
+
 static const struct table_column COLUMNS[] = {
     {"device", false}, {"energy", true}, {"mean", true},    {"max", true},
     {"idle", true},    {"active", true}, {"method", false}, {"coverage", true},
@@ -82,7 +97,7 @@ static void fill_table(const struct result *result, struct table *table)
     const struct result_item *total = result_find(result, "energy");
     size_t counted = 0;
     RESULT_EACH (device, result, devices) {
-        const struct result_item *energy = result_get(result, device, "energy");
+        const struct result_item *energy = energy_of(result, device);
         counted += result_flag_at(result, device, "in_total");
         if (energy)
             add_device_row(table, result, device, energy);
@@ -146,7 +161,7 @@ static void write_device_notes(const struct result *result, struct text *out)
     char low[128] = "";
     write_cross_checks(result, out);
     RESULT_EACH (device, result, devices) {
-        const struct result_item *energy = result_get(result, device, "energy");
+        const struct result_item *energy = energy_of(result, device);
         const char *id = result_text_at(result, device, "id");
         const char *note = result_text_at(result, energy, "note");
         size_t used = strlen(low);
