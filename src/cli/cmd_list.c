@@ -9,7 +9,6 @@
 #include "cli/common.h"
 #include "cli/listing.h"
 #include "clients/client.h"
-#include "core/params.h"
 #include "core/registry.h"
 #include "core/result.h"
 #include "core/text.h"
@@ -70,26 +69,6 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
     if (!usable && findings.count)
         str_copy(row->missing, sizeof row->missing, findings.items[0].reason);
     sensor_findings_release(&findings);
-}
-
-void listing_put(struct result *out, const struct listing_row *row)
-{
-    result_group(out, NULL);
-    result_text(out, "name", row->name);
-    result_text(out, "summary", row->summary);
-    result_flag(out, "available", row->missing[0] == '\0');
-    result_text(out, "missing", str_or_null(row->missing));
-    result_optional_text(out, "note", str_or_null(row->note));
-    result_list(out, "parameters");
-    for (const struct param_spec *spec = row->params; spec && spec->name; spec++) {
-        result_group(out, NULL);
-        result_text(out, "name", spec->name);
-        result_text(out, "value", spec->value);
-        result_text(out, "help", spec->help);
-        result_end(out);
-    }
-    result_end(out);
-    result_end(out);
 }
 
 /* The drivers of one kind, whose structs all have a name and a summary; `check_` tests whether one can be used. */

@@ -19,7 +19,6 @@
 #include "report/text/reports.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
-#include "runner/run_result.h"
 #include "runner/run_save.h"
 #include "runner/samples_log.h"
 #include "sampler/sampler.h"
@@ -153,7 +152,7 @@ static void add_rows(struct run_options *options, const struct run_report *repor
         result_list(&options->rows, "repeats");
     }
     result_group(&options->rows, NULL);
-    run_result_put(report, &options->rows);
+    exec_result_put(report, &options->rows);
     result_end(&options->rows);
 }
 
@@ -166,7 +165,7 @@ static int print_report(struct run_options *options, const struct run_report *re
         return 0;
     }
     result_begin(&result, "run");
-    run_result_put(report, &result);
+    exec_result_put(report, &result);
     result_end(&result);
     result_print(&result, options->printed, &RUN_VIEWS,
                  !options->output && wants_color(STDERR_FILENO), &text);

@@ -1,10 +1,11 @@
-/* The models of `ipw list`: the shipped ones, the architectures of the catalog, which are built and counted at their
+/* The rows of `ipw list`, and its models: the shipped ones, the architectures of the catalog, which are built and counted at their
  * default size, and the model file formats. */
 #include "cli/listing.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "core/params.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "engine/shipped.h"
@@ -15,6 +16,26 @@
 #include "report/text/reports.h"
 
 enum { PATH_SIZE = 600 };
+
+void listing_put(struct result *out, const struct listing_row *row)
+{
+    result_group(out, NULL);
+    result_text(out, "name", row->name);
+    result_text(out, "summary", row->summary);
+    result_flag(out, "available", row->missing[0] == '\0');
+    result_text(out, "missing", str_or_null(row->missing));
+    result_optional_text(out, "note", str_or_null(row->note));
+    result_list(out, "parameters");
+    for (const struct param_spec *spec = row->params; spec && spec->name; spec++) {
+        result_group(out, NULL);
+        result_text(out, "name", spec->name);
+        result_text(out, "value", spec->value);
+        result_text(out, "help", spec->help);
+        result_end(out);
+    }
+    result_end(out);
+    result_end(out);
+}
 
 struct counts {
     double parameters, macs; /* NaN: could not be counted; see `missing` */

@@ -263,15 +263,6 @@ static void put_results(struct json *json, const struct layers_results *results,
     json_string(json, "version", first->version);
 }
 
-void layers_results_to_json(const struct layers_results *results, bool several, struct text *out)
-{
-    struct json json;
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    put_results(&json, results, several);
-    json_object_end(&json);
-}
-
 void layers_results_fill(const struct layers_results *results, bool several, struct result *out)
 {
     struct json json;
@@ -293,7 +284,11 @@ enum err layers_result_save(const char *directory, const struct layers_result *r
     struct layers_result one = *result;
     char path[FILE_PATH_MAX];
     struct text json = {0};
-    layers_results_to_json(&(struct layers_results){&one, 1}, false, &json);
+    struct json writer;
+    json_init(&writer, &json, true);
+    json_object(&writer, NULL);
+    put_results(&writer, &(struct layers_results){&one, 1}, false);
+    json_object_end(&writer);
     run_path_file(directory, RUN_FILE_LAYERS, path, sizeof path);
     enum err err = run_dir_put(directory, strrchr(path, '/') + 1, &json, why);
     text_release(&json);

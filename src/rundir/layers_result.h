@@ -115,10 +115,9 @@ double layers_result_per_token(const struct layers_result *result, const char *p
 /* Writes the members of a model, except its windows, into an open object. */
 void layers_result_to_json(const struct layers_result *result, struct json *json);
 
-/* The result of `ipw layers`, and as the JSON of a file; `several`: several models were requested, even if only one was
- * measured. */
+/* The result of `ipw layers`, whose JSON layers_results_load reads; `several`: several models were requested, even if
+ * only one was measured. */
 void layers_results_fill(const struct layers_results *results, bool several, struct result *out);
-void layers_results_to_json(const struct layers_results *results, bool several, struct text *out);
 
 /* layers.json in a run directory: one model. */
 enum err layers_result_save(const char *directory, const struct layers_result *result,

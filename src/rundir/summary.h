@@ -11,10 +11,7 @@
 #include "core/quantity.h"
 #include "rundir/record.h"
 
-struct json;
-struct jv;
 struct result;
-struct text;
 struct traces;
 
 /* A distribution over queries; `count` 0: none. */

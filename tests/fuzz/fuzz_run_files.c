@@ -122,12 +122,12 @@ static enum err read_traces(const char *folder, struct error *why)
 static enum err read_layers(const char *folder, struct error *why)
 {
     struct layers_results results = {0};
-    struct text out = {0};
+    struct result out = {0};
     enum err err = layers_results_load(folder, &results, why);
     if (!err)
-        layers_results_to_json(&results, true, &out);
+        layers_results_fill(&results, true, &out);
     layers_results_release(&results);
-    text_release(&out);
+    result_release(&out);
     return err;
 }
 

@@ -193,7 +193,7 @@ enum err profile_family_run(struct session *session, const struct host_report *h
                             struct profile_family *out, struct error *why) MUST_USE;
 void profile_family_release(struct profile_family *family);
 
-/* The result of `ipw demo`: family_result.c. */
+/* The result of `ipw demo`. */
 void profile_family_fill(const struct profile_family *family, struct result *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* The keys of a run in order; shapes that other commands share (an energy, devices, conditions, the host) are written by
  * their owners. */
-#include "runner/run_result.h"
+#include "runner/exec.h"
 
 #include <math.h>
 
@@ -10,7 +10,6 @@
 #include "core/json.h"
 #include "core/result.h"
 #include "rundir/summary.h"
-#include "runner/exec.h"
 #include "runner/host_report.h"
 #include "stats/descriptive.h"
 
@@ -152,7 +151,7 @@ static void warn(struct result *out, const struct exec_result *result)
                     left, left == 1 ? "" : "es");
 }
 
-void run_result_put(const struct run_report *report, struct result *out)
+void exec_result_put(const struct run_report *report, struct result *out)
 {
     const struct exec_result *result = report->result;
     char started[CLOCK_TEXT_MAX];
