@@ -2,7 +2,7 @@
  *
  *   $ ipw agent --client openai --model qwen3:8b --dataset gsm8k --tools calculator,python
  *
- * Progress and the text report go to stderr; with --json one object goes to stdout. */
+ * Progress and the text report go to stderr; with --format the result goes to stdout. */
 #include <string.h>
 
 #include "cli/common.h"

@@ -12,6 +12,7 @@
 
 #include "cli/common.h"
 #include "clients/client.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/html/html.h"
@@ -38,7 +39,8 @@ static struct demo_command {
     const char *models, *output;
     struct failed_limit max_failed;
     unsigned threads;
-    bool json, quiet;
+    struct format_options format;
+    bool quiet;
 } command = {
     .measure = {.idle_s = UNKNOWN},
     .threads = 1,
@@ -157,16 +159,27 @@ static void announce(const char *model, size_t index, size_t count)
         notify("%zu of %zu: %s\n", index + 1, count, model);
 }
 
+static void print_family(const void *context, enum print_format format, bool color,
+                         struct text *out)
+{
+    result_print(context, format, &FAMILY_VIEWS, color, out);
+    text_add(out, format == PRINT_JSON ? "\n" : "");
+}
+
 static int write_outputs(const struct profile_family *family)
 {
-    struct text table = {0}, json = {0};
-    family_text(family, wants_color(command.json ? STDERR_FILENO : STDOUT_FILENO), &table);
-    family_json(family, &json);
-    if (command.json && !command.quiet)
+    struct result result = {0};
+    struct text table = {0};
+    profile_family_fill(family, &result);
+    if (format_is_data(&command.format) && !command.quiet) {
+        print_family(&result, PRINT_TABLE, wants_color(STDERR_FILENO), &table);
         profile_view_put(&table);
-    int code = deliver_result(command.output, command.json, &json, &table);
+    }
+    int code = result.failed
+                   ? print_error(EXIT_FAILED, "out of memory")
+                   : deliver_result(command.output, &command.format, print_family, &result, true);
     text_release(&table);
-    text_release(&json);
+    result_release(&result);
     return code;
 }
 
@@ -250,7 +263,7 @@ static int run_family(const struct client_models *models)
         code = print_error(EXIT_FAILED, "%s", why.text);
     else
         code = write_outputs(&family);
-    if (!err && !code && !command.json && !family.signal)
+    if (!err && !code && !format_is_data(&command.format) && !family.signal)
         code = write_pages(&family);
     if (family.signal)
         code = 128 + family.signal;

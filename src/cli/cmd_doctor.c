@@ -4,19 +4,22 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "core/text.h"
-#include "report/doctor_report.h"
-#include "runner/host_report.h"
+#include "core/result.h"
+#include "report/html/html.h"
+#include "report/plot/figure.h"
+#include "report/text/reports.h"
 #include "runner/check.h"
+#include "runner/doctor.h"
+#include "runner/host_report.h"
 #include "sampler/session.h"
 
 static struct measure_options measure;
-static bool json;
+static struct format_options format;
 static const char *output;
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "report as JSON"},
+    FORMAT_OPTION_ROWS(format),
     OUTPUT_OPTION_ROW(output),
     MEASURE_OPTION_ROWS(measure, "rate"),
     {0},
@@ -26,14 +29,12 @@ static const struct option_row ROWS[] = {
 static int write_report(struct session *session, const struct check_row *rows)
 {
     struct host_report host;
-    struct text text = {0};
+    struct result result = {0};
+    const struct doctor_checks checks = {gnuplot_available, html_available};
     host_report_fill(&session->findings, &host);
-    if (json)
-        doctor_json(&host, &session->findings, rows, &text);
-    else
-        doctor_text(&host, &session->findings, rows, !output && wants_color(STDOUT_FILENO), &text);
-    int code = deliver(output, &text);
-    text_release(&text);
+    doctor_fill(&host, &session->findings, rows, &checks, &result);
+    int code = deliver_printed(output, &result, format_chosen(&format, output), &DOCTOR_VIEWS);
+    result_release(&result);
     return code;
 }
 
@@ -58,7 +59,7 @@ static int doctor_run(const char **words, size_t count)
     } else {
         code = print_error(EXIT_FAILED, "out of memory");
     }
-    if (!code && measure.require_energy && !doctor_is_measured(&session.findings, checked))
+    if (!code && measure.require_energy && !check_is_measured(&session.findings, checked))
         code = print_error(EXIT_NOT_MEASURED, "no sensor measures energy here");
     free(checked);
     session_close(&session);
@@ -68,7 +69,7 @@ static int doctor_run(const char **words, size_t count)
 const struct command command_doctor = {
     .name = "doctor",
     .summary = "which energy sensors work here, how well, and how to fix the others",
-    .usage = "[--json] [OPTIONS]",
+    .usage = "[--format table|json|csv|md] [OPTIONS]",
     .details =
         "Probes every kind of energy sensor, tests those that open under a short CPU load, and\n"
         "reports each as ok, estimated, dead (opens, but its counter does not change), denied\n"

@@ -1,7 +1,7 @@
 /* ipw energy: power and energy of this machine, now.
  *
- * One snapshot, a stream of rows (table, CSV or JSON lines), or a full-screen view.  All three use readings
- * (report/live/reading.h) of one sampling session. */
+ * One snapshot, a stream of rows (table, Markdown, CSV or JSON lines), or a full-screen view.  All three use readings
+ * (live/reading.h) of one sampling session. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,13 +10,15 @@
 
 #include "cli/common.h"
 #include "core/clock.h"
+#include "core/json.h"
 #include "core/log.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/proc.h"
 #include "port/term.h"
-#include "report/live/live.h"
-#include "report/live/reading.h"
+#include "live/live.h"
+#include "live/reading.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -29,10 +31,11 @@
 #define LIVE_WAIT     (60 * NS_PER_MS)  /* wait for readings: keys must not wait longer */
 
 struct energy_options {
-    bool once, json;
+    bool once;
     double interval_s; /* 0: not given */
     unsigned count;    /* 0: until a signal */
-    const char *format, *output;
+    struct format_options format;
+    const char *output;
     struct measure_options measure;
 };
 
@@ -40,7 +43,7 @@ struct stream {
     const struct energy_options *options;
     struct session *session;
     struct output output;
-    const char *format;
+    enum print_format format;
     nanos start;
     nanos interval;
     nanos waited; /* delay of rows while waiting for readings */
@@ -56,7 +59,7 @@ static int put(struct stream *stream, const struct text *text)
 {
     struct error why;
     struct text safe = {.failed = text->failed};
-    bool is_data = strcmp(stream->format, "table") != 0;
+    bool is_data = stream->format != PRINT_TABLE;
     if (!is_data)
         text_add_lines(&safe, text_get(text), text->length, stream->table.color);
     const struct text *put = is_data ? text : &safe;
@@ -81,15 +84,36 @@ static void report_silent(struct stream *stream, const struct reading *reading)
     }
 }
 
+/* One object per line. */
+static void print_json(const struct reading *reading, struct text *out)
+{
+    struct result result = {0};
+    struct json json;
+    reading_fill(reading, &result);
+    json_init(&json, out, false);
+    result_to_json(&result, NULL, &json);
+    text_add(out, "\n");
+    out->failed = out->failed || result.failed;
+    result_release(&result);
+}
+
 static int write_reading(struct stream *stream, const struct reading *reading)
 {
     struct text text = {0};
-    if (!strcmp(stream->format, "json"))
-        reading_to_json(reading, &text);
-    else if (!strcmp(stream->format, "csv"))
-        reading_to_csv(reading, &text);
-    else
+    switch (stream->format) {
+    case PRINT_TABLE:
         reading_to_table(&stream->table, reading, &text);
+        break;
+    case PRINT_JSON:
+        print_json(reading, &text);
+        break;
+    case PRINT_CSV:
+        reading_to_csv(reading, &text);
+        break;
+    case PRINT_MARKDOWN:
+        reading_to_markdown(&stream->table, reading, &text);
+        break;
+    }
     int code = put(stream, &text);
     text_release(&text);
     return code;
@@ -132,7 +156,7 @@ static int write_totals(struct stream *stream, nanos to)
 {
     struct reading reading;
     struct text text = {0};
-    if (strcmp(stream->format, "table") != 0)
+    if (stream->format != PRINT_TABLE)
         return EXIT_DONE;
     if (reading_take(stream->session->sampler, stream->start, stream->start, to, &reading) !=
         ERR_OK)
@@ -216,7 +240,7 @@ static int run_stream(struct stream *stream)
     stream->table.color = wants_color(stream->output.fd);
     stream->table.repeat_header = isatty(stream->output.fd);
     int code = EXIT_DONE;
-    if (!strcmp(stream->format, "csv")) {
+    if (stream->format == PRINT_CSV) {
         struct text text = {0};
         reading_csv_header(&text);
         code = put(stream, &text);
@@ -517,15 +541,14 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
 
 /* ---- the command ---- */
 
-static int check_options(struct energy_options *options)
+static int check_options(const struct energy_options *options)
 {
-    if (options->json && options->format && strcmp(options->format, "json") != 0)
+    const struct format_options *format = &options->format;
+    if (format->json && format->name && strcmp(format->name, "json") != 0)
         return print_error(EXIT_USAGE, "--json and --format %s are mutually exclusive",
-                           options->format);
+                           format->name);
     if (options->once && options->count)
         return print_error(EXIT_USAGE, "--once and --count are mutually exclusive");
-    if (options->json)
-        options->format = "json";
     return 0;
 }
 
@@ -533,8 +556,8 @@ static int measure(struct energy_options *options)
 {
     struct session session;
     options->measure.low_overhead = !options->once; /* one window: full accuracy */
-    bool live = !options->format && !options->once && !options->count && !options->output &&
-                term_possible();
+    bool live = !options->format.name && !options->format.json && !options->once &&
+                !options->count && !options->output && term_possible();
     proc_block_signals();
     if (live)
         term_block_signals();
@@ -544,7 +567,7 @@ static int measure(struct energy_options *options)
     struct stream stream = {
         .options = options,
         .session = &session,
-        .format = options->format ? options->format : "table",
+        .format = format_chosen(&options->format, options->output),
         .interval = from_seconds(options->interval_s > 0 ? options->interval_s : 1),
         .total = energy_unknown("ended before the first reading"),
     };
@@ -564,8 +587,6 @@ static int measure(struct energy_options *options)
 
 static struct energy_options args;
 
-static const char *const FORMATS[] = {"table", "csv", "json", NULL};
-
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.name = "once", .type = OPTION_FLAG, .target = &args.once,
@@ -574,9 +595,7 @@ static const struct option_row ROWS[] = {
      .value = "S", .help = "seconds per row (default: 1)", .min = 0.1, .max = 86400},
     {.letter = 'n', .name = "count", .type = OPTION_COUNT, .target = &args.count,
      .value = "N", .help = "stop after N intervals", .min = 1, .max = 1e9},
-    {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
-     .help = "table, csv or json", .choices = FORMATS},
-    JSON_FORMAT_OPTION_ROW(args.json),
+    FORMAT_OPTION_ROWS(args.format),
     OUTPUT_OPTION_ROW(args.output),
     MEASURE_OPTION_ROWS(args.measure, "rate"),
     {0},
@@ -593,7 +612,7 @@ static int energy_run(const char **words, size_t count)
 const struct command command_energy = {
     .name = "energy",
     .summary = "live power, energy and utilization of every device",
-    .usage = "[--once] [--interval S] [--count N] [--format table|csv|json] [-o FILE] "
+    .usage = "[--once] [--interval S] [--count N] [--format NAME] [-o FILE] "
              "[OPTIONS]",
     .details =
         "On a terminal, and without --once, --count, --format, --json and -o, shows a full-screen\n"

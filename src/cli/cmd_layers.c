@@ -11,6 +11,7 @@
 #include "cli/common.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "engine/shipped.h"
 #include "port/proc.h"
@@ -32,7 +33,8 @@ struct layers_command {
     char *found[OPTION_LIST_MAX]; /* paths of these models */
     const char *prompts, *granularity, *output;
     unsigned gpu_layers;
-    bool json, quiet, save;
+    struct format_options format;
+    bool quiet, save;
     const char *output_dir; /* parent of the run directories; implies --save */
     const char *db;         /* database to push to; implies --save */
 };
@@ -154,14 +156,20 @@ static int complete_options(struct layers_command *command)
 
 /* ---- the report ---- */
 
+static void print_models(const void *context, enum print_format format, bool color,
+                         struct text *out)
+{
+    result_print(context, format, &LAYERS_VIEWS, color, out);
+}
+
 static int write_out(const struct layers_command *command, const struct layers_results *results)
 {
-    struct text json = {0}, text = {0};
-    layers_results_to_json(results, command->path_count > 1, &json);
-    layers_text(results, wants_color(STDOUT_FILENO), &text);
-    int code = deliver_result(command->output, command->json, &json, &text);
-    text_release(&json);
-    text_release(&text);
+    struct result result = {0};
+    layers_results_fill(results, command->path_count > 1, &result);
+    int code = result.failed
+                   ? print_error(EXIT_FAILED, "out of memory")
+                   : deliver_result(command->output, &command->format, print_models, &result, true);
+    result_release(&result);
     return code;
 }
 
@@ -300,16 +308,12 @@ static const struct option_row ROWS[] = {
     {.name = "granularity", .type = OPTION_CHOICE, .target = &args.granularity,
      .value = "WORD",
      .help = "auto, component or layer (default: auto)", .choices = GRANULARITIES},
-    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON"},
-    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &args.output,
-     .value = "FILE", .help = "also write the JSON report to FILE"},
+    RESULT_OPTION_ROWS(args, "no progress"),
     {.name = "save", .type = OPTION_FLAG, .target = &args.save,
      .help = "save a run directory for each model in runs/"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
      .help = "save them in DIR instead"},
     DB_PUSH_OPTION_ROW(args.db),
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
-     .help = "no progress"},
     MEASURE_OPTION_ROWS(args.measure, NULL),
     {0},
 };

@@ -6,23 +6,26 @@
 
 #include "agent_tools/tool.h"
 #include "analysis/analysis.h"
-#include "catalog/hardware_json.h"
 #include "cli/common.h"
+#include "cli/listing.h"
 #include "clients/client.h"
-#include "core/json.h"
 #include "core/registry.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "graders/grader.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "report/doctor_report.h"
 #include "report/export/export.h"
+#include "report/html/html.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "report/text/reports.h"
+#include "rundir/run_index.h"
+#include "rundir/run_list.h"
 #include "rundir/store.h"
 #include "runner/agent/agent.h"
+#include "runner/doctor.h"
 #include "sensors/registry.h"
 
 static void check(enum err (*available)(struct error *why), struct listing_row *row)
@@ -69,141 +72,65 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
 }
 
 /* The drivers of one kind, whose structs all have a name and a summary; `check_` tests whether one can be used. */
-#define LIST_DRIVERS(kind, drivers, params_, check_, what)                                         \
-    static void list_##kind(struct listing *listing)                                               \
+#define LIST_DRIVERS(kind, drivers, params_, check_)                                               \
+    static void list_##kind(struct result *out, bool is_brief)                                     \
     {                                                                                              \
-        listing_begin(listing, #kind, what);                                                       \
+        (void)is_brief;                                                                            \
+        result_list(out, #kind);                                                                   \
         for (size_t i = 0; (drivers)[i]; i++) {                                                    \
             struct listing_row row = {(drivers)[i]->name, (drivers)[i]->summary, params_, "", ""}; \
             check_;                                                                                \
-            listing_add(listing, &row);                                                            \
+            listing_put(out, &row);                                                                \
         }                                                                                          \
+        result_end(out);                                                                           \
     }
 
 LIST_DRIVERS(clients, CLIENT_DRIVERS, CLIENT_DRIVERS[i]->params,
-             check_client(CLIENT_DRIVERS[i], &row), "send requests to a model (--client)")
+             check_client(CLIENT_DRIVERS[i], &row))
 LIST_DRIVERS(datasets, DATASET_DRIVERS, DATASET_DRIVERS[i]->params,
-             check(DATASET_DRIVERS[i]->available, &row), "sources of questions (--dataset)")
+             check(DATASET_DRIVERS[i]->available, &row))
 LIST_DRIVERS(graders, GRADER_DRIVERS, GRADER_DRIVERS[i]->params,
-             check(GRADER_DRIVERS[i]->available, &row), "check answers (--grader)")
-LIST_DRIVERS(tools, TOOL_DRIVERS, TOOL_DRIVERS[i]->params, check_tool(TOOL_DRIVERS[i], &row),
-             "tools that a model may call in `ipw agent` (--tools)")
-LIST_DRIVERS(analyses, ANALYSIS_DRIVERS, ANALYSIS_DRIVERS[i]->params, check(jv_available, &row),
-             "analyses of `ipw analyze` (--analysis)")
-LIST_DRIVERS(plots, PLOT_DRIVERS, NULL, check(plots_available, &row),
-             "plots of `ipw plot` (--plot)")
+             check(GRADER_DRIVERS[i]->available, &row))
+LIST_DRIVERS(tools, TOOL_DRIVERS, TOOL_DRIVERS[i]->params, check_tool(TOOL_DRIVERS[i], &row))
+LIST_DRIVERS(analyses, ANALYSIS_DRIVERS, ANALYSIS_DRIVERS[i]->params, check(jv_available, &row))
+LIST_DRIVERS(plots, PLOT_DRIVERS, NULL, check(plots_available, &row))
 LIST_DRIVERS(exports, EXPORT_DRIVERS, NULL,
              check(EXPORT_DRIVERS[i]->available ? EXPORT_DRIVERS[i]->available : jv_available,
-                   &row),
-             "formats of `ipw export` (--to)")
-LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row),
-             "measure energy and power (--sensors); `ipw doctor` tests them")
-LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row),
-             "files of a run directory")
+                   &row))
+LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row))
+LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row))
 
-static void list_agents(struct listing *listing)
+static void list_agents(struct result *out, bool is_brief)
 {
-    listing_begin(listing, "agents", "how `ipw agent` runs an agent (--protocol, --exec)");
+    (void)is_brief;
+    result_list(out, "agents");
     for (size_t i = 0; AGENT_PROTOCOLS[i]; i++)
-        listing_add(listing,
+        listing_put(out,
                     &(struct listing_row){AGENT_PROTOCOLS[i], AGENT_SUMMARIES[i], NULL, "", ""});
-    listing_add(listing, &(struct listing_row){
-                             "exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)",
-                             NULL, "", ""});
+    listing_put(
+        out, &(struct listing_row){
+                 "exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)", NULL, "", ""});
+    result_end(out);
 }
 
-static void list_presets(struct listing *listing)
+static void list_presets(struct result *out, bool is_brief)
 {
-    listing_begin(listing, "presets", "public datasets with their fields and grader (--dataset)");
+    (void)is_brief;
+    result_list(out, "presets");
     for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
-        listing_add(listing, &(struct listing_row){preset->name, preset->summary, NULL, "", ""});
-}
-
-/* ---- hardware ---- */
-
-enum { LINE_WIDTH = 98 };
-
-static void begin_hardware(struct listing *listing)
-{
-    listing_begin(listing, "hardware", "devices of `ipw estimate` (--hardware)");
-}
-
-/* Lists names only in `ipw list all`; JSON always has all figures. */
-static void list_hardware(struct listing *listing)
-{
-    size_t column = 0;
-    begin_hardware(listing);
-    if (listing->brief) {
-        listing_count(listing, hardware_count());
-        return;
-    }
-    for (size_t i = 0; i < hardware_count(); i++) {
-        const char *id = hardware_at(i)->id;
-        if (listing->json) {
-            hardware_write(hardware_at(i), &listing->json_writer);
-            continue;
-        }
-        bool is_full = column + strlen(id) + 1 > LINE_WIDTH;
-        text_addf(&listing->text, "%s%s", is_full ? "\n  " : i ? " " : "  ", id);
-        column = (is_full ? 0 : column) + strlen(id) + 1;
-    }
-    if (!listing->json)
-        text_add(&listing->text, "\n");
-}
-
-static enum err show_all(struct listing *listing, struct error *why)
-{
-    if (listing->json) {
-        list_hardware(listing);
-        return ERR_OK;
-    }
-    begin_hardware(listing);
-    return listing_hardware_table(listing->color, &listing->text, why);
-}
-
-/* The whole entry, whatever the @MODE. */
-static void add_entry(struct listing *listing, const struct hardware *hardware)
-{
-    size_t length = strcspn(hardware->id, "@");
-    for (size_t i = 0; i < hardware_count(); i++) {
-        const char *id = hardware_at(i)->id;
-        if (strlen(id) == length && memcmp(id, hardware->id, length) == 0)
-            hardware_write(hardware_at(i), &listing->json_writer);
-    }
-}
-
-static enum err show_hardware(struct listing *listing, const char **ids, size_t count,
-                              struct error *why)
-{
-    if (!count)
-        return show_all(listing, why);
-    if (listing->json)
-        begin_hardware(listing);
-    for (size_t i = 0; i < count; i++) {
-        struct hardware hardware;
-        enum err err = hardware_find(ids[i], &hardware, why);
-        if (err)
-            return err;
-        if (listing->json) {
-            add_entry(listing, &hardware);
-        } else {
-            text_add(&listing->text, i ? "\n" : "");
-            listing_hardware_details(&hardware, listing->color, &listing->text);
-        }
-        hardware_release(&hardware);
-    }
-    return ERR_OK;
+        listing_put(out, &(struct listing_row){preset->name, preset->summary, NULL, "", ""});
+    result_end(out);
 }
 
 static const struct {
     const char *name;
-    void (*list)(struct listing *listing);
+    void (*put)(struct result *out, bool is_brief);
 } KINDS[] = {
-    {"clients", list_clients},   {"datasets", list_datasets}, {"datasets", list_presets},
-    {"graders", list_graders},   {"agents", list_agents},     {"tools", list_tools},
-    {"analyses", list_analyses}, {"plots", list_plots},       {"exports", list_exports},
-    {"sensors", list_sensors},   {"stores", list_stores},     {"hardware", list_hardware},
-    {"models", listing_models},
+    {"clients", list_clients},      {"datasets", list_datasets}, {"datasets", list_presets},
+    {"graders", list_graders},      {"agents", list_agents},     {"tools", list_tools},
+    {"analyses", list_analyses},    {"plots", list_plots},       {"exports", list_exports},
+    {"sensors", list_sensors},      {"stores", list_stores},     {"hardware", listing_put_hardware},
+    {"models", listing_put_models},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -218,75 +145,128 @@ static int unknown_kind(const char *word)
     return print_error(EXIT_USAGE, "unknown kind '%s'; see `ipw list --help`", word);
 }
 
-/* Missing libraries that disable whole commands, such as report. */
-static void add_missing_parts(struct text *out)
+static bool is_verbose;
+static struct format_options format;
+static const char *client_name, *client_url, *output;
+
+/* Ends the result, and prints it: a table as `text`, if that is not NULL. */
+static int deliver_listing(struct result *result, const struct print_views *views,
+                           const struct text *text)
 {
-    struct text parts = {0};
-    parts_text(&parts);
-    if (parts.length)
-        text_addf(out, "\n%s", text_get(&parts));
-    text_release(&parts);
+    enum print_format printed = format_chosen(&format, output);
+    struct text out = {0};
+    result_end(result);
+    result_print(result, printed, views, !output && wants_color(STDOUT_FILENO), &out);
+    text_add(&out, printed == PRINT_JSON ? "\n" : "");
+    out.failed = out.failed || result->failed;
+    int code = printed == PRINT_TABLE && text ? deliver(output, text)
+               : printed == PRINT_CSV         ? deliver_data(output, &out)
+                                              : deliver(output, &out);
+    text_release(&out);
+    return code;
 }
 
 /* All entries of one kind, or of every kind. */
-static int list_kinds(struct listing *listing, const char *wanted)
+static int list_kinds(struct result *result, const char *wanted)
 {
-    bool found = false;
+    const struct doctor_checks checks = {gnuplot_available, html_available};
+    bool is_all = !strcmp(wanted, "all"), found = false;
     for (size_t i = 0; i < KIND_COUNT; i++)
-        if (!strcmp(wanted, "all") || !strcmp(wanted, KINDS[i].name)) {
-            KINDS[i].list(listing);
+        if (is_all || !strcmp(wanted, KINDS[i].name)) {
+            KINDS[i].put(result, false);
             found = true;
         }
-    listing_end(listing);
-    if (!listing->json && !strcmp(wanted, "all"))
-        add_missing_parts(&listing->text);
-    return found ? put_output(&listing->text) : unknown_kind(wanted);
+    if (is_all) /* libraries that disable whole commands, such as report */
+        doctor_note_parts(&checks, result);
+    if (result_length(result, result->items) == 1 && strcmp(wanted, "hardware") != 0)
+        result_table(result, wanted, NULL);
+    return found
+               ? deliver_listing(result, is_verbose ? &LISTING_VERBOSE_VIEWS : &LISTING_VIEWS, NULL)
+               : unknown_kind(wanted);
 }
 
-/* Names only; for long lists their length. */
-static int list_summary(struct listing *listing)
+static int list_summary(struct result *result)
 {
-    listing->brief = !listing->json;
+    bool is_brief = format_chosen(&format, output) == PRINT_TABLE;
     for (size_t i = 0; i < KIND_COUNT; i++)
-        KINDS[i].list(listing);
-    listing_end(listing);
-    if (listing->brief)
-        text_add(&listing->text, "\n\n`ipw list KIND` describes those of one kind, `ipw list all` "
-                                 "everything,\n`ipw list runs [DIR]` the runs that were saved.\n");
-    return put_output(&listing->text);
+        KINDS[i].put(result, is_brief);
+    return deliver_listing(result, &LISTING_BRIEF_VIEWS, NULL);
 }
 
-/* Shows some entries of one kind in detail. */
-static int list_named(struct listing *listing,
-                      enum err (*show)(struct listing *, const char **, size_t, struct error *),
-                      const char **ids, size_t count)
+static int print_unknown(enum err err, const struct error *why)
 {
+    return print_error(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
+static int list_hardware(struct result *result, const char **ids, size_t count)
+{
+    enum print_format printed = format_chosen(&format, output);
+    bool color = !output && wants_color(STDOUT_FILENO), is_markdown = printed == PRINT_MARKDOWN;
+    struct text text = {0};
     struct error why = {0};
-    enum err err = show(listing, ids, count, &why);
-    listing_end(listing);
+    enum err err = ERR_OK;
+    int code;
+    if (count) {
+        err = listing_put_hardware_named(result, ids, count, color, &text, &why);
+    } else if (is_markdown || printed == PRINT_TABLE) {
+        if (!is_markdown)
+            listing_heading("hardware", color, &text);
+        err = listing_hardware_table(is_markdown, color, &text, &why);
+    } else {
+        listing_put_hardware(result, false);
+    }
     if (err)
-        return print_error(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
-    return put_output(&listing->text);
+        code = print_unknown(err, &why);
+    else if (!count && is_markdown)
+        code = deliver(output, &text);
+    else
+        code = deliver_listing(result, NULL, &text);
+    text_release(&text);
+    return code;
 }
 
-static enum err show_runs(struct listing *listing, const char **words, size_t count,
-                          struct error *why)
+static int list_models_named(struct result *result, const char **names, size_t count)
 {
+    struct text text = {0};
+    struct error why = {0};
+    enum err err = listing_put_models_named(result, names, count, &text, &why);
+    result_table(result, "models", NULL);
+    int code = err ? print_unknown(err, &why) : deliver_listing(result, NULL, &text);
+    text_release(&text);
+    return code;
+}
+
+static int list_runs(struct result *result, const char **words, size_t count)
+{
+    const char *parent = count ? words[0] : "runs";
+    struct run_list list;
+    struct text text = {0};
+    struct error why = {0}, ignored = {0};
     if (count > 1)
-        return err_set(why, ERR_NOT_FOUND, "unexpected argument '%s': give one DIR", words[1]);
+        return print_error(EXIT_USAGE, "unexpected argument '%s': give one DIR", words[1]);
     if (!count && !file_is_directory("runs"))
-        return err_set(why, ERR_BAD_VALUE,
-                       "no directory 'runs' here: measure with `ipw profile`, or give one: `ipw "
-                       "list runs DIR`");
-    return listing_runs(listing, count ? words[0] : "runs", why);
+        return print_error(EXIT_FAILED, "no directory 'runs' here: measure with `ipw profile`, or "
+                                        "give one: `ipw list runs DIR`");
+    enum err err = run_list_load(parent, &list, &why);
+    if (err)
+        return print_unknown(err, &why);
+    /* A read-only folder can still be listed. */
+    (void)!run_index_refresh(parent, &list, &ignored);
+    run_list_put(&list, result);
+    result_table(result, "runs", NULL);
+    listing_runs(&list, parent, !output && wants_color(STDOUT_FILENO), &text);
+    int code = deliver_listing(result, NULL, &text);
+    run_list_release(&list);
+    text_release(&text);
+    return code;
 }
 
 /* The models of a running service, by its own names. */
-static enum err service_models(const char *client_name, const char *url, struct client_models *out,
+static enum err service_models(const char *service, const char *url, struct client_models *out,
                                struct error *why)
 {
     struct client client;
-    const struct client_driver *driver = client_driver_find(client_name, why);
+    const struct client_driver *driver = client_driver_find(service, why);
     if (!driver)
         return ERR_NOT_FOUND;
     enum err err = client_open(driver, &(struct client_config){.base_url = url}, &client, why);
@@ -297,35 +277,25 @@ static enum err service_models(const char *client_name, const char *url, struct 
     return err;
 }
 
-static int list_service(struct listing *listing, const char *client_name, const char *url)
+static int list_service(struct result *result, const char *service, const char *url)
 {
     struct client_models models = {0};
     struct error why = {0};
-    enum err err = service_models(client_name, url, &models, &why);
-    if (!err && !listing->json && models.count == 0)
-        text_add(&listing->text, "the service lists no models\n");
-    if (!err && listing->json)
-        listing_begin(listing, "models", "");
+    enum err err = service_models(service, url, &models, &why);
+    result_list(result, "models");
     for (size_t i = 0; !err && i < models.count; i++)
-        if (listing->json)
-            json_string(&listing->json_writer, NULL, models.names[i]);
-        else
-            text_addf(&listing->text, "%s\n", plain_text(models.names[i]).text);
+        result_text(result, NULL, models.names[i]);
+    result_end(result);
     client_models_release(&models);
-    if (err)
-        return print_error(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
-    listing_end(listing);
-    return put_output(&listing->text);
+    return err ? print_unknown(err, &why) : deliver_listing(result, &LISTING_NAMES_VIEWS, NULL);
 }
-
-static bool json, verbose;
-static const char *client_name, *client_url;
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &verbose,
+    {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &is_verbose,
      .help = "also show parameters"},
-    {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "print JSON"},
+    FORMAT_OPTION_ROWS(format),
+    OUTPUT_OPTION_ROW(output),
     {.name = "client", .type = OPTION_TEXT, .target = &client_name, .value = "NAME",
      .help = "models: list those of a running service, e.g. openai"},
     {.name = "client-base-url", .type = OPTION_TEXT, .target = &client_url, .value = "URL",
@@ -337,29 +307,29 @@ static const struct option_row ROWS[] = {
 
 static int list_main(const char **words, size_t count)
 {
-    struct listing listing;
+    struct result result = {0};
     const char *wanted = count ? words[0] : "";
     int code;
     if (strcmp(wanted, "visualizations") == 0) /* name in the Python IPW */
         wanted = "plots";
     if ((client_name || client_url) && strcmp(wanted, "models") != 0)
         return print_error(EXIT_USAGE, "--client and --client-base-url are for `ipw list models`");
-    listing_init(&listing, json, verbose, wants_color(STDOUT_FILENO));
+    result_begin(&result, "list");
     if (!count)
-        code = list_summary(&listing);
+        code = list_summary(&result);
     else if (client_name || client_url)
-        code = list_service(&listing, client_name ? client_name : "openai", client_url);
+        code = list_service(&result, client_name ? client_name : "openai", client_url);
     else if (!strcmp(wanted, "hardware"))
-        code = list_named(&listing, show_hardware, words + 1, count - 1);
+        code = list_hardware(&result, words + 1, count - 1);
     else if (!strcmp(wanted, "runs"))
-        code = list_named(&listing, show_runs, words + 1, count - 1);
+        code = list_runs(&result, words + 1, count - 1);
     else if (!strcmp(wanted, "models") && count > 1)
-        code = list_named(&listing, listing_models_named, words + 1, count - 1);
+        code = list_models_named(&result, words + 1, count - 1);
     else if (count > 1)
         code = print_error(EXIT_USAGE, "unexpected argument '%s': give one KIND", words[1]);
     else
-        code = list_kinds(&listing, wanted);
-    listing_release(&listing);
+        code = list_kinds(&result, wanted);
+    result_release(&result);
     return code;
 }
 

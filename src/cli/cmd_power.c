@@ -29,8 +29,8 @@
 #define PREDICT  "power predict"
 
 /* Prints the result and releases it. */
-static int print_result(struct result *result, const struct format_options *format,
-                        const struct print_views *views)
+static int print_and_release(struct result *result, const struct format_options *format,
+                             const struct print_views *views)
 {
     int code = deliver_printed(NULL, result, format_chosen(format, NULL), views);
     result_release(result);
@@ -112,7 +112,7 @@ static int report_fit(const struct fit_command *command, const struct freq_data 
     if (!err)
         power_result_fit(&result, &fit);
     int code =
-        err ? print_err(err, &why) : print_result(&result, &command->format, &POWER_FIT_VIEWS);
+        err ? print_err(err, &why) : print_and_release(&result, &command->format, &POWER_FIT_VIEWS);
     free(rows);
     free(at_fmax);
     return code;
@@ -313,7 +313,7 @@ static int report_validation(const struct validate_state *v)
     struct power_validations validations = {v->results, v->count, v->data, max, !is_failed};
     struct result result = {0};
     power_result_validate(&result, &validations);
-    int code = print_result(&result, &command->format, &POWER_VALIDATE_VIEWS);
+    int code = print_and_release(&result, &command->format, &POWER_VALIDATE_VIEWS);
     if (code)
         return code;
     return is_failed ? EXIT_FAILED : EXIT_DONE;
@@ -544,8 +544,8 @@ static int predict(const struct predict_command *command, const char *path)
         err = freq_model_predict(&model, &target, mhz, count, out, &why);
     if (!err)
         power_result_predict(&result, &(struct power_predictions){&model, &target, out, count});
-    int code =
-        err ? print_err(err, &why) : print_result(&result, &command->format, &POWER_PREDICT_VIEWS);
+    int code = err ? print_err(err, &why)
+                   : print_and_release(&result, &command->format, &POWER_PREDICT_VIEWS);
     freq_model_release(&model);
     free(mhz);
     free(out);

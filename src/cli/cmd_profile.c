@@ -2,7 +2,7 @@
  *
  *   $ ipw profile --client openai --model llama3.2:1b --dataset builtin --concurrency 8
  *
- * Progress and the text report go to stderr; with --json one object goes to stdout. */
+ * Progress and the text report go to stderr; with --format the result goes to stdout. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +215,8 @@ static int profile_main(const char **words, size_t count)
     if (count)
         return print_error(EXIT_USAGE, "unexpected argument '%s'; see --help", words[0]);
     if (element) { /* applies to the merged run */
-        command.common.overwrite = command.common.yes = command.common.json = false;
+        command.common.overwrite = command.common.yes = false;
+        command.common.format = (struct format_options){0};
         command.common.output = command.common.db = NULL;
     }
     int code = element ? -1 : check_slurm();

@@ -3,12 +3,13 @@
  *   $ ipw proxy --upstream http://127.0.0.1:8000
  *   $ OPENAI_BASE_URL=http://127.0.0.1:8430/v1 python agent.py
  *
- * Messages and the text report go to stderr; with --json one object goes to stdout. */
+ * Messages and the text report go to stderr; with --format the result goes to stdout. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/secret.h"
 #include "port/proc.h"
@@ -35,7 +36,8 @@ static struct proxy_command {
     struct listen_at at;
     unsigned max_body_mib;
     double client_timeout_s;
-    bool resume, overwrite, json, quiet;
+    struct format_options format;
+    bool resume, overwrite, quiet;
     const char *output;
 } command = {
     .measure = {.idle_s = UNKNOWN},
@@ -152,18 +154,33 @@ static int complete_options(void)
 
 static int outcome;
 
+static void print_outcome(const void *context, enum print_format format, bool color,
+                          struct text *out)
+{
+    const struct summary *summary = context;
+    struct result result = {0};
+    if (format == PRINT_TABLE) {
+        profile_text(summary, color, out);
+        return;
+    }
+    result_begin(&result, "proxy");
+    summary_put_report(summary, &result);
+    result_end(&result);
+    result_print(&result, format, NULL, color, out);
+    text_add(out, format == PRINT_JSON ? "\n" : "");
+    out->failed = out->failed || result.failed;
+    result_release(&result);
+}
+
 static int deliver_outcome(const struct profile_result *result)
 {
-    struct text object = {0}, text = {0};
-    summary_to_report(&result->summary, &object);
+    struct text text = {0};
     if (!command.quiet) {
         profile_text(&result->summary, wants_color(STDERR_FILENO), &text);
         profile_view_put(&text);
     }
-    int code = deliver_result(command.output, command.json, &object, NULL);
-    text_release(&object);
     text_release(&text);
-    return code;
+    return deliver_result(command.output, &command.format, print_outcome, &result->summary, false);
 }
 
 static void take_end(const struct profile_result *result, enum err err, const struct error *why)

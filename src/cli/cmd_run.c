@@ -2,8 +2,8 @@
  *
  *   $ ipw run -r 3 --idle 2 -- python infer.py
  *
- * The command inherits stdin, stdout and stderr, and our report goes to stderr or to -o FILE.  With --json or -o - only
- * the report goes to stdout, so that it can be piped; the command's stdout then goes to stderr. */
+ * The command inherits stdin, stdout and stderr, and our report goes to stderr or to -o FILE.  With --format, other than a
+ * table, or -o - only the report goes to stdout, so that it can be piped; the command's stdout then goes to stderr. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "core/result.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/file.h"
@@ -29,7 +30,8 @@
 struct run_options {
     struct measure_options measure;
     struct exec_options exec;
-    bool json;
+    struct format_options format;
+    enum print_format printed; /* as chosen by `format` */
     bool quiet;
     const char *output;
     const char *samples;
@@ -39,7 +41,8 @@ struct run_options {
     unsigned runs;          /* --repeat-runs */
     struct run_repeat repeat;
     struct tariff tariff;
-    struct text reports; /* JSON, or text for a file or stdout: written at the end */
+    struct text reports; /* of several runs, for a file or stdout: written at the end */
+    struct result rows;  /* the same for CSV, which is one table */
     int report_fd;       /* original stdout, for the report; -1: the command uses it */
 };
 
@@ -112,7 +115,7 @@ static int put_report(struct run_options *options, const struct text *text)
 {
     if (options->runs == 1 || (options->report_fd < 0 && !options->output))
         return write_out(options, text);
-    if (options->json && options->reports.length)
+    if (options->printed == PRINT_JSON && options->reports.length)
         text_add(&options->reports, ",\n");
     text_add(&options->reports, text_get(text));
     return 0;
@@ -121,14 +124,55 @@ static int put_report(struct run_options *options, const struct text *text)
 static int put_reports(struct run_options *options)
 {
     struct text all = {0};
-    if (!options->reports.length)
-        return 0;
-    if (options->json)
+    int code = 0;
+    if (options->rows.count) {
+        result_end(&options->rows);
+        result_end(&options->rows);
+        result_print(&options->rows, PRINT_CSV, NULL, false, &all);
+        code = write_out(options, &all);
+    } else if (options->printed == PRINT_JSON && options->reports.length) {
         text_addf(&all, "{\"repeat_group\": \"%s\", \"repeats\": [\n%s]}\n", options->repeat.group,
                   text_get(&options->reports));
-    int code = write_out(options, options->json ? &all : &options->reports);
+        code = write_out(options, &all);
+    } else if (options->reports.length) {
+        code = write_out(options, &options->reports);
+    }
+    result_release(&options->rows);
     text_release(&all);
     text_release(&options->reports);
+    return code;
+}
+
+/* Of several runs, as one CSV. */
+static void add_rows(struct run_options *options, const struct run_report *report)
+{
+    if (!options->rows.count) {
+        result_begin(&options->rows, "run");
+        result_text(&options->rows, "repeat_group", options->repeat.group);
+        result_list(&options->rows, "repeats");
+    }
+    result_group(&options->rows, NULL);
+    exec_result_put(report, &options->rows);
+    result_end(&options->rows);
+}
+
+static int print_report(struct run_options *options, const struct run_report *report)
+{
+    struct result result = {0};
+    struct text text = {0};
+    if (options->printed == PRINT_CSV && options->runs > 1) {
+        add_rows(options, report);
+        return 0;
+    }
+    result_begin(&result, "run");
+    exec_result_put(report, &result);
+    result_end(&result);
+    result_print(&result, options->printed, &RUN_VIEWS,
+                 !options->output && wants_color(STDERR_FILENO), &text);
+    text.failed = text.failed || result.failed;
+    int code = put_report(options, &text);
+    text_release(&text);
+    result_release(&result);
     return code;
 }
 
@@ -136,7 +180,6 @@ static int write_report(struct run_options *options, struct session *session,
                         const struct exec_result *result, double cpu_s_before)
 {
     struct host_report host;
-    struct text text = {0};
     struct run_report report = {
         .argv = options->exec.argv,
         .result = result,
@@ -147,12 +190,7 @@ static int write_report(struct run_options *options, struct session *session,
     host_report_fill(&session->findings, &host);
     proc_own_cost(&report.own);
     report.own.cpu_s -= cpu_s_before;
-    if (options->json)
-        run_json(&report, &text);
-    else
-        run_text(&report, !options->output && wants_color(STDERR_FILENO), &text);
-    int code = put_report(options, &text);
-    text_release(&text);
+    int code = print_report(options, &report);
     int saved = save_run(options, session, result, &host, &report.own);
     return code ? code : saved;
 }
@@ -248,7 +286,7 @@ static const struct option_row ROWS[] = {
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.exec.warmups, .value = "N",
      .help = "run the command N times first, unmeasured", .max = 100000},
     IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds first", 0.05),
-    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON to stdout; the command's stdout goes to stderr"},
+    FORMAT_OPTION_ROWS(args.format),
     {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &args.output,
      .value = "FILE", .help = "write the report to FILE instead of stderr; - is stdout"},
     {.name = "samples", .type = OPTION_OUTPUT, .target = &args.samples, .value = "FILE",
@@ -297,7 +335,9 @@ static int run_run(const char **words, size_t count)
         return EXIT_USAGE;
     if (make_save_folder())
         return EXIT_FAILED;
-    if ((is_dash(args.output) || (args.json && !args.output)) && redirect_stdout(&args.report_fd))
+    args.printed = format_chosen(&args.format, args.output);
+    bool is_piped = is_dash(args.output) || (args.printed != PRINT_TABLE && !args.output);
+    if (is_piped && redirect_stdout(&args.report_fd))
         return print_error(EXIT_FAILED, "cannot redirect standard output");
     if (!args.quiet && isatty(STDERR_FILENO))
         args.exec.progress = show_progress;
@@ -313,7 +353,9 @@ const struct command command_run = {
         "exit: joules with standard uncertainty, method and coverage. The exit status is that of\n"
         "the command (128 + signal if one ended it, 127 if it was not found). With --idle, idle\n"
         "power is measured first, and the energy is divided into idle (idle power x time) and\n"
-        "active.",
+        "active.\n\n"
+        "The report goes to stderr; with --format json, csv or md it goes to stdout, and the\n"
+        "command's stdout to stderr.",
     .rows = ROWS,
     .words = WORDS_FOLLOW,
     .required = "missing command",

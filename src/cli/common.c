@@ -18,7 +18,7 @@
 #include "port/file.h"
 #include "port/proc.h"
 #include "port/term.h"
-#include "report/live/live.h"
+#include "live/live.h"
 #include "rundir/run_list.h"
 #include "rundir/summary.h"
 #include "sampler/session.h"
@@ -398,12 +398,35 @@ int deliver_page(const char *path, const struct text *page)
     return code;
 }
 
-int deliver_result(const char *path, bool json, const struct text *object,
-                   const struct text *otherwise)
+bool format_is_data(const struct format_options *options)
 {
-    const struct text *shown = json || is_dash(path) ? object : otherwise;
-    int code = path && !is_dash(path) ? deliver(path, object) : EXIT_DONE;
-    int written = shown ? put_output(shown) : EXIT_DONE;
+    return (options->name || options->json) && format_chosen(options, NULL) != PRINT_TABLE;
+}
+
+static int deliver_as(const char *path, enum print_format format, print_result *print,
+                      const void *context)
+{
+    struct text out = {0};
+    print(context, format, !path && wants_color(STDOUT_FILENO), &out);
+    int code = format == PRINT_CSV ? deliver_data(path, &out) : deliver(path, &out);
+    text_release(&out);
+    return code;
+}
+
+int deliver_result(const char *path, const struct format_options *options, print_result *print,
+                   const void *context, bool has_table)
+{
+    bool is_chosen = options->name || options->json;
+    enum print_format format = format_chosen(options, path);
+    int code = EXIT_DONE, written = EXIT_DONE;
+    if (!is_chosen && format == PRINT_TABLE) /* a file, or -o - */
+        format = PRINT_JSON;
+    if (path && !is_dash(path))
+        code = deliver_as(path, format, print, context);
+    if (is_chosen || is_dash(path))
+        written = deliver_as(NULL, format, print, context);
+    else if (has_table)
+        written = deliver_as(NULL, PRINT_TABLE, print, context);
     return written ? written : code;
 }
 

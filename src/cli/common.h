@@ -115,12 +115,15 @@ struct measure_options {
 #define DB_PUSH_OPTION_ROW(text)                                                                   \
     DB_OPTION_ROW(text, "push the run to this database when it ends; see `ipw db --help`")
 
-/* For commands that show progress and write their result at the end. */
+/* For commands that show progress and write their result at the end; o has a struct format_options `format`. */
 #define RESULT_OPTION_ROWS(o, quiet_help)                                                          \
-    {.name = "json", .type = OPTION_FLAG, .target = &(o).json,                                     \
-     .help = "print one JSON object to stdout at the end"},                                        \
+    {.name = "format", .type = OPTION_CHOICE, .target = &(o).format.name, .value = "NAME",         \
+     .help = "print the result to stdout at the end: table, json, csv or md",                      \
+     .choices = PRINT_FORMATS},                                                                    \
+    JSON_FORMAT_OPTION_ROW((o).format.json),                                                       \
     {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &(o).output,                \
-     .value = "FILE", .help = "write that object to FILE"},                                        \
+     .value = "FILE",                                                                              \
+     .help = "write it to FILE (default: as JSON, or by the suffix .csv or .md)"},                 \
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &(o).quiet,                    \
      .help = quiet_help}
 /* clang-format on */
@@ -201,10 +204,14 @@ int deliver_printed(const char *path, const struct result *result, enum print_fo
 /* Whether an output is "-". */
 bool is_dash(const char *path);
 
-/* Output of RESULT_OPTION_ROWS: the object to the file of -o, and to stdout with --json or -o -.  Otherwise stdout gets
- * `otherwise`, unless it is NULL. */
-int deliver_result(const char *path, bool json, const struct text *object,
-                   const struct text *otherwise);
+/* Output of RESULT_OPTION_ROWS: the result to the file of -o, and to stdout with --format, --json or -o -.  Otherwise
+ * stdout gets a table if `has_table`. */
+typedef void print_result(const void *context, enum print_format format, bool color,
+                          struct text *out);
+int deliver_result(const char *path, const struct format_options *options, print_result *print,
+                   const void *context, bool has_table);
+/* Whether the result goes to stdout in another format than a table. */
+bool format_is_data(const struct format_options *options);
 
 /* Calls take for each name of a list separated by commas or spaces, until it returns an exit code other than -1.  An
  * empty list is EXIT_USAGE with the message `empty`. */

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/text/reports.h"
@@ -63,23 +64,71 @@ int profile_command_complete(struct profile_command *given)
 /* Results of the runs. */
 static struct {
     int code;            /* first exit code other than 0 */
-    struct text objects; /* objects of all runs, separated by commas */
+    struct text objects; /* of all runs as JSON, separated by commas */
+    struct text tables;  /* as text */
+    struct result rows;  /* for CSV and Markdown: the only run, or a list of all */
     char group[REPEAT_GROUP_MAX];
 } outcome;
 
+static void fill_result(const struct summary *summary, struct result *out)
+{
+    result_begin(out, "profile");
+    summary_put_report(summary, out);
+    result_end(out);
+}
+
+static void add_rows(const struct summary *summary)
+{
+    struct result *rows = &outcome.rows;
+    if (!outcome.group[0]) {
+        fill_result(summary, rows);
+        return;
+    }
+    if (!rows->count) {
+        result_begin(rows, "profile");
+        result_text(rows, "repeat_group", outcome.group);
+        result_list(rows, "repeats");
+    }
+    result_group(rows, NULL);
+    summary_put_report(summary, rows);
+    result_end(rows);
+}
+
+static void add_object(const struct summary *summary)
+{
+    struct text *out = &outcome.objects;
+    struct result result = {0};
+    fill_result(summary, &result);
+    result_print(&result, PRINT_JSON, NULL, false, out);
+    text_add(out, "\n");
+    out->failed = out->failed || result.failed;
+    result_release(&result);
+}
+
 /* For several runs one object that contains all of them. */
+static void print_runs(const void *context, enum print_format format, bool color, struct text *out)
+{
+    (void)context;
+    if (format == PRINT_TABLE)
+        text_add(out, text_get(&outcome.tables));
+    else if (format != PRINT_JSON)
+        result_print(&outcome.rows, format, NULL, color, out);
+    else if (outcome.group[0])
+        text_addf(out, "{\"repeat_group\": \"%s\", \"repeats\": [\n%s]}\n", outcome.group,
+                  text_get(&outcome.objects));
+    else
+        text_add(out, text_get(&outcome.objects));
+    out->failed = out->failed || outcome.objects.failed || outcome.tables.failed;
+}
+
 int profile_command_write(const struct profile_command *given)
 {
-    struct text all = {0};
     if (!outcome.objects.length)
         return EXIT_DONE;
-    if (outcome.group[0])
-        text_addf(&all, "{\"repeat_group\": \"%s\", \"repeats\": [\n%s]}\n", outcome.group,
-                  text_get(&outcome.objects));
-    int code = deliver_result(given->output, given->json,
-                              outcome.group[0] ? &all : &outcome.objects, NULL);
-    text_release(&all);
+    int code = deliver_result(given->output, &given->format, print_runs, NULL, false);
+    result_release(&outcome.rows);
     text_release(&outcome.objects);
+    text_release(&outcome.tables);
     return code;
 }
 
@@ -89,7 +138,9 @@ void profile_command_show(const struct profile_command *given, const struct prof
     if (outcome.objects.length)
         text_add(&outcome.objects, ",\n");
     str_copy(outcome.group, sizeof outcome.group, result->repeat.group);
-    summary_to_report(&result->summary, &outcome.objects);
+    add_object(&result->summary);
+    add_rows(&result->summary);
+    profile_text(&result->summary, false, &outcome.tables);
     if (!given->quiet) {
         profile_text(&result->summary, wants_color(STDERR_FILENO), &text);
         profile_view_put(&text);

@@ -17,7 +17,8 @@ struct profile_command {
     struct tariff tariff;
     unsigned seed, runs;
     struct failed_limit max_failed;
-    bool resume, overwrite, yes, json, quiet;
+    struct format_options format;
+    bool resume, overwrite, yes, quiet;
     const char *output;
     const char *db; /* database to push to; NULL: none */
     /* Before the run, once signals are blocked, and after it; 0 to continue, else the exit code.  May be NULL. */

@@ -139,26 +139,42 @@ static void close_nest(struct json *json, const char *bracket)
 
 void json_object(struct json *json, const char *key)
 {
-    open_nest(json, key, "{");
+    if (json->target)
+        json->target->open(json->to, key, false);
+    else
+        open_nest(json, key, "{");
 }
 
 void json_object_end(struct json *json)
 {
-    close_nest(json, "}");
+    if (json->target)
+        json->target->close(json->to);
+    else
+        close_nest(json, "}");
 }
 
 void json_array(struct json *json, const char *key)
 {
-    open_nest(json, key, "[");
+    if (json->target)
+        json->target->open(json->to, key, true);
+    else
+        open_nest(json, key, "[");
 }
 
 void json_array_end(struct json *json)
 {
-    close_nest(json, "]");
+    if (json->target)
+        json->target->close(json->to);
+    else
+        close_nest(json, "]");
 }
 
 void json_string(struct json *json, const char *key, const char *value)
 {
+    if (json->target) {
+        json->target->string(json->to, key, value);
+        return;
+    }
     begin_item(json, key);
     if (value)
         add_quoted(json->out, value);
@@ -168,6 +184,13 @@ void json_string(struct json *json, const char *key, const char *value)
 
 void json_string_bytes(struct json *json, const char *key, const char *bytes, size_t length)
 {
+    if (json->target) {
+        struct text copy = {0};
+        text_add_bytes(&copy, bytes, length);
+        json->target->string(json->to, key, text_get(&copy));
+        text_release(&copy);
+        return;
+    }
     begin_item(json, key);
     add_quoted_bytes(json->out, bytes, length);
 }
@@ -326,6 +349,10 @@ static void add_integer(struct text *out, int64_t value)
 void json_number(struct json *json, const char *key, double value)
 {
     char number[NUMBER_MAX];
+    if (json->target) {
+        json->target->number(json->to, key, value);
+        return;
+    }
     begin_item(json, key);
     if (!isfinite(value))
         text_add(json->out, "null");
@@ -373,24 +400,40 @@ void json_numbers(struct json *json, const char *key, const double *values, size
 
 void json_integer(struct json *json, const char *key, int64_t value)
 {
+    if (json->target) {
+        json->target->integer(json->to, key, value);
+        return;
+    }
     begin_item(json, key);
     add_integer(json->out, value);
 }
 
 void json_bool(struct json *json, const char *key, bool value)
 {
+    if (json->target) {
+        json->target->flag(json->to, key, value);
+        return;
+    }
     begin_item(json, key);
     text_add(json->out, value ? "true" : "false");
 }
 
 void json_null(struct json *json, const char *key)
 {
+    if (json->target) {
+        json->target->null(json->to, key);
+        return;
+    }
     begin_item(json, key);
     text_add(json->out, "null");
 }
 
 void json_raw(struct json *json, const char *key, const char *value)
 {
+    if (json->target) {
+        json->target->raw(json->to, key, value);
+        return;
+    }
     begin_item(json, key);
     text_add(json->out, value);
 }
@@ -398,6 +441,10 @@ void json_raw(struct json *json, const char *key, const char *value)
 void json_raw_indented(struct json *json, const char *key, const char *value)
 {
     const char *last = value + strlen(value);
+    if (json->target) {
+        json->target->raw(json->to, key, value);
+        return;
+    }
     begin_item(json, key);
     for (const char *at = value; *at;) {
         const char *end = *at == '"' ? json_skip_string(at, last) : at + 1;

@@ -1,5 +1,6 @@
 /* A JSON writer (the measuring core parses none).  It handles commas, quoting and nesting; a number that is not
- * finite becomes null, because unknown is never 0.  It writes into a struct text owned by the caller. */
+ * finite becomes null, because unknown is never 0.  It writes into a struct text owned by the caller, or calls a struct
+ * json_target, so that a function that writes a struct as JSON also fills a result with it (result_writer). */
 #ifndef IPW_CORE_JSON_H
 #define IPW_CORE_JSON_H
 
@@ -9,8 +10,22 @@
 
 struct text;
 
+/* Takes what is written, in order; a key is NULL inside an array. */
+struct json_target {
+    void (*open)(void *to, const char *key, bool is_array);
+    void (*close)(void *to);
+    void (*string)(void *to, const char *key, const char *value); /* NULL: null */
+    void (*number)(void *to, const char *key, double value);
+    void (*integer)(void *to, const char *key, int64_t value);
+    void (*flag)(void *to, const char *key, bool value);
+    void (*null)(void *to, const char *key);
+    void (*raw)(void *to, const char *key, const char *value);
+};
+
 struct json {
     struct text *out;
+    const struct json_target *target; /* NULL: `out` */
+    void *to;
     unsigned depth;
     bool has_items[32]; /* per depth: the next item needs a comma */
     bool pretty;        /* newlines, and two spaces per level */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/secret.h"
 #include "core/units.h"
 
 void result_release(struct result *result)
@@ -236,6 +237,29 @@ void result_members(struct result *result, const struct result_member *members, 
         result_number(result, members->key,
                       *(const double *)(const void *)((const char *)object + members->offset),
                       members->unit);
+}
+
+/* ---- secrets ---- */
+
+/* In place: a mark is shorter than any secret. */
+void result_hide_secrets(struct result *result)
+{
+    for (size_t i = 0; i < result->count; i++) {
+        const struct result_item *item = &result->items[i];
+        char *string = result->strings.bytes + item->text;
+        struct text json = {0};
+        if (!item->text)
+            continue;
+        if (item->kind == RESULT_TEXT) {
+            secret_hide_value(string);
+        } else {
+            text_add(&json, string);
+            secret_hide_json(&json);
+            str_copy(string, strlen(string) + 1, text_get(&json));
+            result->failed = result->failed || json.failed;
+        }
+        text_release(&json);
+    }
 }
 
 /* ---- lines ---- */

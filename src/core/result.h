@@ -15,6 +15,8 @@
 #include "core/err.h"
 #include "core/text.h"
 
+struct json;
+
 enum result_kind {
     RESULT_GROUP, /* items with keys */
     RESULT_LIST,  /* items without */
@@ -108,6 +110,14 @@ struct result_member {
     const char *unit;
 };
 void result_members(struct result *result, const struct result_member *members, const void *object);
+
+/* Makes a JSON writer that adds to the open group what is written: for structs whose members a function writes, such as
+ * energy_to_json.  Units follow from keys ("power_w", or "mean" in "power_w"); "plus_minus" is the error of the number
+ * before it, "X_plus_minus" that of X. */
+void result_writer(struct result *result, struct json *json);
+
+/* Hides secrets (core/secret.h) in all texts. */
+void result_hide_secrets(struct result *result);
 
 void result_count_one(struct result *result, const char *path); /* increments a count */
 

@@ -10,6 +10,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "core/json_bind.h"
+#include "core/result.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 
@@ -276,24 +277,35 @@ void layers_result_to_json(const struct layers_result *result, struct json *json
     put_model(json, result, false);
 }
 
-void layers_results_to_json(const struct layers_results *results, bool several, struct text *out)
+static void put_results(struct json *json, const struct layers_results *results, bool several)
 {
-    struct json json;
-    json_init(&json, out, true);
-    json_object(&json, NULL);
     if (several)
-        json_array(&json, "models");
+        json_array(json, "models");
     for (size_t i = 0; i < results->count; i++) {
         if (several)
-            json_object(&json, NULL);
-        put_model(&json, &results->models[i], true);
+            json_object(json, NULL);
+        put_model(json, &results->models[i], true);
         if (several)
-            json_object_end(&json);
+            json_object_end(json);
     }
     if (several)
-        json_array_end(&json);
-    json_fields_write(&json, RUN_FIELDS, &results->models[0]);
-    json_object_end(&json);
+        json_array_end(json);
+    json_fields_write(json, RUN_FIELDS, &results->models[0]);
+}
+
+void layers_results_fill(const struct layers_results *results, bool several, struct result *out)
+{
+    struct json json;
+    result_begin(out, "layers");
+    result_writer(out, &json);
+    put_results(&json, results, several);
+    result_end(out);
+    if (!several)
+        result_table(out, "components", NULL);
+    for (size_t i = 0; i < results->count; i++)
+        if (results->models[i].overhead_pct > RESULT_OVERHEAD_PCT_MAX)
+            result_warn(out, "%s: the instrumentation overhead is above %.0f %%",
+                        layers_result_name(&results->models[i]), RESULT_OVERHEAD_PCT_MAX);
 }
 
 enum err layers_result_save(const char *directory, const struct layers_result *result,
@@ -302,7 +314,11 @@ enum err layers_result_save(const char *directory, const struct layers_result *r
     struct layers_result one = *result;
     char path[FILE_PATH_MAX];
     struct text json = {0};
-    layers_results_to_json(&(struct layers_results){&one, 1}, false, &json);
+    struct json writer;
+    json_init(&writer, &json, true);
+    json_object(&writer, NULL);
+    put_results(&writer, &(struct layers_results){&one, 1}, false);
+    json_object_end(&writer);
     run_path_file(directory, RUN_FILE_LAYERS, path, sizeof path);
     enum err err = run_dir_put(directory, strrchr(path, '/') + 1, &json, why);
     text_release(&json);

@@ -15,6 +15,7 @@
 
 struct json;
 struct jv;
+struct result;
 
 /* The phases of a setting and of a component. */
 enum { RESULT_PHASES = 2 };
@@ -114,8 +115,9 @@ double layers_result_per_token(const struct layers_result *result, const char *p
 /* Writes the members of a model, except its windows, into an open object. */
 void layers_result_to_json(const struct layers_result *result, struct json *json);
 
-/* The output of `ipw layers --json`; `several`: several models were requested, even if only one was measured. */
-void layers_results_to_json(const struct layers_results *results, bool several, struct text *out);
+/* The result of `ipw layers`, whose JSON layers_results_load reads; `several`: several models were requested, even if
+ * only one was measured. */
+void layers_results_fill(const struct layers_results *results, bool several, struct result *out);
 
 /* layers.json in a run directory: one model. */
 enum err layers_result_save(const char *directory, const struct layers_result *result,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/grow.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
@@ -334,4 +335,33 @@ void run_inputs_release(struct run_inputs *inputs)
         free(inputs->paths[i]);
     free(inputs->paths);
     *inputs = (struct run_inputs){0};
+}
+
+/* ---- the result ---- */
+
+static void put_run(struct result *out, const struct run_list_entry *entry)
+{
+    const struct summary *summary = entry->has_summary ? &entry->summary : NULL;
+    result_group(out, NULL);
+    result_text(out, "directory", entry->name);
+    result_text(out, "kind", run_kind_name(entry->kind));
+    result_flag(out, "complete", entry->has_summary);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
+        const struct summary_field *column = summary_index(i);
+        if (column->at.type == FIELD_TEXT)
+            result_text(out, column->index_name, summary_index_text(column, summary));
+        else
+            result_number(out, column->index_name,
+                          summary ? json_field_number(&column->at, summary) : UNKNOWN,
+                          column->unit ? column->unit : "");
+    }
+    result_end(out);
+}
+
+void run_list_put(const struct run_list *list, struct result *out)
+{
+    result_list(out, "runs");
+    for (size_t i = 0; i < list->count; i++)
+        put_run(out, &list->entries[i]);
+    result_end(out);
 }

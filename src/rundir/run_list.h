@@ -10,6 +10,8 @@
 #include "rundir/run_path.h"
 #include "rundir/summary.h"
 
+struct result;
+
 struct run_list_entry {
     char *name; /* of the directory, without its parent */
     enum run_kind kind;
@@ -27,6 +29,9 @@ struct run_list {
 /* ERR_NOT_FOUND: no such folder; one without runs gives an empty list.  For a sweep, the runs of its attempts. */
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why) MUST_USE;
 void run_list_release(struct run_list *list);
+
+/* The list "runs" of a result: the columns of the run index. */
+void run_list_put(const struct run_list *list, struct result *out);
 
 /* Reads one directory; *found: it is a run, and run_list_entry_release frees the entry. */
 enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found) MUST_USE;

@@ -7,6 +7,7 @@
 
 #include "core/json.h"
 #include "core/json_bind.h"
+#include "core/result.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/file.h"
@@ -379,12 +380,11 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
     text_add(out, pretty ? "\n" : "");
 }
 
-void summary_to_report(const struct summary *summary, struct text *out)
+void summary_put_report(const struct summary *summary, struct result *out)
 {
     struct json json;
     struct json_field_writer writer = {.json = &json};
-    json_init(&json, out, true);
-    json_object(&json, NULL);
+    result_writer(out, &json);
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
         if (!field->report)
             continue;
@@ -398,9 +398,7 @@ void summary_to_report(const struct summary *summary, struct text *out)
             json_bool(&json, json_field_enter(&writer, "interrupted"), summary->interrupted == 1);
     }
     json_field_writer_end(&writer);
-    json_object_end(&json);
-    text_add(out, "\n");
-    secret_hide_json(out);
+    result_hide_secrets(out);
 }
 
 /* ---- conditions alone ---- */

@@ -11,9 +11,7 @@
 #include "core/quantity.h"
 #include "rundir/record.h"
 
-struct json;
-struct jv;
-struct text;
+struct result;
 struct traces;
 
 /* A distribution over queries; `count` 0: none. */
@@ -131,8 +129,8 @@ void summary_release(struct summary *summary);
 /* summary.json; on one line unless `pretty`. */
 void summary_to_json(const struct summary *summary, bool pretty, struct text *out);
 
-/* The output of `ipw profile --json`: the figures of "ipw", one object. */
-void summary_to_report(const struct summary *summary, struct text *out);
+/* The result of `ipw profile`: the figures of "ipw", as members of the open group, with secrets hidden. */
+void summary_put_report(const struct summary *summary, struct result *out);
 
 /* Computes cost and emissions of the run, in total and per query and token, from its tariff and other figures. */
 void summary_charge(struct summary *run);

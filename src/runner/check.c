@@ -200,3 +200,11 @@ void check_untested(const struct sensor_findings *findings, struct check_row *ro
                                      found->status == SENSOR_OK && gives_joules};
     }
 }
+
+bool check_is_measured(const struct sensor_findings *findings, const struct check_row *rows)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        if (rows[i].counts)
+            return true;
+    return false;
+}

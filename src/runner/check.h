@@ -37,4 +37,7 @@ void check_run(struct session *session, struct check_row *rows);
 /* The rows of these findings without a check under load. */
 void check_untested(const struct sensor_findings *findings, struct check_row *rows);
 
+/* Whether any sensor here measures (not estimates) energy, so that a run has a total. */
+bool check_is_measured(const struct sensor_findings *findings, const struct check_row *rows);
+
 #endif

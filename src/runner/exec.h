@@ -13,7 +13,10 @@
 #include "core/units.h"
 #include "port/proc.h"
 
+struct host_report;
+struct result;
 struct session;
+struct tariff;
 
 enum exec_phase { EXEC_IDLE, EXEC_WARMUP, EXEC_RUN };
 
@@ -52,5 +55,19 @@ struct exec_result {
 enum err exec_measure(struct session *session, const struct exec_options *options,
                       struct exec_result *out, struct error *why) MUST_USE;
 void exec_result_release(struct exec_result *result);
+
+/* ---- the result of `ipw run`: exec_result.c ---- */
+
+struct run_report {
+    char *const *argv;
+    const struct exec_result *result;
+    const struct host_report *host;
+    struct own_cost own;
+    unsigned long reads;
+    const struct tariff *tariff; /* for cost and emissions; NULL: none */
+};
+
+/* The members of the open group; secrets in the command are hidden. */
+void exec_result_put(const struct run_report *report, struct result *out);
 
 #endif

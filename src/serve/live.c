@@ -13,9 +13,11 @@
 #include "core/text.h"
 #include "monitor/monitor.h"
 #include "port/http_server.h"
-#include "report/doctor_report.h"
+#include "report/html/html.h"
+#include "report/plot/figure.h"
 #include "report/print/print.h"
 #include "runner/check.h"
+#include "runner/doctor.h"
 #include "runner/host_report.h"
 #include "serve/api.h"
 
@@ -252,6 +254,8 @@ enum err api_sensors(const struct api *api, const struct request *request,
     const struct sensor_findings *findings =
         api->live->view ? monitor_view_findings(api->live->view) : &none;
     struct check_row *rows = malloc((findings->count + 1) * sizeof *rows);
+    const struct doctor_checks checks = {gnuplot_available, html_available};
+    struct result result = {0};
     struct host_report host;
     (void)request;
     if (!rows)
@@ -259,7 +263,9 @@ enum err api_sensors(const struct api *api, const struct request *request,
     check_untested(findings, rows);
     host_report_fill(findings, &host);
     answer->type = "application/json";
-    doctor_json(&host, findings, rows, &answer->body);
+    doctor_fill(&host, findings, rows, &checks, &result);
+    result_print(&result, PRINT_JSON, NULL, false, &answer->body);
+    result_release(&result);
     free(rows);
     return ERR_OK;
 }

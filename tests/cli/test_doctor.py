@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Command-line tests of ipw doctor: each fake machine gets the right diagnosis, with reason and fix."""
 
+import csv
 import json
 import os
 import shutil
@@ -41,6 +42,14 @@ class Doctor(MachineTest):
             if sensor["status"] not in ("ok", "estimated"):
                 self.assertTrue(sensor["reason"], sensor)
                 self.assertIsNone(sensor["power_w"], sensor)
+
+    def test_csv_and_markdown_list_the_sensors(self):
+        intel = self.machine(Intel, 100)
+        rows = list(csv.DictReader(ipw(intel, "doctor", "--format", "csv").stdout.splitlines()))
+        self.assertIn(("rapl:0", "rapl", "ok"), [(row["id"], row["driver"], row["status"]) for row in rows])
+        markdown = ipw(intel, "doctor", "--format", "md").stdout
+        self.assertTrue(markdown.startswith("# doctor\n"), markdown)
+        self.assertIn("\n| rapl:0 | rapl |", markdown)
 
     def test_sensor_of_unknown_scope_does_not_measure_the_machine(self):
         laptop = self.machine(Machine)

@@ -135,6 +135,13 @@ class Measured(WithMachine):
         parts = sum(r["energy"]["joules"] for r in readings)
         self.assertNear(parts, readings[-1]["energy_since_start"]["joules"], 0.001)
 
+    def test_markdown_is_one_table(self):
+        done = ipw(self.intel, "--format", "md", "-n", "2", "-i", "0.5")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        self.assertTrue(lines[0].startswith("| time | device | power |"), lines[0])
+        self.assertEqual([line.split(" | ")[1] for line in lines[2:]], ["cpu0", "cpu1", "total"] * 2)
+
     def test_csv_format(self):
         done = ipw(self.intel, "--format", "csv", "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -235,6 +236,36 @@ class Interruption(MachineTest):
 class Reports(MachineTest):
     def setUp(self):
         self.intel = self.machine(Intel, WATTS)
+
+    def test_formats_have_the_figures_of_json(self):
+        """--format sends the report to stdout, also by the suffix of -o; CSV has the paths of the JSON, with units."""
+        done = ipw(self.intel, "run", "--format", "csv", "--", "sh", "-c", "echo hello; sleep 0.3")
+        self.assertEqual((done.returncode, done.stderr), (0, "hello\n"))
+        rows = {row["path"]: row for row in csv.DictReader(done.stdout.splitlines())}
+        joules = rows["devices.0.energy.joules"]
+        self.assertEqual((rows["command.0"]["value"], rows["devices.0.id"]["value"], joules["unit"]), ("sh", "cpu0", "J"))
+        self.assertEqual(rows["energy.joules"]["value"], joules["value"])
+        self.assertEqual(joules["error"], rows["devices.0.energy.plus_minus"]["value"])
+        self.assertGreater(float(joules["error"]), 0)
+        done = ipw(self.intel, "run", "--format", "md", "--", "sleep", "0.3")
+        self.assertTrue(done.stdout.startswith("# energy of 'sleep 0.3'\n\n| device | energy |"), done.stdout)
+        self.assertRegex(done.stdout, r"\n\| cpu0 \| [\d.]+ ± [\d.]+ m?J \|")
+        self.assertIn("\n- wall ", done.stdout)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "report.json"
+            done = ipw(self.intel, "run", "-o", path, "--", "echo", "hello")
+            self.assertEqual(done.stdout, "hello\n")
+            self.assertEqual(json.loads(path.read_text())["command"], ["echo", "hello"])
+
+    def test_csv_of_repeated_measurements_is_one_table(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = ipw(self.intel, "run", "--format", "csv", "--repeat-runs", "2", "--output-dir", folder, "-q", "--",
+                       "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [row["path"] for row in csv.DictReader(done.stdout.splitlines())]
+        self.assertEqual(len(rows), len(set(rows)))
+        self.assertEqual([path for path in rows if path.endswith(".exit_code") and "runs" not in path],
+                         ["repeats.0.exit_code", "repeats.1.exit_code"])
 
     def test_report_keys_and_types(self):
         report, done = self.run_json(self.intel, "--", "sleep", "0.3")

@@ -2,6 +2,7 @@
 #include "fuzz/fuzz.h"
 
 #include "core/jv.h"
+#include "core/result.h"
 #include "rundir/journal.h"
 #include "rundir/layers_result.h"
 #include "rundir/record.h"
@@ -91,16 +92,20 @@ static enum err read_summary(const char *folder, struct error *why)
     struct summary summary = {0};
     struct run_list list;
     struct text out = {0};
+    struct result report = {0};
     enum err err = summary_load(folder, &summary, why);
     if (!err) {
         summary_charge(&summary);
         summary_to_json(&summary, false, &out);
-        summary_to_report(&summary, &out);
+        result_begin(&report, "profile");
+        summary_put_report(&summary, &report);
+        result_end(&report);
         summary_release(&summary);
     }
     (void)summary_is_complete(folder);
     if (!run_list_load(fuzz_folder(), &list, why))
         run_list_release(&list);
+    result_release(&report);
     text_release(&out);
     return err;
 }
@@ -117,12 +122,12 @@ static enum err read_traces(const char *folder, struct error *why)
 static enum err read_layers(const char *folder, struct error *why)
 {
     struct layers_results results = {0};
-    struct text out = {0};
+    struct result out = {0};
     enum err err = layers_results_load(folder, &results, why);
     if (!err)
-        layers_results_to_json(&results, true, &out);
+        layers_results_fill(&results, true, &out);
     layers_results_release(&results);
-    text_release(&out);
+    result_release(&out);
     return err;
 }
 

@@ -32,7 +32,8 @@ void result_print(const struct result *result, enum print_format format,
 
 /* ---- json.c ---- */
 
-/* As a member of an open object or, without a key, by itself. */
+/* As a member of an open object or, without a key, by itself.  A stream prints one result per line with a compact
+ * writer. */
 void result_to_json(const struct result *result, const char *key, struct json *json);
 
 /* Its items as members of an open object. */

@@ -10,9 +10,9 @@
 #include "core/csv.h"
 #include "core/energy.h"
 #include "core/grow.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "rundir/summary.h"
 
 struct prefix {
     double factor;
@@ -342,37 +342,46 @@ char *format_about(char *to, double s)
     return to;
 }
 
-void format_activities(const struct summary_conditions *conditions, struct text *out)
+void format_activities(const struct result *result, const struct result_item *conditions,
+                       struct text *out)
 {
-    static const char *const LABELS[SUMMARY_ACTIVITIES] = {
-        "SM", "occupancy", "DRAM", "tensor", "FP64", "FP32", "FP16", "utilization"};
-    for (size_t i = 0; i < conditions->device_count; i++) {
-        const struct summary_condition *device = &conditions->devices[i];
-        const char *between = "";
-        if (!device->activity_source[0])
+    static const struct {
+        const char *key, *label;
+    } UNITS[] = {{"sm_active", "SM"},     {"sm_occupancy", "occupancy"},
+                 {"dram_active", "DRAM"}, {"tensor_active", "tensor"},
+                 {"fp64_active", "FP64"}, {"fp32_active", "FP32"},
+                 {"fp16_active", "FP16"}, {"utilization", "utilization"}};
+    RESULT_EACH (device, result, result_at(result, conditions, "devices")) {
+        const struct result_item *activity = result_get(result, device, "activity");
+        const char *between = "", *source = result_text_at(result, activity, "source");
+        if (!activity || !source[0])
             continue;
-        text_addf(out, "   %s activity: ", device->id);
-        for (size_t k = 0; k < SUMMARY_ACTIVITIES; k++)
-            if (is_known(device->activity[k])) {
-                text_addf(out, "%s%s %.0f %%", between, LABELS[k], 100 * device->activity[k]);
-                between = ", ";
-            }
-        text_addf(out, " (%s)\n", device->activity_source);
+        text_addf(out, "   %s activity: ", result_text_at(result, device, "id"));
+        for (size_t k = 0; k < sizeof UNITS / sizeof *UNITS; k++) {
+            double share = result_number_at(result, activity, UNITS[k].key);
+            if (!is_known(share))
+                continue;
+            text_addf(out, "%s%s %.0f %%", between, UNITS[k].label, 100 * share);
+            between = ", ";
+        }
+        text_addf(out, " (%s)\n", source);
     }
 }
 
-void format_findings(const struct summary_conditions *conditions, bool color, struct text *out)
+void format_findings(const struct result *result, const struct result_item *conditions, bool color,
+                     struct text *out)
 {
-    for (int severity = FINDING_BREAKS; severity >= FINDING_NOTE; severity--)
-        for (size_t i = 0; i < conditions->finding_count; i++) {
-            const struct summary_finding *finding = &conditions->findings[i];
-            bool red = color && severity == FINDING_BREAKS;
-            if ((int)finding->severity == severity)
+    static const char *const SEVERITIES[] = {"breaks", "warning", "note"};
+    const struct result_item *findings = result_at(result, conditions, "findings");
+    for (size_t i = 0; i < sizeof SEVERITIES / sizeof *SEVERITIES; i++)
+        RESULT_EACH (finding, result, findings) {
+            bool red = color && i == 0;
+            if (strcmp(result_text_at(result, finding, "severity"), SEVERITIES[i]) == 0)
                 text_addf(out, "   %s%s: %s%s\n", red ? "\033[31m" : "",
-                          severity == FINDING_NOTE ? "note" : "warning", finding->text,
+                          i == 2 ? "note" : "warning", result_text_at(result, finding, "text"),
                           red ? "\033[0m" : "");
         }
-    if (conditions->finding_count)
+    if (result_first(result, findings))
         text_add(out, "\n");
 }
 
@@ -557,6 +566,23 @@ void markdown_add(struct text *out, const char *string)
         if (strchr("|\\`*_<>[]", shown[0]))
             text_add(out, "\\");
         text_add_bytes(out, shown, length);
+    }
+}
+
+void markdown_add_list(struct text *out, const char *lines)
+{
+    while (*lines) {
+        size_t length = strcspn(lines, "\n"), indent = strspn(lines, " ");
+        struct text line = {0};
+        text_add_bytes(&line, lines + indent, indent < length ? length - indent : 0);
+        if (line.length) {
+            text_add(out, "- ");
+            markdown_add(out, text_get(&line));
+            text_add(out, "\n");
+        }
+        out->failed = out->failed || line.failed;
+        text_release(&line);
+        lines += length + (lines[length] == '\n');
     }
 }
 

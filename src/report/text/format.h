@@ -12,7 +12,8 @@
 #include "core/units.h"
 
 struct charge;
-struct summary_conditions;
+struct result;
+struct result_item;
 struct tariff;
 struct text;
 
@@ -70,12 +71,14 @@ const char *format_scope(const struct tariff *tariff);
 char *format_cost(char *to, const struct charge *charge, const char *currency);
 char *format_emissions(char *to, const struct charge *charge);
 
-/* A line for each finding on the conditions of a measurement, most severe first.  With color, those that invalidate
- * figures are red. */
-/* A line for each GPU: the activity of its units, and the source. */
-void format_activities(const struct summary_conditions *conditions, struct text *out);
+/* A line for each finding on the conditions of a measurement, an item of its result, most severe first.  With color,
+ * those that invalidate figures are red. */
+void format_findings(const struct result *result, const struct result_item *conditions, bool color,
+                     struct text *out);
 
-void format_findings(const struct summary_conditions *conditions, bool color, struct text *out);
+/* A line for each GPU: the activity of its units, and the source. */
+void format_activities(const struct result *result, const struct result_item *conditions,
+                       struct text *out);
 
 /* ---- tables ---- */
 
@@ -123,6 +126,8 @@ void table_print(struct table *table, const char *indent, bool color, struct tex
 /* Markdown, with empty columns; special characters are escaped. */
 void table_write_markdown(const struct table *table, struct text *out);
 void markdown_add(struct text *out, const char *string);
+/* A list of the lines that are not empty, without their indentation. */
+void markdown_add_list(struct text *out, const char *lines);
 
 /* A header of titles and the rows. */
 void table_write_csv(const struct table *table, struct text *out);

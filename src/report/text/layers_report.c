@@ -1,258 +1,307 @@
-/* One model after another: components, layers, settings, the energy balance and its checks; then a comparison. */
+/* The text of the result of `ipw layers`.  One model after another: components, layers, settings, the energy balance and
+ * its checks; then a comparison. */
 #include "report/text/reports.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "core/result.h"
 #include "core/text.h"
-#include "graph/graph.h"
+#include "core/units.h"
+#include "report/print/print.h"
 #include "report/text/format.h"
-#include "rundir/layers_result.h"
 
-static const char *mark(const struct layers_result *model)
+static const char *const PHASES[] = {"prefill", "decode"};
+enum { PHASE_COUNT = sizeof PHASES / sizeof *PHASES };
+
+/* A model of the result, or one of its rows. */
+struct view {
+    const struct result *result;
+    const struct result_item *of;
+};
+
+static double number(const struct view *view, const char *path)
 {
-    return layers_result_is_estimated(model) ? "~" : "";
+    return result_number_at(view->result, view->of, path);
 }
 
-/* DECODER_COMPONENT_COUNT for one that represents several. */
-static unsigned component_at(const struct result_component *component)
+static const char *string(const struct view *view, const char *path)
 {
-    unsigned i = 0;
-    while (i < DECODER_COMPONENT_COUNT &&
-           strcmp(decoder_component_name((enum decoder_component)i), component->name) != 0)
-        i++;
-    return i;
+    return result_text_at(view->result, view->of, path);
+}
+
+static const struct result_item *list(const struct view *view, const char *path)
+{
+    return result_at(view->result, view->of, path);
+}
+
+static const char *mark(const struct view *model)
+{
+    return strcmp(string(model, "method"), "estimated") == 0 ? "~" : "";
+}
+
+static const char *name_of(const struct view *model)
+{
+    const char *path = string(model, "model");
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path[0] ? path : "unnamed model";
 }
 
 /* ---- the workload ---- */
 
-static void write_head(const struct layers_result *model, struct text *out)
+static void write_head(const struct view *model, struct text *out)
 {
     char size[FORMAT_MAX];
-    text_addf(out, " energy by layer of %s%s\n", plain_text(layers_result_name(model)).text,
-              model->interrupted == 1 ? " (interrupted: partial)" : "");
+    const char *before = "";
+    text_addf(out, " energy by layer of %s%s\n", plain_text(name_of(model)).text,
+              number(model, "interrupted") == 1 ? " (interrupted: partial)" : "");
     text_addf(out, " %s: %.4g M parameters, %s, %.0f layers; %.0f threads\n",
-              plain_text(model->description).text, model->parameters * 1e-6,
-              format_bytes(size, model->tensor_bytes), model->layer_count, model->threads);
+              plain_text(string(model, "description")).text, number(model, "parameters") * 1e-6,
+              format_bytes(size, number(model, "tensor_bytes")), number(model, "layer_count"),
+              number(model, "workload.threads"));
     text_add(out, " one pass: prompts of ");
-    for (size_t i = 0; i < model->prompt_count; i++)
-        text_addf(out, "%s%.0f", i ? ", " : "", model->prompts[i]);
-    text_addf(out, " tokens and %.0f generated after each", model->generated_tokens);
-    if (model->batch > 1)
-        text_addf(out, ", batch of %.0f sequences", model->batch);
+    const struct result_item *prompts = list(model, "workload.prompt_tokens");
+    RESULT_EACH (tokens, model->result, prompts) {
+        text_addf(out, "%s%.0f", before, result_value(tokens));
+        before = ", ";
+    }
+    text_addf(out, " tokens and %.0f generated after each",
+              number(model, "workload.generated_tokens"));
+    if (number(model, "workload.batch") > 1)
+        text_addf(out, ", batch of %.0f sequences", number(model, "workload.batch"));
     text_add(out, "\n\n");
 }
 
 /* ---- components ---- */
 
-static void add_component(struct table *table, const struct layers_result *model,
-                          const struct result_component *c)
+/* "attn_qkv" -> "attention: qkv"; "all" represents several. */
+static void add_component_name(struct table *table, const char *name)
 {
-    char cell[FORMAT_MAX];
-    unsigned at = component_at(c);
-    table_add(table, c->phase);
-    table_add(table, at < DECODER_COMPONENT_COUNT
-                         ? decoder_component_label((enum decoder_component)at)
-                         : "all together");
-    table_add(table, format_si(cell, c->time_s, "s"));
-    table_addf(table, "%s%s", mark(model),
-               format_with_error(cell, c->energy_j, c->plus_minus, "J"));
-    table_add(table, format_percent(cell, c->share));
-    table_add(table, format_percent(cell, c->flops_share));
-    table_add(table, format_percent(cell, c->bytes_share));
-    table_add(table, format_si(cell, c->joules_per_gflop, "J"));
-    table_add(table, format_si(cell, c->joules_per_gb, "J"));
-    table_add(table, c->method ? c->method : "unknown");
+    static const struct {
+        const char *prefix, *label;
+    } PARTS[] = {{"attn_", "attention: "}, {"ffn_", "feed-forward: "}};
+    char label[64];
+    if (strcmp(name, "all") == 0)
+        name = "all together";
+    str_copy(label, sizeof label, name);
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+        if (str_starts(name, PARTS[i].prefix))
+            str_format(label, sizeof label, "%s%.40s", PARTS[i].label,
+                       name + strlen(PARTS[i].prefix));
+    for (char *at = label; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    table_add(table, label);
 }
 
-static void write_components(const struct layers_result *model, bool color, struct text *out)
+static void add_component(struct table *table, const struct view *model, const struct view *c)
+{
+    char cell[FORMAT_MAX];
+    table_add(table, string(c, "phase"));
+    add_component_name(table, string(c, "name"));
+    table_add(table, format_si(cell, number(c, "time_s"), "s"));
+    table_addf(table, "%s%s", mark(model),
+               format_with_error(cell, number(c, "energy_j"), number(c, "plus_minus"), "J"));
+    table_add(table, format_percent(cell, number(c, "share")));
+    table_add(table, format_percent(cell, number(c, "flops_share")));
+    table_add(table, format_percent(cell, number(c, "bytes_share")));
+    table_add(table, format_si(cell, number(c, "joules_per_gflop"), "J"));
+    table_add(table, format_si(cell, number(c, "joules_per_gb"), "J"));
+    table_add(table, string(c, "method")[0] ? string(c, "method") : "unknown");
+}
+
+static void write_components(const struct view *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false}, {"component", false}, {"time", true},  {"energy", true},
         {"share", true},  {"FLOPs", true},      {"bytes", true}, {"per GFLOP", true},
         {"a GB", true},   {"method", false},
     };
-    struct table table;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    for (size_t i = 0; i < model->components.count; i++)
-        add_component(&table, model, &model->components.items[i]);
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    struct table table = TABLE(COLUMNS);
+    const struct result_item *components = list(model, "components");
+    RESULT_EACH (one, model->result, components)
+        add_component(&table, model, &(struct view){model->result, one});
+    table_print(&table, "   ", color, out);
     text_add(out, "   share: of the components' joules; FLOPs, bytes: share of the phase's, "
                   "counted from the model's shapes\n\n");
 }
 
 /* ---- layers ---- */
 
-static void add_layer(struct table *table, const struct layers_result *model,
-                      const struct result_layer *layer)
+/* Of the components of one phase. */
+static double sum_of_phase(const struct view *layer, const char *phase, const char *key)
+{
+    double sum = 0;
+    const struct result_item *components = list(layer, "components");
+    RESULT_EACH (one, layer->result, components)
+        if (strcmp(result_text_at(layer->result, one, "phase"), phase) == 0)
+            sum += result_number_at(layer->result, one, key);
+    return sum;
+}
+
+static void add_layer(struct table *table, const struct view *model, const struct view *layer)
 {
     char cell[FORMAT_MAX];
-    double all = 0;
-    if (layer == &model->outside)
-        table_add(table, "outside");
+    double all = 0, whole = number(model, "components_j");
+    if (result_get(layer->result, layer->of, "index"))
+        table_addf(table, "%.0f", number(layer, "index"));
     else
-        table_addf(table, "%.0f", layer->index);
-    for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
-        double time_s = 0, joules = 0;
-        for (size_t i = 0; i < layer->components.count; i++) {
-            const struct result_component *c = &layer->components.items[i];
-            if (strcmp(c->phase, RESULT_PHASE[phase]) == 0) {
-                time_s += c->time_s;
-                joules += c->energy_j;
-            }
-        }
+        table_add(table, "outside");
+    for (size_t phase = 0; phase < PHASE_COUNT; phase++) {
+        double time_s = sum_of_phase(layer, PHASES[phase], "time_s");
+        double joules = sum_of_phase(layer, PHASES[phase], "energy_j");
         table_add(table, time_s > 0 ? format_si(cell, time_s, "s") : "");
         table_add(table, time_s > 0 ? format_si(cell, joules, "J") : "");
         all += joules;
     }
-    double whole = model->components_j;
     table_add(table, format_percent(cell, whole > 0 ? all / whole : UNKNOWN));
 }
 
-static void write_layers(const struct layers_result *model, bool color, struct text *out)
+static void write_layers(const struct view *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"layer", true},       {"prefill time", true}, {"energy", true},
         {"decode time", true}, {"energy", true},       {"share", true},
     };
-    struct table table;
-    if (strcmp(model->granularity, "phase") == 0)
+    struct table table = TABLE(COLUMNS);
+    const struct result_item *layers = list(model, "layers");
+    if (strcmp(string(model, "granularity"), "phase") == 0)
         return;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    for (size_t i = 0; i < model->layers_measured; i++)
-        add_layer(&table, model, &model->layers[i]);
-    add_layer(&table, model, &model->outside);
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    RESULT_EACH (one, model->result, layers)
+        add_layer(&table, model, &(struct view){model->result, one});
+    add_layer(&table, model, &(struct view){model->result, list(model, "outside")});
+    table_print(&table, "   ", color, out);
     text_add(out, "\n");
 }
 
 /* ---- settings ---- */
 
-/* Share of some components in the components' joules of a setting. */
-static double part_of_setting(const struct result_setting *setting, unsigned from, unsigned to)
+/* Share of the components with this prefix in the components' joules of a setting. */
+static double part_of_setting(const struct view *setting, const char *prefix)
 {
     double sum = 0, part = 0;
-    for (size_t i = 0; i < setting->components.count; i++) {
-        const struct result_component *c = &setting->components.items[i];
-        unsigned at = component_at(c);
-        sum += c->energy_j;
-        part += at >= from && at <= to ? c->energy_j : 0;
+    const struct result_item *components = list(setting, "components");
+    RESULT_EACH (one, setting->result, components) {
+        double joules = result_number_at(setting->result, one, "energy_j");
+        sum += joules;
+        part += str_starts(result_text_at(setting->result, one, "name"), prefix) ? joules : 0;
     }
     return sum > 0 && part > 0 ? part / sum : UNKNOWN;
 }
 
-static void add_setting(struct table *table, const struct layers_result *model,
-                        const struct result_setting *setting)
+static void add_setting(struct table *table, const struct view *model, const struct view *setting)
 {
-    static const unsigned PARTS[][2] = {{DECODER_ATTN_QKV, DECODER_ATTN_OUT},
-                                        {DECODER_ATTN_SCORES, DECODER_ATTN_SCORES},
-                                        {DECODER_FFN_GATE_UP, DECODER_FFN_DOWN}};
+    static const char *const PARTS[] = {"attn_", "attn_scores", "ffn_"};
     char cell[FORMAT_MAX];
-    table_add(table, setting->phase);
-    table_addf(table, "%.0f", setting->prompt_tokens);
-    table_add(table, format_si(cell, setting->tokens_per_s, ""));
-    table_addf(table, "%s%s", mark(model),
-               format_with_error(cell, setting->energy_j, setting->plus_minus, "J"));
-    table_add(table, format_si(cell, setting->energy_per_token_j, "J"));
+    table_add(table, string(setting, "phase"));
+    table_addf(table, "%.0f", number(setting, "prompt_tokens"));
+    table_add(table, format_si(cell, number(setting, "tokens_per_s"), ""));
+    table_addf(
+        table, "%s%s", mark(model),
+        format_with_error(cell, number(setting, "energy_j"), number(setting, "plus_minus"), "J"));
+    table_add(table, format_si(cell, number(setting, "energy_per_token_j"), "J"));
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
-        table_add(table, format_percent(cell, part_of_setting(setting, PARTS[i][0], PARTS[i][1])));
-    table_addf(table, "%+.1f %%", setting->overhead_pct);
-    table_addf(table, "%.0f", setting->windows);
+        table_add(table, format_percent(cell, part_of_setting(setting, PARTS[i])));
+    table_addf(table, "%+.1f %%", number(setting, "overhead_pct"));
+    table_addf(table, "%.0f", number(setting, "windows"));
 }
 
-static void write_settings(const struct layers_result *model, bool color, struct text *out)
+static void write_settings(const struct view *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},    {"prompt", true},    {"tokens/s", true}, {"energy", true},
         {"per token", true}, {"attention", true}, {"scores", true},   {"feed-forward", true},
         {"overhead", true},  {"windows", true},
     };
-    struct table table;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    for (size_t s = 0; s < model->setting_count; s++)
-        add_setting(&table, model, &model->settings[s]);
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    struct table table = TABLE(COLUMNS);
+    const struct result_item *settings = list(model, "settings");
+    RESULT_EACH (one, model->result, settings)
+        add_setting(&table, model, &(struct view){model->result, one});
+    table_print(&table, "   ", color, out);
     text_add(out, "   energy: of whole windows, including idle\n\n");
 }
 
 /* ---- the energy balance and its checks ---- */
 
 /* Power without the work: idle, and of busy-waiting threads. */
-static void write_floor(const struct layers_result *model, struct text *out)
+static void write_floor(const struct view *model, struct text *out)
 {
     char a[FORMAT_MAX], b[FORMAT_MAX];
-    bool idle = is_known(model->idle.power_w), awake = is_known(model->awake.power_w);
-    if (idle)
+    double idle_w = number(model, "idle.power_w"), awake_w = number(model, "awake.power_w");
+    double whole = number(model, "components_j");
+    if (is_known(idle_w))
         text_addf(out, "   idle %s",
-                  format_with_error(a, model->idle.power_w, model->idle.plus_minus, "W"));
-    if (awake)
-        text_addf(out, "%sbusy-waiting %s: %s of the components' joules", idle ? ", " : "   ",
-                  format_si(a, model->awake.power_w, "W"),
-                  format_percent(b, model->components_j > 0 ? model->awake_j / model->components_j
-                                                            : UNKNOWN));
-    text_add(out, idle || awake ? "\n" : "");
+                  format_with_error(a, idle_w, number(model, "idle.plus_minus"), "W"));
+    if (is_known(awake_w))
+        text_addf(out, "%sbusy-waiting %s: %s of the components' joules",
+                  is_known(idle_w) ? ", " : "   ", format_si(a, awake_w, "W"),
+                  format_percent(b, whole > 0 ? number(model, "awake_j") / whole : UNKNOWN));
+    text_add(out, is_known(idle_w) || is_known(awake_w) ? "\n" : "");
 }
 
-static void write_account(const struct layers_result *model, struct text *out)
+static void write_checks(const struct view *model, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    double closure = number(model, "closure"), null = number(model, "null_test.difference_pct");
+    if (is_known(closure))
+        text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
+                  100 * closure, number(model, "closure_pass") == 1 ? "passed" : "FAILED");
+    if (is_known(null))
+        text_addf(out, "   null test: two halves of the same work differ by %s%s: %s\n",
+                  null < 0 ? "" : "+",
+                  format_figure(cell, null / 100, number(model, "null_test.plus_minus") / 100, "%"),
+                  number(model, "null_test.pass") == 1 ? "passed" : "FAILED");
+}
+
+static void write_account(const struct view *model, struct text *out)
 {
     char a[FORMAT_MAX], b[FORMAT_MAX], c[FORMAT_MAX], d[FORMAT_MAX];
-    if (!model->attribution) {
-        text_addf(out, "   energy unknown: %s; see `ipw doctor`\n",
-                  text_or_empty(model->energy.note));
+    double idle = number(model, "idle_j");
+    if (!string(model, "attribution")[0]) {
+        text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", string(model, "energy.note"));
         return;
     }
+    format_with_error(d, number(model, "energy.joules"), number(model, "energy.plus_minus"), "J");
     text_addf(out, "   per pass: components %s + idle %s + unattributed %s = total %s%s\n",
-              format_si(a, model->components_j, "J"),
-              is_known(model->idle_j) ? format_si(b, model->idle_j, "J") : "unknown",
-              format_si(c, model->unattributed_j, "J"), mark(model),
-              format_with_error(d, model->energy.joules, model->energy.plus_minus, "J"));
-    if (is_known(model->closure))
-        text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
-                  100 * model->closure, model->closure_pass == 1 ? "passed" : "FAILED");
-    if (is_known(model->null_test.difference_pct))
-        text_addf(out, "   null test: two halves of the same work differ by %s%s: %s\n",
-                  model->null_test.difference_pct < 0 ? "" : "+",
-                  format_figure(a, model->null_test.difference_pct / 100,
-                                model->null_test.plus_minus / 100, "%"),
-                  model->null_test.pass == 1 ? "passed" : "FAILED");
+              format_si(a, number(model, "components_j"), "J"),
+              is_known(idle) ? format_si(b, idle, "J") : "unknown",
+              format_si(c, number(model, "unattributed_j"), "J"), mark(model), d);
+    write_checks(model, out);
     write_floor(model, out);
-    if (strcmp(model->attribution, "nnls") != 0)
+    if (strcmp(string(model, "attribution"), "nnls") != 0)
         text_add(out, "   the windows cannot separate components by energy: within a phase, joules "
                       "are proportional to time\n");
 }
 
-static void write_notes(const struct layers_result *model, struct text *out)
+static void write_notes(const struct view *model, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double stride = 1;
-    for (size_t s = 0; s < model->setting_count; s++)
-        stride = fmax(stride, model->settings[s].stride);
-    text_addf(out, "   granularity %s, ", model->granularity);
+    double stride = 1, rounds = number(model, "rounds"), overhead = number(model, "overhead_pct");
+    const struct result_item *settings = list(model, "settings");
+    RESULT_EACH (setting, model->result, settings)
+        stride = fmax(stride, result_number_at(model->result, setting, "stride"));
+    text_addf(out, "   granularity %s, ", string(model, "granularity"));
     if (stride > 1)
         text_addf(out, "one layer in %.0f at a time, ", stride);
-    text_addf(out, "%.0f round%s; instrumentation overhead %s%s%s\n", model->rounds,
-              model->rounds == 1 ? "" : "s", model->overhead_pct < 0 ? "" : "+",
-              format_figure(cell, model->overhead_pct / 100, model->overhead_plus_minus / 100, "%"),
-              model->overhead_pct > RESULT_OVERHEAD_PCT_MAX ? ": too much" : "");
-    if (layers_result_is_estimated(model))
+    text_addf(out, "%.0f round%s; instrumentation overhead %s%s\n", rounds, rounds == 1 ? "" : "s",
+              overhead < 0 ? "" : "+",
+              format_figure(cell, overhead / 100, number(model, "overhead_plus_minus") / 100, "%"));
+    if (mark(model)[0])
         text_add(out, "   ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
-    if (model->work_unknown)
-        text_addf(out, "   work not counted: %s\n", model->work_unknown);
+    if (string(model, "work_unknown")[0])
+        text_addf(out, "   work not counted: %s\n", string(model, "work_unknown"));
     text_add(out, "\n");
 }
 
-static void write_model(const struct layers_result *model, bool color, struct text *out)
+static void write_model(const struct view *model, bool color, struct text *out)
 {
     text_add(out, "\n");
     write_head(model, out);
-    if (model->rounds == 0) {
+    if (number(model, "rounds") == 0) {
         text_add(out, "   no round was completed\n\n");
         return;
     }
-    format_findings(&model->conditions, color, out);
+    format_findings(model->result, list(model, "conditions"), color, out);
     write_components(model, color, out);
     write_layers(model, color, out);
     write_settings(model, color, out);
@@ -262,48 +311,68 @@ static void write_model(const struct layers_result *model, bool color, struct te
 
 /* ---- several models ---- */
 
-static void write_comparison(const struct layers_results *results, bool color, struct text *out)
+/* Joules per token over all prompt lengths with known energy. */
+static double joules_per_token(const struct view *model, const char *phase)
+{
+    double joules = 0, tokens = 0;
+    const struct result_item *settings = list(model, "settings");
+    RESULT_EACH (one, model->result, settings) {
+        double energy = result_number_at(model->result, one, "energy_j");
+        if (strcmp(result_text_at(model->result, one, "phase"), phase) == 0 && is_known(energy)) {
+            joules += energy;
+            tokens += result_number_at(model->result, one, "tokens");
+        }
+    }
+    return tokens > 0 ? joules / tokens : UNKNOWN;
+}
+
+static void add_model(struct table *table, const struct view *model, double first_j)
+{
+    char cell[FORMAT_MAX];
+    double joules = number(model, "energy.joules"), ratio = joules / first_j;
+    table_add(table, name_of(model));
+    table_add(table, format_si(cell, number(model, "parameters"), ""));
+    table_addf(table, "%.2f", number(model, "bits_per_weight"));
+    for (size_t phase = 0; phase < PHASE_COUNT; phase++)
+        table_addf(table, "%s/token", format_si(cell, joules_per_token(model, PHASES[phase]), "J"));
+    table_addf(table, "%s%s", mark(model),
+               format_with_error(cell, joules, number(model, "energy.plus_minus"), "J"));
+    table_add_known(table, ratio, "x %.3g", ratio);
+}
+
+static void write_comparison(const struct result *result, const struct result_item *models,
+                             bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"model", false}, {"parameters", true}, {"bits per weight", true}, {"prefill", true},
         {"decode", true}, {"per pass", true},   {"vs. first", true},
     };
-    struct table table;
-    char cell[FORMAT_MAX];
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    for (size_t i = 0; i < results->count; i++) {
-        const struct layers_result *model = &results->models[i];
-        double error;
-        table_add(&table, layers_result_name(model));
-        table_add(&table, format_si(cell, model->parameters, ""));
-        table_addf(&table, "%.2f", model->bits_per_weight);
-        for (size_t phase = 0; phase < RESULT_PHASES; phase++)
-            table_addf(
-                &table, "%s/token",
-                format_si(cell, layers_result_per_token(model, RESULT_PHASE[phase], &error), "J"));
-        table_addf(&table, "%s%s", mark(model),
-                   format_with_error(cell, model->energy.joules, model->energy.plus_minus, "J"));
-        double ratio = model->energy.joules / results->models[0].energy.joules;
-        if (is_known(ratio))
-            table_addf(&table, "x %.3g", ratio);
-        else
-            table_add(&table, "-");
-    }
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    struct table table = TABLE(COLUMNS);
+    RESULT_EACH (one, result, models)
+        add_model(&table, &(struct view){result, one},
+                  result_number_at(result, models, "0.energy.joules"));
+    table_print(&table, "   ", color, out);
     text_add(out, "\n");
 }
 
-void layers_text(const struct layers_results *results, bool color, struct text *out)
+static void layers_text(const struct result *result, bool color, struct text *out)
 {
-    const struct layers_result *first = &results->models[0];
+    const struct result_item *models = result_find(result, "models");
     char a[FORMAT_MAX], b[FORMAT_MAX];
-    for (size_t i = 0; i < results->count; i++)
-        write_model(&results->models[i], color, out);
-    if (results->count > 1)
-        write_comparison(results, color, out);
+    if (!models) /* the result is that of one model */
+        write_model(&(struct view){result, result->items}, color, out);
+    RESULT_EACH (one, result, models)
+        write_model(&(struct view){result, one}, color, out);
+    if (result_length(result, models) > 1)
+        write_comparison(result, models, color, out);
+    for (const char *line = NULL; (line = result_line(&result->warnings, line));)
+        text_addf(out, "   warning: %s\n", plain_text(line).text);
     text_addf(out, "   ipw itself: %s reading sensors (%.0f reads)",
-              format_si(a, first->own.read_s, "s"), first->own.reads);
-    text_addf(out, ", %s CPU and %.1f MB with the model\n\n", format_si(b, first->own.cpu_s, "s"),
-              first->own.rss_mb);
+              format_si(a, result_number_at(result, NULL, "own.read_s"), "s"),
+              result_number_at(result, NULL, "own.reads"));
+    text_addf(out, ", %s CPU and %.1f MB with the model\n\n",
+              format_si(b, result_number_at(result, NULL, "own.cpu_s"), "s"),
+              result_number_at(result, NULL, "own.rss_mb"));
 }
+
+const struct print_views LAYERS_VIEWS = {.text = layers_text};

@@ -7,6 +7,8 @@
 
 #include "clients/client.h"
 #include "core/energy.h"
+#include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/format.h"
@@ -431,14 +433,27 @@ static void write_heading(const struct summary *run, struct text *out)
     text_add(out, run->interrupted == 1 ? " (interrupted: --resume continues)\n\n" : "\n\n");
 }
 
+/* The lines on the conditions of a measurement read a result. */
+static void fill_conditions(const struct summary *run, struct result *out)
+{
+    struct json json;
+    result_begin(out, "conditions");
+    result_writer(out, &json);
+    summary_conditions_to_json(&json, "conditions", &run->conditions);
+    result_end(out);
+}
+
 void profile_text(const struct summary *run, bool color, struct text *out)
 {
+    struct result result = {0};
+    fill_conditions(run, &result);
+    const struct result_item *conditions = result_find(&result, "conditions");
     write_heading(run, out);
     write_failures(run, color, out);
-    format_findings(&run->conditions, color, out);
+    format_findings(&result, conditions, color, out);
     write_statistics(run, color, out);
     write_energy(run, out);
-    format_activities(&run->conditions, out);
+    format_activities(&result, conditions, out);
     write_tokens(run, out);
     write_tokens_unknown(run, out);
     write_agent(run, out);
@@ -447,4 +462,5 @@ void profile_text(const struct summary *run, bool color, struct text *out)
     write_operating(run, out);
     write_notes(run, out);
     text_addf(out, "\n %s\n\n", plain_text(text_or_empty(run->directory)).text);
+    result_release(&result);
 }

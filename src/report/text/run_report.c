@@ -1,345 +1,300 @@
-#include "core/clock.h"
+/* The views of the result of `ipw run`: its devices as a table, then notes on them, times and cost.  In Markdown, the
+ * same lines are a list. */
 #include "report/text/reports.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "attribute/ledger.h"
 #include "core/energy.h"
-#include "core/json.h"
-#include "core/secret.h"
+#include "core/result.h"
 #include "core/text.h"
+#include "report/print/print.h"
 #include "report/text/format.h"
-#include "runner/exec.h"
-#include "runner/host_report.h"
 #include "stats/descriptive.h"
 
-static void wall_stats(const struct exec_result *result, struct online *out)
+/* ---- the command ---- */
+
+static void add_command(const struct result *result, struct text *out)
 {
-    *out = (struct online){0};
-    for (size_t i = 0; i < result->count; i++)
-        online_add(out, result->runs[i].wall_s);
-}
-
-static unsigned max_left_running(const struct exec_result *result)
-{
-    unsigned max = 0;
-    for (size_t i = 0; i < result->count; i++)
-        if (result->runs[i].left_running > max)
-            max = result->runs[i].left_running;
-    return max;
-}
-
-/* ---- cost and emissions of one run ---- */
-
-static struct charge charge_of(const struct run_report *report)
-{
-    const struct energy *energy = &report->result->mean.total;
-    struct online wall;
-    wall_stats(report->result, &wall);
-    return tariff_charge(report->tariff, energy->joules, energy->plus_minus,
-                         online_mean(&wall) * run_devices(&report->result->mean));
-}
-
-static bool has_tariff(const struct run_report *report)
-{
-    return report->tariff && tariff_given(report->tariff) && report->result->count;
-}
-
-/* ---- JSON ---- */
-
-static void operating_to_json(struct json *json, const struct run_report *report)
-{
-    if (!has_tariff(report)) {
-        json_null(json, "operating");
-        return;
-    }
-    struct charge charge = charge_of(report);
-    json_object(json, "operating");
-    json_number(json, "price_per_kwh", report->tariff->price_per_kwh);
-    json_number(json, "gco2_per_kwh", report->tariff->gco2_per_kwh);
-    json_number(json, "device_price_per_hour", report->tariff->device_price_per_hour);
-    json_number(json, "devices", run_devices(&report->result->mean));
-    json_number(json, "cost", charge.cost);
-    json_number(json, "cost_plus_minus", charge.cost_plus_minus);
-    json_number(json, "gco2e", charge.gco2e);
-    json_number(json, "gco2e_plus_minus", charge.gco2e_plus_minus);
-    json_object_end(json);
-}
-
-static void runs_to_json(struct json *json, const struct exec_result *result)
-{
-    json_array(json, "runs");
-    for (size_t i = 0; i < result->count; i++) {
-        const struct exec_run *run = &result->runs[i];
-        json_object(json, NULL);
-        json_number(json, "wall_s", run->wall_s);
-        json_number(json, "energy_j", run->ledger.total.joules);
-        json_number(json, "plus_minus", run->ledger.total.plus_minus);
-        json_number(json, "coverage", run->ledger.total.coverage);
-        json_number(json, "user_s", run->end.user_s);
-        json_number(json, "system_s", run->end.system_s);
-        json_number(json, "rss_mb", run->end.rss_mb);
-        json_integer(json, "exit_code", run->end.exit_code);
-        json_integer(json, "left_running", run->left_running);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-static void idle_to_json(struct json *json, const struct exec_result *result)
-{
-    if (!result->has_idle) {
-        json_null(json, "idle");
-        return;
-    }
-    json_object(json, "idle");
-    json_number(json, "seconds", result->idle.seconds);
-    json_array(json, "devices");
-    for (size_t i = 0; i < result->idle.count; i++) {
-        json_object(json, NULL);
-        json_string(json, "id", result->idle.rows[i].device);
-        json_number(json, "power_w", result->idle.rows[i].watts);
-        json_number(json, "plus_minus", result->idle.rows[i].sigma);
-        json_object_end(json);
-    }
-    json_array_end(json);
-    json_object_end(json);
-}
-
-void run_json(const struct run_report *report, struct text *out)
-{
-    const struct exec_result *result = report->result;
-    struct json json;
-    struct online wall;
-    char started[FORMAT_MAX];
-    wall_stats(result, &wall);
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    json_array(&json, "command");
-    for (char *const *word = report->argv; *word; word++)
-        json_string(&json, NULL, *word);
-    json_array_end(&json);
-    json_integer(&json, "exit_code", result->exit_code);
-    json_bool(&json, "interrupted", result->signal != 0);
-    json_string(&json, "started", clock_text(started, result->started_wall));
-    runs_to_json(&json, result);
-    json_object(&json, "wall_s");
-    json_number(&json, "mean", online_mean(&wall));
-    json_number(&json, "stddev", online_stddev(&wall));
-    json_number(&json, "min", online_min(&wall));
-    json_number(&json, "max", online_max(&wall));
-    json_object_end(&json);
-    energy_to_json(&json, "energy", &result->mean.total);
-    operating_to_json(&json, report);
-    devices_to_json(&json, "devices", &result->mean);
-    idle_to_json(&json, result);
-    summary_conditions_to_json(&json, "conditions", &result->conditions.figures);
-    json_object(&json, "own");
-    json_number(&json, "cpu_s", report->own.cpu_s);
-    json_number(&json, "rss_mb", report->own.rss_mb);
-    json_integer(&json, "reads", (int64_t)report->reads);
-    json_object_end(&json);
-    host_to_json(&json, "host", report->host);
-    json_string(&json, "version", IPW_VERSION);
-    json_object_end(&json);
-    secret_hide_json(out);
-}
-
-/* ---- text ---- */
-
-static void write_command(const struct run_report *report, struct text *out)
-{
-    const struct exec_result *result = report->result;
-    text_add(out, " energy of '");
-    for (char *const *word = report->argv; *word; word++) {
-        text_add(out, word == report->argv ? "" : " ");
-        text_add_plain(out, *word);
+    const struct result_item *command = result_find(result, "command");
+    const char *before = "";
+    text_add(out, "energy of '");
+    RESULT_EACH (word, result, command) {
+        text_add(out, before);
+        text_add_plain(out, result_string(result, word));
+        before = " ";
     }
     text_add(out, "'");
-    if (result->count > 1)
-        text_addf(out, ", mean of %zu runs", result->count);
-    if (result->signal)
+    size_t runs = result_length(result, result_find(result, "runs"));
+    if (runs > 1)
+        text_addf(out, ", mean of %zu runs", runs);
+    if (result_flag_at(result, NULL, "interrupted"))
         text_add(out, " (interrupted: partial)");
-    text_add(out, "\n\n");
-    secret_hide_text(out);
 }
 
-static void add_energy_cells(struct table *table, const struct energy *energy)
+/* ---- devices ---- */
+
+static bool is_estimated(const struct result *result, const struct result_item *energy)
+{
+    return strcmp(result_text_at(result, energy, "method"), "estimated") == 0;
+}
+
+static void add_energy_cells(struct table *table, const struct result *result,
+                             const struct result_item *energy)
 {
     char cell[FORMAT_MAX];
-    const char *mark = energy->method == METHOD_ESTIMATED ? "~" : "";
-    table_addf(table, "%s%s", mark,
-               format_with_error(cell, energy->joules, energy->plus_minus, "J"));
+    format_with_error(cell, result_number_at(result, energy, "joules"),
+                      result_number_at(result, energy, "plus_minus"), "J");
+    table_addf(table, "%s%s", is_estimated(result, energy) ? "~" : "", cell);
 }
 
-static void add_share_cells(struct table *table, const struct energy *energy)
+static void add_share_cells(struct table *table, const struct result *result,
+                            const struct result_item *energy)
 {
     char cell[FORMAT_MAX];
-    bool known = is_known(energy->idle_joules);
-    table_add(table, known ? format_si(cell, energy->idle_joules, "J") : "");
-    table_add(table, known ? format_si(cell, energy->active_joules, "J") : "");
-    table_add(table, method_name(energy->method) ? method_name(energy->method) : "unknown");
-    table_add(table, format_percent(cell, energy->coverage));
+    double idle = result_number_at(result, energy, "idle_joules");
+    double active = result_number_at(result, energy, "active_joules");
+    const char *method = result_text_at(result, energy, "method");
+    table_add(table, is_known(idle) ? format_si(cell, idle, "J") : "");
+    table_add(table, is_known(idle) ? format_si(cell, active, "J") : "");
+    table_add(table, method[0] ? method : "unknown");
+    table_add(table, format_percent(cell, result_number_at(result, energy, "coverage")));
 }
 
-static void add_device_row(struct table *table, const struct ledger_device *device)
+static void add_device_row(struct table *table, const struct result *result,
+                           const struct result_item *device, const struct result_item *energy)
 {
     char cell[FORMAT_MAX];
-    table_add(table, device->id);
-    add_energy_cells(table, &device->energy);
-    table_add(table, format_si(cell, device->power_mean, "W"));
-    table_add(table, format_si(cell, device->power_max, "W"));
-    add_share_cells(table, &device->energy);
+    table_add(table, result_text_at(result, device, "id"));
+    add_energy_cells(table, result, energy);
+    table_add(table, format_si(cell, result_number_at(result, device, "power_w.mean"), "W"));
+    table_add(table, format_si(cell, result_number_at(result, device, "power_w.max"), "W"));
+    add_share_cells(table, result, energy);
 }
 
-static void write_table(const struct ledger *mean, bool color, struct text *out)
+/* Its energy, unless it has none or is an instance of a device: "gpu0:gi1" is a share of gpu0, by an estimate that only
+ * JSON reports. */
+static const struct result_item *energy_of(const struct result *result,
+                                           const struct result_item *device)
 {
-    static const struct table_column COLUMNS[] = {
-        {"device", false}, {"energy", true}, {"mean", true},    {"max", true},
-        {"idle", true},    {"active", true}, {"method", false}, {"coverage", true},
-    };
-    struct table table = TABLE(COLUMNS);
+    const char *id = result_text_at(result, device, "id");
+    size_t length = strcspn(id, ":");
+    RESULT_EACH (other, result, result_find(result, "devices")) {
+        const char *name = result_text_at(result, other, "id");
+        if (id[length] && strlen(name) == length && strncmp(name, id, length) == 0)
+            return NULL;
+    }
+    return result_get(result, device, "energy");
+}
+
+static const struct table_column COLUMNS[] = {
+    {"device", false}, {"energy", true}, {"mean", true},    {"max", true},
+    {"idle", true},    {"active", true}, {"method", false}, {"coverage", true},
+};
+
+static void fill_table(const struct result *result, struct table *table)
+{
+    const struct result_item *devices = result_find(result, "devices");
+    const struct result_item *total = result_find(result, "energy");
     size_t counted = 0;
-    for (size_t i = 0; i < mean->count; i++) {
-        counted += mean->devices[i].counted;
-        if (mean->devices[i].has_energy)
-            add_device_row(&table, &mean->devices[i]);
+    RESULT_EACH (device, result, devices) {
+        const struct result_item *energy = energy_of(result, device);
+        counted += result_flag_at(result, device, "in_total");
+        if (energy)
+            add_device_row(table, result, device, energy);
     }
-    if (counted != 1) {
-        table_add(&table, "total");
-        add_energy_cells(&table, &mean->total);
-        table_add(&table, "");
-        table_add(&table, "");
-        add_share_cells(&table, &mean->total);
-    }
-    table_print(&table, "   ", color, out);
+    if (counted == 1)
+        return;
+    table_add(table, "total");
+    add_energy_cells(table, result, total);
+    table_add(table, "");
+    table_add(table, "");
+    add_share_cells(table, result, total);
 }
 
-/* By more than 5 %, and by more than the sampling of both explains. */
-static bool disagrees(const struct ledger_device *device)
-{
-    double difference = fabs(device->cross_check.joules - device->energy.joules);
-    double expected = hypot(device->cross_check.statistical, device->energy.statistical);
-    return fabs(device->residual) > 0.05 && difference > 2 * expected;
-}
+/* ---- notes on devices ---- */
 
-/* The cross-checks: a line each for a few devices, one line for many. */
-static void write_cross_checks(const struct ledger *mean, struct text *out)
+/* A line each for a few devices, one line for many. */
+static void write_cross_checks(const struct result *result, struct text *out)
 {
     enum { FEW = 3 };
+    const struct result_item *devices = result_find(result, "devices");
     char joules[FORMAT_MAX];
     struct online residuals = {0};
-    for (size_t i = 0; i < mean->count; i++)
-        if (mean->devices[i].cross_check.method != METHOD_NONE)
-            online_add(&residuals, mean->devices[i].residual);
+    RESULT_EACH (device, result, devices)
+        if (result_get(result, device, "cross_check"))
+            online_add(&residuals, result_number_at(result, device, "residual"));
     if (residuals.count > FEW)
         text_addf(out, "   cross-checks of %llu devices: %+.2f to %+.2f %%\n",
                   (unsigned long long)residuals.count, 100 * residuals.min, 100 * residuals.max);
-    for (size_t i = 0; i < mean->count; i++) {
-        const struct ledger_device *device = &mean->devices[i];
-        if (residuals.count <= FEW && device->cross_check.method != METHOD_NONE)
-            text_addf(out, "   %s cross-check: %s by %s, %+.2f %%\n", device->id,
-                      format_si(joules, device->cross_check.joules, "J"),
-                      method_name(device->cross_check.method), 100 * device->residual);
-        if (disagrees(device))
-            text_addf(out, "   warning: %s counter and integral disagree by more than 5 %%\n",
-                      device->id);
+    RESULT_EACH (device, result, devices) {
+        const struct result_item *check = result_get(result, device, "cross_check");
+        if (check && residuals.count <= FEW)
+            text_addf(out, "   %s cross-check: %s by %s, %+.2f %%\n",
+                      result_text_at(result, device, "id"),
+                      format_si(joules, result_number_at(result, check, "joules"), "J"),
+                      result_text_at(result, check, "method"),
+                      100 * result_number_at(result, device, "residual"));
     }
 }
 
-static void write_device_notes(const struct ledger *mean, struct text *out)
+static void write_warnings(const struct result *result, struct text *out)
 {
+    for (const char *line = NULL; (line = result_line(&result->warnings, line));)
+        text_addf(out, "   warning: %s\n", line);
+}
+
+static void write_total_note(const struct result *result, struct text *out)
+{
+    const struct result_item *total = result_find(result, "energy");
+    const char *note = result_text_at(result, total, "note");
+    if (is_estimated(result, total))
+        text_add(out, "   ~ estimated from CPU utilization, not measured; see `ipw doctor`\n");
+    else if (!result_text_at(result, total, "method")[0])
+        text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", note);
+    else if (note[0] && !str_starts(note, "without ")) /* already reported above */
+        text_addf(out, "   note: %s\n", note);
+}
+
+static void write_device_notes(const struct result *result, struct text *out)
+{
+    const struct result_item *devices = result_find(result, "devices");
     char low[128] = "";
-    write_cross_checks(mean, out);
-    for (size_t i = 0; i < mean->count; i++) {
-        const struct ledger_device *device = &mean->devices[i];
-        if (!device->has_energy)
-            continue;
-        if (device->energy.note[0])
-            text_addf(out, "   %s: %s\n", device->id, device->energy.note);
+    write_cross_checks(result, out);
+    RESULT_EACH (device, result, devices) {
+        const struct result_item *energy = energy_of(result, device);
+        const char *id = result_text_at(result, device, "id");
+        const char *note = result_text_at(result, energy, "note");
         size_t used = strlen(low);
-        if (device->energy.low_confidence && device->energy.method != METHOD_NONE)
-            str_format(low + used, sizeof low - used, "%s%s", used ? ", " : "", device->id);
+        if (!energy)
+            continue;
+        if (note[0])
+            text_addf(out, "   %s: %s\n", id, note);
+        if (result_flag_at(result, energy, "low_confidence") &&
+            result_text_at(result, energy, "method")[0])
+            str_format(low + used, sizeof low - used, "%s%s", used ? ", " : "", id);
     }
     if (low[0])
         text_addf(out, "   low confidence (%s): shorter than ten sensor updates\n", low);
-    if (mean->total.method == METHOD_ESTIMATED)
-        text_add(out, "   ~ estimated from CPU utilization, not measured; see `ipw doctor`\n");
-    else if (mean->total.method == METHOD_NONE)
-        text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", mean->total.note);
-    else if (mean->total.note[0] && !str_starts(mean->total.note, "without "))
-        text_addf(out, "   note: %s\n", mean->total.note); /* already reported above */
+    write_total_note(result, out);
+    write_warnings(result, out);
 }
 
-static void write_times(const struct run_report *report, struct text *out)
+/* ---- times and cost ---- */
+
+static double mean_of_runs(const struct result *result, const char *key)
 {
-    const struct exec_result *result = report->result;
-    struct online wall, user = {0}, system = {0};
-    char a[FORMAT_MAX], b[FORMAT_MAX];
-    wall_stats(result, &wall);
-    for (size_t i = 0; i < result->count; i++) {
-        online_add(&user, result->runs[i].end.user_s);
-        online_add(&system, result->runs[i].end.system_s);
-    }
-    text_addf(out, "   wall %s", format_duration(a, online_mean(&wall)));
-    if (wall.count > 1)
-        text_addf(out, " ± %s (%s", format_si(a, online_stddev(&wall), "s"),
-                  format_duration(b, online_min(&wall)));
-    if (wall.count > 1)
-        text_addf(out, " to %s)", format_duration(a, online_max(&wall)));
-    text_addf(out, ", CPU %s user", format_si(a, online_mean(&user), "s"));
-    text_addf(out, " + %s system\n", format_si(a, online_mean(&system), "s"));
-    if (result->has_idle)
-        text_addf(out, "   idle power measured for %s\n", format_duration(a, result->idle.seconds));
-    text_addf(out, "   ipw itself: %s CPU", format_si(a, report->own.cpu_s, "s"));
-    text_addf(out, ", %.1f MB, %lu reads\n", report->own.rss_mb, report->reads);
+    struct online values = {0};
+    RESULT_EACH (run, result, result_find(result, "runs"))
+        online_add(&values, result_number_at(result, run, key));
+    return online_mean(&values);
 }
 
-static void write_operating(const struct run_report *report, struct text *out)
+static void write_times(const struct result *result, struct text *out)
+{
+    const struct result_item *wall = result_find(result, "wall_s");
+    double idle_s = result_number_at(result, NULL, "idle.seconds");
+    char a[FORMAT_MAX], b[FORMAT_MAX];
+    text_addf(out, "   wall %s", format_duration(a, result_number_at(result, wall, "mean")));
+    if (result_length(result, result_find(result, "runs")) > 1) {
+        text_addf(out, " ± %s (%s", format_si(a, result_number_at(result, wall, "stddev"), "s"),
+                  format_duration(b, result_number_at(result, wall, "min")));
+        text_addf(out, " to %s)", format_duration(a, result_number_at(result, wall, "max")));
+    }
+    text_addf(out, ", CPU %s user", format_si(a, mean_of_runs(result, "user_s"), "s"));
+    text_addf(out, " + %s system\n", format_si(a, mean_of_runs(result, "system_s"), "s"));
+    if (is_known(idle_s))
+        text_addf(out, "   idle power measured for %s\n", format_duration(a, idle_s));
+    text_addf(out, "   ipw itself: %s CPU",
+              format_si(a, result_number_at(result, NULL, "own.cpu_s"), "s"));
+    text_addf(out, ", %.1f MB, %.0f reads\n", result_number_at(result, NULL, "own.rss_mb"),
+              result_number_at(result, NULL, "own.reads"));
+}
+
+static void write_charge(const struct result *result, const struct charge *charge,
+                         const struct tariff *tariff, struct text *out)
 {
     char cell[FORMAT_MAX];
-    if (!has_tariff(report))
-        return;
-    struct charge charge = charge_of(report);
-    const char *mark = report->result->mean.total.method == METHOD_ESTIMATED ? "~" : "";
-    if (is_known(charge.cost))
-        text_addf(out, "   cost %s%s%s", is_known(report->tariff->price_per_kwh) ? mark : "",
-                  format_cost(cell, &charge, ""), is_known(charge.gco2e) ? ", " : "; ");
-    if (is_known(charge.gco2e))
-        text_addf(out, "%semissions %s%s; ", is_known(charge.cost) ? "" : "   ", mark,
-                  format_emissions(cell, &charge));
-    if (!is_known(charge.cost) && !is_known(charge.gco2e))
+    const char *mark = is_estimated(result, result_find(result, "energy")) ? "~" : "";
+    if (is_known(charge->cost))
+        text_addf(out, "   cost %s%s%s", is_known(tariff->price_per_kwh) ? mark : "",
+                  format_cost(cell, charge, ""), is_known(charge->gco2e) ? ", " : "; ");
+    if (is_known(charge->gco2e))
+        text_addf(out, "%semissions %s%s; ", is_known(charge->cost) ? "" : "   ", mark,
+                  format_emissions(cell, charge));
+    if (!is_known(charge->cost) && !is_known(charge->gco2e))
         text_add(out, "   cost and emissions unknown: the energy is; ");
-    format_tariff(report->tariff, "", out);
-    text_addf(out, "%s%s\n", format_scope(report->tariff)[0] ? "\n   " : "",
-              format_scope(report->tariff));
 }
 
-void run_text(const struct run_report *report, bool color, struct text *out)
+static void write_operating(const struct result *result, struct text *out)
 {
-    const struct exec_result *result = report->result;
-    text_add(out, "\n");
-    write_command(report, out);
-    if (result->count == 0) {
+    const struct result_item *of = result_find(result, "operating");
+    const struct tariff tariff = {result_number_at(result, of, "price_per_kwh"),
+                                  result_number_at(result, of, "gco2_per_kwh"),
+                                  result_number_at(result, of, "device_price_per_hour")};
+    const struct charge charge = {
+        result_number_at(result, of, "cost"), result_number_at(result, of, "cost_plus_minus"),
+        result_number_at(result, of, "gco2e"), result_number_at(result, of, "gco2e_plus_minus")};
+    if (!tariff_given(&tariff))
+        return;
+    write_charge(result, &charge, &tariff, out);
+    format_tariff(&tariff, "", out);
+    text_addf(out, "%s%s\n", format_scope(&tariff)[0] ? "\n   " : "", format_scope(&tariff));
+}
+
+static void write_notes(const struct result *result, struct text *out)
+{
+    double exit_code = result_number_at(result, NULL, "exit_code");
+    write_device_notes(result, out);
+    format_activities(result, result_find(result, "conditions"), out);
+    write_times(result, out);
+    write_operating(result, out);
+    if (exit_code != 0)
+        text_addf(out, "   the command exited with status %.0f\n", exit_code);
+}
+
+/* ---- the views ---- */
+
+static void run_text(const struct result *result, bool color, struct text *out)
+{
+    struct table table = TABLE(COLUMNS);
+    text_add(out, "\n ");
+    add_command(result, out);
+    text_add(out, "\n\n");
+    if (!result_first(result, result_find(result, "runs"))) {
         text_add(out, "   no run completed\n");
         return;
     }
-    format_findings(&result->conditions.figures, color, out);
-    write_table(&result->mean, color, out);
+    format_findings(result, result_find(result, "conditions"), color, out);
+    fill_table(result, &table);
+    table_print(&table, "   ", color, out);
     text_add(out, "\n");
-    write_device_notes(&result->mean, out);
-    format_activities(&result->conditions.figures, out);
-    write_times(report, out);
-    write_operating(report, out);
-    unsigned left = max_left_running(result);
-    if (left)
-        text_addf(out,
-                  "   warning: the command ended but left %u process%s running; their energy is "
-                  "not included (--wait-all waits for them)\n",
-                  left, left == 1 ? "" : "es");
-    if (result->exit_code)
-        text_addf(out, "   the command exited with status %d\n", result->exit_code);
+    write_notes(result, out);
     text_add(out, "\n");
 }
+
+static void run_markdown(const struct result *result, bool color, struct text *out)
+{
+    struct table table = TABLE(COLUMNS);
+    struct text lines = {0};
+    (void)color;
+    add_command(result, &lines);
+    text_add(out, "# ");
+    markdown_add(out, text_get(&lines));
+    text_add(out, "\n\n");
+    text_clear(&lines);
+    if (result_first(result, result_find(result, "runs"))) {
+        fill_table(result, &table);
+        table_write_markdown(&table, out);
+        table_release(&table);
+        text_add(out, "\n");
+        format_findings(result, result_find(result, "conditions"), false, &lines);
+        write_notes(result, &lines);
+    } else {
+        text_add(&lines, "no run completed\n");
+    }
+    markdown_add_list(out, text_get(&lines));
+    out->failed = out->failed || lines.failed;
+    text_release(&lines);
+}
+
+const struct print_views RUN_VIEWS = {.text = run_text, .markdown = run_markdown};

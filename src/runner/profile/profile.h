@@ -27,6 +27,7 @@ struct session;
 struct host_report;
 struct jv;
 struct profile;
+struct result;
 struct trace_recorder;
 struct proxy_options;
 
@@ -194,5 +195,8 @@ void profile_family_release(struct profile_family *family);
 
 /* Names of the datasets that read no file of this machine, for callers that must not; NULL past the last. */
 const char *profile_dataset_at(size_t i);
+
+/* The result of `ipw demo`. */
+void profile_family_fill(const struct profile_family *family, struct result *out);
 
 #endif

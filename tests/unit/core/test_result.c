@@ -1,6 +1,9 @@
 /* The tree of a result: what was added is found by its path, also while it grows. */
 #include "core/result.h"
 
+#include "core/energy.h"
+#include "core/json.h"
+#include "core/secret.h"
 #include "core/units.h"
 #include "support/unit.h"
 
@@ -84,12 +87,66 @@ static void test_numbers_of_a_struct_have_their_units(void **state)
     result_release(&result);
 }
 
+static void test_a_json_writer_fills_a_result_with_units_and_errors(void **state)
+{
+    (void)state;
+    struct energy energy = energy_unknown("");
+    struct result result = {0};
+    struct json json;
+    energy.joules = 5;
+    energy.plus_minus = 0.25;
+    energy.method = METHOD_COUNTER;
+    energy.updates = 30;
+    result_begin(&result, "sample");
+    result_writer(&result, &json);
+    energy_to_json(&json, "energy", &energy);
+    json_object(&json, "power_w");
+    json_number(&json, "mean", 7);
+    json_object_end(&json);
+    json_number(&json, "cost", 3);
+    json_number(&json, "tokens_per_s", 9);
+    json_number(&json, "cost_plus_minus", 0.5);
+    json_raw(&json, "host", "{\"os\":1}");
+    result_end(&result);
+    assert_true(result_number_at(&result, NULL, "energy.joules") == 5);
+    assert_true(result_find(&result, "energy.joules")->error == 0.25);
+    assert_string_equal(result_find(&result, "energy.joules")->unit, "J");
+    assert_string_equal(result_find(&result, "energy.plus_minus")->unit, "J");
+    assert_string_equal(result_text_at(&result, NULL, "energy.method"), "counter");
+    assert_true(result_find(&result, "energy.updates")->integer == 30);
+    assert_string_equal(result_find(&result, "power_w.mean")->unit, "W");
+    assert_true(result_find(&result, "cost")->error == 0.5);
+    assert_string_equal(result_find(&result, "tokens_per_s")->unit, "");
+    assert_int_equal(result_find(&result, "host")->kind, RESULT_JSON);
+    assert_int_equal(result.depth, 0);
+    result_release(&result);
+}
+
+static void test_secrets_are_hidden_in_texts(void **state)
+{
+    (void)state;
+    struct result result = {0};
+    secret_add("sk-1234567890");
+    result_begin(&result, "sample");
+    result_text(&result, "command", "curl -H 'sk-1234567890'");
+    result_json(&result, "host", "{\"name\":\"sk-1234567890\"}");
+    result_text(&result, "other", "plain");
+    result_end(&result);
+    result_hide_secrets(&result);
+    assert_string_equal(result_text_at(&result, NULL, "command"), "curl -H '***'");
+    assert_string_equal(result_text_at(&result, NULL, "host"), "{\"name\":\"***\"}");
+    assert_string_equal(result_text_at(&result, NULL, "other"), "plain");
+    result_release(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items_are_found_by_path),
         cmocka_unit_test(test_what_is_missing_is_unknown),
         cmocka_unit_test(test_numbers_of_a_struct_have_their_units),
+        cmocka_unit_test(test_a_json_writer_fills_a_result_with_units_and_errors),
+        cmocka_unit_test(test_secrets_are_hidden_in_texts),
     };
     return RUN_TESTS(tests);
 }

@@ -24,8 +24,6 @@ static void test_an_older_result_round_trips_unchanged(void **state)
     read_bytes(OLD, &old);
     assert_int_equal(layers_results_load(OLD, &results, NULL), ERR_OK);
     assert_int_equal(results.count, 1);
-    layers_results_to_json(&results, false, &written);
-    assert_string_equal(text_get(&written), text_get(&old));
     str_format(saved, sizeof saved, "%s/layers.json", tree.root);
     assert_int_equal(layers_result_save(tree.root, results.models, NULL), ERR_OK);
     read_bytes(saved, &written);
@@ -33,32 +31,6 @@ static void test_an_older_result_round_trips_unchanged(void **state)
     layers_results_release(&results);
     text_release(&old);
     text_release(&written);
-}
-
-/* "models", and the measurement's own members once, after them. */
-static void test_results_of_several_models(void **state)
-{
-    (void)state;
-    struct layers_results results = {0};
-    struct text once = {0}, again = {0};
-    char path[300];
-    assert_int_equal(layers_results_load(OLD, &results, NULL), ERR_OK);
-    assert_int_equal(layers_results_load(OLD, &results, NULL), ERR_OK);
-    results.models[1].model = "models/other.gguf";
-    layers_results_to_json(&results, true, &once);
-    layers_results_release(&results);
-    tree_write_bytes(&tree, "/layers-two.json", 0, text_get(&once), once.length);
-    str_format(path, sizeof path, "%s/layers-two.json", tree.root);
-    assert_int_equal(layers_results_load(path, &results, NULL), ERR_OK);
-    assert_int_equal(results.count, 2);
-    assert_string_equal(layers_result_name(&results.models[0]), "ipw-1m-f16.gguf");
-    assert_string_equal(layers_result_name(&results.models[1]), "other.gguf");
-    assert_string_equal(results.models[1].hardware_label, results.models[0].hardware_label);
-    layers_results_to_json(&results, true, &again);
-    assert_string_equal(text_get(&again), text_get(&once));
-    layers_results_release(&results);
-    text_release(&once);
-    text_release(&again);
 }
 
 /* A failed load adds nothing, whatever was loaded before it. */
@@ -86,8 +58,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_an_older_result_round_trips_unchanged, tree_set_up,
-                                        tree_tear_down),
-        cmocka_unit_test_setup_teardown(test_results_of_several_models, tree_set_up,
                                         tree_tear_down),
         cmocka_unit_test_setup_teardown(test_invalid_results_are_rejected, tree_set_up,
                                         tree_tear_down),

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/result.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/summary.h"
@@ -113,18 +114,18 @@ static void test_the_report_is_the_ipw_object(void **state)
 {
     (void)state;
     struct summary summary;
-    struct text text = {0};
-    struct jv *report;
+    struct result report = {0};
     fill(&summary);
-    summary_to_report(&summary, &text);
-    assert_int_equal(jv_parse(text_get(&text), text.length, &report, NULL), ERR_OK);
-    assert_true(jv_number(jv_path(report, "energy.joules")) == 7);
-    assert_true(jv_number(jv_path(report, "statistics.time_to_first_token_s.p95")) == 6);
-    assert_true(jv_is_bool(jv_get(report, "interrupted")));
-    assert_null(jv_get(report, "devices"));
-    assert_null(jv_get(report, "model"));
-    jv_free(report);
-    text_release(&text);
+    result_begin(&report, "profile");
+    summary_put_report(&summary, &report);
+    result_end(&report);
+    assert_true(result_number_at(&report, NULL, "energy.joules") == 7);
+    assert_true(result_number_at(&report, NULL, "statistics.time_to_first_token_s.p95") == 6);
+    assert_string_equal(result_find(&report, "statistics.time_to_first_token_s.p95")->unit, "s");
+    assert_int_equal(result_find(&report, "interrupted")->kind, RESULT_FLAG);
+    assert_null(result_find(&report, "devices"));
+    assert_null(result_find(&report, "model"));
+    result_release(&report);
     summary_release(&summary);
 }
 

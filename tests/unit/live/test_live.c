@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "report/live/live.h"
-#include "report/live/reading.h"
+#include "live/live.h"
+#include "live/reading.h"
 #include "report/text/format.h"
 #include "sensors/sensor.h"
 

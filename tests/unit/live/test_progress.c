@@ -1,7 +1,7 @@
 #include "support/unit.h"
 
 #include "core/text.h"
-#include "report/live/live.h"
+#include "live/live.h"
 #include "report/text/format.h"
 #include "runner/profile/profile.h"
 

@@ -2,14 +2,14 @@
  * size to lines, so that it can be tested without a terminal.  Each device (and the total) is drawn at the largest size
  * that fits: a curve with its time axis and gauges, or one line.  Devices without energy come last, in one line with
  * the reason. */
-#include "report/live/live.h"
+#include "live/live.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
-#include "report/live/reading.h"
+#include "live/reading.h"
 #include "report/text/format.h"
 #include "sensors/sensor.h"
 

@@ -2,8 +2,8 @@
  *
  * The view is a pure function from a reading, the history of watts and the screen's size to lines, so that it can be
  * tested without a terminal.  A struct live owns the history: live_init, live_release. */
-#ifndef IPW_REPORT_LIVE_H
-#define IPW_REPORT_LIVE_H
+#ifndef IPW_LIVE_H
+#define IPW_LIVE_H
 
 #include <stdbool.h>
 #include <stddef.h>

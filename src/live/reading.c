@@ -1,5 +1,5 @@
-/* A reading of the machine over one interval, and its formats: table rows, CSV, JSON lines, totals. */
-#include "report/live/reading.h"
+/* A reading of the machine over one interval, and its formats: rows of a table or of CSV, its result, totals. */
+#include "live/reading.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "core/csv.h"
 #include "core/energy.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "port/proc_tree.h"
 #include "report/text/format.h"
@@ -209,23 +210,29 @@ static void add_total_row(struct table *table, const struct reading *reading)
         table_add(table, "");
 }
 
-void reading_to_table(struct reading_table *state, const struct reading *reading, struct text *out)
+static void add_rows(struct table *table, struct reading_table *state,
+                     const struct reading *reading)
 {
-    /* Initial widths for usual figures, so that later blocks stay aligned. */
-    static const size_t FIRST_WIDTHS[COLUMN_COUNT] = {8, 6, 15, 17, 9};
-    struct table table = TABLE(COLUMNS);
     char when[32];
     if (state->blocks == 0)
         state->tenths = reading->interval_s < 0.95;
     clock_time(reading->wall, state->tenths, when, sizeof when);
     for (size_t i = 0; i < reading->now.count; i++) {
-        table_add(&table, when);
-        add_device_row(&table, reading, i);
+        table_add(table, when);
+        add_device_row(table, reading, i);
     }
     if (reading_wants_total(reading)) {
-        table_add(&table, when);
-        add_total_row(&table, reading);
+        table_add(table, when);
+        add_total_row(table, reading);
     }
+}
+
+void reading_to_table(struct reading_table *state, const struct reading *reading, struct text *out)
+{
+    /* Initial widths for usual figures, so that later blocks stay aligned. */
+    static const size_t FIRST_WIDTHS[COLUMN_COUNT] = {8, 6, 15, 17, 9};
+    struct table table = TABLE(COLUMNS);
+    add_rows(&table, state, reading);
     if (state->blocks == 0)
         memcpy(state->widths, FIRST_WIDTHS, sizeof FIRST_WIDTHS);
     table_widen(&table, state->widths);
@@ -347,32 +354,58 @@ void reading_to_csv(const struct reading *reading, struct text *out)
         csv_row(reading, i, when, out);
 }
 
-/* ---- JSON ---- */
+/* ---- Markdown ---- */
 
-void reading_to_json(const struct reading *reading, struct text *out)
+/* The title and the line below it are those of the first block. */
+static const char *skip_header(const char *table)
+{
+    for (int lines = 0; lines < 2; lines++) {
+        table += strcspn(table, "\n");
+        table += *table == '\n';
+    }
+    return table;
+}
+
+void reading_to_markdown(struct reading_table *state, const struct reading *reading,
+                         struct text *out)
+{
+    struct table table = TABLE(COLUMNS);
+    struct text block = {0};
+    add_rows(&table, state, reading);
+    table_write_markdown(&table, &block);
+    text_add(out, state->blocks ? skip_header(text_get(&block)) : text_get(&block));
+    out->failed = out->failed || block.failed;
+    state->blocks++;
+    text_release(&block);
+    table_release(&table);
+}
+
+/* ---- the result ---- */
+
+void reading_fill(const struct reading *reading, struct result *out)
 {
     struct json json;
     char when[FORMAT_MAX];
-    json_init(&json, out, false);
     clock_text(when, reading->wall);
-    json_object(&json, NULL);
-    json_string(&json, "time", when);
-    json_number(&json, "interval_s", reading->interval_s);
-    json_number(&json, "elapsed_s", reading->elapsed_s);
+    result_begin(out, "energy");
+    result_writer(out, &json);
+    result_text(out, "time", when);
+    result_number(out, "interval_s", reading->interval_s, "s");
+    result_number(out, "elapsed_s", reading->elapsed_s, "s");
     energy_to_json(&json, "energy", &reading->now.total);
     energy_to_json(&json, "energy_since_start", &reading->since.total);
-    json_array(&json, "devices");
+    result_list(out, "devices");
     for (size_t i = 0; i < reading->now.count; i++) {
-        json_object(&json, NULL);
+        const struct ledger_device *since = &reading->since.devices[i];
+        result_group(out, NULL);
         device_fields_to_json(&json, &reading->now.devices[i]);
-        json_bool(&json, "lost", reading->lost[i]);
-        if (reading->since.devices[i].has_energy || reading->since.devices[i].is_instance)
-            energy_to_json(&json, "energy_since_start", &reading->since.devices[i].energy);
-        json_object_end(&json);
+        result_flag(out, "lost", reading->lost[i]);
+        if (since->has_energy || since->is_instance)
+            energy_to_json(&json, "energy_since_start", &since->energy);
+        result_end(out);
     }
-    json_array_end(&json);
-    json_object_end(&json);
-    text_add(out, "\n");
+    result_end(out);
+    result_end(out);
 }
 
 /* ---- processes ---- */

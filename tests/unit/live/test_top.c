@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "report/live/reading.h"
+#include "live/reading.h"
 #include "sensors/sensor.h"
 #include "support/tree.h"
 #include "support/unit.h"

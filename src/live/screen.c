@@ -1,5 +1,5 @@
 /* Lines of a full-screen view, clipped and colored, and bars of block characters. */
-#include "report/live/live.h"
+#include "live/live.h"
 
 #include <math.h>
 #include <stdarg.h>

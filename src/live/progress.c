@@ -1,5 +1,5 @@
 /* The progress line: phase, bar, rate and ETA, redrawn in place on a terminal; and the same for reading large files. */
-#include "report/live/live.h"
+#include "live/live.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* A reading: the machine over one interval and since the start, with the other values of a monitor's row.  reading_take
  * fills one that reading_release frees. */
-#ifndef IPW_REPORT_READING_H
-#define IPW_REPORT_READING_H
+#ifndef IPW_LIVE_READING_H
+#define IPW_LIVE_READING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include "sensors/system/host_info.h"
 
 struct proc_time;
+struct result;
 struct sampler;
 struct text;
 
@@ -47,7 +48,7 @@ void reading_figure(char *to, double value, const char *unit, enum method method
 /* Whether there are several devices to add up (or to exclude from the sum). */
 bool reading_wants_total(const struct reading *reading);
 
-/* ---- as text: a table, CSV, JSON lines, and the totals at the end ---- */
+/* ---- as rows of a table, CSV, its result, and the totals at the end ---- */
 
 struct reading_table {
     bool color;
@@ -64,8 +65,12 @@ void reading_to_table(struct reading_table *state, const struct reading *reading
 void reading_csv_header(struct text *out);
 void reading_to_csv(const struct reading *reading, struct text *out);
 
-/* One object in one line. */
-void reading_to_json(const struct reading *reading, struct text *out);
+/* Markdown: one table over all readings. */
+void reading_to_markdown(struct reading_table *state, const struct reading *reading,
+                         struct text *out);
+
+/* Its result; JSON prints it in one line. */
+void reading_fill(const struct reading *reading, struct result *out);
 
 /* Joules, mean and peak of each device since the start. */
 void reading_summary(const struct reading *reading, bool color, struct text *out);
