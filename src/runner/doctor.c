@@ -36,7 +36,7 @@ struct part {
     const char *name, *needed_by;
     enum err (*available)(struct error *why);
 };
-enum { PART_COUNT = 8 };
+enum { PART_COUNT = 7 };
 
 static void list_parts(const struct doctor_checks *checks, struct part out[PART_COUNT])
 {

@@ -61,6 +61,10 @@ MASKS = [
     Mask("CPU time of a command", "real, as all CPU time", r'("(?:user_s|system_s|cpu_user_s|cpu_system_s)": ?)([\d.e-]+)(\b)'),
     Mask("CPU time of a command, user", "real, as all CPU time", r"(, CPU )([\d.]+ [mµ]?s)( user)"),
     Mask("CPU time of a command, system", "real, as all CPU time", r"( user \+ )([\d.]+ [mµ]?s)( system)"),
+    Mask("CPU time and memory, in CSV", "real, as all CPU time",
+         r"(\b(?:user_s|system_s|cpu_own_s|own\.cpu_s|rss_mb),)([\d.e-]+)(,)"),
+    Mask("own CPU time, in Markdown", "CPU time of the program itself", r"(- cpu own: )([\d.]+ [mµ]?s)(\b)"),
+    Mask("version, in CSV and Markdown", "changes with every release", r"(\bversion[,:] ?)(\d+\.\d+\.\d+)(\b)"),
     Mask("style sheet", "source text of web/, not data", r"(<style>)(.*?)(</style>)"),
     Mask("ECharts", "the library and its notice, not data",
          r'(<script(?: type="text/plain" id="echarts-notice")?>)([^<]{0,40}Apache.*?)(</script>)'),
@@ -295,7 +299,7 @@ class Row:
                 f"---- exit status {done.returncode}\n" if done.returncode else "")
         if self.extension == KEYS:
             return key_text(done.stdout)
-        return list_digest(done.stdout) if self.digest else done.stdout
+        return list_digest(masked(done.stdout, root)) if self.digest else done.stdout
 
 
 def has_llama(root, environment):

@@ -44,6 +44,7 @@ TABLE, JSON, CSV, MD = {TEXT: ""}, {"json": "--json"}, {"csv": "--format csv"}, 
 COMMANDS = [
     # analyze
     *((f"analyze-{Path(run).name}", f"analyze {run}", {**TABLE, **JSON}) for run in RUNS),
+    ("analyze-formats", "analyze @runs/cpu-judged --analysis quality,efficiency", {**CSV, **MD}),
     ("analyze-gpu-repeats", "analyze @runs/gpu-repeats --analysis efficiency,quality", {**TABLE, **JSON}),
     ("analyze-verbose", "analyze -v @runs/gpu-concurrent", TABLE),
     ("analyze-agent", "analyze @measured/agent", {**TABLE, **JSON}),
@@ -55,7 +56,7 @@ COMMANDS = [
     ("analyze-not-enough-data", "analyze @runs/cpu-judged --analysis agent,layers,sweep", {**TABLE, **JSON},
      {"code": 1}),
     # compare
-    ("compare", f"compare {BOTH}", {**TABLE, **JSON, **MD}),
+    ("compare", f"compare {BOTH}", {**TABLE, **JSON, **CSV, **MD}),
     ("compare-clocks", "compare @measured/clocks", {**TABLE, **JSON, **MD}),
     ("compare-loads", "compare @measured/loads", {**TABLE, **JSON, **MD}),
     # estimate
@@ -81,15 +82,15 @@ COMMANDS = [
     # list
     *((f"list-{kind}", f"list {kind}", {**TABLE, **JSON}) for kind in KINDS.split()),
     ("list-verbose", "list -v", TABLE),
-    ("list-device", "list hardware h200", {**TABLE, **JSON}),
+    ("list-device", "list hardware h200", {**TABLE, **JSON, **CSV, **MD}),
     ("list-model", "list models llama-3.2-1b", {**TABLE, **JSON}),
     # optimize and power
-    ("optimize-clocks", "optimize @measured/clocks", {**TABLE, **JSON, **CSV}),
+    ("optimize-clocks", "optimize @measured/clocks", {**TABLE, **JSON, **CSV, **MD}),
     ("optimize-loads", "optimize @measured/loads --slo-latency-ms 500", {**TABLE, **JSON, **CSV}),
     ("optimize-logs", f"optimize --input {LOGS} --max-slowdown 10", {**TABLE, **JSON, **CSV}),
-    ("power-fit", f"power fit --input {LOGS}", {**TABLE, **JSON}),
+    ("power-fit", f"power fit --input {LOGS}", {**TABLE, **JSON, **CSV, **MD}),
     ("power-fit-clocks", "power fit @measured/clocks", {**TABLE, **JSON}),
-    ("power-validate", f"power validate --input {LOGS} --model roofline,linear", {**TABLE, **JSON, **CSV}),
+    ("power-validate", f"power validate --input {LOGS} --model roofline,linear", {**TABLE, **JSON, **CSV, **MD}),
 ]
 
 # The same with what a command writes into files, or needs first.
@@ -119,7 +120,7 @@ FILES = [
     Row("plot-logs", f"plot --input {LOGS} --format svg --output-dir plots", "svg", output="plots"),
     Row("power-fit-model", FITTED, "json", output="model.json"),
     *(Row("power-predict", f"power predict model.json --freq 600-1400:200 {option}", extension, prepare=(FITTED,))
-      for extension, option in ((TEXT, ""), ("json", "--json"), ("csv", "--format csv"))),
+      for extension, option in ((TEXT, ""), ("json", "--json"), ("csv", "--format csv"), ("md", "--format md"))),
     *(Row("optimize-model", f"optimize model.json --clocks @inputs/clocks.csv {option}", extension, prepare=(FITTED,))
       for extension, option in ((TEXT, ""), ("json", "--json"), ("csv", "--format csv"))),
     Row("db-init", f"db init {DATABASE}", TEXT),
@@ -139,18 +140,19 @@ SWEEP = "sweep --control --repeat 2 --seed 1 --sample-rate 20 --output-dir out"
 CLOCKS = f"{SWEEP} --list @inputs/settings.csv"
 GOVERN = "govern --max-power-w 150 --duration 20 --interval 2"
 REPORTED = {**TABLE, **JSON}
+EVERY = {**REPORTED, **CSV, **MD}
 MEASURED = [
-    ("run", "run --idle 1 --repeat 3", " -- sleep 1", REPORTED, VirtualGpu),
+    ("run", "run --idle 1 --repeat 3", " -- sleep 1", EVERY, VirtualGpu),
     ("run-cpu", "run --price-per-kwh 0.3 --gco2-per-kwh 400", " -- sleep 2", REPORTED, VirtualServer),
-    ("profile", f"{PROFILE} --idle 1", "", REPORTED, VirtualServer),
+    ("profile", f"{PROFILE} --idle 1", "", EVERY, VirtualServer),
     ("profile-concurrent", f"{PROFILE} --idle 1 --concurrency 3 --repeat 2", "", REPORTED, VirtualGpu),
-    ("agent", AGENT, "", REPORTED, VirtualServer),
-    ("sweep", SWEEP, " --knob gpu-clock=1785,1110 -- sleep 1", REPORTED, VirtualControllableGpu),
+    ("agent", AGENT, "", EVERY, VirtualServer),
+    ("sweep", SWEEP, " --knob gpu-clock=1785,1110 -- sleep 1", EVERY, VirtualControllableGpu),
     ("sweep-failed", CLOCKS, " -- sleep {s}", {TEXT: "-q"}, VirtualControllableGpu),
     ("sweep-plan", f"{CLOCKS} --dry-run", " -- sleep {s}", TABLE, VirtualControllableGpu),
     ("energy", "energy --count 3", "", {TEXT: "--format table", **JSON, **CSV}, VirtualServer),
-    ("energy-once", "energy --once", "", {TEXT: "--format table", **JSON, **CSV}, VirtualGpu),
-    ("govern", GOVERN, "", {TEXT: "--dry-run", "json": "--json -q"}, VirtualControllableGpu),
+    ("energy-once", "energy --once", "", {TEXT: "--format table", **JSON, **CSV, **MD}, VirtualGpu),
+    ("govern", GOVERN, "", {TEXT: "--dry-run", "json": "--json -q", "csv": "--format csv -q", "md": "--format md -q"}, VirtualControllableGpu),
 ]
 
 DIRECTORIES = [
@@ -198,6 +200,8 @@ LAYERS = ("layers --model ipw-1m-f16 --prompt-tokens 16 --gen 4 --repeat 1 --idl
 REAL = [
     Row("doctor", "doctor", TEXT),
     Row("doctor", "doctor --json", "json"),
+    Row("doctor", "doctor --format csv", "csv"),
+    Row("doctor", "doctor --format md", "md"),
     Row("doctor-gpu", "doctor --json", KEYS, machine=RealGpu),
     Row("load", "load --seconds 0.1 --threads 1", TEXT),
     Row("layers", f"{LAYERS} --json", KEYS, machine=RealCpu, has_llama=True),
@@ -259,8 +263,14 @@ EXCEPTIONS = {
     ("plot", "png"): "the script is that of svg but for its terminal line, and gnuplot draws the picture",
     ("plot", "pdf"): "as png",
     ("proxy", "table"): "measured in real time, since its requests come over the network; its JSON has rows of keys",
+    ("proxy", "csv"): "as its table",
+    ("proxy", "md"): "as its table",
     ("layers", "table"): "measured in real time, since it computes; its JSON has a row of keys",
+    ("layers", "csv"): "as its table",
+    ("layers", "md"): "as its table",
     ("demo", "table"): "as layers",
+    ("demo", "csv"): "as layers",
+    ("demo", "md"): "as layers",
     ("monitor", "table"): "writes nothing but where it listens",
     ("serve", "table"): "writes nothing but where it listens",
     ("report", "table"): "writes a page",
