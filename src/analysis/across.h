@@ -3,13 +3,17 @@
 #ifndef IPW_ANALYSIS_ACROSS_H
 #define IPW_ANALYSIS_ACROSS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 
+struct compare_groups;
+struct freq_curve;
 struct result;
+struct sweep_points;
 
 struct run_point {
     char directory[1024]; /* complete: used to open files in it */
@@ -84,5 +88,113 @@ struct run_names {
 enum err run_names_of(const struct run_point *const *points, size_t count, size_t letters,
                       struct run_names *out) MUST_USE;
 void run_names_release(struct run_names *names);
+
+/* ---- the Pareto frontier: front.c ---- */
+
+/* A figure that can be better or worse; units are constants. */
+struct front_axis {
+    const char *key, *label, *unit;
+    bool is_low_better;
+};
+
+/* A run with both figures; errors may be UNKNOWN, texts NULL. */
+struct front_point {
+    const char *id, *name, *group, *method;
+    double x, x_error, y, y_error;
+};
+
+/* The groups "x" and "y" and the list "points", with those on the frontier marked; the only error is ERR_NO_MEMORY. */
+enum err front_to_result(const struct front_axis *x, const struct front_axis *y,
+                         const struct front_point *points, size_t count, struct result *result)
+    MUST_USE;
+
+/* ---- ranking: ranking.c ---- */
+
+/* Runs shown together in order of merit: the most accurate and the cheapest, by how much, and whether that is
+ * significant; and the Pareto-optimal ones. */
+
+enum { NO_RUN = -1 };
+
+/* Whether a difference is larger than its uncertainty. */
+enum difference { DIFFERENCE_UNKNOWN, DIFFERENCE_INSIDE, DIFFERENCE_OUTSIDE };
+
+/* Indexes of runs; NO_RUN if there is none, or the figure is unknown. */
+struct run_ranking {
+    const struct run_figures *runs;
+    size_t count;
+    struct run_names names;
+    bool *optimal;             /* of each run */
+    struct uncertainty common; /* of all energies */
+    const char *method;        /* of all energies; NULL: they differ */
+    long accurate, runner_up;  /* the most accurate, of equals the cheapest; and the next */
+    enum difference accuracy;  /* between the two, by Newcombe's interval */
+    long cheapest, dear; /* the cheapest; and the most accurate if it is another, else the next */
+    enum difference energy; /* between the two */
+    long as_cheap; /* the next cheapest, unless it is `dear` or clearly above the cheapest */
+};
+
+/* Settles the errors of the runs first (run_figures_settle).  Names have about `letters` letters at most. */
+enum err run_ranking_of(struct run_figures *runs, size_t count, size_t letters,
+                        struct run_ranking *out) MUST_USE;
+void run_ranking_release(struct run_ranking *ranking);
+
+/* ---- settings: run_settings.c ---- */
+
+/* The settings that runs shown together make: a run, or the repeats of one setting as one row with averaged figures. */
+
+/* Fills *out, zero at first, which the caller releases: "names" of the runs, by what differs between them; "family": what
+ * all models share; "common", the relative error that all energies share, or null;
+ * "mixed": different sensors measured them; and "settings": [{"name", "runs": [place among the runs], "hardware",
+ * "queries", "concurrency", figures of struct run_point, "intervals": {"accuracy", "joules_per_query"},
+ * "pareto_optimal"}].  Intervals are of 95 %, of what can differ between runs.  Every text of `groups` is one of
+ * `directories`, by its address. */
+enum err run_settings_result(const struct compare_groups *groups, const char *const *directories,
+                             struct run_figures *runs, size_t count, struct result *out) MUST_USE;
+
+/* ---- against the clock: clock_settings.c ---- */
+
+/* Energy, time and their products (EDP, ED2P) against the clock: of runs that differ in nothing else, of the settings of
+ * a sweep, or of measurements that were imported.  The clock of a run is that of its busiest GPU, or of the CPU, while
+ * requests ran, from its samples; that of a sweep is the setting, or another knob that was swept. */
+
+enum clock_measure { CLOCK_ENERGY, CLOCK_TIME, CLOCK_EDP, CLOCK_ED2P, CLOCK_MEASURES };
+
+/* A run at its clock, or a setting of a sweep. */
+struct clock_setting {
+    const struct run_figures *run; /* NULL: of a sweep */
+    double x;                      /* the clock in MHz, or another knob of a sweep */
+    bool is_cpu;
+    double values[CLOCK_MEASURES], errors[CLOCK_MEASURES]; /* errors: 95 % */
+};
+
+/* Settings with clock, energy and time, in order of the clock. */
+struct clock_settings {
+    struct clock_setting *items;
+    size_t count;
+    const char *each; /* "query", "run" */
+    const char *knob; /* knob of a sweep other than the clock; NULL: the clock */
+    char label[120];  /* of the x axis */
+    double same;      /* settings within this relative difference are one */
+    /* Of a sweep or imported measurements: */
+    const char *application, *device, *method; /* method: "" if unknown */
+    size_t measurements;                       /* attempts, or runs, in all settings */
+    char excluded[160];                        /* why attempts were excluded; "" */
+};
+
+/* ERR_NO_DATA: fewer than two, or the clocks do not differ, or the runs differ in something else. */
+enum err clock_settings_of_runs(const struct run_figures *runs, size_t count,
+                                struct clock_settings *out, struct error *why) MUST_USE;
+enum err clock_settings_of_sweep(const struct sweep_points *points, struct clock_settings *out,
+                                 struct error *why) MUST_USE;
+enum err clock_settings_of_curve(const struct freq_curve *curve, struct clock_settings *out,
+                                 struct error *why) MUST_USE;
+void clock_settings_release(struct clock_settings *settings);
+
+/* The mean of the settings from `from` on that have the same x; returns the first of the others. */
+size_t clock_settings_mean(const struct clock_settings *settings, enum clock_measure measure,
+                           size_t from, double *x, double *value);
+/* The first with the smallest value. */
+const struct clock_setting *clock_settings_lowest(const struct clock_settings *settings,
+                                                  enum clock_measure measure);
 
 #endif

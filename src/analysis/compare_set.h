@@ -7,6 +7,8 @@
 
 #include "analysis/compare.h"
 
+struct result;
+
 /* The runs of each side, the baseline first. */
 struct compare_groups {
     const char **directories; /* all sides in order; strings of the caller */
@@ -70,5 +72,21 @@ enum compare_outcome {
  * the figure. */
 enum compare_outcome compare_check_evaluate(const struct compare_check *check,
                                             const struct comparison *comparison, bool confident);
+
+/* ---- the result: compare_result.c ---- */
+
+struct compare_report {
+    const struct compare_groups *groups;
+    const struct compare_set *set;
+    const struct compare_check *checks;
+    size_t check_count;
+    bool confident;
+    uint64_t seed;
+};
+
+/* Fills *out, zero at first, which the caller releases.  Its table is the metrics of every comparison.  Aside, for
+ * views: "record" and "records" (what a record is called), "is_command", "tests", and the "comparison" and "is_relative"
+ * of a check. */
+void compare_result(const struct compare_report *report, struct result *out);
 
 #endif

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "metrics/efficiency.h"
 #include "power/clock_choice.h"
+#include "power/optimize_result.h"
 #include "power/sweep_points.h"
 #include "stats/pareto.h"
 
@@ -160,33 +161,6 @@ static void put_point(struct result *result, const struct settings *all, size_t 
 
 /* ---- the finding ---- */
 
-/* "threads=4 uses 50 ± 1 % less energy per run than threads=1, in 70 % less time."  A difference that may be noise is
- * not reported as a saving. */
-static void add_saving(const struct settings *all, const struct clock_choice *choice,
-                       struct text *out)
-{
-    const struct optimize_point *best = &choice->points[choice->optimum.best];
-    const char *per = all->points.is_per_query ? "query" : "run";
-    static const char NOISE[] =
-        ": one run each, which cannot be distinguished from noise (no repeats: `--repeat 3`).";
-    bool is_noise = choice->flags & CHOICE_NO_REPEATS;
-    char at[64], base[64] = "the highest clock measured";
-    (void)str_format(at, sizeof at, "%g MHz", best->freq_mhz);
-    const char *setting = best->setting[0] ? best->setting : at;
-    if (choice->flags & CHOICE_STAY) {
-        text_addf(out, "%s %s the least energy per %s%s", setting, is_noise ? "used" : "uses", per,
-                  is_noise ? NOISE : ": no other setting that was measured saves any.");
-        return;
-    }
-    text_addf(out, "%s %s %.1f", setting, is_noise ? "used" : "uses", 100 * choice->saving);
-    if (is_known(choice->saving_error))
-        text_addf(out, " ± %.1f", 100 * choice->saving_error);
-    text_addf(out, " %% less energy per %s than %s, in %.1f %% %s time", per,
-              choice->baseline.setting[0] ? choice->baseline.setting : base,
-              100 * fabs(choice->slowdown), choice->slowdown < 0 ? "less" : "more");
-    text_add(out, is_noise ? NOISE : is_known(choice->saving_error) ? "." : " (± unknown).");
-}
-
 /* Limitations of the result. */
 static void add_limits(const struct settings *all, struct text *out)
 {
@@ -212,14 +186,14 @@ static enum err put_conclusion(struct result *result, const struct settings *all
     goal.time_exponent = 0;
     enum err err = sweep_choice_of(&all->points, directory, &goal, &choice, why);
     if (!err && choice.is_recommended)
-        add_saving(all, &choice, &answer);
+        optimize_saving_sentence(&choice, all->points.is_per_query ? "query" : "run", &answer);
     else if (!err)
         text_addf(&answer, "No setting is shown to save energy: %s.", choice.reason);
     add_limits(all, &answer);
     result_text(result, "conclusion", text_get(&answer));
     result_number(result, "saving_pct",
-                  err || choice.flags & CHOICE_NO_REPEATS ? UNKNOWN : 100 * choice.saving, "%");
-    result_number(result, "saving_plus_minus_pct", err ? UNKNOWN : 100 * choice.saving_error, "%");
+                  err || choice.flags & CHOICE_NO_REPEATS ? UNKNOWN : 100 * choice.saving, "");
+    result_number(result, "saving_plus_minus_pct", err ? UNKNOWN : 100 * choice.saving_error, "");
     result_text(result, "baseline",
                 err || !choice.baseline.setting[0] ? NULL : choice.baseline.setting);
     text_release(&answer);
@@ -323,6 +297,7 @@ static enum err put_all(struct result *result, const struct settings *all, const
         put_point(result, all, all->order[i]);
     result_end(result);
     result_end(result);
+    result_table(result, "data.settings", NULL);
     warn_of_flags(result, &all->points);
     warn_of_nodes(result, sweep);
     return ERR_OK;

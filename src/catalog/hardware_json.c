@@ -1,41 +1,36 @@
-/* Hardware files: reading with checks, and writing.  Every value is checked where it is read, and an error names
- * the file, the key and the rule.  Strings point into the JSON tree, which the struct hardware keeps in its
- * storage with the lists that it points to. */
+/* Hardware files: tables bind a struct hardware to its JSON, for reading with checks and for writing.  Every value is
+ * checked where it is read, and an error names the file, the key and the rule.  Strings point into the JSON tree, which
+ * the struct hardware keeps in its storage with the lists that it points to. */
 #include "catalog/hardware_json.h"
 
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "catalog/hardware_units.h"
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "core/registry.h"
 #include "port/json_read.h"
 #include "port/file.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+#define MANUAL "docs/formats.md"
 
 enum {
     POINTS_MAX = 16,
     NAMES_MAX = 32,
     LINE_MAX_BYTES = 240,
     UNITS_MAX = 5,
-    MEMBERS_MAX = 8, /* per kind of object */
     THREADS_MAX = 65536,
     TIMINGS_MAX = 4096
 };
 
-/* Memory that a parsed struct hardware points into. */
+/* Memory that a parsed struct hardware points into, which may change the members that point there. */
 struct storage {
     struct jv *tree;
-    struct hardware_point points[POINTS_MAX];
-    struct kernel_figures kernels[KERNEL_COUNT];
-    const char *aliases[NAMES_MAX + 1], *matches[NAMES_MAX + 1], *brands[NAMES_MAX + 1];
-    struct hardware_timing *timings[TIMINGS_RUNTIMES]; /* owned */
+    struct hardware parsed;
 };
 
 enum quantity { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE };
@@ -62,467 +57,424 @@ static const struct {
 
 static const struct hardware_figure NO_FIGURE = {.value = UNKNOWN, .plus_minus = UNKNOWN};
 
-/* The figures of a device in the order of its file: in a nested object, or at the top level. */
-static const struct field {
-    const char *object, *key;
-    enum quantity quantity;
-    size_t offset;
-} FIELDS[] = {
-    {"power", "limit", POWER, offsetof(struct hardware, limit_w)},
-    {"power", "idle", POWER, offsetof(struct hardware, idle_w)},
-    {NULL, "launch", TIME, offsetof(struct hardware, launch_s)},
-    {NULL, "units", COUNT, offsetof(struct hardware, units)},
-    {NULL, "compute_share", SHARE, offsetof(struct hardware, compute_share)},
-    {NULL, "memory_share", SHARE, offsetof(struct hardware, memory_share)},
-    {NULL, "kernels", COUNT, offsetof(struct hardware, kernels)},
-    {"host", "launch", TIME, offsetof(struct hardware, host_launch_s)},
-    {"link", "bandwidth", BANDWIDTH, offsetof(struct hardware, link_bytes_per_s)},
-    {"link", "latency", TIME, offsetof(struct hardware, link_latency_s)},
-    {"link", "peers", COUNT, offsetof(struct hardware, link_peers)},
-    {"link", "links", COUNT, offsetof(struct hardware, link_count)},
-};
-
-/* A member of an object of the file, and its field in the struct.  One table per kind of object is used to check keys,
- * to read and to write. */
-struct member {
-    const char *key;
-    enum { FIGURE, LINE, NUMBER, NUMBER_OR_0, OPTIONAL_NUMBER, OTHER } kind; /* OTHER: in code */
-    size_t offset;
-    enum quantity quantity; /* quantity of a figure */
-    double factor, max;     /* positive number: to SI units; in the unit of the key */
-    double otherwise;       /* default of an optional number */
-};
-
-#define MEMORY(field) offsetof(struct hardware_memory, field)
-#define KERNEL(field) offsetof(struct kernel_figures, field)
-#define POINT(field)  offsetof(struct hardware_point, field)
-#define TIMING(field) offsetof(struct hardware_timing, field)
-
-static const struct member MEMORY_MEMBERS[] = {
-    {"name", LINE, MEMORY(name), 0, 0, 0, 0},
-    {"bandwidth", FIGURE, MEMORY(bytes_per_s), BANDWIDTH, 0, 0, 0},
-    {"capacity", FIGURE, MEMORY(capacity_bytes), CAPACITY, 0, 0, 0},
-    {"energy", FIGURE, MEMORY(joules_per_byte), ENERGY, 0, 0, 0},
-};
-
-static const struct member KERNEL_MEMBERS[] = {
-    {"fixed_us", NUMBER_OR_0, KERNEL(fixed_s), 0, 1e-6, 1e6, 0},
-    {"compute_share", NUMBER, KERNEL(compute_share), 0, 1, 1, 0},
-    {"memory_share", NUMBER, KERNEL(memory_share), 0, 1, 1, 0},
-    {"depth_ns", NUMBER_OR_0, KERNEL(depth_s), 0, 1e-9, 1e9, 0},
-    {"row_ns", NUMBER_OR_0, KERNEL(row_s), 0, 1e-9, 1e9, 0},
-    {"active_w", NUMBER_OR_0, KERNEL(active_w), 0, 1, 1e5, 0},
-};
-
-/* Watts, or ratios to the device. */
-static const struct member POINT_MEMBERS[] = {
-    {"name", LINE, POINT(name), 0, 0, 0, 0},
-    {"limit_w", OPTIONAL_NUMBER, POINT(limit_w), 0, 1, 1e5, UNKNOWN},
-    {"clock_ratio", OPTIONAL_NUMBER, POINT(clock_ratio), 0, 1, 1e5, 1},
-    {"memory_ratio", OPTIONAL_NUMBER, POINT(memory_ratio), 0, 1, 1e5, 1},
-    {"energy_ratio", OPTIONAL_NUMBER, POINT(energy_ratio), 0, 1, 1e5, 1},
-    {"idle_w", OPTIONAL_NUMBER, POINT(idle_w), 0, 1, 1e5, UNKNOWN},
-    {"source", LINE, POINT(source), 0, 0, 0, 0},
-};
-
-static const struct member TIMING_MEMBERS[] = {
-    {"op", OTHER, 0, 0, 0, 0, 0},
-    {"format", OTHER, 0, 0, 0, 0, 0},
-    {"rows", OPTIONAL_NUMBER, TIMING(rows), 0, 1, 1e15, 0},
-    {"depth", OPTIONAL_NUMBER, TIMING(depth), 0, 1, 1e15, 0},
-    {"columns", OPTIONAL_NUMBER, TIMING(columns), 0, 1, 1e15, 0},
-    {"context", OPTIONAL_NUMBER, TIMING(context), 0, 1, 1e15, 0},
-    {"held", OPTIONAL_NUMBER, TIMING(held), 0, 1, 1e15, 0},
-    {"us", NUMBER, TIMING(seconds), 0, 1e-6, 1e15, 0},
-};
-
-/* ---- an object of the file ---- */
-
-/* The first error is kept, and the rest of the file is read without effect: only from_tree checks it. */
-struct object {
-    const struct jv *json;
-    const struct object *outer; /* NULL at the top */
-    const char *key;            /* key of this object in the outer one; "" at the top */
-    const char *file;
-    enum err *err;
-    struct error *why;
-};
-
-static struct object child(const struct object *outer, const char *key, const struct jv *json)
-{
-    return (struct object){json, outer, key, outer->file, outer->err, outer->why};
-}
-
-/* "matrix.bf16.": the keys from the top level to this object. */
-static void add_path(const struct object *at, char *to, size_t size)
-{
-    if (!at->outer)
-        return;
-    add_path(at->outer, to, size);
-    size_t length = strlen(to);
-    if (length < size)
-        str_format(to + length, size - length, "%s.", at->key);
-}
-
-/* "FILE: matrix.bf16.peak: PROBLEM"; key may be "" for the object itself. */
-PRINTF_LIKE(3, 4)
-static void refuse(const struct object *at, const char *key, const char *format, ...)
-{
-    char path[120] = "", problem[200];
-    va_list arguments;
-    if (*at->err)
-        return;
-    va_start(arguments, format);
-    vsnprintf(problem, sizeof problem, format, arguments);
-    va_end(arguments);
-    add_path(at, path, sizeof path);
-    if (!key[0] && path[0])
-        path[strlen(path) - 1] = '\0'; /* the dot */
-    *at->err = err_set(at->why, ERR_BAD_VALUE, "%s: %s%s%s%s", at->file, path, key,
-                       path[0] || key[0] ? ": " : "", problem);
-}
-
-/* Rejects an unknown or duplicate key. */
-static void check_keys(const struct object *at, const char *const *known, size_t count)
-{
-    if (!jv_is_object(at->json))
-        refuse(at, "", "must be an object");
-    for (const struct jv *child = jv_first_member(at->json); child; child = jv_next(child)) {
-        const char *key = jv_key(child), *near = NULL;
-        bool found = false;
-        for (size_t i = 0; i < count && !found; i++)
-            found = !strcmp(key, known[i]);
-        if (!found && (near = nearest_name(key, known, count)))
-            refuse(at, key, "unknown key: did you mean '%s'?", near);
-        else if (!found)
-            refuse(at, key, "unknown key: see docs/formats.md");
-        else if (jv_get(at->json, key) != child)
-            refuse(at, key, "given more than once");
-    }
-}
-
-/* ---- values ---- */
-
-/* One line of required text. */
-static const char *read_line(const struct object *at, const char *key)
-{
-    const struct jv *value = jv_get(at->json, key);
-    const char *line = jv_text(value);
-    if (jv_is_null(value))
-        refuse(at, key, "is missing");
-    else if (!line || !line[0] || strlen(line) > LINE_MAX_BYTES || !str_is_plain(line))
-        refuse(at, key, "must be one line of text without control characters, 1 to %d bytes",
-               LINE_MAX_BYTES);
-    return line ? line : "";
-}
-
-static void copy_line(const struct object *at, const char *key, char *to, size_t size)
-{
-    if (!str_copy(to, size, read_line(at, key)))
-        refuse(at, key, "must be shorter than %zu bytes", size);
-}
-
-/* Its index in `names`; the error suggests the nearest. */
-static size_t read_word(const struct object *at, const char *key, const char *const *names,
-                        size_t count)
-{
-    const char *word = read_line(at, key);
-    struct error reason = {0};
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(word, names[i]))
-            return i;
-    registry_unknown(key, word, names, count, ERR_BAD_VALUE, &reason);
-    refuse(at, key, "%s", reason.text);
-    return 0;
-}
-
-static int64_t read_integer(const struct object *at, const char *key, int64_t min, int64_t max,
-                            const char *rule)
-{
-    int64_t number = min;
-    if (!jv_integer(jv_get(at->json, key), &number) || number < min || number > max)
-        refuse(at, key, "must be a %s, %lld to %lld", rule, (long long)min, (long long)max);
-    return number;
-}
-
-/* Names into a list of NAMES_MAX + 1, which ends in NULL. */
-static void read_list(const struct object *at, const char *key, const char **out)
-{
-    const struct jv *list = jv_get(at->json, key);
-    size_t count = 0;
-    if (!jv_is_null(list) && (!jv_is_array(list) || jv_count(list) > NAMES_MAX)) {
-        refuse(at, key, "must be an array of at most %d names", NAMES_MAX);
-        return;
-    }
-    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
-        const char *name = jv_text(item);
-        if (!name || !name[0] || !str_is_plain(name) || strpbrk(name, "\"\\]"))
-            refuse(at, key, "must be names, without \", \\ and ]");
-        out[count++] = name;
-    }
-}
-
-static double read_number(const struct object *at, const struct member *member)
-{
-    const struct jv *json = jv_get(at->json, member->key);
-    double value = jv_number(json);
-    if (jv_is_null(json) && member->kind == OPTIONAL_NUMBER)
-        return member->otherwise;
-    if (jv_is_null(json))
-        refuse(at, member->key, "is missing");
-    else if (!(value >= 0 && value <= member->max) || (value == 0 && member->kind != NUMBER_OR_0))
-        refuse(at, member->key, "must be a number %s 0, at most %g",
-               member->kind == NUMBER_OR_0 ? "from" : "above", member->max);
-    return value * member->factor;
-}
-
-/* An array of the file, element by element: `at` is the current one, with its index as its key. */
-struct elements {
-    struct object at;
-    const struct object *outer;
-    const char *key;
-    const struct jv *list;
-    size_t count; /* read before this one */
-    char name[32];
-};
-
-static struct elements elements_of(const struct object *outer, const char *key, size_t min,
-                                   size_t max)
-{
-    const struct jv *list = jv_get(outer->json, key);
-    if (!jv_is_array(list) || jv_count(list) < min || jv_count(list) > max) {
-        refuse(outer, key, "must be an array of %zu to %zu", min, max);
-        list = NULL;
-    }
-    return (struct elements){.outer = outer, .key = key, .list = list};
-}
-
-static bool next_element(struct elements *all)
-{
-    const struct jv *json = all->at.json ? jv_next(all->at.json) : jv_first(all->list);
-    all->count += all->at.json != NULL;
-    str_format(all->name, sizeof all->name, "%s.%zu", all->key, all->count);
-    all->at = child(all->outer, all->name, json);
-    return json != NULL;
-}
+/* One line of text; the flags may be FIELD_REQUIRED. */
+#define BIND_LINE(of, member_, path_, flags_)                                                      \
+    BIND_TEXT(of, member_, path_, .flags = (flags_), .least = 1, .most = LINE_MAX_BYTES)
+#define BIND_NAME(of, member_, path_)                                                              \
+    BIND_CHARS(of, member_, path_, .flags = FIELD_REQUIRED, .least = 1, .most = LINE_MAX_BYTES)
+#define BIND_WORD(of, member_, name_, values_, path_)                                              \
+    BIND_ENUM(of, member_, name_, 0, values_, path_, .flags = FIELD_REQUIRED, .least = 1,          \
+              .most = LINE_MAX_BYTES)
 
 /* ---- figures ---- */
 
-/* Returns the factor to SI units. */
-static double read_unit(const struct object *at, enum quantity quantity, const char **unit)
+/* {"value", "unit", "evidence", "plus_minus", "source"}. */
+struct figure {
+    double value, plus_minus; /* when read, in the unit of the file */
+    double factor;            /* of that unit */
+    const char *unit;
+    enum evidence evidence;
+    const char *source;
+    enum quantity quantity;
+};
+
+static void write_value(struct json *json, const char *key, const struct json_field *field,
+                        const void *object)
 {
-    const char *names[UNITS_MAX];
+    json_number_in(json, key, *(const double *)json_field_member(field, object),
+                   ((const struct figure *)object)->factor);
+}
+
+static enum err read_value(const struct json_place *at, const struct json_field *field,
+                           const struct jv *value, void *object)
+{
+    double number = jv_number(value);
+    if (!is_known(number) || (field->variant && number < 0))
+        return json_refuse(at, field->path, "must be %s", field->what);
+    *(double *)(void *)((char *)object + field->offset) = number;
+    return ERR_OK;
+}
+
+static void clear_value(const struct json_field *field, void *object)
+{
+    *(double *)(void *)((char *)object + field->offset) = UNKNOWN;
+}
+
+static bool is_value_known(const struct json_field *field, const void *object)
+{
+    return is_known(*(const double *)json_field_member(field, object));
+}
+
+static const struct json_custom VALUE = {
+    .write = write_value, .read = read_value, .clear = clear_value, .is_known = is_value_known};
+
+static void write_unit(struct json *json, const char *key, const struct json_field *field,
+                       const void *object)
+{
+    (void)field;
+    json_string(json, key, ((const struct figure *)object)->unit);
+}
+
+static enum err read_unit(const struct json_place *at, const struct json_field *field,
+                          const struct jv *value, void *object)
+{
+    struct figure *figure = object;
+    const char *names[UNITS_MAX], *word = text_or_empty(jv_text(value));
+    struct error reason = {0};
     size_t count = 0;
-    for (; count < UNITS_MAX && QUANTITIES[quantity].units[count].name; count++)
-        names[count] = QUANTITIES[quantity].units[count].name;
-    if (!count) {
-        if (jv_get(at->json, "unit"))
-            refuse(at, "unit", "this figure has no unit");
-        return 1;
+    for (; count < UNITS_MAX && QUANTITIES[figure->quantity].units[count].name; count++) {
+        names[count] = QUANTITIES[figure->quantity].units[count].name;
+        if (strcmp(names[count], word) == 0) {
+            figure->unit = names[count];
+            figure->factor = QUANTITIES[figure->quantity].units[count].factor;
+            return ERR_OK;
+        }
     }
-    size_t index = read_word(at, "unit", names, count);
-    *unit = names[index];
-    return QUANTITIES[quantity].units[index].factor;
+    if (!count)
+        return json_refuse(at, field->path, "this figure has no unit");
+    if (!word[0] || !str_is_plain(word))
+        return json_refuse(at, field->path, "must be the name of a unit, such as \"%s\"", names[0]);
+    registry_unknown(field->path, word, names, count, ERR_BAD_VALUE, &reason);
+    return json_refuse(at, field->path, "%s", reason.text);
 }
 
-static void read_value(const struct object *at, double factor, enum quantity quantity,
-                       struct hardware_figure *out)
+static bool has_unit(const struct json_field *field, const void *object)
 {
-    const struct jv *value = jv_get(at->json, "value"), *error = jv_get(at->json, "plus_minus");
-    double number = jv_number(value), max = QUANTITIES[quantity].max;
-    if (jv_is_null(value))
-        refuse(at, "value", "is missing: omit an unknown figure");
-    else if (!is_known(number))
-        refuse(at, "value", "must be a finite number");
-    else if (number < 0 || (number == 0 && !QUANTITIES[quantity].may_be_zero))
-        refuse(at, "value", "must be above 0, not %g", number);
-    else if (number * factor > max)
-        refuse(at, "value", "%g is above %g: a wrong unit?", number, max / factor);
-    else if (quantity == COUNT && number < 1)
-        refuse(at, "value", "must be 1 or more, not %g", number);
-    out->value = number * factor;
-    out->plus_minus = jv_number(error) * factor;
-    if (!jv_is_null(error) && !(out->plus_minus >= 0))
-        refuse(at, "plus_minus", "must be a number, 0 or more");
+    (void)field;
+    return ((const struct figure *)object)->unit;
 }
 
-/* {"value", "unit", "evidence", "plus_minus", "source"}; missing or null is UNKNOWN. */
-static void read_figure(const struct object *outer, const char *key, enum quantity quantity,
-                        struct hardware_figure *out)
+static const struct json_custom UNIT_NAME = {
+    .write = write_unit, .read = read_unit, .is_known = has_unit};
+
+static const char *evidence_at(int value)
 {
-    static const char *const KEYS[] = {"value", "unit", "evidence", "plus_minus", "source"};
-    struct object at = child(outer, key, jv_get(outer->json, key));
-    const char *names[EVIDENCE_COUNT];
-    *out = NO_FIGURE;
-    if (jv_is_null(at.json))
-        return;
-    for (size_t i = 0; i < EVIDENCE_COUNT; i++)
-        names[i] = evidence_name((enum evidence)i);
-    check_keys(&at, KEYS, COUNT_OF(KEYS));
-    read_value(&at, read_unit(&at, quantity, &out->unit), quantity, out);
-    out->evidence = (enum evidence)read_word(&at, "evidence", names, EVIDENCE_COUNT);
-    out->source = read_line(&at, "source");
+    return evidence_name((enum evidence)value);
 }
 
-static void read_members(const struct object *at, const struct member *members, size_t count,
-                         void *out)
+static const struct json_field FIGURE_FIELDS[] = {
+    BIND_CUSTOM(figure, value, VALUE, "value", .what = "a finite number"),
+    BIND_CUSTOM(figure, unit, UNIT_NAME, "unit", .flags = FIELD_OMIT),
+    BIND_WORD(figure, evidence, evidence_at, EVIDENCE_COUNT, "evidence"),
+    BIND_CUSTOM(figure, plus_minus, VALUE, "plus_minus", .flags = FIELD_OMIT,
+                .what = "a number, 0 or more", .variant = true),
+    BIND_LINE(figure, source, "source", FIELD_REQUIRED),
+    {0},
+};
+
+/* The rules of its quantity. */
+static enum err check_figure(const struct json_place *at, const struct figure *figure)
 {
-    const char *keys[MEMBERS_MAX] = {0};
-    for (size_t i = 0; i < count; i++)
-        keys[i] = members[i].key;
-    check_keys(at, keys, count);
-    for (size_t i = 0; i < count; i++) {
-        const struct member *member = &members[i];
-        void *to = (char *)out + member->offset;
-        if (member->kind == FIGURE)
-            read_figure(at, member->key, member->quantity, to);
-        else if (member->kind == LINE)
-            *(const char **)to = read_line(at, member->key);
-        else if (member->kind != OTHER)
-            *(double *)to = read_number(at, member);
+    double value = figure->value, max = QUANTITIES[figure->quantity].max;
+    if (QUANTITIES[figure->quantity].units[0].name && !figure->unit)
+        return json_refuse(at, "unit", "is missing");
+    if (!is_known(value))
+        return json_refuse(at, "value", "is missing: omit an unknown figure");
+    if (value < 0 || (value == 0 && !QUANTITIES[figure->quantity].may_be_zero))
+        return json_refuse(at, "value", "must be above 0, not %g", value);
+    if (value * figure->factor > max)
+        return json_refuse(at, "value", "%g is above %g: a wrong unit?", value,
+                           max / figure->factor);
+    if (figure->quantity == COUNT && value < 1)
+        return json_refuse(at, "value", "must be 1 or more, not %g", value);
+    return ERR_OK;
+}
+
+static enum err read_figure(const struct json_place *at, const struct json_field *field,
+                            const struct jv *value, void *object)
+{
+    struct json_place place = json_place_in(at, field->path);
+    struct hardware_figure *out = (void *)((char *)object + field->offset);
+    struct figure figure = {.quantity = (enum quantity)field->variant, .factor = 1};
+    json_fields_clear(FIGURE_FIELDS, &figure);
+    enum err err = json_fields_read_at(&place, value, FIGURE_FIELDS, &figure);
+    if (!err)
+        err = check_figure(&place, &figure);
+    *out = (struct hardware_figure){.value = figure.value * figure.factor,
+                                    .evidence = figure.evidence,
+                                    .plus_minus = figure.plus_minus * figure.factor,
+                                    .source = figure.source,
+                                    .unit = figure.unit};
+    return err;
+}
+
+static void write_figure(struct json *json, const char *key, const struct json_field *field,
+                         const void *object)
+{
+    const struct hardware_figure *from = json_field_member(field, object);
+    size_t unit = 0;
+    for (size_t i = 0; from->unit && i < UNITS_MAX && QUANTITIES[field->variant].units[i].name; i++)
+        if (strcmp(QUANTITIES[field->variant].units[i].name, from->unit) == 0)
+            unit = i;
+    const char *name = QUANTITIES[field->variant].units[unit].name;
+    const struct figure figure = {
+        .value = from->value,
+        .plus_minus = from->plus_minus,
+        .factor = name ? QUANTITIES[field->variant].units[unit].factor : 1,
+        .unit = name,
+        .evidence = from->evidence,
+        .source = from->source,
+    };
+    json_fields_write_object(json, key, FIGURE_FIELDS, &figure);
+}
+
+static void clear_figure(const struct json_field *field, void *object)
+{
+    *(struct hardware_figure *)(void *)((char *)object + field->offset) = NO_FIGURE;
+}
+
+static bool is_figure_known(const struct json_field *field, const void *object)
+{
+    return is_known(((const struct hardware_figure *)json_field_member(field, object))->value);
+}
+
+static const struct json_custom FIGURE = {
+    .write = write_figure, .read = read_figure, .clear = clear_figure, .is_known = is_figure_known};
+
+/* Missing or null is UNKNOWN. */
+#define BIND_FIGURE(of, member_, quantity_, path_)                                                 \
+    BIND_CUSTOM(of, member_, FIGURE, path_, .variant = (quantity_), .flags = FIELD_OMIT)
+
+/* ---- lists of names, which end in NULL ---- */
+
+static const char *const NO_NAMES[] = {NULL};
+
+static const char ***names_of(const struct json_field *field, void *object)
+{
+    return (const char ***)(void *)((char *)object + field->offset);
+}
+
+static void write_names(struct json *json, const char *key, const struct json_field *field,
+                        const void *object)
+{
+    const char *const *names = *(const char *const *const *)json_field_member(field, object);
+    json_array(json, key);
+    for (; *names; names++)
+        json_string(json, NULL, *names);
+    json_array_end(json);
+}
+
+static enum err read_names(const struct json_place *at, const struct json_field *field,
+                           const struct jv *list, void *object)
+{
+    size_t count = 0;
+    if (!jv_is_array(list) || jv_count(list) > NAMES_MAX)
+        return json_refuse(at, field->path, "must be an array of at most %d names", NAMES_MAX);
+    const char **names = calloc(jv_count(list) + 1, sizeof *names);
+    *names_of(field, object) = names;
+    if (!names)
+        return err_no_memory(json_place_why(at));
+    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
+        const char *name = jv_text(item);
+        if (!name || !name[0] || !str_is_plain(name) || strpbrk(name, "\"\\]"))
+            return json_refuse(at, field->path, "must be names, without \", \\ and ]");
+        names[count++] = name;
     }
+    if (!count && (field->flags & FIELD_REQUIRED))
+        return json_refuse(at, field->path, "is missing");
+    return ERR_OK;
 }
 
-/* ---- identity ---- */
-
-static void read_identity(const struct object *at, struct hardware *out)
+static bool has_names(const struct json_field *field, const void *object)
 {
-    static const char ID[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-    const char *classes[HARDWARE_CLASS_COUNT];
-    const struct jv *calibrated = jv_get(at->json, "calibrated");
-    for (size_t i = 0; i < HARDWARE_CLASS_COUNT; i++)
-        classes[i] = hardware_class_name((enum hardware_class)i);
-    copy_line(at, "id", out->id, sizeof out->id);
-    if (out->id[strspn(out->id, ID)])
-        refuse(at, "id", "must be lowercase letters, digits and dashes");
-    copy_line(at, "name", out->name, sizeof out->name);
-    copy_line(at, "vendor", out->vendor, sizeof out->vendor);
-    out->class = (enum hardware_class)read_word(at, "class", classes, HARDWARE_CLASS_COUNT);
-    if (!jv_is_null(jv_get(at->json, "year")))
-        out->year = (int)read_integer(at, "year", 1990, 2100, "year");
-    if (jv_get(at->json, "note"))
-        out->note = read_line(at, "note");
-    if (calibrated && !jv_is_bool(calibrated))
-        refuse(at, "calibrated", "must be true or false");
-    out->is_calibrated = jv_bool(calibrated, false);
+    const char *const *names = *(const char *const *const *)json_field_member(field, object);
+    return names && *names;
 }
 
-static void read_processor(const struct object *top, struct storage *storage,
-                           struct hardware_processor *out)
+static void clear_names(const struct json_field *field, void *object)
 {
-    static const char *const KEYS[] = {"match", "threads", "source"};
-    struct object at = child(top, "processor", jv_get(top->json, "processor"));
-    if (jv_is_null(at.json))
-        return;
-    check_keys(&at, KEYS, COUNT_OF(KEYS));
-    read_list(&at, "match", storage->brands);
-    if (!storage->brands[0])
-        refuse(&at, "match", "is missing");
-    out->threads = (unsigned)read_integer(&at, "threads", 1, THREADS_MAX, "whole number");
-    out->source = read_line(&at, "source");
-    out->brands = storage->brands;
+    *names_of(field, object) = NULL;
 }
 
-/* ---- capabilities ---- */
-
-static void read_units(const struct object *top, const char *key, struct hardware_figure *flops,
-                       struct hardware_figure *joules)
+static void release_names(const struct json_field *field, void *object)
 {
-    static const char *const KEYS[] = {"peak", "energy"};
+    free(*names_of(field, object));
+}
+
+static const struct json_custom NAMES = {.write = write_names,
+                                         .read = read_names,
+                                         .is_known = has_names,
+                                         .clear = clear_names,
+                                         .release = release_names};
+
+/* ---- parts of a device ---- */
+
+static bool has_brands(const struct json_field *field, const void *object)
+{
+    return ((const struct hardware_processor *)json_field_member(field, object))->brands;
+}
+
+static const struct json_custom IF_BRANDED = {.is_known = has_brands};
+
+static const struct json_field PROCESSOR_FIELDS[] = {
+    BIND_CUSTOM(hardware_processor, brands, NAMES, "match", .flags = FIELD_REQUIRED),
+    BIND_UNSIGNED(hardware_processor, threads, "threads", .flags = FIELD_REQUIRED, .min = 1,
+                  .max = THREADS_MAX),
+    BIND_LINE(hardware_processor, source, "source", FIELD_REQUIRED),
+    {0},
+};
+
+static const struct json_field MEMORY_FIELDS[] = {
+    BIND_LINE(hardware_memory, name, "name", FIELD_REQUIRED),
+    BIND_FIGURE(hardware_memory, bytes_per_s, BANDWIDTH, "bandwidth"),
+    BIND_FIGURE(hardware_memory, capacity_bytes, CAPACITY, "capacity"),
+    BIND_FIGURE(hardware_memory, joules_per_byte, ENERGY, "energy"),
+    {0},
+};
+
+enum {
+    SHARE_RULE = FIELD_REQUIRED | FIELD_ABOVE,
+    RATIO_RULE = FIELD_DEFAULT | FIELD_OMIT | FIELD_ABOVE
+};
+
+static const struct json_field KERNEL_FIELDS[] = {
+    BIND_NUMBER(kernel_figures, fixed_s, "fixed_us", .flags = FIELD_REQUIRED, .factor = 1e-6,
+                .max = 1e6),
+    BIND_NUMBER(kernel_figures, compute_share, "compute_share", .flags = SHARE_RULE, .max = 1),
+    BIND_NUMBER(kernel_figures, memory_share, "memory_share", .flags = SHARE_RULE, .max = 1),
+    BIND_NUMBER(kernel_figures, depth_s, "depth_ns", .flags = FIELD_REQUIRED, .factor = 1e-9,
+                .max = 1e9),
+    BIND_NUMBER(kernel_figures, row_s, "row_ns", .flags = FIELD_REQUIRED, .factor = 1e-9,
+                .max = 1e9),
+    BIND_NUMBER(kernel_figures, active_w, "active_w", .flags = FIELD_REQUIRED, .max = 1e5),
+    {0},
+};
+
+/* Watts, or ratios to the device. */
+static const struct json_field POINT_FIELDS[] = {
+    BIND_LINE(hardware_point, name, "name", FIELD_REQUIRED),
+    BIND_NUMBER(hardware_point, limit_w, "limit_w", .flags = FIELD_OMIT | FIELD_ABOVE, .max = 1e5),
+    BIND_NUMBER(hardware_point, clock_ratio, "clock_ratio", .flags = RATIO_RULE, .max = 1e5,
+                .otherwise = 1),
+    BIND_NUMBER(hardware_point, memory_ratio, "memory_ratio", .flags = RATIO_RULE, .max = 1e5,
+                .otherwise = 1),
+    BIND_NUMBER(hardware_point, energy_ratio, "energy_ratio", .flags = RATIO_RULE, .max = 1e5,
+                .otherwise = 1),
+    BIND_NUMBER(hardware_point, idle_w, "idle_w", .flags = FIELD_OMIT | FIELD_ABOVE, .max = 1e5),
+    BIND_LINE(hardware_point, source, "source", FIELD_REQUIRED),
+    {0},
+};
+
+/* Peak rate and energy for each precision, which the object has as keys.  The fields are those of the first one. */
+static void *figures_of(void *object, size_t precision)
+{
+    return (char *)object + precision * sizeof(struct hardware_figure);
+}
+
+static enum err read_units(const struct json_place *at, const struct json_field *field,
+                           const struct jv *value, void *object)
+{
     const char *names[PRECISION_COUNT];
-    struct object at = child(top, key, jv_get(top->json, key));
-    for (size_t i = 0; i < PRECISION_COUNT; i++) {
+    struct json_place place = json_place_in(at, field->path);
+    for (size_t i = 0; i < PRECISION_COUNT; i++)
         names[i] = precision_name((enum precision)i);
-        flops[i] = joules[i] = NO_FIGURE;
+    enum err err = json_check_keys(&place, value, names, PRECISION_COUNT);
+    for (size_t i = 0; !err && i < PRECISION_COUNT; i++) {
+        struct json_place unit = json_place_in(&place, names[i]);
+        const struct jv *json = jv_get(value, names[i]);
+        if (json)
+            err = json_fields_read_at(&unit, json, field->fields, figures_of(object, i));
     }
-    if (jv_is_null(at.json))
-        return;
-    check_keys(&at, names, PRECISION_COUNT);
-    for (size_t i = 0; i < PRECISION_COUNT; i++) {
-        struct object unit = child(&at, names[i], jv_get(at.json, names[i]));
-        if (!unit.json)
-            continue;
-        check_keys(&unit, KEYS, COUNT_OF(KEYS));
-        read_figure(&unit, "peak", RATE, &flops[i]);
-        read_figure(&unit, "energy", ENERGY, &joules[i]);
-        if (!is_known(flops[i].value))
-            refuse(&unit, "peak", "is missing");
-    }
+    return err;
 }
 
-static void read_memories(const struct object *top, struct hardware *out)
+static bool has_units(const struct json_field *field, const void *object)
 {
-    struct elements all = elements_of(top, "memories", 1, HARDWARE_MEMORIES_MAX);
-    while (next_element(&all))
-        read_members(&all.at, MEMORY_MEMBERS, COUNT_OF(MEMORY_MEMBERS),
-                     &out->memories[out->memory_count++]);
-    if (out->memory_count && !is_known(hardware_main_memory(out)->bytes_per_s.value))
-        refuse(top, "memories", "the last one must have its bandwidth");
+    const struct hardware_figure *flops = json_field_member(field, object);
+    for (size_t i = 0; i < PRECISION_COUNT; i++)
+        if (is_known(flops[i].value))
+            return true;
+    return false;
 }
 
-/* Figures and the objects that hold them. */
-static void read_figures(const struct object *top, struct hardware *out)
+static void write_units(struct json *json, const char *key, const struct json_field *field,
+                        const void *object)
 {
-    static const char *const OBJECTS[] = {"power", "link", "host"};
-    for (size_t k = 0; k < COUNT_OF(OBJECTS); k++) {
-        const char *keys[COUNT_OF(FIELDS)];
-        size_t count = 0;
-        struct object at = child(top, OBJECTS[k], jv_get(top->json, OBJECTS[k]));
-        for (size_t i = 0; i < COUNT_OF(FIELDS); i++)
-            if (FIELDS[i].object && !strcmp(FIELDS[i].object, OBJECTS[k]))
-                keys[count++] = FIELDS[i].key;
-        if (!jv_is_null(at.json))
-            check_keys(&at, keys, count);
-    }
-    for (size_t i = 0; i < COUNT_OF(FIELDS); i++) {
-        const struct field *field = &FIELDS[i];
-        struct object at = child(top, field->object, jv_get(top->json, field->object));
-        read_figure(field->object ? &at : top, field->key, field->quantity,
-                    (struct hardware_figure *)((char *)out + field->offset));
-    }
+    const struct hardware_figure *flops = json_field_member(field, object);
+    json_object(json, key);
+    for (size_t i = 0; i < PRECISION_COUNT; i++)
+        if (is_known(flops[i].value))
+            json_fields_write_object(json, precision_name((enum precision)i), field->fields,
+                                     (const char *)object + i * sizeof *flops);
+    json_object_end(json);
 }
+
+static void clear_units(const struct json_field *field, void *object)
+{
+    for (size_t i = 0; i < PRECISION_COUNT; i++)
+        json_fields_clear(field->fields, figures_of(object, i));
+}
+
+static const struct json_custom UNITS = {
+    .write = write_units, .read = read_units, .is_known = has_units, .clear = clear_units};
+
+/* A unit without its peak rate is refused. */
+#define BIND_PEAK(member_)                                                                         \
+    BIND_CUSTOM(hardware, member_, FIGURE, "peak", .variant = RATE,                                \
+                .flags = FIELD_REQUIRED | FIELD_OMIT)
+
+static const struct json_field MATRIX_FIELDS[] = {
+    BIND_PEAK(matrix_flops), BIND_FIGURE(hardware, matrix_joules, ENERGY, "energy"), {0}};
+static const struct json_field VECTOR_FIELDS[] = {
+    BIND_PEAK(vector_flops), BIND_FIGURE(hardware, vector_joules, ENERGY, "energy"), {0}};
 
 /* ---- kernels ---- */
 
-static void read_kernels(const struct object *top, struct storage *storage, struct hardware *out)
+static enum err read_kernels(const struct json_place *at, const struct json_field *field,
+                             const struct jv *value, void *object)
 {
     const char *names[KERNEL_COUNT];
-    struct object at = child(top, "kernel_classes", jv_get(top->json, "kernel_classes"));
-    if (jv_is_null(at.json))
-        return;
+    struct json_place place = json_place_in(at, field->path);
+    struct kernel_figures *kernels = calloc(KERNEL_COUNT, sizeof *kernels);
+    ((struct hardware *)object)->kernel_classes = kernels;
+    if (!kernels)
+        return err_no_memory(json_place_why(at));
     for (size_t i = 0; i < KERNEL_COUNT; i++)
         names[i] = kernel_class_name((enum kernel_class)i);
-    check_keys(&at, names, KERNEL_COUNT);
-    for (size_t i = 0; i < KERNEL_COUNT; i++) {
-        struct object kernel = child(&at, names[i], jv_get(at.json, names[i]));
-        if (jv_is_null(kernel.json))
-            refuse(&at, names[i], "is missing: all classes are needed");
-        else
-            read_members(&kernel, KERNEL_MEMBERS, COUNT_OF(KERNEL_MEMBERS), &storage->kernels[i]);
+    enum err err = json_check_keys(&place, value, names, KERNEL_COUNT);
+    for (size_t i = 0; !err && i < KERNEL_COUNT; i++) {
+        struct json_place kernel = json_place_in(&place, names[i]);
+        const struct jv *json = jv_get(value, names[i]);
+        err = jv_is_null(json) ? json_refuse(&kernel, "", "is missing: all classes are needed")
+                               : json_fields_read_at(&kernel, json, KERNEL_FIELDS, &kernels[i]);
     }
-    if (!is_known(out->kernels.value))
-        refuse(top, "kernels", "is missing: the operators that kernel_classes were fitted to");
-    out->kernel_classes = storage->kernels;
+    return err;
 }
 
-/* ---- operating points ---- */
-
-static void read_points(const struct object *top, struct storage *storage, struct hardware *out)
+static void write_kernels(struct json *json, const char *key, const struct json_field *field,
+                          const void *object)
 {
-    if (jv_is_null(jv_get(top->json, "points")))
-        return;
-    struct elements all = elements_of(top, "points", 1, POINTS_MAX);
-    out->points = storage->points;
-    for (; next_element(&all); out->point_count++) {
-        struct hardware_point *point = &storage->points[out->point_count];
-        read_members(&all.at, POINT_MEMBERS, COUNT_OF(POINT_MEMBERS), point);
-        if (strchr(point->name, '@'))
-            refuse(&all.at, "name", "must not contain '@'");
-        for (size_t i = 0; i < out->point_count; i++)
-            if (str_equal_nocase(storage->points[i].name, point->name))
-                refuse(&all.at, "name", "'%s' given more than once", point->name);
-    }
+    (void)field;
+    json_object(json, key);
+    for (size_t i = 0; i < KERNEL_COUNT; i++)
+        json_fields_write_object(json, kernel_class_name((enum kernel_class)i), KERNEL_FIELDS,
+                                 &((const struct hardware *)object)->kernel_classes[i]);
+    json_object_end(json);
 }
+
+static bool has_kernels(const struct json_field *field, const void *object)
+{
+    (void)field;
+    return ((const struct hardware *)object)->kernel_classes;
+}
+
+static void clear_kernels(const struct json_field *field, void *object)
+{
+    (void)field;
+    ((struct hardware *)object)->kernel_classes = NULL;
+}
+
+static void release_kernels(const struct json_field *field, void *object)
+{
+    (void)field;
+    free((void *)((struct hardware *)object)->kernel_classes);
+}
+
+static const struct json_custom KERNELS = {.write = write_kernels,
+                                           .read = read_kernels,
+                                           .is_known = has_kernels,
+                                           .clear = clear_kernels,
+                                           .release = release_kernels};
 
 /* ---- timed operations ---- */
 
@@ -536,123 +488,245 @@ const char *timing_op_name(enum timing_op op)
     return TIMING_OPS[op];
 }
 
-static void read_timing(const struct object *at, struct hardware_timing *out)
+static const char *timing_op_at(int value)
 {
-    read_members(at, TIMING_MEMBERS, COUNT_OF(TIMING_MEMBERS), out);
-    out->op = (enum timing_op)read_word(at, "op", TIMING_OPS, TIMING_OP_COUNT);
-    if (jv_get(at->json, "format"))
-        out->format = read_line(at, "format");
-    else if (out->op == TIMING_PRODUCT)
-        refuse(at, "format", "is missing");
+    return TIMING_OPS[value];
 }
 
-static void read_table(const struct object *at, struct hardware_timing **owned,
-                       struct hardware_timings *out)
+#define BIND_EXTENT(member_, path_)                                                                \
+    BIND_NUMBER(hardware_timing, member_, path_, .flags = RATIO_RULE, .max = 1e15)
+
+static const struct json_field TIMING_FIELDS[] = {
+    BIND_WORD(hardware_timing, op, timing_op_at, TIMING_OP_COUNT, "op"),
+    BIND_LINE(hardware_timing, format, "format", 0),
+    BIND_EXTENT(rows, "rows"),
+    BIND_EXTENT(depth, "depth"),
+    BIND_EXTENT(columns, "columns"),
+    BIND_EXTENT(context, "context"),
+    BIND_EXTENT(held, "held"),
+    BIND_NUMBER(hardware_timing, seconds, "us", .flags = SHARE_RULE, .factor = 1e-6, .max = 1e15),
+    {0},
+};
+
+/* One operation per line; what is 0 or NULL is left out. */
+static void write_operation(struct json *json, const struct hardware_timing *timing)
 {
-    static const char *const KEYS[] = {"runtime", "threads", "source", "operations"};
-    check_keys(at, KEYS, COUNT_OF(KEYS));
-    struct elements all = elements_of(at, "operations", 1, TIMINGS_MAX);
-    out->runtime = read_line(at, "runtime");
-    out->source = read_line(at, "source");
-    out->threads = (unsigned)read_integer(at, "threads", 1, THREADS_MAX, "whole number");
-    *owned = calloc(jv_count(all.list) + 1, sizeof **owned);
-    if (!*owned)
-        refuse(at, "operations", "out of memory");
-    for (out->items = *owned; *owned && next_element(&all); out->count++)
-        read_timing(&all.at, &(*owned)[out->count]);
+    struct text line = {0};
+    for (const struct json_field *field = TIMING_FIELDS; field->path; field++) {
+        double value = json_field_number(field, timing);
+        const char *word =
+            field->type == FIELD_ENUM ? TIMING_OPS[timing->op] : json_field_text(field, timing);
+        const char *before = line.length ? ", " : "{";
+        if (word)
+            text_addf(&line, "%s\"%s\": \"%s\"", before, field->path, word);
+        else if (value > 0)
+            text_addf(&line, "%s\"%s\": %.9g", before, field->path,
+                      value / (field->factor ? field->factor : 1));
+    }
+    text_add(&line, "}");
+    json_raw(json, NULL, text_get(&line));
+    text_release(&line);
+}
+
+static void write_operations(struct json *json, const char *key, const struct json_field *field,
+                             const void *object)
+{
+    const struct hardware_timings *timings = object;
+    (void)field;
+    json_array(json, key);
+    for (size_t i = 0; i < timings->count; i++)
+        write_operation(json, &timings->items[i]);
+    json_array_end(json);
+}
+
+static const struct json_custom ONE_PER_LINE = {.write = write_operations};
+
+static const struct json_field TABLE_FIELDS[] = {
+    BIND_LINE(hardware_timings, runtime, "runtime", FIELD_REQUIRED),
+    BIND_UNSIGNED(hardware_timings, threads, "threads", .flags = FIELD_REQUIRED, .min = 1,
+                  .max = THREADS_MAX),
+    BIND_LINE(hardware_timings, source, "source", FIELD_REQUIRED),
+    BIND_LIST(hardware_timings, items, count, TIMING_FIELDS, "operations", .flags = FIELD_REQUIRED,
+              .least = 1, .most = TIMINGS_MAX, .custom = &ONE_PER_LINE),
+    {0},
+};
+
+static enum err read_table(const struct json_place *at, const struct jv *value,
+                           struct hardware_timings *out)
+{
+    enum err err = json_fields_read_at(at, value, TABLE_FIELDS, out);
+    for (size_t i = 0; !err && i < out->count; i++) {
+        char key[40];
+        str_format(key, sizeof key, "operations.%zu.format", i);
+        if (out->items[i].op == TIMING_PRODUCT && !out->items[i].format)
+            err = json_refuse(at, key, "is missing");
+    }
+    return err;
 }
 
 /* One table, or a list of them. */
-static void read_timings(const struct object *top, struct storage *storage, struct hardware *out)
+static enum err read_timings(const struct json_place *at, const struct json_field *field,
+                             const struct jv *value, void *object)
 {
-    struct object at = child(top, "timings", jv_get(top->json, "timings"));
-    if (jv_is_null(at.json))
-        return;
-    if (!jv_is_array(at.json)) {
-        read_table(&at, &storage->timings[0], &out->timings[0]);
-        return;
+    struct hardware_timings *timings = ((struct hardware *)object)->timings;
+    struct json_place place = json_place_in(at, field->path);
+    size_t count = 0;
+    enum err err = ERR_OK;
+    if (!jv_is_array(value))
+        return read_table(&place, value, &timings[0]);
+    if (jv_count(value) > TIMINGS_RUNTIMES)
+        return json_refuse(at, field->path, "must be an array of 0 to %d", TIMINGS_RUNTIMES);
+    for (const struct jv *one = jv_first(value); one && !err; one = jv_next(one), count++) {
+        struct json_place table = place;
+        table.outer = &place;
+        table.key = NULL;
+        table.index = count;
+        err = read_table(&table, one, &timings[count]);
     }
-    struct elements all = elements_of(top, "timings", 0, TIMINGS_RUNTIMES);
-    while (next_element(&all))
-        read_table(&all.at, &storage->timings[all.count], &out->timings[all.count]);
+    return err;
 }
 
-static void write_table(struct json *json, const char *key, const struct hardware_timings *timings)
+static bool has_timings(const struct json_field *field, const void *object)
 {
-    json_object(json, key);
-    json_string(json, "runtime", timings->runtime);
-    json_integer(json, "threads", timings->threads);
-    json_string(json, "source", timings->source);
-    json_array(json, "operations");
-    for (size_t i = 0; i < timings->count; i++) {
-        const struct hardware_timing *timing = &timings->items[i];
-        struct text line = {0};
-        text_addf(&line, "{\"op\": \"%s\"", TIMING_OPS[timing->op]);
-        if (timing->format)
-            text_addf(&line, ", \"format\": \"%s\"", timing->format);
-        for (size_t k = 0; k < COUNT_OF(TIMING_MEMBERS); k++) {
-            const struct member *member = &TIMING_MEMBERS[k];
-            double value;
-            memcpy(&value, (const char *)timing + member->offset, sizeof value);
-            if (member->kind != OTHER && value > 0)
-                text_addf(&line, ", \"%s\": %.9g", member->key, value / member->factor);
-        }
-        text_add(&line, "}");
-        json_raw(json, NULL, text_get(&line)); /* one per line */
-        text_release(&line);
-    }
-    json_array_end(json);
-    json_object_end(json);
+    (void)field;
+    return ((const struct hardware *)object)->timings[0].count;
 }
 
-static void write_timings(struct json *json, const struct hardware_timings *tables)
+static void write_timings(struct json *json, const char *key, const struct json_field *field,
+                          const void *object)
 {
-    if (!tables[0].count)
-        return;
+    const struct hardware_timings *tables = json_field_member(field, object);
     if (!tables[1].count) {
-        write_table(json, "timings", &tables[0]);
+        json_fields_write_object(json, key, TABLE_FIELDS, &tables[0]);
         return;
     }
-    json_array(json, "timings");
+    json_array(json, key);
     for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        write_table(json, NULL, &tables[i]);
+        json_fields_write_object(json, NULL, TABLE_FIELDS, &tables[i]);
     json_array_end(json);
 }
 
-/* ---- a file ---- */
-
-static void read_top(const struct object *at, struct storage *storage, struct hardware *out)
+static void clear_timings(const struct json_field *field, void *object)
 {
-    static const char *const KEYS[] = {
-        "id",           "name",     "vendor",         "class",     "year",
-        "note",         "aliases",  "match",          "processor", "matrix",
-        "vector",       "memories", "power",          "launch",    "units",
-        "link",         "points",   "calibrated",     "kind",      "compute_share",
-        "memory_share", "kernels",  "kernel_classes", "host",      "timings",
-    };
-    check_keys(at, KEYS, COUNT_OF(KEYS));
-    if (jv_get(at->json, "kind"))
-        refuse(at, "kind", "lists are compiled into the program and cannot be read from a file");
-    read_identity(at, out);
-    read_list(at, "aliases", storage->aliases);
-    read_list(at, "match", storage->matches);
-    out->aliases = storage->aliases;
-    out->matches = storage->matches;
-    read_processor(at, storage, &out->processor);
-    read_units(at, "matrix", out->matrix_flops, out->matrix_joules);
-    read_units(at, "vector", out->vector_flops, out->vector_joules);
-    read_memories(at, out);
-    read_figures(at, out);
-    read_kernels(at, storage, out);
-    read_points(at, storage, out);
-    read_timings(at, storage, out);
+    (void)field;
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
+        json_fields_clear(TABLE_FIELDS, &((struct hardware *)object)->timings[i]);
+}
+
+static void release_timings(const struct json_field *field, void *object)
+{
+    (void)field;
+    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
+        json_fields_release(TABLE_FIELDS, &((struct hardware *)object)->timings[i]);
+}
+
+static const struct json_custom TIMINGS = {.write = write_timings,
+                                           .read = read_timings,
+                                           .is_known = has_timings,
+                                           .clear = clear_timings,
+                                           .release = release_timings};
+
+/* ---- a device ---- */
+
+static const char *class_at(int value)
+{
+    return hardware_class_name((enum hardware_class)value);
+}
+
+static enum err refuse_kind(const struct json_place *at, const struct json_field *field,
+                            const struct jv *value, void *object)
+{
+    (void)value, (void)object;
+    return json_refuse(at, field->path,
+                       "lists are compiled into the program and cannot be read from a file");
+}
+
+static bool is_never_known(const struct json_field *field, const void *object)
+{
+    (void)field, (void)object;
+    return false;
+}
+
+static const struct json_custom REFUSED = {.read = refuse_kind, .is_known = is_never_known};
+
+static const struct json_field HARDWARE_FIELDS[] = {
+    BIND_NAME(hardware, id, "id"),
+    BIND_NAME(hardware, name, "name"),
+    BIND_NAME(hardware, vendor, "vendor"),
+    BIND_WORD(hardware, class, class_at, HARDWARE_CLASS_COUNT, "class"),
+    BIND_INT(hardware, year, "year", .flags = FIELD_OMIT, .min = 1990, .max = 2100, .what = "year"),
+    BIND_LINE(hardware, note, "note", FIELD_OMIT),
+    BIND_CUSTOM(hardware, aliases, NAMES, "aliases", .flags = FIELD_OMIT),
+    BIND_CUSTOM(hardware, matches, NAMES, "match", .flags = FIELD_OMIT),
+    BIND_OBJECT(hardware, processor, PROCESSOR_FIELDS, "processor", .flags = FIELD_OMIT,
+                .custom = &IF_BRANDED),
+    BIND_CUSTOM(hardware, matrix_flops, UNITS, "matrix", .flags = FIELD_OMIT,
+                .fields = MATRIX_FIELDS),
+    BIND_CUSTOM(hardware, vector_flops, UNITS, "vector", .flags = FIELD_OMIT,
+                .fields = VECTOR_FIELDS),
+    BIND_ARRAY(hardware, memories, memory_count, MEMORY_FIELDS, "memories", .flags = FIELD_REQUIRED,
+               .least = 1),
+    BIND_FIGURE(hardware, limit_w, POWER, "power.limit"),
+    BIND_FIGURE(hardware, idle_w, POWER, "power.idle"),
+    BIND_FIGURE(hardware, launch_s, TIME, "launch"),
+    BIND_FIGURE(hardware, units, COUNT, "units"),
+    BIND_FIGURE(hardware, compute_share, SHARE, "compute_share"),
+    BIND_FIGURE(hardware, memory_share, SHARE, "memory_share"),
+    BIND_FIGURE(hardware, kernels, COUNT, "kernels"),
+    BIND_FIGURE(hardware, host_launch_s, TIME, "host.launch"),
+    BIND_FIGURE(hardware, link_bytes_per_s, BANDWIDTH, "link.bandwidth"),
+    BIND_FIGURE(hardware, link_latency_s, TIME, "link.latency"),
+    BIND_FIGURE(hardware, link_peers, COUNT, "link.peers"),
+    BIND_FIGURE(hardware, link_count, COUNT, "link.links"),
+    BIND_CUSTOM(hardware, kernel_classes, KERNELS, "kernel_classes", .flags = FIELD_OMIT),
+    BIND_LIST(hardware, points, point_count, POINT_FIELDS, "points", .flags = FIELD_OMIT,
+              .least = 1, .most = POINTS_MAX),
+    BIND_CUSTOM(hardware, timings, TIMINGS, "timings", .flags = FIELD_OMIT),
+    BIND_FLAG(hardware, is_calibrated, "calibrated", .flags = FIELD_OMIT),
+    BIND_CUSTOM(hardware, doubt, REFUSED, "kind", .flags = FIELD_OMIT),
+    {0},
+};
+
+void hardware_write(const struct hardware *hardware, struct json *json)
+{
+    json_fields_write_object(json, NULL, HARDWARE_FIELDS, hardware);
+}
+
+/* ---- reading a file ---- */
+
+static enum err check_points(const struct hardware *hardware, struct error *why)
+{
+    for (size_t i = 0; i < hardware->point_count; i++) {
+        const char *name = hardware->points[i].name;
+        if (strchr(name, '@'))
+            return err_set(why, ERR_BAD_VALUE, "points.%zu.name: must not contain '@'", i);
+        for (size_t k = 0; k < i; k++)
+            if (str_equal_nocase(hardware->points[k].name, name))
+                return err_set(why, ERR_BAD_VALUE, "points.%zu.name: '%s' given more than once", i,
+                               name);
+    }
+    return ERR_OK;
+}
+
+/* The rules for more than one value. */
+static enum err check_parts(const struct hardware *hardware, struct error *why)
+{
+    static const char ID[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    if (hardware->id[strspn(hardware->id, ID)])
+        return err_set(why, ERR_BAD_VALUE, "id: must be lowercase letters, digits and dashes");
+    if (!is_known(hardware_main_memory(hardware)->bytes_per_s.value))
+        return err_set(why, ERR_BAD_VALUE, "memories: the last one must have its bandwidth");
+    if (hardware->kernel_classes && !is_known(hardware->kernels.value))
+        return err_set(why, ERR_BAD_VALUE,
+                       "kernels: is missing: the operators that kernel_classes were fitted to");
+    return check_points(hardware, why);
 }
 
 /* Takes ownership of the tree. */
 static enum err from_tree(const char *name, struct jv *tree, struct hardware *out,
                           struct error *why)
 {
-    enum err err = ERR_OK;
+    struct error reason = {0};
     struct storage *storage = calloc(1, sizeof *storage);
     *out = (struct hardware){.storage = storage};
     if (!storage) {
@@ -660,10 +734,17 @@ static enum err from_tree(const char *name, struct jv *tree, struct hardware *ou
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", name);
     }
     storage->tree = tree;
-    read_top(&(struct object){tree, NULL, "", name, &err, why}, storage, out);
-    if (err)
+    enum err err = json_fields_read_strict(tree, HARDWARE_FIELDS, out, MANUAL, &reason);
+    storage->parsed = *out;
+    if (!err)
+        err = check_parts(out, &reason);
+    if (err) {
         hardware_release(out);
-    return err;
+        return err_set(why, err, "%s: %s", name, reason.text);
+    }
+    out->aliases = out->aliases ? out->aliases : NO_NAMES;
+    out->matches = out->matches ? out->matches : NO_NAMES;
+    return ERR_OK;
 }
 
 enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
@@ -695,185 +776,9 @@ void hardware_release(struct hardware *hardware)
 {
     struct storage *storage = hardware->storage;
     if (storage) {
+        json_fields_release(HARDWARE_FIELDS, &storage->parsed);
         jv_free(storage->tree);
-        for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-            free(storage->timings[i]);
     }
     free(storage);
     *hardware = (struct hardware){0};
-}
-
-/* ---- writing ---- */
-
-/* The fewest digits, at least 15, that round-trip in this unit: 15 are more than a file has, and remove the rounding
- * error of the division. */
-static void write_value(struct json *json, const char *key, double value, double factor)
-{
-    char digits[40];
-    int precision = 15;
-    if (!is_known(value))
-        return;
-    do
-        snprintf(digits, sizeof digits, "%.*g", precision, value / factor);
-    while (strtod(digits, NULL) * factor != value && precision++ < 17);
-    json_raw(json, key, digits);
-}
-
-static void write_figure(struct json *json, const char *key, enum quantity quantity,
-                         const struct hardware_figure *figure)
-{
-    size_t unit = 0;
-    if (!is_known(figure->value))
-        return;
-    for (size_t i = 0; figure->unit && i < UNITS_MAX && QUANTITIES[quantity].units[i].name; i++)
-        if (!strcmp(QUANTITIES[quantity].units[i].name, figure->unit))
-            unit = i;
-    const char *name = QUANTITIES[quantity].units[unit].name;
-    double factor = name ? QUANTITIES[quantity].units[unit].factor : 1;
-    json_object(json, key);
-    write_value(json, "value", figure->value, factor);
-    if (name)
-        json_string(json, "unit", name);
-    json_string(json, "evidence", evidence_name(figure->evidence));
-    write_value(json, "plus_minus", figure->plus_minus, factor);
-    json_string(json, "source", figure->source);
-    json_object_end(json);
-}
-
-static void write_members(struct json *json, const struct member *members, size_t count,
-                          const void *from)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct member *member = &members[i];
-        const void *value = (const char *)from + member->offset;
-        if (member->kind == FIGURE)
-            write_figure(json, member->key, member->quantity, value);
-        else if (member->kind == LINE)
-            json_string(json, member->key, *(const char *const *)value);
-        else if (member->kind != OPTIONAL_NUMBER || *(const double *)value != member->otherwise)
-            write_value(json, member->key, *(const double *)value, member->factor);
-    }
-}
-
-static void write_list(struct json *json, const char *key, const char *const *names)
-{
-    if (!names || !*names)
-        return;
-    json_array(json, key);
-    for (; *names; names++)
-        json_string(json, NULL, *names);
-    json_array_end(json);
-}
-
-static void write_identity(struct json *json, const struct hardware *hardware)
-{
-    const struct hardware_processor *processor = &hardware->processor;
-    json_string(json, "id", hardware->id);
-    json_string(json, "name", hardware->name);
-    json_string(json, "vendor", hardware->vendor);
-    json_string(json, "class", hardware_class_name(hardware->class));
-    if (hardware->year)
-        json_integer(json, "year", hardware->year);
-    json_optional_string(json, "note", hardware->note);
-    write_list(json, "aliases", hardware->aliases);
-    write_list(json, "match", hardware->matches);
-    if (processor->brands) {
-        json_object(json, "processor");
-        write_list(json, "match", processor->brands);
-        json_integer(json, "threads", processor->threads);
-        json_string(json, "source", processor->source);
-        json_object_end(json);
-    }
-}
-
-static void write_units(struct json *json, const char *key, const struct hardware_figure *flops,
-                        const struct hardware_figure *joules)
-{
-    bool is_open = false;
-    for (size_t i = 0; i < PRECISION_COUNT; i++) {
-        if (!is_known(flops[i].value))
-            continue;
-        if (!is_open)
-            json_object(json, key);
-        is_open = true;
-        json_object(json, precision_name((enum precision)i));
-        write_figure(json, "peak", RATE, &flops[i]);
-        write_figure(json, "energy", ENERGY, &joules[i]);
-        json_object_end(json);
-    }
-    if (is_open)
-        json_object_end(json);
-}
-
-static void write_memories(struct json *json, const struct hardware *hardware)
-{
-    json_array(json, "memories");
-    for (size_t i = 0; i < hardware->memory_count; i++) {
-        json_object(json, NULL);
-        write_members(json, MEMORY_MEMBERS, COUNT_OF(MEMORY_MEMBERS), &hardware->memories[i]);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-static void write_figures(struct json *json, const struct hardware *hardware)
-{
-    const char *open = NULL;
-    for (size_t i = 0; i < COUNT_OF(FIELDS); i++) {
-        const struct hardware_figure *figure =
-            (const struct hardware_figure *)((const char *)hardware + FIELDS[i].offset);
-        const char *object = FIELDS[i].object;
-        if (!is_known(figure->value))
-            continue;
-        if (open && open != object)
-            json_object_end(json);
-        if (object && open != object)
-            json_object(json, object);
-        open = object;
-        write_figure(json, FIELDS[i].key, FIELDS[i].quantity, figure);
-    }
-    if (open)
-        json_object_end(json);
-}
-
-static void write_kernels(struct json *json, const struct hardware *hardware)
-{
-    if (!hardware->kernel_classes)
-        return;
-    json_object(json, "kernel_classes");
-    for (size_t i = 0; i < KERNEL_COUNT; i++) {
-        json_object(json, kernel_class_name((enum kernel_class)i));
-        write_members(json, KERNEL_MEMBERS, COUNT_OF(KERNEL_MEMBERS), &hardware->kernel_classes[i]);
-        json_object_end(json);
-    }
-    json_object_end(json);
-}
-
-static void write_points(struct json *json, const struct hardware *hardware)
-{
-    if (!hardware->point_count)
-        return;
-    json_array(json, "points");
-    for (size_t i = 0; i < hardware->point_count; i++) {
-        json_object(json, NULL);
-        write_members(json, POINT_MEMBERS, COUNT_OF(POINT_MEMBERS), &hardware->points[i]);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-void hardware_write(const struct hardware *hardware, struct json *json)
-{
-    json_object(json, NULL);
-    write_identity(json, hardware);
-    write_units(json, "matrix", hardware->matrix_flops, hardware->matrix_joules);
-    write_units(json, "vector", hardware->vector_flops, hardware->vector_joules);
-    write_memories(json, hardware);
-    write_figures(json, hardware);
-    write_kernels(json, hardware);
-    write_points(json, hardware);
-    write_timings(json, hardware->timings);
-    if (hardware->is_calibrated)
-        json_bool(json, "calibrated", true);
-    json_object_end(json);
 }

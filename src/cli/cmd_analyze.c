@@ -2,7 +2,7 @@
  *
  *   $ ipw analyze runs/profile_H100_llama3_2_1b_builtin
  *
- * Text or JSON on stdout; each result of a directory also becomes DIR/analysis/NAME.json. */
+ * Each result of a directory also becomes DIR/analysis/NAME.json. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "report/print/print.h"
+#include "report/text/format.h"
 #include "report/text/reports.h"
 #include "rundir/layers_result.h"
 #include "rundir/traces.h"
@@ -27,7 +28,9 @@ struct analyze_options {
     const char *analyses; /* NULL: all */
     const char *model;
     struct params params;
-    bool json, verbose;
+    struct format_options format;
+    const char *output; /* NULL: stdout */
+    bool verbose;
 };
 
 enum { ANALYSES_MAX = 64 };
@@ -35,6 +38,7 @@ enum { ANALYSES_MAX = 64 };
 /* The request, and the results so far. */
 struct analyze_state {
     const struct analyze_options *options;
+    enum print_format format;
     const struct analysis_driver *drivers[ANALYSES_MAX];
     size_t driver_count;
     bool by_name;            /* --analysis was given: missing data is an error */
@@ -46,7 +50,9 @@ struct analyze_state {
     struct run_figures *runs;
     size_t run_count;
     const char *each;            /* unit of a record: "query" */
-    struct text out;             /* text, or the members of the JSON object */
+    struct text out;             /* text, Markdown, or the JSON object */
+    struct json json;            /* writes it */
+    struct table rows;           /* of the CSV */
     struct text details, others; /* details of each run, and of each layers file */
     struct result quality_notes; /* its notes are the warnings of checks, of all runs */
     size_t warned_runs;          /* runs with a warning */
@@ -112,7 +118,7 @@ static int check_params(const struct analyze_state *work)
 static struct run_wanted columns_needed(const struct analyze_state *work, bool several)
 {
     struct run_wanted wanted = {several ? RUN_ACROSS_NEEDS : 0, 0};
-    if (!work->options->json)
+    if (work->format == PRINT_TABLE)
         wanted = (struct run_wanted){RUN_FIGURES_NEEDS, RUN_FIGURES_WORDS};
     for (size_t i = 0; i < work->driver_count; i++) {
         wanted.numbers |= work->drivers[i]->needs.numbers;
@@ -131,6 +137,41 @@ static size_t texts_needed(const struct analyze_state *work)
 }
 
 /* ---- results ---- */
+
+static bool in_color(const struct analyze_state *work)
+{
+    return !work->options->output && wants_color(STDOUT_FILENO);
+}
+
+static void put_result(struct analyze_state *work, const char *source, const char *name, int level,
+                       const struct result *result)
+{
+    if (work->format == PRINT_JSON) {
+        result_to_json(result, name, &work->json);
+    } else if (work->format == PRINT_CSV) {
+        result_rows_add(&work->rows, source, name, result);
+    } else if (work->format == PRINT_MARKDOWN) {
+        text_add(&work->out, work->out.length ? "\n" : "");
+        result_to_section(result, name, level, &work->out);
+    }
+}
+
+/* All results of one source in a format other than text. */
+static void put_results(struct analyze_state *work, const char *source,
+                        const struct result *results, size_t count)
+{
+    if (work->format == PRINT_JSON)
+        json_object(&work->json, source);
+    if (work->format == PRINT_MARKDOWN) {
+        text_add(&work->out, work->out.length ? "\n# " : "# ");
+        markdown_add(&work->out, source);
+        text_add(&work->out, "\n");
+    }
+    for (size_t i = 0; i < count; i++)
+        put_result(work, source, results[i].name, 2, &results[i]);
+    if (work->format == PRINT_JSON)
+        json_object_end(&work->json);
+}
 
 /* A read-only directory is not an error: the result is still shown. */
 static void save_result(const char *path, const struct result *result, bool *warned)
@@ -199,7 +240,7 @@ static void show_results(const struct analyze_state *work, const struct result *
                          size_t count, size_t lines, struct text *out)
 {
     for (size_t i = 0; work->options->verbose && i < count; i++)
-        result_in_full(&results[i], wants_color(STDOUT_FILENO), out);
+        result_in_full(&results[i], in_color(work), out);
     if (!work->options->verbose)
         result_findings(results, count, lines, out);
 }
@@ -276,7 +317,7 @@ static bool is_attempt(const struct analyze_state *work, const char *path)
 }
 
 static enum err analyze_subject(struct analyze_state *work, const struct subject *subject,
-                                struct json *json, struct error *why)
+                                struct error *why)
 {
     const struct analysis_driver *drivers[ANALYSES_MAX];
     struct result results[ANALYSES_MAX];
@@ -286,30 +327,27 @@ static enum err analyze_subject(struct analyze_state *work, const struct subject
     size_t count = drivers_for(work, subject, drivers);
     bool warned = false;
     enum err err = ERR_OK;
-    bool is_run = subject->has_table && !(json && is_attempt(work, subject->path));
-    if (is_run && json)
+    bool in_text = work->format == PRINT_TABLE;
+    bool is_run = subject->has_table && (in_text || !is_attempt(work, subject->path));
+    if (is_run && !in_text)
         run_point_of(&subject->table, &work->runs[work->run_count++].point);
     else if (is_run)
         err = err_explain(why, run_figures_of(&subject->table, &work->runs[work->run_count++]));
-    if (json)
-        json_object(json, subject->path);
     analysis_run_all(drivers, count, &input, &work->options->params, results);
     for (size_t i = 0; i < count && !err; i++) {
         err = check_result(&results[i], why);
-        if (!err && json)
-            result_to_json(&results[i], results[i].name, json);
         if (!err && !results[i].err) {
             work->answered++;
             if (!subject->is_file)
                 save_result(subject->path, &results[i], &warned);
         }
     }
-    if (!err && !json)
+    if (!err && in_text)
         show_subject(work, subject, results, count);
+    else if (!err)
+        put_results(work, subject->path, results, count);
     for (size_t i = 0; i < count; i++)
         result_release(&results[i]);
-    if (json)
-        json_object_end(json);
     return err;
 }
 
@@ -326,7 +364,7 @@ static enum err run_across(const struct analyze_state *work, struct result *out)
 }
 
 /* Analyses across the runs, and across the models of all files. */
-static enum err put_across(struct analyze_state *work, struct json *json, struct error *why)
+static enum err put_across(struct analyze_state *work, struct error *why)
 {
     const struct analysis_input all_layers = {.layers = &work->layers};
     enum err err = ERR_OK;
@@ -339,9 +377,9 @@ static enum err put_across(struct analyze_state *work, struct json *json, struct
         result.err = of_runs ? run_across(work, &result)
                              : analysis_run(driver, &all_layers, &work->options->params, &result);
         err = check_result(&result, why);
-        if (!err && json)
-            result_to_json(&result, of_runs ? "across" : "across_layers", json);
-        if (!err && !json) {
+        if (!err && work->format != PRINT_TABLE) {
+            put_result(work, "", of_runs ? "across" : "across_layers", 1, &result);
+        } else if (!err) {
             text_add(&work->out, of_runs ? "\n" : "\n comparison\n\n");
             show_results(work, &result, 1, lines_left(&work->out, of_runs ? 2 : 0), &work->out);
         }
@@ -359,10 +397,10 @@ static enum err put_text(struct analyze_state *work, struct error *why)
     if (several) {
         text_add(out, "\n");
         err = err_explain(why, conclusion_of_runs(work->runs, work->run_count, work->each, verbose,
-                                                  wants_color(STDOUT_FILENO), out));
+                                                  in_color(work), out));
     }
     if (!err)
-        err = put_across(work, NULL, why);
+        err = put_across(work, why);
     if (!err && several)
         show_warnings(work);
     text_add(out, !several || verbose || work->by_name ? text_get(&work->details) : "");
@@ -423,24 +461,21 @@ enum { SETTINGS_SHOWN = 8 };
 
 /* `several`: prints its name, since there are others. */
 static enum err analyze_sweep(struct analyze_state *work, const char *path, bool several,
-                              struct json *json, struct error *why)
+                              struct error *why)
 {
     struct result result;
-    bool warned = false, color = wants_color(STDOUT_FILENO);
+    bool warned = false, in_text = work->format == PRINT_TABLE;
     const struct analysis_input input = {.sweep = path};
     analysis_run(sweep_driver(work), &input, &work->options->params, &result);
     enum err err = check_result(&result, why);
-    if (!err && !json && several)
+    if (!err && in_text && several)
         text_addf(&work->out, "%s %s\n", work->out.length ? "\n" : "", plain_text(path).text);
-    if (!err && json) {
-        json_object(json, path);
-        result_to_json(&result, result.name, json);
-        json_object_end(json);
-    } else if (!err && work->options->verbose) {
-        result_in_full(&result, color, &work->out);
-    } else if (!err) {
-        result_brief(&result, SETTINGS_SHOWN, color, &work->out);
-    }
+    if (!err && !in_text)
+        put_results(work, path, &result, 1);
+    else if (!err && work->options->verbose)
+        result_in_full(&result, in_color(work), &work->out);
+    else if (!err)
+        result_brief(&result, SETTINGS_SHOWN, in_color(work), &work->out);
     if (!err && !result.err)
         save_result(path, &result, &warned);
     result_release(&result);
@@ -483,7 +518,7 @@ static enum err find_inputs(struct analyze_state *work, const char **words, size
             work->sweeps[work->sweep_count++] = work->named.paths[i];
         else
             runs[run_count++] = work->named.paths[i];
-    bool attempts = (work->by_name || work->options->json) && work->driver_count > 1;
+    bool attempts = (work->by_name || work->format != PRINT_TABLE) && work->driver_count > 1;
     for (size_t i = 0; attempts && !err && i < work->sweep_count; i++)
         runs[run_count++] = work->sweeps[i];
     if (!err)
@@ -492,19 +527,46 @@ static enum err find_inputs(struct analyze_state *work, const char **words, size
     return err;
 }
 
+/* ---- output ---- */
+
+static void begin_output(struct analyze_state *work)
+{
+    json_init(&work->json, &work->out, true);
+    result_rows_init(&work->rows);
+    if (work->format == PRINT_JSON)
+        json_object(&work->json, NULL);
+}
+
+static enum err end_output(struct analyze_state *work, struct error *why)
+{
+    enum err err = work->format == PRINT_TABLE ? put_text(work, why) : put_across(work, why);
+    if (work->format == PRINT_JSON) {
+        json_object_end(&work->json);
+        text_add(&work->out, "\n");
+    }
+    if (work->format == PRINT_CSV)
+        table_write_csv(&work->rows, &work->out);
+    return err;
+}
+
+static int deliver_output(const struct analyze_state *work)
+{
+    const char *path = work->options->output;
+    if (!work->out.length)
+        return EXIT_DONE;
+    return work->format == PRINT_CSV ? deliver_data(path, &work->out) : deliver(path, &work->out);
+}
+
 /* An unreadable directory is reported, and the others are still analyzed. */
 static int analyze_all(struct analyze_state *work, const char **directories, size_t count)
 {
     struct run_wanted wanted = columns_needed(work, count > 1);
-    struct json writer = {0}, *json = work->options->json ? &writer : NULL;
     struct error why = {0};
     enum err err = ERR_OK;
     int code = EXIT_DONE;
-    json_init(&writer, &work->out, true);
-    if (json)
-        json_object(json, NULL);
+    begin_output(work);
     for (size_t i = 0; !err && i < work->sweep_count; i++)
-        err = analyze_sweep(work, work->sweeps[i], work->sweep_count + count > 1, json, &why);
+        err = analyze_sweep(work, work->sweeps[i], work->sweep_count + count > 1, &why);
     for (size_t i = 0; !err && i < count; i++) {
         struct subject subject = {.path = directories[i]};
         size_t answered = work->answered;
@@ -512,25 +574,18 @@ static int analyze_all(struct analyze_state *work, const char **directories, siz
             code = EXIT_FAILED;
         if (!subject.has_table && !subject.layers.count && !subject.has_traces)
             continue;
-        err = analyze_subject(work, &subject, json, &why);
+        err = analyze_subject(work, &subject, &why);
         if (!err && work->answered == answered)
             code = EXIT_FAILED;
         if (subject.has_table)
             run_table_release(&subject.table);
     }
     if (!err)
-        err = json ? put_across(work, json, &why) : put_text(work, &why);
-    if (json) {
-        json_object_end(json);
-        text_add(&work->out, "\n");
-    }
+        err = end_output(work, &why);
     if (err)
         return print_error(EXIT_FAILED, "%s", why.text);
-    if (work->out.length) {
-        int put = put_output(&work->out);
-        code = put != EXIT_DONE ? put : code;
-    }
-    return code;
+    int put = deliver_output(work);
+    return put != EXIT_DONE ? put : code;
 }
 
 static struct analyze_options args;
@@ -542,8 +597,8 @@ static const struct option_row ROWS[] = {
     MODEL_OPTION_ROW(args.model),
     {.name = "option", .type = OPTION_PARAMS, .target = &args.params, .value = "K=V",
      .help = "parameter of an analysis; may be repeated"},
-    {.name = "json", .type = OPTION_FLAG, .target = &args.json,
-     .help = "print one JSON object"},
+    FORMAT_OPTION_ROWS(args.format),
+    OUTPUT_OPTION_ROW(args.output),
     {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
      .help = "all figures, not only the main finding of each analysis"},
     {0},
@@ -552,7 +607,8 @@ static const struct option_row ROWS[] = {
 
 static int analyze_main(const char **words, size_t count)
 {
-    struct analyze_state work = {.options = &args};
+    struct analyze_state work = {.options = &args,
+                                 .format = format_chosen(&args.format, args.output)};
     struct run_inputs inputs = {0};
     struct error why = {0};
     int code = choose_drivers(&work);
@@ -570,6 +626,7 @@ static int analyze_main(const char **words, size_t count)
     text_release(&work.out);
     text_release(&work.details);
     text_release(&work.others);
+    table_release(&work.rows);
     result_release(&work.quality_notes);
     layers_results_release(&work.layers);
     run_inputs_release(&inputs);

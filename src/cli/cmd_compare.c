@@ -9,18 +9,20 @@
 
 #include "analysis/compare_set.h"
 #include "cli/common.h"
+#include "core/result.h"
 #include "core/text.h"
-#include "report/text/compare_report.h"
 #include "report/html/html.h"
+#include "report/text/compare_report.h"
 #include "rundir/run_list.h"
 #include "rundir/sweep.h"
 
 struct compare_command {
     struct option_list fail_if;
     struct compare_options compare;
-    const char *format, *output;
+    struct format_options format;
+    const char *output;
     unsigned seed;
-    bool confident, json;
+    bool confident;
     struct tariff tariff;
 };
 
@@ -34,68 +36,55 @@ static int parse_checks(const struct compare_command *options, struct compare_ch
 }
 
 /* The HTML report of all runs, including this comparison. */
-static int put_page(const struct compare_report *compared, const struct compare_command *options)
+static int put_page(const struct compare_groups *groups, const struct result *comparison,
+                    const struct compare_command *options)
 {
     size_t count = 0;
-    for (size_t i = 0; i < compared->groups->count; i++)
-        count += compared->groups->runs[i];
-    struct text page = {0}, comparison = {0};
+    for (size_t i = 0; i < groups->count; i++)
+        count += groups->runs[i];
+    struct text page = {0};
     struct error why = {0};
-    compare_json(compared, &comparison);
-    const struct html_report report = {.inputs = compared->groups->directories,
+    const struct html_report report = {.inputs = groups->directories,
                                        .count = count,
                                        .model = options->compare.model,
                                        .page = options->output,
-                                       .comparison = text_get(&comparison),
-                                       .groups = compared->groups,
+                                       .comparison = comparison,
+                                       .groups = groups,
                                        .tariff = &options->tariff};
     enum err err = html_write(&report, &page, &why);
     int code =
         err ? print_error(EXIT_FAILED, "%s", why.text) : deliver_page(options->output, &page);
-    text_release(&comparison);
     text_release(&page);
     return code;
 }
 
 static bool is_page(const struct compare_command *options)
 {
-    return !options->json && strcmp(options->format, "html") == 0;
-}
-
-static int put_report(const struct compare_report *report, const struct compare_command *options)
-{
-    struct text out = {0};
-    const char *format = options->json ? "json" : options->format;
-    if (strcmp(format, "json") == 0)
-        compare_json(report, &out);
-    else if (strcmp(format, "md") == 0)
-        compare_markdown(report, &out);
-    else
-        compare_text(report, !options->output && wants_color(STDOUT_FILENO), &out);
-    int code = deliver(options->output, &out);
-    text_release(&out);
-    return code;
+    if (options->format.name)
+        return strcmp(options->format.name, "html") == 0;
+    return !options->format.json && options->output && str_ends(options->output, ".html");
 }
 
 /* The exit code of a bound that could not be checked, unless another bound fails. */
-static int check_bounds(const struct compare_report *report)
+static int check_bounds(const struct compare_report *report, const struct result *result)
 {
     char line[CHECK_LINE_MAX];
     int code = EXIT_DONE;
-    for (size_t i = 0; i < report->set->count; i++)
-        for (size_t c = 0; c < report->check_count; c++) {
-            const struct compare_check *check = &report->checks[c];
-            const struct comparison *comparison = &report->set->comparisons[i];
-            enum compare_outcome outcome =
-                compare_check_evaluate(check, comparison, report->confident);
-            if (outcome == CHECK_HOLDS)
-                continue;
-            bool refused = outcome == CHECK_NOT_COMPARABLE || outcome == CHECK_UNREPEATED;
-            int now = refused ? EXIT_NOT_COMPARABLE : EXIT_FAILED;
-            print_error(now, "%s",
-                        compare_check_line(check, comparison, outcome, report->confident, line));
-            code = code == EXIT_FAILED ? code : now;
-        }
+    const struct result_item *checks = result_find(result, "checks");
+    size_t number = 0;
+    RESULT_EACH (item, result, checks) {
+        const struct compare_check *check = &report->checks[number % report->check_count];
+        const struct comparison *comparison =
+            &report->set->comparisons[number / report->check_count];
+        enum compare_outcome outcome = compare_check_evaluate(check, comparison, report->confident);
+        number++;
+        if (outcome == CHECK_HOLDS)
+            continue;
+        bool refused = outcome == CHECK_NOT_COMPARABLE || outcome == CHECK_UNREPEATED;
+        int now = refused ? EXIT_NOT_COMPARABLE : EXIT_FAILED;
+        print_error(now, "%s", compare_check_line(result, item, line));
+        code = code == EXIT_FAILED ? code : now;
+    }
     return code;
 }
 
@@ -129,19 +118,24 @@ static int compare_groups(const struct compare_command *options,
                                     .check_count = options->fail_if.count,
                                     .confident = options->confident,
                                     .seed = options->seed};
-    code = is_page(options) ? put_page(&report, options) : put_report(&report, options);
+    struct result result = {0};
+    compare_result(&report, &result);
+    code = is_page(options)
+               ? put_page(groups, &result, options)
+               : deliver_printed(options->output, &result,
+                                 format_chosen(&options->format, options->output), &COMPARE_VIEWS);
     if (code == EXIT_DONE)
-        code = check_bounds(&report);
+        code = check_bounds(&report, &result);
     if (code == EXIT_DONE)
         code = check_repeats(&report);
+    result_release(&result);
     compare_set_release(&set);
     return code;
 }
 
-static struct compare_command args = {
-    .format = "table", .compare = {.tariff = &args.tariff}, .tariff = TARIFF_NONE};
+static struct compare_command args = {.compare = {.tariff = &args.tariff}, .tariff = TARIFF_NONE};
 
-static const char *const FORMATS[] = {"table", "md", "json", "html", NULL};
+static const char *const FORMATS[] = {"table", "json", "csv", "md", "html", NULL};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
@@ -155,10 +149,10 @@ static const struct option_row ROWS[] = {
     {.name = "seed", .type = OPTION_COUNT, .target = &args.seed, .value = "N",
      .help = "random seed of the bootstrap (default: 0)"},
     TARIFF_OPTION_ROWS(args.tariff),
-    {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
-     .help = "table, md, json, or html (the page of `ipw report`; needs -o)",
+    {.name = "format", .type = OPTION_CHOICE, .target = &args.format.name, .value = "NAME",
+     .help = "table, json, csv, md or html (default: by the suffix of FILE, else table)",
      .choices = FORMATS},
-    JSON_FORMAT_OPTION_ROW(args.json),
+    JSON_FORMAT_OPTION_ROW(args.format.json),
     OUTPUT_OPTION_ROW(args.output),
     {0},
 };

@@ -15,7 +15,9 @@
 #include "core/units.h"
 #include "engine/shipped.h"
 #include "estimate/budget.h"
+#include "core/result.h"
 #include "estimate/estimate_grid.h"
+#include "estimate/estimate_result.h"
 #include "estimate/legacy.h"
 #include "estimate/recommend.h"
 #include "port/file.h"
@@ -36,7 +38,8 @@ enum {
 extern const struct command command_estimate_calibrate, command_estimate_validate;
 
 struct estimate_options {
-    const char *model, *graph, *plot, *format, *output, *output_tokens;
+    const char *model, *graph, *plot, *output, *output_tokens;
+    struct format_options format;
     struct option_list hardware, hardware_files, dim_words;
     struct workload_options workload;
     struct candidate_options candidates;
@@ -44,7 +47,7 @@ struct estimate_options {
     double max_latency_ms, max_energy_j, max_memory_gb, max_power_w;
     struct tariff tariff;
     unsigned top;
-    bool compat, json, verbose;
+    bool compat, verbose;
 };
 
 static int fail(enum err err, const struct error *why)
@@ -70,24 +73,9 @@ static struct budget budget_of(const struct estimate_options *options)
 
 /* ---- output ---- */
 
-/* The format given by --format, else by the suffix of the file, else a table. */
-static const char *format_of(const struct estimate_options *options)
+static enum print_format format_of(const struct estimate_options *options)
 {
-    static const char *const SUFFIXES[] = {"json", "csv", "md"};
-    const char *dot = options->output ? strrchr(options->output, '.') : NULL;
-    if (options->json)
-        return "json";
-    if (options->format)
-        return options->format;
-    for (size_t i = 0; dot && i < sizeof SUFFIXES / sizeof *SUFFIXES; i++)
-        if (strcmp(dot + 1, SUFFIXES[i]) == 0)
-            return SUFFIXES[i];
-    return "table";
-}
-
-static bool is_colored(const struct estimate_options *options)
-{
-    return !options->output && wants_color(STDOUT_FILENO);
+    return format_chosen(&options->format, options->output);
 }
 
 static size_t rows_shown(const struct estimate_options *options, size_t usual)
@@ -120,64 +108,39 @@ static void warn_of_replication(const struct workload_estimate *estimate)
 
 /* ---- one estimate ---- */
 
-static void write_one(const struct estimate_options *options, const struct estimate_report *report,
-                      struct text *out)
+static struct estimate_shown shown_of(const struct estimate_options *options, size_t usual)
 {
-    const char *format = format_of(options);
-    const struct workload_estimate *estimate = report->estimate;
-    if (strcmp(format, "json") == 0)
-        estimate_json(report, out);
-    else if (strcmp(format, "md") == 0)
-        estimate_markdown(report, out);
-    else if (strcmp(format, "table") == 0)
-        estimate_text(report, is_colored(options), out);
-    else if (options->verbose)
-        estimate_csv(report, out);
-    else {
-        struct grid_point point = {.estimate = *estimate,
-                                   .work = estimate->work,
-                                   .on_frontier = workload_estimate_fits(estimate)};
-        struct estimate_grid grid = {.works = (struct workload *)estimate->work,
-                                     .work_count = 1,
-                                     .items = &point,
-                                     .count = 1,
-                                     .able = 1,
-                                     .demand_count = 1};
-        points_csv(&(struct points_report){.points = &grid,
-                                           .budget = report->budget,
-                                           .tariff = report->tariff},
-                   out);
-    }
+    return (struct estimate_shown){
+        .tariff = &options->tariff, .top = rows_shown(options, usual), .in_full = options->verbose};
 }
 
-static int put_report(const struct estimate_options *options, const struct text *out)
+/* The figure, if one was requested, and the result. */
+static int put_result(const struct estimate_options *options, const struct result *result,
+                      estimate_plot *plot, const struct print_views *views)
 {
-    bool is_data = strcmp(format_of(options), "csv") == 0;
-    return (is_data ? deliver_data : deliver)(options->output, out);
+    struct figure figure = {0};
+    struct error why = {0};
+    if (options->plot) {
+        enum err err = plot(result, &figure, &why);
+        err = gnuplot_draw_file(&figure, err, options->plot, &why);
+        if (err)
+            return fail(err, &why);
+    }
+    return deliver_printed(options->output, result, format_of(options), views);
 }
 
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_in_catalog)
 {
-    struct estimate_parts parts;
-    struct estimate_report report;
+    static const struct print_views VIEWS = {.text = estimate_text, .markdown = estimate_markdown};
     struct budget budget = budget_of(options);
-    struct recommend_question question = {estimate, &budget, is_in_catalog};
+    const struct recommend_question question = {estimate, &budget, is_in_catalog};
+    const struct estimate_shown shown = shown_of(options, TOP_SUBGRAPHS);
     struct error why = {0};
-    struct text out = {0};
-    enum err err = estimate_report_make(&question, &parts, &report, &why);
-    report.top = rows_shown(options, TOP_SUBGRAPHS);
-    report.shows_figures = options->verbose;
-    report.tariff = &options->tariff;
-    struct figure figure = {0};
-    if (!err && options->plot)
-        err = gnuplot_draw_file(&figure, estimate_figure(&report, &figure, &why), options->plot,
-                                &why);
-    if (!err)
-        write_one(options, &report, &out);
-    int code = err ? fail(err, &why) : put_report(options, &out);
-    free(parts.rows);
-    text_release(&out);
+    struct result result = {0};
+    enum err err = estimate_result_make(&question, &shown, &result, &why);
+    int code = err ? fail(err, &why) : put_result(options, &result, estimate_figure, &VIEWS);
+    result_release(&result);
     return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -201,33 +164,14 @@ static int estimate_one(const struct estimate_options *options, const struct can
 
 static int report_grid(const struct estimate_options *options, const struct estimate_grid *grid)
 {
-    const char *format = format_of(options);
+    static const struct print_views VIEWS = {.text = points_text, .markdown = points_markdown};
     struct budget budget = budget_of(options);
-    struct points_report report = {
-        .points = grid,
-        .budget = &budget,
-        .top = rows_shown(options, grid->count <= POINTS_ALL ? 0 : TOP_POINTS),
-        .tariff = &options->tariff,
-    };
-    struct text out = {0};
-    struct error why = {0};
-    struct figure figure = {0};
-    enum err err = ERR_OK;
-    if (options->plot)
-        err =
-            gnuplot_draw_file(&figure, points_figure(&report, &figure, &why), options->plot, &why);
-    if (err)
-        return fail(err, &why);
-    if (strcmp(format, "json") == 0)
-        points_json(&report, &out);
-    else if (strcmp(format, "csv") == 0)
-        points_csv(&report, &out);
-    else if (strcmp(format, "md") == 0)
-        points_markdown(&report, &out);
-    else
-        points_text(&report, is_colored(options), &out);
-    int code = put_report(options, &out);
-    text_release(&out);
+    const struct estimate_shown shown =
+        shown_of(options, grid->count <= POINTS_ALL ? 0 : TOP_POINTS);
+    struct result result = {0};
+    grid_result_make(grid, &budget, &shown, &result);
+    int code = put_result(options, &result, points_figure, &VIEWS);
+    result_release(&result);
     return code ? code : budget_holds_for_all(&budget, grid) ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -326,8 +270,7 @@ static int estimate_load(const struct estimate_options *options, const struct mo
                                                   .tariff = &options->tariff,
                                                   .format = format_of(options),
                                                   .output = options->output,
-                                                  .plot = options->plot,
-                                                  .color = is_colored(options)});
+                                                  .plot = options->plot});
 }
 
 /* A file, an architecture by its name, or a model that is installed with ipw. */
@@ -440,7 +383,7 @@ static enum err estimate_legacy(const struct estimate_options *options, const st
         return err;
     err = legacy_estimate_make(&graph, device, precision, &legacy, why);
     if (!err) {
-        if (strcmp(format_of(options), "json") == 0)
+        if (format_of(options) == PRINT_JSON)
             compat_json(&legacy, out);
         else
             compat_text(&legacy, out);
@@ -452,13 +395,14 @@ static enum err estimate_legacy(const struct estimate_options *options, const st
 
 static int show_legacy(const struct estimate_options *options)
 {
-    const char *format = format_of(options);
+    enum print_format format = format_of(options);
     struct legacy_hardware device;
     struct model model;
     struct error why = {0};
     struct text out = {0};
-    if (strcmp(format, "json") != 0 && strcmp(format, "table") != 0)
-        return print_error(EXIT_USAGE, "--model-compat writes a table or JSON, not %s", format);
+    if (format != PRINT_JSON && format != PRINT_TABLE)
+        return print_error(EXIT_USAGE, "--model-compat writes a table or JSON, not %s",
+                           PRINT_FORMATS[format]);
     enum err err = check_legacy(options, &why);
     if (!err)
         err = legacy_hardware_read(options->hardware_files.items[0], &device, &why);
@@ -508,7 +452,6 @@ static int estimate_run(struct estimate_options *o)
 
 static struct estimate_options args = {.top = TOP_DEFAULT, .tariff = TARIFF_NONE};
 
-static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
 static const char *const PHASES[] = {"prefill", "decode", NULL};
 static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
 static const struct command *const TOOLS[] = {&command_estimate_calibrate,
@@ -585,10 +528,7 @@ static const struct option_row ROWS[] = {
      .help = "also plot to FILE.png, .svg or .pdf (needs gnuplot)"},
     {.name = "model-compat", .type = OPTION_FLAG, .target = &args.compat,
      .help = "use the legacy model, for comparison with its reports"},
-    {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
-     .help = "table, json, csv or md (default: by the suffix of FILE, else table)",
-     .choices = FORMATS},
-    JSON_FORMAT_OPTION_ROW(args.json),
+    FORMAT_OPTION_ROWS(args.format),
     OUTPUT_OPTION_ROW(args.output),
     {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
      .help = "all rows, and the device's figures with sources; csv: subgraphs"},

@@ -18,6 +18,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/params.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
@@ -77,7 +78,8 @@ struct calibrate_command {
     struct option_list files, runs, given;
     const char *hardware, *output, *rows, *given_source, *runtime;
     unsigned seed;
-    bool json, quiet;
+    bool quiet;
+    struct format_options format;
 };
 
 /* CPU times, since boot and since the program started. */
@@ -264,34 +266,33 @@ static int report_calibration(const struct calibrate_command *command,
     for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
         if (work->timings[i].table.count)
             tables[table_count++] = work->timings[i].table;
-    struct calibrate_report report = {
+    struct calibrate_outcome outcome = {
         .calibration = &work->calibration,
-        .hardware = work->device,
-        .base = work->has_base ? &work->base : NULL,
-        .data = text_get(&work->data),
-        .given_source = command->given_source ? command->given_source : "given by the user",
+        .origin = {.hardware = work->device,
+                   .base = work->has_base ? &work->base : NULL,
+                   .data = text_get(&work->data),
+                   .given_source =
+                       command->given_source ? command->given_source : "given by the user",
+                   .timings = tables},
         .file = command->output,
-        .timings = tables,
         .no_energy = work->no_energy,
     };
-    const struct calibrate_origin origin = {report.hardware, report.base, report.data,
-                                            report.given_source, report.timings};
-    struct text file = {0}, out = {0};
+    struct result result = {0};
+    struct text file = {0};
     struct error why = {0};
-    int code = 0;
+    int code = 0, written = 0;
     if (command->output &&
-        (calibrate_hardware(&work->calibration, &origin, &file, &why) != ERR_OK ||
+        (calibrate_hardware(&work->calibration, &outcome.origin, &file, &why) != ERR_OK ||
          write_file(command->output, &file, &why) != ERR_OK)) {
         code = print_error(EXIT_FAILED, "%s", why.text);
-        report.file = NULL;
+        outcome.file = NULL;
     }
-    if (command->json)
-        calibrate_json(&report, &out);
-    else
-        calibrate_text(&report, wants_color(STDOUT_FILENO), &out);
-    int written = is_dash(command->output) ? EXIT_DONE : put_output(&out);
+    calibration_to_result(&outcome, &result);
+    if (!is_dash(command->output))
+        written =
+            deliver_printed(NULL, &result, format_chosen(&command->format, NULL), &CALIBRATE_VIEWS);
     text_release(&file);
-    text_release(&out);
+    result_release(&result);
     return written ? written : code;
 }
 
@@ -372,7 +373,7 @@ static const struct option_row CALIBRATE_ROWS[] = {
      .help = "accept energy estimated by a model, and label the result"},
     {.name = "seed", .type = OPTION_COUNT, .target = &calibrate_args.seed, .value = "N",
      .help = "random seed of the bootstrap intervals (default: 1)", .max = 4e9},
-    {.name = "json", .type = OPTION_FLAG, .target = &calibrate_args.json, .help = "report as JSON"},
+    REPORT_FORMAT_OPTION_ROWS(calibrate_args.format),
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &calibrate_args.quiet,
      .help = "no progress"},
     MEASURE_OPTION_ROWS(calibrate_args.measure, NULL),
@@ -437,32 +438,31 @@ const struct command command_estimate_calibrate = {
 
 struct validate_command {
     struct option_list files, where_words;
-    const char *hardware, *hardware_file, *leave_out;
+    const char *hardware, *hardware_file, *leave_out, *output;
     struct predictor_options predictor;
     struct params where;
     double max_percent;
-    bool json;
+    struct format_options format;
 };
 
 static int report_validation(const struct validate_command *command,
                              const struct hardware *hardware, const struct validation *validation,
                              const char *data)
 {
-    double max = command->max_percent > 0 ? command->max_percent / 100 : UNKNOWN;
-    struct validate_report report = {.validation = validation,
-                                     .hardware = hardware,
-                                     .data = data,
-                                     .max = max,
-                                     .verdict = validate_verdict(validation, max)};
-    struct text out = {0};
-    if (command->json)
-        validate_json(&report, &out);
-    else
-        validate_text(&report, wants_color(STDOUT_FILENO), &out);
-    int code = put_output(&out);
-    text_release(&out);
-    bool is_met = !is_known(max) || report.verdict == VALIDATE_PASS;
-    return code ? code : is_met ? EXIT_DONE : EXIT_FAILED;
+    const struct validate_outcome outcome = {
+        .validation = validation,
+        .hardware = hardware,
+        .data = data,
+        .max = command->max_percent > 0 ? command->max_percent / 100 : UNKNOWN,
+    };
+    struct result result = {0};
+    validation_to_result(&outcome, &result);
+    int code = deliver_printed(command->output, &result,
+                               format_chosen(&command->format, command->output), &VALIDATE_VIEWS);
+    if (!code && is_known(outcome.max) && !result_flag_at(&result, NULL, "pass"))
+        code = EXIT_FAILED;
+    result_release(&result);
+    return code;
 }
 
 static enum err read_measurements(const struct validate_command *command, const char **words,
@@ -539,7 +539,8 @@ static const struct option_row VALIDATE_ROWS[] = {
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.max_percent, .value = "PERCENT",
      .help = "exit 1 if the mean error of time or energy is larger", .min = 0.001,
      .max = 1e6},
-    {.name = "json", .type = OPTION_FLAG, .target = &validate_args.json, .help = "report as JSON"},
+    FORMAT_OPTION_ROWS(validate_args.format),
+    OUTPUT_OPTION_ROW(validate_args.output),
     {0},
 };
 /* clang-format on */

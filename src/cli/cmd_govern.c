@@ -3,13 +3,14 @@
  *   $ ipw govern --slo-itl-ms 50 --metrics-url http://localhost:8000 --dry-run
  *   # ipw govern --slo-itl-ms 50 --metrics-url http://localhost:8000 --log govern.jsonl
  *
- * A line for each interval goes to stdout, or with --json one object at the end. */
+ * A line for each interval goes to stdout and the result at the end; in other formats than a table the result alone. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
@@ -17,13 +18,15 @@
 #include "power/governor.h"
 #include "report/text/format.h"
 #include "runner/govern.h"
+#include "runner/govern_result.h"
 
 #define COARSE 0.8 /* ratio of the bounds of the SLO's bucket below which a warning is printed */
 
 struct govern_command {
     double ttft_ms, itl_ms, max_power_w, lowest, interval_s, duration_s;
     const char *set, *metrics_url, *model, *application, *devices, *log;
-    bool dry_run, json, quiet;
+    bool dry_run, quiet;
+    struct format_options format;
 };
 
 static struct govern_command args = {.ttft_ms = UNKNOWN,
@@ -45,40 +48,19 @@ static const char *knob_unit(void)
 
 /* ---- the log ---- */
 
-/* By enum governor_action. */
-static const char *const ACTIONS[] = {"learn",  "hold",     "lower",    "raise", "cap",
-                                      "costly", "violated", "overload", "stale"};
-
-static void add_step_json(struct json *json, const struct govern_step *step)
-{
-    json_object(json, NULL);
-    json_number(json, "t_s", step->t_s);
-    json_number(json, "ttft_ms", step->latency_s[GOVERN_TTFT] * 1e3);
-    json_number(json, "itl_ms", step->latency_s[GOVERN_ITL] * 1e3);
-    json_bool(json, "itl_is_mean", step->is_mean[GOVERN_ITL]);
-    json_number(json, "observations", step->observations);
-    json_number(json, "power_w", step->power_w);
-    json_number(json, "clock_mhz", step->clock_mhz);
-    json_number(json, "utilization_pct", step->utilization * 100);
-    json_number(json, "tokens_per_s", step->tokens_per_s);
-    json_string(json, "action", ACTIONS[step->decision.action]);
-    json_bool(json, "change", step->decision.is_change);
-    json_number(json, "decided", step->decided); /* null: the default */
-    json_number(json, "setting", step->setting);
-    json_bool(json, "violated", step->is_violated);
-    json_string(json, "problem", step->problem);
-    json_object_end(json);
-}
-
 static enum err log_step(struct view *view, const struct govern_step *step, struct error *why)
 {
     struct text line = {0};
+    struct result result = {0};
     struct json json;
+    govern_result_step(&result, step);
     json_init(&json, &line, false);
-    add_step_json(&json, step);
+    result_to_json(&result, NULL, &json);
     text_add(&line, "\n");
-    enum err err = line.failed ? err_no_memory(why)
-                               : output_write(&view->log, text_get(&line), line.length, why);
+    enum err err = line.failed || result.failed
+                       ? err_no_memory(why)
+                       : output_write(&view->log, text_get(&line), line.length, why);
+    result_release(&result);
     text_release(&line);
     return err;
 }
@@ -95,7 +77,7 @@ static void add_cell(struct text *out, int width, double value, int digits)
 
 static void add_action(struct text *out, const struct govern_step *step)
 {
-    const char *name = ACTIONS[step->decision.action];
+    const char *name = governor_action_name(step->decision.action);
     text_addf(out, "  %s", name);
     if (step->decision.is_change && args.dry_run && step->decision.is_default)
         text_add(out, ": would restore the default");
@@ -132,8 +114,11 @@ static enum err show_step(struct view *view, const struct govern_step *step, str
 static enum err take_step(void *context, const struct govern_step *step, struct error *why)
 {
     struct view *view = context;
+    bool is_table = format_chosen(&args.format, NULL) == PRINT_TABLE;
     enum err err = args.log ? log_step(view, step, why) : ERR_OK;
-    return err || args.json || args.quiet ? err : show_step(view, step, why);
+    if (!err && is_table && !args.quiet)
+        err = show_step(view, step, why);
+    return err;
 }
 
 /* A percentile inside a wide bucket is imprecise. */
@@ -173,66 +158,34 @@ static void begin(void *context, const struct govern_result *result)
 
 /* ---- the result ---- */
 
-static void add_result_json(const struct govern_result *result, struct text *out)
+static void show_result(const struct result *result, bool color, struct text *out)
 {
-    struct json json;
-    double readings = (double)result->readings;
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    json_string(&json, "device", result->device);
-    json_string(&json, "name", result->name);
-    json_string(&json, "set", args.set);
-    json_bool(&json, "dry_run", args.dry_run);
-    json_object(&json, "slo");
-    json_number(&json, "ttft_ms", args.ttft_ms);
-    json_number(&json, "itl_ms", args.itl_ms);
-    json_number(&json, "max_power_w", args.max_power_w);
-    json_object_end(&json);
-    json_object(&json, "metrics");
-    json_string(&json, "ttft", result->metric_name[GOVERN_TTFT]);
-    json_string(&json, "itl", result->metric_name[GOVERN_ITL]);
-    json_object_end(&json);
-    json_number(&json, "seconds", result->seconds);
-    json_integer(&json, "steps", (int64_t)result->steps);
-    json_integer(&json, "readings", (int64_t)result->readings);
-    json_integer(&json, "changes", (int64_t)result->changes);
-    json_integer(&json, "violations", (int64_t)result->violations);
-    json_number(&json, "violations_pct", 100 * ratio((double)result->violations, readings));
-    json_object(&json, "mean_power_w");
-    json_number(&json, "default", result->default_w);
-    json_number(&json, "governed", result->governed_w);
-    json_object_end(&json);
-    energy_to_json(&json, "energy", &result->energy);
-    json_integer(&json, "signal", result->signal);
-    json_object_end(&json);
-    text_add(out, "\n");
-}
-
-static void add_result_text(const struct govern_result *result, struct text *out)
-{
+    const struct result_item *joules = result_find(result, "energy.joules");
+    double default_w = result_number_at(result, NULL, "mean_power_w.default"),
+           governed_w = result_number_at(result, NULL, "mean_power_w.governed");
     char a[FORMAT_MAX], b[FORMAT_MAX];
-    text_addf(out, "%s: %zu readings, %zu changes, %zu violations\n",
-              format_duration(a, result->seconds), result->readings, result->changes,
-              result->violations);
-    if (is_known(result->energy.joules))
-        text_addf(out, "energy %s\n",
-                  format_with_error(a, result->energy.joules, result->energy.plus_minus, "J"));
-    if (is_known(result->default_w) && is_known(result->governed_w))
-        text_addf(out, "mean power %s at the default, %s below it\n",
-                  format_si(a, result->default_w, "W"), format_si(b, result->governed_w, "W"));
-    if (result->was_set)
-        text_addf(out, "%s restored\n", result->device);
+    (void)color;
+    text_addf(out, "%s: %.0f readings, %.0f changes, %.0f violations\n",
+              format_duration(a, result_number_at(result, NULL, "seconds")),
+              result_number_at(result, NULL, "readings"), result_number_at(result, NULL, "changes"),
+              result_number_at(result, NULL, "violations"));
+    if (result_is_known(joules))
+        text_addf(out, "energy %s\n", format_with_error(a, joules->number, joules->error, "J"));
+    if (is_known(default_w) && is_known(governed_w))
+        text_addf(out, "mean power %s at the default, %s below it\n", format_si(a, default_w, "W"),
+                  format_si(b, governed_w, "W"));
+    if (result_flag_at(result, NULL, "view.was_set"))
+        text_addf(out, "%s restored\n", result_text_at(result, NULL, "device"));
 }
 
-static int show_result(const struct govern_result *result)
+static const struct print_views VIEWS = {.text = show_result, .has_blank_line = true};
+
+static int report(const struct govern_options *options, const struct govern_result *found)
 {
-    struct text out = {0};
-    if (args.json)
-        add_result_json(result, &out);
-    else
-        add_result_text(result, &out);
-    int code = out.failed ? print_error(EXIT_FAILED, "out of memory") : put_output(&out);
-    text_release(&out);
+    struct result result = {0};
+    govern_result_fill(&result, options, found);
+    int code = deliver_printed(NULL, &result, format_chosen(&args.format, NULL), &VIEWS);
+    result_release(&result);
     return code;
 }
 
@@ -274,7 +227,7 @@ static int govern(void)
     struct govern_options options = {
         .devices = args.devices ? args.devices : "",
         .knob = strcmp(args.set, "clock") ? KNOB_POWER_LIMIT : KNOB_GRAPHICS_CLOCK,
-        .slo_s = {args.ttft_ms / 1e3, args.itl_ms / 1e3},
+        .slo_ms = {args.ttft_ms, args.itl_ms},
         .max_power_w = args.max_power_w,
         .lowest = args.lowest,
         .metrics_url = args.metrics_url,
@@ -291,7 +244,7 @@ static int govern(void)
     if (args.log && output_open(&view.log, args.log, true, &why))
         return print_error(EXIT_FAILED, "%s", why.text);
     enum err err = govern_execute(&options, &watch, &result, &why);
-    int code = err ? report_failure(err, &why) : show_result(&result);
+    int code = err ? report_failure(err, &why) : report(&options, &result);
     if (args.log && output_finish(&view.log, ERR_OK, &why) && !code)
         code = print_error(EXIT_FAILED, "%s", why.text);
     return code ? code : result.signal ? 128 + result.signal : EXIT_DONE;
@@ -328,8 +281,7 @@ static const struct option_row ROWS[] = {
      .help = "set nothing, print what would be set; needs no root"},
     {.name = "devices", .type = OPTION_TEXT, .target = &args.devices, .value = "LIST",
      .help = "GPU by index or UUID (default: the only one)"},
-    {.name = "json", .type = OPTION_FLAG, .target = &args.json,
-     .help = "print one JSON object to stdout at the end"},
+    REPORT_FORMAT_OPTION_ROWS(args.format),
     {.name = "log", .type = OPTION_TEXT, .target = &args.log, .value = "FILE",
      .help = "write a JSON object per reading to FILE"},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,

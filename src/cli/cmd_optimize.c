@@ -8,18 +8,19 @@
  * It recommends and prints the command; it never changes a clock. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/common.h"
 #include "cli/option_groups.h"
 #include "core/params.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
 #include "power/clock_choice.h"
 #include "power/clock_list.h"
+#include "power/optimize_result.h"
 #include "power/sweep_points.h"
-#include "report/text/reports.h"
+#include "report/text/power_report.h"
 #include "runner/sweep.h"
 
 /* Limits of well-known workloads: slowdown, and clock relative to fmax. */
@@ -34,15 +35,15 @@ static const struct preset {
 
 static struct optimize_command {
     struct power_options data;
-    const char *model, *objective, *preset, *format;
+    const char *model, *objective, *preset;
     const char *application;
     const char *settings, *quality, *quality_better, *baseline, *policy;
     const char *percentile; /* for latency SLOs */
     double exponent;
     double limits[OPTIMIZE_LIMITS]; /* as given: in percent, latencies in milliseconds */
-    bool is_quality_falling, json;
+    bool is_quality_falling;
+    struct format_options format;
 } args = {.objective = "edp",
-          .format = "table",
           .policy = "mean",
           .exponent = UNKNOWN,
           .percentile = "p95",
@@ -356,26 +357,23 @@ static enum err choose_swept(struct optimize_state *o, const char *directory, st
 static int report(const struct optimize_state *o)
 {
     const struct optimize_command *c = o->command;
-    struct optimize_report what = {is_known(c->exponent) ? "energy_time_power" : c->objective,
-                                   &o->goal,
-                                   o->choices,
-                                   o->count,
-                                   o->policies,
-                                   o->policy_count,
-                                   policy_rule(c),
-                                   o->source || c->settings ? NULL : &o->data.findings,
-                                   o->source,
-                                   o->apply.length ? text_get(&o->apply) : NULL,
-                                   sweep_points_gpus(&o->sweep)};
-    struct text out = {0};
-    if (c->json || !strcmp(c->format, "json"))
-        optimize_json(&what, &out);
-    else if (!strcmp(c->format, "csv"))
-        optimize_csv(&what, &out);
-    else
-        optimize_text(&what, wants_color(STDOUT_FILENO), &out);
-    int code = out.failed ? print_error(EXIT_FAILED, "out of memory") : put_output(&out);
-    text_release(&out);
+    struct optimize_result from = {
+        .objective = is_known(c->exponent) ? "energy_time_power" : c->objective,
+        .goal = &o->goal,
+        .choices = o->choices,
+        .count = o->count,
+        .policies = o->policies,
+        .policy_count = o->policy_count,
+        .rule = policy_rule(c),
+        .findings = o->source || c->settings ? NULL : &o->data.findings,
+        .source = o->source,
+        .apply = o->apply.length ? text_get(&o->apply) : NULL,
+        .gpus = sweep_points_gpus(&o->sweep),
+    };
+    struct result result = {0};
+    optimize_result_fill(&from, &result);
+    int code = deliver_printed(NULL, &result, format_chosen(&c->format, NULL), &OPTIMIZE_VIEWS);
+    result_release(&result);
     return code;
 }
 
@@ -457,7 +455,6 @@ static const char *const PRESET_NAMES[] = {"llama", "vit", "sd", "whisper", "lst
 static const char *const PERCENTILES[] = {"mean", "p50", "p95", "p99", NULL};
 static const char *const POLICIES[] = {"mean", "minimax", NULL};
 static const char *const BETTER[] = {"lower", "higher", NULL};
-static const char *const FORMATS[] = {"table", "json", "csv", NULL};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
@@ -515,9 +512,7 @@ static const struct option_row ROWS[] = {
     {.name = "policy", .type = OPTION_CHOICE, .target = &args.policy, .value = "RULE",
      .help = "one clock for all: minimize mean or max. regret (default: mean)",
      .choices = POLICIES},
-    {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "FORMAT",
-     .help = "table, json or csv (default: table)", .choices = FORMATS},
-    JSON_FORMAT_OPTION_ROW(args.json),
+    REPORT_FORMAT_OPTION_ROWS(args.format),
     {0},
 };
 /* clang-format on */

@@ -11,26 +11,29 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/common.h"
 #include "cli/option_groups.h"
 #include "core/clock.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "power/data_checks.h"
 #include "power/freq_model.h"
 #include "power/freq_validate.h"
+#include "power/power_result.h"
 #include "report/text/power_report.h"
 
 #define FIT      "power fit"
 #define VALIDATE "power validate"
 #define PREDICT  "power predict"
 
-static int put_report(struct text *out)
+/* Prints the result and releases it. */
+static int print_and_release(struct result *result, const struct format_options *format,
+                             const struct print_views *views)
 {
-    int code = out->failed ? print_error(EXIT_FAILED, "out of memory") : put_output(out);
-    text_release(out);
+    int code = deliver_printed(NULL, result, format_chosen(format, NULL), views);
+    result_release(result);
     return code;
 }
 
@@ -41,7 +44,7 @@ struct fit_command {
     struct freq_model_options options;
     const char *model, *output;
     unsigned seed;
-    bool json;
+    struct format_options format;
 };
 
 static const char *no_optimum_reason(const struct freq_data *data, const struct freq_curve *curve)
@@ -101,16 +104,15 @@ static int report_fit(const struct fit_command *command, const struct freq_data 
 {
     struct power_fit_row *rows = calloc(data->curves.count + 1, sizeof *rows);
     struct freq_prediction *at_fmax = calloc(data->curves.count + 1, sizeof *at_fmax);
-    struct power_fit_report report = {model, data, rows, 0, command->output};
-    struct text out = {0};
+    struct power_fitted fit = {model, data, rows, 0, command->output};
+    struct result result = {0};
     struct error why = {0};
-    enum err err = rows && at_fmax ? predict_rows(data, model, rows, at_fmax, &report.count, &why)
+    enum err err = rows && at_fmax ? predict_rows(data, model, rows, at_fmax, &fit.count, &why)
                                    : err_no_memory(&why);
-    if (!err && command->json)
-        power_fit_json(&report, &out);
-    else if (!err)
-        power_fit_text(&report, wants_color(STDOUT_FILENO), &out);
-    int code = err ? print_err(err, &why) : put_report(&out);
+    if (!err)
+        power_result_fit(&result, &fit);
+    int code =
+        err ? print_err(err, &why) : print_and_release(&result, &command->format, &POWER_FIT_VIEWS);
     free(rows);
     free(at_fmax);
     return code;
@@ -178,7 +180,7 @@ static const struct option_row FIT_ROWS[] = {
      .help = "random seed (default: 1)", .max = 4e9},
     {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &fit_args.output,
      .value = "FILE", .help = "write the model to FILE"},
-    {.name = "json", .type = OPTION_FLAG, .target = &fit_args.json, .help = "report as JSON"},
+    REPORT_FORMAT_OPTION_ROWS(fit_args.format),
     {0},
 };
 /* clang-format on */
@@ -204,10 +206,10 @@ enum { VALIDATIONS_MAX = 64 };
 struct validate_command {
     struct power_options data;
     struct freq_validate_options options;
-    const char *models, *protocols, *format;
+    const char *models, *protocols;
     double max_percent;
     unsigned seed, probes; /* probes: UINT_MAX: not given */
-    bool json;
+    struct format_options format;
 };
 
 /* State of a validation: every kind of model by every protocol. */
@@ -307,21 +309,18 @@ static int report_validation(const struct validate_state *v)
 {
     const struct validate_command *command = v->command;
     double max = command->max_percent > 0 ? command->max_percent / 100 : UNKNOWN;
-    struct power_validate_report report = {v->results, v->count, v->data, max,
-                                           is_known(max) && is_within(v, max)};
-    struct text out = {0};
-    if (command->json || !strcmp(command->format, "json"))
-        power_validate_json(&report, &out);
-    else if (!strcmp(command->format, "csv"))
-        power_validate_csv(&report, &out);
-    else
-        power_validate_text(&report, wants_color(STDOUT_FILENO), &out);
-    int code = put_report(&out);
-    return code ? code : is_known(max) && !report.pass ? EXIT_FAILED : EXIT_DONE;
+    bool is_failed = is_known(max) && !is_within(v, max);
+    struct power_validations validations = {v->results, v->count, v->data, max, !is_failed};
+    struct result result = {0};
+    power_result_validate(&result, &validations);
+    int code = print_and_release(&result, &command->format, &POWER_VALIDATE_VIEWS);
+    if (code)
+        return code;
+    return is_failed ? EXIT_FAILED : EXIT_DONE;
 }
 
 static struct validate_command validate_args = {
-    .models = "roofline", .format = "table", .seed = 1, .probes = UINT_MAX};
+    .models = "roofline", .seed = 1, .probes = UINT_MAX};
 
 static int validate_main(const char **words, size_t count)
 {
@@ -358,8 +357,6 @@ static int validate_main(const char **words, size_t count)
     return code;
 }
 
-static const char *const FORMATS[] = {"table", "json", "csv", NULL};
-
 /* clang-format off */
 static const struct option_row VALIDATE_ROWS[] = {
     POWER_OPTION_ROWS(validate_args.data),
@@ -388,9 +385,7 @@ static const struct option_row VALIDATE_ROWS[] = {
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.max_percent,
      .value = "PERCENT", .help = "exit 1 if the mean error of power or time is larger",
      .min = 0.001, .max = 1e6},
-    {.name = "format", .type = OPTION_CHOICE, .target = &validate_args.format, .value = "NAME",
-     .help = "table, json or csv (default: table)", .choices = FORMATS},
-    JSON_FORMAT_OPTION_ROW(validate_args.json),
+    REPORT_FORMAT_OPTION_ROWS(validate_args.format),
     {0},
 };
 /* clang-format on */
@@ -413,9 +408,9 @@ enum { PROBES_MAX = 16, FREQS_MAX = 4096 };
 
 struct predict_command {
     struct option_list probe_words;
-    const char *gpu, *application, *freqs, *format;
+    const char *gpu, *application, *freqs;
     double fmax_mhz, idle_w, fp, dram;
-    bool json;
+    struct format_options format;
 };
 
 /* MHZ:WATTS[:SECONDS[:JOULES]] */
@@ -521,23 +516,11 @@ static enum err find_fmax(const struct freq_model *model, const double *mhz, siz
     return ERR_OK;
 }
 
-static int report_predictions(const struct predict_command *command,
-                              const struct power_predict_report *report)
-{
-    struct text out = {0};
-    if (command->json || !strcmp(command->format, "json"))
-        power_predict_json(report, &out);
-    else if (!strcmp(command->format, "csv"))
-        power_predict_csv(report, &out);
-    else
-        power_predict_text(report, wants_color(STDOUT_FILENO), &out);
-    return put_report(&out);
-}
-
 static int predict(const struct predict_command *command, const char *path)
 {
     struct freq_sample probes[PROBES_MAX] = {0};
     struct freq_model model = {0};
+    struct result result = {0};
     struct error why = {0};
     struct freq_target target = {.gpu = command->gpu,
                                  .application = command->application,
@@ -559,9 +542,10 @@ static int predict(const struct predict_command *command, const char *path)
         err = find_fmax(&model, mhz, count, &target, &why);
     if (!err)
         err = freq_model_predict(&model, &target, mhz, count, out, &why);
+    if (!err)
+        power_result_predict(&result, &(struct power_predictions){&model, &target, out, count});
     int code = err ? print_err(err, &why)
-                   : report_predictions(
-                         command, &(struct power_predict_report){&model, &target, out, count});
+                   : print_and_release(&result, &command->format, &POWER_PREDICT_VIEWS);
     freq_model_release(&model);
     free(mhz);
     free(out);
@@ -569,7 +553,7 @@ static int predict(const struct predict_command *command, const char *path)
 }
 
 static struct predict_command predict_args = {
-    .fmax_mhz = UNKNOWN, .idle_w = UNKNOWN, .fp = UNKNOWN, .dram = UNKNOWN, .format = "table"};
+    .fmax_mhz = UNKNOWN, .idle_w = UNKNOWN, .fp = UNKNOWN, .dram = UNKNOWN};
 
 static int predict_main(const char **words, size_t count)
 {
@@ -600,9 +584,7 @@ static const struct option_row PREDICT_ROWS[] = {
      .help = "DRAM activity at fmax, for models of activities", .min = 0, .max = 1},
     {.name = "freq", .type = OPTION_TEXT, .target = &predict_args.freqs, .value = "LIST",
      .help = "clocks in MHz, comma-separated, or LOW-HIGH:STEP"},
-    {.name = "format", .type = OPTION_CHOICE, .target = &predict_args.format, .value = "NAME",
-     .help = "table, json or csv (default: table)", .choices = FORMATS},
-    JSON_FORMAT_OPTION_ROW(predict_args.json),
+    REPORT_FORMAT_OPTION_ROWS(predict_args.format),
     {0},
 };
 /* clang-format on */

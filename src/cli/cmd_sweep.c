@@ -183,31 +183,44 @@ static void show_end(void *context, const struct sweep *sweep, const struct swee
 
 enum { SETTINGS_SHOWN = 8 };
 
+static void view_text(const struct result *result, bool color, struct text *out)
+{
+    result_brief(result, SETTINGS_SHOWN, color, out);
+}
+
+/* With its directory. */
+static int put_json(const char *directory, const struct result *result)
+{
+    struct text out = {0};
+    struct json json;
+    json_init(&json, &out, true);
+    json_object(&json, NULL);
+    json_string(&json, "directory", directory);
+    result_to_json(result, "sweep", &json);
+    json_object_end(&json);
+    text_add(&out, "\n");
+    int code = deliver(args.output, &out);
+    text_release(&out);
+    return code;
+}
+
 /* A sweep without usable results has failed, even if all commands succeeded. */
 static int show_result(const char *directory)
 {
+    static const struct print_views VIEWS = {.text = view_text};
     struct error why = {0};
     struct result result;
-    struct text out = {0};
-    struct json json;
     const struct analysis_input input = {.sweep = directory};
     const struct params none = {0};
+    enum print_format format = format_chosen(&args.format, args.output);
     enum err err = analysis_run(analysis_driver_find("sweep", &why), &input, &none, &result);
-    int code = EXIT_DONE;
+    int code;
     if (err && err != ERR_NO_DATA)
         code = print_error(EXIT_FAILED, "%s", result.why.text);
-    else if (args.json) {
-        json_init(&json, &out, true);
-        json_object(&json, NULL);
-        json_string(&json, "directory", directory);
-        result_to_json(&result, "sweep", &json);
-        json_object_end(&json);
-        text_add(&out, "\n");
-    } else
-        result_brief(&result, SETTINGS_SHOWN, wants_color(STDOUT_FILENO), &out);
-    if (!code)
-        code = put_output(&out);
-    text_release(&out);
+    else if (format == PRINT_JSON)
+        code = put_json(directory, &result);
+    else
+        code = deliver_printed(args.output, &result, format, &VIEWS);
     result_release(&result);
     push_saved(args.db, directory, args.quiet);
     return err == ERR_NO_DATA && !code ? EXIT_FAILED : code;
@@ -542,8 +555,8 @@ static const struct option_row ROWS[] = {
     SLURM_OPTION_ROWS(args.slurm, "measure the settings"),
     {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
      .help = "print the attempts in order, with their expected time, and exit"},
-    {.name = "json", .type = OPTION_FLAG, .target = &args.json,
-     .help = "print one JSON object to stdout at the end"},
+    FORMAT_OPTION_ROWS(args.format),
+    OUTPUT_OPTION_ROW(args.output),
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
      .help = "no progress lines"},
     MEASURE_OPTION_ROWS(args.measure, "rate"),

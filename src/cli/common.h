@@ -89,6 +89,11 @@ struct measure_options {
      .help = "table, json, csv or md (default: by the suffix of FILE, else table)",                \
      .choices = PRINT_FORMATS},                                                                    \
     JSON_FORMAT_OPTION_ROW((f).json)
+/* The same for commands whose FILE is not the report. */
+#define REPORT_FORMAT_OPTION_ROWS(f)                                                               \
+    {.name = "format", .type = OPTION_CHOICE, .target = &(f).name, .value = "NAME",                \
+     .help = "format of the report: table (default), json, csv or md", .choices = PRINT_FORMATS},  \
+    JSON_FORMAT_OPTION_ROW((f).json)
 
 /* t: a struct tariff, initially TARIFF_NONE. */
 #define TARIFF_OPTION_ROWS(t)                                                                      \

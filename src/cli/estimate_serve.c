@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "core/text.h"
+#include "core/result.h"
 #include "core/units.h"
 #include "estimate/estimate_grid.h"
 #include "estimate/serving.h"
 #include "estimate/workload.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
-#include "report/text/estimate_report.h"
+#include "report/text/reports.h"
 
 /* Default number of requests per replica, up to 20 000 in total. */
 enum { REQUESTS_DEFAULT = 2000, REPLICAS_DEFAULT_MAX = 10 };
@@ -233,14 +233,15 @@ static enum err simulate(struct view *view, struct error *why)
 
 /* ---- output ---- */
 
-static enum err write_report(const struct view *view, struct text *out, struct error *why)
+static void fill_result(const struct view *view, struct result *result)
 {
     const struct serve_command *command = view->command;
     const struct grid_candidate *candidate = &command->candidates->items[0];
-    const struct serving_report report = {
+    const struct serving_outcome outcome = {
         .spec = &view->list.items[0],
         .hardware = &command->candidates->hardware[candidate->device],
         .config = &candidate->config,
+        .model = &view->model,
         .policy = &view->policy,
         .load = &view->load,
         .slo = &view->slo,
@@ -248,23 +249,18 @@ static enum err write_report(const struct view *view, struct text *out, struct e
         .tariff = command->tariff,
         .trace = command->options->trace,
         .measured = command->options->step_times,
-        .relative_s = view->model.relative_s,
-        .relative_j = view->model.relative_j,
-        .kv_bytes = view->model.kv_bytes,
         .seed = command->options->seed,
     };
+    serving_to_result(&outcome, result);
+}
+
+static enum err draw(const struct serve_command *command, const struct result *result,
+                     struct error *why)
+{
     struct figure figure = {0};
-    if (strcmp(command->format, "json") == 0)
-        serving_json(&report, out);
-    else if (strcmp(command->format, "csv") == 0)
-        serving_csv(&report, out);
-    else if (strcmp(command->format, "md") == 0)
-        serving_markdown(&report, out);
-    else
-        serving_text(&report, command->color, out);
     if (!command->plot)
         return ERR_OK;
-    return gnuplot_draw_file(&figure, serving_figure(&report, &figure, why), command->plot, why);
+    return gnuplot_draw_file(&figure, serving_figure(result, &figure, why), command->plot, why);
 }
 
 /* Whether a simulated or searched load meets the SLO. */
@@ -279,8 +275,8 @@ static bool some_load_meets(const struct serving_curve *curve)
 int estimate_serve(const struct serve_command *command)
 {
     struct view view = {.command = command};
+    struct result result = {0};
     struct error why = {0};
-    struct text out = {0};
     int code = EXIT_DONE;
     enum err err = check_options(command, &why);
     if (!err)
@@ -289,14 +285,15 @@ int estimate_serve(const struct serve_command *command)
         err = check_candidates(command, &view.list.items[0], &why);
     if (!err)
         err = simulate(&view, &why);
-    if (!err)
-        err = write_report(&view, &out, &why);
+    if (!err) {
+        fill_result(&view, &result);
+        err = draw(command, &result, &why);
+    }
     if (err)
         code = print_error(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED,
                            "%s", why.text);
     else
-        code =
-            (strcmp(command->format, "csv") == 0 ? deliver_data : deliver)(command->output, &out);
+        code = deliver_printed(command->output, &result, command->format, &SERVING_VIEWS);
     if (!code && !some_load_meets(&view.curve))
         code = EXIT_FAILED;
     serving_curve_release(&view.curve);
@@ -304,6 +301,6 @@ int estimate_serve(const struct serve_command *command)
     serving_load_release(&view.load);
     workload_list_release(&view.list);
     free(view.rates);
-    text_release(&out);
+    result_release(&result);
     return code;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "cli/options.h"
+#include "report/print/print.h"
 
 struct candidate_options;
 struct candidates;
@@ -71,8 +72,8 @@ struct serve_command {
     const struct candidate_options *wanted;
     struct candidates *candidates; /* found */
     const struct tariff *tariff;
-    const char *format, *output, *plot;
-    bool color;
+    enum print_format format;
+    const char *output, *plot;
 };
 
 /* Returns the exit code: EXIT_FAILED if no load meets the SLO. */

@@ -15,7 +15,9 @@ struct sweep;
 struct sweep_options {
     struct measure_options measure;
     struct option_list knobs;
-    bool paired, profile, control, restore, dry_run, json, quiet;
+    struct format_options format;
+    const char *output; /* NULL: stdout */
+    bool paired, profile, control, restore, dry_run, quiet;
     unsigned repeats, max_repeats, warmups, reruns;
     double until_pct, cooldown_s, cooldown_c, cooldown_min_c, cooldown_limit_s, seed, min_mhz;
     const char *output_dir, *resume, *list, *mode, *objective, *db;

@@ -43,6 +43,8 @@ void json_string(struct json *json, const char *key, const char *value); /* NULL
 /* A string that need not be NUL-terminated and may contain NULs. */
 void json_string_bytes(struct json *json, const char *key, const char *bytes, size_t length);
 void json_number(struct json *json, const char *key, double value); /* not finite: null */
+/* The same in a unit of which 1 is `factor`: with the fewest digits that give the value when multiplied by it. */
+void json_number_in(struct json *json, const char *key, double value, double factor);
 void json_integer(struct json *json, const char *key, int64_t value);
 /* A member that is left out where its value is unknown: not finite, NULL. */
 void json_optional_number(struct json *json, const char *key, double value);

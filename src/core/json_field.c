@@ -36,6 +36,8 @@ void json_field_clear(const struct json_field *field, void *object)
     case FIELD_METADATA:
         *(struct json_any *)member = (struct json_any){0};
         break;
+    default: /* core/json_bind.h */
+        break;
     }
 }
 
@@ -112,8 +114,9 @@ size_t json_field_split(const char *path, struct json_base base,
     }
 }
 
-size_t json_field_shared(const struct json_field_name *open, size_t depth,
-                         const struct json_field_name *names, size_t count)
+/* Number of leading names shared with the open objects. */
+static size_t shared(const struct json_field_name *open, size_t depth,
+                     const struct json_field_name *names, size_t count)
 {
     size_t same = 0;
     while (same < depth && same < count && is_same(&open[same], &names[same]))
@@ -154,7 +157,7 @@ const char *json_field_enter(struct json_field_writer *writer, const char *path)
         return sibling;
     size_t count = json_field_split(path, writer->base, names);
     size_t above = count ? count - 1 : 0;
-    size_t same = json_field_shared(writer->open, writer->depth, names, above);
+    size_t same = shared(writer->open, writer->depth, names, above);
     for (; writer->depth > same; writer->depth--)
         json_object_end(writer->json);
     for (; writer->depth < above; writer->depth++) {
@@ -207,6 +210,8 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
     case FIELD_METADATA:
         put_json(json, key, member);
         break;
+    default:
+        break;
     }
 }
 
@@ -232,8 +237,7 @@ enum err json_field_put(const struct json_field *field, struct json_base base, c
         return json_field_is_known(field, object)
                    ? jv_put_bool(tree, last, json_field_number(field, object) == 1)
                    : jv_put_text(tree, last, NULL);
-    case FIELD_JSON:
-    case FIELD_METADATA:
+    default:
         break;
     }
     return ERR_OK;
@@ -270,7 +274,7 @@ const struct jv *json_field_find(struct json_field_reader *reader, const char *p
     reader->parent = reader->found = NULL;
     if (!count)
         return NULL;
-    size_t same = json_field_shared(reader->open, reader->depth, names, count - 1);
+    size_t same = shared(reader->open, reader->depth, names, count - 1);
     for (reader->depth = same; reader->depth < count - 1; reader->depth++) {
         const struct jv *parent = reader->depth ? reader->values[reader->depth - 1] : reader->root;
         reader->open[reader->depth] = names[reader->depth];
@@ -281,9 +285,8 @@ const struct jv *json_field_find(struct json_field_reader *reader, const char *p
     return reader->found;
 }
 
-void json_field_read(struct json_field_reader *reader, const struct json_field *field, void *object)
+void json_field_take(const struct json_field *field, const struct jv *value, void *object)
 {
-    const struct jv *value = json_field_find(reader, field->path);
     void *member = member_at(field, object);
     if (jv_is_null(value))
         return;
@@ -308,28 +311,12 @@ void json_field_read(struct json_field_reader *reader, const struct json_field *
     case FIELD_METADATA:
         *(struct json_any *)member = (struct json_any){NULL, value};
         break;
+    default:
+        break;
     }
 }
 
-/* ---- whole tables ---- */
-
-void json_fields_clear(const struct json_field *field, void *object)
+void json_field_read(struct json_field_reader *reader, const struct json_field *field, void *object)
 {
-    for (; field->path; field++)
-        json_field_clear(field, object);
-}
-
-void json_fields_write(struct json *json, const struct json_field *field, const void *object)
-{
-    struct json_field_writer writer = {.json = json};
-    for (; field->path; field++)
-        json_field_write(&writer, field, object);
-    json_field_writer_end(&writer);
-}
-
-void json_fields_read(const struct jv *tree, const struct json_field *field, void *object)
-{
-    struct json_field_reader reader = {.root = tree};
-    for (; field->path; field++)
-        json_field_read(&reader, field, object);
+    json_field_take(field, json_field_find(reader, field->path), object);
 }

@@ -1,5 +1,6 @@
 /* Members of a struct bound to paths of a JSON object ("ipw.energy.joules"): a table row gives the location of a value
- * in both, and the functions here write, read and clear it.  A key is written once, in its row.
+ * in both, and the functions here write, read and clear it.  A key is written once, in its row.  core/json_bind.h has
+ * the same for whole structs with lists and nested structs, and macros for rows.
  *
  * Nothing here owns memory: strings and trees belong to the caller, and a struct that was read points into its tree. */
 #ifndef IPW_CORE_JSON_FIELD_H
@@ -15,7 +16,7 @@
 struct json;
 struct jv;
 
-/* The types of record.def, and the C type of a member of each. */
+/* The types of a member.  The functions of this header know those of record.def, core/json_bind.h all. */
 enum json_field_type {
     FIELD_TEXT,     /* const char *; NULL is unknown */
     FIELD_NUMBER,   /* double; UNKNOWN */
@@ -24,6 +25,26 @@ enum json_field_type {
     FIELD_BOOL,     /* int8_t: 1, 0, or -1 for unknown */
     FIELD_JSON,     /* struct json_any */
     FIELD_METADATA, /* the same: an object whose keys are not known in advance */
+
+    FIELD_FLAG,     /* bool */
+    FIELD_INT,      /* int */
+    FIELD_UNSIGNED, /* unsigned */
+    FIELD_SIZE,     /* size_t */
+    FIELD_ORDINAL,  /* size_t from 0, which is 1 in JSON */
+    FIELD_NANOS,    /* nanos */
+    FIELD_SECONDS,  /* nanos, which are seconds in JSON */
+    FIELD_ENUM,     /* an enum, which has names in JSON */
+    FIELD_CHARS,    /* char[size] */
+    FIELD_STRING,   /* char *, owned; NULL is unknown */
+    FIELD_STRINGS,  /* char **, owned, NULL-terminated, and their count */
+    FIELD_NUMBERS,  /* double *, owned, and their count */
+    FIELD_VECTOR,   /* double[most]: exactly so many numbers */
+    FIELD_SERIES,   /* double[most], and a count of those used */
+    FIELD_OBJECT,   /* a struct, with a table of its own */
+    FIELD_LIST,     /* a pointer to structs, owned, and their count */
+    FIELD_ARRAY,    /* the same for an array of `most` structs */
+    FIELD_CONSTANT, /* no member: the text `what` */
+    FIELD_CUSTOM,   /* functions */
 };
 
 #define INTEGER_UNKNOWN INT64_MIN
@@ -51,10 +72,35 @@ struct json_any {
 #define FIELD_C_JSON     struct json_any
 #define FIELD_C_METADATA struct json_any
 
+enum {
+    FIELD_REQUIRED = 1,  /* a strict reader refuses an object without it */
+    FIELD_OMIT = 2,      /* not written if it has its default or is unknown; otherwise null */
+    FIELD_NULL = 4,      /* a value of 0 or "" is null in JSON */
+    FIELD_DEFAULT = 8,   /* of a number: `otherwise` if it is absent, not UNKNOWN */
+    FIELD_ABOVE = 16,    /* of a number: `min` itself is refused */
+    FIELD_ANY_TEXT = 32, /* text may have several lines and control characters */
+    FIELD_LENIENT = 64   /* a strict reader ignores what violates its row */
+};
+
 struct json_field {
     const char *path;
     enum json_field_type type;
+    unsigned flags;
     size_t offset; /* of the member in its struct */
+
+    /* The following are used by core/json_bind.h alone. */
+    size_t size;        /* of a char array, or of a struct of a list */
+    size_t count;       /* offset of the count of a list */
+    size_t least, most; /* bytes of text, items of a list; most 0: any number */
+    double min, max;    /* of a number in JSON; both 0: any that the type can represent */
+    double factor;      /* of a number: from the unit in JSON to that of the member; 0: 1 */
+    double otherwise;   /* of a number: its default */
+    const char *what;   /* a constant; for messages: "a year", "at most 32 names" */
+    int first, values;  /* of an enum: the first value that has a name, and their number */
+    int variant;        /* for a custom type */
+    const char *(*name)(int value);   /* of an enum's value */
+    const struct json_field *fields;  /* of a nested struct, or of those of a list */
+    const struct json_custom *custom; /* core/json_bind.h */
 };
 
 void json_field_clear(const struct json_field *field, void *object);
@@ -134,21 +180,14 @@ struct json_field_reader {
 
 /* NULL if absent. */
 const struct jv *json_field_find(struct json_field_reader *reader, const char *path);
-/* The member is unchanged if the value is absent. */
+/* The member is unchanged if the value is absent or null. */
+void json_field_take(const struct json_field *field, const struct jv *value, void *object);
 void json_field_read(struct json_field_reader *reader, const struct json_field *field,
                      void *object);
-
-/* All fields of a table terminated by a row without a path. */
-void json_fields_clear(const struct json_field *field, void *object);
-void json_fields_write(struct json *json, const struct json_field *field, const void *object);
-void json_fields_read(const struct jv *tree, const struct json_field *field, void *object);
 
 /* Splits a path into names, the last its own; returns their number, 0: too many. */
 size_t json_field_split(const char *path, struct json_base base,
                         struct json_field_name names[static FIELD_DEPTH_MAX]);
-/* Number of leading names that are those of the open objects. */
-size_t json_field_shared(const struct json_field_name *open, size_t depth,
-                         const struct json_field_name *names, size_t count);
 /* A name as a string: itself, or a copy in `to`; only the base's name is longer than that, and it ends its string. */
 const char *json_field_key(const struct json_field_name *name, char to[static FIELD_NAME_MAX]);
 

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "core/grow.h"
-#include "core/json_field.h"
-#include "core/jv.h"
 #include "core/secret.h"
 #include "core/units.h"
 
@@ -82,6 +80,11 @@ void result_group(struct result *result, const char *key)
 void result_list(struct result *result, const char *key)
 {
     open_item(result, RESULT_LIST, key);
+}
+
+void result_aside(struct result *result, const char *key)
+{
+    open_item(result, RESULT_ASIDE, key);
 }
 
 void result_end(struct result *result)
@@ -228,62 +231,12 @@ void result_table(struct result *result, const char *path, const struct result_c
 
 /* ---- members of structs ---- */
 
-static void put_member(struct result *result, const char *key, const struct json_field *field,
-                       const void *object)
+void result_members(struct result *result, const struct result_member *members, const void *object)
 {
-    const void *member = json_field_member(field, object);
-    struct text json = {0};
-    switch (field->type) {
-    case FIELD_TEXT:
-        result_text(result, key, json_field_text(field, object));
-        break;
-    case FIELD_NUMBER:
-    case FIELD_INTEGRAL:
-        result_number(result, key, *(const double *)member, "");
-        break;
-    case FIELD_INTEGER:
-        if (json_field_is_known(field, object))
-            result_integer(result, key, *(const int64_t *)member);
-        else
-            result_null(result, key);
-        break;
-    case FIELD_BOOL:
-        if (json_field_is_known(field, object))
-            result_flag(result, key, *(const int8_t *)member);
-        else
-            result_null(result, key);
-        break;
-    case FIELD_JSON:
-    case FIELD_METADATA: {
-        const struct json_any *any = member;
-        if (any->value && jv_print(any->value, &json))
-            result->failed = true;
-        result_json(result, key, any->value ? text_get(&json) : any->text);
-        break;
-    }
-    }
-    text_release(&json);
-}
-
-void result_fields(struct result *result, const struct json_field *fields, const void *object)
-{
-    struct json_field_name open[FIELD_DEPTH_MAX], names[FIELD_DEPTH_MAX];
-    size_t depth = 0;
-    char key[FIELD_NAME_MAX];
-    for (; fields->path; fields++) {
-        size_t count = json_field_split(fields->path, (struct json_base){0}, names);
-        size_t above = count ? count - 1 : 0;
-        size_t same = json_field_shared(open, depth, names, above);
-        for (; depth > same; depth--)
-            result_end(result);
-        for (; depth < above; depth++) {
-            open[depth] = names[depth];
-            result_group(result, json_field_key(&names[depth], key));
-        }
-        put_member(result, count ? names[above].bytes : fields->path, fields, object);
-    }
-    for (; depth > 0; depth--)
-        result_end(result);
+    for (; members->key; members++)
+        result_number(result, members->key,
+                      *(const double *)(const void *)((const char *)object + members->offset),
+                      members->unit);
 }
 
 /* ---- secrets ---- */

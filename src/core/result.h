@@ -16,7 +16,6 @@
 #include "core/text.h"
 
 struct json;
-struct json_field;
 
 enum result_kind {
     RESULT_GROUP, /* items with keys */
@@ -25,8 +24,9 @@ enum result_kind {
     RESULT_COUNT, /* an integer */
     RESULT_TEXT,
     RESULT_FLAG,
-    RESULT_NULL, /* a group, list or flag that is unknown */
-    RESULT_JSON, /* text that is compact JSON already: what a file or a server said */
+    RESULT_NULL,  /* a group, list or flag that is unknown */
+    RESULT_JSON,  /* text that is compact JSON already: what a file or a server said */
+    RESULT_ASIDE, /* items with keys for the columns of a table and a command's own views alone */
     /* JSON keys of a figure's properties: "KEY_error", "KEY_interval_95" and "KEY_queries" beside it. */
     RESULT_ERROR,
     RESULT_INTERVAL,
@@ -49,11 +49,12 @@ struct result_phrase {
     const char *before, *path, *after;
 };
 
-/* A column of the table of a result: its title, and where in a row its value is.  Its unit may differ from that of the
- * item: percent of a share. */
+/* A column of the table of a result: its title, and where in a row its value is.  "" is the key of a row that has one,
+ * "^name" an item of what the * in the path of the table stands for, and "joules:error", ":low" or ":high" a property of
+ * a figure.  Its unit may differ from that of the item: percent of a share. */
 struct result_column {
     const char *title, *path;
-    double scale; /* of a number; 0 is 1 */
+    double scale; /* of a number; 0 is 1.  A flag with a scale is a number: 1 or 0 times it */
 };
 
 enum { RESULT_DEPTH = 16, RESULT_KEY_MAX = 160 };
@@ -69,7 +70,7 @@ struct result {
     struct text strings;
     size_t open[RESULT_DEPTH], depth;
     const char *rows;                    /* path of the list that is its table; NULL: none */
-    const struct result_column *columns; /* of that table; the last has no title; NULL: all keys */
+    const struct result_column *columns; /* of that table; the last has no title; NULL: all */
     bool failed;
 };
 
@@ -83,6 +84,9 @@ void result_begin(struct result *result, const char *name);
 /* A key is NULL in a list. */
 void result_group(struct result *result, const char *key);
 void result_list(struct result *result, const char *key);
+/* A group that JSON and the generic formats omit: what the columns of a CSV or a command's own text and Markdown need
+ * besides the documented keys. */
+void result_aside(struct result *result, const char *key);
 void result_end(struct result *result);
 
 void result_number(struct result *result, const char *key, double value, const char *unit);
@@ -99,8 +103,13 @@ void result_numbers(struct result *result, const char *key, const double *values
 void result_optional_number(struct result *result, const char *key, double value, const char *unit);
 void result_optional_text(struct result *result, const char *key, const char *text);
 
-/* The members of a struct, by a table that ends in a row without a path.  Paths with dots make groups. */
-void result_fields(struct result *result, const struct json_field *fields, const void *object);
+/* Figures of a struct that are doubles, with their units, by a table that ends in a row without a key. */
+struct result_member {
+    const char *key;
+    size_t offset; /* of the member in its struct */
+    const char *unit;
+};
+void result_members(struct result *result, const struct result_member *members, const void *object);
 
 /* Makes a JSON writer that adds to the open group what is written: for structs whose members a function writes, such as
  * energy_to_json.  Units follow from keys ("power_w", or "mean" in "power_w"); "plus_minus" is the error of the number
@@ -124,7 +133,9 @@ void result_between(struct result *result, const char *key, double low, double h
 void result_figure(struct result *result, const char *key, double value, double error,
                    const char *unit);
 
-/* Marks the list at this path as the table of the result: its CSV.  columns: NULL for every key of a row. */
+/* Marks the list at this path as the table of the result: its CSV; "": the result itself is the only row, which needs
+ * columns.  columns: NULL for every figure of a row, with its error and bounds.  With "*" as in "runs.*.metrics" and
+ * columns, the rows of all of them. */
 void result_table(struct result *result, const char *path, const struct result_column *columns);
 
 /* Notes below the finding, the most severe first; and warnings. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- UTF-8 ---- */
 
@@ -127,6 +128,17 @@ void text_add_bytes(struct text *text, const char *bytes, size_t length)
         return;
     memcpy(text->bytes + text->length, bytes, length);
     text->length += length;
+    text->bytes[text->length] = '\0';
+}
+
+char *text_space(struct text *text, size_t length)
+{
+    return text_reserve(text, length) ? text->bytes + text->length : NULL;
+}
+
+void text_extend(struct text *text, const char *end)
+{
+    text->length = (size_t)(end - text->bytes);
     text->bytes[text->length] = '\0';
 }
 
@@ -265,6 +277,17 @@ bool str_next_item(const char **list, char *item, size_t size)
     item[length] = '\0';
     *list = (*list)[length] ? *list + length + 1 : NULL;
     return true;
+}
+
+bool str_list_has(const char *list, const char *item)
+{
+    size_t length = strlen(item);
+    for (const char *at = list; at && *at; at = strchr(at, ',')) {
+        at += strspn(at, ", \t");
+        if (strncasecmp(at, item, length) == 0 && (!at[length] || strchr(", \t", at[length])))
+            return true;
+    }
+    return false;
 }
 
 bool str_starts(const char *string, const char *prefix)

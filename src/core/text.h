@@ -22,6 +22,10 @@ void text_drop(struct text *text, size_t length); /* the first bytes */
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Space for `length` more bytes, for a writer that knows its maximum: it fills the space up to `end`, which
+ * text_extend then adds.  NULL: out of memory. */
+char *text_space(struct text *text, size_t length);
+void text_extend(struct text *text, const char *end);
 /* Appends as valid UTF-8: every invalid byte becomes U+FFFD. */
 void text_add_repaired(struct text *text, const char *bytes, size_t length);
 const char *text_get(const struct text *text); /* "" when empty */
@@ -57,6 +61,9 @@ const char *str_last_part(const char *name);
 /* Copies the next item of a comma-separated list into `item`; *list is NULL after the last.  False for an empty or
  * too long item. */
 bool str_next_item(const char **list, char *item, size_t size);
+
+/* Whether a comma-separated list has this item, in upper or lower case. */
+bool str_list_has(const char *list, const char *item);
 
 bool str_starts(const char *string, const char *prefix);
 bool str_ends(const char *string, const char *ending);

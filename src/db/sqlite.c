@@ -1,6 +1,5 @@
 /* SQLite: the same tables in a file.  A writing transaction locks the whole database from its start, so that concurrent
  * writers wait there. */
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include "core/text.h"
 #include "db/driver.h"
 #include "port/file.h"
+#include "port/sqlite.h"
 #include "rundir/run_index.h"
 
 enum { COLUMNS_MAX = 160 };
@@ -32,6 +32,9 @@ static enum err sqlite_connect(struct db *db, const char *address, bool create, 
     db->state = session;
     if (!session)
         return err_no_memory(why);
+    enum err err = sqlite_load(why);
+    if (err)
+        return err;
     if (!*path)
         return err_set(why, ERR_USAGE, "missing path in '%s': use sqlite:///PATH", address);
     if (!create && access(path, F_OK))
@@ -39,8 +42,8 @@ static enum err sqlite_connect(struct db *db, const char *address, bool create, 
                        path[0] == '/' ? " (sqlite://PATH is a relative path)" : "");
     if (create)
         file_create(path);
-    int code = sqlite3_open_v2(path, &session->db,
-                               SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), NULL);
+    int code = sqlite.open_v2(path, &session->db,
+                              SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), NULL);
     if (!code)
         code = run_rows_wait(session->db);
     return result(db, code, why);
@@ -49,8 +52,10 @@ static enum err sqlite_connect(struct db *db, const char *address, bool create, 
 static void sqlite_disconnect(struct db *db)
 {
     struct session *session = db->state;
-    sqlite3_finalize(session->insert);
-    sqlite3_close(session->db);
+    if (session->db) {
+        sqlite.finalize(session->insert);
+        sqlite.close(session->db);
+    }
     free(session);
     db->state = NULL;
 }
@@ -60,27 +65,27 @@ static void sqlite_disconnect(struct db *db)
 static struct db_value read_value(sqlite3_stmt *statement, int column)
 {
     struct db_value value = {.bytes = ""};
-    switch (sqlite3_column_type(statement, column)) {
+    switch (sqlite.column_type(statement, column)) {
     case SQLITE_NULL:
         value.is_null = true;
         break;
     case SQLITE_INTEGER:
         value.type = DB_INTEGER;
-        value.integer = sqlite3_column_int64(statement, column);
+        value.integer = sqlite.column_int64(statement, column);
         break;
     case SQLITE_FLOAT:
         value.type = DB_REAL;
-        value.real = sqlite3_column_double(statement, column);
+        value.real = sqlite.column_double(statement, column);
         break;
     case SQLITE_BLOB:
         value.type = DB_BYTES;
-        value.bytes = sqlite3_column_blob(statement, column);
-        value.length = (size_t)sqlite3_column_bytes(statement, column);
+        value.bytes = sqlite.column_blob(statement, column);
+        value.length = (size_t)sqlite.column_bytes(statement, column);
         break;
     default:
         value.type = DB_TEXT;
-        value.bytes = (const char *)sqlite3_column_text(statement, column);
-        value.length = (size_t)sqlite3_column_bytes(statement, column);
+        value.bytes = (const char *)sqlite.column_text(statement, column);
+        value.length = (size_t)sqlite.column_bytes(statement, column);
     }
     return value;
 }
@@ -91,10 +96,10 @@ static int bind_values(sqlite3_stmt *statement, const char *const *values, size_
     for (size_t i = 0; !code && i < count; i++) {
         char name[16];
         str_format(name, sizeof name, "$%zu", i + 1);
-        int at = sqlite3_bind_parameter_index(statement, name);
+        int at = sqlite.bind_parameter_index(statement, name);
         if (at)
-            code = values[i] ? sqlite3_bind_text(statement, at, values[i], -1, SQLITE_STATIC)
-                             : sqlite3_bind_null(statement, at);
+            code = values[i] ? sqlite.bind_text(statement, at, values[i], -1, SQLITE_STATIC)
+                             : sqlite.bind_null(statement, at);
     }
     return code;
 }
@@ -107,12 +112,12 @@ static enum err sqlite_query(struct db *db, const char *sql, const char *const *
     struct db_value row[COLUMNS_MAX];
     enum err err = ERR_OK;
     if (!take && !count)
-        return result(db, sqlite3_exec(session->db, sql, NULL, NULL, NULL), why);
-    int code = sqlite3_prepare_v2(session->db, sql, -1, &statement, NULL);
+        return result(db, sqlite.exec(session->db, sql, NULL, NULL, NULL), why);
+    int code = sqlite.prepare_v2(session->db, sql, -1, &statement, NULL);
     if (!code)
         code = bind_values(statement, values, count);
-    while (!code && !err && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-        int width = sqlite3_column_count(statement);
+    while (!code && !err && (code = sqlite.step(statement)) == SQLITE_ROW) {
+        int width = sqlite.column_count(statement);
         for (int i = 0; i < width && i < COLUMNS_MAX; i++)
             row[i] = read_value(statement, i);
         err = take ? err_explain(why, take(context, row, (size_t)width)) : ERR_OK;
@@ -120,7 +125,7 @@ static enum err sqlite_query(struct db *db, const char *sql, const char *const *
     }
     if (!err)
         err = result(db, code == SQLITE_DONE ? SQLITE_OK : code, why);
-    sqlite3_finalize(statement);
+    sqlite.finalize(statement);
     return err;
 }
 
@@ -135,11 +140,11 @@ static enum err sqlite_copy_begin(struct db *db, const char *table, size_t width
         text_add(&sql, ", ?");
     text_add(&sql, ")");
     session->width = width;
-    sqlite3_finalize(session->insert);
+    sqlite.finalize(session->insert);
     session->insert = NULL;
     int code = sql.failed
                    ? SQLITE_NOMEM
-                   : sqlite3_prepare_v2(session->db, text_get(&sql), -1, &session->insert, NULL);
+                   : sqlite.prepare_v2(session->db, text_get(&sql), -1, &session->insert, NULL);
     text_release(&sql);
     return result(db, code, why);
 }
@@ -147,15 +152,15 @@ static enum err sqlite_copy_begin(struct db *db, const char *table, size_t width
 static int bind_value(sqlite3_stmt *statement, int at, const struct db_value *value)
 {
     if (value->is_null)
-        return sqlite3_bind_null(statement, at);
+        return sqlite.bind_null(statement, at);
     if (value->type == DB_REAL)
-        return sqlite3_bind_double(statement, at, value->real);
+        return sqlite.bind_double(statement, at, value->real);
     if (value->type == DB_BYTES)
-        return sqlite3_bind_blob64(statement, at, value->bytes, value->length, SQLITE_STATIC);
+        return sqlite.bind_blob64(statement, at, value->bytes, value->length, SQLITE_STATIC);
     if (value->type == DB_TEXT)
-        return sqlite3_bind_text64(statement, at, value->bytes, value->length, SQLITE_STATIC,
-                                   SQLITE_UTF8);
-    return sqlite3_bind_int64(statement, at, value->integer);
+        return sqlite.bind_text64(statement, at, value->bytes, value->length, SQLITE_STATIC,
+                                  SQLITE_UTF8);
+    return sqlite.bind_int64(statement, at, value->integer);
 }
 
 static enum err sqlite_copy_row(struct db *db, const struct db_value *values, struct error *why)
@@ -164,8 +169,8 @@ static enum err sqlite_copy_row(struct db *db, const struct db_value *values, st
     int code = SQLITE_OK;
     for (size_t i = 0; !code && i < session->width; i++)
         code = bind_value(session->insert, (int)i + 1, &values[i]);
-    if (!code && (code = sqlite3_step(session->insert)) == SQLITE_DONE)
-        code = sqlite3_reset(session->insert);
+    if (!code && (code = sqlite.step(session->insert)) == SQLITE_DONE)
+        code = sqlite.reset(session->insert);
     return result(db, code, why);
 }
 

@@ -21,6 +21,7 @@
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
 
+struct result;
 struct text;
 
 enum {
@@ -130,5 +131,15 @@ struct calibrate_origin {
 enum err calibrate_hardware(const struct calibration *calibration,
                             const struct calibrate_origin *origin, struct text *out,
                             struct error *why) MUST_USE;
+
+/* ---- the result: calibrate_result.c ---- */
+
+struct calibrate_outcome {
+    const struct calibration *calibration;
+    struct calibrate_origin origin;
+    const char *file;      /* the hardware file; NULL: none was written */
+    const char *no_energy; /* why no energy was measured; or "" */
+};
+void calibration_to_result(const struct calibrate_outcome *outcome, struct result *result);
 
 #endif

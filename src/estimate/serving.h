@@ -2,6 +2,7 @@
  * continuous batching, chunked prefill and a limited KV cache.  docs/serving.md has the rules.
  *
  *   load (serving_load.c) + steps (serving_steps.c) -> simulation (serving.c) -> curve (serving_curve.c)
+ *   -> result (serving_result.c)
  *
  * Ownership: serving_load_*, serving_steps_make and serving_curve_make fill structs that their _release frees;
  * everything else is plain data of the caller. */
@@ -14,6 +15,9 @@
 
 #include "core/err.h"
 #include "estimate/estimate_grid.h"
+
+struct result;
+struct tariff;
 
 /* ---- load: serving_load.c ---- */
 
@@ -159,5 +163,24 @@ enum err serving_curve_make(const struct serving_run *run, const double *rates, 
                             const struct serving_slo *slo, void (*progress)(unsigned, unsigned),
                             struct serving_curve *out, struct error *why) MUST_USE;
 void serving_curve_release(struct serving_curve *curve);
+
+/* ---- result: serving_result.c ---- */
+
+struct serving_outcome {
+    const struct workload_spec *spec;
+    const struct hardware *hardware;
+    const struct estimate_config *config;
+    const struct serving_model *model;
+    const struct serving_policy *policy;
+    const struct serving_load *load;
+    const struct serving_slo *slo;
+    const struct serving_curve *curve;
+    const struct tariff *tariff;
+    const char *trace;    /* path; NULL: Poisson arrivals by `seed` */
+    const char *measured; /* path of measured steps; NULL: estimated */
+    unsigned seed;
+};
+/* Its table has a row per load. */
+void serving_to_result(const struct serving_outcome *outcome, struct result *result);
 
 #endif

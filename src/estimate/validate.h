@@ -16,6 +16,7 @@
 #include "graph/reader.h"
 
 struct params;
+struct result;
 
 /* ---- predicting one measured row: a pass or a request of a model, or a single load of operations and bytes ---- */
 
@@ -133,5 +134,15 @@ enum validate_verdict validate_verdict(const struct validation *validation, doub
 enum err measurements_validate(const char *path, const struct params *where,
                                struct predictor *predictor, struct validation *validation,
                                struct error *why) MUST_USE;
+
+/* ---- the result: validate_result.c ---- */
+
+struct validate_outcome {
+    const struct validation *validation;
+    const struct hardware *hardware;
+    const char *data; /* source of the measurements: the file or run */
+    double max;       /* --max-mape, as a share; or UNKNOWN */
+};
+void validation_to_result(const struct validate_outcome *outcome, struct result *result);
 
 #endif

@@ -430,11 +430,7 @@ static void make_instance_id(struct monitor *monitor)
 
 enum err monitor_run(const struct monitor_options *options, int *signal, struct error *why)
 {
-    enum err err = ERR_OK;
-    if (options->address)
-        err = http_server_available(why);
-    if (!err)
-        err = check_addresses(options, why);
+    enum err err = check_addresses(options, why);
     struct monitor *monitor = err ? NULL : calloc(1, sizeof *monitor);
     if (!monitor)
         return err ? err : err_no_memory(why);

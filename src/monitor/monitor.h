@@ -12,6 +12,8 @@
 #include "core/units.h"
 #include "sensors/sensor.h"
 
+struct result;
+
 struct monitor_options {
     const char *address; /* listen address; NULL: no metrics over HTTP */
     unsigned port;       /* 0: any free port */
@@ -69,5 +71,10 @@ size_t monitor_view_devices(const struct monitor_view *view, struct monitor_devi
                             size_t max);
 double monitor_view_gauge(const struct monitor_view *view, enum monitor_gauge gauge);
 const struct sensor_findings *monitor_view_findings(const struct monitor_view *view);
+
+/* The lists and groups "devices", "totals" and "host" (view_result.c).  view: NULL without sensors, and then without
+ * devices. */
+void monitor_view_to_result(const struct monitor_view *view, const struct monitor_device *devices,
+                            size_t count, struct result *result);
 
 #endif

@@ -143,16 +143,30 @@ size_t monitor_view_devices(const struct monitor_view *view, struct monitor_devi
 /* The energy of all domains as points in time, and the newest other values, for another ipw: the response of
  * /api/v1/readings (wire/readings.h). */
 
-static void fill_domain(struct sampler *sampler, const struct domain *domain, nanos since,
-                        nanos now, size_t number, struct reading_domain *out)
+/* The points after `since`; NULL: out of memory. */
+static struct reading_point *copy_points(const struct domain *domain, nanos since, size_t *count)
+{
+    size_t first = 0;
+    while (first < domain->point_count && domain->points[first].t <= since)
+        first++;
+    *count = domain->point_count - first;
+    struct reading_point *points = malloc((*count + 1) * sizeof *points);
+    if (points)
+        memcpy(points, domain->points + first, *count * sizeof *points);
+    return points;
+}
+
+static enum err fill_domain(struct sampler *sampler, const struct domain *domain, nanos since,
+                            nanos now, size_t number, struct reading_domain *out)
 {
     const struct sensor *sensor = sampler_sensor(sampler, domain->source);
     const struct sensor_channel *row = &sensor->channels[domain->channel];
     struct channel_state read;
-    size_t first = 0;
+    size_t point_count;
+    struct reading_point *points = copy_points(domain, since, &point_count);
+    if (!points)
+        return ERR_NO_MEMORY;
     sampler_channel(sampler, domain->source, domain->channel, &read);
-    while (first < domain->point_count && domain->points[first].t <= since)
-        first++;
     *out = (struct reading_domain){
         .number = number,
         .scope = domain->scope,
@@ -165,8 +179,8 @@ static void fill_domain(struct sampler *sampler, const struct domain *domain, na
         .age_s = domain->t > 0 ? seconds(now - domain->t) : UNKNOWN,
         .is_up = domain->is_up,
         .is_counted = domain->is_counted,
-        .points = domain->points + first,
-        .point_count = domain->point_count - first,
+        .points = points,
+        .point_count = point_count,
     };
     str_copy(out->device, sizeof out->device, domain->device);
     str_copy(out->name, sizeof out->name, sensor->name);
@@ -174,6 +188,7 @@ static void fill_domain(struct sampler *sampler, const struct domain *domain, na
     str_format(out->source, sizeof out->source, "%s %s", sensor->id, row->name);
     str_copy(out->channel, sizeof out->channel, row->name);
     str_copy(out->uuid, sizeof out->uuid, sensor_fact(sensor, "uuid"));
+    return ERR_OK;
 }
 
 static void fill_gauges(const struct state *state, struct sampler *sampler, nanos now,
@@ -206,14 +221,16 @@ enum err readings_page(struct state *state, nanos since, struct readings *out)
         .domains = calloc(count + 1, sizeof *out->domains),
         .gauges = calloc(channels + 1, sizeof *out->gauges),
     };
-    if (!out->domains || !out->gauges) {
-        readings_release(out);
-        return ERR_NO_MEMORY;
+    enum err err = out->domains && out->gauges ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && sampler && i < count; i++) {
+        if (!domains[i].is_present || (!domains[i].point_count && !domains[i].is_pending))
+            continue;
+        err = fill_domain(sampler, &domains[i], since, now, i, &out->domains[out->domain_count]);
+        out->domain_count += !err;
     }
-    for (size_t i = 0; sampler && i < count; i++)
-        if (domains[i].is_present && (domains[i].point_count || domains[i].is_pending))
-            fill_domain(sampler, &domains[i], since, now, i, &out->domains[out->domain_count++]);
-    if (sampler)
+    if (!err && sampler)
         fill_gauges(state, sampler, now, out);
-    return ERR_OK;
+    if (err)
+        readings_release(out);
+    return err;
 }

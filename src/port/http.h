@@ -1,5 +1,5 @@
-/* An HTTP client based on libcurl, which only this module uses.  In a build without it http_available returns an
- * error.
+/* An HTTP client based on libcurl, which only this module and port/http_relay.h use.  Where it is not installed,
+ * http_available returns an error.
  *
  * A struct http keeps its connection between requests and is used by one thread at a time; open one per thread.
  * Times are clock_now when bytes arrive: libcurl's own timings are those of headers, not of content. */

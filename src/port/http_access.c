@@ -110,8 +110,9 @@ enum err http_access_check(const char *address, const char *token, bool is_open,
     if (err)
         return err;
     str_format(text, sizeof text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
-    if (url_read(text, &url, NULL))
-        return err_set(why, ERR_USAGE, "'%.80s' is not an address to listen on", address);
+    err = url_read(text, &url, why);
+    if (err)
+        return err;
     if (!token && !is_open && !url_is_local(&url))
         return err_set(why, ERR_USAGE, "%.80s can be reached from other machines: %s", address,
                        advice);

@@ -1,5 +1,4 @@
-/* An HTTP/1.1 server on an event loop, based on libmicrohttpd, which only this module uses.  In a build without it
- * http_server_available returns an error.
+/* An HTTP/1.1 server on an event loop; with TLS, by OpenSSL.
  *
  * A request is passed to the handler when its body is complete; the response is sent at once or incrementally.  An
  * exchange ends when the client disconnects, whatever was still to be sent.  Everything runs in the loop's thread,
@@ -45,7 +44,6 @@ struct http_server_options {
 };
 
 /* Request line and headers longer than 16 KiB are answered with 431. */
-enum err http_server_available(struct error *why) MUST_USE;
 enum err http_server_open(struct event_loop *loop, const struct http_server_options *options,
                           struct http_server **out, struct error *why) MUST_USE;
 void http_server_close(struct http_server *server);

@@ -116,7 +116,7 @@ enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
             continue;
         for (size_t i = fold; !err && i < curves->count; i += folds)
             err = collect(kind, other, &curves->items[i], &errors, why);
-        kind->release(other);
+        freq_state_free(kind->fields, other);
     }
     freq_errors_finish(&errors, error);
     free(scratch);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "port/json_read.h"
@@ -59,8 +60,8 @@ enum err freq_model_fit(struct freq_model *model, const char *name,
 
 void freq_model_release(struct freq_model *model)
 {
-    if (model->kind && model->state)
-        model->kind->release(model->state);
+    if (model->kind)
+        freq_state_free(model->kind->fields, model->state);
     *model = (struct freq_model){0};
 }
 
@@ -83,76 +84,104 @@ enum err freq_model_predict(const struct freq_model *model, const struct freq_ta
 
 /* ---- files ---- */
 
-static void provenance_to_json(const struct freq_provenance *p, struct json *json)
+static void write_hash(struct json *json, const char *key, const struct json_field *field,
+                       const void *object)
 {
     char hash[24];
-    (void)str_format(hash, sizeof hash, "%016" PRIx64, p->data_hash);
-    json_object(json, "provenance");
-    json_string(json, "program", str_or_null(p->program));
-    json_string(json, "data", str_or_null(p->data));
-    json_string(json, "data_fnv1a", p->data_hash ? hash : NULL);
-    json_number(json, "created_unix_s", p->created ? seconds(p->created) : UNKNOWN);
-    json_integer(json, "rows", (int64_t)p->rows);
-    json_integer(json, "rows_used", (int64_t)p->rows_used);
-    json_integer(json, "curves", (int64_t)p->curves);
-    json_integer(json, "seed", (int64_t)p->seed);
-    json_string(json, "findings", str_or_null(p->findings));
-    json_string(json, "void", str_or_null(p->voids));
-    json_object_end(json);
+    uint64_t bits = *(const uint64_t *)json_field_member(field, object);
+    (void)str_format(hash, sizeof hash, "%016" PRIx64, bits);
+    json_string(json, key, bits ? hash : NULL);
 }
 
-static size_t count_of(const struct jv *value)
+static enum err read_hash(const struct json_place *at, const struct json_field *field,
+                          const struct jv *value, void *object)
 {
-    int64_t count = 0;
-    return jv_integer(value, &count) && count > 0 ? (size_t)count : 0;
+    const char *hash = jv_text(value);
+    (void)at, (void)field;
+    ((struct freq_provenance *)object)->data_hash = hash ? strtoull(hash, NULL, 16) : 0;
+    return ERR_OK;
 }
 
-static void provenance_from_json(const struct jv *object, struct freq_provenance *out)
+static const struct json_custom HASH = {.write = write_hash, .read = read_hash};
+
+/* Text is as the user gave it: too long or not plain, it is shortened and escaped, not refused. */
+static const struct json_field PROVENANCE_FIELDS[] = {
+    BIND_CHARS(freq_provenance, program, "program", .flags = FIELD_NULL),
+    BIND_CHARS(freq_provenance, data, "data", .flags = FIELD_NULL),
+    BIND_CUSTOM(freq_provenance, data_hash, HASH, "data_fnv1a"),
+    BIND_SECONDS(freq_provenance, created, "created_unix_s", .flags = FIELD_NULL, .max = 9e9),
+    BIND_SIZE(freq_provenance, rows, "rows"),
+    BIND_SIZE(freq_provenance, rows_used, "rows_used"),
+    BIND_SIZE(freq_provenance, curves, "curves"),
+    BIND_SIZE(freq_provenance, seed, "seed"),
+    BIND_CHARS(freq_provenance, findings, "findings", .flags = FIELD_NULL),
+    BIND_CHARS(freq_provenance, voids, "void", .flags = FIELD_NULL),
+    {0},
+};
+
+static void write_version(struct json *json, const char *key, const struct json_field *field,
+                          const void *object)
 {
-    struct {
-        const char *key;
-        char *to;
-        size_t size;
-    } texts[] = {{"program", out->program, sizeof out->program},
-                 {"data", out->data, sizeof out->data},
-                 {"findings", out->findings, sizeof out->findings},
-                 {"void", out->voids, sizeof out->voids}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const char *text = jv_text(jv_get(object, texts[i].key));
-        (void)str_copy(texts[i].to, texts[i].size, text ? text : "");
-        str_plain(texts[i].to, texts[i].size);
-    }
-    const char *hash = jv_text(jv_get(object, "data_fnv1a"));
-    double created = jv_number(jv_get(object, "created_unix_s"));
-    out->data_hash = hash ? strtoull(hash, NULL, 16) : 0;
-    out->created = created > 0 && created < 1e10 ? from_seconds(created) : 0;
-    out->rows = count_of(jv_get(object, "rows"));
-    out->rows_used = count_of(jv_get(object, "rows_used"));
-    out->curves = count_of(jv_get(object, "curves"));
-    out->seed = count_of(jv_get(object, "seed"));
+    (void)object;
+    json_integer(json, key, field->variant);
 }
 
-static void model_to_json(const struct freq_model *model, struct json *json)
+static enum err read_version(const struct json_place *at, const struct json_field *field,
+                             const struct jv *value, void *object)
 {
-    json_string(json, "format", FORMAT);
-    json_integer(json, "version", 1);
-    json_string(json, "model", model->kind->name);
-    json_object(json, "relative_error_90");
-    for (size_t k = 0; k < FREQ_FIGURES; k++)
-        json_number(json, freq_figure_name((enum freq_figure)k), model->error[k]);
-    json_object_end(json);
-    provenance_to_json(&model->provenance, json);
-    json_object(json, "state");
-    model->kind->save(model->state, json);
-    json_object_end(json);
+    (void)object;
+    return jv_number(value) == field->variant
+               ? ERR_OK
+               : json_refuse(at, field->path,
+                             "the model was written by an incompatible version of ipw");
 }
+
+static const struct json_custom VERSION = {.write = write_version, .read = read_version};
+
+static void write_kind(struct json *json, const char *key, const struct json_field *field,
+                       const void *object)
+{
+    (void)field;
+    json_string(json, key, ((const struct freq_model *)object)->kind->name);
+}
+
+static enum err read_kind(const struct json_place *at, const struct json_field *field,
+                          const struct jv *value, void *object)
+{
+    struct error reason = {0};
+    struct freq_model *model = object;
+    model->kind = freq_model_find(text_or_empty(jv_text(value)), &reason);
+    return model->kind ? ERR_OK : json_refuse(at, field->path, "%s", reason.text);
+}
+
+static const struct json_custom KIND = {.write = write_kind, .read = read_kind};
+
+static const struct json_field FORMAT_FIELDS[] = {
+    BIND_CONSTANT(FORMAT, "format", .flags = FIELD_REQUIRED),
+    {0},
+};
+static const struct json_field HEAD_FIELDS[] = {
+    BIND_CUSTOM(freq_model, kind, VERSION, "version", .flags = FIELD_REQUIRED, .variant = 1),
+    BIND_CUSTOM(freq_model, kind, KIND, "model", .flags = FIELD_REQUIRED),
+    {0},
+};
+static const struct json_field MODEL_FIELDS[] = {
+    BIND_NUMBER(freq_model, error[FREQ_POWER_W], "relative_error_90.power_w"),
+    BIND_NUMBER(freq_model, error[FREQ_TIME_S], "relative_error_90.time_s"),
+    BIND_NUMBER(freq_model, error[FREQ_ENERGY_J], "relative_error_90.energy_j"),
+    BIND_OBJECT(freq_model, provenance, PROVENANCE_FIELDS, "provenance", .flags = FIELD_LENIENT),
+    BIND_CUSTOM(freq_model, kind, FREQ_STATE, "state", .flags = FIELD_REQUIRED),
+    {0},
+};
 
 void freq_model_save(const struct freq_model *model, struct text *out)
 {
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
-    model_to_json(model, &json);
+    json_fields_write(&json, FORMAT_FIELDS, model);
+    json_fields_write(&json, HEAD_FIELDS, model);
+    json_fields_write(&json, MODEL_FIELDS, model);
     json_object_end(&json);
     text_add(out, "\n");
 }
@@ -160,22 +189,15 @@ void freq_model_save(const struct freq_model *model, struct text *out)
 static enum err model_from_json(struct freq_model *model, const struct jv *object,
                                 struct error *why)
 {
-    const char *format = jv_text(jv_get(object, "format")),
-               *name = jv_text(jv_get(object, "model"));
-    *model = (struct freq_model){0};
-    if (!format || strcmp(format, FORMAT) != 0 || !name)
+    struct error reason = {0};
+    if (json_fields_read_strict(object, FORMAT_FIELDS, model, NULL, NULL))
         return err_set(why, ERR_BAD_VALUE, "not a model of `ipw power fit`");
-    if (jv_number(jv_get(object, "version")) != 1)
-        return err_set(why, ERR_BAD_VALUE,
-                       "the model was written by an incompatible version of ipw");
-    model->kind = freq_model_find(name, why);
-    if (!model->kind)
-        return ERR_BAD_VALUE;
-    for (size_t k = 0; k < FREQ_FIGURES; k++)
-        model->error[k] = jv_number(
-            jv_get(jv_get(object, "relative_error_90"), freq_figure_name((enum freq_figure)k)));
-    provenance_from_json(jv_get(object, "provenance"), &model->provenance);
-    return model->kind->load(jv_get(object, "state"), &model->state, why);
+    enum err err = json_fields_read_strict(object, HEAD_FIELDS, model, NULL, why);
+    if (err)
+        return err;
+    err = json_fields_read_strict(object, MODEL_FIELDS, model, NULL, &reason);
+    const char *damaged = err == ERR_BAD_VALUE ? "damaged model: " : "";
+    return err ? err_set(why, err, "%s%s", damaged, reason.text) : ERR_OK;
 }
 
 enum err freq_model_load(struct freq_model *model, const char *path, struct error *why)

@@ -20,8 +20,9 @@
 #include "core/units.h"
 #include "power/freq_points.h"
 
-struct json;
-struct jv;
+struct json_custom;
+struct json_field;
+struct json_place;
 struct text;
 
 /* Level of every interval. */
@@ -101,9 +102,11 @@ struct freq_model_kind {
      * false past the last.  NULL: none are kept. */
     bool (*application)(const void *state, size_t index, struct freq_curve *out,
                         double *lowest_mhz);
-    void (*save)(const void *state, struct json *json); /* members of an open object */
-    enum err (*load)(const struct jv *state, void **out, struct error *why);
-    void (*release)(void *state);
+    /* The state as JSON, in files; it is a struct of this size. */
+    const struct json_field *fields;
+    size_t size;
+    /* Checks and completes a state that was read: json_refuse.  NULL: nothing to do. */
+    enum err (*check)(const struct json_place *at, void *state);
 };
 
 extern const struct freq_model_kind *const FREQ_MODELS[]; /* ends in NULL */
@@ -125,6 +128,10 @@ void freq_model_save(const struct freq_model *model, struct text *out);
 enum err freq_model_load(struct freq_model *model, const char *path, struct error *why) MUST_USE;
 
 /* ---- for kinds of models ---- */
+
+/* freq_state.c: the member "state" of a file, of the struct freq_model at the offset of its row, whose kind is read before it. */
+extern const struct json_custom FREQ_STATE;
+void freq_state_free(const struct json_field *fields, void *state); /* NULL is allowed */
 
 /* The value with a relative half-width around it. */
 static inline struct freq_value freq_value_within(double value, double error)

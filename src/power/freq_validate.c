@@ -259,7 +259,7 @@ static enum err run_fold(const struct work *w, int fold)
         err = predict_curve(w, state, w->trials + i, next - i, fold);
     }
     if (state)
-        w->kind->release(state);
+        freq_state_free(w->kind->fields, state);
     freq_curves_release(&rest);
     return err;
 }
@@ -401,7 +401,7 @@ static enum err set_regret(const struct work *w, const struct trial *trials, siz
     }
     score->regret = cost / lowest - 1;
     if (state)
-        freq_model_roofline.release(state);
+        freq_state_free(freq_model_roofline.fields, state);
     return err;
 }
 

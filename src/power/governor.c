@@ -32,6 +32,18 @@ static const double ELASTICITY_MIN = 0.3; /* a smaller elasticity may be a delay
 static const double COST_INCREASE = 0.04, COST_NOISE = 3, COST_NOISE_FIRST = 0.05;
 static const double POWER_MARGIN = 0.03, POWER_EXPONENT = 3, POWER_UP_MAX = 0.14;
 
+const char *governor_action_name(enum governor_action action)
+{
+    static const char *const NAMES[] = {
+        [GOVERNOR_LEARN] = "learn",       [GOVERNOR_HOLD] = "hold",
+        [GOVERNOR_LOWER] = "lower",       [GOVERNOR_RAISE] = "raise",
+        [GOVERNOR_CAP] = "cap",           [GOVERNOR_COSTLY] = "costly",
+        [GOVERNOR_VIOLATED] = "violated", [GOVERNOR_OVERLOAD] = "overload",
+        [GOVERNOR_STALE] = "stale",
+    };
+    return NAMES[action];
+}
+
 /* ---- state ---- */
 
 static const struct governor_level NO_LEVEL = {.mean = UNKNOWN, .cost = UNKNOWN, .watts = UNKNOWN};

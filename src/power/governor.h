@@ -52,6 +52,7 @@ enum governor_action {
     GOVERNOR_OVERLOAD, /* SLO violated at the default: no remedy */
     GOVERNOR_STALE,    /* no more readings: default */
 };
+const char *governor_action_name(enum governor_action action); /* "learn" */
 
 struct governor_decision {
     enum governor_action action;

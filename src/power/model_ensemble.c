@@ -5,40 +5,89 @@
 #include <string.h>
 
 #include "core/json.h"
-#include "port/json_read.h"
+#include "core/json_bind.h"
+#include "core/jv.h"
+#include "core/registry.h"
 #include "power/freq_model.h"
 
 extern const struct freq_model_kind freq_model_roofline, freq_model_poly2, freq_model_fgcs;
 
-static const struct freq_model_kind *const MEMBERS[] = {&freq_model_roofline, &freq_model_poly2,
-                                                        &freq_model_fgcs};
 enum { COUNT = 3 };
+static const struct freq_model_kind *const KINDS[COUNT + 1] = {
+    &freq_model_roofline, &freq_model_poly2, &freq_model_fgcs, NULL};
 
-struct ensemble {
-    void *states[COUNT]; /* NULL: skipped */
-    double weights[COUNT];
-    double errors[COUNT][FREQ_FIGURES]; /* half-widths of their intervals, while fitting */
+struct member {
+    struct freq_model model; /* `error`: half-widths of its intervals, while fitting */
+    double weight;
 };
 
-static void ensemble_release(void *state)
+struct ensemble {
+    struct member members[COUNT]; /* those that could be fitted */
+    size_t count;
+};
+
+/* ---- files ---- */
+
+static void write_kind(struct json *json, const char *key, const struct json_field *field,
+                       const void *object)
 {
-    struct ensemble *ensemble = state;
-    for (size_t i = 0; i < COUNT; i++)
-        if (ensemble->states[i])
-            MEMBERS[i]->release(ensemble->states[i]);
-    free(ensemble);
+    (void)field;
+    json_string(json, key, ((const struct member *)object)->model.kind->name);
+}
+
+static enum err read_kind(const struct json_place *at, const struct json_field *field,
+                          const struct jv *value, void *object)
+{
+    struct error reason = {0};
+    struct freq_model *model = &((struct member *)object)->model;
+    model->kind =
+        registry_find("model", KINDS, text_or_empty(jv_text(value)), ERR_BAD_VALUE, &reason);
+    return model->kind ? ERR_OK : json_refuse(at, field->path, "%s", reason.text);
+}
+
+static void clear_kind(const struct json_field *field, void *object)
+{
+    (void)field;
+    ((struct member *)object)->model.kind = NULL;
+}
+
+static const struct json_custom KIND = {
+    .write = write_kind, .read = read_kind, .clear = clear_kind};
+
+static const struct json_field MEMBER_FIELDS[] = {
+    BIND_CUSTOM(member, model, KIND, "model", .flags = FIELD_REQUIRED),
+    BIND_NUMBER(member, weight, "weight", .flags = FIELD_REQUIRED | FIELD_ABOVE, .max = INFINITY),
+    BIND_CUSTOM(member, model, FREQ_STATE, "state", .flags = FIELD_REQUIRED),
+    {0},
+};
+
+static const struct json_field ENSEMBLE_FIELDS[] = {
+    BIND_ARRAY(ensemble, members, count, MEMBER_FIELDS, "members", .flags = FIELD_REQUIRED,
+               .least = 1),
+    {0},
+};
+
+static enum err ensemble_check(const struct json_place *at, void *state)
+{
+    const struct ensemble *ensemble = state;
+    for (size_t i = 0; i < ensemble->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (ensemble->members[i].model.kind == ensemble->members[k].model.kind)
+                return json_refuse(at, "members", "'%s' given more than once",
+                                   ensemble->members[i].model.kind->name);
+    return ERR_OK;
 }
 
 /* ---- fitting ---- */
 
 /* From the half-widths of the member's own intervals; 1 if they are unknown. */
-static enum err set_weights(struct ensemble *ensemble, size_t i, const struct freq_curves *curves,
-                            const struct freq_model_options *options, struct error *why)
+static enum err set_weight(struct member *member, const struct freq_curves *curves,
+                           const struct freq_model_options *options, struct error *why)
 {
-    double *error = ensemble->errors[i];
-    enum err err = freq_calibrate(MEMBERS[i], ensemble->states[i], curves, options, error, why);
-    ensemble->weights[i] =
-        error[FREQ_POWER_W] > 0 ? 1 / (error[FREQ_POWER_W] * error[FREQ_POWER_W]) : 1;
+    double *error = member->model.error;
+    enum err err =
+        freq_calibrate(member->model.kind, member->model.state, curves, options, error, why);
+    member->weight = error[FREQ_POWER_W] > 0 ? 1 / square(error[FREQ_POWER_W]) : 1;
     return err;
 }
 
@@ -47,23 +96,22 @@ static enum err ensemble_fit(const struct freq_curves *curves,
                              struct error *why)
 {
     struct ensemble *ensemble = calloc(1, sizeof *ensemble);
-    size_t fitted = 0;
     *state = NULL;
     if (!ensemble)
         return err_no_memory(why);
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < COUNT; i++) {
-        if (MEMBERS[i]->fit(curves, options, &ensemble->states[i], why)) {
-            ensemble->states[i] = NULL;
+        struct member *member = &ensemble->members[ensemble->count];
+        if (KINDS[i]->fit(curves, options, &member->model.state, why))
             continue;
-        }
-        err = set_weights(ensemble, i, curves, options, why);
-        fitted++;
+        member->model.kind = KINDS[i];
+        ensemble->count++;
+        err = set_weight(member, curves, options, why);
     }
-    if (!err && !fitted)
+    if (!err && !ensemble->count)
         err = ERR_NO_DATA; /* *why is the last member's */
     if (err)
-        ensemble_release(ensemble);
+        freq_state_free(ENSEMBLE_FIELDS, ensemble);
     else
         *state = ensemble;
     return err;
@@ -78,11 +126,13 @@ static enum err ensemble_calibrate(const void *state, const struct freq_curves *
     (void)curves, (void)options, (void)why;
     for (size_t k = 0; k < FREQ_FIGURES; k++) {
         double sum = 0, weights = 0;
-        for (size_t i = 0; i < COUNT; i++)
-            if (ensemble->states[i] && is_known(ensemble->errors[i][k])) {
-                sum += ensemble->weights[i] * ensemble->errors[i][k];
-                weights += ensemble->weights[i];
+        for (size_t i = 0; i < ensemble->count; i++) {
+            const struct member *member = &ensemble->members[i];
+            if (is_known(member->model.error[k])) {
+                sum += member->weight * member->model.error[k];
+                weights += member->weight;
             }
+        }
         error[k] = weights > 0 ? sum / weights : UNKNOWN;
     }
     return ERR_OK;
@@ -112,11 +162,11 @@ static enum err ensemble_predict(const void *state, const struct freq_target *ta
     enum err err = one && sums ? ERR_NO_DATA : err_no_memory(why);
     for (size_t i = 0; i < count; i++)
         out[i] = (struct freq_prediction){.freq_mhz = mhz[i]};
-    for (size_t m = 0; err != ERR_NO_MEMORY && m < COUNT; m++) {
-        if (!ensemble->states[m] ||
-            MEMBERS[m]->predict(ensemble->states[m], target, mhz, count, one, why))
+    for (size_t m = 0; err != ERR_NO_MEMORY && m < ensemble->count; m++) {
+        const struct member *member = &ensemble->members[m];
+        if (member->model.kind->predict(member->model.state, target, mhz, count, one, why))
             continue;
-        add_member(one, ensemble->weights[m], count, out, sums);
+        add_member(one, member->weight, count, out, sums);
         err = ERR_OK;
     }
     for (size_t i = 0; !err && i < count; i++)
@@ -128,56 +178,6 @@ static enum err ensemble_predict(const void *state, const struct freq_target *ta
     return err;
 }
 
-/* ---- files ---- */
-
-static void ensemble_save(const void *state, struct json *json)
-{
-    const struct ensemble *ensemble = state;
-    json_array(json, "members");
-    for (size_t i = 0; i < COUNT; i++) {
-        if (!ensemble->states[i])
-            continue;
-        json_object(json, NULL);
-        json_string(json, "model", MEMBERS[i]->name);
-        json_number(json, "weight", ensemble->weights[i]);
-        json_object(json, "state");
-        MEMBERS[i]->save(ensemble->states[i], json);
-        json_object_end(json);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-static enum err ensemble_load(const struct jv *object, void **state, struct error *why)
-{
-    struct ensemble *ensemble = calloc(1, sizeof *ensemble);
-    enum err err = ensemble ? ERR_OK : err_no_memory(why);
-    size_t loaded = 0;
-    const struct jv *item = jv_first(jv_get(object, "members"));
-    for (; !err && item; item = jv_next(item)) {
-        const char *name = jv_text(jv_get(item, "model"));
-        size_t i = 0;
-        while (i < COUNT && (!name || strcmp(MEMBERS[i]->name, name) != 0))
-            i++;
-        if (i == COUNT || ensemble->states[i]) {
-            err = err_set(why, ERR_BAD_VALUE, "damaged state of model ensemble");
-            break;
-        }
-        ensemble->weights[i] = jv_number(jv_get(item, "weight"));
-        err = ensemble->weights[i] > 0
-                  ? MEMBERS[i]->load(jv_get(item, "state"), &ensemble->states[i], why)
-                  : err_set(why, ERR_BAD_VALUE, "damaged weights of model ensemble");
-        loaded++;
-    }
-    if (!err && !loaded)
-        err = err_set(why, ERR_BAD_VALUE, "model ensemble without members");
-    if (err && ensemble)
-        ensemble_release(ensemble);
-    else
-        *state = ensemble;
-    return err;
-}
-
 const struct freq_model_kind freq_model_ensemble = {
     .name = "ensemble",
     .summary = "mean of roofline, poly2 and fgcs, weighted by their errors",
@@ -186,7 +186,7 @@ const struct freq_model_kind freq_model_ensemble = {
     .fit = ensemble_fit,
     .predict = ensemble_predict,
     .calibrate = ensemble_calibrate,
-    .save = ensemble_save,
-    .load = ensemble_load,
-    .release = ensemble_release,
+    .fields = ENSEMBLE_FIELDS,
+    .size = sizeof(struct ensemble),
+    .check = ensemble_check,
 };

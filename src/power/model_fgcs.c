@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
-#include "port/json_read.h"
+#include "core/json_bind.h"
 #include "power/activity.h"
 #include "stats/least_squares.h"
 
@@ -19,15 +18,15 @@ enum { POWER_TERMS = 4, TIME_TERMS = 5 };
 
 struct fgcs {
     double power[POWER_TERMS], time[TIME_TERMS];
-    double log_fmax; /* ln(1 + fmax); UNKNOWN: that of the target */
-    bool has_time;
+    size_t time_terms; /* 0: time is unknown */
+    double log_fmax;   /* ln(1 + fmax); UNKNOWN: that of the target */
 };
 
 static const struct fgcs PUBLISHED = {
     .power = {-1.0318354343254663, 0.84864, 0.09749, 0.77006},
     .time = {1.43847511, -0.16736726, -0.90400864, 0.48241361, 0.78898516},
+    .time_terms = TIME_TERMS,
     .log_fmax = 7.230563,
-    .has_time = true,
 };
 
 static void power_terms(double fp, double dram, double mhz, double *row)
@@ -78,17 +77,12 @@ static enum err refit_time(const struct activity_rows *rows, struct fgcs *out)
                    a + count * TIME_TERMS);
         b[count++] = longer;
     }
-    out->has_time = count > 0;
+    out->time_terms = count ? TIME_TERMS : 0;
     if (!err && count)
         err = least_squares(a, b, count, TIME_TERMS, out->time);
     free(a);
     free(b);
     return err;
-}
-
-static void fgcs_release(void *state)
-{
-    free(state);
 }
 
 static enum err fgcs_fit(const struct freq_curves *curves, const struct freq_model_options *options,
@@ -142,7 +136,7 @@ static enum err fgcs_values(const void *state, const struct freq_target *target,
         power_terms(features[i][ACTIVITY_FP], features[i][ACTIVITY_DRAM], mhz, power);
         time_terms(features[i][ACTIVITY_FP], log_fmax - log1p(mhz), terms);
         watts[i] = expm1(sum_of(power, fgcs->power, POWER_TERMS));
-        relative[i] = fgcs->has_time
+        relative[i] = fgcs->time_terms
                           ? expm1(log1p(time) + sum_of(terms, fgcs->time, TIME_TERMS)) / time
                           : UNKNOWN;
     }
@@ -157,27 +151,19 @@ static enum err fgcs_predict(const void *state, const struct freq_target *target
 
 /* ---- files ---- */
 
-static void fgcs_save(const void *state, struct json *json)
+static const struct json_field FGCS_FIELDS[] = {
+    BIND_VECTOR(fgcs, power, "power", .flags = FIELD_REQUIRED),
+    BIND_SERIES(fgcs, time, time_terms, "time"),
+    BIND_NUMBER(fgcs, log_fmax, "log_fmax"),
+    {0},
+};
+
+static enum err fgcs_check(const struct json_place *at, void *state)
 {
     const struct fgcs *fgcs = state;
-    json_numbers(json, "power", fgcs->power, POWER_TERMS);
-    json_numbers(json, "time", fgcs->time, fgcs->has_time ? TIME_TERMS : 0);
-    json_number(json, "log_fmax", fgcs->log_fmax);
-}
-
-static enum err fgcs_load(const struct jv *object, void **state, struct error *why)
-{
-    struct fgcs *fgcs = calloc(1, sizeof *fgcs);
-    if (!fgcs)
-        return err_no_memory(why);
-    fgcs->log_fmax = jv_number(jv_get(object, "log_fmax"));
-    fgcs->has_time = jv_numbers(jv_get(object, "time"), fgcs->time, TIME_TERMS);
-    if (!jv_numbers(jv_get(object, "power"), fgcs->power, POWER_TERMS)) {
-        free(fgcs);
-        return err_set(why, ERR_BAD_VALUE, "damaged state of model fgcs");
-    }
-    *state = fgcs;
-    return ERR_OK;
+    return fgcs->time_terms == 0 || fgcs->time_terms == TIME_TERMS
+               ? ERR_OK
+               : json_refuse(at, "time", "must be an array of 0 or %d numbers", TIME_TERMS);
 }
 
 const struct freq_model_kind freq_model_fgcs = {
@@ -185,7 +171,7 @@ const struct freq_model_kind freq_model_fgcs = {
     .summary = "log-linear in activities and clock, refitted or as published",
     .fit = fgcs_fit,
     .predict = fgcs_predict,
-    .save = fgcs_save,
-    .load = fgcs_load,
-    .release = fgcs_release,
+    .fields = FGCS_FIELDS,
+    .size = sizeof(struct fgcs),
+    .check = fgcs_check,
 };

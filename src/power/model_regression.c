@@ -5,26 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
-#include "port/json_read.h"
+#include "core/json_bind.h"
 #include "power/activity.h"
 #include "stats/least_squares.h"
 
 enum { TERMS_MAX = 20, DEGREE_MAX = 3 }; /* (3 + 3 over 3) */
 #define RIDGE_DEFAULT 1.0
 
-/* One fitted figure. */
-struct surface {
-    double coefficients[TERMS_MAX]; /* of standardized columns; the first is the mean */
-    bool is_known;
+/* A number for each column. */
+struct row {
+    double items[TERMS_MAX];
+    size_t count;
 };
 
 struct regression {
     unsigned degree;
     double ridge; /* 0: none */
     size_t terms;
-    double mean[TERMS_MAX], scale[TERMS_MAX]; /* of the columns */
-    struct surface power, time;
+    struct row mean, scale; /* of the columns */
+    /* Coefficients of standardized columns, the first being the mean; none: the figure is unknown. */
+    struct row power, time;
 };
 
 /* Products of the features up to a degree; returns how many. */
@@ -48,44 +48,44 @@ static void standardized(const struct regression *r, const double *features, dou
 {
     (void)terms_of(features, r->degree, row);
     for (size_t j = 1; j < r->terms; j++)
-        row[j] = (row[j] - r->mean[j]) / r->scale[j];
+        row[j] = (row[j] - r->mean.items[j]) / r->scale.items[j];
 }
 
 static void standardize(struct regression *r, const struct activity_rows *rows)
 {
     static const double NONE[ACTIVITY_FEATURES];
     double row[TERMS_MAX], n = (double)rows->count;
-    r->terms = terms_of(NONE, r->degree, row);
+    r->terms = r->mean.count = r->scale.count = terms_of(NONE, r->degree, row);
     for (size_t i = 0; i < rows->count; i++) {
         (void)terms_of(rows->items[i].features, r->degree, row);
         for (size_t j = 0; j < r->terms; j++)
-            r->mean[j] += row[j] / n;
+            r->mean.items[j] += row[j] / n;
     }
     for (size_t i = 0; i < rows->count; i++) {
         (void)terms_of(rows->items[i].features, r->degree, row);
         for (size_t j = 0; j < r->terms; j++)
-            r->scale[j] += (row[j] - r->mean[j]) * (row[j] - r->mean[j]) / n;
+            r->scale.items[j] += square(row[j] - r->mean.items[j]) / n;
     }
     for (size_t j = 0; j < r->terms; j++)
-        r->scale[j] = r->scale[j] > 0 ? sqrt(r->scale[j]) : 1; /* constant: its column is 0 */
+        r->scale.items[j] = r->scale.items[j] > 0 ? sqrt(r->scale.items[j]) : 1; /* 1: constant */
 }
 
 /* The penalty is added as rows: sqrt(ridge) on the diagonal, except for the mean.  Without ridge a tiny penalty
  * resolves linearly dependent columns, as when all activities are equal. */
 static enum err fit_surface(const struct regression *r, const double *x, const double *y,
-                            size_t count, struct surface *out)
+                            size_t count, struct row *out)
 {
     size_t rows = count + r->terms - 1;
     double *a = calloc((rows + 1) * r->terms, sizeof *a), *b = calloc(rows + 1, sizeof *b);
     double penalty = r->ridge > 0 ? r->ridge : 1e-9 * (double)count;
     enum err err = a && b ? ERR_OK : ERR_NO_MEMORY;
-    out->is_known = !err && count > 0;
-    if (out->is_known) {
+    out->count = !err && count > 0 ? r->terms : 0;
+    if (out->count) {
         memcpy(a, x, count * r->terms * sizeof *a);
         memcpy(b, y, count * sizeof *b);
         for (size_t j = 1; j < r->terms; j++)
             a[(count + j - 1) * r->terms + j] = sqrt(penalty);
-        err = least_squares(a, b, rows, r->terms, out->coefficients);
+        err = least_squares(a, b, rows, r->terms, out->items);
     }
     free(a);
     free(b);
@@ -116,11 +116,6 @@ static enum err fit_surfaces(struct regression *r, const struct activity_rows *r
     free(x);
     free(y);
     return err;
-}
-
-static void regression_release(void *state)
-{
-    free(state);
 }
 
 static enum err regression_fit(const struct freq_curves *curves, unsigned degree, double ridge,
@@ -180,13 +175,12 @@ static enum err poly3_fit_model(const struct freq_curves *curves,
 
 /* ---- predicting ---- */
 
-static double surface_at(const struct regression *r, const struct surface *surface,
-                         const double *row)
+static double value_at(const struct row *coefficients, const double *row)
 {
     double sum = 0;
-    for (size_t j = 0; j < r->terms; j++)
-        sum += surface->coefficients[j] * row[j];
-    return surface->is_known ? sum : UNKNOWN;
+    for (size_t j = 0; j < coefficients->count; j++)
+        sum += coefficients->items[j] * row[j];
+    return coefficients->count ? sum : UNKNOWN;
 }
 
 static enum err regression_values(const void *state, const struct freq_target *target,
@@ -198,8 +192,8 @@ static enum err regression_values(const void *state, const struct freq_target *t
     for (size_t i = 0; i < count; i++) {
         double row[TERMS_MAX];
         standardized(r, features[i], row);
-        watts[i] = surface_at(r, &r->power, row);
-        relative[i] = surface_at(r, &r->time, row);
+        watts[i] = value_at(&r->power, row);
+        relative[i] = value_at(&r->time, row);
     }
     return ERR_OK;
 }
@@ -213,41 +207,31 @@ static enum err regression_predict(const void *state, const struct freq_target *
 
 /* ---- files ---- */
 
-static void regression_save(const void *state, struct json *json)
-{
-    const struct regression *r = state;
-    json_integer(json, "degree", r->degree);
-    json_number(json, "ridge", r->ridge);
-    json_numbers(json, "mean", r->mean, r->terms);
-    json_numbers(json, "scale", r->scale, r->terms);
-    json_numbers(json, "power_w", r->power.coefficients, r->terms);
-    json_numbers(json, "relative_time", r->time.coefficients, r->time.is_known ? r->terms : 0);
-}
+#define BIND_TERMS(member_, ...) BIND_SERIES(regression, member_.items, member_.count, __VA_ARGS__)
 
-static enum err regression_load(const struct jv *object, void **state, struct error *why)
+static const struct json_field REGRESSION_FIELDS[] = {
+    BIND_UNSIGNED(regression, degree, "degree", .flags = FIELD_REQUIRED, .min = 1,
+                  .max = DEGREE_MAX),
+    BIND_NUMBER(regression, ridge, "ridge"),
+    BIND_TERMS(mean, "mean", .flags = FIELD_REQUIRED),
+    BIND_TERMS(scale, "scale", .flags = FIELD_REQUIRED),
+    BIND_TERMS(power, "power_w", .flags = FIELD_REQUIRED),
+    BIND_TERMS(time, "relative_time"),
+    {0},
+};
+
+static enum err regression_check(const struct json_place *at, void *state)
 {
-    struct regression *r = calloc(1, sizeof *r);
+    struct regression *r = state;
     const double none[ACTIVITY_FEATURES] = {0};
-    double row[TERMS_MAX], degree = jv_number(jv_get(object, "degree"));
-    if (!r)
-        return err_no_memory(why);
-    r->degree = degree >= 1 && degree <= DEGREE_MAX ? (unsigned)degree : 0;
-    r->ridge = jv_number(jv_get(object, "ridge"));
+    double row[TERMS_MAX];
     r->terms = terms_of(none, r->degree, row);
-    r->time.is_known = jv_count(jv_get(object, "relative_time")) > 0;
-    r->power.is_known = true;
-    bool is_valid = r->degree && jv_numbers(jv_get(object, "mean"), r->mean, r->terms) &&
-                    jv_numbers(jv_get(object, "scale"), r->scale, r->terms) &&
-                    jv_numbers(jv_get(object, "power_w"), r->power.coefficients, r->terms) &&
-                    (!r->time.is_known ||
-                     jv_numbers(jv_get(object, "relative_time"), r->time.coefficients, r->terms));
+    if (r->mean.count != r->terms || r->scale.count != r->terms || r->power.count != r->terms ||
+        (r->time.count && r->time.count != r->terms))
+        return json_refuse(at, "degree", "%u needs %zu numbers of each kind", r->degree, r->terms);
     for (size_t j = 0; j < r->terms; j++)
-        is_valid = is_valid && r->scale[j] > 0;
-    if (!is_valid) {
-        free(r);
-        return err_set(why, ERR_BAD_VALUE, "damaged state of a regression");
-    }
-    *state = r;
+        if (!(r->scale.items[j] > 0))
+            return json_refuse(at, "scale", "must be numbers above 0");
     return ERR_OK;
 }
 
@@ -257,9 +241,9 @@ static enum err regression_load(const struct jv *object, void **state, struct er
         .summary = text,                                                                           \
         .fit = id##_fit_model,                                                                     \
         .predict = regression_predict,                                                             \
-        .save = regression_save,                                                                   \
-        .load = regression_load,                                                                   \
-        .release = regression_release,                                                             \
+        .fields = REGRESSION_FIELDS,                                                               \
+        .size = sizeof(struct regression),                                                         \
+        .check = regression_check,                                                                 \
     }
 
 REGRESSION(linear, "least squares on activities and clock");

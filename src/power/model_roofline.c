@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
+#include "core/json_bind.h"
 #include "core/text.h"
-#include "port/json_read.h"
 #include "power/curve_fit.h"
 #include "power/freq_model.h"
 #include "stats/descriptive.h"
@@ -31,6 +30,63 @@ struct roofline {
     double probe_error[PROBE_COUNTS]
                       [FREQ_FIGURES]; /* for new applications, by the number of probes - 1 */
 };
+
+/* ---- files ---- */
+
+static const struct json_field TIME_FIELDS[] = {
+    BIND_NUMBER(time_fit, t0, "t0_s", .flags = FIELD_REQUIRED),
+    BIND_NUMBER(time_fit, t1, "t1_s", .flags = FIELD_REQUIRED),
+    BIND_NUMBER(time_fit, knee, "knee", .flags = FIELD_REQUIRED),
+    {0},
+};
+
+static bool has_time(const struct json_field *field, const void *object)
+{
+    (void)field;
+    return ((const struct roofline_fit *)object)->has_time;
+}
+
+static const struct json_custom IF_TIMED = {.is_known = has_time};
+
+static const struct json_field FIT_FIELDS[] = {
+    BIND_CHARS(roofline_fit, gpu, "gpu", .flags = FIELD_LENIENT),
+    BIND_CHARS(roofline_fit, application, "application", .flags = FIELD_LENIENT),
+    BIND_NUMBER(roofline_fit, fmax_mhz, "fmax_mhz", .flags = FIELD_REQUIRED | FIELD_ABOVE,
+                .max = INFINITY),
+    BIND_NUMBER(roofline_fit, lowest_mhz, "lowest_mhz"),
+    BIND_NUMBER(roofline_fit, highest_mhz, "highest_mhz"),
+    BIND_OBJECT(roofline_fit, time, TIME_FIELDS, "time", .flags = FIELD_OMIT, .custom = &IF_TIMED),
+    BIND_OBJECT(roofline_fit, window, TIME_FIELDS, "window", .flags = FIELD_OMIT,
+                .custom = &IF_TIMED),
+    BIND_VECTOR(roofline_fit, power.c, "power_w", .flags = FIELD_REQUIRED),
+    BIND_NUMBER(roofline_fit, power.idle_w, "idle_w", .flags = FIELD_REQUIRED),
+    BIND_NUMBER(roofline_fit, power.lowest, "lowest", .flags = FIELD_REQUIRED | FIELD_ABOVE,
+                .max = INFINITY),
+    BIND_VECTOR(roofline_fit, error, "relative_error_90", .flags = FIELD_REQUIRED),
+    {0},
+};
+
+static const struct json_field ROOFLINE_FIELDS[] = {
+    BIND_LIST(roofline, fits, count, FIT_FIELDS, "applications"),
+    BIND_VECTOR(roofline, probe_error, "probe_error_90", .flags = FIELD_REQUIRED),
+    BIND_SIZE(roofline, prior.curves, "prior.curves", .flags = FIELD_LENIENT, .max = 1e9),
+    BIND_VECTOR(roofline, prior.mean, "prior.mean", .flags = FIELD_REQUIRED),
+    BIND_VECTOR(roofline, prior.covariance, "prior.covariance", .flags = FIELD_REQUIRED),
+    {0},
+};
+
+static enum err roofline_check(const struct json_place *at, void *state)
+{
+    struct roofline *roofline = state;
+    for (size_t i = 0; i < roofline->count; i++) {
+        struct roofline_fit *fit = &roofline->fits[i];
+        fit->has_time = is_known(fit->time.t0) && is_known(fit->window.t0);
+        if (!is_known(fit->power.c[0]))
+            return json_refuse(at, "applications", "power_w of number %zu must not begin with null",
+                               i);
+    }
+    return ERR_OK;
+}
 
 /* ---- fitting ---- */
 
@@ -126,13 +182,6 @@ static enum err fit_samples(const struct freq_sample *samples, size_t count, dou
     return err;
 }
 
-static void roofline_release(void *state)
-{
-    struct roofline *roofline = state;
-    free(roofline->fits);
-    free(roofline);
-}
-
 /* Predicts each application from that many of its probes and the shapes of the others. */
 static enum err calibrate_probes(struct roofline *roofline, const struct freq_curves *curves,
                                  const struct power_shape *shapes, size_t wanted)
@@ -195,8 +244,8 @@ static enum err roofline_fit(const struct freq_curves *curves,
         err = roofline->fits ? fit_all(roofline, curves, shapes) : ERR_NO_MEMORY;
     }
     free(shapes);
-    if (err && roofline)
-        roofline_release(roofline);
+    if (err)
+        freq_state_free(ROOFLINE_FIELDS, roofline);
     else
         *state = roofline;
     return err_explain(why, err);
@@ -299,104 +348,6 @@ static enum err roofline_calibrate(const void *state, const struct freq_curves *
     return ERR_OK;
 }
 
-/* ---- files ---- */
-
-static void time_to_json(const struct time_fit *fit, const char *key, struct json *json)
-{
-    json_object(json, key);
-    json_number(json, "t0_s", fit->t0);
-    json_number(json, "t1_s", fit->t1);
-    json_number(json, "knee", fit->knee);
-    json_object_end(json);
-}
-
-static void roofline_save(const void *state, struct json *json)
-{
-    const struct roofline *roofline = state;
-    json_array(json, "applications");
-    for (size_t i = 0; i < roofline->count; i++) {
-        const struct roofline_fit *fit = &roofline->fits[i];
-        json_object(json, NULL);
-        json_string(json, "gpu", fit->gpu);
-        json_string(json, "application", fit->application);
-        json_number(json, "fmax_mhz", fit->fmax_mhz);
-        json_number(json, "lowest_mhz", fit->lowest_mhz);
-        json_number(json, "highest_mhz", fit->highest_mhz);
-        if (fit->has_time) {
-            time_to_json(&fit->time, "time", json);
-            time_to_json(&fit->window, "window", json);
-        }
-        json_numbers(json, "power_w", fit->power.c, POWER_TERMS);
-        json_number(json, "idle_w", fit->power.idle_w);
-        json_number(json, "lowest", fit->power.lowest);
-        json_numbers(json, "relative_error_90", fit->error, FREQ_FIGURES);
-        json_object_end(json);
-    }
-    json_array_end(json);
-    json_numbers(json, "probe_error_90", roofline->probe_error[0], PROBE_COUNTS * FREQ_FIGURES);
-    json_object(json, "prior");
-    json_integer(json, "curves", (int64_t)roofline->prior.curves);
-    json_numbers(json, "mean", roofline->prior.mean, POWER_TERMS);
-    json_numbers(json, "covariance", roofline->prior.covariance[0], POWER_TERMS * POWER_TERMS);
-    json_object_end(json);
-}
-
-static bool time_from_json(const struct jv *object, struct time_fit *out)
-{
-    *out = (struct time_fit){jv_number(jv_get(object, "t0_s")), jv_number(jv_get(object, "t1_s")),
-                             jv_number(jv_get(object, "knee"))};
-    return is_known(out->t0) && is_known(out->t1) && is_known(out->knee);
-}
-
-static bool fit_from_json(const struct jv *object, struct roofline_fit *out)
-{
-    const char *gpu = jv_text(jv_get(object, "gpu"));
-    const char *application = jv_text(jv_get(object, "application"));
-    (void)str_copy(out->gpu, sizeof out->gpu, gpu ? gpu : "");
-    (void)str_copy(out->application, sizeof out->application, application ? application : "");
-    str_plain(out->gpu, sizeof out->gpu);
-    str_plain(out->application, sizeof out->application);
-    out->fmax_mhz = jv_number(jv_get(object, "fmax_mhz"));
-    out->lowest_mhz = jv_number(jv_get(object, "lowest_mhz"));
-    out->highest_mhz = jv_number(jv_get(object, "highest_mhz"));
-    out->power.idle_w = jv_number(jv_get(object, "idle_w"));
-    out->power.lowest = jv_number(jv_get(object, "lowest"));
-    out->has_time = time_from_json(jv_get(object, "time"), &out->time) &&
-                    time_from_json(jv_get(object, "window"), &out->window);
-    return jv_numbers(jv_get(object, "power_w"), out->power.c, POWER_TERMS) &&
-           jv_numbers(jv_get(object, "relative_error_90"), out->error, FREQ_FIGURES) &&
-           out->fmax_mhz > 0 && is_known(out->power.c[0]) && is_known(out->power.idle_w) &&
-           out->power.lowest > 0;
-}
-
-static enum err roofline_load(const struct jv *object, void **state, struct error *why)
-{
-    const struct jv *list = jv_get(object, "applications"), *prior = jv_get(object, "prior");
-    struct roofline *roofline = calloc(1, sizeof *roofline);
-    if (!roofline)
-        return err_no_memory(why);
-    roofline->fits = calloc(jv_count(list) + 1, sizeof *roofline->fits);
-    if (!roofline->fits) {
-        roofline_release(roofline);
-        return err_no_memory(why);
-    }
-    bool is_valid = jv_numbers(jv_get(object, "probe_error_90"), roofline->probe_error[0],
-                               PROBE_COUNTS * FREQ_FIGURES) &&
-                    jv_numbers(jv_get(prior, "mean"), roofline->prior.mean, POWER_TERMS) &&
-                    jv_numbers(jv_get(prior, "covariance"), roofline->prior.covariance[0],
-                               POWER_TERMS * POWER_TERMS);
-    for (const struct jv *item = jv_first(list); is_valid && item; item = jv_next(item))
-        is_valid = fit_from_json(item, &roofline->fits[roofline->count++]);
-    double curves = jv_number(jv_get(prior, "curves"));
-    roofline->prior.curves = curves > 0 && curves < 1e9 ? (size_t)curves : 0;
-    if (!is_valid) {
-        roofline_release(roofline);
-        return err_set(why, ERR_BAD_VALUE, "damaged state of model roofline");
-    }
-    *state = roofline;
-    return ERR_OK;
-}
-
 const struct freq_model_kind freq_model_roofline = {
     .name = "roofline",
     .summary = "knee of time and cubic of power, re-anchored by probes",
@@ -405,7 +356,7 @@ const struct freq_model_kind freq_model_roofline = {
     .predict = roofline_predict,
     .calibrate = roofline_calibrate,
     .application = roofline_application,
-    .save = roofline_save,
-    .load = roofline_load,
-    .release = roofline_release,
+    .fields = ROOFLINE_FIELDS,
+    .size = sizeof(struct roofline),
+    .check = roofline_check,
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/text.h"
 #include "port/dl.h"
 #include "port/json_read.h"
@@ -68,15 +69,157 @@ static enum err failed(const struct xgboost *x, struct error *why)
     return err_set(why, ERR_IO, "XGBoost: %s", str_plain(line, sizeof line));
 }
 
+struct trees {
+    struct xgboost library;
+    handle power, time; /* NULL: no such figure */
+};
+
+/* ---- files ---- */
+
+/* XGBoost follows links and indices of a file without checks, so that a damaged one ends the process.  The following
+ * functions check what our models have. */
+
+/* XGBoost writes whole numbers as strings. */
+static bool is_count(const struct jv *object, const char *key, uint64_t expected)
+{
+    const char *digits = jv_text(jv_get(object, key));
+    uint64_t count;
+    return digits && !parse_u64(digits, &count) && count == expected;
+}
+
+static bool is_list(const struct jv *object, const char *key, size_t count)
+{
+    const struct jv *list = jv_get(object, key);
+    bool is_valid = jv_is_array(list) && jv_count(list) == count;
+    for (const struct jv *item = jv_first(list); is_valid && item; item = jv_next(item))
+        is_valid = fabs(jv_number(item)) <= FLT_MAX;
+    return is_valid;
+}
+
+/* Every node has one parent, and the root none: no path returns to its start. */
+static bool are_links(const double *left, const double *right, const double *parents,
+                      const double *features, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (left[i] == -1 && right[i] == -1)
+            continue;
+        if (!(left[i] >= 1 && left[i] < (double)count && right[i] >= 1 &&
+              right[i] < (double)count && left[i] != right[i] && features[i] >= 0 &&
+              features[i] < ACTIVITY_FEATURES))
+            return false;
+        if (parents[(size_t)left[i]] != (double)i || parents[(size_t)right[i]] != (double)i)
+            return false;
+    }
+    return true;
+}
+
+static bool is_tree(const struct jv *tree, size_t id)
+{
+    static const char *const LINKS[] = {"left_children", "right_children", "parents",
+                                        "split_indices"};
+    static const char *const FIGURES[] = {"base_weights", "loss_changes",     "sum_hessian",
+                                          "default_left", "split_conditions", "split_type"};
+    static const char *const CATEGORIES[] = {"categories", "categories_nodes",
+                                             "categories_segments", "categories_sizes"};
+    enum { LINK_COUNT = sizeof LINKS / sizeof *LINKS };
+    size_t count = jv_count(jv_get(tree, LINKS[0]));
+    double *links = malloc((LINK_COUNT * count + 1) * sizeof *links);
+    bool is_valid = links && count && is_count(jv_get(tree, "tree_param"), "num_nodes", count) &&
+                    is_count(jv_get(tree, "tree_param"), "num_feature", ACTIVITY_FEATURES) &&
+                    jv_number(jv_get(tree, "id")) == (double)id;
+    for (size_t i = 0; is_valid && i < LINK_COUNT; i++)
+        is_valid = is_list(tree, LINKS[i], count) &&
+                   jv_numbers(jv_get(tree, LINKS[i]), links + i * count, count);
+    for (size_t i = 0; is_valid && i < sizeof FIGURES / sizeof *FIGURES; i++)
+        is_valid = is_list(tree, FIGURES[i], count);
+    for (size_t i = 0; is_valid && i < sizeof CATEGORIES / sizeof *CATEGORIES; i++)
+        is_valid = is_list(tree, CATEGORIES[i], 0);
+    is_valid =
+        is_valid && are_links(links, links + count, links + 2 * count, links + 3 * count, count);
+    free(links);
+    return is_valid;
+}
+
+static bool is_ensemble(const struct jv *root)
+{
+    const struct jv *model = jv_path(root, "learner.gradient_booster.model");
+    const struct jv *trees = jv_get(model, "trees");
+    const char *name = jv_text(jv_path(root, "learner.gradient_booster.name"));
+    size_t count = jv_count(trees), id = 0;
+    bool is_valid =
+        name && !strcmp(name, "gbtree") && jv_is_array(trees) &&
+        is_list(model, "tree_info", count) &&
+        is_count(jv_get(model, "gbtree_model_param"), "num_trees", count) &&
+        is_count(jv_path(root, "learner.learner_model_param"), "num_feature", ACTIVITY_FEATURES) &&
+        is_count(jv_path(root, "learner.learner_model_param"), "num_class", 0);
+    for (const struct jv *one = jv_first(jv_get(model, "tree_info")); one; one = jv_next(one))
+        is_valid = is_valid && jv_number(one) == 0; /* one output */
+    for (const struct jv *tree = jv_first(trees); is_valid && tree; tree = jv_next(tree))
+        is_valid = is_tree(tree, id++);
+    return is_valid;
+}
+
+static void write_booster(struct json *json, const char *key, const struct json_field *field,
+                          const void *object)
+{
+    const struct xgboost *x = &((const struct trees *)object)->library;
+    handle booster = *(const handle *)json_field_member(field, object);
+    uint64_t length = 0;
+    const char *bytes = NULL;
+    if (booster && x->save(booster, "{\"format\": \"json\"}", &length, &bytes) == 0)
+        json_string_bytes(json, key, bytes, length);
+    else
+        json_null(json, key);
+}
+
+static handle *booster_of(const struct json_field *field, void *object)
+{
+    return (handle *)(void *)((char *)object + field->offset);
+}
+
+static enum err read_booster(const struct json_place *at, const struct json_field *field,
+                             const struct jv *value, void *object)
+{
+    struct xgboost *x = &((struct trees *)object)->library;
+    handle *out = booster_of(field, object);
+    const char *bytes = jv_text(value);
+    struct jv *root = NULL;
+    bool is_valid = bytes && !jv_parse(bytes, strlen(bytes), &root, NULL) && is_ensemble(root);
+    jv_free(root);
+    if (!is_valid)
+        return json_refuse(at, field->path, "damaged state of a model of trees");
+    enum err err = open_library(x, json_place_why(at));
+    if (!err && (x->create(NULL, 0, out) || x->load(*out, bytes, strlen(bytes))))
+        err = failed(x, json_place_why(at));
+    return err;
+}
+
+static void clear_booster(const struct json_field *field, void *object)
+{
+    *booster_of(field, object) = NULL;
+}
+
+static void release_booster(const struct json_field *field, void *object)
+{
+    if (*booster_of(field, object))
+        ((struct trees *)object)->library.free(*booster_of(field, object));
+}
+
+static const struct json_custom BOOSTER = {.write = write_booster,
+                                           .read = read_booster,
+                                           .clear = clear_booster,
+                                           .release = release_booster};
+
+static const struct json_field TREES_FIELDS[] = {
+    BIND_CUSTOM(trees, power, BOOSTER, "power_w", .flags = FIELD_REQUIRED),
+    BIND_CUSTOM(trees, time, BOOSTER, "relative_time"),
+    {0},
+};
+
 /* ---- fitting ---- */
 
 struct tree_parameter {
     const char *name, *value;
-};
-
-struct trees {
-    struct xgboost library;
-    handle power, time; /* NULL: no such figure */
 };
 
 struct tree_fit {
@@ -130,16 +273,6 @@ static enum err fit_booster(const struct tree_fit *fit, const struct activity_ro
     return err;
 }
 
-static void trees_release(void *state)
-{
-    struct trees *trees = state;
-    if (trees->power)
-        trees->library.free(trees->power);
-    if (trees->time)
-        trees->library.free(trees->time);
-    free(trees);
-}
-
 static enum err trees_fit(const struct freq_curves *curves, struct tree_fit *fit, uint64_t seed,
                           void **state, struct error *why)
 {
@@ -159,7 +292,7 @@ static enum err trees_fit(const struct freq_curves *curves, struct tree_fit *fit
         err = fit_booster(fit, &rows, true, &trees->time, why);
     activity_rows_release(&rows);
     if (err)
-        trees_release(trees);
+        freq_state_free(TREES_FIELDS, trees);
     else
         *state = trees;
     return err;
@@ -253,151 +386,14 @@ static enum err trees_predict(const void *state, const struct freq_target *targe
     return activity_predict(trees_values, state, target, mhz, count, out, why);
 }
 
-/* ---- files ---- */
-
-static void booster_to_json(const struct xgboost *x, handle booster, const char *key,
-                            struct json *json)
-{
-    uint64_t length = 0;
-    const char *bytes = NULL;
-    if (booster && x->save(booster, "{\"format\": \"json\"}", &length, &bytes) == 0)
-        json_string_bytes(json, key, bytes, length);
-    else
-        json_null(json, key);
-}
-
-static void trees_save(const void *state, struct json *json)
-{
-    const struct trees *trees = state;
-    booster_to_json(&trees->library, trees->power, "power_w", json);
-    booster_to_json(&trees->library, trees->time, "relative_time", json);
-}
-
-/* XGBoost follows links and indices of a file without checks, so that a damaged one ends the process.  The following
- * functions check what our models have. */
-
-/* XGBoost writes whole numbers as strings. */
-static bool is_count(const struct jv *object, const char *key, uint64_t expected)
-{
-    const char *digits = jv_text(jv_get(object, key));
-    uint64_t count;
-    return digits && !parse_u64(digits, &count) && count == expected;
-}
-
-static bool is_list(const struct jv *object, const char *key, size_t count)
-{
-    const struct jv *list = jv_get(object, key);
-    bool is_valid = jv_is_array(list) && jv_count(list) == count;
-    for (const struct jv *item = jv_first(list); is_valid && item; item = jv_next(item))
-        is_valid = fabs(jv_number(item)) <= FLT_MAX;
-    return is_valid;
-}
-
-/* Every node has one parent, and the root none: no path returns to its start. */
-static bool are_links(const double *left, const double *right, const double *parents,
-                      const double *features, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (left[i] == -1 && right[i] == -1)
-            continue;
-        if (!(left[i] >= 1 && left[i] < (double)count && right[i] >= 1 &&
-              right[i] < (double)count && left[i] != right[i] && features[i] >= 0 &&
-              features[i] < ACTIVITY_FEATURES))
-            return false;
-        if (parents[(size_t)left[i]] != (double)i || parents[(size_t)right[i]] != (double)i)
-            return false;
-    }
-    return true;
-}
-
-static bool is_tree(const struct jv *tree, size_t id)
-{
-    static const char *const LINKS[] = {"left_children", "right_children", "parents",
-                                        "split_indices"};
-    static const char *const FIGURES[] = {"base_weights", "loss_changes",     "sum_hessian",
-                                          "default_left", "split_conditions", "split_type"};
-    static const char *const CATEGORIES[] = {"categories", "categories_nodes",
-                                             "categories_segments", "categories_sizes"};
-    enum { LINK_COUNT = sizeof LINKS / sizeof *LINKS };
-    size_t count = jv_count(jv_get(tree, LINKS[0]));
-    double *links = malloc((LINK_COUNT * count + 1) * sizeof *links);
-    bool is_valid = links && count && is_count(jv_get(tree, "tree_param"), "num_nodes", count) &&
-                    is_count(jv_get(tree, "tree_param"), "num_feature", ACTIVITY_FEATURES) &&
-                    jv_number(jv_get(tree, "id")) == (double)id;
-    for (size_t i = 0; is_valid && i < LINK_COUNT; i++)
-        is_valid = is_list(tree, LINKS[i], count) &&
-                   jv_numbers(jv_get(tree, LINKS[i]), links + i * count, count);
-    for (size_t i = 0; is_valid && i < sizeof FIGURES / sizeof *FIGURES; i++)
-        is_valid = is_list(tree, FIGURES[i], count);
-    for (size_t i = 0; is_valid && i < sizeof CATEGORIES / sizeof *CATEGORIES; i++)
-        is_valid = is_list(tree, CATEGORIES[i], 0);
-    is_valid =
-        is_valid && are_links(links, links + count, links + 2 * count, links + 3 * count, count);
-    free(links);
-    return is_valid;
-}
-
-static bool is_ensemble(const struct jv *root)
-{
-    const struct jv *model = jv_path(root, "learner.gradient_booster.model");
-    const struct jv *trees = jv_get(model, "trees");
-    const char *name = jv_text(jv_path(root, "learner.gradient_booster.name"));
-    size_t count = jv_count(trees), id = 0;
-    bool is_valid =
-        name && !strcmp(name, "gbtree") && jv_is_array(trees) &&
-        is_list(model, "tree_info", count) &&
-        is_count(jv_get(model, "gbtree_model_param"), "num_trees", count) &&
-        is_count(jv_path(root, "learner.learner_model_param"), "num_feature", ACTIVITY_FEATURES) &&
-        is_count(jv_path(root, "learner.learner_model_param"), "num_class", 0);
-    for (const struct jv *one = jv_first(jv_get(model, "tree_info")); one; one = jv_next(one))
-        is_valid = is_valid && jv_number(one) == 0; /* one output */
-    for (const struct jv *tree = jv_first(trees); is_valid && tree; tree = jv_next(tree))
-        is_valid = is_tree(tree, id++);
-    return is_valid;
-}
-
-static enum err load_booster(const struct xgboost *x, const char *bytes, handle *out,
-                             struct error *why)
-{
-    struct jv *root = NULL;
-    if (!bytes)
-        return ERR_OK;
-    bool is_valid = !jv_parse(bytes, strlen(bytes), &root, NULL) && is_ensemble(root);
-    jv_free(root);
-    if (!is_valid)
-        return err_set(why, ERR_BAD_VALUE, "damaged state of a model of trees");
-    return x->create(NULL, 0, out) || x->load(*out, bytes, strlen(bytes)) ? failed(x, why) : ERR_OK;
-}
-
-static enum err trees_load(const struct jv *object, void **state, struct error *why)
-{
-    const char *power = jv_text(jv_get(object, "power_w"));
-    struct trees *trees = calloc(1, sizeof *trees);
-    if (!trees)
-        return err_no_memory(why);
-    enum err err = power ? open_library(&trees->library, why)
-                         : err_set(why, ERR_BAD_VALUE, "damaged state of a model of trees");
-    if (!err)
-        err = load_booster(&trees->library, power, &trees->power, why);
-    if (!err)
-        err = load_booster(&trees->library, jv_text(jv_get(object, "relative_time")), &trees->time,
-                           why);
-    if (err)
-        trees_release(trees);
-    else
-        *state = trees;
-    return err;
-}
-
 const struct freq_model_kind freq_model_rf = {
     .name = "rf",
     .summary = "random forest on activities and clock (XGBoost)",
     .is_slow = true,
     .fit = rf_fit,
     .predict = trees_predict,
-    .save = trees_save,
-    .load = trees_load,
-    .release = trees_release,
+    .fields = TREES_FIELDS,
+    .size = sizeof(struct trees),
 };
 
 const struct freq_model_kind freq_model_gbt = {
@@ -406,7 +402,6 @@ const struct freq_model_kind freq_model_gbt = {
     .is_slow = true,
     .fit = gbt_fit,
     .predict = trees_predict,
-    .save = trees_save,
-    .load = trees_load,
-    .release = trees_release,
+    .fields = TREES_FIELDS,
+    .size = sizeof(struct trees),
 };

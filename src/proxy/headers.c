@@ -128,17 +128,6 @@ void keys_label(const struct client_keys *keys, const struct proxy_options *opti
 
 /* ---- forwarding ---- */
 
-static bool is_listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; at && *at; at = strchr(at, ',')) {
-        at += strspn(at, ", \t");
-        if (strncasecmp(at, name, length) == 0 && (!at[length] || strchr(", \t", at[length])))
-            return true;
-    }
-    return false;
-}
-
 void header_list_connection(struct text *list, const char *name, const char *value)
 {
     if (!str_equal_nocase(name, "Connection"))
@@ -160,7 +149,7 @@ bool header_is_hop_by_hop(const char *name, const char *connection)
     static const char NAMES[] =
         "Connection, Keep-Alive, Proxy-Authenticate, Proxy-Authorization, Proxy-Connection, TE, "
         "Trailer, Transfer-Encoding, Upgrade, Content-Length";
-    return is_listed(NAMES, name) || is_listed(connection, name);
+    return str_list_has(NAMES, name) || str_list_has(connection, name);
 }
 
 static bool is_replaced(const struct params *ours, const char *name)

@@ -36,7 +36,7 @@ enum {
 };
 #define CONNECT_LIMIT (10 * NS_PER_S)
 #define REQUEST_LIMIT (30 * NS_PER_S)
-#define IDLE_LIMIT    (75 * NS_PER_S)
+#define IDLE_LIMIT    (60 * NS_PER_S)
 #define WRITE_LIMIT   (60 * NS_PER_S)
 #define ENERGY_LIMIT  (3 * NS_PER_S) /* maximum delay of a response for its energy */
 

@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "core/json_field.h"
+#include "core/json_bind.h"
 #include "core/result.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
@@ -20,15 +20,18 @@ const char *const RESULT_PHASE[] = {"prefill", "decode"};
 
 /* ---- the tables ---- */
 
-#define ROW(of, type_, member)  {#member, FIELD_##type_, offsetof(struct of, member)},
-#define COMPONENT(type, member) ROW(result_component, type, member)
-#define LAYER(type, member)     ROW(result_layer, type, member)
-#define SETTING(type, member)   ROW(result_setting, type, member)
-#define WINDOW(type, member)    ROW(result_window, type, member)
-#define IDLE(type, member)      ROW(result_idle, type, member)
-#define RESULT(type, member)    ROW(layers_result, type, member)
-#define NULL_TEST(type, member) ROW(result_null_test, type, member)
-#define OWN(type, member)       ROW(result_own, type, member)
+#define ROW(of, type_, member_, path_)                                                             \
+    {.path = path_, .type = FIELD_##type_, .offset = offsetof(struct of, member_)},
+#define COMPONENT(type, member) ROW(result_component, type, member, #member)
+#define LAYER(type, member)     ROW(result_layer, type, member, #member)
+#define SETTING(type, member)   ROW(result_setting, type, member, #member)
+#define WINDOW(type, member)    ROW(result_window, type, member, #member)
+#define IDLE(type, member)      ROW(result_idle, type, member, #member)
+#define RESULT(type, member)    ROW(layers_result, type, member, #member)
+#define WORKLOAD(type, member)  ROW(layers_result, type, member, "workload." #member)
+#define NULL_TEST(type, member) ROW(layers_result, type, null_test.member, "null_test." #member)
+#define OWN(type, member)       ROW(layers_result, type, own.member, "own." #member)
+#define HOST(type, member)      ROW(layers_result, type, member, "host." #member)
 
 typedef const struct json_field fields[];
 
@@ -37,77 +40,179 @@ static fields COMPONENT_FIELDS = {RESULT_COMPONENT(COMPONENT){0}};
 static fields SHARE_FIELDS = {RESULT_SHARE(COMPONENT){0}};
 static fields PART_FIELDS = {COMPONENT(TEXT, name) COMPONENT(NUMBER, time_s)
                              COMPONENT(NUMBER, energy_j) COMPONENT(NUMBER, share){0}};
-static fields LAYER_FIELDS = {LAYER(INTEGRAL, index) RESULT_LAYER_SUM(LAYER){0}};
-static fields OUTSIDE_FIELDS = {RESULT_LAYER_SUM(LAYER){0}};
-static fields SETTING_FIELDS = {RESULT_SETTING(SETTING){0}};
+static fields OUTSIDE_FIELDS = {
+    RESULT_LAYER_SUM(LAYER)
+    BIND_LIST(result_layer, components.items, components.count, SHARE_FIELDS, "components"),
+    {0}};
+static fields LAYER_FIELDS = {
+    LAYER(INTEGRAL, index)
+    RESULT_LAYER_SUM(LAYER)
+    BIND_LIST(result_layer, components.items, components.count, SHARE_FIELDS, "components"),
+    {0}};
+static fields SETTING_FIELDS = {
+    RESULT_SETTING(SETTING)
+    BIND_LIST(result_setting, components.items, components.count, PART_FIELDS, "components"),
+    {0}};
 static fields WINDOW_FIELDS = {RESULT_WINDOW(WINDOW){0}};
 static fields IDLE_FIELDS = {RESULT_IDLE(IDLE){0}};
-static fields MODEL_FIELDS = {RESULT_MODEL(RESULT){0}};
-static fields WORKLOAD_FIELDS = {RESULT_WORKLOAD(RESULT){0}};
-static fields CHECK_FIELDS = {RESULT_CHECKS(RESULT){0}};
-static fields NULL_TEST_FIELDS = {RESULT_NULL_TEST(NULL_TEST){0}};
-static fields SUM_FIELDS = {RESULT_SUMS(RESULT){0}};
-static fields OWN_FIELDS = {RESULT_OWN(OWN){0}};
-static fields HOST_FIELDS = {RESULT(TEXT, hardware_label) RESULT(TEXT, gpu){0}};
 /* clang-format on */
 
-/* The element type of a list; `parts` are the fields of the list "components" at the end of each row. */
-struct row_type {
-    const struct json_field *fields;
-    size_t size;
-    const struct json_field *parts; /* NULL: none */
-    size_t components;              /* offset of that list in the row */
-};
-
-static const struct row_type COMPONENT_ROW = {.fields = COMPONENT_FIELDS,
-                                              .size = sizeof(struct result_component)};
-static const struct row_type LAYER_ROW = {LAYER_FIELDS, sizeof(struct result_layer), SHARE_FIELDS,
-                                          offsetof(struct result_layer, components)};
-static const struct row_type OUTSIDE_ROW = {OUTSIDE_FIELDS, sizeof(struct result_layer),
-                                            SHARE_FIELDS,
-                                            offsetof(struct result_layer, components)};
-static const struct row_type SETTING_ROW = {SETTING_FIELDS, sizeof(struct result_setting),
-                                            PART_FIELDS,
-                                            offsetof(struct result_setting, components)};
-
-static struct row_type components_of(const struct row_type *type)
+static bool is_measured(const struct json_field *field, const void *object)
 {
-    return (struct row_type){.fields = type->parts, .size = sizeof(struct result_component)};
+    return ((const struct result_idle *)json_field_member(field, object))->seconds > 0;
 }
 
-static const struct row_type WINDOW_ROW = {.fields = WINDOW_FIELDS,
-                                           .size = sizeof(struct result_window)};
+static const struct json_custom IF_MEASURED = {.is_known = is_measured};
+
+static void write_conditions(struct json *json, const char *key, const struct json_field *field,
+                             const void *object)
+{
+    summary_conditions_to_json(json, key, json_field_member(field, object));
+}
+
+static enum err read_conditions(const struct json_place *at, const struct json_field *field,
+                                const struct jv *value, void *object)
+{
+    (void)at, (void)field;
+    summary_conditions_from_json(value, &((struct layers_result *)object)->conditions);
+    return ERR_OK;
+}
+
+static void clear_conditions(const struct json_field *field, void *object)
+{
+    (void)field;
+    summary_conditions_init(&((struct layers_result *)object)->conditions);
+}
+
+static bool has_conditions(const struct json_field *field, const void *object)
+{
+    (void)field;
+    return is_known(((const struct layers_result *)object)->conditions.seconds);
+}
+
+static const struct json_custom CONDITIONS = {.write = write_conditions,
+                                              .read = read_conditions,
+                                              .is_known = has_conditions,
+                                              .clear = clear_conditions};
+
+/* {} if there is nothing outside the layers. */
+static void write_outside(struct json *json, const char *key, const struct json_field *field,
+                          const void *object)
+{
+    json_object(json, key);
+    if (((const struct layers_result *)object)->has_outside)
+        json_fields_write(json, field->fields, json_field_member(field, object));
+    json_object_end(json);
+}
+
+static enum err read_outside(const struct json_place *at, const struct json_field *field,
+                             const struct jv *value, void *object)
+{
+    struct layers_result *result = object;
+    struct json_place place = json_place_in(at, field->path);
+    result->has_outside = jv_count(value) > 0;
+    return json_fields_read_at(&place, value, field->fields, &result->outside);
+}
+
+static void clear_outside(const struct json_field *field, void *object)
+{
+    struct layers_result *result = object;
+    result->has_outside = false;
+    json_fields_clear(field->fields, &result->outside);
+}
+
+static void release_outside(const struct json_field *field, void *object)
+{
+    json_fields_release(field->fields, &((struct layers_result *)object)->outside);
+}
+
+static const struct json_custom OUTSIDE = {.write = write_outside,
+                                           .read = read_outside,
+                                           .clear = clear_outside,
+                                           .release = release_outside};
+
+/* Compact JSON, as it is; `what` if there is none. */
+static struct text *raw_of(const struct json_field *field, void *object)
+{
+    return (struct text *)(void *)((char *)object + field->offset);
+}
+
+static void write_raw(struct json *json, const char *key, const struct json_field *field,
+                      const void *object)
+{
+    const struct text *raw = json_field_member(field, object);
+    json_raw_indented(json, key, raw->length ? text_get(raw) : field->what);
+}
+
+static enum err read_raw(const struct json_place *at, const struct json_field *field,
+                         const struct jv *value, void *object)
+{
+    (void)at;
+    return jv_print(value, raw_of(field, object));
+}
+
+static void clear_raw(const struct json_field *field, void *object)
+{
+    *raw_of(field, object) = (struct text){0};
+}
+
+static void release_raw(const struct json_field *field, void *object)
+{
+    text_release(raw_of(field, object));
+}
+
+static const struct json_custom RAW = {
+    .write = write_raw, .read = read_raw, .clear = clear_raw, .release = release_raw};
+
+/* clang-format off */
+static fields MODEL_FIELDS = {
+    RESULT_MODEL(RESULT)
+    BIND_NUMBERS(layers_result, prompts, prompt_count, "workload.prompt_tokens"),
+    RESULT_WORKLOAD(WORKLOAD)
+    RESULT_CHECKS(RESULT)
+    RESULT_NULL_TEST(NULL_TEST)
+    BIND_OBJECT(layers_result, energy, RECORD_ENERGY_FIELDS, "energy"),
+    RESULT_SUMS(RESULT)
+    BIND_OBJECT(layers_result, idle, IDLE_FIELDS, "idle", .flags = FIELD_NULL,
+                .custom = &IF_MEASURED),
+    BIND_OBJECT(layers_result, awake, IDLE_FIELDS, "awake", .flags = FIELD_NULL,
+                .custom = &IF_MEASURED),
+    BIND_CUSTOM(layers_result, conditions, CONDITIONS, "conditions", .flags = FIELD_OMIT),
+    BIND_LIST(layers_result, components.items, components.count, COMPONENT_FIELDS, "components"),
+    BIND_LIST(layers_result, layers, layers_measured, LAYER_FIELDS, "layers"),
+    BIND_CUSTOM(layers_result, outside, OUTSIDE, "outside", .fields = OUTSIDE_FIELDS),
+    BIND_LIST(layers_result, settings, setting_count, SETTING_FIELDS, "settings"),
+    {0}};
+/* Left out in a summary of the result. */
+static fields WINDOWS_FIELDS = {
+    BIND_LIST(layers_result, windows, window_count, WINDOW_FIELDS, "windows"), {0}};
+static fields DEVICES_FIELDS = {
+    BIND_CUSTOM(layers_result, devices, RAW, "devices", .what = "[]"), {0}};
+/* Of the measurement. */
+static fields RUN_FIELDS = {
+    RESULT(TEXT, started)
+    RESULT_OWN(OWN)
+    BIND_CUSTOM(layers_result, host, RAW, "host", .what = "null"),
+    RESULT(TEXT, version)
+    {0}};
+static fields HOST_FIELDS = {HOST(TEXT, hardware_label) HOST(TEXT, gpu){0}}; /* written as RAW */
+/* clang-format on */
+
+static const struct json_field *const TABLES[] = {MODEL_FIELDS, WINDOWS_FIELDS, DEVICES_FIELDS,
+                                                  RUN_FIELDS, HOST_FIELDS};
+enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
 void layers_result_init(struct layers_result *result)
 {
     *result = (struct layers_result){0};
-    json_fields_clear(MODEL_FIELDS, result);
-    json_fields_clear(WORKLOAD_FIELDS, result);
-    json_fields_clear(CHECK_FIELDS, result);
-    json_fields_clear(NULL_TEST_FIELDS, &result->null_test);
-    json_fields_clear(SUM_FIELDS, result);
-    json_fields_clear(IDLE_FIELDS, &result->idle);
-    summary_conditions_init(&result->conditions);
-    json_fields_clear(IDLE_FIELDS, &result->awake);
-    json_fields_clear(OUTSIDE_FIELDS, &result->outside);
-    json_fields_clear(OWN_FIELDS, &result->own);
-    record_energy_from_json(NULL, &result->energy);
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        json_fields_clear(TABLES[i], result);
 }
 
 static void release_model(struct layers_result *result)
 {
-    for (size_t i = 0; i < result->layers_measured; i++)
-        free(result->layers[i].components.items);
-    for (size_t i = 0; i < result->setting_count; i++)
-        free(result->settings[i].components.items);
-    free(result->outside.components.items);
-    free(result->components.items);
-    free(result->prompts);
-    free(result->layers);
-    free(result->settings);
-    free(result->windows);
-    text_release(&result->devices);
-    text_release(&result->host);
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        json_fields_release(TABLES[i], result);
     jv_free(result->tree);
     layers_result_init(result);
 }
@@ -159,83 +264,12 @@ double layers_result_per_token(const struct layers_result *result, const char *p
 
 /* ---- writing ---- */
 
-static void put_object(struct json *json, const char *key, const struct json_field *field,
-                       const void *object)
-{
-    json_object(json, key);
-    json_fields_write(json, field, object);
-    json_object_end(json);
-}
-
-static void put_rows(struct json *json, const char *key, const struct row_type *type,
-                     const void *rows, size_t count);
-
-static void put_row(struct json *json, const struct row_type *type, const void *object)
-{
-    json_fields_write(json, type->fields, object);
-    if (type->parts) {
-        struct row_type row = components_of(type);
-        const struct result_components *parts =
-            (const void *)((const char *)object + type->components);
-        put_rows(json, "components", &row, parts->items, parts->count);
-    }
-}
-
-static void put_rows(struct json *json, const char *key, const struct row_type *type,
-                     const void *rows, size_t count)
-{
-    json_array(json, key);
-    for (size_t i = 0; i < count; i++) {
-        json_object(json, NULL);
-        put_row(json, type, (const char *)rows + i * type->size);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-static void put_workload(struct json *json, const struct layers_result *result)
-{
-    json_object(json, "workload");
-    json_array(json, "prompt_tokens");
-    for (size_t i = 0; i < result->prompt_count; i++)
-        json_number(json, NULL, result->prompts[i]);
-    json_array_end(json);
-    json_fields_write(json, WORKLOAD_FIELDS, result);
-    json_object_end(json);
-}
-
-static void put_idle(struct json *json, const char *key, const struct result_idle *idle)
-{
-    if (!(idle->seconds > 0)) {
-        json_null(json, key);
-        return;
-    }
-    put_object(json, key, IDLE_FIELDS, idle);
-}
-
 static void put_model(struct json *json, const struct layers_result *result, bool with_windows)
 {
     json_fields_write(json, MODEL_FIELDS, result);
-    put_workload(json, result);
-    json_fields_write(json, CHECK_FIELDS, result);
-    put_object(json, "null_test", NULL_TEST_FIELDS, &result->null_test);
-    record_energy_to_json(json, "energy", &result->energy);
-    json_fields_write(json, SUM_FIELDS, result);
-    put_idle(json, "idle", &result->idle);
-    put_idle(json, "awake", &result->awake);
-    if (is_known(result->conditions.seconds)) /* missing in older files */
-        summary_conditions_to_json(json, "conditions", &result->conditions);
-    put_rows(json, "components", &COMPONENT_ROW, result->components.items,
-             result->components.count);
-    put_rows(json, "layers", &LAYER_ROW, result->layers, result->layers_measured);
-    json_object(json, "outside");
-    if (result->has_outside)
-        put_row(json, &OUTSIDE_ROW, &result->outside);
-    json_object_end(json);
-    put_rows(json, "settings", &SETTING_ROW, result->settings, result->setting_count);
     if (with_windows)
-        put_rows(json, "windows", &WINDOW_ROW, result->windows, result->window_count);
-    json_raw_indented(json, "devices", result->devices.length ? text_get(&result->devices) : "[]");
+        json_fields_write(json, WINDOWS_FIELDS, result);
+    json_fields_write(json, DEVICES_FIELDS, result);
 }
 
 void layers_result_to_json(const struct layers_result *result, struct json *json)
@@ -245,7 +279,6 @@ void layers_result_to_json(const struct layers_result *result, struct json *json
 
 static void put_results(struct json *json, const struct layers_results *results, bool several)
 {
-    const struct layers_result *first = &results->models[0];
     if (several)
         json_array(json, "models");
     for (size_t i = 0; i < results->count; i++) {
@@ -257,10 +290,7 @@ static void put_results(struct json *json, const struct layers_results *results,
     }
     if (several)
         json_array_end(json);
-    json_string(json, "started", first->started);
-    put_object(json, "own", OWN_FIELDS, &first->own);
-    json_raw_indented(json, "host", first->host.length ? text_get(&first->host) : "null");
-    json_string(json, "version", first->version);
+    json_fields_write(json, RUN_FIELDS, &results->models[0]);
 }
 
 void layers_results_fill(const struct layers_results *results, bool several, struct result *out)
@@ -297,87 +327,15 @@ enum err layers_result_save(const char *directory, const struct layers_result *r
 
 /* ---- reading ---- */
 
-static enum err read_rows(const struct jv *list, const struct row_type *type, void *rows,
-                          size_t *count);
-
-static enum err read_row(const struct jv *tree, const struct row_type *type, void *object)
-{
-    json_fields_clear(type->fields, object);
-    json_fields_read(tree, type->fields, object);
-    if (!type->parts)
-        return ERR_OK;
-    struct row_type row = components_of(type);
-    struct result_components *parts = (void *)((char *)object + type->components);
-    return read_rows(jv_get(tree, "components"), &row, &parts->items, &parts->count);
-}
-
-/* `rows`: a pointer to the list. */
-static enum err read_rows(const struct jv *list, const struct row_type *type, void *rows,
-                          size_t *count)
-{
-    size_t max = jv_is_array(list) ? jv_count(list) : 0;
-    char *items = max ? calloc(max, type->size) : NULL;
-    enum err err = max && !items ? ERR_NO_MEMORY : ERR_OK;
-    memcpy(rows, &items, sizeof items);
-    for (const struct jv *one = max ? jv_first(list) : NULL; one && !err; one = jv_next(one))
-        err = read_row(one, type, items + (*count)++ * type->size);
-    return err;
-}
-
-static enum err read_prompts(const struct jv *list, struct layers_result *out)
-{
-    size_t max = jv_count(list);
-    out->prompts = max ? calloc(max, sizeof *out->prompts) : NULL;
-    if (max && !out->prompts)
-        return ERR_NO_MEMORY;
-    for (const struct jv *one = max ? jv_first(list) : NULL; one; one = jv_next(one))
-        out->prompts[out->prompt_count++] = jv_number(one);
-    return ERR_OK;
-}
-
-static enum err read_lists(const struct jv *tree, struct layers_result *out)
-{
-    const struct jv *outside = jv_get(tree, "outside");
-    enum err err = read_prompts(jv_path(tree, "workload.prompt_tokens"), out);
-    out->has_outside = jv_count(outside) > 0;
-    if (!err)
-        err = read_rows(jv_get(tree, "components"), &COMPONENT_ROW, &out->components.items,
-                        &out->components.count);
-    if (!err)
-        err = read_rows(jv_get(tree, "layers"), &LAYER_ROW, &out->layers, &out->layers_measured);
-    if (!err)
-        err = read_row(outside, &OUTSIDE_ROW, &out->outside);
-    if (!err)
-        err =
-            read_rows(jv_get(tree, "settings"), &SETTING_ROW, &out->settings, &out->setting_count);
-    if (!err)
-        err = read_rows(jv_get(tree, "windows"), &WINDOW_ROW, &out->windows, &out->window_count);
-    return err;
-}
-
 /* `run`: the top-level object of the file, which is the model itself if there is only one. */
 static enum err read_model(const struct jv *tree, const struct jv *run, struct layers_result *out)
 {
-    const struct jv *devices = jv_get(tree, "devices"), *host = jv_get(run, "host");
+    enum err err = ERR_OK;
     layers_result_init(out);
-    json_fields_read(tree, MODEL_FIELDS, out);
-    json_fields_read(jv_get(tree, "workload"), WORKLOAD_FIELDS, out);
-    json_fields_read(tree, CHECK_FIELDS, out);
-    json_fields_read(jv_get(tree, "null_test"), NULL_TEST_FIELDS, &out->null_test);
-    record_energy_from_json(jv_get(tree, "energy"), &out->energy);
-    json_fields_read(tree, SUM_FIELDS, out);
-    json_fields_read(jv_get(tree, "idle"), IDLE_FIELDS, &out->idle);
-    summary_conditions_from_json(jv_get(tree, "conditions"), &out->conditions);
-    json_fields_read(jv_get(tree, "awake"), IDLE_FIELDS, &out->awake);
-    json_fields_read(jv_get(run, "own"), OWN_FIELDS, &out->own);
-    json_fields_read(host, HOST_FIELDS, out);
-    out->started = jv_text(jv_get(run, "started"));
-    out->version = jv_text(jv_get(run, "version"));
-    enum err err = read_lists(tree, out);
-    if (!err && devices)
-        err = jv_print(devices, &out->devices);
-    if (!err && host)
-        err = jv_print(host, &out->host);
+    for (size_t i = 0; i < TABLE_COUNT && !err; i++) {
+        bool is_of_run = TABLES[i] == RUN_FIELDS || TABLES[i] == HOST_FIELDS;
+        err = json_fields_read(is_of_run ? run : tree, TABLES[i], out);
+    }
     return err;
 }
 

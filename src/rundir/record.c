@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/energy.h"
 #include "core/text.h"
 #include "port/json_read.h"
@@ -169,7 +170,7 @@ void record_energy_get(const struct record_energy *from, struct energy *out)
 }
 
 /* Order as in core/energy.c and all our files; Arrow has another. */
-static const struct json_field ENERGY[] = {
+const struct json_field RECORD_ENERGY_FIELDS[] = {
 #define ENERGY_FIELD(key, type_, member)                                                           \
     {.path = (key), .type = FIELD_##type_, .offset = offsetof(struct record_energy, member)}
     ENERGY_FIELD("joules", NUMBER, joules),
@@ -183,25 +184,18 @@ static const struct json_field ENERGY[] = {
     ENERGY_FIELD("updates", INTEGER, updates),
     ENERGY_FIELD("low_confidence", BOOL, low_confidence),
     ENERGY_FIELD("note", TEXT, note),
+    {0},
 };
-enum { ENERGY_FIELDS = sizeof ENERGY / sizeof *ENERGY };
 
 void record_energy_to_json(struct json *json, const char *key, const struct record_energy *energy)
 {
-    struct json_field_writer writer = {.json = json};
-    json_object(json, key);
-    for (size_t i = 0; i < ENERGY_FIELDS; i++)
-        json_field_write(&writer, &ENERGY[i], energy);
-    json_object_end(json);
+    json_fields_write_object(json, key, RECORD_ENERGY_FIELDS, energy);
 }
 
 void record_energy_from_json(const struct jv *value, struct record_energy *out)
 {
-    struct json_field_reader reader = {.root = value};
-    for (size_t i = 0; i < ENERGY_FIELDS; i++) {
-        json_field_clear(&ENERGY[i], out);
-        json_field_read(&reader, &ENERGY[i], out);
-    }
+    json_fields_clear(RECORD_ENERGY_FIELDS, out);
+    (void)json_fields_read(value, RECORD_ENERGY_FIELDS, out);
 }
 
 /* ---- JSON ---- */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "port/proc.h"
+#include "port/sqlite.h"
 #include "port/thread.h"
 #include "rundir/run_list.h"
 #include "rundir/store.h"
@@ -61,7 +61,7 @@ enum err run_rows_failed(sqlite3 *db, const char *path, int code, struct error *
         err = ERR_IO;
     }
     return err_set(why, err, "cannot write %s: %s", path,
-                   db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+                   db ? sqlite.errmsg(db) : sqlite.errstr(code));
 }
 
 /* Called with the number of earlier calls for the same lock; 0 gives up. */
@@ -76,17 +76,17 @@ static int wait_for_lock(void *context, int waited)
 
 int run_rows_wait(sqlite3 *db)
 {
-    return sqlite3_busy_handler(db, wait_for_lock, NULL);
+    return sqlite.busy_handler(db, wait_for_lock, NULL);
 }
 
 int run_rows_open(const char *path, sqlite3 **db)
 {
     file_create(path);
-    int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    int code = sqlite.open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     if (!code)
         code = run_rows_wait(*db);
     /* IMMEDIATE: a process that must wait for another waits here, not in the middle. */
-    return code ? code : sqlite3_exec(*db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    return code ? code : sqlite.exec(*db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 }
 
 const char *run_rows_type(const struct json_field *field)
@@ -105,7 +105,7 @@ int run_rows_create(sqlite3 *db, const char *key)
         text_addf(&sql, ", %s %s", summary_index(i)->index_name,
                   run_rows_type(&summary_index(i)->at));
     text_add(&sql, ", summary TEXT)");
-    int code = sql.failed ? SQLITE_NOMEM : sqlite3_exec(db, text_get(&sql), NULL, NULL, NULL);
+    int code = sql.failed ? SQLITE_NOMEM : sqlite.exec(db, text_get(&sql), NULL, NULL, NULL);
     text_release(&sql);
     return code;
 }
@@ -114,12 +114,12 @@ int run_rows_bind(sqlite3_stmt *statement, int at, const struct json_field *fiel
                   double number)
 {
     if (text)
-        return sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
+        return sqlite.bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
     if (!is_known(number))
-        return sqlite3_bind_null(statement, at);
+        return sqlite.bind_null(statement, at);
     if (field->type == FIELD_NUMBER)
-        return sqlite3_bind_double(statement, at, number);
-    return sqlite3_bind_int64(statement, at, (int64_t)number);
+        return sqlite.bind_double(statement, at, number);
+    return sqlite.bind_int64(statement, at, (int64_t)number);
 }
 
 static int bind_summary(sqlite3_stmt *statement, int at, const struct summary *summary)
@@ -127,13 +127,13 @@ static int bind_summary(sqlite3_stmt *statement, int at, const struct summary *s
     struct text json = {0};
     int code = SQLITE_OK;
     if (!summary)
-        return sqlite3_bind_null(statement, at);
+        return sqlite.bind_null(statement, at);
     if (!summary->tree)
         summary_to_json(summary, false, &json);
     else if (jv_print(summary->tree, &json))
         code = SQLITE_NOMEM;
     if (!code && !json.failed)
-        code = sqlite3_bind_text(statement, at, text_get(&json), -1, SQLITE_TRANSIENT);
+        code = sqlite.bind_text(statement, at, text_get(&json), -1, SQLITE_TRANSIENT);
     code = json.failed ? SQLITE_NOMEM : code;
     text_release(&json);
     return code;
@@ -152,10 +152,10 @@ int run_rows_put(sqlite3 *db, const char *key, const char *name, const struct su
         text_add(&sql, ", ?");
     text_add(&sql, ")");
     int code =
-        sql.failed ? SQLITE_NOMEM : sqlite3_prepare_v2(db, text_get(&sql), -1, &statement, NULL);
+        sql.failed ? SQLITE_NOMEM : sqlite.prepare_v2(db, text_get(&sql), -1, &statement, NULL);
     text_release(&sql);
     if (!code)
-        code = sqlite3_bind_text(statement, at++, name, -1, SQLITE_STATIC);
+        code = sqlite.bind_text(statement, at++, name, -1, SQLITE_STATIC);
     for (size_t i = 0; !code && i < SUMMARY_INDEXES; i++) {
         const struct summary_field *column = summary_index(i);
         code = run_rows_bind(statement, at++, &column->at, summary_index_text(column, summary),
@@ -164,8 +164,8 @@ int run_rows_put(sqlite3 *db, const char *key, const char *name, const struct su
     if (!code)
         code = bind_summary(statement, at, summary);
     if (!code)
-        code = sqlite3_step(statement);
-    sqlite3_finalize(statement);
+        code = sqlite.step(statement);
+    sqlite.finalize(statement);
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
@@ -177,12 +177,12 @@ int run_rows_put(sqlite3 *db, const char *key, const char *name, const struct su
 static int read_version(sqlite3 *db, int *version)
 {
     sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL);
+    int code = sqlite.prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL);
     if (code)
         return code;
-    code = sqlite3_step(statement);
-    *version = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
+    code = sqlite.step(statement);
+    *version = sqlite.column_int(statement, 0);
+    sqlite.finalize(statement);
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
@@ -198,25 +198,25 @@ static enum err begin(struct index *index, struct error *why)
         return err_set(why, ERR_UNSUPPORTED, "%s was written by a later version of ipw (format %d)",
                        index->path, version);
     if (!code && version && version < VERSION)
-        code = sqlite3_exec(index->db, "DROP TABLE IF EXISTS runs", NULL, NULL, NULL);
+        code = sqlite.exec(index->db, "DROP TABLE IF EXISTS runs", NULL, NULL, NULL);
     if (!code && version < VERSION)
         code = run_rows_create(index->db, KEY);
     if (!code && version < VERSION)
-        code = sqlite3_exec(index->db, "PRAGMA user_version = 3", NULL, NULL, NULL);
+        code = sqlite.exec(index->db, "PRAGMA user_version = 3", NULL, NULL, NULL);
     return code ? run_rows_failed(index->db, index->path, code, why) : ERR_OK;
 }
 
 static enum err commit(struct index *index, int code, struct error *why)
 {
     if (!code)
-        code = sqlite3_exec(index->db, "COMMIT", NULL, NULL, NULL);
+        code = sqlite.exec(index->db, "COMMIT", NULL, NULL, NULL);
     return code ? run_rows_failed(index->db, index->path, code, why) : ERR_OK;
 }
 
 /* Rolls back uncommitted changes. */
 static void end(struct index *index)
 {
-    sqlite3_close(index->db);
+    sqlite.close(index->db);
     index->db = NULL;
 }
 
@@ -277,7 +277,9 @@ enum err run_index_put(const char *directory, const struct summary *summary, str
 {
     struct index index = {0};
     char name[256];
-    enum err err = locate(directory, &index, name, why);
+    enum err err = sqlite_load(why);
+    if (!err)
+        err = locate(directory, &index, name, why);
     return err ? err : update(&index, write_row, &(struct row){name, summary}, why);
 }
 
@@ -295,20 +297,20 @@ static const struct run_list_entry *find_entry(const struct run_list *list, cons
 static int delete_missing(sqlite3 *db, const struct run_list *list, bool *indexed)
 {
     sqlite3_stmt *names = NULL, *delete = NULL;
-    int code = sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL);
+    int code = sqlite.prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL);
     if (!code)
-        code = sqlite3_prepare_v2(db, "DELETE FROM runs WHERE directory = ?", -1, &delete, NULL);
-    while (!code && (code = sqlite3_step(names)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(names, 0);
+        code = sqlite.prepare_v2(db, "DELETE FROM runs WHERE directory = ?", -1, &delete, NULL);
+    while (!code && (code = sqlite.step(names)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite.column_text(names, 0);
         const struct run_list_entry *entry = find_entry(list, name ? name : "");
         if (entry)
             indexed[entry - list->entries] = true;
-        code = entry ? SQLITE_OK : sqlite3_bind_value(delete, 1, sqlite3_column_value(names, 0));
-        if (!entry && !code && (code = sqlite3_step(delete)) == SQLITE_DONE)
-            code = sqlite3_reset(delete);
+        code = entry ? SQLITE_OK : sqlite.bind_value(delete, 1, sqlite.column_value(names, 0));
+        if (!entry && !code && (code = sqlite.step(delete)) == SQLITE_DONE)
+            code = sqlite.reset(delete);
     }
-    sqlite3_finalize(names);
-    sqlite3_finalize(delete);
+    sqlite.finalize(names);
+    sqlite.finalize(delete);
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
@@ -328,16 +330,16 @@ static bool is_current(const struct index *index, const struct run_list *list, d
         runs += list->entries[i].has_summary;
         newer = newer || list->entries[i].written_at > *changed_at;
     }
-    if (!sqlite3_open_v2(index->path, &db, SQLITE_OPEN_READONLY, NULL) && !run_rows_wait(db) &&
+    if (!sqlite.open_v2(index->path, &db, SQLITE_OPEN_READONLY, NULL) && !run_rows_wait(db) &&
         !read_version(db, &version) && version == VERSION &&
-        !sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL))
-        while (sqlite3_step(names) == SQLITE_ROW) {
-            const char *name = (const char *)sqlite3_column_text(names, 0);
+        !sqlite.prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL))
+        while (sqlite.step(names) == SQLITE_ROW) {
+            const char *name = (const char *)sqlite.column_text(names, 0);
             rows++;
             known += find_entry(list, name ? name : "") != NULL;
         }
-    sqlite3_finalize(names);
-    sqlite3_close(db);
+    sqlite.finalize(names);
+    sqlite.close(db);
     return version == VERSION && !newer && rows == runs && known == runs;
 }
 
@@ -367,7 +369,7 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
     struct index index = {0};
     struct refresh refresh = {.list = list,
                               .indexed = calloc(list->count + 1, sizeof *refresh.indexed)};
-    enum err err = refresh.indexed ? ERR_OK : err_no_memory(why);
+    enum err err = refresh.indexed ? sqlite_load(why) : err_no_memory(why);
     if (!err && !str_format(index.path, sizeof index.path, "%s/%s", parent, INDEX_FILE))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
     if (!err && !is_current(&index, list, &refresh.changed_at))
@@ -395,7 +397,7 @@ static int prepare_find(struct run_index *index)
         text_addf(&sql, "%s%s", i ? ", " : "SELECT ", summary_index(i)->index_name);
     text_add(&sql, " FROM runs WHERE " KEY " = ?");
     int code = sql.failed ? SQLITE_NOMEM
-                          : sqlite3_prepare_v2(index->db, text_get(&sql), -1, &index->find, NULL);
+                          : sqlite.prepare_v2(index->db, text_get(&sql), -1, &index->find, NULL);
     text_release(&sql);
     return code;
 }
@@ -406,13 +408,16 @@ enum err run_index_open(const char *parent, struct run_index **out, struct error
     struct stat status;
     int version = 0;
     *out = NULL;
+    enum err err = sqlite_load(why);
+    if (err)
+        return err;
     if (!str_format(path, sizeof path, "%s/%s", parent, INDEX_FILE) || !run_stat(path, &status))
         return err_set(why, ERR_NOT_FOUND, "no run index in %.200s", parent);
     struct run_index *index = calloc(1, sizeof *index);
     if (!index)
         return err_no_memory(why);
     index->changed_at = (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
-    int code = sqlite3_open_v2(path, &index->db, SQLITE_OPEN_READONLY, NULL);
+    int code = sqlite.open_v2(path, &index->db, SQLITE_OPEN_READONLY, NULL);
     if (!code)
         code = read_version(index->db, &version);
     if (!code && version == VERSION)
@@ -429,8 +434,8 @@ void run_index_close(struct run_index *index)
 {
     if (!index)
         return;
-    sqlite3_finalize(index->find);
-    sqlite3_close(index->db);
+    sqlite.finalize(index->find);
+    sqlite.close(index->db);
     free(index);
 }
 
@@ -438,26 +443,26 @@ static void take_value(sqlite3_stmt *row, int at, const struct json_field *field
                        struct summary *out)
 {
     void *member = (char *)out + field->offset;
-    if (sqlite3_column_type(row, at) == SQLITE_NULL)
+    if (sqlite.column_type(row, at) == SQLITE_NULL)
         return;
     if (field->type == FIELD_TEXT)
-        *(const char **)member = (const char *)sqlite3_column_text(row, at);
+        *(const char **)member = (const char *)sqlite.column_text(row, at);
     else if (field->type == FIELD_INTEGER)
-        *(int64_t *)member = sqlite3_column_int64(row, at);
+        *(int64_t *)member = sqlite.column_int64(row, at);
     else if (field->type == FIELD_BOOL)
-        *(int8_t *)member = (int8_t)sqlite3_column_int(row, at);
+        *(int8_t *)member = (int8_t)sqlite.column_int(row, at);
     else
-        *(double *)member = sqlite3_column_double(row, at);
+        *(double *)member = sqlite.column_double(row, at);
 }
 
 bool run_index_find(struct run_index *index, const char *name, double written_at,
                     struct summary *out)
 {
     summary_init(out);
-    sqlite3_reset(index->find);
+    sqlite.reset(index->find);
     if (!(written_at <= index->changed_at) ||
-        sqlite3_bind_text(index->find, 1, name, -1, SQLITE_TRANSIENT) ||
-        sqlite3_step(index->find) != SQLITE_ROW)
+        sqlite.bind_text(index->find, 1, name, -1, SQLITE_TRANSIENT) ||
+        sqlite.step(index->find) != SQLITE_ROW)
         return false;
     for (size_t i = 0; i < SUMMARY_INDEXES; i++)
         take_value(index->find, (int)i, &summary_index(i)->at, out);
@@ -482,7 +487,7 @@ static enum err sqlite_finish(struct store *store, const struct summary *summary
 const struct store_driver store_sqlite = {
     .name = "sqlite",
     .summary = "the run index: catalog.db next to the run directories, one row per run",
-    .available = jv_available,
+    .available = sqlite_load,
     .open = sqlite_open_store,
     .finish = sqlite_finish,
 };

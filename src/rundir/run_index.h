@@ -1,6 +1,6 @@
 /* The run index: catalog.db in the folder of the run directories, an SQLite database with one row per run for queries
  * across runs.  It is derived from the directories, updated if it is missing or stale, and rebuilt if it is damaged.  A
- * build without SQLite has none (ERR_UNSUPPORTED).  No state. */
+ * machine without SQLite has none (ERR_UNSUPPORTED).  No state. */
 #ifndef IPW_RUNDIR_RUN_INDEX_H
 #define IPW_RUNDIR_RUN_INDEX_H
 
@@ -33,7 +33,7 @@ bool run_index_find(struct run_index *index, const char *name, double written_at
 
 /* ---- a table `runs` in any database: the columns of the index, with the caller's key ----
  *
- * Only if built with SQLite.  These functions return its codes; run_rows_failed converts one to an error. */
+ * After sqlite_load.  These functions return SQLite's codes; run_rows_failed converts one to an error. */
 
 struct sqlite3;
 struct sqlite3_stmt;

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/result.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -133,288 +135,197 @@ void summary_release(struct summary *summary)
 
 /* ---- lists ---- */
 
-static void put_statistics(struct json *json, const char *key, const struct summary *summary)
+static const struct json_field STATISTIC_FIELDS[] = {
+    BIND_NUMBER(summary_statistic, avg, "avg"),
+    BIND_NUMBER(summary_statistic, median, "median"),
+    BIND_NUMBER(summary_statistic, min, "min"),
+    BIND_NUMBER(summary_statistic, max, "max"),
+    BIND_NUMBER(summary_statistic, std, "std"),
+    BIND_NUMBER(summary_statistic, p95, "p95"),
+    BIND_INTEGER(summary_statistic, count, "count"),
+    {0},
+};
+
+static const char *statistic_key(int statistic)
 {
+    return record_statistic((enum record_statistic)statistic)->statistic_key;
+}
+
+static void write_statistics(struct json *json, const char *key, const struct json_field *field,
+                             const void *object)
+{
+    const struct summary *summary = object;
+    (void)field;
     json_object(json, key);
-    for (int i = 0; i < RECORD_STATISTICS; i++) {
-        const struct summary_statistic *row = &summary->statistics[i];
-        if (row->count == 0)
-            continue;
-        json_object(json, record_statistic((enum record_statistic)i)->statistic_key);
-        json_number(json, "avg", row->avg);
-        json_number(json, "median", row->median);
-        json_number(json, "min", row->min);
-        json_number(json, "max", row->max);
-        json_number(json, "std", row->std);
-        json_number(json, "p95", row->p95);
-        json_integer(json, "count", row->count);
-        json_object_end(json);
-    }
+    for (int i = 0; i < RECORD_STATISTICS; i++)
+        if (summary->statistics[i].count)
+            json_fields_write_object(json, statistic_key(i), STATISTIC_FIELDS,
+                                     &summary->statistics[i]);
     json_object_end(json);
 }
 
-static void put_interval(struct json *json, const char *key, const struct summary *summary)
+static enum err read_statistics(const struct json_place *at, const struct json_field *field,
+                                const struct jv *value, void *object)
 {
-    json_array(json, key);
-    json_number(json, NULL, summary->accuracy_interval.low);
-    json_number(json, NULL, summary->accuracy_interval.high);
-    json_array_end(json);
-}
-
-static void put_idle(struct json *json, const char *key, const struct summary *summary)
-{
-    const struct summary_idle *idle = &summary->idle;
-    if (!idle->known) {
-        json_null(json, key);
-        return;
-    }
-    json_object(json, key);
-    json_number(json, "seconds", idle->seconds);
-    json_array(json, "devices");
-    for (size_t i = 0; i < idle->count; i++) {
-        json_object(json, NULL);
-        json_string(json, "id", idle->devices[i].id);
-        json_number(json, "power_w", idle->devices[i].watts);
-        json_number(json, "plus_minus", idle->devices[i].plus_minus);
-        json_object_end(json);
-    }
-    json_array_end(json);
-    json_object_end(json);
-}
-
-static void put_devices(struct json *json, const char *key, const struct summary *summary)
-{
-    json_array(json, key);
-    for (size_t i = 0; i < summary->device_count; i++) {
-        const struct summary_device *device = &summary->devices[i];
-        json_object(json, NULL);
-        json_string(json, "id", device->id);
-        json_bool(json, "in_total", device->in_total);
-        record_energy_to_json(json, "energy", &device->energy);
-        json_number(json, "power_mean_w", device->power_mean_w);
-        json_number(json, "power_max_w", device->power_max_w);
-        json_number(json, "cross_check_residual", device->residual);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-static void read_statistics(const struct jv *value, struct summary *out)
-{
+    (void)at, (void)field;
     for (int i = 0; i < RECORD_STATISTICS; i++) {
-        const struct jv *row =
-            jv_get(value, record_statistic((enum record_statistic)i)->statistic_key);
-        int64_t count = 0;
-        if (!row || !jv_integer(jv_get(row, "count"), &count) || count < 1)
-            continue;
-        out->statistics[i] = (struct summary_statistic){
-            jv_number(jv_get(row, "avg")),
-            jv_number(jv_get(row, "median")),
-            jv_number(jv_get(row, "min")),
-            jv_number(jv_get(row, "max")),
-            jv_number(jv_get(row, "std")),
-            jv_number(jv_get(row, "p95")),
-            count,
-        };
+        struct summary_statistic statistic;
+        json_fields_clear(STATISTIC_FIELDS, &statistic);
+        (void)json_fields_read(jv_get(value, statistic_key(i)), STATISTIC_FIELDS, &statistic);
+        if (statistic.count >= 1)
+            ((struct summary *)object)->statistics[i] = statistic;
     }
+    return ERR_OK;
 }
 
-static void read_interval(const struct jv *value, struct summary *out)
+static const struct json_custom STATISTICS = {.write = write_statistics, .read = read_statistics};
+
+static const struct json_field IDLE_DEVICE_FIELDS[] = {
+    BIND_TEXT(summary_idle_device, id, "id"),
+    BIND_NUMBER(summary_idle_device, watts, "power_w"),
+    BIND_NUMBER(summary_idle_device, plus_minus, "plus_minus"),
+    {0},
+};
+
+static const struct json_field IDLE_FIELDS[] = {
+    BIND_NUMBER(summary_idle, seconds, "seconds"),
+    BIND_LIST(summary_idle, devices, count, IDLE_DEVICE_FIELDS, "devices"),
+    {0},
+};
+
+static bool is_idle_known(const struct json_field *field, const void *object)
 {
-    const struct jv *low = jv_first(value);
-    out->accuracy_interval =
-        (struct summary_interval){jv_number(low), low ? jv_number(jv_next(low)) : UNKNOWN};
+    return ((const struct summary_idle *)json_field_member(field, object))->known;
 }
 
-/* If out of memory, the list is omitted; other figures are still reported. */
-static void read_idle(const struct jv *value, struct summary *out)
+static void write_idle(struct json *json, const char *key, const struct json_field *field,
+                       const void *object)
 {
-    const struct jv *devices = jv_get(value, "devices");
-    struct summary_idle *idle = &out->idle;
+    json_fields_write_object(json, key, IDLE_FIELDS, json_field_member(field, object));
+}
+
+static enum err read_idle(const struct json_place *at, const struct json_field *field,
+                          const struct jv *value, void *object)
+{
+    struct summary_idle *idle = &((struct summary *)object)->idle;
+    (void)at, (void)field;
     idle->known = jv_is_object(value);
-    idle->seconds = jv_number(jv_get(value, "seconds"));
-    idle->devices = calloc(jv_count(devices) + 1, sizeof *idle->devices);
-    for (const struct jv *device = idle->devices ? jv_first(devices) : NULL; device;
-         device = jv_next(device))
-        idle->devices[idle->count++] = (struct summary_idle_device){
-            jv_text(jv_get(device, "id")), jv_number(jv_get(device, "power_w")),
-            jv_number(jv_get(device, "plus_minus"))};
+    json_fields_clear(IDLE_FIELDS, idle);
+    return json_fields_read(value, IDLE_FIELDS, idle);
 }
 
-static void read_devices(const struct jv *value, struct summary *out)
-{
-    out->devices = calloc(jv_count(value) + 1, sizeof *out->devices);
-    for (const struct jv *item = out->devices ? jv_first(value) : NULL; item;
-         item = jv_next(item)) {
-        struct summary_device *device = &out->devices[out->device_count++];
-        device->id = jv_text(jv_get(item, "id"));
-        device->in_total = jv_bool(jv_get(item, "in_total"), false);
-        record_energy_from_json(jv_get(item, "energy"), &device->energy);
-        device->power_mean_w = jv_number(jv_get(item, "power_mean_w"));
-        device->power_max_w = jv_number(jv_get(item, "power_max_w"));
-        device->residual = jv_number(jv_get(item, "cross_check_residual"));
-    }
-}
+static const struct json_custom IDLE = {
+    .write = write_idle, .read = read_idle, .is_known = is_idle_known};
+
+static const struct json_field DEVICE_FIELDS[] = {
+    BIND_TEXT(summary_device, id, "id"),
+    BIND_FLAG(summary_device, in_total, "in_total"),
+    BIND_OBJECT(summary_device, energy, RECORD_ENERGY_FIELDS, "energy"),
+    BIND_NUMBER(summary_device, power_mean_w, "power_mean_w"),
+    BIND_NUMBER(summary_device, power_max_w, "power_max_w"),
+    BIND_NUMBER(summary_device, residual, "cross_check_residual"),
+    {0},
+};
 
 /* ---- conditions ---- */
 
-static const char *severity_name(enum finding_severity severity)
+static const char *severity_name(int severity)
 {
     static const char *const NAMES[] = {"note", "warning", "breaks"};
     return NAMES[severity];
 }
 
-static const char *const ACTIVITIES[SUMMARY_ACTIVITIES] = {
-    "sm_active",   "sm_occupancy", "dram_active", "tensor_active",
-    "fp64_active", "fp32_active",  "fp16_active", "utilization"};
-
-static void put_activity(struct json *json, const struct summary_condition *device)
+static bool has_activity(const struct json_field *field, const void *object)
 {
-    if (!device->activity_source[0]) {
-        json_null(json, "activity");
-        return;
-    }
-    json_object(json, "activity");
-    json_string(json, "source", device->activity_source);
-    for (size_t i = 0; i < SUMMARY_ACTIVITIES; i++)
-        json_number(json, ACTIVITIES[i], device->activity[i]);
-    json_object_end(json);
+    (void)field;
+    return ((const struct summary_condition *)object)->activity_source[0];
 }
 
-static void read_activity(const struct jv *value, struct summary_condition *out)
-{
-    str_copy(out->activity_source, sizeof out->activity_source,
-             text_or_empty(jv_text(jv_get(value, "source"))));
-    for (size_t i = 0; i < SUMMARY_ACTIVITIES; i++)
-        out->activity[i] = jv_number(jv_get(value, ACTIVITIES[i]));
-}
+static const struct json_custom IF_ACTIVE = {.is_known = has_activity};
 
-static void put_condition_devices(struct json *json, const char *key, const struct summary *summary)
-{
-    const struct summary_conditions *conditions = &summary->conditions;
-    json_array(json, key);
-    for (size_t i = 0; i < conditions->device_count; i++) {
-        const struct summary_condition *device = &conditions->devices[i];
-        json_object(json, NULL);
-        json_string(json, "id", device->id);
-        json_number(json, "idle_w", device->idle_w);
-        json_number(json, "idle_after_w", device->idle_after_w);
-        json_number(json, "temperature_begin_c", device->temperature_begin_c);
-        json_number(json, "temperature_end_c", device->temperature_end_c);
-        json_number(json, "clock_mhz", device->clock_mhz);
-        json_number(json, "throttled_share", device->throttled_share);
-        put_activity(json, device);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
+#define BIND_ACTIVITY(activity_, path_) BIND_NUMBER(summary_condition, activity[activity_], path_)
 
-static void put_gpu_processes(struct json *json, const char *key, const struct summary *summary)
-{
-    const struct summary_conditions *conditions = &summary->conditions;
-    json_array(json, key);
-    for (size_t i = 0; i < conditions->gpu_process_count; i++) {
-        const struct summary_gpu_process *process = &conditions->gpu_processes[i];
-        json_object(json, NULL);
-        json_string(json, "device", process->device);
-        json_integer(json, "pid", process->pid);
-        json_string(json, "name", process->name[0] ? process->name : NULL);
-        json_number(json, "memory_bytes", process->memory_bytes);
-        json_number(json, "utilization_pct", process->utilization_pct);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-static void put_findings(struct json *json, const char *key, const struct summary *summary)
-{
-    const struct summary_conditions *conditions = &summary->conditions;
-    json_array(json, key);
-    for (size_t i = 0; i < conditions->finding_count; i++) {
-        const struct summary_finding *finding = &conditions->findings[i];
-        json_object(json, NULL);
-        json_string(json, "code", finding->code);
-        json_string(json, "severity", severity_name(finding->severity));
-        json_string(json, "text", finding->text);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-static void read_condition_devices(const struct jv *value, struct summary *out)
-{
-    struct summary_conditions *conditions = &out->conditions;
-    for (const struct jv *item = jv_first(value);
-         item && conditions->device_count < SUMMARY_CONDITIONS_MAX; item = jv_next(item)) {
-        struct summary_condition *device = &conditions->devices[conditions->device_count++];
-        str_copy(device->id, sizeof device->id, text_or_empty(jv_text(jv_get(item, "id"))));
-        device->idle_w = jv_number(jv_get(item, "idle_w"));
-        device->idle_after_w = jv_number(jv_get(item, "idle_after_w"));
-        device->temperature_begin_c = jv_number(jv_get(item, "temperature_begin_c"));
-        device->temperature_end_c = jv_number(jv_get(item, "temperature_end_c"));
-        device->clock_mhz = jv_number(jv_get(item, "clock_mhz"));
-        device->throttled_share = jv_number(jv_get(item, "throttled_share"));
-        read_activity(jv_get(item, "activity"), device);
-    }
-}
-
-static void read_gpu_processes(const struct jv *value, struct summary *out)
-{
-    struct summary_conditions *conditions = &out->conditions;
-    for (const struct jv *item = jv_first(value);
-         item && conditions->gpu_process_count < SUMMARY_GPU_PROCESSES_MAX; item = jv_next(item)) {
-        struct summary_gpu_process *process =
-            &conditions->gpu_processes[conditions->gpu_process_count++];
-        str_copy(process->device, sizeof process->device,
-                 text_or_empty(jv_text(jv_get(item, "device"))));
-        str_copy(process->name, sizeof process->name, text_or_empty(jv_text(jv_get(item, "name"))));
-        jv_integer(jv_get(item, "pid"), &process->pid);
-        process->memory_bytes = jv_number(jv_get(item, "memory_bytes"));
-        process->utilization_pct = jv_number(jv_get(item, "utilization_pct"));
-    }
-}
-
-/* An unknown severity was written by a later version: it may matter. */
-static enum finding_severity severity_named(const char *name)
-{
-    for (int i = FINDING_NOTE; name && i <= FINDING_BREAKS; i++)
-        if (strcmp(severity_name((enum finding_severity)i), name) == 0)
-            return (enum finding_severity)i;
-    return FINDING_WARNING;
-}
-
-static void read_findings(const struct jv *value, struct summary *out)
-{
-    struct summary_conditions *conditions = &out->conditions;
-    for (const struct jv *item = jv_first(value);
-         item && conditions->finding_count < SUMMARY_FINDINGS_MAX; item = jv_next(item)) {
-        struct summary_finding *finding = &conditions->findings[conditions->finding_count++];
-        finding->severity = severity_named(jv_text(jv_get(item, "severity")));
-        str_copy(finding->code, sizeof finding->code, text_or_empty(jv_text(jv_get(item, "code"))));
-        str_copy(finding->text, sizeof finding->text, text_or_empty(jv_text(jv_get(item, "text"))));
-    }
-}
-
-static const struct summary_list {
-    const char *path;
-    void (*put)(struct json *json, const char *key, const struct summary *summary);
-    void (*read)(const struct jv *value, struct summary *out);
-} LISTS[] = {
-    {"ipw.accuracy_interval_95", put_interval, read_interval},
-    {"ipw.conditions.gpu_processes", put_gpu_processes, read_gpu_processes},
-    {"ipw.conditions.devices", put_condition_devices, read_condition_devices},
-    {"ipw.conditions.findings", put_findings, read_findings},
-    {"ipw.statistics", put_statistics, read_statistics},
-    {"ipw.idle", put_idle, read_idle},
-    {"ipw.devices", put_devices, read_devices},
+static const struct json_field ACTIVITY_FIELDS[] = {
+    BIND_CHARS(summary_condition, activity_source, "source", .flags = FIELD_ANY_TEXT),
+    BIND_ACTIVITY(SUMMARY_SM_ACTIVE, "sm_active"),
+    BIND_ACTIVITY(SUMMARY_SM_OCCUPANCY, "sm_occupancy"),
+    BIND_ACTIVITY(SUMMARY_DRAM_ACTIVE, "dram_active"),
+    BIND_ACTIVITY(SUMMARY_TENSOR_ACTIVE, "tensor_active"),
+    BIND_ACTIVITY(SUMMARY_FP64_ACTIVE, "fp64_active"),
+    BIND_ACTIVITY(SUMMARY_FP32_ACTIVE, "fp32_active"),
+    BIND_ACTIVITY(SUMMARY_FP16_ACTIVE, "fp16_active"),
+    BIND_ACTIVITY(SUMMARY_UTILIZATION, "utilization"),
+    {0},
 };
 
-static const struct summary_list *list_at(const char *path)
+static const struct json_field CONDITION_FIELDS[] = {
+    BIND_CHARS(summary_condition, id, "id", .flags = FIELD_ANY_TEXT),
+    BIND_NUMBER(summary_condition, idle_w, "idle_w"),
+    BIND_NUMBER(summary_condition, idle_after_w, "idle_after_w"),
+    BIND_NUMBER(summary_condition, temperature_begin_c, "temperature_begin_c"),
+    BIND_NUMBER(summary_condition, temperature_end_c, "temperature_end_c"),
+    BIND_NUMBER(summary_condition, clock_mhz, "clock_mhz"),
+    BIND_NUMBER(summary_condition, throttled_share, "throttled_share"),
+    /* Its members are in the same struct. */
+    {.path = "activity",
+     .type = FIELD_OBJECT,
+     .fields = ACTIVITY_FIELDS,
+     .flags = FIELD_NULL,
+     .custom = &IF_ACTIVE},
+    {0},
+};
+
+static const struct json_field GPU_PROCESS_FIELDS[] = {
+    BIND_CHARS(summary_gpu_process, device, "device", .flags = FIELD_ANY_TEXT),
+    BIND_INTEGER(summary_gpu_process, pid, "pid", .flags = FIELD_DEFAULT),
+    BIND_CHARS(summary_gpu_process, name, "name", .flags = FIELD_NULL | FIELD_ANY_TEXT),
+    BIND_NUMBER(summary_gpu_process, memory_bytes, "memory_bytes"),
+    BIND_NUMBER(summary_gpu_process, utilization_pct, "utilization_pct"),
+    {0},
+};
+
+/* An unknown severity was written by a later version: it may matter. */
+static const struct json_field FINDING_FIELDS[] = {
+    BIND_CHARS(summary_finding, code, "code", .flags = FIELD_ANY_TEXT),
+    BIND_ENUM(summary_finding, severity, severity_name, FINDING_NOTE, FINDING_BREAKS + 1,
+              "severity", .flags = FIELD_DEFAULT, .otherwise = FINDING_WARNING),
+    BIND_CHARS(summary_finding, text, "text", .flags = FIELD_ANY_TEXT),
+    {0},
+};
+
+/* The rows of SUMMARY_FIELDS that are lists. */
+static const struct json_field LISTS[] = {
+    {.path = "ipw.accuracy_interval_95",
+     .type = FIELD_VECTOR,
+     .offset = offsetof(struct summary, accuracy_interval),
+     .most = sizeof(struct summary_interval) / sizeof(double)},
+    BIND_ARRAY(summary, conditions.gpu_processes, conditions.gpu_process_count, GPU_PROCESS_FIELDS,
+               "ipw.conditions.gpu_processes"),
+    BIND_ARRAY(summary, conditions.devices, conditions.device_count, CONDITION_FIELDS,
+               "ipw.conditions.devices"),
+    BIND_ARRAY(summary, conditions.findings, conditions.finding_count, FINDING_FIELDS,
+               "ipw.conditions.findings"),
+    BIND_CUSTOM(summary, statistics, STATISTICS, "ipw.statistics"),
+    BIND_CUSTOM(summary, idle, IDLE, "ipw.idle", .flags = FIELD_NULL),
+    BIND_LIST(summary, devices, device_count, DEVICE_FIELDS, "ipw.devices"),
+    {0},
+};
+
+static const struct json_field *list_at(const char *path)
 {
-    for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++)
-        if (strcmp(LISTS[i].path, path) == 0)
-            return &LISTS[i];
-    return NULL;
+    const struct json_field *list = LISTS;
+    while (list->path && strcmp(list->path, path) != 0)
+        list++;
+    return list->path ? list : NULL;
+}
+
+/* The list at `path`, written below an object that is open: "ipw." or more of the path is left out. */
+static void put_list(struct json_field_writer *writer, const char *path, size_t above,
+                     const struct summary *summary)
+{
+    struct json_field list = *list_at(path);
+    list.path += above;
+    json_member_write(writer, &list, summary);
 }
 
 static bool is_below(const char *path, const char *object)
@@ -440,9 +351,8 @@ static size_t rows_below(const struct summary_field *object, const struct summar
 static void put_field(struct json_field_writer *writer, const struct summary_field *field,
                       const struct summary *summary)
 {
-    const struct summary_list *list = list_at(field->at.path);
-    if (list)
-        list->put(writer->json, json_field_enter(writer, field->at.path), summary);
+    if (list_at(field->at.path))
+        put_list(writer, field->at.path, 0, summary);
     else
         json_field_write(writer, &field->at, summary);
 }
@@ -481,7 +391,7 @@ void summary_put_report(const struct summary *summary, struct result *out)
         struct summary_field row = *field;
         row.at.path += strlen("ipw.");
         if (field->role == SUMMARY_IS_LIST)
-            list_at(field->at.path)->put(&json, json_field_enter(&writer, row.at.path), summary);
+            put_list(&writer, field->at.path, strlen("ipw."), summary);
         else
             json_field_write(&writer, &row.at, summary);
         if (strcmp(row.at.path, "conservation_error") == 0) /* placed first for scripts */
@@ -516,7 +426,7 @@ void summary_conditions_to_json(struct json *json, const char *key,
             continue;
         row.at.path += strlen(CONDITIONS ".");
         if (row.role == SUMMARY_IS_LIST)
-            list_at(field->at.path)->put(json, row.at.path, &summary);
+            put_list(&writer, field->at.path, strlen(CONDITIONS "."), &summary);
         else
             json_field_write(&writer, &row.at, &summary);
     }
@@ -535,7 +445,8 @@ void summary_conditions_from_json(const struct jv *value, struct summary_conditi
             continue;
         row.at.path += strlen(CONDITIONS ".");
         if (row.role == SUMMARY_IS_LIST)
-            list_at(field->at.path)->read(json_field_find(&reader, row.at.path), &summary);
+            (void)json_member_read(json_field_find(&reader, row.at.path), list_at(field->at.path),
+                                   &summary);
         else
             json_field_read(&reader, &row.at, &summary);
     }
@@ -651,7 +562,9 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
     struct json_field_reader reader = {.root = tree};
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
         if (field->role == SUMMARY_IS_LIST)
-            list_at(field->at.path)->read(json_field_find(&reader, field->at.path), out);
+            /* If out of memory, the list is omitted; other figures are still reported. */
+            (void)json_member_read(json_field_find(&reader, field->at.path),
+                                   list_at(field->at.path), out);
         else if (field->role == SUMMARY_IS_FIELD)
             json_field_read(&reader, &field->at, out);
     return ERR_OK;
@@ -677,7 +590,8 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
 
 enum { ESTIMATE_BYTES_MAX = 64 << 20 };
 
-#define ROW(type, member, path) {path, FIELD_##type, offsetof(struct run_estimate, member)},
+#define ROW(type_, member, path_)                                                                  \
+    {.path = path_, .type = FIELD_##type_, .offset = offsetof(struct run_estimate, member)},
 static const struct json_field ESTIMATE_FIELDS[] = {RUN_ESTIMATE(ROW){0}};
 #undef ROW
 

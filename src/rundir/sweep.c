@@ -1,5 +1,6 @@
 #include "rundir/sweep.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "core/clock.h"
 #include "core/grow.h"
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
@@ -42,29 +44,193 @@ static void release_words(char **words, size_t count)
     free(words);
 }
 
+/* ---- lines of the journal ----
+ *
+ * One table per kind of line serves its writer and its reader. */
+
+static const char KIND_RUN[] = "run", KIND_POINT[] = "point", KIND_ADDED[] = "added",
+                  KIND_RETRY[] = "retry", KIND_REPEATS[] = "repeats", KIND_END[] = "end";
+
+static void write_profile(struct json *json, const char *key, const struct json_field *field,
+                          const void *object)
+{
+    (void)field;
+    json_string(json, key, ((const struct sweep *)object)->profile ? "profile" : "run");
+}
+
+static enum err read_profile(const struct json_place *at, const struct json_field *field,
+                             const struct jv *value, void *object)
+{
+    const char *kind = jv_text(value);
+    (void)at, (void)field;
+    ((struct sweep *)object)->profile = kind && strcmp(kind, "profile") == 0;
+    return ERR_OK;
+}
+
+static const struct json_custom PROFILE = {.write = write_profile, .read = read_profile};
+
+static void write_points(struct json *json, const char *key, const struct json_field *field,
+                         const void *object)
+{
+    const struct sweep *sweep = object;
+    (void)field;
+    json_array(json, key);
+    for (size_t p = 0; p < sweep->point_count; p++) {
+        json_array(json, NULL);
+        for (size_t k = 0; k < sweep->knob_count; k++)
+            json_string(json, NULL, sweep->values[p * sweep->knob_count + k]);
+        json_array_end(json);
+    }
+    json_array_end(json);
+}
+
+/* Appends the values of one point, a value for each knob. */
+static enum err read_point(const struct json_place *at, const struct json_field *field,
+                           const struct jv *point, struct sweep *sweep, size_t *found)
+{
+    enum err err = ERR_OK;
+    if (!jv_is_array(point) || jv_count(point) != sweep->knob_count)
+        return json_refuse(at, field->path, "a point must be an array of %zu values",
+                           sweep->knob_count);
+    for (const struct jv *item = jv_first(point); !err && item; item = jv_next(item))
+        err = jv_text(item) ? sweep_word(&sweep->values, found, jv_text(item))
+                            : json_refuse(at, field->path, "values must be text");
+    return err;
+}
+
+static enum err read_points(const struct json_place *at, const struct json_field *field,
+                            const struct jv *points, void *object)
+{
+    struct sweep *sweep = object;
+    size_t found = 0;
+    if (!jv_is_array(points) || jv_count(points) > field->most)
+        return json_refuse(at, field->path, "must be an array of at most %zu points", field->most);
+    enum err err = ERR_OK;
+    for (const struct jv *point = jv_first(points); !err && point; point = jv_next(point))
+        err = read_point(at, field, point, sweep, &found);
+    if (err) {
+        release_words(sweep->values, found);
+        sweep->values = NULL;
+        return err;
+    }
+    sweep->point_count = jv_count(points);
+    return ERR_OK;
+}
+
+static void clear_points(const struct json_field *field, void *object)
+{
+    struct sweep *sweep = object;
+    (void)field;
+    sweep->values = NULL;
+    sweep->point_count = 0;
+}
+
+static void release_points(const struct json_field *field, void *object)
+{
+    struct sweep *sweep = object;
+    (void)field;
+    release_words(sweep->values, sweep->point_count * sweep->knob_count);
+}
+
+static const struct json_custom POINTS = {
+    .write = write_points, .read = read_points, .clear = clear_points, .release = release_points};
+
+enum { WORDS = FIELD_REQUIRED | FIELD_ANY_TEXT };
+
+static const struct json_field SETTINGS_FIELDS[] = {
+    BIND_STRINGS(sweep, knobs, knob_count, "knobs", .flags = WORDS),
+    BIND_CUSTOM(sweep, values, POINTS, "points", .flags = FIELD_REQUIRED, .most = POINTS_MAX),
+    BIND_CUSTOM(sweep, profile, PROFILE, "points_are"),
+    BIND_STRING(sweep, mode, "mode", .flags = FIELD_ANY_TEXT),
+    BIND_NUMBER(sweep, time_exponent, "time_exponent"),
+    BIND_NUMBER(sweep, min_mhz, "least_mhz"),
+    BIND_NUMBERS(sweep, clocks, clock_count, "clocks"),
+    BIND_FLAG(sweep, control, "control"),
+    BIND_STRING(sweep, uncontrolled, "uncontrolled", .flags = FIELD_ANY_TEXT),
+    BIND_STRINGS(sweep, options, option_count, "options", .flags = WORDS),
+    BIND_STRINGS(sweep, command, word_count, "command", .flags = WORDS),
+    BIND_CONSTANT("random", "order"),
+    BIND_UNSIGNED(sweep, seed, "seed"),
+    BIND_UNSIGNED(sweep, repeats, "repeats", .max = SWEEP_REPEATS_MAX),
+    BIND_UNSIGNED(sweep, max_repeats, "most_repeats", .max = SWEEP_REPEATS_MAX),
+    BIND_NUMBER(sweep, until_pct, "until_pct"),
+    BIND_UNSIGNED(sweep, reruns, "reruns"),
+    BIND_NUMBER(sweep, cooldown_s, "cooldown_s"),
+    BIND_NUMBER(sweep, cooldown_c, "cooldown_c"),
+    BIND_NUMBER(sweep, cooldown_min_c, "cooldown_min_c"),
+    BIND_NUMBER(sweep, cooldown_limit_s, "cooldown_limit_s"),
+    {0},
+};
+
+#define ATTEMPT_KEYS                                                                               \
+    BIND_ORDINAL(sweep_attempt, point, "point"),                                                   \
+        BIND_UNSIGNED(sweep_attempt, repeat, "repeat", .min = 1, .max = 1e6)
+
+/* The values of the knobs are between these two. */
+static const struct json_field POINT_FIELDS[] = {
+    BIND_CONSTANT(KIND_POINT, "kind"), ATTEMPT_KEYS, {0}};
+static const struct json_field ATTEMPT_FIELDS[] = {
+    BIND_STRING(sweep_attempt, path, "run"),
+    BIND_INT(sweep_attempt, exit_code, "exit_code"),
+    BIND_STRING(sweep_attempt, flags, "flags"),
+    BIND_STRING(sweep_attempt, node, "node"),
+    BIND_STRING(sweep_attempt, gpus, "gpu_uuids"),
+    BIND_NUMBER(sweep_attempt, waited_s, "waited_s"),
+    BIND_NUMBER(sweep_attempt, wall_s, "wall_s"),
+    BIND_NUMBER(sweep_attempt, seconds, "seconds"),
+    BIND_NUMBER(sweep_attempt, joules, "joules"),
+    BIND_NUMBER(sweep_attempt, plus_minus, "plus_minus"),
+    BIND_NUMBER(sweep_attempt, statistical, "plus_minus_statistical"),
+    BIND_STRING(sweep_attempt, method, "method"),
+    BIND_STRING(sweep_attempt, source, "source"),
+    BIND_NUMBER(sweep_attempt, coverage, "coverage"),
+    {0},
+};
+
+static const struct json_field RETRY_FIELDS[] = {
+    BIND_CONSTANT(KIND_RETRY, "kind"), ATTEMPT_KEYS, {0}};
+
+static const struct json_field REPEATS_FIELDS[] = {
+    BIND_CONSTANT(KIND_REPEATS, "kind"),
+    BIND_UNSIGNED(sweep, repeats, "repeats", .max = SWEEP_REPEATS_MAX),
+    {0},
+};
+
+struct added {
+    char **values;
+    size_t count;
+};
+
+static const struct json_field ADDED_FIELDS[] = {
+    BIND_CONSTANT(KIND_ADDED, "kind"),
+    BIND_STRINGS(added, values, count, "values", .flags = WORDS),
+    {0},
+};
+
+static const struct json_field END_FIELDS[] = {
+    BIND_CONSTANT(KIND_END, "kind"), BIND_CONSTANT("completed", "state"), {0}};
+
+static void put_line(const struct json_field *fields, const void *object, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    json_fields_write_object(&json, NULL, fields, object);
+}
+
+/* ---- memory ---- */
+
 void sweep_attempt_release(struct sweep_attempt *attempt)
 {
-    free(attempt->path);
-    free(attempt->flags);
-    free(attempt->node);
-    free(attempt->gpus);
-    free(attempt->method);
-    free(attempt->source);
+    json_fields_release(ATTEMPT_FIELDS, attempt);
 }
 
 void sweep_release(struct sweep *sweep)
 {
-    release_words(sweep->knobs, sweep->knob_count);
-    release_words(sweep->values, sweep->point_count * sweep->knob_count);
-    release_words(sweep->command, sweep->word_count);
-    release_words(sweep->options, sweep->option_count);
+    json_fields_release(SETTINGS_FIELDS, sweep);
     for (size_t i = 0; i < sweep->count; i++)
         sweep_attempt_release(&sweep->attempts[i]);
     free(sweep->attempts);
-    free(sweep->uncontrolled);
-    free(sweep->mode);
     free(sweep->expected_s);
-    free(sweep->clocks);
     *sweep = (struct sweep){0};
 }
 
@@ -152,62 +318,6 @@ bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b)
 
 /* ---- writing ---- */
 
-static struct jv *words_value(char *const *words, size_t count)
-{
-    struct jv *list = jv_new_array();
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < count && !err; i++)
-        err = jv_add(list, NULL, jv_new_text(words[i]));
-    return jv_finish(list, err);
-}
-
-static struct jv *points_value(const struct sweep *sweep)
-{
-    struct jv *list = jv_new_array();
-    enum err err = ERR_OK;
-    for (size_t p = 0; p < sweep->point_count && !err; p++)
-        err = jv_add(list, NULL,
-                     words_value(sweep->values + p * sweep->knob_count, sweep->knob_count));
-    return jv_finish(list, err);
-}
-
-static struct jv *clocks_value(const struct sweep *sweep)
-{
-    struct jv *list = jv_new_array();
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < sweep->clock_count && !err; i++)
-        err = jv_add(list, NULL, jv_new_number(sweep->clocks[i]));
-    return jv_finish(list, err);
-}
-
-static struct jv *settings_value(const struct sweep *sweep)
-{
-    const struct jv_member MEMBERS[] = {
-        {"knobs", words_value(sweep->knobs, sweep->knob_count)},
-        {"points", points_value(sweep)},
-        {"points_are", jv_new_text(sweep->profile ? "profile" : "run")},
-        {"mode", jv_new_text(sweep->mode)},
-        {"time_exponent", jv_new_number(sweep->time_exponent)},
-        {"least_mhz", jv_new_number(sweep->min_mhz)},
-        {"clocks", clocks_value(sweep)},
-        {"control", jv_new_bool(sweep->control)},
-        {"uncontrolled", jv_new_text(sweep->uncontrolled)},
-        {"options", words_value(sweep->options, sweep->option_count)},
-        {"command", words_value(sweep->command, sweep->word_count)},
-        {"order", jv_new_text("random")},
-        {"seed", jv_new_integer(sweep->seed)},
-        {"repeats", jv_new_integer(sweep->repeats)},
-        {"most_repeats", jv_new_integer(sweep->max_repeats)},
-        {"until_pct", jv_new_number(sweep->until_pct)},
-        {"reruns", jv_new_integer(sweep->reruns)},
-        {"cooldown_s", jv_new_number(sweep->cooldown_s)},
-        {"cooldown_c", jv_new_number(sweep->cooldown_c)},
-        {"cooldown_min_c", jv_new_number(sweep->cooldown_min_c)},
-        {"cooldown_limit_s", jv_new_number(sweep->cooldown_limit_s)},
-    };
-    return jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
-}
-
 static void subject_of(const struct sweep *sweep, struct text *out)
 {
     text_add(out, sweep->profile ? "profile" : sweep->command[0]);
@@ -222,7 +332,7 @@ enum err sweep_create(const struct sweep *sweep, const char *parent, struct run_
     enum err err = jv_available(why); /* without JSON, neither it nor its runs could be read */
     if (err)
         return err;
-    struct jv *settings = settings_value(sweep);
+    struct jv *settings = json_fields_value(SETTINGS_FIELDS, sweep);
     subject_of(sweep, &subject);
     const struct journal_header header = {
         .kind = RUN_KIND_SWEEP, .start = 1, .started_at = sweep->started_at, .settings = settings};
@@ -244,27 +354,12 @@ static void put_attempt(const struct sweep *sweep, const struct sweep_attempt *a
     struct json json;
     json_init(&json, out, false);
     json_object(&json, NULL);
-    json_string(&json, "kind", "point");
-    json_integer(&json, "point", (int64_t)attempt->point + 1);
-    json_integer(&json, "repeat", attempt->repeat);
+    json_fields_write(&json, POINT_FIELDS, attempt);
     json_object(&json, "settings");
     for (size_t k = 0; k < sweep->knob_count; k++)
         json_string(&json, sweep->knobs[k], sweep->values[attempt->point * sweep->knob_count + k]);
     json_object_end(&json);
-    json_string(&json, "run", attempt->path);
-    json_integer(&json, "exit_code", attempt->exit_code);
-    json_string(&json, "flags", attempt->flags);
-    json_string(&json, "node", attempt->node);
-    json_string(&json, "gpu_uuids", attempt->gpus);
-    json_number(&json, "waited_s", attempt->waited_s);
-    json_number(&json, "wall_s", attempt->wall_s);
-    json_number(&json, "seconds", attempt->seconds);
-    json_number(&json, "joules", attempt->joules);
-    json_number(&json, "plus_minus", attempt->plus_minus);
-    json_number(&json, "plus_minus_statistical", attempt->statistical);
-    json_string(&json, "method", attempt->method);
-    json_string(&json, "source", attempt->source);
-    json_number(&json, "coverage", attempt->coverage);
+    json_fields_write(&json, ATTEMPT_FIELDS, attempt);
     json_object_end(&json);
 }
 
@@ -324,22 +419,13 @@ static enum err keep_point(struct sweep *sweep, char *const *values)
 enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *const *values,
                       struct error *why)
 {
+    const struct added added = {(char **)values, sweep->knob_count};
     struct text line = {0};
-    struct json json;
     enum err err = err_explain(why, keep_point(sweep, values));
     if (err)
         return err;
-    json_init(&json, &line, false);
-    json_object(&json, NULL);
-    json_string(&json, "kind", "added");
-    json_array(&json, "values");
-    for (size_t k = 0; k < sweep->knob_count; k++)
-        json_string(&json, NULL, values[k]);
-    json_array_end(&json);
-    json_object_end(&json);
-    err = journal_append(&writer->records, &line, why);
-    if (!err)
-        err = journal_sync(&writer->records, why);
+    put_line(ADDED_FIELDS, &added, &line);
+    err = append_line(writer, &line, why);
     text_release(&line);
     return err;
 }
@@ -395,7 +481,7 @@ enum err sweep_finish(struct sweep *sweep, struct run_writer *writer, struct err
     struct summary summary;
     if (sweep->only) /* other processes measure the others */
         return ERR_OK;
-    text_add(&line, "{\"kind\":\"end\",\"state\":\"completed\"}");
+    put_line(END_FIELDS, sweep, &line);
     enum err err = journal_append(&writer->records, &line, why);
     text_release(&line);
     sweep->ended = !err;
@@ -408,122 +494,42 @@ enum err sweep_finish(struct sweep *sweep, struct run_writer *writer, struct err
 
 /* ---- reading ---- */
 
-static enum err read_words(const struct jv *list, char ***words, size_t *count)
+static enum err read_header(const struct jv *line, struct sweep *sweep, struct error *why)
 {
-    enum err err = jv_is_array(list) ? ERR_OK : ERR_BAD_VALUE;
-    for (const struct jv *item = jv_first(list); !err && item; item = jv_next(item)) {
-        const char *word = jv_text(item);
-        err = word ? sweep_word(words, count, word) : ERR_BAD_VALUE;
-    }
-    return err;
-}
-
-static unsigned count_in(const struct jv *settings, const char *key)
-{
-    double value = jv_number(jv_get(settings, key));
-    return value >= 0 && value <= 4294967295.0 ? (unsigned)value : 0;
-}
-
-static enum err read_points(const struct jv *points, struct sweep *sweep)
-{
-    size_t found = 0, wanted = jv_count(points) * sweep->knob_count;
-    enum err err = jv_is_array(points) && jv_count(points) <= POINTS_MAX ? ERR_OK : ERR_BAD_VALUE;
-    for (const struct jv *point = jv_first(points); !err && point; point = jv_next(point))
-        err = jv_count(point) == sweep->knob_count ? read_words(point, &sweep->values, &found)
-                                                   : ERR_BAD_VALUE;
-    if (err || found != wanted) {
-        release_words(sweep->values, found);
-        sweep->values = NULL;
-        return err ? err : ERR_BAD_VALUE;
-    }
-    sweep->point_count = jv_count(points);
-    return ERR_OK;
-}
-
-static enum err read_header(const struct jv *line, struct sweep *sweep)
-{
-    const struct jv *settings = jv_get(line, "settings");
-    const char *kind = jv_text(jv_get(settings, "points_are"));
+    struct error reason = {0};
     sweep->starts++;
     if (sweep->starts > 1) /* a resumed sweep has the settings of its first start */
         return ERR_OK;
     sweep->started_at = jv_number(jv_get(line, "started_at"));
-    sweep->profile = kind && strcmp(kind, "profile") == 0;
-    const char *reason = jv_text(jv_get(settings, "uncontrolled"));
-    const char *mode = jv_text(jv_get(settings, "mode"));
-    sweep->control = jv_bool(jv_get(settings, "control"), false);
-    sweep->time_exponent = jv_number(jv_get(settings, "time_exponent"));
-    sweep->min_mhz = jv_number(jv_get(settings, "least_mhz"));
-    sweep->mode = strdup(mode ? mode : "custom");
-    if (!sweep->mode || (reason && !(sweep->uncontrolled = strdup(reason))))
-        return ERR_NO_MEMORY;
-    const struct jv *clocks = jv_get(settings, "clocks");
-    sweep->clocks = calloc(jv_count(clocks) + 1, sizeof *sweep->clocks);
-    if (!sweep->clocks)
-        return ERR_NO_MEMORY;
-    if (jv_numbers(clocks, sweep->clocks, jv_count(clocks)))
-        sweep->clock_count = jv_count(clocks);
-    sweep->seed = count_in(settings, "seed");
-    sweep->repeats = count_in(settings, "repeats");
-    sweep->max_repeats = count_in(settings, "most_repeats");
-    if (sweep->repeats > SWEEP_REPEATS_MAX || sweep->max_repeats > SWEEP_REPEATS_MAX)
-        return ERR_BAD_VALUE;
-    sweep->until_pct = jv_number(jv_get(settings, "until_pct"));
-    sweep->reruns = count_in(settings, "reruns");
-    sweep->cooldown_s = jv_number(jv_get(settings, "cooldown_s"));
-    sweep->cooldown_c = jv_number(jv_get(settings, "cooldown_c"));
-    sweep->cooldown_min_c = jv_number(jv_get(settings, "cooldown_min_c"));
-    sweep->cooldown_limit_s = jv_number(jv_get(settings, "cooldown_limit_s"));
-    enum err err = read_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
-    if (!err)
-        err = read_points(jv_get(settings, "points"), sweep);
-    if (!err)
-        err = read_words(jv_get(settings, "options"), &sweep->options, &sweep->option_count);
-    if (!err)
-        err = read_words(jv_get(settings, "command"), &sweep->command, &sweep->word_count);
-    return err;
+    enum err err =
+        json_fields_read_strict(jv_get(line, "settings"), SETTINGS_FIELDS, sweep, NULL, &reason);
+    if (err == ERR_BAD_VALUE)
+        err_set(why, err, "the header of the sweep cannot be read: %s", reason.text);
+    return err || sweep->mode ? err : str_set(&sweep->mode, "custom");
 }
 
 /* Ignores lines that are not attempts at a point of this sweep. */
 static enum err read_attempt(const struct jv *line, struct sweep *sweep, struct error *why)
 {
-    double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
-    const char *path = jv_text(jv_get(line, "run")), *flags = jv_text(jv_get(line, "flags"));
-    const char *node = jv_text(jv_get(line, "node")), *gpus = jv_text(jv_get(line, "gpu_uuids"));
-    const char *method = jv_text(jv_get(line, "method")), *source = jv_text(jv_get(line, "source"));
-    int64_t exit_code;
-    if (!(point >= 1 && point <= (double)sweep->point_count && repeat >= 1 && repeat < 1e6) ||
-        !jv_integer(jv_get(line, "exit_code"), &exit_code))
-        return ERR_OK;
-    if (path && !run_path_is_below(path))
-        return err_set(why, ERR_BAD_VALUE,
-                       "the run '%.100s' of setting %.0f is not below the directory of the sweep: "
-                       "remove that line",
-                       plain_text(path).text, point);
-    struct sweep_attempt attempt = {
-        .point = (size_t)point - 1,
-        .repeat = (unsigned)repeat,
-        .path = path ? strdup(path) : NULL,
-        .exit_code = (int)exit_code,
-        .flags = strdup(flags ? flags : ""),
-        .node = node ? strdup(node) : NULL,
-        .gpus = gpus ? strdup(gpus) : NULL,
-        .waited_s = jv_number(jv_get(line, "waited_s")),
-        .wall_s = jv_number(jv_get(line, "wall_s")),
-        .seconds = jv_number(jv_get(line, "seconds")),
-        .joules = jv_number(jv_get(line, "joules")),
-        .plus_minus = jv_number(jv_get(line, "plus_minus")),
-        .statistical = jv_number(jv_get(line, "plus_minus_statistical")),
-        .method = method ? strdup(method) : NULL,
-        .source = source ? strdup(source) : NULL,
-        .coverage = jv_number(jv_get(line, "coverage")),
-    };
-    if ((path && !attempt.path) || !attempt.flags || (node && !attempt.node) ||
-        (gpus && !attempt.gpus) || (method && !attempt.method) || (source && !attempt.source)) {
-        sweep_attempt_release(&attempt);
-        return ERR_NO_MEMORY;
-    }
-    return keep_attempt(sweep, &attempt);
+    struct sweep_attempt attempt = {.point = SIZE_MAX};
+    json_fields_clear(ATTEMPT_FIELDS, &attempt);
+    attempt.exit_code = INT_MIN;
+    enum err err = json_fields_read(line, POINT_FIELDS, &attempt);
+    if (!err)
+        err = json_fields_read(line, ATTEMPT_FIELDS, &attempt);
+    bool is_attempt =
+        attempt.point < sweep->point_count && attempt.repeat > 0 && attempt.exit_code != INT_MIN;
+    if (!err && is_attempt && attempt.path && !run_path_is_below(attempt.path))
+        err = err_set(why, ERR_BAD_VALUE,
+                      "the run '%.100s' of setting %zu is not below the directory of the sweep: "
+                      "remove that line",
+                      plain_text(attempt.path).text, attempt.point + 1);
+    if (!err && is_attempt && !attempt.flags)
+        err = str_set(&attempt.flags, "");
+    if (!err && is_attempt)
+        return keep_attempt(sweep, &attempt);
+    sweep_attempt_release(&attempt);
+    return err;
 }
 
 static void drop_attempt(struct sweep *sweep, size_t i)
@@ -534,13 +540,15 @@ static void drop_attempt(struct sweep *sweep, size_t i)
             (sweep->count - i) * sizeof *sweep->attempts);
 }
 
-static void read_retry(const struct jv *line, struct sweep *sweep)
+static enum err read_retry(const struct jv *line, struct sweep *sweep)
 {
-    double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
+    struct sweep_attempt retry = {.point = SIZE_MAX};
+    enum err err = json_fields_read(line, RETRY_FIELDS, &retry);
     for (size_t i = sweep->count; i-- > 0;)
-        if ((double)sweep->attempts[i].point + 1 == point && sweep->attempts[i].repeat == repeat)
+        if (sweep->attempts[i].point == retry.point && sweep->attempts[i].repeat == retry.repeat)
             drop_attempt(sweep, i);
     sweep->ended = false;
+    return err;
 }
 
 static void set_repeats(struct sweep *sweep, unsigned repeats)
@@ -551,21 +559,26 @@ static void set_repeats(struct sweep *sweep, unsigned repeats)
     sweep->ended = false;
 }
 
-static void read_repeats(const struct jv *line, struct sweep *sweep)
+static enum err read_repeats(const struct jv *line, struct sweep *sweep)
 {
-    unsigned repeats = count_in(line, "repeats");
-    if (repeats > sweep->repeats && repeats <= SWEEP_REPEATS_MAX)
-        set_repeats(sweep, repeats);
+    struct sweep more = {0};
+    enum err err = json_fields_read(line, REPEATS_FIELDS, &more);
+    if (more.repeats > sweep->repeats)
+        set_repeats(sweep, more.repeats);
+    return err;
 }
 
-static enum err read_added(const struct jv *line, struct sweep *sweep)
+static enum err read_added(const struct jv *line, struct sweep *sweep, struct error *why)
 {
-    char **words = NULL;
-    size_t count = 0;
-    enum err err = read_words(jv_get(line, "values"), &words, &count);
+    struct added added;
+    struct error reason = {0};
+    enum err err = json_fields_read_strict(line, ADDED_FIELDS, &added, NULL, &reason);
     if (!err)
-        err = count == sweep->knob_count ? keep_point(sweep, words) : ERR_BAD_VALUE;
-    release_words(words, count);
+        err = added.count == sweep->knob_count ? keep_point(sweep, added.values) : ERR_BAD_VALUE;
+    if (err == ERR_BAD_VALUE)
+        err_set(why, err, "an added point cannot be read: %s",
+                reason.text[0] ? reason.text : "it must have one value for each knob");
+    json_fields_release(ADDED_FIELDS, &added);
     return err;
 }
 
@@ -578,18 +591,18 @@ static enum err take_line(void *context, const struct jv *line)
 {
     struct loading *loading = context;
     struct sweep *sweep = loading->sweep;
-    const char *kind = jv_text(jv_get(line, "kind"));
-    if (kind && strcmp(kind, "retry") == 0)
-        read_retry(line, sweep);
-    if (kind && strcmp(kind, "repeats") == 0)
-        read_repeats(line, sweep);
-    if (kind && strcmp(kind, "run") == 0)
-        return read_header(line, sweep);
-    if (kind && strcmp(kind, "point") == 0)
+    const char *kind = text_or_empty(jv_text(jv_get(line, "kind")));
+    if (strcmp(kind, KIND_RETRY) == 0)
+        return read_retry(line, sweep);
+    if (strcmp(kind, KIND_REPEATS) == 0)
+        return read_repeats(line, sweep);
+    if (strcmp(kind, KIND_RUN) == 0)
+        return read_header(line, sweep, &loading->why);
+    if (strcmp(kind, KIND_POINT) == 0)
         return read_attempt(line, sweep, &loading->why);
-    if (kind && strcmp(kind, "added") == 0)
-        return read_added(line, sweep);
-    if (kind && strcmp(kind, "end") == 0)
+    if (strcmp(kind, KIND_ADDED) == 0)
+        return read_added(line, sweep, &loading->why);
+    if (strcmp(kind, KIND_END) == 0)
         sweep->ended = true;
     return ERR_OK;
 }
@@ -617,14 +630,14 @@ enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
     return err;
 }
 
-static const char POINTS[] = "/points/p";
+static const char POINTS_FOLDER[] = "/points/p";
 
 /* For a path such as SWEEP/points/p001_r1/run_x, or the common prefix of several. */
 size_t sweep_of_run(const char *run)
 {
     const char *found = NULL;
-    for (const char *at = run; (at = strstr(at, POINTS)); at++) {
-        const char *number = at + sizeof POINTS - 1;
+    for (const char *at = run; (at = strstr(at, POINTS_FOLDER)); at++) {
+        const char *number = at + sizeof POINTS_FOLDER - 1;
         size_t digits = strspn(number, "0123456789");
         if (digits >= 3 && str_starts(number + digits, "_r"))
             found = at;
@@ -642,7 +655,7 @@ void sweep_setting_of_run(const char *run, char *to, size_t size)
     if (!length || !str_format(directory, sizeof directory, "%.*s", (int)length, run) ||
         sweep_load(directory, &sweep, NULL))
         return;
-    unsigned long point = strtoul(run + length + sizeof POINTS - 1, NULL, 10);
+    unsigned long point = strtoul(run + length + sizeof POINTS_FOLDER - 1, NULL, 10);
     if (point >= 1 && point <= sweep.point_count)
         sweep_setting(&sweep, point - 1, &setting);
     (void)str_copy(to, size, text_get(&setting));
@@ -788,8 +801,7 @@ enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, stru
             drop_attempt(sweep, i);
             continue;
         }
-        text_addf(&line, "{\"kind\":\"retry\",\"point\":%zu,\"repeat\":%u}", attempt->point + 1,
-                  attempt->repeat);
+        put_line(RETRY_FIELDS, attempt, &line);
         err = append_line(writer, &line, why);
         if (!err &&
             sweep_folder(writer->directory, attempt->point, attempt->repeat, folder,
@@ -806,6 +818,7 @@ enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, stru
 enum err sweep_repeat_more(struct sweep *sweep, unsigned repeats, struct run_writer *writer,
                            struct error *why)
 {
+    const struct sweep more = {.repeats = repeats};
     struct text line = {0};
     enum err err = ERR_OK;
     if (repeats <= sweep->repeats)
@@ -813,7 +826,7 @@ enum err sweep_repeat_more(struct sweep *sweep, unsigned repeats, struct run_wri
                        "--repeat %u: the sweep already measures each setting %u times: give a "
                        "larger number, or drop it",
                        repeats, sweep->repeats);
-    text_addf(&line, "{\"kind\":\"repeats\",\"repeats\":%u}", repeats);
+    put_line(REPEATS_FIELDS, &more, &line);
     if (writer)
         err = append_line(writer, &line, why);
     text_release(&line);

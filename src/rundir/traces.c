@@ -9,27 +9,53 @@
 #include "core/grow.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
 
-#define ROW(of, type_, member) {#member, FIELD_##type_, offsetof(struct of, member)},
-#define TURN(type, member)     ROW(turn_trace, type, member)
-#define QUERY(type, member)    ROW(query_trace, type, member)
-#define OURS(type, member)     ROW(query_trace_ours, type, member)
-#define SPAN(type, member)     ROW(span_trace, type, member)
+#define ROW(of, type_, member_, path_, flags_)                                                     \
+    {.path = path_,                                                                                \
+     .type = FIELD_##type_,                                                                        \
+     .offset = offsetof(struct of, member_),                                                       \
+     .flags = (flags_)},
+#define TURN(type, member)  ROW(turn_trace, type, member, #member, 0)
+#define QUERY(type, member) ROW(query_trace, type, member, #member, 0)
+#define OURS(type, member)  ROW(query_trace, type, ipw.member, "ipw." #member, 0)
+#define SPAN(type, member)  ROW(span_trace, type, member, #member, FIELD_OMIT)
+
+static void clear_turn(const struct json_field *field, void *object)
+{
+    (void)field;
+    turn_trace_init(object);
+}
+
+static const struct json_custom TURN_DEFAULTS = {.clear = clear_turn};
 
 typedef const struct json_field fields[];
 
+/* Unknown values of a span are omitted: there are many. */
 /* clang-format off */
 static fields TURN_FIELDS = {TRACE_TURN_FIELDS(TURN){0}};
-static fields HEAD_FIELDS = {TRACE_QUERY_HEAD(QUERY){0}};
-static fields QUERY_FIELDS = {TRACE_QUERY_FIELDS(QUERY){0}};
-static fields OURS_FIELDS = {TRACE_OURS(OURS){0}};
 static fields SPAN_FIELDS = {TRACE_SPAN_FIELDS(SPAN){0}};
+static fields TRACE_FIELDS = {
+    TRACE_QUERY_HEAD(QUERY)
+    BIND_LIST(query_trace, turns, turn_count, TURN_FIELDS, "turns", .custom = &TURN_DEFAULTS),
+    TRACE_QUERY_FIELDS(QUERY)
+    TRACE_OURS(OURS)
+    BIND_LIST(query_trace, spans, span_count, SPAN_FIELDS, "ipw.spans"),
+    {0}};
 /* clang-format on */
+
+const struct json_field *query_trace_field(const char *key)
+{
+    const struct json_field *field = TRACE_FIELDS;
+    while (field->path && strcmp(field->path, key) != 0)
+        field++;
+    return field->path ? field : NULL;
+}
 
 void turn_trace_init(struct turn_trace *turn)
 {
@@ -44,9 +70,7 @@ void turn_trace_init(struct turn_trace *turn)
 void query_trace_init(struct query_trace *trace)
 {
     *trace = (struct query_trace){0};
-    json_fields_clear(HEAD_FIELDS, trace);
-    json_fields_clear(QUERY_FIELDS, trace);
-    json_fields_clear(OURS_FIELDS, &trace->ipw);
+    json_fields_clear(TRACE_FIELDS, trace);
     trace->workload_type = "agentic";
     trace->query_text = trace->response_text = "";
     trace->completed = trace->timed_out = 0;
@@ -58,8 +82,7 @@ void query_trace_init(struct query_trace *trace)
 
 void query_trace_release(struct query_trace *trace)
 {
-    free(trace->turns);
-    free(trace->spans);
+    json_fields_release(TRACE_FIELDS, trace);
     jv_free(trace->tree);
     query_trace_init(trace);
 }
@@ -172,106 +195,43 @@ void query_trace_compute(struct query_trace *trace)
     split_by_time(trace);
 }
 
-/* ---- writing ---- */
-
-/* Omits unknown values of a span: there are many. */
-static void put_known(struct json *json, const struct json_field *field, const void *object)
-{
-    struct json_field_writer writer = {.json = json};
-    for (; field->path; field++)
-        if (json_field_is_known(field, object))
-            json_field_write(&writer, field, object);
-    json_field_writer_end(&writer);
-}
+/* ---- writing and reading ---- */
 
 void query_trace_to_json(const struct query_trace *trace, struct text *line)
 {
     struct json json;
     text_clear(line);
     json_init(&json, line, false);
-    json_object(&json, NULL);
-    json_fields_write(&json, HEAD_FIELDS, trace);
-    json_array(&json, "turns");
+    json_fields_write_object(&json, NULL, TRACE_FIELDS, trace);
+}
+
+/* Requires only a name, a workload type, and the number of each turn. */
+static enum err check_trace(struct query_trace *trace)
+{
+    if (!trace->query_id || !trace->workload_type)
+        return ERR_BAD_VALUE;
     for (size_t i = 0; i < trace->turn_count; i++) {
-        json_object(&json, NULL);
-        json_fields_write(&json, TURN_FIELDS, &trace->turns[i]);
-        json_object_end(&json);
-    }
-    json_array_end(&json);
-    json_fields_write(&json, QUERY_FIELDS, trace);
-    json_object(&json, "ipw");
-    json_fields_write(&json, OURS_FIELDS, &trace->ipw);
-    json_array(&json, "spans");
-    for (size_t i = 0; i < trace->span_count; i++) {
-        json_object(&json, NULL);
-        put_known(&json, SPAN_FIELDS, &trace->spans[i]);
-        json_object_end(&json);
-    }
-    json_array_end(&json);
-    json_object_end(&json);
-    json_object_end(&json);
-}
-
-enum err query_trace_to_tree(const struct query_trace *trace, struct jv *tree)
-{
-    enum err err = ERR_OK;
-    for (const struct json_field *field = HEAD_FIELDS; !err && field->path; field++)
-        err = json_field_put(field, (struct json_base){0}, trace, tree);
-    for (const struct json_field *field = QUERY_FIELDS; !err && field->path; field++)
-        err = json_field_put(field, (struct json_base){0}, trace, tree);
-    return err;
-}
-
-/* ---- reading ---- */
-
-static enum err read_turns(const struct jv *list, struct query_trace *out)
-{
-    out->turns = calloc(jv_count(list) + 1, sizeof *out->turns);
-    for (const struct jv *value = out->turns ? jv_first(list) : NULL; value;
-         value = jv_next(value)) {
-        struct turn_trace *turn = &out->turns[out->turn_count++];
-        turn_trace_init(turn);
-        json_fields_read(value, TURN_FIELDS, turn);
+        struct turn_trace *turn = &trace->turns[i];
         turn->tool_count = jv_count(turn->tools_called.value);
         if (!is_known(turn->turn_index))
             return ERR_BAD_VALUE;
     }
-    return out->turns ? ERR_OK : ERR_NO_MEMORY;
-}
-
-static enum err read_spans(const struct jv *list, struct query_trace *out)
-{
-    out->spans = calloc(jv_count(list) + 1, sizeof *out->spans);
-    for (const struct jv *value = out->spans ? jv_first(list) : NULL; value;
-         value = jv_next(value)) {
-        struct span_trace *span = &out->spans[out->span_count];
-        json_fields_clear(SPAN_FIELDS, span);
-        json_fields_read(value, SPAN_FIELDS, span);
-        bool is_root = out->span_count == 0 && !is_known(span->parent);
+    for (size_t i = 0; i < trace->span_count; i++) {
+        const struct span_trace *span = &trace->spans[i];
+        bool is_root = i == 0 && !is_known(span->parent);
         if (!span->type || !(span->to_s >= span->from_s) ||
-            !(is_root || (span->parent >= 0 && span->parent < (double)out->span_count)))
+            !(is_root || (span->parent >= 0 && span->parent < (double)i)))
             return ERR_BAD_VALUE;
-        out->span_count++;
     }
-    return out->spans ? ERR_OK : ERR_NO_MEMORY;
+    return ERR_OK;
 }
 
-/* Requires only a name, a workload type, and the number of each turn. */
 static enum err read_trace(const struct jv *value, struct query_trace *out)
 {
-    const struct jv *ours = jv_get(value, "ipw");
     query_trace_init(out);
     out->workload_type = NULL;
-    json_fields_read(value, HEAD_FIELDS, out);
-    json_fields_read(value, QUERY_FIELDS, out);
-    if (jv_is_object(ours))
-        json_fields_read(ours, OURS_FIELDS, &out->ipw);
-    enum err err = out->query_id && out->workload_type ? ERR_OK : ERR_BAD_VALUE;
-    if (!err)
-        err = read_turns(jv_get(value, "turns"), out);
-    if (!err)
-        err = read_spans(jv_get(ours, "spans"), out);
-    return err;
+    enum err err = json_fields_read(value, TRACE_FIELDS, out);
+    return err ? err : check_trace(out);
 }
 
 /* ---- by key ---- */

@@ -68,8 +68,8 @@ double query_trace_cpu_watts(const struct query_trace *trace);
 
 /* A line, without its newline. */
 void query_trace_to_json(const struct query_trace *trace, struct text *line);
-/* The members that are text, numbers or booleans, into an object. */
-enum err query_trace_to_tree(const struct query_trace *trace, struct jv *tree) MUST_USE;
+/* The row of a key of that line; NULL: there is none. */
+const struct json_field *query_trace_field(const char *key);
 
 /* Loads and computes the traces of a run directory, in the order of the file; for a key that occurs twice, the last.
  * ERR_NOT_FOUND: no such file. */

@@ -16,45 +16,54 @@
 
 /* ---- figures of a query ---- */
 
-#define MEMBER(name, member)                                                                       \
-    static double name(const struct query_trace *trace)                                            \
-    {                                                                                              \
-        return trace->member;                                                                      \
-    }
-MEMBER(wall_clock_of, total_wall_clock_s)
-MEMBER(input_of, total_input_tokens)
-MEMBER(output_of, total_output_tokens)
-MEMBER(total_of, total_tokens)
-MEMBER(throughput_of, throughput_tokens_per_sec)
-MEMBER(per_token_of, energy_per_output_token_joules)
-MEMBER(cost_of, total_cost_usd)
-MEMBER(turns_of, num_turns)
-MEMBER(tools_of, total_tool_calls)
-MEMBER(mbu_of, query_mbu_avg_pct)
-
-typedef double figure(const struct query_trace *trace);
-
-static const struct statistic {
-    const char *key;
-    figure *of;
-} STATISTICS[] = {
-    {"wall_clock_s", wall_clock_of},
-    {"gpu_energy_joules", query_trace_gpu_joules},
-    {"cpu_energy_joules", query_trace_cpu_joules},
-    {"gpu_power_watts", query_trace_gpu_watts},
-    {"cpu_power_watts", query_trace_cpu_watts},
-    {"input_tokens", input_of},
-    {"output_tokens", output_of},
-    {"total_tokens", total_of},
-    {"throughput_tokens_per_sec", throughput_of},
-    {"energy_per_token_joules", per_token_of},
-    {"cost_usd", cost_of},
-    {"turns", turns_of},
-    {"tool_calls", tools_of},
-    {"mbu_avg_pct", mbu_of},
+/* In the order of the exporter's statistics. */
+enum {
+    WALL_CLOCK,
+    GPU_JOULES,
+    CPU_JOULES,
+    GPU_WATTS,
+    CPU_WATTS,
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    TOTAL_TOKENS,
+    THROUGHPUT,
+    JOULES_PER_TOKEN,
+    COST,
+    TURNS,
+    TOOL_CALLS,
+    MBU,
+    FIGURE_COUNT
 };
 
-enum { STATISTIC_COUNT = sizeof STATISTICS / sizeof *STATISTICS };
+/* A member of the trace, or a function. */
+static const struct figure {
+    const char *key;
+    size_t offset;
+    double (*of)(const struct query_trace *trace); /* NULL: the member */
+    bool is_count; /* a sum without the unknown ones is not a total */
+} FIGURES[] = {
+#define MEMBER(member) .offset = offsetof(struct query_trace, member)
+    [WALL_CLOCK] = {"wall_clock_s", MEMBER(total_wall_clock_s)},
+    [GPU_JOULES] = {"gpu_energy_joules", .of = query_trace_gpu_joules},
+    [CPU_JOULES] = {"cpu_energy_joules", .of = query_trace_cpu_joules},
+    [GPU_WATTS] = {"gpu_power_watts", .of = query_trace_gpu_watts},
+    [CPU_WATTS] = {"cpu_power_watts", .of = query_trace_cpu_watts},
+    [INPUT_TOKENS] = {"input_tokens", MEMBER(total_input_tokens), .is_count = true},
+    [OUTPUT_TOKENS] = {"output_tokens", MEMBER(total_output_tokens), .is_count = true},
+    [TOTAL_TOKENS] = {"total_tokens", MEMBER(total_tokens), .is_count = true},
+    [THROUGHPUT] = {"throughput_tokens_per_sec", MEMBER(throughput_tokens_per_sec)},
+    [JOULES_PER_TOKEN] = {"energy_per_token_joules", MEMBER(energy_per_output_token_joules)},
+    [COST] = {"cost_usd", MEMBER(total_cost_usd)},
+    [TURNS] = {"turns", MEMBER(num_turns), .is_count = true},
+    [TOOL_CALLS] = {"tool_calls", MEMBER(total_tool_calls), .is_count = true},
+    [MBU] = {"mbu_avg_pct", MEMBER(query_mbu_avg_pct)},
+};
+
+static double value_of(const struct query_trace *trace, const struct figure *figure)
+{
+    const void *member = (const char *)trace + figure->offset;
+    return figure->of ? figure->of(trace) : *(const double *)member;
+}
 
 /* A selection of traces, by pointer: all, or those that are not outliers. */
 struct selection {
@@ -62,29 +71,26 @@ struct selection {
     size_t count;
 };
 
-/* Sum of the known values; UNKNOWN if there are none. */
-static double sum_of(const struct selection *some, figure *of)
+/* Sum of the known values, UNKNOWN if there are none; of a count, UNKNOWN if one is unknown. */
+static double sum_of(const struct selection *some, int figure)
 {
-    double sum = UNKNOWN;
-    for (size_t i = 0; i < some->count; i++)
-        add_known(&sum, of(some->items[i]));
+    bool is_count = FIGURES[figure].is_count;
+    double sum = is_count && some->count ? 0 : UNKNOWN;
+    for (size_t i = 0; i < some->count; i++) {
+        double value = value_of(some->items[i], &FIGURES[figure]);
+        if (is_count)
+            sum += value;
+        else
+            add_known(&sum, value);
+    }
     return sum;
 }
 
-/* UNKNOWN if one value is: a partial sum is not a total. */
-static double total_of_all(const struct selection *some, figure *of)
-{
-    double sum = some->count ? 0 : UNKNOWN;
-    for (size_t i = 0; i < some->count; i++)
-        sum += of(some->items[i]);
-    return sum;
-}
-
-static double mean_of(const struct selection *some, figure *of)
+static double mean_of(const struct selection *some, int figure)
 {
     struct online stats = {0};
     for (size_t i = 0; i < some->count; i++)
-        online_add(&stats, of(some->items[i]));
+        online_add(&stats, value_of(some->items[i], &FIGURES[figure]));
     return online_mean(&stats);
 }
 
@@ -109,21 +115,16 @@ static struct tally tally_of(const struct selection *some)
 
 static void put_totals(struct json *json, const struct selection *all)
 {
+    static const int TOTALS[] = {TURNS,      TOOL_CALLS, INPUT_TOKENS, OUTPUT_TOKENS, TOTAL_TOKENS,
+                                 WALL_CLOCK, GPU_JOULES, CPU_JOULES,   COST};
     struct tally tally = tally_of(all);
     json_object(json, "totals");
     json_integer(json, "queries", (int64_t)all->count);
     json_integer(json, "completed", tally.completed);
     json_integer(json, "resolved", tally.resolved);
     json_integer(json, "unresolved", tally.unresolved);
-    json_number(json, "turns", total_of_all(all, turns_of));
-    json_number(json, "tool_calls", total_of_all(all, tools_of));
-    json_number(json, "input_tokens", total_of_all(all, input_of));
-    json_number(json, "output_tokens", total_of_all(all, output_of));
-    json_number(json, "total_tokens", total_of_all(all, total_of));
-    json_number(json, "wall_clock_s", sum_of(all, wall_clock_of));
-    json_number(json, "gpu_energy_joules", sum_of(all, query_trace_gpu_joules));
-    json_number(json, "cpu_energy_joules", sum_of(all, query_trace_cpu_joules));
-    json_number(json, "cost_usd", sum_of(all, cost_of));
+    for (size_t i = 0; i < sizeof TOTALS / sizeof *TOTALS; i++)
+        json_number(json, FIGURES[TOTALS[i]].key, sum_of(all, TOTALS[i]));
     json_number(json, "accuracy", tally.accuracy);
     json_object_end(json);
 }
@@ -131,13 +132,13 @@ static void put_totals(struct json *json, const struct selection *all)
 /* ipj and ipw as defined by the exporter, which differ from ours: docs/metrics.md. */
 static void put_efficiency(struct json *json, const struct selection *some)
 {
-    double accuracy = tally_of(some).accuracy, joules = sum_of(some, query_trace_gpu_joules),
-           watts = mean_of(some, query_trace_gpu_watts);
+    double accuracy = tally_of(some).accuracy, joules = sum_of(some, GPU_JOULES),
+           watts = mean_of(some, GPU_WATTS);
     json_number(json, "accuracy", accuracy);
     json_number(json, "total_gpu_energy_joules", joules);
-    json_number(json, "total_cpu_energy_joules", sum_of(some, query_trace_cpu_joules));
+    json_number(json, "total_cpu_energy_joules", sum_of(some, CPU_JOULES));
     json_number(json, "avg_gpu_power_watts", watts);
-    json_number(json, "avg_cpu_power_watts", mean_of(some, query_trace_cpu_watts));
+    json_number(json, "avg_cpu_power_watts", mean_of(some, CPU_WATTS));
     json_number(json, "ipj", ratio(accuracy, joules));
     json_number(json, "ipw", ratio(accuracy, watts));
 }
@@ -145,22 +146,22 @@ static void put_efficiency(struct json *json, const struct selection *some)
 static void put_averages(struct json *json, const struct selection *all)
 {
     json_object(json, "averages");
-    json_number(json, "turns_per_query", mean_of(all, turns_of));
-    json_number(json, "wall_clock_per_query_s", mean_of(all, wall_clock_of));
-    json_number(json, "gpu_energy_per_query_joules", mean_of(all, query_trace_gpu_joules));
+    json_number(json, "turns_per_query", mean_of(all, TURNS));
+    json_number(json, "wall_clock_per_query_s", mean_of(all, WALL_CLOCK));
+    json_number(json, "gpu_energy_per_query_joules", mean_of(all, GPU_JOULES));
     json_object_end(json);
 }
 
 /* The standard deviation of one value is 0 there. */
-static void put_statistic(struct json *json, const struct statistic *row,
+static void put_statistic(struct json *json, const struct figure *figure,
                           const struct selection *some, double *values)
 {
     struct online stats = {0};
     for (size_t i = 0; i < some->count; i++) {
-        values[i] = row->of(some->items[i]);
+        values[i] = value_of(some->items[i], figure);
         online_add(&stats, values[i]);
     }
-    json_object(json, row->key);
+    json_object(json, figure->key);
     json_number(json, "avg", online_mean(&stats));
     json_number(json, "median", quantile(values, some->count, 0.5));
     json_number(json, "min", online_min(&stats));
@@ -172,8 +173,8 @@ static void put_statistic(struct json *json, const struct statistic *row,
 static void put_statistics(struct json *json, const struct selection *some)
 {
     double *values = calloc(some->count + 1, sizeof *values);
-    for (size_t i = 0; values && i < STATISTIC_COUNT; i++)
-        put_statistic(json, &STATISTICS[i], some, values);
+    for (size_t i = 0; values && i < FIGURE_COUNT; i++)
+        put_statistic(json, &FIGURES[i], some, values);
     json->out->failed = json->out->failed || !values;
     free(values);
 }
@@ -277,49 +278,73 @@ void traces_summary_to_json(const struct traces *traces, struct json *json)
 
 /* ---- hf_dataset/ ---- */
 
-static const struct {
+enum { NO_FIGURE = -1 };
+
+/* In the order of the Python IPW: a key of the trace, or another name of a figure. */
+static const struct column {
     const char *name;
-    enum arrow_type type;
+    int figure; /* NO_FIGURE: a key of the trace */
 } COLUMNS[] = {
-    {"query_id", ARROW_TEXT},
-    {"workload_type", ARROW_TEXT},
-    {"query_text", ARROW_TEXT},
-    {"response_text", ARROW_TEXT},
-    {"num_turns", ARROW_INT64},
-    {"total_input_tokens", ARROW_INT64},
-    {"total_output_tokens", ARROW_INT64},
-    {"total_tool_calls", ARROW_INT64},
-    {"total_wall_clock_s", ARROW_DOUBLE},
-    {"total_gpu_energy_joules", ARROW_DOUBLE},
-    {"total_cpu_energy_joules", ARROW_DOUBLE},
-    {"judge_gpu_energy_joules", ARROW_DOUBLE},
-    {"judge_cpu_energy_joules", ARROW_DOUBLE},
-    {"judge_wall_clock_s", ARROW_DOUBLE},
-    {"total_task_gpu_energy_joules", ARROW_DOUBLE},
-    {"total_task_cpu_energy_joules", ARROW_DOUBLE},
-    {"total_tokens", ARROW_INT64},
-    {"total_cost_usd", ARROW_DOUBLE},
-    {"avg_gpu_power_watts", ARROW_DOUBLE},
-    {"avg_cpu_power_watts", ARROW_DOUBLE},
-    {"throughput_tokens_per_sec", ARROW_DOUBLE},
-    {"energy_per_token_joules", ARROW_DOUBLE},
-    {"query_mbu_avg_pct", ARROW_DOUBLE},
-    {"query_mbu_max_pct", ARROW_DOUBLE},
-    {"completed", ARROW_BOOL},
-    {"timed_out", ARROW_BOOL},
-    {"is_resolved", ARROW_BOOL},
-    {"unscorable_reason", ARROW_TEXT},
-    {"score_metadata_json", ARROW_TEXT},
-    {"trace_json", ARROW_TEXT},
+#define KEY(member)                                                                                \
+    {#member, sizeof(((struct query_trace *)0)->member) ? NO_FIGURE : 0} /* exists */
+    KEY(query_id),
+    KEY(workload_type),
+    KEY(query_text),
+    KEY(response_text),
+    KEY(num_turns),
+    KEY(total_input_tokens),
+    KEY(total_output_tokens),
+    KEY(total_tool_calls),
+    KEY(total_wall_clock_s),
+    {"total_gpu_energy_joules", GPU_JOULES},
+    {"total_cpu_energy_joules", CPU_JOULES},
+    KEY(judge_gpu_energy_joules),
+    KEY(judge_cpu_energy_joules),
+    KEY(judge_wall_clock_s),
+    KEY(total_task_gpu_energy_joules),
+    KEY(total_task_cpu_energy_joules),
+    KEY(total_tokens),
+    KEY(total_cost_usd),
+    {"avg_gpu_power_watts", GPU_WATTS},
+    {"avg_cpu_power_watts", CPU_WATTS},
+    KEY(throughput_tokens_per_sec),
+    {"energy_per_token_joules", JOULES_PER_TOKEN},
+    KEY(query_mbu_avg_pct),
+    KEY(query_mbu_max_pct),
+    KEY(completed),
+    KEY(timed_out),
+    KEY(is_resolved),
+    KEY(unscorable_reason),
 };
+enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
+
+/* After these columns: JSON as text. */
+static const char SCORE_COLUMN[] = "score_metadata_json", TRACE_COLUMN[] = "trace_json";
+
+static enum arrow_type type_of(const struct column *column)
+{
+    if (column->figure != NO_FIGURE)
+        return ARROW_DOUBLE;
+    switch (query_trace_field(column->name)->type) {
+    case FIELD_NUMBER:
+        return ARROW_DOUBLE;
+    case FIELD_INTEGRAL:
+        return ARROW_INT64;
+    case FIELD_BOOL:
+        return ARROW_BOOL;
+    default:
+        return ARROW_TEXT;
+    }
+}
 
 static struct arrow_field *make_fields(void)
 {
     struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
     bool fine = root;
-    for (size_t i = 0; fine && i < sizeof COLUMNS / sizeof *COLUMNS; i++)
-        fine = arrow_field_add(root, COLUMNS[i].name, COLUMNS[i].type);
-    if (fine)
+    for (size_t i = 0; fine && i < COLUMN_COUNT; i++)
+        fine = arrow_field_add(root, COLUMNS[i].name, type_of(&COLUMNS[i]));
+    if (fine && arrow_field_add(root, SCORE_COLUMN, ARROW_TEXT) &&
+        arrow_field_add(root, TRACE_COLUMN, ARROW_TEXT))
         return root;
     arrow_field_free(root);
     return NULL;
@@ -336,33 +361,25 @@ static enum err put_texts(const struct query_trace *trace, struct jv *row)
         score.failed = true;
     enum err err = line.failed || score.failed ? ERR_NO_MEMORY : ERR_OK;
     if (!err)
-        err = jv_put_text(row, "score_metadata_json", text_get(&score));
+        err = jv_put_text(row, SCORE_COLUMN, text_get(&score));
     if (!err)
-        err = jv_put_text(row, "trace_json", text_get(&line));
+        err = jv_put_text(row, TRACE_COLUMN, text_get(&line));
     text_release(&line);
     text_release(&score);
     return err;
 }
 
-/* The trace has most of the columns under the same names; the others are added. */
 static enum err make_row(const struct query_trace *trace, struct jv **row)
 {
-    const struct {
-        const char *column;
-        double value;
-    } FIGURES[] = {
-        {"total_gpu_energy_joules", query_trace_gpu_joules(trace)},
-        {"total_cpu_energy_joules", query_trace_cpu_joules(trace)},
-        {"avg_gpu_power_watts", query_trace_gpu_watts(trace)},
-        {"avg_cpu_power_watts", query_trace_cpu_watts(trace)},
-        {"energy_per_token_joules", trace->energy_per_output_token_joules},
-    };
     *row = jv_new_object();
     enum err err = *row ? ERR_OK : ERR_NO_MEMORY;
-    if (!err)
-        err = query_trace_to_tree(trace, *row);
-    for (size_t i = 0; !err && i < sizeof FIGURES / sizeof *FIGURES; i++)
-        err = jv_put_number(*row, FIGURES[i].column, FIGURES[i].value);
+    for (size_t i = 0; !err && i < COLUMN_COUNT; i++) {
+        const struct column *column = &COLUMNS[i];
+        err = column->figure != NO_FIGURE
+                  ? jv_put_number(*row, column->name, value_of(trace, &FIGURES[column->figure]))
+                  : json_field_put(query_trace_field(column->name), (struct json_base){0}, trace,
+                                   *row);
+    }
     return err ? err : put_texts(trace, *row);
 }
 

@@ -191,6 +191,16 @@ void check_run(struct session *session, struct check_row *rows)
             check_sensor(session, i, from, to, &rows[i]);
 }
 
+void check_untested(const struct sensor_findings *findings, struct check_row *rows)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *found = &findings->items[i];
+        bool gives_joules = strstr(found->measures, "energy") || strstr(found->measures, "power");
+        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN,
+                                     found->status == SENSOR_OK && gives_joules};
+    }
+}
+
 bool check_is_measured(const struct sensor_findings *findings, const struct check_row *rows)
 {
     for (size_t i = 0; i < findings->count; i++)

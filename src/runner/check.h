@@ -34,6 +34,8 @@ struct check_row {
 /* rows has one element for each finding of the session.  Takes about 1.5 s if a sensor measures energy; otherwise
  * returns immediately. */
 void check_run(struct session *session, struct check_row *rows);
+/* The rows of these findings without a check under load. */
+void check_untested(const struct sensor_findings *findings, struct check_row *rows);
 
 /* Whether any sensor here measures (not estimates) energy, so that a run has a total. */
 bool check_is_measured(const struct sensor_findings *findings, const struct check_row *rows);

@@ -9,7 +9,6 @@
 #include "engine/engine.h"
 #include "port/arrow.h"
 #include "port/http.h"
-#include "port/http_server.h"
 #include "port/json_read.h"
 #include "rundir/store.h"
 #include "runner/check.h"
@@ -44,7 +43,6 @@ static void list_parts(const struct doctor_checks *checks, struct part out[PART_
     const struct part parts[PART_COUNT] = {
         {"cJSON", "ipw profile", jv_available},
         {"libcurl", "ipw profile: clients openai and ollama, dataset hub", http_available},
-        {"libmicrohttpd", "ipw proxy", http_server_available},
         {"nanoarrow", "ipw profile: Arrow output, dataset hf", arrow_write_available},
         {"llama.cpp", "client llama: in-process inference", llama_available},
         {"gnuplot", "ipw plot", checks->plots},

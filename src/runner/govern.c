@@ -92,9 +92,15 @@ struct loop {
     size_t power_count[2];
 };
 
+/* In seconds. */
+static double slo_of(const struct govern_options *options, int metric)
+{
+    return options->slo_ms[metric] / 1e3;
+}
+
 static bool wants_latency(const struct govern_options *options)
 {
-    return is_known(options->slo_s[GOVERN_TTFT]) || is_known(options->slo_s[GOVERN_ITL]);
+    return is_known(slo_of(options, GOVERN_TTFT)) || is_known(slo_of(options, GOVERN_ITL));
 }
 
 /* ---- settings ---- */
@@ -259,7 +265,7 @@ static bool has_metric(const struct prometheus *metrics, const struct metric_nam
 static void find_names(struct loop *loop, const struct prometheus *metrics)
 {
     for (int m = 0; m < GOVERN_METRICS; m++)
-        for (size_t i = 0; is_known(loop->options->slo_s[m]) && !loop->names[m] &&
+        for (size_t i = 0; is_known(slo_of(loop->options, m)) && !loop->names[m] &&
                            i < sizeof NAMES[m] / sizeof *NAMES[m] && NAMES[m][i].name;
              i++)
             if (has_metric(metrics, &NAMES[m][i]))
@@ -303,7 +309,7 @@ static bool is_working(const struct loop *loop)
 static const char *explain_missing(struct loop *loop)
 {
     for (int m = 0; m < GOVERN_METRICS; m++)
-        if (is_known(loop->options->slo_s[m]) && !loop->names[m] && is_working(loop)) {
+        if (is_known(slo_of(loop->options, m)) && !loop->names[m] && is_working(loop)) {
             (void)str_format(loop->problem, sizeof loop->problem,
                              "requests were served, but there is no metric of %s yet",
                              METRIC_WORDS[m]);
@@ -326,7 +332,7 @@ static enum err begin_metrics(struct loop *loop, struct error *why)
     loop->has_older = true;
     find_names(loop, &loop->older);
     for (int m = 0; m < GOVERN_METRICS; m++)
-        if (is_known(loop->options->slo_s[m]) && !loop->names[m] && !is_server(&loop->older))
+        if (is_known(slo_of(loop->options, m)) && !loop->names[m] && !is_server(&loop->older))
             return err_set(why, ERR_NOT_FOUND,
                            "the metrics endpoint has no known metric of %s (see ipw-govern(1))",
                            METRIC_WORDS[m]);
@@ -346,7 +352,7 @@ static void read_metric(struct loop *loop, enum govern_metric metric, struct gov
     } else if (prometheus_between(&loop->older, &loop->newer, name->name, QUANTILE, &window)) {
         return;
     }
-    double slo_s = loop->options->slo_s[metric];
+    double slo_s = slo_of(loop->options, metric);
     step->is_mean[metric] = !is_known(window.quantile) && is_known(window.mean);
     step->latency_s[metric] = step->is_mean[metric] ? window.mean : window.quantile;
     if (window.is_at_least && window.quantile <= slo_s) /* above the last bucket bound */
@@ -370,8 +376,8 @@ static double relative_latency(const struct loop *loop, const struct govern_step
 {
     double largest = 0;
     for (int m = 0; m < GOVERN_METRICS; m++)
-        if (is_known(loop->options->slo_s[m])) {
-            double one = step->latency_s[m] / loop->options->slo_s[m];
+        if (is_known(slo_of(loop->options, m))) {
+            double one = step->latency_s[m] / slo_of(loop->options, m);
             largest = is_known(one) && is_known(largest) ? fmax(largest, one) : UNKNOWN;
         }
     return largest > 0 ? largest : UNKNOWN;
@@ -431,7 +437,7 @@ static void read_metrics(struct loop *loop, nanos *to, struct govern_step *step,
         return;
     }
     for (int m = 0; m < GOVERN_METRICS; m++)
-        if (is_known(loop->options->slo_s[m]))
+        if (is_known(slo_of(loop->options, m)))
             read_metric(loop, m, step);
     reading->latency = relative_latency(loop, step);
     step->tokens_per_s = rate_between(loop, &when, tokens_between(loop));
@@ -605,7 +611,7 @@ static void find_bounds(const struct loop *loop, struct govern_result *out)
     for (int m = 0; m < GOVERN_METRICS; m++) {
         double low = 0, high = INFINITY;
         if (loop->names[m])
-            prometheus_bounds(&loop->older, loop->names[m]->name, loop->options->slo_s[m], &low,
+            prometheus_bounds(&loop->older, loop->names[m]->name, slo_of(loop->options, m), &low,
                               &high);
         out->bounds_s[m][0] = low > 0 || is_known(high) ? low : UNKNOWN;
         out->bounds_s[m][1] = high;

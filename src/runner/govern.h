@@ -20,10 +20,10 @@
 enum govern_metric { GOVERN_TTFT, GOVERN_ITL, GOVERN_METRICS };
 
 struct govern_options {
-    const char *devices;          /* "": the only GPU */
-    enum sensor_knob knob;        /* KNOB_GRAPHICS_CLOCK or KNOB_POWER_LIMIT */
-    double slo_s[GOVERN_METRICS]; /* UNKNOWN: none */
-    double max_power_w;           /* UNKNOWN: none */
+    const char *devices;           /* "": the only GPU */
+    enum sensor_knob knob;         /* KNOB_GRAPHICS_CLOCK or KNOB_POWER_LIMIT */
+    double slo_ms[GOVERN_METRICS]; /* UNKNOWN: none */
+    double max_power_w;            /* UNKNOWN: none */
     double lowest;           /* MHz or W; UNKNOWN: half of the highest clock, the lowest limit */
     const char *metrics_url; /* Prometheus endpoint; NULL without a latency SLO */
     const char *model, *application; /* of `ipw power fit`; NULL: none; NULL: the only one */

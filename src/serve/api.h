@@ -15,6 +15,7 @@
 struct event_loop;
 struct http_exchange;
 struct json;
+struct result;
 
 /* ---- request.c: a request, its path and parameters decoded, its authorization, and errors ---- */
 
@@ -60,6 +61,9 @@ struct api_response {
 
 /* Begins a JSON object, which the caller ends. */
 void response_object(struct api_response *answer, struct json *json);
+/* The JSON of a result, which is released. */
+enum err response_result(struct api_response *answer, struct result *result, struct error *why)
+    MUST_USE;
 /* {"error": {...}} with the HTTP status of the error. */
 void response_set_error(struct api_response *answer, enum err err, const char *message);
 void response_set_status(struct api_response *answer, int status, const char *code,

@@ -4,10 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/across.h"
 #include "analysis/analysis.h"
 #include "analysis/compare_set.h"
 #include "core/json.h"
 #include "core/params.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "report/print/print.h"
@@ -19,7 +21,6 @@
 #include "rundir/summary.h"
 #include "rundir/sweep.h"
 #include "serve/api.h"
-#include "stats/pareto.h"
 
 enum {
     RECORDS_DEFAULT = 100,
@@ -86,14 +87,12 @@ static enum err find_group(const struct request *request, enum run_column *out, 
     return err_set(why, ERR_USAGE, "group: hardware, model, precision, dataset, client or kind");
 }
 
-static void put_axis(struct json *json, const char *key, const struct axis *axis)
+static struct front_axis front_axis_of(const struct axis *axis)
 {
-    json_object(json, key);
-    json_string(json, "key", ROW_COLUMN[axis->column].name);
-    json_string(json, "label", axis->figure->label);
-    json_string(json, "unit", axis->figure->unit);
-    json_string(json, "better", axis->figure->better == BETTER_LOWER ? "low" : "high");
-    json_object_end(json);
+    return (struct front_axis){.key = ROW_COLUMN[axis->column].name,
+                               .label = axis->figure->label,
+                               .unit = axis->figure->unit,
+                               .is_low_better = axis->figure->better == BETTER_LOWER};
 }
 
 static double value_on(const struct axis *axis, const struct run_row *row)
@@ -112,9 +111,7 @@ static double error_on(const struct axis *axis, const struct run_row *row)
 struct front {
     struct axis x, y;
     enum run_column group;
-    const struct run_row **rows;
-    double *cost, *benefit;
-    bool *optimal;
+    struct front_point *points;
     size_t count;
     int64_t left_out;
 };
@@ -125,45 +122,40 @@ static void collect_points(struct front *front, struct runs *runs, const struct 
     for (size_t i = 0; (row = runs_at(runs, i)); i++) {
         if (!runs_match(request, row))
             continue;
-        double x = value_on(&front->x, row), y = value_on(&front->y, row);
-        if (!is_known(x) || !is_known(y)) {
+        const struct front_point point = {.id = row->id,
+                                          .name = row->values[ROW_NAME].text,
+                                          .group = row->values[front->group].text,
+                                          .method = row->values[ROW_METHOD].text,
+                                          .x = value_on(&front->x, row),
+                                          .x_error = error_on(&front->x, row),
+                                          .y = value_on(&front->y, row),
+                                          .y_error = error_on(&front->y, row)};
+        if (is_known(point.x) && is_known(point.y))
+            front->points[front->count++] = point;
+        else
             front->left_out++;
-            continue;
-        }
-        front->rows[front->count] = row;
-        front->cost[front->count] = front->x.figure->better == BETTER_LOWER ? x : -x;
-        front->benefit[front->count++] = front->y.figure->better == BETTER_LOWER ? -y : y;
     }
 }
 
-static void put_points(struct json *json, const struct front *front)
+static enum err front_response(const struct front *front, struct api_response *answer,
+                               struct error *why)
 {
-    put_axis(json, "x", &front->x);
-    put_axis(json, "y", &front->y);
-    json_array(json, "points");
-    for (size_t i = 0; i < front->count; i++) {
-        const struct run_row *row = front->rows[i];
-        json_object(json, NULL);
-        json_string(json, "id", row->id);
-        json_string(json, "name", row->values[ROW_NAME].text);
-        json_number(json, "x", value_on(&front->x, row));
-        json_number(json, "x_plus_minus", error_on(&front->x, row));
-        json_number(json, "y", value_on(&front->y, row));
-        json_number(json, "y_plus_minus", error_on(&front->y, row));
-        json_string(json, "group", row->values[front->group].text);
-        json_string(json, "energy_method", row->values[ROW_METHOD].text);
-        json_bool(json, "on_front", front->optimal[i]);
-        json_object_end(json);
-    }
-    json_array_end(json);
-    json_integer(json, "left_out", front->left_out);
+    struct front_axis x = front_axis_of(&front->x), y = front_axis_of(&front->y);
+    struct result result = {0};
+    result_begin(&result, "pareto");
+    enum err err = front_to_result(&x, &y, front->points, front->count, &result);
+    result_integer(&result, "left_out", front->left_out);
+    result_end(&result);
+    if (!err)
+        return response_result(answer, &result, why);
+    result_release(&result);
+    return err_explain(why, err);
 }
 
 enum err api_pareto(const struct api *api, const struct request *request,
                     struct api_response *answer, struct error *why)
 {
     struct front front = {0};
-    struct json json;
     enum err err = find_axis(request, "x", "j_per_query", &front.x, why);
     if (!err)
         err = find_axis(request, "y", "accuracy", &front.y, why);
@@ -173,26 +165,13 @@ enum err api_pareto(const struct api *api, const struct request *request,
         err = runs_refresh(api->runs, why);
     if (err)
         return err;
-    size_t max = runs_count(api->runs) + 1;
-    front.rows = malloc(max * sizeof *front.rows);
-    front.cost = calloc(max, sizeof *front.cost);
-    front.benefit = calloc(max, sizeof *front.benefit);
-    front.optimal = calloc(max, sizeof *front.optimal);
-    if (front.rows && front.cost && front.benefit && front.optimal) {
-        collect_points(&front, api->runs, request);
-        err = pareto_mark(front.cost, front.benefit, front.count, front.optimal);
-    } else {
-        err = ERR_NO_MEMORY;
-    }
-    response_object(answer, &json);
-    if (!err)
-        put_points(&json, &front);
-    json_object_end(&json);
-    free((void *)front.rows);
-    free(front.cost);
-    free(front.benefit);
-    free(front.optimal);
-    return err_explain(why, err);
+    front.points = calloc(runs_count(api->runs) + 1, sizeof *front.points);
+    if (!front.points)
+        return err_no_memory(why);
+    collect_points(&front, api->runs, request);
+    err = front_response(&front, answer, why);
+    free(front.points);
+    return err;
 }
 
 /* ---- one run ---- */
@@ -422,7 +401,10 @@ static enum err compare(const char *const *directories, size_t count, struct tex
     if (groups.count < 2)
         err = err_set(why, ERR_USAGE, "compare takes at least two runs");
     if (!err && !(err = compare_set_load(&groups, &options, &set, why))) {
-        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, out);
+        struct result result = {0};
+        compare_result(&(struct compare_report){.groups = &groups, .set = &set}, &result);
+        result_print(&result, PRINT_JSON, &COMPARE_VIEWS, false, out);
+        result_release(&result);
         compare_set_release(&set);
     }
     compare_groups_release(&groups);

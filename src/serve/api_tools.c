@@ -4,18 +4,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "catalog/hardware.h"
 #include "core/clock.h"
 #include "core/embed.h"
 #include "core/energy.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/slice.h"
 #include "core/text.h"
-#include "estimate/estimate_grid.h"
-#include "graph/zoo/zoo.h"
+#include "estimate/estimate_result.h"
 #include "report/html/html.h"
-#include "report/text/estimate_report.h"
+#include "report/print/print.h"
 #include "rundir/summary.h"
 #include "serve/api.h"
 
@@ -154,110 +153,26 @@ enum err api_openapi(const struct api *api, const struct request *request,
 enum err api_models(const struct api *api, const struct request *request,
                     struct api_response *answer, struct error *why)
 {
-    struct json json;
+    struct result result = {0};
     (void)api, (void)request, (void)why;
-    response_object(answer, &json);
-    json_array(&json, "models");
-    for (size_t i = 0; i < zoo_count(); i++) {
-        const struct zoo_entry *entry = zoo_at(i);
-        json_object(&json, NULL);
-        json_string(&json, "id", entry->name);
-        json_string(&json, "name", entry->name);
-        json_string(&json, "summary", entry->summary);
-        json_string(&json, "family", entry->family);
-        json_string(&json, "kind", zoo_has_phases(entry) ? "decoder" : "model");
-        json_object_end(&json);
-    }
-    json_array_end(&json);
-    json_object_end(&json);
-    return ERR_OK;
+    result_begin(&result, "models");
+    catalog_models_to_result(&result);
+    result_end(&result);
+    return response_result(answer, &result, why);
 }
 
 enum err api_hardware(const struct api *api, const struct request *request,
                       struct api_response *answer, struct error *why)
 {
-    struct json json;
+    struct result result = {0};
     (void)api, (void)request, (void)why;
-    response_object(answer, &json);
-    json_array(&json, "hardware");
-    for (size_t i = 0; i < hardware_count(); i++) {
-        const struct hardware *device = hardware_at(i);
-        json_object(&json, NULL);
-        json_string(&json, "id", device->id);
-        json_string(&json, "name", device->name);
-        json_string(&json, "vendor", device->vendor);
-        json_string(&json, "kind", hardware_class_name(device->class));
-        json_number(&json, "year", device->year ? (double)device->year : UNKNOWN);
-        json_number(&json, "memory_bytes", hardware_main_memory(device)->capacity_bytes.value);
-        json_number(&json, "limit_w", device->limit_w.value);
-        json_object_end(&json);
-    }
-    json_array_end(&json);
-    json_object_end(&json);
-    return ERR_OK;
+    result_begin(&result, "hardware");
+    catalog_hardware_to_result(&result);
+    result_end(&result);
+    return response_result(answer, &result, why);
 }
 
 /* ---- an estimate ---- */
-
-/* Accepts catalog names only: a path would read a file of this machine. */
-static enum err open_model(const char *name, struct model *out, struct error *why)
-{
-    const struct zoo_entry *entry = zoo_find(name);
-    if (!entry)
-        return err_set(why, ERR_NOT_FOUND, "model: unknown name '%.80s'; see /api/v1/models", name);
-    for (size_t i = 0; i < graph_reader_count(); i++)
-        if (!strcmp(graph_reader_at(i)->name, "zoo"))
-            return model_open_with(graph_reader_at(i), entry->name, out, why);
-    return err_set(why, ERR_UNSUPPORTED, "this build has no models");
-}
-
-static enum err write_estimate(const struct workload *work, const struct hardware *hardware,
-                               const struct estimate_config *config, const struct tariff *tariff,
-                               struct text *out, struct error *why)
-{
-    struct workload_estimate estimate;
-    struct estimate_parts parts = {0};
-    struct estimate_report report;
-    const struct budget budget = budget_none();
-    const struct recommend_question question = {&estimate, &budget, true};
-    enum err err = workload_estimate_make(work, hardware, config, true, &estimate, why);
-    if (err)
-        return err;
-    err = estimate_report_make(&question, &parts, &report, why);
-    report.tariff = tariff;
-    if (!err)
-        estimate_json(&report, out);
-    free(parts.rows);
-    workload_estimate_release(&estimate);
-    return err;
-}
-
-static enum err estimate_model(const struct model *model, const struct workload_options *workload,
-                               const struct candidate_options *wanted, const struct tariff *tariff,
-                               struct text *out, struct error *why)
-{
-    struct candidates candidates = {0};
-    struct workload_list list = {0};
-    struct workload work;
-    enum err err = candidates_find(wanted, &candidates, why);
-    if (!err)
-        err = workload_list_make(workload, model, &list, why);
-    if (!err)
-        workload_spec_run_on(&list.items[0], &candidates.hardware[0]);
-    if (!err && !(err = workload_make(&list.items[0], &work, why))) {
-        err = workload_list_check(&list, &work, why);
-        if (!err)
-            err = candidates_make(wanted, &work, &candidates, why);
-        if (!err)
-            err = write_estimate(&work, &candidates.hardware[candidates.items[0].device],
-                                 &candidates.items[0].config, tariff, out, why);
-        workload_release(&work);
-    }
-    if (list.items)
-        workload_list_release(&list);
-    candidates_release(&candidates);
-    return err;
-}
 
 /* Numbers are passed on as text: checks that each is one. */
 static enum err check_numbers(const struct request *request, unsigned *output_tokens,
@@ -296,30 +211,29 @@ static enum err read_tariff(const struct request *request, struct tariff *out, s
 enum err api_estimate(const struct api *api, const struct request *request,
                       struct api_response *answer, struct error *why)
 {
-    const char *model_name = request_param(request, "model");
-    const char *hardware = request_param(request, "hardware");
-    struct workload_options workload = {.batch = request_param(request, "batch"),
-                                        .prompt_tokens = request_param(request, "input_tokens")};
-    const struct candidate_options wanted = {.hardware = &hardware,
-                                             .hardware_count = 1,
-                                             .precision = request_param(request, "precision")};
     struct tariff tariff = TARIFF_NONE;
-    struct model model;
+    struct catalog_question question = {.model = request_param(request, "model"),
+                                        .hardware = request_param(request, "hardware"),
+                                        .precision = request_param(request, "precision"),
+                                        .batch = request_param(request, "batch"),
+                                        .prompt_tokens = request_param(request, "input_tokens"),
+                                        .tariff = &tariff,
+                                        .names = "/api/v1/models"};
+    struct result result = {0};
     (void)api;
-    if (!model_name || !hardware)
+    if (!question.model || !question.hardware)
         return err_set(why, ERR_USAGE, "missing parameter: model and hardware are needed");
-    if (strchr(hardware, ',') || !strcmp(hardware, "all") ||
-        (wanted.precision && strchr(wanted.precision, ',')))
+    if (strchr(question.hardware, ',') || !strcmp(question.hardware, "all") ||
+        (question.precision && strchr(question.precision, ',')))
         return err_set(why, ERR_USAGE, "expected one hardware and one precision");
-    enum err err = check_numbers(request, &workload.output_tokens, why);
+    enum err err = check_numbers(request, &question.output_tokens, why);
     if (!err)
         err = read_tariff(request, &tariff, why);
     if (!err)
-        err = open_model(model_name, &model, why);
-    if (err)
-        return err;
+        err = catalog_estimate(&question, &result, why);
     answer->type = "application/json";
-    err = estimate_model(&model, &workload, &wanted, &tariff, &answer->body, why);
-    model_close(&model);
+    if (!err)
+        result_print(&result, PRINT_JSON, NULL, false, &answer->body);
+    result_release(&result);
     return err;
 }

@@ -13,11 +13,11 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "datasets/dataset.h"
 #include "port/event_loop.h"
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/url.h"
+#include "runner/profile/profile.h"
 #include "serve/api.h"
 #include "serve/runs.h"
 
@@ -153,21 +153,6 @@ void launch_close(struct launch *launch)
 
 /* Without llama: its model is a file of this machine. */
 static const char *const CLIENTS[] = {"openai", "ollama", "null"};
-/* Datasets that read no file; of the presets, only those fetched from the network are allowed. */
-static const char *const GENERATED[] = {"builtin", "fixed_length", "null"};
-
-/* The i-th dataset name; NULL past the last. */
-static const char *dataset_at(size_t i)
-{
-    enum { GENERATED_COUNT = sizeof GENERATED / sizeof *GENERATED };
-    if (i < GENERATED_COUNT)
-        return GENERATED[i];
-    i -= GENERATED_COUNT;
-    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
-        if (!strcmp(preset->driver, "hub") && !strstr(preset->summary, "path=") && i-- == 0)
-            return preset->name;
-    return NULL;
-}
 
 static const char *client_at(size_t i)
 {
@@ -182,7 +167,7 @@ static const struct setting {
 } SETTINGS[] = {
     {.key = "client", .option = "--client=", .choice = client_at, .is_needed = true},
     {.key = "model", .option = "--model=", .is_needed = true},
-    {.key = "dataset", .option = "--dataset=", .choice = dataset_at},
+    {.key = "dataset", .option = "--dataset=", .choice = profile_dataset_at},
     {.key = "base_url", .option = "--client-base-url=", .is_url = true},
     {.key = "max_queries", .option = "--max-queries=", .max = 10000},
     {.key = "concurrency", .option = "--concurrency=", .max = 256},
@@ -381,7 +366,7 @@ static void put_state(struct launch *launch, struct api_response *answer)
         json_null(&json, "message");
     json_object(&json, "choices");
     put_choices(&json, "client", client_at);
-    put_choices(&json, "dataset", dataset_at);
+    put_choices(&json, "dataset", profile_dataset_at);
     json_object_end(&json);
     json_object_end(&json);
 }

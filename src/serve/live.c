@@ -19,7 +19,6 @@
 #include "runner/check.h"
 #include "runner/doctor.h"
 #include "runner/host_report.h"
-#include "sensors/sensor.h"
 #include "serve/api.h"
 
 #define INTERVAL (1 * NS_PER_S)
@@ -78,61 +77,23 @@ static void append_history(struct live *live, const struct monitor_device *devic
     }
 }
 
-static double percent(double share)
-{
-    return is_known(share) ? 100 * share : UNKNOWN;
-}
-
-static void put_device(struct json *json, const struct monitor_device *device)
-{
-    json_object(json, NULL);
-    json_string(json, "id", device->id);
-    json_string(json, "name", str_or_null(device->name));
-    json_string(json, "kind", device->kind);
-    json_number(json, "power_w", device->power_w);
-    json_number(json, "energy_j", device->energy_j);
-    json_number(json, "energy_plus_minus_j", device->energy_j * device->relative_accuracy);
-    json_number(json, "utilization_pct", percent(device->utilization));
-    json_number(json, "memory_used_bytes", device->memory_used);
-    json_number(json, "temperature_c", device->temperature_c);
-    json_number(json, "clock_mhz", is_known(device->clock_hz) ? device->clock_hz / 1e6 : UNKNOWN);
-    json_string(json, "health", device->health);
-    json_number(json, "age_s", device->age_s);
-    json_string(json, "method", method_name(device->method));
-    json_string(json, "source", device->source);
-    json_bool(json, "counted", device->is_counted);
-    json_object_end(json);
-}
-
 static void write_sample(struct live *live, const struct monitor_device *devices, size_t count)
 {
+    struct result result = {0};
     struct json json;
     char when[CLOCK_TEXT_MAX];
-    double total = UNKNOWN;
-    text_clear(&live->sample);
-    json_init(&json, &live->sample, false);
-    json_object(&json, NULL);
-    json_string(&json, "time", clock_text(when, clock_wall()));
-    json_string(&json, "missing", str_or_null(live->missing));
-    json_array(&json, "devices");
-    for (size_t i = 0; i < count; i++) {
-        put_device(&json, &devices[i]);
-        if (devices[i].is_counted)
-            add_known(&total, devices[i].power_w);
+    result_begin(&result, "sample");
+    result_text(&result, "time", clock_text(when, clock_wall()));
+    result_text(&result, "missing", str_or_null(live->missing));
+    monitor_view_to_result(live->view, devices, count, &result);
+    result_json(&result, "running", live->running.length ? text_get(&live->running) : "[]");
+    result_end(&result);
+    if (!result.failed) {
+        text_clear(&live->sample);
+        json_init(&json, &live->sample, false);
+        result_to_json(&result, NULL, &json);
     }
-    json_array_end(&json);
-    json_object(&json, "totals");
-    json_number(&json, "power_w", total);
-    json_object_end(&json);
-    json_object(&json, "host");
-    json_number(&json, "utilization_pct",
-                live->view ? percent(monitor_view_gauge(live->view, MONITOR_HOST_UTILIZATION))
-                           : UNKNOWN);
-    json_number(&json, "memory_used_bytes",
-                live->view ? monitor_view_gauge(live->view, MONITOR_HOST_MEMORY) : UNKNOWN);
-    json_object_end(&json);
-    json_raw(&json, "running", live->running.length ? text_get(&live->running) : "[]");
-    json_object_end(&json);
+    result_release(&result);
 }
 
 /* ---- streams ---- */
@@ -299,12 +260,7 @@ enum err api_sensors(const struct api *api, const struct request *request,
     (void)request;
     if (!rows)
         return err_no_memory(why);
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct sensor_finding *found = &findings->items[i];
-        bool gives_joules = strstr(found->measures, "energy") || strstr(found->measures, "power");
-        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN,
-                                     found->status == SENSOR_OK && gives_joules};
-    }
+    check_untested(findings, rows);
     host_report_fill(findings, &host);
     answer->type = "application/json";
     doctor_fill(&host, findings, rows, &checks, &result);

@@ -12,8 +12,10 @@
 
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "report/print/print.h"
 
 /* In place; false for an invalid escape or a NUL. */
 static bool decode(char *string, bool plus)
@@ -172,6 +174,18 @@ void response_object(struct api_response *answer, struct json *json)
     answer->type = "application/json";
     json_init(json, &answer->body, false);
     json_object(json, NULL);
+}
+
+enum err response_result(struct api_response *answer, struct result *result, struct error *why)
+{
+    struct json json;
+    bool has_failed = result->failed;
+    answer->type = "application/json";
+    json_init(&json, &answer->body, false);
+    if (!has_failed)
+        result_to_json(result, NULL, &json);
+    result_release(result);
+    return has_failed ? err_no_memory(why) : ERR_OK;
 }
 
 void response_set_status(struct api_response *answer, int status, const char *code,

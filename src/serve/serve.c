@@ -592,10 +592,8 @@ static void release(struct serve *serve)
 
 enum err serve_run(const struct serve_options *options, int *signal, struct error *why)
 {
-    enum err err = http_server_available(why);
-    if (!err)
-        err = http_access_check(options->address, options->token, false,
-                                "set a token (--token-file)", why);
+    enum err err = http_access_check(options->address, options->token, false,
+                                     "set a token (--token-file)", why);
     if (!err && options->allow_runs && !options->token)
         err = err_set(why, ERR_USAGE,
                       "--allow-runs needs a token (--token-file), even on loopback: every user and "

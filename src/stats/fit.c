@@ -125,6 +125,13 @@ bool linear_fit(const double *x, const double *y, size_t count, struct linear_fi
     return linear_fit_logs(x, y, count, LINEAR_PLAIN, out);
 }
 
+double linear_fit_band(const struct linear_fit *fit, double x, double x_mean)
+{
+    double t = (fit->slope_high - fit->slope) / fit->slope_error;
+    double at_mean = fit->residual / sqrt((double)fit->count);
+    return t * hypot(at_mean, fit->slope_error * (x - x_mean));
+}
+
 /* ---- a plane by least squares ---- */
 
 /* Squared sine of the angle between x and z: collinear below this. */

@@ -23,7 +23,10 @@ struct linear_fit {
 /* y = intercept + slope x.  False, with all but count UNKNOWN, under two points or two different x. */
 bool linear_fit(const double *x, const double *y, size_t count, struct linear_fit *out);
 
-/* The same on natural logarithms: of x alone, or of both (y = exp(intercept) x^slope).  Points whose logarithm is
+/* Half-width of the 95 % confidence band of the line at x; x_mean: of the fitted points. */
+double linear_fit_band(const struct linear_fit *fit, double x, double x_mean);
+
+/* A line on natural logarithms: of x alone, or of both (y = exp(intercept) x^slope).  Points whose logarithm is
  * undefined are ignored. */
 enum linear_logs { LINEAR_PLAIN, LINEAR_LOG_X, LINEAR_LOG_LOG };
 bool linear_fit_logs(const double *x, const double *y, size_t count, enum linear_logs logs,

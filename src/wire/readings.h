@@ -4,7 +4,7 @@
  * Energy is a list of points, each a time of the server's monotonic clock and the joules since the monitor started: a
  * reader that polls late or rarely misses nothing that is still in the list.
  *
- * readings_release frees what readings_read allocates. */
+ * Ownership: struct readings owns its lists and those of its domains, which readings_release frees. */
 #ifndef IPW_WIRE_READINGS_H
 #define IPW_WIRE_READINGS_H
 
@@ -70,7 +70,6 @@ struct readings {
     size_t domain_count;
     struct reading_gauge *gauges;
     size_t gauge_count;
-    struct reading_point *points; /* of all domains: owned; NULL when writing */
 };
 
 void readings_write(const struct readings *readings, struct text *out);
@@ -81,8 +80,8 @@ enum err readings_read(const char *text, size_t length, struct readings *out, st
 void readings_release(struct readings *readings);
 
 /* The same for one message of the Python ipw's gRPC service (energy_monitor/energy.proto), which covers all GPUs
- * together.  Its only clock is the wall clock, used in place of the monotonic one.  Negative or missing values are
- * unknown. */
+ * together: telemetry.c.  Its only clock is the wall clock, used in place of the monotonic one.  Negative or missing
+ * values are unknown. */
 enum err readings_from_telemetry(const unsigned char *bytes, size_t length, struct readings *out,
                                  struct error *why) MUST_USE;
 

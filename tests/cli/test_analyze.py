@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Command-line tests of ipw analyze: results, text output, bad input, unfinished runs."""
 
+import csv
+import io
 import json
 import math
 import os
@@ -258,6 +260,65 @@ class Labels(SyntheticRunTest):
         said = ipw(None, "analyze", write_run(self.root / "run", lines, model="ipw-1b"), "-v", "--analysis", "accuracy").stdout
         self.assertRegex(said, r"\n +ipw-1b +ipw-1b +3 +3 +1 +0 +6 +50\.0 % ")
         self.assertRegex(said, r"\n   failed queries +1\n")
+
+
+class Formats(SyntheticRunTest):
+    """CSV and Markdown of several directories, against the JSON."""
+
+    def setUp(self):
+        super().setUp()
+        self.runs = [write_run(self.root / f"run.{n}", [query(i, joules=5 + n + i, tokens=10 + i, correct=i % 2)
+                                                        for i in range(8)]) for n in (1, 2)]
+        self.report = json.loads(self.output("json"))
+
+    def output(self, form, *more):
+        done = ipw(None, "analyze", *self.runs, "--format", form, *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def at(self, row):
+        found = self.report[row["source"]][row["result"]] if row["source"] else self.report[row["result"]]
+        while row["path"] and not isinstance(found, (str, float, int, bool, type(None))):
+            # A key may have dots of its own, as the name of a model does.
+            name = max((key for key in (found if isinstance(found, dict) else map(str, range(len(found))))
+                        if row["path"] == key or row["path"].startswith(key + ".")), key=len)
+            found, row["path"] = found[name if isinstance(found, dict) else int(name)], row["path"][len(name) + 1:]
+        return found
+
+    def test_csv_has_every_figure_of_every_directory(self):
+        rows = list(csv.DictReader(io.StringIO(self.output("csv"))))
+        self.assertEqual(list(rows[0]), ["source", "result", "path", "value", "unit", "error", "low", "high"])
+        self.assertEqual(list(dict.fromkeys(row["source"] for row in rows)), [*map(str, self.runs), ""])
+        for run in map(str, self.runs):
+            self.assertEqual(list(dict.fromkeys(row["result"] for row in rows if row["source"] == run)),
+                             list(self.report[run]))
+        for row in rows:
+            value, expected = row["value"], self.at(row)
+            if isinstance(expected, (int, float)) and not isinstance(expected, bool):
+                self.assertTrue(math.isclose(float(value), expected, rel_tol=1e-8), (row, expected))
+            else:
+                self.assertEqual(value, {None: "", True: "true", False: "false"}.get(expected, expected), row)
+
+    def test_csv_has_errors_and_intervals(self):
+        rows = {(row["source"], row["path"]): row for row in csv.DictReader(io.StringIO(self.output("csv")))}
+        for run in map(str, self.runs):
+            summary, row = self.report[run]["efficiency"]["summary"], rows[run, "summary.joules_per_output_token"]
+            for bound, expected in zip((row["low"], row["high"]), summary["joules_per_output_token_interval_95"]):
+                self.assertTrue(math.isclose(float(bound), expected, rel_tol=1e-8))
+            self.assertEqual(row["unit"], "J")
+
+    def test_markdown_has_a_section_per_directory_and_analysis(self):
+        headings = re.findall(r"(?m)^(##?) (.*)$", self.output("md"))
+        expected = [heading for run in map(str, self.runs)
+                    for heading in (("#", run), *(("##", name) for name in self.report[run]))]
+        # Below the title of a result over all, its groups have the level of an analysis.
+        self.assertEqual(headings[:len(expected) + 1], [*expected, ("#", "across")])
+
+    def test_suffix_of_the_file_gives_the_format(self):
+        for form in ("json", "csv", "md"):
+            done = ipw(None, "analyze", *self.runs, "-o", self.root / f"out.{form}")
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+            self.assertEqual((self.root / f"out.{form}").read_text(), self.output(form))
 
 
 class Findings(SyntheticRunTest):

@@ -2,6 +2,8 @@
 """ipw compare: figures against SciPy on the same records, verdicts, warnings about fairness, bounds for scripts, bad
 input.  The run directories are synthetic (rundirs.py); test_compare_measured.py has measured runs."""
 
+import csv
+import io
 import json
 import math
 import random
@@ -694,6 +696,8 @@ class Formats(CompareTest):
             self.assertRegex(text, rf"(?m)^   {name} ")
         self.assertRegex(text, r"energy_per_query .* ± .* J .*\+\d+\.\d %.*< 0\.0\d+  worse\n")
         self.assertIn("Holm", text)
+        self.assertRegex(text, r"baseline: .*\n.*\n +'.*' on H100; 30 queries\n")
+        self.assertIn("variation between the queries of one run", text)
         self.assertLess(text.index("30 common queries"), text.index("energy_per_query"))
 
     def test_warnings_come_first(self):
@@ -713,6 +717,33 @@ class Formats(CompareTest):
         self.assertEqual(list(report["comparisons"][0]["metrics"]), METRICS)
         self.assertEqual(report["correction"], "holm")
         self.assertEqual(ipw(None, "compare", self.a, self.b, "--format", "json").stdout, self.done.stdout)
+
+    def test_csv_has_a_row_per_metric_of_each_run(self):
+        report = self.compare(self.a, self.b, self.a)
+        rows = list(csv.DictReader(io.StringIO(
+            ipw(None, "compare", self.a, self.b, self.a, "--format", "csv").stdout)))
+        self.assertEqual([row["metric"] for row in rows], 2 * METRICS)
+        for row, side in zip(rows, [side for side in report["comparisons"] for _ in METRICS]):
+            metric = side["metrics"][row["metric"]]
+            low, high = metric["relative_interval_95"] or (None, None)
+            self.assertEqual((row["run"], row["directory"]), (side["name"], side["directory"]))
+            self.assertEqual((row["unit"], row["verdict"]), (metric["unit"], metric["verdict"]))
+            for name, value in (("baseline", metric["baseline"]["value"]), ("value", metric["run"]["value"]),
+                                ("plus_minus", metric["run"]["plus_minus"]), ("relative", metric["relative"]),
+                                ("relative_low", low), ("relative_high", high), ("p_holm", metric["p_holm"])):
+                if value is None:
+                    self.assertEqual(row[name], "", name)
+                else:
+                    self.assertTrue(math.isclose(float(row[name]), value, rel_tol=1e-8), (name, row[name], value))
+
+    def test_suffix_of_the_file_gives_the_format(self):
+        for name in ("json", "csv", "md", "html"):
+            out, given = self.root / f"out.{name}", self.root / "given"
+            self.assertEqual(ipw(None, "compare", self.a, self.b, "-o", out).returncode, 0)
+            ipw(None, "compare", self.a, self.b, "--format", name, "-o", given)
+            without_time = [re.sub(r'"made_at": ?"[^"]*"', "", path.read_text()) for path in (out, given)]
+            self.assertEqual(*without_time)
+        self.assertIn("energy_per_query", (self.root / "out.html").read_text())
 
     def test_output_file(self):
         out = self.root / "out.json"

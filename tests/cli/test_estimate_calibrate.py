@@ -3,6 +3,7 @@
 measurements are fitted or refused, the hardware file is usable by estimate, bounds for scripts."""
 
 import csv
+import io
 import json
 import math
 import os
@@ -437,6 +438,66 @@ class Validate(Files):
 
 def normal(z):
     return 0.5 * (1 + math.erf(z / math.sqrt(2)))
+
+
+def figures(tree, path=""):
+    """The scalars of a JSON value by path: "coefficients.0.value"."""
+    if not isinstance(tree, (dict, list)):
+        return {path: tree}
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    return {key: value for name, item in items
+            for key, value in figures(item, f"{path}.{name}" if path else str(name)).items()}
+
+
+class Formats(Files):
+    def reports(self, *arguments):
+        """The report as JSON, CSV rows by path, and Markdown."""
+        as_json, as_csv, as_markdown = (self.ipw(*arguments, "--format", name).stdout for name in ("json", "csv", "md"))
+        return json.loads(as_json), {row["path"]: row for row in csv.DictReader(io.StringIO(as_csv))}, as_markdown
+
+    def assert_same(self, report, rows):
+        expected = figures(report)
+        self.assertEqual(list(rows), list(expected))
+        for path, value in expected.items():
+            found = rows[path]["value"]
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                self.assertAlmostEqual(float(found), value, delta=1e-8 * abs(value))
+            else:
+                self.assertEqual(found, {None: "", True: "true", False: "false"}.get(value, value), path)
+
+    def test_every_format_has_the_figures_of_a_calibration(self):
+        report, rows, markdown = self.reports("calibrate", "--csv", self.write(loads()))
+        self.assert_same(report, rows)
+        first = report["coefficients"][0]
+        value = rows["coefficients.0.value"]
+        self.assertEqual(value["unit"], "J/FLOP")
+        for key, column in (("plus_minus", "error"), ("low", "low"), ("high", "high")):
+            self.assertAlmostEqual(float(value[column]) / first[key], 1, delta=1e-8)
+        self.assertIn(f"| per FLOP, fp32 | {1e12 * first['value']:.3g}"[:-1], markdown)
+        self.assertIn(f"| {1e12 * first['low']:.3g} to {1e12 * first['high']:.3g} |", markdown)
+
+    def test_every_format_has_the_figures_of_a_validation(self):
+        report, rows, markdown = self.reports("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200.csv",
+                                              "--hardware", "h200", "--leave-out", "model", "--max-mape", "1e5")
+        self.assert_same(report, rows)
+        self.assertEqual(rows["rows.0.latency_s.measured"]["unit"], "s")
+        for sums in (report["all"], report["held_out"]["all"]):
+            cells = [f"{100 * sums[kind]['mape']:.1f} % | {100 * sums[kind]['bias']:+.1f} % | {sums[kind]['rows']}"
+                     for kind in ("latency", "energy")]
+            self.assertIn(f"| all | {cells[0]} | {cells[1]} |", markdown)
+        self.assertIn("- limit 1e+05 %: PASS", markdown)
+
+    def test_output_file_of_calibrate_does_not_set_the_format_of_the_report(self):
+        file = self.root / "mine.json"
+        done = self.ipw("calibrate", "--csv", self.write(loads()), "-o", file)
+        self.assertIn(f"written to {file}", done.stdout)
+        self.assertIn("memories", json.loads(file.read_text()))
+
+    def test_suffix_of_output_file_sets_the_format_of_a_validation(self):
+        file = self.root / "errors.json"
+        arguments = ("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200.csv", "--hardware", "h200")
+        self.assertEqual(self.ipw(*arguments, "-o", file).stdout, "")
+        self.assertEqual(json.loads(file.read_text()), json.loads(self.ipw(*arguments, "--json").stdout))
 
 
 # Rows of the first two sets have no host launch time: that of the first is the unit of the eager mode times.

@@ -376,6 +376,8 @@ class Formats(MachineTest):
         self.assertEqual(set(metrics), set(names))
         report["comparisons"][0]["metrics"] = metrics["latency"]
         self.assertEqual(key_problems(report, section(text, "JSON REPORT")), [])
+        header = self.run_ipw("compare", run, run, "--format", "csv").stdout.splitlines()[0]
+        self.assertEqual(column_problems(header, text, "CSV COLUMNS"), [])
 
     def test_estimate_json(self):
         words = ["estimate", "--hardware", "l4", "--max-power-w", "1e6", *PRICES, "--json", "--model"]

@@ -221,6 +221,24 @@ class Results(SweepTest):
         self.assertEqual(best["least time"], f"a={fastest['values']['a']}")
         self.assertTrue((self.directory() / "analysis" / "sweep.json").exists())
 
+    def test_csv_and_markdown_have_the_settings_of_the_json(self):
+        self.sweep("--knob", "a=0.01,0.02", "--repeat", 2, command=["sleep", "{a}"])
+        shown = {}
+        for form in ("json", "csv", "md"):  # nothing is left to measure: the result is printed again
+            done = ipw(None, "sweep", "--resume", self.directory(), "-q", "--format", form)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            shown[form] = done.stdout
+        settings = json.loads(shown["json"])["sweep"]["data"]["settings"]
+        rows = list(csv.DictReader(io.StringIO(shown["csv"])))
+        self.assertEqual([row["values.a"] for row in rows], [setting["values"]["a"] for setting in settings])
+        for row, setting in zip(rows, settings):
+            for name in ("seconds", "seconds_error", "repeats"):
+                self.assertAlmostEqual(float(row[name]), setting[name])
+            self.assertIn(f"| a={row['values.a']} |", shown["md"])
+        file = self.root / "settings.csv"
+        done = ipw(None, "sweep", "--resume", self.directory(), "-q", "-o", file)
+        self.assertEqual((done.returncode, done.stdout, file.read_text()), (0, "", shown["csv"]), done.stderr)
+
     def test_energies_have_method_and_coverage(self):
         """For a sweep measured by a counter, and after repeats that could only be estimated."""
         with Intel(40) as machine:
@@ -829,7 +847,23 @@ class Retries(SweepTest):
         journal.write_text(journal.read_text().replace('"repeats":1,"most_repeats":1', '"repeats":4000000000,"most_repeats":4000000000'))
         done = ipw(None, "sweep", "--resume", self.directory(), "--dry-run")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("header of the sweep cannot be read", done.stderr)
+        self.assertIn("header of the sweep cannot be read: repeats: must be a whole number, 0 to 10000", done.stderr)
+
+    def test_damaged_header_is_reported_with_its_key(self):
+        self.sweep("--knob", "a=1", command=["true", "{a}"])
+        journal = self.directory() / "records.jsonl"
+        header = journal.read_text()
+        for old, new, message in (('"points":[["1"]]', '"points":[["1","2"]]', "points: a point must be an array of 1 values"),
+                                  ('"points":[["1"]]', '"points":[[1]]', "points: values must be text"),
+                                  ('"knobs":["a"]', '"knobs":"a"', "knobs: must be an array"),
+                                  ('"command":["true"', '"command":[7', "command: must be text"),
+                                  ('"control":false', '"control":0', "control: must be true or false"),
+                                  ('"until_pct":null', '"until_pct":"x"', "until_pct: must be a finite number")):
+            self.assertIn(old, header)
+            journal.write_text(header.replace(old, new))
+            done = ipw(None, "sweep", "--resume", self.directory(), "--dry-run")
+            self.assertEqual(done.returncode, 1, new)
+            self.assertIn(f"header of the sweep cannot be read: {message}", done.stderr)
 
 
 class Kills(SweepTest):

@@ -45,6 +45,10 @@ class Analyze(Reading):
         self.assertIn("92 more", shown)
         self.assertIn("1 failed, 1 throttled", shown)
 
+    def test_verbose_text_has_the_saving_in_percent(self):
+        said = self.run_ok("analyze", "-v", self.knobs(), "--analysis", "sweep")
+        self.assertRegex(said, r"\n +saving pct +91\.67\n")  # 100 J at n=1, 8.33 J at n=12
+
     def test_settings_are_means_of_valid_attempts(self):
         sweep = self.knobs()
         result = json.loads(self.run_ok("analyze", sweep, "--analysis", "sweep", "--json"))[str(sweep)]["sweep"]

@@ -1,8 +1,9 @@
 /* HTTP responses on our own connections: the head, the lines of the chunked coding and the bytes of the body, as they
- * arrive in one piece or two; and the checks of the Host and Origin headers of requests to us. */
+ * arrive in one piece or two; heads of requests to us, and the checks of their Host and Origin headers. */
 #include "fuzz/fuzz.h"
 
 #include "port/http_plain.h"
+#include "port/http_exchange.h"
 #include "port/http_server.h"
 
 /* As a connection does: unparsed bytes are kept, with a NUL after the last one. */
@@ -52,10 +53,40 @@ static void read_response(const char *bytes, size_t length, bool is_of_head)
     fuzz_check(is_broken[0] || is_broken[1] || body[0] == body[1]);
 }
 
+/* A head ends at the same byte wherever it is split, and what was parsed has no line end and is inside of it. */
+static void read_request(const char *bytes, size_t length)
+{
+    struct request_head request = {0};
+    const char *why = NULL;
+    size_t end = request_head_find_end(bytes, length, 0);
+    for (size_t searched = 0; searched < (end ? end : length); searched++)
+        fuzz_check(request_head_find_end(bytes, length, searched) == end &&
+                   request_head_find_end(bytes, searched, 0) == 0);
+    if (!end)
+        return;
+    int status = request_head_parse(&request, bytes, end, &why);
+    fuzz_check(status == 0 || (status >= 400 && why && str_is_plain(why)));
+    if (status == 0) {
+        fuzz_check(request.method[0] && request.target[0] && !strpbrk(request.target, " \r\n"));
+        fuzz_check(request.is_http_1_0 || request_head_get(&request, "Host"));
+        size_t strings = 0;
+        for (const char *at = request.headers; at < request.headers_end; at += strlen(at) + 1) {
+            fuzz_check(strings++ % 2 ? !strpbrk(at, "\r\n") : *at && !strpbrk(at, ": \t\r\n"));
+            fuzz_check(at + strlen(at) < request.head + end);
+        }
+        fuzz_check(strings % 2 == 0);
+    }
+    request_head_release(&request);
+}
+
 static void run(const char *bytes, size_t length)
 {
     static const char *const ALLOWED[] = {"gpu.example.org"};
-    unsigned choice = fuzz_choose(&bytes, &length, 3);
+    unsigned choice = fuzz_choose(&bytes, &length, 4);
+    if (choice == 3) {
+        read_request(bytes, length);
+        return;
+    }
     if (choice < 2) {
         read_response(bytes, length, choice == 1);
         return;
@@ -89,6 +120,10 @@ static void seeds(void)
     fuzz_seed(2, "[::1]:9|https://[::1]:9");
     fuzz_seed(2, "gpu.example.org|null");
     fuzz_seed(2, "127.0.0.1:65535|https://127.0.0.1:65535/");
+    fuzz_seed(3, "POST /v1/x?y=%20 HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n"
+                 "Expect: 100-continue\r\nConnection: close, TE\r\n\r\n{}");
+    fuzz_seed(3, "GET / HTTP/1.0\nConnection: keep-alive\nX:\nY: \t a b \n\n");
+    fuzz_seed(3, "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
 }
 
 static const char *const WORDS[] = {"HTTP/1.1 ",

@@ -12,6 +12,7 @@
 #include "analysis/compare_set.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/result.h"
 #include "port/json_read.h"
 #include "report/export/export.h"
 #include "report/html/html.h"
@@ -282,9 +283,14 @@ static const char *compare(const struct run_table *table)
         return missing_reason(err, &why);
     err = compare_set_load(&groups, &(struct compare_options){.model = table->model}, &set, &why);
     if (!err) {
-        struct text out = {0};
-        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, &out);
-        text_release(&out);
+        struct result result = {0};
+        compare_result(&(struct compare_report){.groups = &groups, .set = &set}, &result);
+        for (enum print_format format = PRINT_TABLE; format <= PRINT_MARKDOWN; format++) {
+            struct text out = {0};
+            result_print(&result, format, &COMPARE_VIEWS, false, &out);
+            text_release(&out);
+        }
+        result_release(&result);
         compare_set_release(&set);
     }
     compare_groups_release(&groups);

@@ -1,10 +1,10 @@
 /* An SQLite database with two tables: `runs`, one row per run, and `queries`, one flat row per query.  All in one
  * transaction; other runs in the database are kept, also one of the same name unless it is to be replaced. */
-#include <sqlite3.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "port/file.h"
+#include "port/sqlite.h"
 #include "report/export/export.h"
 #include "rundir/run_index.h"
 
@@ -46,13 +46,13 @@ static void add_insert(struct text *sql)
 static int with_name(sqlite3 *db, const char *sql, const char *name, bool *found)
 {
     sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    int code = sqlite.prepare_v2(db, sql, -1, &statement, NULL);
     if (!code)
-        code = sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+        code = sqlite.bind_text(statement, 1, name, -1, SQLITE_STATIC);
     if (!code)
-        code = sqlite3_step(statement);
+        code = sqlite.step(statement);
     *found = code == SQLITE_ROW;
-    sqlite3_finalize(statement);
+    sqlite.finalize(statement);
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
@@ -67,7 +67,7 @@ static int prepare(struct database *database, const struct export_run *run, bool
     if (!code)
         code = run_rows_create(database->db, "run");
     if (!code)
-        code = sqlite3_exec(database->db, text_get(&table), NULL, NULL, NULL);
+        code = sqlite.exec(database->db, text_get(&table), NULL, NULL, NULL);
     if (!code)
         code =
             with_name(database->db, "SELECT 1 FROM runs WHERE run = ? LIMIT 1", run->name, taken);
@@ -75,7 +75,7 @@ static int prepare(struct database *database, const struct export_run *run, bool
     if (!code && !*taken)
         code = with_name(database->db, "DELETE FROM queries WHERE run = ?", run->name, &ignored);
     if (!code)
-        code = sqlite3_prepare_v2(database->db, text_get(&insert), -1, &database->insert, NULL);
+        code = sqlite.prepare_v2(database->db, text_get(&insert), -1, &database->insert, NULL);
     text_release(&table);
     text_release(&insert);
     return code;
@@ -87,6 +87,9 @@ static enum err sqlite_begin(struct export *export, struct error *why)
     bool taken = false;
     struct database *database = export->state;
     database->existed = file_exists(path);
+    enum err err = sqlite_load(why);
+    if (err)
+        return err;
     if (database->existed && !file_is_regular(path))
         return err_set(why, ERR_BAD_VALUE, "%s is not a regular file: name one for the database",
                        path);
@@ -114,8 +117,8 @@ static enum err sqlite_record(struct export *export, const struct export_record 
                              export_text(export->run, &record->fields, field),
                              json_field_number(&field->at, &record->fields));
     }
-    if (!code && (code = sqlite3_step(database->insert)) == SQLITE_DONE)
-        code = sqlite3_reset(database->insert);
+    if (!code && (code = sqlite.step(database->insert)) == SQLITE_DONE)
+        code = sqlite.reset(database->insert);
     return result(export, code, why);
 }
 
@@ -124,7 +127,7 @@ static enum err sqlite_end(struct export *export, struct error *why)
     struct database *database = export->state;
     int code = run_rows_put(database->db, "run", export->run->name, export->run->summary);
     if (!code)
-        code = sqlite3_exec(database->db, "COMMIT", NULL, NULL, NULL);
+        code = sqlite.exec(database->db, "COMMIT", NULL, NULL, NULL);
     database->committed = !code;
     return result(export, code, why);
 }
@@ -133,9 +136,11 @@ static enum err sqlite_end(struct export *export, struct error *why)
 static void sqlite_release(struct export *export)
 {
     struct database *database = export->state;
-    sqlite3_finalize(database->insert);
-    sqlite3_close(database->db);
-    if (database->db && !database->existed && !database->committed)
+    if (!database->db)
+        return;
+    sqlite.finalize(database->insert);
+    sqlite.close(database->db);
+    if (!database->existed && !database->committed)
         unlink(export->run->output);
 }
 
@@ -143,6 +148,7 @@ const struct export_driver export_sqlite = {
     .name = "sqlite",
     .summary = "an SQLite database with the tables runs and queries; appends to an existing one",
     .makes_files = true,
+    .available = sqlite_load,
     .state_size = sizeof(struct database),
     .begin = sqlite_begin,
     .record = sqlite_record,

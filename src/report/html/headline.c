@@ -1,5 +1,4 @@
-/* The top of a run's report: the results of the analyses, the headline figures with their ±, and the energy
- * breakdown. */
+/* The top of a run's report: the results of the analyses, and the headline figures with their ±. */
 #include "report/print/print.h"
 #include "report/html/sections.h"
 
@@ -113,7 +112,7 @@ void results_put(struct json *json, const struct results *results)
 enum { NOTE_MAX = 320 };
 
 struct top {
-    struct json *json;
+    struct result *out;
     const struct run_table *table;
     const struct results *results;
 };
@@ -122,13 +121,13 @@ struct top {
 static void put_figure(const struct top *top, const char *key, const char *figure, double value,
                        const char *text, const char *note)
 {
-    json_object(top->json, NULL);
-    json_string(top->json, "key", key);
-    json_optional_string(top->json, "figure", figure);
-    json_number(top->json, "value", value);
-    json_string(top->json, "text", is_known(value) ? text : NULL);
-    json_string(top->json, "note", note);
-    json_object_end(top->json);
+    result_group(top->out, NULL);
+    result_text(top->out, "key", key);
+    result_optional_text(top->out, "figure", figure);
+    result_number(top->out, "value", value, "");
+    result_text(top->out, "text", is_known(value) ? text : NULL);
+    result_text(top->out, "note", note);
+    result_end(top->out);
 }
 
 /* From the summary, else from an analysis; none of these figures can be negative. */
@@ -335,11 +334,11 @@ static void put_operating(const struct top *top)
                    is_known(million->gco2e) ? tokens : "", &carbon);
 }
 
-void headline_put(struct json *json, const struct run_table *table, const struct results *results)
+void headline_fill(const struct run_table *table, const struct results *results, struct result *out)
 {
-    const struct top top = {json, table, results};
+    const struct top top = {out, table, results};
     const struct summary *summary = &table->summary;
-    json_array(json, "headline");
+    result_list(out, "headline");
     put_perplexity(&top);
     put_accuracy(&top);
     put_per_query(&top);
@@ -352,52 +351,5 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     put_watts(&top);
     put_speed(&top);
     put_operating(&top);
-    json_array_end(json);
-}
-
-/* ---- energy breakdown ---- */
-
-enum { PREFILL, DECODE, OTHER, FAILED, CANCELED, IDLE, UNATTRIBUTED, PARTS };
-
-static const struct {
-    const char *key, *label;
-} ROWS[PARTS] = {
-    [PREFILL] = {"prefill", "Prefill"},
-    [DECODE] = {"decode", "Decode"},
-    [OTHER] = {"queries", "Queries, phase unknown"},
-    [FAILED] = {"failed", "Failed queries"},
-    [CANCELED] = {"canceled", "Canceled requests"},
-    [IDLE] = {"idle", "Idle between queries"},
-    [UNATTRIBUTED] = {"unattributed", "Unattributed"},
-};
-
-/* Smaller parts are rounding errors. */
-#define SHARE_MIN 1e-6
-
-void shares_put(struct json *json, const struct run_table *table)
-{
-    const struct summary *summary = &table->summary;
-    double total = 0, queries = summary->queries_joules;
-    double parts[PARTS] = {
-        [PREFILL] = summary->prefill_joules, [DECODE] = summary->decode_joules,
-        [FAILED] = summary->failed_joules,   [CANCELED] = summary->canceled_joules,
-        [IDLE] = summary->idle_joules,       [UNATTRIBUTED] = summary->unattributed_joules};
-    for (size_t i = 0; i < PARTS; i++)
-        parts[i] = parts[i] > 0 ? parts[i] : 0;
-    /* An answer received in one piece has no phases. */
-    parts[OTHER] = fmax(0, queries - parts[PREFILL] - parts[DECODE]);
-    for (size_t i = 0; i < PARTS; i++)
-        total += parts[i];
-    json_array(json, "shares");
-    for (size_t i = 0; is_known(queries) && i < PARTS; i++) {
-        if (!(parts[i] > SHARE_MIN * total))
-            continue;
-        json_object(json, NULL);
-        json_string(json, "key", ROWS[i].key);
-        json_string(json, "label", ROWS[i].label);
-        json_number(json, "joules", parts[i]);
-        json_number(json, "share", parts[i] / total);
-        json_object_end(json);
-    }
-    json_array_end(json);
+    result_end(out);
 }

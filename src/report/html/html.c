@@ -12,6 +12,7 @@
 #include "analysis/compare_set.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -27,8 +28,8 @@
 /* A larger table of verdicts would be unreadable. */
 enum { SIDES_COMPARED = 8 };
 
-static enum err write_comparison(const struct compare_groups *groups, const char *model,
-                                 struct text *out, struct error *why)
+static enum err compare_all(const struct compare_groups *groups, const char *model,
+                            struct result *out, struct error *why)
 {
     struct compare_set set;
     const struct compare_options options = {.model = model};
@@ -39,27 +40,37 @@ static enum err write_comparison(const struct compare_groups *groups, const char
             SIDES_COMPARED);
     enum err err = compare_set_load(groups, &options, &set, why);
     if (!err) {
-        compare_json(&(struct compare_report){.groups = groups, .set = &set}, out);
+        compare_result(&(struct compare_report){.groups = groups, .set = &set}, out);
         compare_set_release(&set);
     }
     return err;
 }
 
+/* The output of `ipw compare --json`. */
+static void put_compared(struct json *json, const struct result *comparison)
+{
+    struct text text = {0};
+    result_print(comparison, PRINT_JSON, &COMPARE_VIEWS, false, &text);
+    json_raw(json, "comparison", text_get(&text));
+    text_release(&text);
+}
+
 static enum err comparison_put(struct json *json, const struct compare_groups *groups,
                                const char *model)
 {
-    struct text text = {0};
+    struct result comparison = {0};
     struct error why = {0};
-    enum err err = write_comparison(groups, model, &text, &why);
+    enum err err = compare_all(groups, model, &comparison, &why);
     if (!err) {
-        json_raw(json, "comparison", text_get(&text));
+        put_compared(json, &comparison);
     } else if (err != ERR_NO_MEMORY) {
-        json_object(json, "comparison");
-        json_string(json, "missing", why.text);
-        json_object_end(json);
+        result_begin(&comparison, "comparison");
+        result_text(&comparison, "missing", why.text);
+        result_end(&comparison);
+        result_to_json(&comparison, "comparison", json);
         err = ERR_OK;
     }
-    text_release(&text);
+    result_release(&comparison);
     return err;
 }
 
@@ -68,37 +79,44 @@ static enum err comparison_put(struct json *json, const struct compare_groups *g
 /* Of 100000 queries on a page, at least 250 have their texts: about 400 kB. */
 enum { LISTED_BY_TEXT = 400, LANES_MAX = 512 };
 
-static void put_notes(struct json *json, const struct run_table *table, const struct spans *spans)
+/* Prints the members of a result, and releases it. */
+static void put_filled(struct json *json, struct result *filled)
 {
-    char text[160];
-    json_array(json, "notes");
-    for (size_t i = 0; i < table->note_count; i++)
-        json_string(json, NULL, table->notes[i].text);
-    if (!table->has_summary && !table->damaged_summary)
-        json_string(json, NULL, "no summary.json: the run is unfinished or still running");
-    if (spans->damaged) {
-        str_format(text, sizeof text, "%llu damaged lines of spans.jsonl skipped",
-                   (unsigned long long)spans->damaged);
-        json_string(json, NULL, text);
-    }
-    json_array_end(json);
+    result_end(filled);
+    result_members_to_json(filled, json);
+    result_release(filled);
 }
 
 static enum err put_facts(struct json *json, const struct run_table *table, const char *page,
                           const struct spans *spans)
 {
-    json_string(json, "directory", table->directory);
-    json_string(json, "model", table->model);
-    json_string(json, "hardware", run_hardware(table));
-    json_string(json, "dataset", text_or_empty(table->summary.dataset_name));
-    json_integer(json, "rows", (int64_t)table->rows);
-    json_integer(json, "failed", (int64_t)table->failed);
-    json_integer(json, "canceled", (int64_t)table->canceled);
-    json_bool(json, "ours", table->ours);
-    put_notes(json, table, spans);
-    command_put(json, table);
-    files_put(json, table->directory, page);
+    struct result facts = {0};
+    result_begin(&facts, "facts");
+    run_facts_fill(table, spans->damaged, &facts);
+    command_fill(table, &facts);
+    files_fill(table->directory, page, &facts);
+    put_filled(json, &facts);
     return jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
+}
+
+static void put_headline(struct json *json, const struct run_table *table,
+                         const struct results *results)
+{
+    struct result top = {0};
+    result_begin(&top, "headline");
+    headline_fill(table, results, &top);
+    predicted_fill(table->directory, &top);
+    run_shares_fill(table, &top);
+    put_filled(json, &top);
+}
+
+static enum err put_distributions(struct json *json, const struct run_table *table)
+{
+    struct result distributions = {0};
+    result_begin(&distributions, "distributions");
+    enum err err = run_distributions_fill(table, &distributions);
+    put_filled(json, &distributions);
+    return err;
 }
 
 static enum err put_all(struct json *json, const struct run_table *table, const char *page,
@@ -107,14 +125,12 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
 {
     json_object(json, NULL);
     enum err err = put_facts(json, table, page, spans);
-    headline_put(json, table, results);
-    predicted_put(json, table->directory);
-    shares_put(json, table);
+    put_headline(json, table, results);
     results_put(json, results);
+    if (!err)
+        err = put_distributions(json, table);
     if (err)
         err_set(why, err, "%s", err_text(err));
-    if (!err)
-        err = histograms_put(json, table, why);
     if (!err)
         err = timeline_put(json, table, spans, why);
     if (!err)
@@ -135,7 +151,7 @@ static enum err run_put(struct json *json, const char *directory, const struct h
     struct spans spans = {0};
     wanted.numbers |= RUN_FIGURES_NEEDS;
     wanted.numbers |= QUERIES_NEED;
-    wanted.numbers |= HISTOGRAMS_NEED;
+    wanted.numbers |= DISTRIBUTIONS_NEED;
     wanted.words |= RUN_WANT(RUN_SUBJECT) | RUN_FIGURES_WORDS;
     enum err err = run_table_load_texts(directory, report->model, wanted,
                                         max_listed / LISTED_BY_TEXT, &table, why);
@@ -364,7 +380,7 @@ static enum err put_comparison(struct report_state *state, struct error *why)
 {
     const struct html_report *report = state->report;
     if (report->comparison) {
-        json_raw(&state->json, "comparison", report->comparison);
+        put_compared(&state->json, report->comparison);
         return ERR_OK;
     }
     enum err err = comparison_put(&state->json, &state->groups, report->model);
@@ -381,30 +397,31 @@ static enum err put_settings(struct report_state *state, struct error *why)
         groups ? ERR_OK : compare_groups_find(state->directories, state->runs, &state->groups, why);
     if (!groups)
         groups = state->groups.one_setting ? &one : &state->groups;
-    if (!err &&
-        (err = settings_put(&state->json, groups, state->directories, state->figures, state->runs)))
-        err_set(why, err, "%s", err_text(err));
-    return err;
+    if (err)
+        return err;
+    struct result settings = {0};
+    err = run_settings_result(groups, state->directories, state->figures, state->runs, &settings);
+    if (!err)
+        result_members_to_json(&settings, &state->json);
+    const char *family = result_text_at(&settings, NULL, "family");
+    if (state->runs > 1)
+        str_format(state->title, sizeof state->title, "%zu runs%s%s", state->runs,
+                   family[0] ? " of " : "", family);
+    result_release(&settings);
+    return err_explain(why, err);
 }
 
 static enum err put_across(struct report_state *state, struct error *why)
 {
     struct result across = {0};
-    struct run_point *copies = malloc((state->runs + 1) * sizeof *copies);
-    const struct run_point **points = malloc((state->runs + 1) * sizeof *points);
-    enum err err = copies && points ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < state->runs; i++) {
-        copies[i] = state->figures[i].point;
-        points[i] = &copies[i];
-    }
-    if (!err)
-        err = names_put(&state->json, points, state->runs, state->title, sizeof state->title);
-    if (err)
-        err_set(why, err, "%s", err_text(err));
+    struct run_point *points = malloc((state->runs + 1) * sizeof *points);
+    enum err err = points ? ERR_OK : err_no_memory(why);
+    for (size_t i = 0; !err && i < state->runs; i++)
+        points[i] = state->figures[i].point;
     if (!err)
         err = put_settings(state, why);
     if (!err && state->runs > 1) {
-        if (!(err = across_run(copies, state->runs, &across)))
+        if (!(err = across_run(points, state->runs, &across)))
             result_to_json(&across, "across", &state->json);
         else
             err_set(why, err, "%s", across.why.text);
@@ -414,8 +431,7 @@ static enum err put_across(struct report_state *state, struct error *why)
         json_null(&state->json, "comparison");
     }
     result_release(&across);
-    free((void *)points);
-    free(copies);
+    free(points);
     return err;
 }
 

@@ -9,15 +9,16 @@
 #include "core/err.h"
 
 struct compare_groups;
+struct result;
 struct tariff;
 struct text;
 
 struct html_report {
     const char *const *inputs; /* run directories, and files of `ipw layers -o` */
     size_t count;
-    const char *model;      /* model of the records; or NULL */
-    const char *page;       /* path of the output: links to the raw files are relative to it */
-    const char *comparison; /* output of compare_json; NULL: of the inputs */
+    const char *model; /* model of the records; or NULL */
+    const char *page;  /* path of the output: links to the raw files are relative to it */
+    const struct result *comparison;     /* compare_result; NULL: of the inputs */
     const struct compare_groups *groups; /* sides, whose directories are inputs; NULL: repeats */
     const struct tariff *tariff;         /* overrides that of the runs; NULL: none */
     /* Of several runs, unreadable ones are skipped, and the page says so.  Set for each skipped input, with the reason;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
@@ -56,7 +56,7 @@ static void add_escaped(struct text *out, const char *path)
 /* ---- files ---- */
 
 struct linked_files {
-    struct json *json;
+    struct result *out;
     const char *path; /* from the page to the directory */
 };
 
@@ -68,15 +68,15 @@ static void put_file(void *context, const char *name, int64_t bytes)
     text_add(&href, "./");
     add_escaped(&href, files->path);
     add_escaped(&href, name);
-    json_object(files->json, NULL);
-    json_string(files->json, "name", name);
-    json_string(files->json, "href", text_get(&href));
-    json_integer(files->json, "bytes", bytes);
-    json_object_end(files->json);
+    result_group(files->out, NULL);
+    result_text(files->out, "name", name);
+    result_text(files->out, "href", text_get(&href));
+    result_integer(files->out, "bytes", bytes);
+    result_end(files->out);
     text_release(&href);
 }
 
-void files_put(struct json *json, const char *directory, const char *page)
+void files_fill(const char *directory, const char *page, struct result *out)
 {
     char from[PATH_MAX], to[PATH_MAX], inside[PATH_MAX];
     struct text path = {0};
@@ -84,9 +84,9 @@ void files_put(struct json *json, const char *directory, const char *page)
     folder_of(page, from);
     folder_of(inside, to);
     relative_path(from, to, &path);
-    json_array(json, "files");
-    run_dir_list(directory, RUN_DIR_DATA, put_file, &(struct linked_files){json, text_get(&path)});
-    json_array_end(json);
+    result_list(out, "files");
+    run_dir_list(directory, RUN_DIR_DATA, put_file, &(struct linked_files){out, text_get(&path)});
+    result_end(out);
     text_release(&path);
 }
 
@@ -156,12 +156,12 @@ static void add_settings(struct text *out, const struct summary *run)
     }
 }
 
-void command_put(struct json *json, const struct run_table *table)
+void command_fill(const struct run_table *table, struct result *out)
 {
     const struct summary *summary = &table->summary;
     struct text command = {0};
     if (!table->has_summary || !table->ours || !summary->config_client) {
-        json_null(json, "command");
+        result_null(out, "command");
         return;
     }
     text_add(&command, "ipw profile");
@@ -169,31 +169,31 @@ void command_put(struct json *json, const struct run_table *table)
     add_params(&command, "--dataset-param", &summary->config_dataset_params);
     add_params(&command, "--client-param", &summary->config_client_params);
     add_params(&command, "--param", &summary->config_request_params);
-    json_string(json, "command", text_get(&command));
+    result_text(out, "command", text_get(&command));
     text_release(&command);
 }
 
 /* ---- the prediction ---- */
 
-#define PUT_TEXT(member)        json_string(json, #member, estimate.member);
-#define PUT_NUMBER(member)      json_number(json, #member, estimate.member);
-#define PUT(type, member, path) PUT_##type(member)
+#define FILL_TEXT(member)        result_text(out, #member, estimate.member);
+#define FILL_NUMBER(member)      result_number(out, #member, estimate.member, "");
+#define FILL(type, member, path) FILL_##type(member)
 
-void predicted_put(struct json *json, const char *directory)
+void predicted_fill(const char *directory, struct result *out)
 {
     struct run_estimate estimate;
     struct error why = {0};
     enum err err = run_estimate_load(directory, &estimate, &why);
     if (err == ERR_NOT_FOUND) {
-        json_null(json, "predicted");
+        result_null(out, "predicted");
     } else {
-        json_object(json, "predicted");
+        result_group(out, "predicted");
         if (err)
-            json_string(json, "note", why.text);
+            result_text(out, "note", why.text);
         else {
-            RUN_ESTIMATE(PUT)
+            RUN_ESTIMATE(FILL)
         }
-        json_object_end(json);
+        result_end(out);
     }
     run_estimate_release(&estimate);
 }

@@ -1,5 +1,5 @@
 /* Every query of a run as quantized columns, for the table of queries and the requests of the timeline, with excerpts
- * of some, and the distributions of the main figures.  Of an agent's queries, the most expensive ones with their spans,
+ * of some.  Of an agent's queries, the most expensive ones with their spans,
  * for the icicle view: as many as fit on a page. */
 #include "report/html/sections.h"
 
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/columns.h"
 #include "core/json.h"
+#include "core/json_bind.h"
+#include "core/json_field.h"
 #include "core/units.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
 #include "rundir/traces.h"
-#include "stats/descriptive.h"
 
 /* ---- columns of queries ---- */
 
@@ -250,6 +250,13 @@ enum err queries_put(struct json *json, const struct run_table *table, const str
 
 /* ---- excerpts ---- */
 
+static const struct json_field EXCERPT_FIELDS[] = {
+    BIND_STRING(run_excerpt, problem, "problem"),
+    BIND_STRING(run_excerpt, expected, "expected"),
+    BIND_STRING(run_excerpt, answer, "answer"),
+    {0},
+};
+
 void excerpts_put(struct json *json, const struct run_table *table, size_t max_listed)
 {
     const struct run_excerpts *excerpts = &table->excerpts;
@@ -262,128 +269,10 @@ void excerpts_put(struct json *json, const struct run_table *table, size_t max_l
             continue;
         json_object(json, NULL);
         json_integer(json, "at", (int64_t)(row / stride));
-        json_string(json, "problem", excerpt->problem);
-        json_string(json, "expected", excerpt->expected);
-        json_string(json, "answer", excerpt->answer);
+        json_fields_write(json, EXCERPT_FIELDS, excerpt);
         json_object_end(json);
     }
     json_array_end(json);
-}
-
-/* ---- distributions ---- */
-
-enum { BINS_MIN = 8, BINS_MAX = 48 };
-
-struct bins {
-    double low, step;
-    bool log, integer;
-    size_t count;
-    uint64_t counts[BINS_MAX + 2]; /* one more for integers; the last: overflow */
-};
-
-/* Values over several orders of magnitude are binned logarithmically; a few outliers do not compress the others into
- * one bin. */
-static struct bins choose_bins(double *values, size_t count)
-{
-    static const double PS[] = {0, 0.005, 0.25, 0.75, 0.995, 1};
-    double q[6];
-    struct bins bins = {0};
-    select_quantiles(values, count, PS, 6, q);
-    double high = q[5] > q[4] + 0.5 * (q[4] - q[1]) ? q[4] : q[5];
-    bins.log = q[0] > 0 && high / q[0] > 50;
-    bins.low = q[0];
-    double range = bins.log ? log(high / q[0]) : high - q[0];
-    double middle = bins.log ? log(q[3] / q[2]) : q[3] - q[2];
-    /* Freedman-Diaconis rule. */
-    double width = 2 * middle / cbrt((double)count);
-    double wanted = width > 0 ? ceil(range / width) : sqrt((double)count);
-    bins.count = (size_t)fmin(fmax(wanted, BINS_MIN), BINS_MAX);
-    bins.step = range / (double)bins.count;
-    if (range <= 0) { /* all equal: one bar, centered at the value */
-        bins.count = 1;
-        bins.step = q[0] != 0 ? 0.1 * fabs(q[0]) : 1;
-        bins.low = q[0] - bins.step / 2;
-    }
-    return bins;
-}
-
-/* Integers of a small range have one bin each, centered at the number. */
-static void fit_integers(struct bins *bins, const double *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (values[i] != floor(values[i]))
-            return;
-    double range = bins->step * (double)bins->count;
-    if (bins->log || (range < 1 && bins->count > 1))
-        return;
-    double min = bins->count > 1 ? bins->low : values[0];
-    range = bins->count > 1 ? range : 0;
-    bins->integer = true;
-    bins->step = bins->count > 1 ? ceil(bins->step) : 1;
-    bins->count = (size_t)(range / bins->step) + 1;
-    bins->low = min - 0.5;
-}
-
-static void count_values(struct bins *bins, const double *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        double place = bins->log ? log(values[i] / bins->low) : values[i] - bins->low;
-        double bin = floor(place / bins->step + 1e-9);
-        /* The largest value belongs to the last bin. */
-        if (place <= bins->step * (double)bins->count * (1 + 1e-9))
-            bin = fmin(bin, (double)bins->count - 1);
-        bins->counts[(size_t)fmin(fmax(bin, 0), (double)bins->count)]++;
-    }
-}
-
-static void put_histogram(struct json *json, const struct ratio_row *row, double *values,
-                          size_t count)
-{
-    struct bins bins = choose_bins(values, count);
-    fit_integers(&bins, values, count);
-    count_values(&bins, values, count);
-    json_object(json, NULL);
-    json_string(json, "key", row->key);
-    json_number(json, "low", bins.low);
-    json_number(json, "step", bins.step);
-    json_bool(json, "log", bins.log);
-    json_bool(json, "whole", bins.integer);
-    json_array(json, "counts");
-    for (size_t i = 0; i < bins.count + (bins.counts[bins.count] > 0); i++)
-        json_integer(json, NULL, (int64_t)bins.counts[i]);
-    json_array_end(json);
-    json_bool(json, "beyond", bins.counts[bins.count] > 0);
-    struct spread spread = spread_of(values, count);
-    json_object(json, "spread");
-    json_integer(json, "count", (int64_t)count);
-    for (size_t i = 0; i < SPREAD_FIGURES; i++)
-        json_number(json, SPREAD_KEYS[i], spread.figures[i]);
-    json_object_end(json);
-    json_object_end(json);
-}
-
-enum err histograms_put(struct json *json, const struct run_table *table, struct error *why)
-{
-    static const struct ratio_row ROWS[] = {
-        {"joules", RUN_JOULES, RUN_NUMBERS},
-        {"joules_per_output_token", RUN_JOULES, RUN_OUTPUT_TOKENS},
-        {"latency_s", RUN_LATENCY, RUN_NUMBERS},
-        {"time_to_first_token_s", RUN_TTFT, RUN_NUMBERS},
-        {"output_tokens", RUN_OUTPUT_TOKENS, RUN_NUMBERS},
-        {"input_tokens", RUN_INPUT_TOKENS, RUN_NUMBERS},
-    };
-    enum err err = ERR_OK;
-    json_array(json, "distributions");
-    for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++) {
-        double *values = NULL;
-        size_t count = 0;
-        err = known_values(table, ROWS[i].numerator, ROWS[i].denominator, &values, &count);
-        if (!err && count)
-            put_histogram(json, &ROWS[i], values, count);
-        free(values);
-    }
-    json_array_end(json);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 /* ---- queries of an agent ---- */
@@ -404,27 +293,66 @@ static int by_cost(const void *a, const void *b)
     return left != right ? (left < right) - (left > right) : (x > y) - (x < y);
 }
 
+/* When a field is on the page. */
+enum when { ALWAYS, IF_KNOWN, OF_A_GAP };
+
+struct page_field {
+    struct json_field at;
+    enum when when;
+};
+
+#define SPAN_FIELD(type, member, when)                                                             \
+    {BIND_##type(span_trace, member, #member), when}
+static const struct page_field SPAN_FIELDS[] = {
+    SPAN_FIELD(TEXT, type, ALWAYS),
+    SPAN_FIELD(TEXT, name, IF_KNOWN),
+    SPAN_FIELD(NUMBER, parent, IF_KNOWN),
+    SPAN_FIELD(NUMBER, turn, IF_KNOWN),
+    SPAN_FIELD(NUMBER, from_s, ALWAYS),
+    SPAN_FIELD(NUMBER, to_s, ALWAYS),
+    SPAN_FIELD(NUMBER, joules, IF_KNOWN),
+    SPAN_FIELD(NUMBER, plus_minus, IF_KNOWN),
+    SPAN_FIELD(NUMBER, idle_joules, IF_KNOWN),
+    SPAN_FIELD(NUMBER, own_joules, OF_A_GAP),
+    SPAN_FIELD(NUMBER, own_plus_minus, OF_A_GAP),
+    SPAN_FIELD(NUMBER, gpu_joules, IF_KNOWN),
+    SPAN_FIELD(NUMBER, cpu_joules, IF_KNOWN),
+    SPAN_FIELD(NUMBER, input_tokens, IF_KNOWN),
+    SPAN_FIELD(NUMBER, output_tokens, IF_KNOWN),
+    SPAN_FIELD(TEXT, error, IF_KNOWN),
+    {{0}, ALWAYS},
+};
+
+#define QUERY_FIELD(key, type, member)                                                             \
+    {BIND_##type(query_trace, member, key), IF_KNOWN}
+static const struct page_field QUERY_FIELDS[] = {
+    QUERY_FIELD("joules", NUMBER, ipw.energy_joules),
+    QUERY_FIELD("plus_minus", NUMBER, ipw.plus_minus),
+    QUERY_FIELD("seconds", NUMBER, total_wall_clock_s),
+    QUERY_FIELD("turns", NUMBER, num_turns),
+    QUERY_FIELD("tool_calls", NUMBER, total_tool_calls),
+    QUERY_FIELD("problems", TEXT, ipw.event_problems),
+    {{0}, ALWAYS},
+};
+
+/* has_gaps: an agent or a turn, whose own energy is that of its gaps. */
+static void put_fields(struct json *json, const struct page_field *field, const void *object,
+                       bool has_gaps)
+{
+    struct json_field_writer writer = {.json = json};
+    for (; field->at.path; field++) {
+        bool is_shown = field->when == ALWAYS || json_field_is_known(&field->at, object);
+        if (is_shown && (field->when != OF_A_GAP || has_gaps))
+            json_field_write(&writer, &field->at, object);
+    }
+    json_field_writer_end(&writer);
+}
+
 static void put_span(struct json *json, const struct span_trace *span)
 {
+    bool has_gaps = strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0;
     json_object(json, NULL);
-    json_string(json, "type", span->type);
-    json_optional_string(json, "name", span->name);
-    json_optional_number(json, "parent", span->parent);
-    json_optional_number(json, "turn", span->turn);
-    json_number(json, "from_s", span->from_s);
-    json_number(json, "to_s", span->to_s);
-    json_optional_number(json, "joules", span->joules);
-    json_optional_number(json, "plus_minus", span->plus_minus);
-    json_optional_number(json, "idle_joules", span->idle_joules);
-    if (strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0) { /* their gaps */
-        json_optional_number(json, "own_joules", span->own_joules);
-        json_optional_number(json, "own_plus_minus", span->own_plus_minus);
-    }
-    json_optional_number(json, "gpu_joules", span->gpu_joules);
-    json_optional_number(json, "cpu_joules", span->cpu_joules);
-    json_optional_number(json, "input_tokens", span->input_tokens);
-    json_optional_number(json, "output_tokens", span->output_tokens);
-    json_optional_string(json, "error", span->error);
+    put_fields(json, SPAN_FIELDS, span, has_gaps);
     json_object_end(json);
 }
 
@@ -433,12 +361,7 @@ static void put_query(struct json *json, const struct query_trace *trace)
     size_t listed = trace->span_count < QUERY_SPANS_MAX ? trace->span_count : QUERY_SPANS_MAX;
     json_object(json, NULL);
     json_string(json, "key", trace->ipw.key ? trace->ipw.key : trace->query_id);
-    json_optional_number(json, "joules", trace->ipw.energy_joules);
-    json_optional_number(json, "plus_minus", trace->ipw.plus_minus);
-    json_optional_number(json, "seconds", trace->total_wall_clock_s);
-    json_optional_number(json, "turns", trace->num_turns);
-    json_optional_number(json, "tool_calls", trace->total_tool_calls);
-    json_optional_string(json, "problems", trace->ipw.event_problems);
+    put_fields(json, QUERY_FIELDS, trace, false);
     json_integer(json, "left_out", (int64_t)(trace->span_count - listed));
     json_array(json, "spans");
     for (size_t i = 0; i < listed; i++)

@@ -1,5 +1,6 @@
-/* The sections of a run's report: each function adds its keys to the open JSON object, which the page renders.  Callers
- * own the arguments; results_of fills what results_release frees. */
+/* The sections of a run's report, which the page renders: each *_fill function adds its keys to the open group of a
+ * result, each *_put function, for many rows, to the open JSON object.  Callers own the arguments; results_of fills what
+ * results_release frees. */
 #ifndef IPW_REPORT_HTML_SECTIONS_H
 #define IPW_REPORT_HTML_SECTIONS_H
 
@@ -9,10 +10,7 @@
 #include "core/result.h"
 #include "rundir/run_table.h"
 
-struct compare_groups;
 struct json;
-struct run_figures;
-struct run_point;
 struct spans;
 
 enum { RESULTS_MAX = 32 };
@@ -35,10 +33,8 @@ enum err sweep_put(struct json *json, const char *directory, struct error *why) 
 
 /* "headline": [{"key", "figure", "value", "text", "note"}]: `text` is the formatted figure, with its ± if known, and
  * `note` its basis.  Unknown figures are shown as such. */
-void headline_put(struct json *json, const struct run_table *table, const struct results *results);
-
-/* "shares": [{"key", "label", "joules", "share"}], a partition of the energy; empty if the summary lacks it. */
-void shares_put(struct json *json, const struct run_table *table);
+void headline_fill(const struct run_table *table, const struct results *results,
+                   struct result *out);
 
 /* "agent": null without traces.jsonl; else {"count", "queries": [{"key", "joules", ..., "spans": [...]}]}, the most
  * expensive queries. */
@@ -61,17 +57,6 @@ enum err queries_put(struct json *json, const struct run_table *table, const str
  * most `max_listed`. */
 void excerpts_put(struct json *json, const struct run_table *table, size_t max_listed);
 
-/* Columns required for the histograms. */
-#define HISTOGRAMS_NEED                                                                            \
-    (RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_INPUT_TOKENS) |             \
-     RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_WATTS))
-
-/* "distributions": [{"key", "low", "step", "log", "counts": [...], "spread":
- * {"count", "mean", "std", "min", "p50", ... "max"}}] of completed queries.  Bin i begins at
- * low + i x step, or at low x exp(i x step) where `log`; the last one holds all that lies beyond. */
-enum err histograms_put(struct json *json, const struct run_table *table, struct error *why)
-    MUST_USE;
-
 /* "timelines": one of each start of the run that left samples or spans:
  *   {"start", "from", "step", "count", "in_flight": COLUMN, "missing",
  *    "power": [{"name", "device", "source", "mean": COLUMN, "least": COLUMN, "largest": COLUMN}]}
@@ -81,25 +66,13 @@ enum err timeline_put(struct json *json, const struct run_table *table, const st
 
 /* "predicted": null without DIR/estimate.json; else the estimate of a request, under the keys of the headline, or
  * {"note"} why it is invalid. */
-void predicted_put(struct json *json, const char *directory);
+void predicted_fill(const char *directory, struct result *out);
 
 /* "files": [{"name", "href", "bytes"}] of existing files; href is relative to the page's folder. */
-void files_put(struct json *json, const char *directory, const char *page);
-
-/* "names": by what differs between the runs; "family": what all models share.  Several runs set the title. */
-enum err names_put(struct json *json, const struct run_point *const *points, size_t count,
-                   char *title, size_t size) MUST_USE;
-
-/* "common": the relative error that all energies share, or null; "mixed": different sensors measured them; and
- * "settings": [{"name", "runs": [place among the runs], "hardware", "queries", "concurrency", figures of struct
- * run_point, "intervals": {"accuracy", "joules_per_query"}, "pareto_optimal"}].  Intervals are of 95 %, of what can
- * differ between runs.  Every text of `groups` is one of `directories`, by its address. */
-enum err settings_put(struct json *json, const struct compare_groups *groups,
-                      const char *const *directories, struct run_figures *runs, size_t count)
-    MUST_USE;
+void files_fill(const char *directory, const char *page, struct result *out);
 
 /* "command": string, or null if the summary lacks the options. */
-void command_put(struct json *json, const struct run_table *table);
+void command_fill(const struct run_table *table, struct result *out);
 
 /* ---- columns of many numbers (column.c) ---- */
 

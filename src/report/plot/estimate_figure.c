@@ -1,15 +1,12 @@
 /* Figures of an estimate: energy and time over batch sizes, context and prompt lengths, as `ipw estimate --plot`
  * draws them. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/serving.h"
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
@@ -18,104 +15,105 @@
 
 enum { BARS_MAX = 12, TIMELINE_HEIGHT = 220 };
 
-struct bars {
-    struct figure_series *compute, *memory, *link, *idle;
+/* Parts of the energy of a consumer, from left to right. */
+static const struct {
+    const char *key, *name;
+    enum figure_color color;
+} PARTS[] = {
+    {"compute_j", "compute", FIGURE_ORANGE},
+    {"memory_j", "memory", FIGURE_BLUE},
+    {"link_j", "link", FIGURE_PURPLE},
+    {"static_j", "static", FIGURE_SKY_BLUE},
 };
+enum { PART_COUNT = sizeof PARTS / sizeof *PARTS };
 
-static void put_bar(const struct bars *bars, double at, const struct estimate_joules *joules,
-                    double unit)
+static void put_bar(struct figure_series *const series[PART_COUNT], double at,
+                    const struct result *result, const struct result_item *row, double unit)
 {
-    const struct {
-        struct figure_series *series;
-        double joules;
-    } parts[] = {{bars->compute, joules->compute},
-                 {bars->memory, joules->memory},
-                 {bars->link, joules->link},
-                 {bars->idle, joules->idle}};
     double from = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        double to = from + parts[i].joules / unit;
+    for (size_t i = 0; i < PART_COUNT; i++) {
+        double to = from + result_number_at(result, row, PARTS[i].key) / unit;
         if (to > from)
-            series_add4(parts[i].series, from, to, at - 0.35, at + 0.35);
+            series_add4(series[i], from, to, at - 0.35, at + 0.35);
         from = to;
     }
 }
 
-static void name_bar(struct figure *figure, struct figure_panel *panel,
-                     const struct estimate_report *report, const struct estimate_consumer *row)
+static void name_bar(struct figure *figure, struct figure_panel *panel, const struct result *result,
+                     const struct result_item *row)
 {
-    char name[CONSUMER_NAME_MAX + 64];
-    const char *phase = row->first->phase == GRAPH_DECODE ? "decode" : "prefill";
-    bool phases = report->estimate->work->spec.is_request;
-    str_format(name, sizeof name, "%s%s%s", row->name, phases ? ", " : "", phases ? phase : "");
+    char name[WORDS_MAX];
+    bool phases = strcmp(result_text_at(result, NULL, "setting.phase"), "request") == 0;
+    str_format(name, sizeof name, "%s%s%s", result_text_at(result, row, "name"), phases ? ", " : "",
+               phases ? result_text_at(result, row, "phase") : "");
     figure_name(figure, &panel->y, name);
 }
 
-static void put_heading(struct figure *figure, const struct workload_estimate *estimate)
+static void put_heading(struct figure *figure, const struct result *result)
 {
-    char words[WORDS_MAX], each[WORDS_MAX];
-    str_format(figure->title, sizeof figure->title, "%s on %s", estimate->work->spec.model->name,
-               estimate->hardware->name);
+    char each[WORDS_MAX];
+    str_format(figure->title, sizeof figure->title, "%s on %s",
+               result_text_at(result, NULL, "model"),
+               result_text_at(result, NULL, "hardware_name"));
     str_format(figure->note, sizeof figure->note, "%.100s; %.100s, estimated, not measured",
-               words_setting(words, estimate),
-               words_energy(each, estimate, estimate->work->units, estimate->work->unit));
+               result_text_at(result, NULL, "view.setting"),
+               words_energy(each, result, "each", result_text_at(result, NULL, "each.unit")));
 }
 
 /* Activation memory, by subgraph. */
-static void put_timeline(const struct workload_estimate *estimate, struct figure *figure)
+static void put_timeline(const struct result *result, struct figure *figure)
 {
-    const struct partition *partition = workload_estimate_timeline_partition(estimate);
-    if (!partition || partition->count < 2)
+    const struct result_item *timeline = result_find(result, "memory_bytes.timeline");
+    double mib = 1024.0 * 1024, step = 0, last = UNKNOWN,
+           unit =
+               result_number_at(result, NULL, "memory_bytes.activations_peak") < mib ? 1024 : mib;
+    if (result_length(result, timeline) < 2)
         return;
-    double mib = 1024.0 * 1024, unit = estimate->memory.activations_peak < mib ? 1024 : mib;
     struct figure_panel *panel =
         figure_panel(figure, "subgraph, in the order in which they run",
                      unit < mib ? "activations (KiB)" : "activations (MiB)");
     struct figure_series *series = figure_series(figure, panel, FIGURE_STEPS, FIGURE_GREEN, "");
     str_copy(panel->title, sizeof panel->title, "memory in use besides weights and KV cache");
     panel->y.from_zero = panel->x.integer = true;
-    for (size_t i = 0; i < partition->count; i++)
-        series_add2(series, (double)i, estimate->memory.timeline[i] / unit);
-    series_add2(series, (double)partition->count,
-                estimate->memory.timeline[partition->count - 1] / unit);
+    RESULT_EACH (row, result, timeline) {
+        last = result_number_at(result, row, "bytes") / unit;
+        series_add2(series, step++, last);
+    }
+    series_add2(series, step, last);
     panel->weight = TIMELINE_HEIGHT;
 }
 
-enum err estimate_figure(const struct estimate_report *report, struct figure *figure,
-                         struct error *why)
+enum err estimate_figure(const struct result *result, struct figure *figure, struct error *why)
 {
-    size_t count;
-    if (!is_known(report->estimate->total.joules.total)) /* a partial bar would look complete */
+    const struct result_item *rows = result_find(result, "view.consumers"),
+                             *first = result_first(result, rows);
+    if (!is_known(result_number_at(result, NULL, "energy_j.total"))) /* part would look complete */
         return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
-                       report->estimate->hardware->id);
-    struct estimate_consumer *rows = estimate_consumers(report, &count);
-    if (!rows)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    bool is_small = count && rows[0].joules.total < 1;
+                       result_text_at(result, NULL, "hardware"));
+    bool is_small = first && result_number_at(result, first, "energy_j") < 1;
+    bool has_link = result_number_at(result, NULL, "energy_j.link") > 0;
     struct figure_panel *panel =
         figure_panel(figure, is_small ? "energy (mJ, estimated)" : "energy (J, estimated)", "");
-    struct bars bars = {
-        .compute = figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "compute"),
-        .memory = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "memory"),
-        .link = figure_series(figure, panel, FIGURE_BOXES, FIGURE_PURPLE,
-                              report->estimate->total.joules.link > 0 ? "link" : ""),
-        .idle = figure_series(figure, panel, FIGURE_BOXES, FIGURE_SKY_BLUE, "static"),
-    };
-    put_heading(figure, report->estimate);
+    struct figure_series *series[PART_COUNT];
+    for (size_t i = 0; i < PART_COUNT; i++)
+        series[i] =
+            figure_series(figure, panel, FIGURE_BOXES, PARTS[i].color,
+                          strcmp(PARTS[i].name, "link") == 0 && !has_link ? "" : PARTS[i].name);
+    put_heading(figure, result);
     panel->x.from_zero = true;
     panel->y.down = true;
-    if (count > BARS_MAX)
-        count = BARS_MAX;
-    for (size_t i = 0; i < count; i++) {
-        name_bar(figure, panel, report, &rows[i]);
-        put_bar(&bars, (double)i, &rows[i].joules, is_small ? 1e-3 : 1);
+    size_t count = 0;
+    RESULT_EACH (row, result, rows) {
+        if (count == BARS_MAX)
+            break;
+        name_bar(figure, panel, result, row);
+        put_bar(series, (double)count++, result, row, is_small ? 1e-3 : 1);
     }
     panel->weight = fmax(400, 170 + 34 * (double)count);
-    put_timeline(report->estimate, figure);
+    put_timeline(result, figure);
     figure->height = 0;
     for (size_t i = 0; i < figure->panel_count; i++)
         figure->height += figure->panels[i].weight;
-    free(rows);
     return ERR_OK;
 }
 
@@ -127,15 +125,10 @@ enum { LINES_MAX = 14 };
 #define WIDE_X 8
 #define WIDE_Y 10
 
-static bool is_drawn(const struct grid_point *point)
+/* Not a point that cannot run, or is not known to fit. */
+static bool is_drawn(const struct result *result, const struct result_item *point)
 {
-    return !point->missing[0] && workload_estimate_fits(&point->estimate);
-}
-
-static double length_of(const struct grid_point *point, bool of_context)
-{
-    struct workload_demand demand = workload_demand(&point->work->spec);
-    return (double)(of_context ? demand.context : demand.prompt);
+    return result_flag_at(result, point, "view.is_known_to_fit");
 }
 
 /* ---- lines ---- */
@@ -145,18 +138,49 @@ static int compare(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Number of leading keys: device, precision, whether as stored, batch, prompt, context. */
-enum { UP_TO_BATCH = 4, UP_TO_PROMPT, UP_TO_CONTEXT };
+/* What decides where a point is drawn.  The strings are those of the result. */
+struct spot {
+    const char *device, *precision; /* id, and "stored" if it is that of the file */
+    double device_index, batch, prompt, context;
+    double joules, low_j, high_j; /* per unit */
+    const char *basis;
+};
 
-static int compare_points(const struct grid_point *a, const struct grid_point *b, size_t count)
+static double known_or_0(double value)
 {
-    const struct estimate_config *x = &a->estimate.config, *y = &b->estimate.config;
-    const double keys[UP_TO_CONTEXT][2] = {
-        {(double)a->device, (double)b->device},     {(double)x->precision, (double)y->precision},
-        {x->keeps_stored, y->keeps_stored},         {a->work->batch, b->work->batch},
-        {length_of(a, false), length_of(b, false)}, {length_of(a, true), length_of(b, true)},
+    return is_known(value) ? value : 0;
+}
+
+static void read_spot(const struct result *result, const struct result_item *point,
+                      struct spot *out)
+{
+    *out = (struct spot){
+        .device = result_text_at(result, point, "hardware"),
+        .precision = result_text_at(result, point, "view.precision"),
+        .device_index = result_number_at(result, point, "view.device"),
+        .batch = result_number_at(result, point, "batch"),
+        .prompt = known_or_0(result_number_at(result, point, "setting.prompt_tokens")),
+        .context = known_or_0(result_number_at(result, point, "setting.context")),
+        .joules = result_number_at(result, point, "each.energy_j"),
+        .low_j = result_number_at(result, point, "each.low"),
+        .high_j = result_number_at(result, point, "each.high"),
+        .basis = result_text_at(result, point, "basis"),
     };
-    int order = 0;
+}
+
+/* Number of keys after device and precision: batch, prompt, context. */
+enum { UP_TO_BATCH = 1, UP_TO_PROMPT, UP_TO_CONTEXT };
+
+static int compare_spots(const struct spot *a, const struct spot *b, size_t count)
+{
+    const double keys[UP_TO_CONTEXT][2] = {
+        {a->batch, b->batch},
+        {a->prompt, b->prompt},
+        {a->context, b->context},
+    };
+    int order = compare(a->device_index, b->device_index);
+    if (!order)
+        order = strcmp(a->precision, b->precision);
     for (size_t i = 0; !order && i < count; i++)
         order = compare(keys[i][0], keys[i][1]);
     return order;
@@ -164,38 +188,41 @@ static int compare_points(const struct grid_point *a, const struct grid_point *b
 
 static int by_setting(const void *left, const void *right)
 {
-    const struct grid_point *const *a = left, *const *b = right;
-    return compare_points(*a, *b, UP_TO_CONTEXT);
+    return compare_spots(left, right, UP_TO_CONTEXT);
 }
 
-/* Points of one line are contiguous, starting at `first`. */
+/* Spots of one line are contiguous, starting at `first`. */
 struct line {
-    const struct grid_point **first;
+    const struct spot *first;
     size_t count;
     double joules; /* per unit, at its longest */
 };
 
 struct lines {
-    const struct points_report *report;
-    const struct grid_point **points;
+    const struct result *result;
+    struct spot *spots;
     struct line *items;
-    size_t point_count, count;
+    size_t spot_count, count;
     bool of_context;                        /* against the context; else against the prompt */
     bool too_large;                         /* some do not fit, and are omitted */
     double unit;                            /* of the axis, in joules */
     bool devices, formats, batches, others; /* differ, and are therefore named */
 };
 
+static double length_of(const struct lines *lines, const struct spot *spot)
+{
+    return lines->of_context ? spot->context : spot->prompt;
+}
+
 static void compare_all(struct lines *lines)
 {
-    const struct grid_point *first = lines->points[0];
-    for (size_t i = 1; i < lines->point_count; i++) {
-        const struct grid_point *point = lines->points[i];
-        const struct estimate_config *a = &point->estimate.config, *b = &first->estimate.config;
-        lines->devices |= point->device != first->device;
-        lines->formats |= a->precision != b->precision || a->keeps_stored != b->keeps_stored;
-        lines->batches |= point->work->batch != first->work->batch;
-        lines->others |= lines->of_context && length_of(point, false) != length_of(first, false);
+    const struct spot *first = &lines->spots[0];
+    for (size_t i = 1; i < lines->spot_count; i++) {
+        const struct spot *spot = &lines->spots[i];
+        lines->devices |= spot->device_index != first->device_index;
+        lines->formats |= strcmp(spot->precision, first->precision) != 0;
+        lines->batches |= spot->batch != first->batch;
+        lines->others |= lines->of_context && spot->prompt != first->prompt;
     }
 }
 
@@ -205,62 +232,64 @@ static int by_joules(const void *left, const void *right)
     return compare(b->joules, a->joules);
 }
 
-static enum err find_lines(const struct points_report *report, struct lines *out)
+static void make_lines(struct lines *out)
 {
-    const struct estimate_grid *points = report->points;
-    out->report = report;
-    out->points = calloc(points->count, sizeof *out->points);
-    out->items = calloc(points->count, sizeof *out->items);
-    if (!out->points || !out->items)
-        return ERR_NO_MEMORY;
-    for (size_t i = 0; i < points->count; i++)
-        if (is_drawn(&points->items[i]))
-            out->points[out->point_count++] = &points->items[i];
-        else
-            out->too_large |= !points->items[i].missing[0];
-    if (!out->point_count)
-        return ERR_OK;
-    qsort(out->points, out->point_count, sizeof *out->points, by_setting);
-    for (size_t i = 0; i < out->point_count; i++) {
-        const struct grid_point **at = &out->points[i];
-        if (i == 0 || compare_points(at[-1], at[0], out->of_context ? UP_TO_PROMPT : UP_TO_BATCH))
+    qsort(out->spots, out->spot_count, sizeof *out->spots, by_setting);
+    out->unit = 1;
+    for (size_t i = 0; i < out->spot_count; i++) {
+        const struct spot *at = &out->spots[i];
+        if (i == 0 || compare_spots(&at[-1], at, out->of_context ? UP_TO_PROMPT : UP_TO_BATCH))
             out->items[out->count++] = (struct line){.first = at};
         struct line *line = &out->items[out->count - 1];
         line->count++;
-        line->joules = workload_estimate_joules_per_unit(&at[0]->estimate);
+        line->joules = at->joules;
+        if (at->joules < 1)
+            out->unit = 1e-3;
     }
     compare_all(out);
-    out->unit = 1;
-    for (size_t i = 0; i < out->point_count; i++)
-        if (workload_estimate_joules_per_unit(&out->points[i]->estimate) < 1)
-            out->unit = 1e-3;
     /* The legend is then in the order of the lines. */
     qsort(out->items, out->count, sizeof *out->items, by_joules);
+}
+
+static enum err find_lines(const struct result *result, struct lines *out)
+{
+    const struct result_item *points = result_find(result, "points");
+    size_t count = result_length(result, points);
+    out->result = result;
+    out->spots = calloc(count, sizeof *out->spots);
+    out->items = calloc(count, sizeof *out->items);
+    if (!out->spots || !out->items)
+        return ERR_NO_MEMORY;
+    RESULT_EACH (point, result, points)
+        if (is_drawn(result, point))
+            read_spot(result, point, &out->spots[out->spot_count++]);
+        else
+            out->too_large |= !result_text_at(result, point, "missing")[0];
+    if (out->spot_count)
+        make_lines(out);
     return ERR_OK;
 }
 
 /* ---- drawing ---- */
 
 /* Describes a point by the device, precision and batch that differ between lines, or by those that do not. */
-static void add_setting(const struct lines *lines, const struct grid_point *point, bool differs,
+static void add_setting(const struct lines *lines, const struct spot *spot, bool differs,
                         char *name)
 {
-    const struct estimate_config *config = &point->estimate.config;
     name[0] = '\0';
     if (lines->devices == differs)
-        words_add(name, "%.60s", point->estimate.hardware->id);
+        words_add(name, "%.60s", spot->device);
     if (lines->formats == differs)
-        words_add(name, "%s", words_precision(config));
+        words_add(name, "%s", spot->precision);
     if (lines->batches == differs)
-        words_add(name, "batch %.0f", point->work->batch);
+        words_add(name, "batch %.0f", spot->batch);
 }
 
 static const char *name_line(const struct lines *lines, const struct line *line, char *name)
 {
-    const struct grid_point *point = line->first[0];
-    add_setting(lines, point, true, name);
+    add_setting(lines, line->first, true, name);
     if (lines->others)
-        words_add(name, "prompt %.0f", length_of(point, false));
+        words_add(name, "prompt %.0f", line->first->prompt);
     return name;
 }
 
@@ -271,12 +300,9 @@ static void put_band(const struct lines *lines, struct figure *figure, struct fi
     struct figure_series *band =
         figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "one standard deviation");
     for (size_t i = 0; i < line->count; i++) {
-        const struct workload_estimate *estimate = &line->first[i]->estimate;
-        double joules = workload_estimate_joules_per_unit(estimate);
-        struct estimate_interval interval = workload_estimate_interval(
-            estimate, joules, estimate->total.joules_plus_minus / estimate->work->units);
-        series_add3(band, length_of(line->first[i], lines->of_context), interval.low / lines->unit,
-                    interval.high / lines->unit);
+        const struct spot *spot = &line->first[i];
+        series_add3(band, length_of(lines, spot), spot->low_j / lines->unit,
+                    spot->high_j / lines->unit);
     }
 }
 
@@ -290,16 +316,14 @@ static void put_line(const struct lines *lines, size_t index, size_t number, str
                       name_line(lines, line, name));
     series->round = (unsigned)(number / FIGURE_INK);
     for (size_t i = 0; i < line->count; i++)
-        series_add2(series, length_of(line->first[i], lines->of_context),
-                    workload_estimate_joules_per_unit(&line->first[i]->estimate) / lines->unit);
+        series_add2(series, length_of(lines, &line->first[i]), line->first[i].joules / lines->unit);
 }
 
 static void set_axes(const struct lines *lines, struct figure_panel *panel)
 {
     double low = INFINITY, high = 0, min = INFINITY, max = 0;
-    for (size_t i = 0; i < lines->point_count; i++) {
-        double x = length_of(lines->points[i], lines->of_context);
-        double y = workload_estimate_joules_per_unit(&lines->points[i]->estimate);
+    for (size_t i = 0; i < lines->spot_count; i++) {
+        double x = length_of(lines, &lines->spots[i]), y = lines->spots[i].joules;
         low = fmin(low, x);
         high = fmax(high, x);
         min = fmin(min, y);
@@ -318,32 +342,33 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
 /* Setting common to all lines: "h200, fp16, batch 8; ". */
 static void put_common(const struct lines *lines, char *to, size_t size)
 {
-    const struct workload_spec *question = &lines->points[0]->work->spec;
     char name[WORDS_MAX];
-    add_setting(lines, lines->points[0], false, name);
-    if (question->model->has_phases)
-        words_add(name, "%s", words_phase(question));
+    add_setting(lines, &lines->spots[0], false, name);
+    if (result_flag_at(lines->result, NULL, "view.has_phases"))
+        words_add(name, "%s", result_text_at(lines->result, NULL, "view.phase"));
     if (lines->count > LINES_MAX)
         words_add(name, "%d of %zu lines", LINES_MAX, lines->count);
     str_format(to, size, "%s%s; estimated, not measured: %s", name,
                lines->too_large ? "; without configurations that do not fit" : "",
-               words_kernels(question));
+               lines->spots[0].basis);
 }
 
 static void put_figure(const struct lines *lines, struct figure *figure)
 {
-    const struct workload *work = &lines->report->points->works[0];
-    const char *length = lines->of_context              ? "context"
-                         : work->spec.model->has_phases ? "prompt"
-                                                        : "input length";
+    const char *length = "input length";
+    if (lines->of_context)
+        length = "context";
+    else if (result_flag_at(lines->result, NULL, "view.has_phases"))
+        length = "prompt";
     char each[WORDS_MAX], x_label[WORDS_MAX], y_label[WORDS_MAX + 48];
-    str_format(y_label, sizeof y_label, "energy %s (%s, estimated)", words_each(each, work->unit),
+    str_format(y_label, sizeof y_label, "energy %s (%s, estimated)",
+               words_each(each, result_text_at(lines->result, NULL, "unit")),
                lines->unit < 1 ? "mJ" : "J");
     str_format(x_label, sizeof x_label, "%s (tokens)", length);
     struct figure_panel *panel = figure_panel(figure, x_label, y_label);
     size_t shown = lines->count < LINES_MAX ? lines->count : LINES_MAX;
     str_format(figure->title, sizeof figure->title, "%s: energy %s against the %s",
-               work->spec.model->name, each, length);
+               result_text_at(lines->result, NULL, "model"), each, length);
     put_common(lines, figure->note, sizeof figure->note);
     set_axes(lines, panel);
     if (lines->count == 1)
@@ -354,11 +379,11 @@ static void put_figure(const struct lines *lines, struct figure *figure)
 }
 
 /* A line per device, precision and batch; of_context: against the context, else against the prompt. */
-static enum err points_length_figure(const struct points_report *report, bool of_context,
-                                     struct figure *figure, struct error *why)
+static enum err length_figure(const struct result *result, bool of_context, struct figure *figure,
+                              struct error *why)
 {
     struct lines lines = {.of_context = of_context};
-    enum err err = find_lines(report, &lines);
+    enum err err = find_lines(result, &lines);
     if (err)
         err_set(why, err, "out of memory");
     else if (!lines.count)
@@ -366,7 +391,7 @@ static enum err points_length_figure(const struct points_report *report, bool of
                       "nothing fits on a device with known energy: nothing to plot");
     else
         put_figure(&lines, figure);
-    free(lines.points);
+    free(lines.spots);
     free(lines.items);
     return err;
 }
@@ -376,81 +401,101 @@ static enum err points_length_figure(const struct points_report *report, bool of
 enum { DEVICES_NAMED = 14 };
 
 /* Devices in the order of their best point; further ones share a faint series. */
-static size_t rank_devices(const struct estimate_grid *points, const struct hardware **order,
-                           size_t max)
+struct devices {
+    double indices[DEVICES_NAMED]; /* in the grid */
+    const char *ids[DEVICES_NAMED];
+    size_t count;
+};
+
+/* Its place in that order; `count`: none. */
+static size_t find_device(const struct devices *devices, const struct result *result,
+                          const struct result_item *point)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < points->count && count < max; i++) {
-        bool is_new = is_drawn(&points->items[i]);
-        for (size_t k = 0; is_new && k < count; k++)
-            is_new = order[k] != points->items[i].estimate.hardware;
-        if (is_new)
-            order[count++] = points->items[i].estimate.hardware;
-    }
-    return count;
+    double index = result_number_at(result, point, "view.device");
+    size_t k = 0;
+    while (k < devices->count && devices->indices[k] != index)
+        k++;
+    return k;
 }
 
-static void put_devices(const struct points_report *report, struct figure *figure,
+static void rank_devices(const struct result *result, const struct result_item *points,
+                         struct devices *out)
+{
+    RESULT_EACH (point, result, points)
+        if (out->count < DEVICES_NAMED && is_drawn(result, point) &&
+            find_device(out, result, point) == out->count) {
+            out->indices[out->count] = result_number_at(result, point, "view.device");
+            out->ids[out->count++] = result_text_at(result, point, "hardware");
+        }
+}
+
+/* In milliseconds and millijoules. */
+struct position {
+    double x, y;
+};
+
+static struct position position_of(const struct result *result, const struct result_item *point)
+{
+    return (struct position){1e3 * result_number_at(result, point, "latency_s"),
+                             1e3 * result_number_at(result, point, "each.energy_j")};
+}
+
+static void put_devices(const struct result *result, struct figure *figure,
                         struct figure_panel *panel)
 {
-    const struct estimate_grid *points = report->points;
-    const struct hardware *order[DEVICES_NAMED];
-    size_t named = rank_devices(points, order, DEVICES_NAMED);
+    const struct result_item *points = result_find(result, "points");
+    struct devices devices = {0};
+    rank_devices(result, points, &devices);
+    size_t named = devices.count;
     struct figure_series *series[DEVICES_NAMED + 1] = {NULL};
     for (size_t k = 0; k < named; k++) {
         series[k] = figure_series(figure, panel, FIGURE_POINTS, (enum figure_color)(k % FIGURE_INK),
-                                  order[k]->id);
+                                  devices.ids[k]);
         series[k]->round = (unsigned)(k / FIGURE_INK);
     }
     series[named] = figure_series(figure, panel, FIGURE_POINTS, FIGURE_INK,
                                   named == DEVICES_NAMED ? "others" : "");
-    for (size_t i = 0; i < points->count; i++) {
-        const struct grid_point *point = &points->items[i];
-        size_t k = 0;
-        while (k < named && order[k] != point->estimate.hardware)
-            k++;
-        if (is_drawn(point))
-            series_add3(series[k], 1e3 * point->estimate.total.latency_s,
-                        1e3 * workload_estimate_joules_per_unit(&point->estimate),
-                        k < named ? 1 : 0);
+    RESULT_EACH (point, result, points) {
+        size_t k = find_device(&devices, result, point);
+        struct position at = position_of(result, point);
+        if (is_drawn(result, point))
+            series_add3(series[k], at.x, at.y, k < named ? 1 : 0);
     }
 }
 
 /* Points are sorted by joules, so latency decreases along the frontier. */
-static void put_frontier(const struct estimate_grid *points, struct figure *figure,
+static void put_frontier(const struct result *result, struct figure *figure,
                          struct figure_panel *panel)
 {
     struct figure_series *line =
         figure_series(figure, panel, FIGURE_LINE, FIGURE_INK, "Pareto frontier");
     double before = UNKNOWN;
-    for (size_t i = 0; i < points->count; i++) {
-        const struct grid_point *point = &points->items[i];
-        if (!point->on_frontier)
+    RESULT_EACH (point, result, result_find(result, "points")) {
+        if (!result_flag_at(result, point, "frontier"))
             continue;
-        double x = 1e3 * point->estimate.total.latency_s;
-        double y = 1e3 * workload_estimate_joules_per_unit(&point->estimate);
+        struct position at = position_of(result, point);
         if (is_known(before)) /* step shape: nothing dominates between two of them */
-            series_add2(line, before, y);
-        series_add2(line, x, y);
-        before = x;
+            series_add2(line, before, at.y);
+        series_add2(line, at.x, at.y);
+        before = at.x;
     }
 }
 
-static enum err latency_figure(const struct points_report *report, struct figure *figure,
+static enum err latency_figure(const struct result *result, struct figure *figure,
                                struct error *why)
 {
-    const struct workload *work = &report->points->works[0];
     char each[WORDS_MAX], label[WORDS_MAX + 48];
-    str_format(label, sizeof label, "energy %s (mJ, estimated)", words_each(each, work->unit));
+    str_format(label, sizeof label, "energy %s (mJ, estimated)",
+               words_each(each, result_text_at(result, NULL, "unit")));
     struct figure_panel *panel = figure_panel(figure, "latency (ms, estimated)", label);
     panel->x.log_base = panel->y.log_base = 10;
-    str_format(figure->title, sizeof figure->title, "%s: energy and latency of %zu settings",
-               work->spec.model->name, report->points->able);
+    str_format(figure->title, sizeof figure->title, "%s: energy and latency of %.0f settings",
+               result_text_at(result, NULL, "model"), result_number_at(result, NULL, "view.able"));
     str_format(figure->note, sizeof figure->note,
                "every device, precision and batch that fits; estimated, not measured: %s",
-               words_kernels(&work->spec));
-    put_devices(report, figure, panel);
-    put_frontier(report->points, figure, panel);
+               result_text_at(result, NULL, "view.kernels"));
+    put_devices(result, figure, panel);
+    put_frontier(result, figure, panel);
     figure->height = 600;
     if (!figure_finish(figure))
         return err_set(why, ERR_NO_DATA,
@@ -459,74 +504,10 @@ static enum err latency_figure(const struct points_report *report, struct figure
 }
 
 /* If prompts or contexts differ, plots against their length. */
-enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
+enum err points_figure(const struct result *result, struct figure *figure, struct error *why)
 {
-    struct grid_differences differ = estimate_grid_differences(report->points);
-    if (differ.prompts || differ.contexts)
-        return points_length_figure(report, differ.contexts, figure, why);
-    return latency_figure(report, figure, why);
-}
-
-/* ---- serving ---- */
-
-static void put_energy(const struct serving_report *report, struct figure *figure)
-{
-    const struct serving_curve *curve = report->curve;
-    struct figure_panel *panel =
-        figure_panel(figure, "load (requests/s)", "energy ({J} per output token, estimated)");
-    struct figure_series *band =
-        figure_series(figure, panel, FIGURE_BAND, FIGURE_SKY_BLUE, "one standard deviation");
-    struct figure_series *line =
-        figure_series(figure, panel, FIGURE_MARKED, FIGURE_BLUE, "energy per token");
-    panel->y.from_zero = panel->x.from_zero = true;
-    for (size_t i = 0; i < curve->count; i++) {
-        double rate = curve->points[i].rate, each = curve->points[i].mid.joules_per_token;
-        series_add3(band, rate, each * fmax(0, 1 - report->relative_j),
-                    each * (1 + report->relative_j));
-        series_add2(line, rate, each);
-    }
-    if (curve->largest.rate > 0)
-        draw_vertical(figure, panel, FIGURE_GREEN, curve->largest.rate,
-                      curve->points[0].mid.joules_per_token, "largest load that meets the SLO");
-}
-
-static void put_latencies(const struct serving_curve *curve, struct figure *figure)
-{
-    struct figure_panel *panel = figure_panel(figure, "load (requests/s)", "latency ({s})");
-    struct figure_series *lines[] = {
-        figure_series(figure, panel, FIGURE_LINE, FIGURE_ORANGE, "TTFT p50"),
-        figure_series(figure, panel, FIGURE_DOTTED, FIGURE_ORANGE, "TTFT p95"),
-        figure_series(figure, panel, FIGURE_LINE, FIGURE_PURPLE, "ITL p50"),
-        figure_series(figure, panel, FIGURE_DOTTED, FIGURE_PURPLE, "ITL p95"),
-    };
-    panel->y.log_base = 10;
-    panel->x.from_zero = true;
-    for (size_t i = 0; i < curve->count; i++) {
-        const struct serving_result *mid = &curve->points[i].mid;
-        for (size_t k = 0; k < 2; k++) {
-            series_add2(lines[k], curve->points[i].rate, mid->ttft_s.at[k]);
-            series_add2(lines[2 + k], curve->points[i].rate, mid->itl_s.at[k]);
-        }
-    }
-}
-
-enum err serving_figure(const struct serving_report *report, struct figure *figure,
-                        struct error *why)
-{
-    const struct serving_curve *curve = report->curve;
-    if (!is_known(curve->points[0].mid.joules_per_token))
-        return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
-                       report->hardware->id);
-    str_format(figure->title, sizeof figure->title, "%.100s on %.100s: energy per token by load",
-               report->spec->model->name, report->hardware->name);
-    str_format(figure->note, sizeof figure->note,
-               "%zu requests of %.0f prompt and %.0f output tokens on average; simulated, not "
-               "measured",
-               report->load->count, report->load->mean_input, report->load->mean_output);
-    put_energy(report, figure);
-    put_latencies(curve, figure);
-    figure->height = 700;
-    if (!figure_finish(figure))
-        return err_set(why, ERR_NO_DATA, "nothing to plot");
-    return ERR_OK;
+    bool contexts = result_flag_at(result, NULL, "view.differ.contexts");
+    if (contexts || result_flag_at(result, NULL, "view.differ.prompts"))
+        return length_figure(result, contexts, figure, why);
+    return latency_figure(result, figure, why);
 }

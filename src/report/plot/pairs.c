@@ -111,14 +111,6 @@ static enum err take_pairs(const struct run_table *table, const struct pair_plot
     return ERR_OK;
 }
 
-/* 95 % confidence band of the line at x, from the fit's errors and the spread of x. */
-static double line_error(const struct linear_fit *fit, double x, double x_mean)
-{
-    double t = (fit->slope_high - fit->slope) / fit->slope_error;
-    double at_mean = fit->residual / sqrt((double)fit->count);
-    return t * hypot(at_mean, fit->slope_error * (x - x_mean));
-}
-
 static void put_line(struct figure *figure, struct figure_panel *panel, const struct pairs *pairs,
                      const struct linear_fit *fit, const char *unit)
 {
@@ -131,7 +123,7 @@ static void put_line(struct figure *figure, struct figure_panel *panel, const st
     struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_VERMILION, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = pairs->x_all.min + step * i, y = fit->intercept + fit->slope * x;
-        double error = line_error(fit, x, online_mean(&pairs->x_all));
+        double error = linear_fit_band(fit, x, online_mean(&pairs->x_all));
         series_add3(band, x, y - error, y + error);
         series_add2(line, x, y);
     }

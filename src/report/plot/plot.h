@@ -64,20 +64,22 @@ enum err plot_draw(const struct plot_driver *driver, const struct plot_source *s
 
 /* ---- estimates, as `ipw estimate --plot` draws them ---- */
 
-struct estimate_report;
-struct points_report;
-struct serving_report;
+struct result;
+
+/* From the result of an estimate (estimate/estimate_result.h). */
+typedef enum err estimate_plot(const struct result *result, struct figure *figure,
+                               struct error *why);
 
 /* Energy of one estimate by subgraph and kind; and activations over time. */
-enum err estimate_figure(const struct estimate_report *report, struct figure *figure,
-                         struct error *why) MUST_USE;
+enum err estimate_figure(const struct result *result, struct figure *figure, struct error *why)
+    MUST_USE;
 
 /* Several estimates: energy against prompt or context length if these differ, else against latency. */
-enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
+enum err points_figure(const struct result *result, struct figure *figure, struct error *why)
     MUST_USE;
 
 /* Serving: energy per token and latencies against the load. */
-enum err serving_figure(const struct serving_report *report, struct figure *figure,
-                        struct error *why) MUST_USE;
+enum err serving_figure(const struct result *result, struct figure *figure, struct error *why)
+    MUST_USE;
 
 #endif

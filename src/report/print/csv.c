@@ -1,15 +1,26 @@
 /* A result as CSV: the list that it marks as its table, or one row per figure. */
+#include <string.h>
+
 #include "core/result.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "report/print/layout.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
 
 /* ---- one row per figure ---- */
 
+/* The first two only for several results. */
 static const struct table_column FIGURE_COLUMNS[] = {
-    {"path", false}, {"value", true}, {"unit", false},
-    {"error", true}, {"low", true},   {"high", true},
+    {"source", false}, {"result", false}, {"path", false}, {"value", true},
+    {"unit", false},   {"error", true},   {"low", true},   {"high", true},
+};
+enum { ALL_COLUMNS = sizeof FIGURE_COLUMNS / sizeof *FIGURE_COLUMNS, BEFORE = 2 };
+
+/* A table of figures, and what is in the columns before each; NULL: without these columns. */
+struct figures {
+    struct table *table;
+    const char *source, *name;
 };
 
 static void add_value(struct table *table, const struct result *result,
@@ -23,7 +34,10 @@ static void add_value(struct table *table, const struct result *result,
         table_addf(table, "%lld", (long long)item->integer);
         break;
     case RESULT_FLAG:
-        table_add(table, item->number != 0 ? "true" : "false");
+        if (scale != 0)
+            table_add_number(table, scale * item->number);
+        else
+            table_add(table, item->number != 0 ? "true" : "false");
         break;
     case RESULT_TEXT:
     case RESULT_JSON:
@@ -34,9 +48,14 @@ static void add_value(struct table *table, const struct result *result,
     }
 }
 
-static void add_figure(struct table *table, const struct result *result, const char *path,
+static void add_figure(const struct figures *to, const struct result *result, const char *path,
                        const struct result_item *item)
 {
+    struct table *table = to->table;
+    if (to->source) {
+        table_add(table, to->source);
+        table_add(table, to->name);
+    }
     table_add(table, path);
     add_value(table, result, item, 0);
     table_add(table, item->unit);
@@ -46,14 +65,14 @@ static void add_figure(struct table *table, const struct result *result, const c
 }
 
 /* Paths as result_find takes them. */
-static void add_figures(struct table *table, const struct result *result, const char *above,
+static void add_figures(const struct figures *to, const struct result *result, const char *above,
                         const struct result_item *group)
 {
     size_t index = 0;
     RESULT_EACH (item, result, group) {
         char path[512];
         const char *key = result_key(result, item);
-        if (!result_is_figure(item))
+        if (!result_is_figure(item) || item->kind == RESULT_ASIDE)
             continue;
         if (key)
             str_format(path, sizeof path, "%s%s%s", above, above[0] ? "." : "", key);
@@ -61,23 +80,98 @@ static void add_figures(struct table *table, const struct result *result, const 
             str_format(path, sizeof path, "%s.%zu", above, index);
         index++;
         if (item->kind == RESULT_GROUP || item->kind == RESULT_LIST)
-            add_figures(table, result, path, item);
+            add_figures(to, result, path, item);
         else
-            add_figure(table, result, path, item);
+            add_figure(to, result, path, item);
     }
+}
+
+void result_rows_init(struct table *rows)
+{
+    table_init(rows, FIGURE_COLUMNS, ALL_COLUMNS);
+}
+
+void result_rows_add(struct table *rows, const char *source, const char *name,
+                     const struct result *result)
+{
+    add_figures(&(struct figures){rows, source, name}, result, "", result->items);
 }
 
 /* ---- its table ---- */
 
-static void add_row(struct table *table, const struct result *result, const struct result_item *row,
-                    const struct result_column *columns)
+/* A row, and what the * in the path of the table stands for. */
+struct table_row {
+    const struct result *result;
+    const struct result_item *outer, *row;
+};
+
+/* The error or a bound of a figure. */
+static double property(const struct result_item *item, const char *name)
 {
-    for (; columns->title; columns++)
-        add_value(table, result, result_at(result, row, columns->path), columns->scale);
+    if (!item)
+        return UNKNOWN;
+    if (strcmp(name, "error") == 0)
+        return item->error;
+    return strcmp(name, "low") == 0 ? item->low : item->high;
 }
 
-static void write_rows(const struct result *result, const struct result_item *rows,
-                       const struct result_column *columns, struct text *out)
+static void add_cell(struct table *table, const struct table_row *row,
+                     const struct result_column *column)
+{
+    const struct result *result = row->result;
+    const char *key = result_key(result, row->row), *of = strchr(column->path, ':');
+    bool is_outer = column->path[0] == '^';
+    char path[RESULT_KEY_MAX];
+    if (!column->path[0] && key) {
+        table_add(table, key);
+        return;
+    }
+    str_format(path, sizeof path, "%.*s", (int)strcspn(column->path + is_outer, ":"),
+               column->path + is_outer);
+    const struct result_item *item = result_at(result, is_outer ? row->outer : row->row, path);
+    if (of)
+        table_add_number(table, (column->scale != 0 ? column->scale : 1) * property(item, of + 1));
+    else
+        add_value(table, result, item, column->scale);
+}
+
+static void add_row(struct table *table, const struct table_row *row,
+                    const struct result_column *columns)
+{
+    for (const struct result_column *column = columns; column->title; column++)
+        add_cell(table, row, column);
+}
+
+static void add_rows(struct table *table, const struct result *result,
+                     const struct result_item *outer, const struct result_item *rows,
+                     const struct result_column *columns)
+{
+    RESULT_EACH (row, result, rows)
+        add_row(table, &(struct table_row){result, outer, row}, columns);
+}
+
+/* Those at the path, and for "list.*.rows" those of every item of the list. */
+static void add_all_rows(struct table *table, const struct result *result,
+                         const struct result_column *columns)
+{
+    const char *star = strstr(result->rows, ".*.");
+    char list[RESULT_KEY_MAX];
+    if (!result->rows[0]) {
+        add_row(table, &(struct table_row){result, NULL, result->items}, columns);
+        return;
+    }
+    if (!star) {
+        add_rows(table, result, NULL, result_find(result, result->rows), columns);
+        return;
+    }
+    str_format(list, sizeof list, "%.*s", (int)(star - result->rows), result->rows);
+    const struct result_item *outers = result_find(result, list);
+    RESULT_EACH (outer, result, outers)
+        add_rows(table, result, outer, result_at(result, outer, star + strlen(".*.")), columns);
+}
+
+static void write_rows(const struct result *result, const struct result_column *columns,
+                       struct text *out)
 {
     struct table_column titles[TABLE_COLUMNS_MAX];
     struct table table;
@@ -85,27 +179,82 @@ static void write_rows(const struct result *result, const struct result_item *ro
     for (; columns[count].title && count < TABLE_COLUMNS_MAX; count++)
         titles[count] = (struct table_column){columns[count].title, false};
     table_init(&table, titles, count);
-    RESULT_EACH (row, result, rows)
-        add_row(&table, result, row, columns);
+    add_all_rows(&table, result, columns);
     table_write_csv(&table, out);
     table_release(&table);
+}
+
+/* ---- every figure of its rows ---- */
+
+struct csv_columns {
+    struct result_column items[TABLE_COLUMNS_MAX + 1];
+    char titles[TABLE_COLUMNS_MAX][RESULT_KEY_MAX], paths[TABLE_COLUMNS_MAX][RESULT_KEY_MAX];
+    size_t count;
+};
+
+static void add_column(struct csv_columns *columns, const char *path, const char *property)
+{
+    size_t at = columns->count;
+    char title[RESULT_KEY_MAX];
+    str_format(title, sizeof title, "%s%s%s", path, property[0] ? "_" : "", property);
+    for (size_t i = 0; i < columns->count; i++)
+        if (strcmp(columns->titles[i], title) == 0)
+            return;
+    if (at == TABLE_COLUMNS_MAX)
+        return;
+    str_copy(columns->titles[at], sizeof columns->titles[at], title);
+    str_format(columns->paths[at], sizeof columns->paths[at], "%s%s%s", path,
+               property[0] ? ":" : "", property);
+    columns->items[at] = (struct result_column){columns->titles[at], columns->paths[at], 0};
+    columns->count++;
+}
+
+/* The figures that a row has a value for, with their errors and bounds; those of its groups by path. */
+static void find_columns(const struct result *result, const struct result_item *group,
+                         const char *above, struct csv_columns *columns)
+{
+    RESULT_EACH (cell, result, group) {
+        char path[RESULT_KEY_MAX];
+        const char *key = result_key(result, cell);
+        if (!key)
+            continue;
+        str_format(path, sizeof path, "%s%s%s", above, above[0] ? "." : "", key);
+        if (cell->kind == RESULT_GROUP)
+            find_columns(result, cell, path, columns);
+        if (!layout_is_shown(cell))
+            continue;
+        add_column(columns, path, "");
+        if (is_known(cell->error))
+            add_column(columns, path, "error");
+        if (is_known(cell->low) && is_known(cell->high)) {
+            add_column(columns, path, "low");
+            add_column(columns, path, "high");
+        }
+    }
+}
+
+static void write_all_columns(const struct result *result, const struct result_item *rows,
+                              struct text *out)
+{
+    struct csv_columns columns = {.count = 0};
+    if (rows->kind == RESULT_GROUP)
+        columns.items[columns.count++] = (struct result_column){"key", "", 0};
+    RESULT_EACH (row, result, rows)
+        find_columns(result, row, "", &columns);
+    write_rows(result, columns.items, out);
 }
 
 void result_to_csv(const struct result *result, struct text *out)
 {
     const struct result_item *rows = result->rows ? result_find(result, result->rows) : NULL;
-    if (rows && result->columns) {
-        write_rows(result, rows, result->columns, out);
+    if (result->rows && result->columns) {
+        write_rows(result, result->columns, out);
     } else if (rows) {
-        struct layout layout;
-        struct result_column columns[TABLE_COLUMNS_MAX + 1] = {0};
-        layout_columns(result, rows, &layout);
-        for (size_t i = 0; i < layout.count; i++)
-            columns[i] = (struct result_column){layout.keys[i], layout.keys[i], 0};
-        write_rows(result, rows, columns, out);
+        write_all_columns(result, rows, out);
     } else {
-        struct table table = TABLE(FIGURE_COLUMNS);
-        add_figures(&table, result, "", result->items);
+        struct table table;
+        table_init(&table, FIGURE_COLUMNS + BEFORE, ALL_COLUMNS - BEFORE);
+        add_figures(&(struct figures){&table, NULL, NULL}, result, "", result->items);
         table_write_csv(&table, out);
         table_release(&table);
     }

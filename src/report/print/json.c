@@ -68,6 +68,8 @@ static void put_items(const struct result *result, const struct result_item *gro
         case RESULT_NULL:
             json_null(json, key);
             break;
+        case RESULT_ASIDE:
+            break;
         case RESULT_JSON:
             json_raw_indented(json, key, result_string(result, item));
             break;
@@ -85,4 +87,9 @@ void result_to_json(const struct result *result, const char *key, struct json *j
     json_object(json, key);
     put_items(result, result->items, json);
     json_object_end(json);
+}
+
+void result_members_to_json(const struct result *result, struct json *json)
+{
+    put_items(result, result->items, json);
 }

@@ -12,12 +12,14 @@ static void write_figures(const struct result *result, const struct result_item 
                           struct text *out)
 {
     char label[LAYOUT_CELL_MAX], value[LAYOUT_CELL_MAX];
+    const char *before = "\n";
     RESULT_EACH (item, result, group) {
         if (!layout_is_shown(item) || !result_key(result, item))
             continue;
         layout_label(label, result_key(result, item));
         layout_value(value, result, group, item, true);
-        text_add(out, "- ");
+        text_addf(out, "%s- ", before);
+        before = "";
         markdown_add(out, label);
         text_add(out, ": ");
         markdown_add(out, value);
@@ -32,50 +34,59 @@ static void write_table(const struct result *result, const struct result_item *r
     struct table table;
     layout_columns(result, rows, &layout);
     layout_rows(result, rows, SIZE_MAX, &layout, &table);
+    text_add(out, "\n");
     table_write_markdown(&table, out);
     table_release(&table);
 }
 
-static void write_heading(const struct result *result, const struct result_item *item, int level,
-                          struct text *out)
+static void write_heading(const char *title, int level, struct text *out)
+{
+    for (int i = 0; i < level && i < HEADING_MAX; i++)
+        text_add(out, "#");
+    text_add(out, " ");
+    markdown_add(out, title);
+    text_add(out, "\n");
+}
+
+static void write_label(const struct result *result, const struct result_item *item, int level,
+                        struct text *out)
 {
     char label[LAYOUT_CELL_MAX];
     layout_label(label, result_key(result, item));
     text_add(out, "\n");
-    for (int i = 0; i < level && i < HEADING_MAX; i++)
-        text_add(out, "#");
-    text_add(out, " ");
-    markdown_add(out, label);
-    text_add(out, "\n\n");
+    write_heading(label, level, out);
 }
 
 static void write_groups(const struct result *result, const struct result_item *group, int level,
                          struct text *out)
 {
     RESULT_EACH (item, result, group) {
-        if (!result_key(result, item) || !result_first(result, item))
+        if (!result_key(result, item) || !result_first(result, item) || item->kind == RESULT_ASIDE)
             continue;
         if (layout_is_table(result, item)) {
-            write_heading(result, item, level, out);
+            write_label(result, item, level, out);
             write_table(result, item, out);
         } else if (item->kind == RESULT_GROUP) {
-            write_heading(result, item, level, out);
+            write_label(result, item, level, out);
             write_figures(result, item, out);
             write_groups(result, item, level + 1, out);
         }
     }
 }
 
-void result_to_markdown(const struct result *result, struct text *out)
+void result_to_section(const struct result *result, const char *title, int level, struct text *out)
 {
-    text_add(out, "# ");
-    markdown_add(out, result->name);
-    text_add(out, "\n\n");
+    write_heading(title, level, out);
     write_figures(result, result->items, out);
-    write_groups(result, result->items, 2, out);
+    write_groups(result, result->items, level + 1, out);
     for (const char *line = NULL; (line = result_line(&result->warnings, line));) {
         text_add(out, "\n**warning**: ");
         markdown_add(out, line);
         text_add(out, "\n");
     }
+}
+
+void result_to_markdown(const struct result *result, struct text *out)
+{
+    result_to_section(result, result->name, 1, out);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/text.h"
 
 const char *const PRINT_FORMATS[] = {
     [PRINT_TABLE] = "table",
@@ -34,6 +35,8 @@ void result_print(const struct result *result, enum print_format format,
     switch (format) {
     case PRINT_JSON:
         print_json(result, out);
+        if (views && views->has_blank_line)
+            text_add(out, "\n");
         break;
     case PRINT_CSV:
         result_to_csv(result, out);

@@ -11,6 +11,7 @@
 struct json;
 struct result;
 struct result_item;
+struct table;
 struct text;
 
 enum print_format { PRINT_TABLE, PRINT_JSON, PRINT_CSV, PRINT_MARKDOWN };
@@ -23,6 +24,7 @@ typedef void print_view(const struct result *result, bool color, struct text *ou
 /* A command's own views of its result, where a generic list of its items would read worse; NULL: the generic one. */
 struct print_views {
     print_view *text, *markdown;
+    bool has_blank_line; /* after its JSON, as in earlier versions */
 };
 
 void result_print(const struct result *result, enum print_format format,
@@ -34,14 +36,26 @@ void result_print(const struct result *result, enum print_format format,
  * writer. */
 void result_to_json(const struct result *result, const char *key, struct json *json);
 
+/* Its items as members of an open object. */
+void result_members_to_json(const struct result *result, struct json *json);
+
 /* ---- csv.c ---- */
 
 /* The table of the result (result_table); without one, a row of path, value, unit, error, low and high per figure. */
 void result_to_csv(const struct result *result, struct text *out);
 
+/* Several results in one CSV: the columns of a result without a table, after its source and its name.
+ * The caller writes and releases the table (report/text/format.h). */
+void result_rows_init(struct table *rows);
+void result_rows_add(struct table *rows, const char *source, const char *name,
+                     const struct result *result);
+
 /* ---- markdown.c ---- */
 
 void result_to_markdown(const struct result *result, struct text *out);
+
+/* A section of a longer document, whose heading has this level. */
+void result_to_section(const struct result *result, const char *title, int level, struct text *out);
 
 /* ---- text.c ---- */
 

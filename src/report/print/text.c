@@ -63,7 +63,8 @@ static void write_data(const struct result *result, const struct result_item *da
 {
     char label[LAYOUT_CELL_MAX];
     RESULT_EACH (child, result, data) {
-        if (!result_key(result, child) || !result_first(result, child))
+        if (!result_key(result, child) || !result_first(result, child) ||
+            child->kind == RESULT_ASIDE)
             continue;
         layout_label(label, result_key(result, child));
         if (layout_is_table(result, child)) {

@@ -1,506 +1,383 @@
-/* Reports of `ipw estimate calibrate`, the fitted coefficients with their errors, and `ipw estimate validate`,
- * predictions against measurements; as text or JSON. */
-#include "report/text/reports.h"
-
+/* Views of `ipw estimate calibrate`, the fitted coefficients with their errors, and `ipw estimate validate`,
+ * predictions against measurements; as text and Markdown. */
 #include <string.h>
 
-#include "catalog/hardware.h"
-#include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/calibrate.h"
-#include "estimate/validate.h"
+#include "report/print/print.h"
 #include "report/text/format.h"
+#include "report/text/reports.h"
 
-/* ---- calibration, as text ---- */
+struct page {
+    const struct result *result;
+    struct text *out;
+    bool color, is_markdown;
+    struct text words; /* of the next line */
+};
+
+static double number_at(const struct page *page, const char *path)
+{
+    return result_number_at(page->result, NULL, path);
+}
+
+static const char *text_at(const struct page *page, const char *path)
+{
+    return result_text_at(page->result, NULL, path);
+}
+
+/* Moves the words to the output. */
+static void put_words(struct page *page, const char *before, const char *after)
+{
+    text_add(page->out, before);
+    (page->is_markdown ? markdown_add : text_add)(page->out, text_get(&page->words));
+    text_add(page->out, after);
+    text_clear(&page->words);
+}
+
+static void put_line(struct page *page)
+{
+    put_words(page, page->is_markdown ? "- " : "   ", "\n");
+}
+
+static void put_title(struct page *page)
+{
+    put_words(page, page->is_markdown ? "### " : " ", "\n\n");
+}
+
+#define line(page, ...) (text_addf(&(page)->words, __VA_ARGS__), put_line(page))
+
+static void put_page(void (*put)(struct page *), const struct result *result, struct text *out,
+                     bool color, bool is_markdown)
+{
+    struct page page = {.result = result, .out = out, .color = color, .is_markdown = is_markdown};
+    put(&page);
+    text_release(&page.words);
+}
+
+static void print_table(const struct page *page, struct table *table)
+{
+    if (page->is_markdown) {
+        table_write_markdown(table, page->out);
+        table_release(table);
+    } else {
+        table_print(table, "   ", page->color, page->out);
+    }
+}
+
+/* ---- calibration ---- */
 
 enum { CELL_MAX = 64 };
 
 /* format_si has no prefix above giga. */
-static void rate_text(char *to, double rate, const char *unit)
+static char *rate_text(char *to, double rate, const char *unit)
 {
     double times = rate >= 1e12 ? 1e12 : 1e9;
     str_format(to, FORMAT_MAX, "%.4g %c%s", rate / times, times > 1e9 ? 'T' : 'G', unit);
+    return to;
 }
 
-static void add_figure(struct table *table, const char *name, const struct calibrate_figure *figure,
-                       bool is_power, size_t rows, const char *attained)
+static void coefficient_name(const struct page *page, const struct result_item *row,
+                             char to[CELL_MAX])
 {
+    const char *unit = result_text_at(page->result, row, "unit");
+    const char *name = result_text_at(page->result, row, "name");
+    if (strcmp(unit, "J/FLOP") == 0)
+        str_format(to, CELL_MAX, "per FLOP, %s", name);
+    else if (strcmp(unit, "J/B") == 0)
+        str_format(to, CELL_MAX, "per %s", name);
+    else
+        str_copy(to, CELL_MAX, name);
+}
+
+static void add_coefficient(struct page *page, const struct result_item *row, struct table *table)
+{
+    const struct result *result = page->result;
+    const struct result_item *figure = result_get(result, row, "value");
+    const struct result_item *attained = result_get(result, row, "attained");
+    bool is_power = strcmp(figure->unit, "W") == 0;
+    bool is_given = result_flag_at(result, row, "given");
     double times = is_power ? 1 : 1e12;
     const char *unit = is_power ? "W" : "pJ"; /* no prefix in format_si */
-    char cell[FORMAT_MAX];
-    table_add(table, name);
-    if (is_known(figure->value))
-        table_add(table, format_in(cell, times * figure->value,
-                                   figure->is_given ? UNKNOWN : times * figure->error, unit));
-    else
-        table_add(table, "-");
-    if (figure->is_given || !is_known(figure->value))
+    char cell[CELL_MAX];
+    coefficient_name(page, row, cell);
+    table_add(table, cell);
+    table_add(table, format_in(cell, times * figure->number,
+                               is_given ? UNKNOWN : times * figure->error, unit));
+    if (is_given || !result_is_known(figure))
         table_add(table, "");
     else
         table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
-    if (rows)
-        table_addf(table, "%zu", rows);
+    double rows = result_number_at(result, row, "rows");
+    if (rows > 0)
+        table_addf(table, "%.0f", rows);
     else
         table_add(table, "");
-    table_add(table, attained);
-    table_add(table, figure->is_given ? "given, not fitted" : "");
+    table_add(table,
+              result_is_known(attained) ? rate_text(cell, attained->number, attained->unit) : "");
+    table_add(table, is_given ? "given, not fitted" : "");
 }
 
-static void figures_to_text(const struct calibration *c, bool color, struct text *out)
+static void put_coefficients(struct page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"", false},    {"fitted", true},   {"95 % CI", true},
         {"rows", true}, {"attained", true}, {"", false},
     };
     struct table table = TABLE(COLUMNS);
-    char name[CELL_MAX], attained[FORMAT_MAX];
-    for (size_t i = 0; i < c->class_count; i++) {
-        const struct calibrate_class *class = &c->classes[i];
-        str_format(name, sizeof name, "per FLOP, %s", class->name);
-        rate_text(attained, class->flops_per_s, "FLOP/s");
-        add_figure(&table, name, &class->joules_per_flop, false, class->rows, attained);
-    }
-    rate_text(attained, c->bytes_per_s, "B/s");
-    add_figure(&table, "per byte", &c->joules_per_byte, false, 0, attained);
-    add_figure(&table, "constant", &c->constant_w, true, 0, "");
-    table_print(&table, "   ", color, out);
+    RESULT_EACH (row, page->result, result_find(page->result, "coefficients"))
+        add_coefficient(page, row, &table);
+    print_table(page, &table);
+    text_add(page->out, "\n");
 }
 
-static void times_to_text(const struct calibrate_report *report, struct text *out)
+static void put_rows(struct page *page)
 {
-    const struct calibration *c = report->calibration;
+    double too_short = number_at(page, "rows.too_short");
+    double empty = number_at(page, "rows.without_energy");
+    text_addf(&page->words, "%.0f rows", number_at(page, "rows.used"));
+    if (too_short > 0)
+        text_addf(&page->words, "; %.0f skipped: too short for the sensor", too_short);
+    if (empty > 0)
+        text_addf(&page->words, "; %.0f skipped: energy unknown", empty);
+    put_line(page);
+    line(page, "R² %.2f; mean error of power and energy %.1f %%, leave-one-out %.1f %%",
+         number_at(page, "r2"), 100 * number_at(page, "mape"),
+         100 * number_at(page, "mape_held_out"));
+}
+
+static void put_times(struct page *page)
+{
+    const struct result *result = page->result;
     char rate[FORMAT_MAX];
-    for (size_t i = 0; i < c->cache_count; i++) {
-        rate_text(rate, c->caches[i].bytes_per_s, "B/s");
-        text_addf(out, "   %s from %.3g MiB in cache\n", rate,
-                  c->caches[i].held / (1024.0 * 1024.0));
-    }
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++) {
-        const struct hardware_timings *timings = &report->timings[i];
-        if (!timings->count)
-            continue;
-        text_addf(out, "   %zu operations of %s timed on %u threads: estimate with --runtime %s\n",
-                  timings->count, timings->runtime, timings->threads, timings->runtime);
+    RESULT_EACH (cache, result, result_find(result, "caches"))
+        line(page, "%s from %.3g MiB in cache",
+             rate_text(rate, result_number_at(result, cache, "bytes_per_s"), "B/s"),
+             result_number_at(result, cache, "bytes") / (1024.0 * 1024.0));
+    RESULT_EACH (timings, result, result_find(result, "view.timings")) {
+        const char *runtime = result_text_at(result, timings, "runtime");
+        line(page, "%.0f operations of %s timed on %.0f threads: estimate with --runtime %s",
+             result_number_at(result, timings, "operations"), runtime,
+             result_number_at(result, timings, "threads"), runtime);
     }
 }
 
-static void rows_to_text(const struct calibration *c, struct text *out)
+static void put_overheads(struct page *page)
 {
-    if (c->has_no_energy)
-        return;
-    text_addf(out, "   %zu rows", c->point_count);
-    if (c->short_rows)
-        text_addf(out, "; %zu skipped: too short for the sensor", c->short_rows);
-    if (c->empty_rows)
-        text_addf(out, "; %zu skipped: energy unknown", c->empty_rows);
-    text_addf(out, "\n   R² %.2f; mean error of power and energy %.1f %%, leave-one-out %.1f %%\n",
-              c->r2, 100 * c->mape, 100 * c->mape_held_out);
-}
-
-static void overheads_to_text(const struct calibration *c, struct text *out)
-{
+    double idle_w = number_at(page, "idle_w"), launch_s = number_at(page, "launch_s");
+    double dispatch_s = number_at(page, "dispatch_s"), graph_s = number_at(page, "graph_launch_s");
+    double host_s = number_at(page, "host_launch_s");
     char number[FORMAT_MAX];
-    if (is_known(c->idle_w))
-        text_addf(out, "   idle power %s (%zu rows, not part of the fit)\n",
-                  format_si(number, c->idle_w, "W"), c->idle_rows);
-    if (is_known(c->launch_s))
-        text_addf(out, "   launch overhead %s per kernel (%zu rows)\n",
-                  format_si(number, c->launch_s, "s"), c->launch_rows);
-    if (is_known(c->dispatch_s))
-        text_addf(out, "   dispatch interval %s\n", format_si(number, c->dispatch_s, "s"));
-    if (is_known(c->graph_launch_s))
-        text_addf(out, "   dispatch interval in a graph %s\n",
-                  format_si(number, c->graph_launch_s, "s"));
-    if (is_known(c->host_launch_s))
-        text_addf(out, "   launch of an operator in eager mode %s (--runtime pytorch-eager)\n",
-                  format_si(number, c->host_launch_s, "s"));
+    if (is_known(idle_w))
+        line(page, "idle power %s (%.0f rows, not part of the fit)", format_si(number, idle_w, "W"),
+             number_at(page, "rows.idle"));
+    if (is_known(launch_s))
+        line(page, "launch overhead %s per kernel (%.0f rows)", format_si(number, launch_s, "s"),
+             number_at(page, "view.launch_rows"));
+    if (is_known(dispatch_s))
+        line(page, "dispatch interval %s", format_si(number, dispatch_s, "s"));
+    if (is_known(graph_s))
+        line(page, "dispatch interval in a graph %s", format_si(number, graph_s, "s"));
+    if (is_known(host_s))
+        line(page, "launch of an operator in eager mode %s (--runtime pytorch-eager)",
+             format_si(number, host_s, "s"));
 }
 
-void calibrate_text(const struct calibrate_report *report, bool color, struct text *out)
+static void put_calibration(struct page *page)
 {
-    const struct calibration *c = report->calibration;
-    text_addf(out, " %s of %s, %s %s\n\n", c->has_no_energy ? "times" : "energy model",
-              *report->hardware ? report->hardware : "an unnamed device",
-              c->has_no_energy ? "measured by" : "fitted to", report->data);
-    if (c->has_no_energy)
-        text_addf(out, "   energy: not measured: %s\n\n", report->no_energy);
-    if (c->is_estimated)
-        text_add(out, "   ESTIMATED: the energy comes from a model, and so does the fit\n\n");
-    figures_to_text(c, color, out);
-    text_add(out, "\n");
-    rows_to_text(c, out);
-    times_to_text(report, out);
-    overheads_to_text(c, out);
-    if (report->base)
-        text_addf(out, "   other figures from %s (%s)\n", report->base->id, report->base->name);
-    if (report->file)
-        text_addf(out, "   written to %s; use it with --hardware-file %s\n", report->file,
-                  report->file);
+    const char *hardware = text_at(page, "hardware"), *method = text_at(page, "method");
+    const char *base = text_at(page, "base"), *file = text_at(page, "hardware_file");
+    bool has_energy = *method;
+    text_addf(&page->words, "%s of %s, %s %s", has_energy ? "energy model" : "times",
+              *hardware ? hardware : "an unnamed device", has_energy ? "fitted to" : "measured by",
+              text_at(page, "data"));
+    put_title(page);
+    if (!has_energy)
+        line(page, "energy: not measured: %s", text_at(page, "view.no_energy"));
+    if (strcmp(method, "estimated") == 0)
+        line(page, "ESTIMATED: the energy comes from a model, and so does the fit");
+    if (strcmp(method, "measured") != 0)
+        text_add(page->out, "\n");
+    put_coefficients(page);
+    if (has_energy)
+        put_rows(page);
+    put_times(page);
+    put_overheads(page);
+    if (*base)
+        line(page, "other figures from %s (%s)", base, text_at(page, "view.base_name"));
+    if (*file)
+        line(page, "written to %s; use it with --hardware-file %s", file, file);
 }
 
-/* ---- calibration, as JSON ---- */
-
-static void figure_to_json(struct json *json, const char *name, const char *unit,
-                           const struct calibrate_figure *figure)
+static void calibrate_text(const struct result *result, bool color, struct text *out)
 {
-    json_string(json, "name", name);
-    json_string(json, "unit", unit);
-    json_number(json, "value", figure->value);
-    json_number(json, "plus_minus", figure->error);
-    json_number(json, "low", figure->low);
-    json_number(json, "high", figure->high);
-    json_bool(json, "given", figure->is_given);
+    put_page(put_calibration, result, out, color, false);
 }
 
-static void coefficients_to_json(struct json *json, const struct calibration *c)
+static void calibrate_markdown(const struct result *result, bool color, struct text *out)
 {
-    json_array(json, "coefficients");
-    for (size_t i = 0; i < c->class_count; i++) {
-        const struct calibrate_class *class = &c->classes[i];
-        json_object(json, NULL);
-        figure_to_json(json, class->name, "J/FLOP", &class->joules_per_flop);
-        json_string(json, "precision", precision_name(class->precision));
-        json_string(json, "units", class->unit ? calibrate_unit_name(class->unit) : NULL);
-        json_integer(json, "rows", (int64_t)class->rows);
-        json_number(json, "attained", class->flops_per_s);
-        json_object_end(json);
-    }
-    json_object(json, NULL);
-    figure_to_json(json, "byte", "J/B", &c->joules_per_byte);
-    json_number(json, "attained", c->bytes_per_s);
-    json_object_end(json);
-    json_object(json, NULL);
-    figure_to_json(json, "constant", "W", &c->constant_w);
-    json_object_end(json);
-    json_array_end(json);
+    (void)color;
+    put_page(put_calibration, result, out, false, true);
 }
 
-static void caches_to_json(struct json *json, const struct calibration *c)
-{
-    json_array(json, "caches");
-    for (size_t i = 0; i < c->cache_count; i++) {
-        json_object(json, NULL);
-        json_number(json, "bytes", c->caches[i].held);
-        json_number(json, "bytes_per_s", c->caches[i].bytes_per_s);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
+const struct print_views CALIBRATE_VIEWS = {calibrate_text, calibrate_markdown, true};
 
-static void points_to_json(struct json *json, const struct calibration *c)
-{
-    json_array(json, "points");
-    for (size_t i = 0; i < c->point_count; i++) {
-        const struct calibrate_point *point = &c->points[i];
-        json_object(json, NULL);
-        json_string(json, "name", point->row->label);
-        json_string(json, "precision", precision_name(point->row->precision));
-        json_number(json, "flops", point->row->flops);
-        json_number(json, "bytes", point->row->bytes);
-        json_number(json, "latency_s", point->row->latency_s);
-        json_number(json, "energy_j", point->row->energy_j);
-        json_number(json, "measured_w", point->measured_w);
-        json_number(json, "fitted_w", point->fitted_w);
-        json_number(json, "held_out_w", point->held_out_w);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-void calibrate_json(const struct calibrate_report *report, struct text *out)
-{
-    const struct calibration *c = report->calibration;
-    struct json json;
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    json_string(&json, "hardware", *report->hardware ? report->hardware : NULL);
-    json_string(&json, "base", report->base ? report->base->id : NULL);
-    json_string(&json, "data", report->data);
-    json_string(&json, "method",
-                c->has_no_energy  ? NULL
-                : c->is_estimated ? "estimated"
-                                  : "measured");
-    json_object(&json, "rows");
-    json_integer(&json, "used", (int64_t)c->point_count);
-    json_integer(&json, "too_short", (int64_t)c->short_rows);
-    json_integer(&json, "without_energy", (int64_t)c->empty_rows);
-    json_integer(&json, "idle", (int64_t)c->idle_rows);
-    json_object_end(&json);
-    coefficients_to_json(&json, c);
-    json_string(&json, "weights", c->is_relative ? "relative" : "equal");
-    json_number(&json, "r2", c->r2);
-    json_number(&json, "mape", c->mape);
-    json_number(&json, "mape_held_out", c->mape_held_out);
-    json_number(&json, "condition", c->condition);
-    json_number(&json, "idle_w", c->idle_w);
-    json_number(&json, "launch_s", c->launch_s);
-    json_number(&json, "dispatch_s", c->dispatch_s);
-    json_number(&json, "graph_launch_s", c->graph_launch_s);
-    json_number(&json, "host_launch_s", c->host_launch_s);
-    caches_to_json(&json, c);
-    size_t operations = 0;
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        operations += report->timings[i].count;
-    json_integer(&json, "operations", (int64_t)operations);
-    json_string(&json, "hardware_file", report->file);
-    points_to_json(&json, c);
-    json_object_end(&json);
-    text_add(out, "\n");
-}
-
-/* ---- validation, as text ---- */
+/* ---- validation ---- */
 
 enum { ROWS_SHOWN = 60 };
 
-static void add_value(struct table *table, double value, const char *unit)
-{
-    char number[FORMAT_MAX];
-    table_add(table, format_si(number, value, unit));
-}
-
-static double error_of(double measured, double predicted)
-{
-    return measured > 0 ? predicted / measured - 1 : UNKNOWN;
-}
-
 /* Measured, predicted, and their difference: "+12 %". */
-static void add_pair(struct table *table, double measured, double predicted, const char *unit)
+static void add_pair(struct page *page, const struct result_item *pair, struct table *table)
 {
-    double error = error_of(measured, predicted);
-    add_value(table, measured, unit);
-    add_value(table, predicted, unit);
+    static const char *const PATHS[] = {"measured", "predicted"};
+    double error = result_number_at(page->result, pair, "error");
+    for (size_t i = 0; i < 2; i++) {
+        const struct result_item *figure = result_get(page->result, pair, PATHS[i]);
+        char number[FORMAT_MAX];
+        table_add(table, format_si(number, figure->number, figure->unit));
+    }
     table_add_known(table, error, "%+.0f %%", 100 * error);
 }
 
-static void measured_to_text(const struct validation *v, bool color, struct text *out)
+static void put_measured(struct page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"row", false},  {"bound by", false}, {"measured", true},  {"predicted", true},
         {"error", true}, {"measured", true},  {"predicted", true}, {"error", true},
     };
+    const struct result *result = page->result;
+    const struct result_item *rows = result_find(result, "rows");
     struct table table = TABLE(COLUMNS);
-    size_t shown = v->count < ROWS_SHOWN ? v->count : ROWS_SHOWN;
-    for (size_t i = 0; i < shown; i++) {
-        const struct validate_row *row = &v->rows[i];
-        table_add(&table, row->label);
-        table_add(&table, estimate_bound_name(row->predicted.regime));
-        add_pair(&table, row->measured_s, row->predicted.latency_s, "s");
-        add_pair(&table, row->measured_j, row->predicted.joules, "J");
+    size_t count = 0;
+    RESULT_EACH (row, result, rows) {
+        if (count++ >= ROWS_SHOWN)
+            continue;
+        table_add(&table, result_text_at(result, row, "name"));
+        table_add(&table, result_text_at(result, row, "bound"));
+        add_pair(page, result_get(result, row, "latency_s"), &table);
+        add_pair(page, result_get(result, row, "energy_j"), &table);
     }
-    table_print(&table, "   ", color, out);
-    if (shown < v->count)
-        text_addf(out, "   and %zu more (--json has them)\n", v->count - shown);
+    print_table(page, &table);
+    if (count > ROWS_SHOWN)
+        line(page, "and %zu more (--json has them)", count - ROWS_SHOWN);
+    text_add(page->out, "\n");
 }
 
-static void error_cells(struct table *table, const struct validate_error *error)
+static void add_error(struct page *page, const struct result_item *error, struct table *table)
 {
-    if (error->rows == 0) {
+    double rows = result_number_at(page->result, error, "rows");
+    if (rows == 0) {
         table_add(table, "-");
         table_add(table, "-");
         table_add(table, "");
         return;
     }
-    table_addf(table, "%.1f %%", 100 * error->mape);
-    table_addf(table, "%+.1f %%", 100 * error->bias);
-    table_addf(table, "%zu", error->rows);
+    table_addf(table, "%.1f %%", 100 * result_number_at(page->result, error, "mape"));
+    table_addf(table, "%+.1f %%", 100 * result_number_at(page->result, error, "bias"));
+    table_addf(table, "%.0f", rows);
 }
 
-static void regimes_to_text(const struct validation *v, bool color, struct text *out)
+/* A row of each group, and one of all. */
+static void put_errors(struct page *page, const char *name, const char *groups, const char *all)
 {
-    static const struct table_column COLUMNS[] = {
-        {"bound by", false},   {"latency MAPE", true}, {"bias", true}, {"rows", true},
+    const struct table_column columns[] = {
+        {name, false},         {"latency MAPE", true}, {"bias", true}, {"rows", true},
         {"energy MAPE", true}, {"bias", true},         {"rows", true},
     };
-    struct table table = TABLE(COLUMNS);
-
-    for (unsigned bound = 0; bound <= BOUND_COUNT; bound++) {
-        struct validate_sums sums = validate_sum(v, (enum estimate_bound)bound);
-        if (sums.rows == 0)
-            continue;
-        table_add(&table,
-                  bound < BOUND_COUNT ? estimate_bound_name((enum estimate_bound)bound) : "all");
-        error_cells(&table, &sums.latency);
-        error_cells(&table, &sums.energy);
+    const struct result *result = page->result;
+    struct table table = TABLE(columns);
+    RESULT_EACH (sums, result, result_find(result, groups)) {
+        table_add(&table, result_key(result, sums));
+        add_error(page, result_get(result, sums, "latency"), &table);
+        add_error(page, result_get(result, sums, "energy"), &table);
     }
-    table_print(&table, "   ", color, out);
+    const struct result_item *sums = result_find(result, all);
+    table_add(&table, "all");
+    add_error(page, result_get(result, sums, "latency"), &table);
+    add_error(page, result_get(result, sums, "energy"), &table);
+    print_table(page, &table);
 }
 
-/* The first row of each group represents it. */
-static bool is_first_of_group(const struct validation *v, size_t index)
+static void put_held_out(struct page *page)
 {
-    for (size_t i = 0; i < index; i++)
-        if (!strcmp(v->rows[i].group, v->rows[index].group))
-            return false;
-    return true;
-}
-
-static void held_out_to_text(const struct validation *v, bool color, struct text *out)
-{
-    const struct table_column COLUMNS[] = {
-        {v->leave_out, false}, {"latency MAPE", true}, {"bias", true}, {"rows", true},
-        {"energy MAPE", true}, {"bias", true},         {"rows", true},
-    };
-    struct table table = TABLE(COLUMNS);
-    for (size_t i = 0; i <= v->count; i++) {
-        if (i < v->count && !is_first_of_group(v, i))
-            continue;
-        struct validate_sums sums = validate_held_out(v, i < v->count ? v->rows[i].group : NULL);
-        table_add(&table, i < v->count ? v->rows[i].group : "all");
-        error_cells(&table, &sums.latency);
-        error_cells(&table, &sums.energy);
-    }
-    text_addf(out, "   leave-one-group-out correction by %s:\n", v->leave_out);
-    table_print(&table, "   ", color, out);
-    struct validate_sums all = validate_held_out(v, NULL);
-    text_addf(out,
-              "   inside the 95 %% interval of the others: latency %.0f %%, energy %.0f %%\n\n",
-              100 * all.latency.inside[1], 100 * all.energy.inside[1]);
+    line(page, "leave-one-group-out correction by %s:", text_at(page, "held_out.column"));
+    text_add(page->out, page->is_markdown ? "\n" : "");
+    put_errors(page, text_at(page, "held_out.column"), "held_out.groups", "held_out.all");
+    text_add(page->out, page->is_markdown ? "\n" : "");
+    line(page, "inside the 95 %% interval of the others: latency %.0f %%, energy %.0f %%",
+         100 * number_at(page, "held_out.all.latency.inside_2_sigma"),
+         100 * number_at(page, "held_out.all.energy.inside_2_sigma"));
+    text_add(page->out, "\n");
 }
 
 /* Coverage of the intervals. */
-static void inside_to_text(const char *name, const struct validate_error *error, struct text *out)
+static void put_inside(struct page *page, const char *name)
 {
-    if (error->ranged)
-        text_addf(
-            out,
-            "   %s: %.0f %% of %zu rows within the ± of the estimate, %.0f %% within its 95 %% "
-            "interval (twice that)\n",
-            name, 100 * error->inside[0], error->ranged, 100 * error->inside[1]);
+    const struct result_item *error =
+        result_at(page->result, result_find(page->result, "all"), name);
+    double rows = result_number_at(page->result, error, "view.ranged");
+    if (rows > 0)
+        line(page,
+             "%s: %.0f %% of %.0f rows within the ± of the estimate, %.0f %% within its 95 %% "
+             "interval (twice that)",
+             name, 100 * result_number_at(page->result, error, "inside_1_sigma"), rows,
+             100 * result_number_at(page->result, error, "inside_2_sigma"));
 }
 
-static void host_to_text(const struct validation *v, struct text *out)
+static void put_host(struct page *page)
 {
-    struct validate_host host = validate_host(v);
-    if (host.rows == 0)
-        return;
-    text_addf(out, "   host launch time of %zu rows assumed: %.3g µs", host.rows,
-              1e6 * RUNTIME_HOST_ASSUMED_S);
-    if (is_known(host.launch_s))
-        text_addf(out, "; by these rows it is %.2g µs: --host-launch-us %.2g", 1e6 * host.launch_s,
-                  1e6 * host.launch_s);
-    text_add(out, "\n");
+    double rows = number_at(page, "host_assumed"), launch_us = number_at(page, "host_launch_us");
+    char inferred[128] = "";
+    if (is_known(launch_us))
+        str_format(inferred, sizeof inferred,
+                   "; by these rows it is %.2g µs: --host-launch-us %.2g", launch_us, launch_us);
+    if (rows > 0)
+        line(page, "host launch time of %.0f rows assumed: %.3g µs%s", rows,
+             number_at(page, "view.host_assumed_us"), inferred);
 }
 
-void validate_text(const struct validate_report *report, bool color, struct text *out)
+static const char *verdict_words(const struct page *page)
 {
-    const struct validation *v = report->validation;
-    text_addf(out, " %s against %s\n\n", report->hardware->name, report->data);
-    measured_to_text(v, color, out);
-    text_add(out, "\n");
-    regimes_to_text(v, color, out);
-    text_add(out, "\n");
-    if (v->leave_out)
-        held_out_to_text(v, color, out);
-    struct validate_sums sums = validate_sum(v, BOUND_COUNT);
-    inside_to_text("latency", &sums.latency, out);
-    inside_to_text("energy", &sums.energy, out);
-    host_to_text(v, out);
-    if (v->short_rows)
-        text_addf(out, "   energy of %zu rows not compared: under 1 ms, below sensor resolution\n",
-                  v->short_rows);
-    if (v->other_rows)
-        text_addf(out, "   %zu rows excluded by --where\n", v->other_rows);
-    if (v->is_estimated)
-        text_add(out,
-                 "   the reference energy is ESTIMATED by a model, not measured by a sensor\n");
-    if (is_known(report->max))
-        text_addf(out, "   limit %.4g %%: %s\n", 100 * report->max,
-                  report->verdict == VALIDATE_PASS   ? "PASS"
-                  : report->verdict == VALIDATE_FAIL ? "FAIL"
-                                                     : "UNKNOWN, nothing compared");
+    const struct result_item *pass = result_find(page->result, "pass");
+    if (!result_is_known(pass))
+        return "UNKNOWN, nothing compared";
+    return result_value(pass) != 0 ? "PASS" : "FAIL";
 }
 
-/* ---- validation, as JSON ---- */
-
-static void pair_to_json(struct json *json, const char *key, double measured, double predicted)
+static void put_validation(struct page *page)
 {
-    json_object(json, key);
-    json_number(json, "measured", measured);
-    json_number(json, "predicted", predicted);
-    json_number(json, "error", error_of(measured, predicted));
-    json_object_end(json);
+    double too_short = number_at(page, "too_short_for_energy"), other = number_at(page, "left_out");
+    double max = number_at(page, "max_mape");
+    text_addf(&page->words, "%s against %s", text_at(page, "view.device"), text_at(page, "data"));
+    put_title(page);
+    put_measured(page);
+    put_errors(page, "bound by", "regimes", "all");
+    text_add(page->out, "\n");
+    if (result_find(page->result, "held_out"))
+        put_held_out(page);
+    put_inside(page, "latency");
+    put_inside(page, "energy");
+    put_host(page);
+    if (too_short > 0)
+        line(page, "energy of %.0f rows not compared: under 1 ms, below sensor resolution",
+             too_short);
+    if (other > 0)
+        line(page, "%.0f rows excluded by --where", other);
+    if (strcmp(text_at(page, "method"), "estimated") == 0)
+        line(page, "the reference energy is ESTIMATED by a model, not measured by a sensor");
+    if (is_known(max))
+        line(page, "limit %.4g %%: %s", 100 * max, verdict_words(page));
 }
 
-static void measured_to_json(struct json *json, const struct validate_row *row)
+static void validate_text(const struct result *result, bool color, struct text *out)
 {
-    json_object(json, NULL);
-    json_string(json, "name", row->label);
-    json_string(json, "bound", estimate_bound_name(row->predicted.regime));
-    pair_to_json(json, "latency_s", row->measured_s, row->predicted.latency_s);
-    pair_to_json(json, "energy_j", row->measured_j, row->predicted.joules);
-    json_object_end(json);
+    put_page(put_validation, result, out, color, false);
 }
 
-static void error_to_json(struct json *json, const char *key, const struct validate_error *error)
+static void validate_markdown(const struct result *result, bool color, struct text *out)
 {
-    json_object(json, key);
-    json_integer(json, "rows", (int64_t)error->rows);
-    json_number(json, "mape", error->mape);
-    json_number(json, "bias", error->bias);
-    json_number(json, "inside_1_sigma", error->inside[0]);
-    json_number(json, "inside_2_sigma", error->inside[1]);
-    json_object_end(json);
+    (void)color;
+    put_page(put_validation, result, out, false, true);
 }
 
-static void sums_to_json(struct json *json, const char *key, const struct validate_sums *sums)
-{
-    json_object(json, key);
-    error_to_json(json, "latency", &sums->latency);
-    error_to_json(json, "energy", &sums->energy);
-    json_object_end(json);
-}
-
-static void held_out_to_json(struct json *json, const struct validation *v)
-{
-    struct validate_sums sums = validate_held_out(v, NULL);
-    json_object(json, "held_out");
-    json_string(json, "column", v->leave_out);
-    sums_to_json(json, "all", &sums);
-    json_object(json, "groups");
-    for (size_t i = 0; i < v->count; i++)
-        if (is_first_of_group(v, i)) {
-            sums = validate_held_out(v, v->rows[i].group);
-            sums_to_json(json, v->rows[i].group, &sums);
-        }
-    json_object_end(json);
-    json_object_end(json);
-}
-
-void validate_json(const struct validate_report *report, struct text *out)
-{
-    const struct validation *v = report->validation;
-    struct validate_host host = validate_host(v);
-    struct json json;
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    json_string(&json, "hardware", report->hardware->id);
-    json_string(&json, "data", report->data);
-    json_string(&json, "method", v->is_estimated ? "estimated" : "measured");
-    json_integer(&json, "too_short_for_energy", (int64_t)v->short_rows);
-    json_integer(&json, "left_out", (int64_t)v->other_rows);
-    json_integer(&json, "host_assumed", (int64_t)host.rows);
-    json_number(&json, "host_launch_us", 1e6 * host.launch_s);
-    struct validate_sums sums = validate_sum(v, BOUND_COUNT);
-    sums_to_json(&json, "all", &sums);
-    json_object(&json, "regimes");
-    for (unsigned bound = 0; bound < BOUND_COUNT; bound++) {
-        sums = validate_sum(v, (enum estimate_bound)bound);
-        if (sums.rows)
-            sums_to_json(&json, estimate_bound_name((enum estimate_bound)bound), &sums);
-    }
-    json_object_end(&json);
-    if (v->leave_out)
-        held_out_to_json(&json, v);
-    json_number(&json, "max_mape", report->max);
-    if (report->verdict != VALIDATE_UNKNOWN)
-        json_bool(&json, "pass", report->verdict == VALIDATE_PASS);
-    else
-        json_null(&json, "pass");
-    json_array(&json, "rows");
-    for (size_t i = 0; i < v->count; i++)
-        measured_to_json(&json, &v->rows[i]);
-    json_array_end(&json);
-    json_object_end(&json);
-    text_add(out, "\n");
-}
+const struct print_views VALIDATE_VIEWS = {validate_text, validate_markdown, true};

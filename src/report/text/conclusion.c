@@ -2,8 +2,6 @@
  * that is significant; and a table of them. */
 #include "report/text/reports.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/across.h"
@@ -13,7 +11,6 @@
 #include "report/print/print.h"
 #include "report/text/format.h"
 #include "rundir/summary.h"
-#include "stats/pareto.h"
 
 enum { SENTENCE_LINES = 5 };
 
@@ -82,154 +79,110 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
 
 /* ---- conclusion on several runs ---- */
 
-enum { NAME_LETTERS = 25, FAILED_LETTERS = 8, RUNS_SHOWN = 6, NO_RUN = -1 };
+enum { NAME_LETTERS = 25, FAILED_LETTERS = 8, RUNS_SHOWN = 6 };
 
-struct ranking {
-    const struct run_figures *runs;
-    size_t count;
-    const char *each;
-    struct run_names names;
-    long accurate, cheapest; /* NO_RUN if unknown */
-};
-
-static double joules_of(const struct run_figures *run)
+static double joules_of(const struct run_ranking *all, long run)
 {
-    return run->point.joules_per_query;
+    return all->runs[run].point.joules_per_query;
 }
 
-/* The best except `other`; for equal accuracies the cheaper one. */
-static long most_accurate(const struct ranking *all, long other)
+static double accuracy_of(const struct run_ranking *all, long run)
 {
-    long best = NO_RUN;
-    for (size_t i = 0; i < all->count; i++) {
-        const struct run_figures *run = &all->runs[i];
-        double beats = best < 0 ? -INFINITY : all->runs[best].point.accuracy;
-        if ((long)i != other && is_known(run->point.accuracy) &&
-            (run->point.accuracy > beats ||
-             (run->point.accuracy == beats && joules_of(run) < joules_of(&all->runs[best]))))
-            best = (long)i;
-    }
-    return best;
+    return all->runs[run].point.accuracy;
 }
 
-static long least_energy(const struct ranking *all, long other)
+static struct plain_text name_of(const struct run_ranking *all, long run)
 {
-    long best = NO_RUN;
-    for (size_t i = 0; i < all->count; i++)
-        if ((long)i != other && is_known(joules_of(&all->runs[i])) &&
-            (best < 0 || joules_of(&all->runs[i]) < joules_of(&all->runs[best])))
-            best = (long)i;
-    return best;
+    return plain_text(all->names.names[run]);
 }
 
-/* Newcombe's interval for the difference of two proportions, from their own intervals. */
-static const char *accuracy_verdict(const struct run_figures *more, const struct run_figures *less)
+static const char *accuracy_verdict(enum difference difference)
 {
-    double distance = hypot(more->point.accuracy - more->accuracy_low,
-                            less->accuracy_high - less->point.accuracy);
-    if (!is_known(distance))
-        return "";
-    return more->point.accuracy - less->point.accuracy > distance ? " (outside the 95 % CI)"
-                                                                  : " (inside the 95 % CI)";
+    static const char *const VERDICTS[] = {
+        [DIFFERENCE_UNKNOWN] = "",
+        [DIFFERENCE_INSIDE] = " (inside the 95 % CI)",
+        [DIFFERENCE_OUTSIDE] = " (outside the 95 % CI)",
+    };
+    return VERDICTS[difference];
 }
 
-/* Errors are half-widths of 95 % CI, without the error common to both. */
-static bool is_clear(const struct run_figures *more, const struct run_figures *less)
+static const char *energy_verdict(enum difference difference)
 {
-    return joules_of(more) - joules_of(less) >
-           hypot(more->joules_per_query_error, less->joules_per_query_error);
+    static const char *const VERDICTS[] = {
+        [DIFFERENCE_UNKNOWN] = " (± unknown)",
+        [DIFFERENCE_INSIDE] = " (inside ±)",
+        [DIFFERENCE_OUTSIDE] = " (outside ±)",
+    };
+    return VERDICTS[difference];
 }
 
-static const char *energy_verdict(const struct run_figures *more, const struct run_figures *less)
+static void add_less_energy(struct text *words, const struct run_ranking *all)
 {
-    if (!is_known(more->joules_per_query_error) || !is_known(less->joules_per_query_error))
-        return " (± unknown)";
-    return is_clear(more, less) ? " (outside ±)" : " (inside ±)";
-}
-
-static void add_less_energy(struct text *words, const struct ranking *all, long cheap, long dear)
-{
-    double times = joules_of(&all->runs[dear]) / joules_of(&all->runs[cheap]);
+    double times = joules_of(all, all->dear) / joules_of(all, all->cheapest);
     if (times >= 1.5)
-        text_addf(words, "%.1f times less", times);
+        text_addf(words, ", %.1f times less", times);
     else
-        text_addf(words, "%.1f %% less", 100 * (1 - 1 / times));
-    text_addf(words, " than %s%s", plain_text(all->names.names[dear]).text,
-              energy_verdict(&all->runs[dear], &all->runs[cheap]));
+        text_addf(words, ", %.1f %% less", 100 * (1 - 1 / times));
+    text_addf(words, " than %s%s", name_of(all, all->dear).text, energy_verdict(all->energy));
 }
 
-static void add_accurate(struct text *words, const struct ranking *all)
+static void add_accurate(struct text *words, const struct run_ranking *all, const char *each)
 {
     char value[FORMAT_MAX];
-    long first = all->accurate, next = most_accurate(all, first);
-    const struct run_figures *run = &all->runs[first];
-    text_addf(words, "%s: most accurate, %s", plain_text(all->names.names[first]).text,
-              format_percent(value, run->point.accuracy));
-    double points = next < 0 ? 0 : 100 * (run->point.accuracy - all->runs[next].point.accuracy);
+    long first = all->accurate, next = all->runner_up;
+    text_addf(words, "%s: most accurate, %s", name_of(all, first).text,
+              format_percent(value, accuracy_of(all, first)));
+    double points = next < 0 ? 0 : 100 * (accuracy_of(all, first) - accuracy_of(all, next));
     if (next >= 0 && points < 0.05)
-        text_addf(words, ", as is %s", plain_text(all->names.names[next]).text);
+        text_addf(words, ", as is %s", name_of(all, next).text);
     else if (next >= 0)
-        text_addf(words, ", %.1f points more than %s%s", points,
-                  plain_text(all->names.names[next]).text, accuracy_verdict(run, &all->runs[next]));
-    if (all->cheapest >= 0 && is_known(joules_of(run)) && all->cheapest != first)
-        text_addf(words, ", %s per %s", format_si(value, joules_of(run), "J"), all->each);
+        text_addf(words, ", %.1f points more than %s%s", points, name_of(all, next).text,
+                  accuracy_verdict(all->accuracy));
+    if (all->cheapest >= 0 && is_known(joules_of(all, first)) && all->cheapest != first)
+        text_addf(words, ", %s per %s", format_si(value, joules_of(all, first), "J"), each);
 }
 
-static void add_cheapest(struct text *words, const struct ranking *all)
+static void add_cheapest(struct text *words, const struct run_ranking *all, const char *each)
 {
     char value[FORMAT_MAX];
-    long first = all->cheapest, next = all->accurate >= 0 && all->accurate != first &&
-                                               is_known(joules_of(&all->runs[all->accurate]))
-                                           ? all->accurate
-                                           : least_energy(all, first);
-    const struct run_figures *run = &all->runs[first];
+    long first = all->cheapest;
     if (first != all->accurate)
-        text_addf(words, "%s%s", words->length ? "; " : "",
-                  plain_text(all->names.names[first]).text);
+        text_addf(words, "%s%s", words->length ? "; " : "", name_of(all, first).text);
     text_addf(words, "%s cheapest, %s per %s", first == all->accurate ? "; and" : ":",
-              format_si(value, joules_of(run), "J"), all->each);
-    if (next >= 0) {
-        text_add(words, ", ");
-        add_less_energy(words, all, first, next);
-    }
-    long other = least_energy(all, first);
-    if (other >= 0 && other != next && !is_clear(&all->runs[other], run))
-        text_addf(words, ", %s the same within ±", plain_text(all->names.names[other]).text);
-    if (first != all->accurate && is_known(run->point.accuracy))
-        text_addf(words, ", %s correct", format_percent(value, run->point.accuracy));
+              format_si(value, joules_of(all, first), "J"), each);
+    if (all->dear >= 0)
+        add_less_energy(words, all);
+    if (all->as_cheap >= 0)
+        text_addf(words, ", %s the same within ±", name_of(all, all->as_cheap).text);
+    if (first != all->accurate && is_known(accuracy_of(all, first)))
+        text_addf(words, ", %s correct", format_percent(value, accuracy_of(all, first)));
 }
 
 /* The common uncertainty of all energies is stated once. */
-static void add_common(struct text *words, const struct ranking *all,
-                       const struct uncertainty *common)
+static void add_common(struct text *words, const struct run_ranking *all)
 {
     char error[FORMAT_MAX], method[FORMAT_MAX];
-    const char *first = all->runs[all->cheapest].method;
-    for (size_t i = 0; i < all->count; i++)
-        if (is_known(joules_of(&all->runs[i])) && strcmp(all->runs[i].method, first) != 0)
-            first = "mixed";
     text_addf(words, " Energies %s",
-              strcmp(first, "mixed") == 0 ? "by several methods" : format_method(method, first));
-    if (common->sensors == UNCERTAINTY_MIXED)
+              all->method ? format_method(method, all->method) : "by several methods");
+    if (all->common.sensors == UNCERTAINTY_MIXED)
         text_add(words, ", of different sensors");
-    else if (is_known(common->common))
-        text_addf(words, ", %s", format_common(error, common->common));
+    else if (is_known(all->common.common))
+        text_addf(words, ", %s", format_common(error, all->common.common));
     text_add(words, ".");
 }
 
-static void put_sentence(const struct ranking *all, const struct uncertainty *common,
-                         struct text *out)
+static void put_sentence(const struct run_ranking *all, const char *each, struct text *out)
 {
     struct text words = {0};
     if (all->accurate >= 0)
-        add_accurate(&words, all);
+        add_accurate(&words, all, each);
     if (all->cheapest >= 0)
-        add_cheapest(&words, all);
+        add_cheapest(&words, all, each);
     else
         text_addf(&words, "%s", words.length ? "; energy unknown" : "energy and accuracy unknown");
     text_add(&words, ".");
     if (all->cheapest >= 0)
-        add_common(&words, all, common);
+        add_common(&words, all);
     wrap_words(out, "", 1, SENTENCE_LINES, text_get(&words));
     text_release(&words);
 }
@@ -251,8 +204,7 @@ static void add_name(struct table *table, const char *name, size_t most)
     table_addf(table, "%.*s…%s", (int)head, plain.text, tail);
 }
 
-static void put_runs(const struct ranking *all, const bool *optimal, size_t most, bool color,
-                     struct text *out)
+static void put_runs(const struct run_ranking *all, size_t most, bool color, struct text *out)
 {
     enum summary_index energy =
         all->runs->is_command ? SUMMARY_INDEX_joules : SUMMARY_INDEX_joules_per_query;
@@ -271,14 +223,14 @@ static void put_runs(const struct ranking *all, const bool *optimal, size_t most
             letters = NAME_LETTERS - FAILED_LETTERS;
     for (size_t i = 0; i < all->count && i < most; i++) {
         const struct run_figures *run = &all->runs[i];
-        table_add(&table, optimal[i] ? "*" : "");
+        table_add(&table, all->optimal[i] ? "*" : "");
         add_name(&table, all->names.names[i], letters);
         if (run->point.failed)
             table_addf(&table, "%zu", run->point.failed);
         else
             table_add(&table, "");
         table_add(&table, format_percent(cell, run->point.accuracy));
-        table_add(&table, format_with_error(cell, joules_of(run),
+        table_add(&table, format_with_error(cell, run->point.joules_per_query,
                                             run->joules_per_query_error / NORMAL_95, "J"));
         table_add(&table, format_si(cell, run->latency_s, "s"));
         table_add_known(&table, run->point.output_tokens_per_s, "%.4g",
@@ -288,7 +240,7 @@ static void put_runs(const struct ranking *all, const bool *optimal, size_t most
     if (all->count > most)
         text_addf(out, "   %zu more runs: -v shows them\n", all->count - most);
     for (size_t i = 0; i < all->count; i++)
-        if (optimal[i]) {
+        if (all->optimal[i]) {
             text_add(out, "   * Pareto-optimal: no other is as accurate for as little energy\n");
             break;
         }
@@ -297,31 +249,13 @@ static void put_runs(const struct ranking *all, const bool *optimal, size_t most
 enum err conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
                             bool color, struct text *out)
 {
-    struct ranking all = {.runs = runs, .count = count, .each = each};
-    struct uncertainty common = run_figures_settle(runs, count);
-    const struct run_point **points = malloc(count * sizeof *points);
-    double *figures = malloc(2 * count * sizeof *figures);
-    bool *optimal = calloc(count, sizeof *optimal);
-    enum err err = points && figures && optimal ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < count; i++) {
-        points[i] = &runs[i].point;
-        figures[i] = joules_of(&runs[i]);
-        figures[count + i] = runs[i].point.accuracy;
-    }
-    if (!err)
-        err = pareto_mark(figures, figures + count, count, optimal);
-    if (!err)
-        err = run_names_of(points, count, NAME_LETTERS, &all.names);
+    struct run_ranking all;
+    enum err err = run_ranking_of(runs, count, NAME_LETTERS, &all);
     if (!err) {
-        all.accurate = most_accurate(&all, NO_RUN);
-        all.cheapest = least_energy(&all, NO_RUN);
-        put_sentence(&all, &common, out);
+        put_sentence(&all, each, out);
         text_add(out, "\n comparison\n\n");
-        put_runs(&all, optimal, verbose ? count : RUNS_SHOWN, color, out);
-        run_names_release(&all.names);
+        put_runs(&all, verbose ? count : RUNS_SHOWN, color, out);
     }
-    free((void *)points);
-    free(figures);
-    free(optimal);
+    run_ranking_release(&all);
     return err;
 }

@@ -142,4 +142,4 @@ static void doctor_text(const struct result *result, bool color, struct text *ou
         text_addf(out, "%s\n", line);
 }
 
-const struct print_views DOCTOR_VIEWS = {doctor_text, NULL};
+const struct print_views DOCTOR_VIEWS = {.text = doctor_text};

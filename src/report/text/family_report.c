@@ -288,4 +288,4 @@ static void family_text(const struct result *result, bool color, struct text *ou
     run_names_release(&family.names);
 }
 
-const struct print_views FAMILY_VIEWS = {family_text, NULL};
+const struct print_views FAMILY_VIEWS = {.text = family_text};

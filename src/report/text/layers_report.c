@@ -375,4 +375,4 @@ static void layers_text(const struct result *result, bool color, struct text *ou
               result_number_at(result, NULL, "own.rss_mb"));
 }
 
-const struct print_views LAYERS_VIEWS = {layers_text, NULL};
+const struct print_views LAYERS_VIEWS = {.text = layers_text};

@@ -186,10 +186,10 @@ static void listing_names(const struct result *result, bool color, struct text *
         text_addf(out, "%s\n", plain_text(result_string(result, name)).text);
 }
 
-const struct print_views LISTING_VIEWS = {listing_text, NULL};
-const struct print_views LISTING_VERBOSE_VIEWS = {listing_verbose, NULL};
-const struct print_views LISTING_BRIEF_VIEWS = {listing_brief, NULL};
-const struct print_views LISTING_NAMES_VIEWS = {listing_names, NULL};
+const struct print_views LISTING_VIEWS = {.text = listing_text};
+const struct print_views LISTING_VERBOSE_VIEWS = {.text = listing_verbose};
+const struct print_views LISTING_BRIEF_VIEWS = {.text = listing_brief};
+const struct print_views LISTING_NAMES_VIEWS = {.text = listing_names};
 
 /* ---- runs, from their summaries, which have more than their row in JSON ---- */
 

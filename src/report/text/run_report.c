@@ -297,4 +297,4 @@ static void run_markdown(const struct result *result, bool color, struct text *o
     text_release(&lines);
 }
 
-const struct print_views RUN_VIEWS = {run_text, run_markdown};
+const struct print_views RUN_VIEWS = {.text = run_text, .markdown = run_markdown};

@@ -625,6 +625,21 @@ void profile_family_release(struct profile_family *family)
     free(family->members);
 }
 
+/* ---- datasets without files ---- */
+
+const char *profile_dataset_at(size_t i)
+{
+    static const char *const GENERATED[] = {"builtin", "fixed_length", "null"};
+    enum { GENERATED_COUNT = sizeof GENERATED / sizeof *GENERATED };
+    if (i < GENERATED_COUNT)
+        return GENERATED[i];
+    i -= GENERATED_COUNT;
+    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
+        if (!strcmp(preset->driver, "hub") && !strstr(preset->summary, "path=") && i-- == 0)
+            return preset->name;
+    return NULL;
+}
+
 /* ---- the result of several models ---- */
 
 /* A figure, and its ± under a key of its own. */

@@ -193,6 +193,9 @@ enum err profile_family_run(struct session *session, const struct host_report *h
                             struct profile_family *out, struct error *why) MUST_USE;
 void profile_family_release(struct profile_family *family);
 
+/* Names of the datasets that read no file of this machine, for callers that must not; NULL past the last. */
+const char *profile_dataset_at(size_t i);
+
 /* The result of `ipw demo`. */
 void profile_family_fill(const struct profile_family *family, struct result *out);
 

@@ -417,6 +417,7 @@ enum err profile_open_files(struct profile *profile, struct error *why)
 void profile_close_files(struct profile *profile)
 {
     sharing_free(profile->sharing);
+    text_release(&profile->energy_line);
     if (!profile->has_files)
         return;
     journal_close(&profile->journal);

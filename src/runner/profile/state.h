@@ -57,10 +57,11 @@ struct profile {
     char journal_path[600], spans_path[600], traces_path[600], samples_path[600];
     int lock_fd; /* -1: not held */
     bool has_files;
-    struct resume resume;   /* state of earlier starts; zero for a new run */
-    struct journal journal; /* records.jsonl */
-    struct journal spans;   /* spans.jsonl */
-    struct journal traces;  /* traces.jsonl, for agents */
+    struct resume resume;    /* state of earlier starts; zero for a new run */
+    struct journal journal;  /* records.jsonl */
+    struct journal spans;    /* spans.jsonl */
+    struct journal traces;   /* traces.jsonl, for agents */
+    struct text energy_line; /* the main thread's, of the last energy that was recorded */
     struct samples_log samples;
     enum err samples_err; /* why samples are missing */
     nanos began;          /* earlier samples belong to another run of this session */

@@ -200,7 +200,7 @@ void request_take_share(void *context, const struct share *share)
     if (agents_take_share(profile, share))
         return;
     struct pending *pending = share->trace->context;
-    struct text line = {0};
+    struct text *line = &profile->energy_line;
     if (pending->is_dropped) {
         if (pending->is_unknown && is_known(share->total.joules))
             profile->unknown_joules += share->total.joules;
@@ -209,14 +209,13 @@ void request_take_share(void *context, const struct share *share)
         return;
     }
     struct error why = {0};
-    records_energy(profile, pending, share, &line);
+    records_energy(profile, pending, share, line);
     bool is_reserved = pending->last && !pending->is_written;
-    enum err err = journal_append_reserved(&profile->journal, &line,
+    enum err err = journal_append_reserved(&profile->journal, line,
                                            is_reserved ? profile->energy_space : 0, &why);
     profile->unsettled = profile->unsettled || err;
     if (err)
         profile_fail(profile, err, &why);
-    text_release(&line);
     pending->is_written = true;
     if (!share->is_provisional)
         free(pending);

@@ -145,6 +145,8 @@ static void errors_name_the_key_and_the_rule(void **state)
         {"\"unit\": \"tflops\", ", "", "matrix.bf16.peak.unit: is missing"},
         {"\"tflops\"", "\"tflop\"",
          "matrix.bf16.peak.unit: unknown unit 'tflop': did you mean 'tflops'?"},
+        {"\"tflops\"", "7", "peak.unit: must be the name of a unit, such as \"tflops\""},
+        {"\"tflops\"", "\"t\\nflops\"", "peak.unit: must be the name of a unit"},
         {"\"tflops\"", "\"watts\"", "unit: unknown unit 'watts' (known: tflops, tops, gflops)"},
         {"\"evidence\": \"published\", \"source\": \"a datasheet\"", "\"source\": \"a datasheet\"",
          "matrix.bf16.peak.evidence: is missing"},

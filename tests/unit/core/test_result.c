@@ -3,7 +3,6 @@
 
 #include "core/energy.h"
 #include "core/json.h"
-#include "core/json_field.h"
 #include "core/secret.h"
 #include "core/units.h"
 #include "support/unit.h"
@@ -68,32 +67,23 @@ static void test_what_is_missing_is_unknown(void **state)
 struct sample {
     const char *name;
     double joules;
-    int64_t queries;
-    int8_t passed;
 };
 
-static void test_members_become_items_and_their_paths_groups(void **state)
+static void test_numbers_of_a_struct_have_their_units(void **state)
 {
     (void)state;
-#define ROW(where, type_, member)                                                                  \
-    {.path = (where), .type = FIELD_##type_, .offset = offsetof(struct sample, member)}
-    static const struct json_field FIELDS[] = {
-        ROW("name", TEXT, name),
-        ROW("energy.joules", NUMBER, joules),
-        ROW("energy.queries", INTEGER, queries),
-        ROW("passed", BOOL, passed),
+    static const struct result_member MEMBERS[] = {
+        {"energy_j", offsetof(struct sample, joules), "J"},
         {0},
     };
-    struct sample sample = {"tiny", 2.5, 7, -1};
+    struct sample sample = {"tiny", 2.5};
     struct result result = {0};
     result_begin(&result, "sample");
-    result_fields(&result, FIELDS, &sample);
+    result_members(&result, MEMBERS, &sample);
     result_end(&result);
-    assert_string_equal(result_text_at(&result, NULL, "name"), "tiny");
-    assert_true(result_number_at(&result, NULL, "energy.joules") == 2.5);
-    assert_true(result_find(&result, "energy.queries")->integer == 7);
-    assert_int_equal(result_find(&result, "passed")->kind, RESULT_NULL);
-    assert_int_equal(result.depth, 0);
+    assert_true(result_number_at(&result, NULL, "energy_j") == 2.5);
+    assert_string_equal(result_find(&result, "energy_j")->unit, "J");
+    assert_int_equal(result_length(&result, result.items), 1);
     result_release(&result);
 }
 
@@ -154,7 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items_are_found_by_path),
         cmocka_unit_test(test_what_is_missing_is_unknown),
-        cmocka_unit_test(test_members_become_items_and_their_paths_groups),
+        cmocka_unit_test(test_numbers_of_a_struct_have_their_units),
         cmocka_unit_test(test_a_json_writer_fills_a_result_with_units_and_errors),
         cmocka_unit_test(test_secrets_are_hidden_in_texts),
     };

@@ -186,7 +186,50 @@ static void damaged_files_are_rejected(void **state)
     unlink(path);
 }
 
-/* A new application with three probes: within a few percent, and the interval has about its nominal coverage. */
+/* A model that was saved and then damaged is reported with the key. */
+static void damage_is_reported_with_its_key(void **state)
+{
+    (void)state;
+    static const char *const DAMAGE[][4] = {
+        {"roofline", "\"fmax_mhz\": ", "\"fmax_mhz\": -",
+         "state.applications.0.fmax_mhz: must be a number above 0"},
+        {"roofline", "\"knee\"", "\"Knee\"", "state.applications.0.time.knee: is missing"},
+        {"roofline", "\"mean\": [", "\"mean\": [1,", "state.prior.mean: must be an array of 5"},
+        {"poly2", "\"degree\": 2", "\"degree\": 7", "state.degree: must be a whole number, 1 to 3"},
+        {"poly2", "\"degree\": 2", "\"degree\": 3", "state.degree: 3 needs 20 numbers"},
+        {"poly2", "\"scale\": [", "\"scale\": [0, \"x\",", "state.scale: must be an array of"},
+        {"fgcs", "\"time\": [", "\"time\": [1,", "state.time: must be an array of 0"},
+        {"ensemble", "\"weight\": ", "\"weight\": -",
+         "state.members.0.weight: must be a number above 0"},
+        {"ensemble", "\"model\": \"poly2\"", "\"model\": \"ensemble\"",
+         "state.members.1.model: unknown model 'ensemble'"},
+    };
+    struct world w;
+    make_world(&w, 0.01, 2);
+    char path[] = "/tmp/ipw-power-model-XXXXXX";
+    close(mkstemp(path));
+    for (size_t i = 0; i < sizeof DAMAGE / sizeof *DAMAGE; i++) {
+        struct freq_model model, loaded;
+        struct text saved = {0}, damaged = {0};
+        struct error why = {0};
+        if (!is_fitted(&model, DAMAGE[i][0], &w.curves))
+            continue;
+        freq_model_save(&model, &saved);
+        const char *at = strstr(saved.bytes, DAMAGE[i][1]);
+        assert_non_null(at);
+        text_add_bytes(&damaged, saved.bytes, (size_t)(at - saved.bytes));
+        text_addf(&damaged, "%s%s", DAMAGE[i][2], at + strlen(DAMAGE[i][1]));
+        assert_int_equal(output_put(path, damaged.bytes, damaged.length, &why), ERR_OK);
+        assert_int_equal(freq_model_load(&loaded, path, &why), ERR_BAD_VALUE);
+        assert_contains(why.text, ": damaged model: ");
+        assert_contains(why.text, DAMAGE[i][3]);
+        text_release(&saved);
+        text_release(&damaged);
+        freq_model_release(&model);
+    }
+    unlink(path);
+}
+
 /* The library that has fitted them would follow such links and indices to the end of its memory. */
 static void damaged_trees_are_rejected(void **state)
 {
@@ -405,6 +448,7 @@ int main(void)
         cmocka_unit_test(fgcs_coefficients_are_recovered),
         cmocka_unit_test(saved_models_predict_the_same),
         cmocka_unit_test(damaged_files_are_rejected),
+        cmocka_unit_test(damage_is_reported_with_its_key),
         cmocka_unit_test(damaged_trees_are_rejected),
         cmocka_unit_test(roofline_predicts_a_held_out_application),
         cmocka_unit_test(fewer_probes_have_wider_intervals),

@@ -76,18 +76,17 @@ static void readings_round_trip(void **state)
     text_release(&text);
 }
 
-static enum err read_changed(const char *from, const char *to)
+static enum err read_changed(const char *from, const char *to, struct error *why)
 {
     struct text text = write_readings(), changed = {0};
     char *at = strstr(text_get(&text), from);
     struct readings read;
-    struct error why = {0};
+    *why = (struct error){0};
     assert_non_null(at);
     text_add_bytes(&changed, text_get(&text), (size_t)(at - text_get(&text)));
     text_add(&changed, to);
     text_add(&changed, at + strlen(from));
-    enum err err = readings_read(text_get(&changed), changed.length, &read, &why);
-    assert_true(!err || why.text[0]);
+    enum err err = readings_read(text_get(&changed), changed.length, &read, why);
     if (!err)
         readings_release(&read);
     text_release(&changed);
@@ -99,28 +98,36 @@ static void invalid_readings_are_rejected(void **state)
 {
     (void)state;
     SKIP_WITHOUT(jv_available);
-    static const char *const WRONG[][2] = {
-        {"ipw.readings.v1", "ipw.readings.v2"},
-        {"\"instance\":\"abc\"", "\"instance\":null"},
-        {"\"interval_s\":0.1", "\"interval_s\":0"},
-        {"\"interval_s\":0.1", "\"interval_s\":1e-10"}, /* less than a nanosecond */
-        {"\"energy_j\":0", "\"energy_j\":1e999"},
-        {"\"device\":\"gpu0\"", "\"device\":\"gpu\\u001b[0m\""},
-        {"\"scope\":\"gpu\"", "\"scope\":\"moon\""},
-        {"\"method\":\"integral\"", "\"method\":\"guess\""},
-        {"\"uncertainty_ratio\":0.05", "\"uncertainty_ratio\":-1"},
-        {"\"t_ns\":100000000000", "\"t_ns\":10007200000000000"}, /* out of order */
-        {"\"energy_j\":0", "\"energy_j\":-5"},
-        {"\"energy_j\":0", "\"energy_j\":null"},
-        {"\"covered_ns\":0", "\"covered_ns\":\"0\""},
-        {"\"domains\":[", "\"domain\":["},
+    static const char *const WRONG[][3] = {
+        {"ipw.readings.v1", "ipw.readings.v2", "not an ipw monitor"},
+        {"\"instance\":\"abc\"", "\"instance\":null", "malformed: instance: is missing"},
+        {"\"interval_s\":0.1", "\"interval_s\":0", ": interval_s: must be a number from 0.001"},
+        {"\"interval_s\":0.1", "\"interval_s\":1e-10", ": interval_s: "}, /* below a nanosecond */
+        {"\"energy_j\":0", "\"energy_j\":1e999", ": domains.0.points.0.energy_j: "},
+        {"\"device\":\"gpu0\"", "\"device\":\"gpu\\u001b[0m\"",
+         ": domains.0.device: must be one line"},
+        {"\"scope\":\"gpu\"", "\"scope\":\"moon\"", ": domains.0.scope: unknown scope 'moon'"},
+        {"\"method\":\"integral\"", "\"method\":\"guess\"", ": domains.0.method: unknown method"},
+        {"\"uncertainty_ratio\":0.05", "\"uncertainty_ratio\":-1",
+         ": domains.0.uncertainty_ratio: must be a number from 0, at most 1"},
+        {"\"t_ns\":100000000000", "\"t_ns\":10007200000000000",
+         ": domains.0.points.1: must be later than the one before"},
+        {"\"energy_j\":0", "\"energy_j\":-5",
+         ": domains.0.points.0.energy_j: must be a number from"},
+        {"\"energy_j\":0", "\"energy_j\":null", ": domains.0.points.0.energy_j: is missing"},
+        {"\"covered_ns\":0", "\"covered_ns\":\"0\"", ": domains.0.points.0.covered_ns: must be"},
+        {"\"domains\":[", "\"domain\":[", ": domains: is missing"},
+        {"\"device\":\"gpu0\",\"channel\"", "\"channel\"", ": gauges.0.device: is missing"},
     };
-    assert_int_equal(read_changed("abc", "def"), ERR_OK);
-    assert_int_equal(read_changed("\"host\"", "\"more\":{},\"host\""), ERR_OK);
-    assert_int_equal(read_changed("\"quantity\":\"temperature\"", "\"quantity\":\"future\""),
+    struct error why;
+    assert_int_equal(read_changed("abc", "def", &why), ERR_OK);
+    assert_int_equal(read_changed("\"host\"", "\"more\":{},\"host\"", &why), ERR_OK);
+    assert_int_equal(read_changed("\"quantity\":\"temperature\"", "\"quantity\":\"future\"", &why),
                      ERR_OK);
-    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++)
-        assert_int_equal(read_changed(WRONG[i][0], WRONG[i][1]), ERR_BAD_VALUE);
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        assert_int_equal(read_changed(WRONG[i][0], WRONG[i][1], &why), ERR_BAD_VALUE);
+        assert_contains(why.text, WRONG[i][2]);
+    }
 }
 
 /* ---- a message of gRPC ---- */

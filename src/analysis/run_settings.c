@@ -1,0 +1,220 @@
+/* Settings of runs.  The interval of a mean is Student's over the runs, as in a comparison; for a single run, that over
+ * its queries. */
+#include "analysis/across.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/compare_set.h"
+#include "core/result.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "stats/descriptive.h"
+#include "stats/distribution.h"
+#include "stats/pareto.h"
+
+/* Figures averaged over repeats, by their keys. */
+static const struct {
+    const char *key;
+    size_t offset;
+    const char *unit;
+} FIGURES[] = {
+    {"joules_per_query", offsetof(struct run_point, joules_per_query), "J"},
+    {"joules_per_output_token", offsetof(struct run_point, joules_per_output_token), "J"},
+    {"output_tokens_per_s", offsetof(struct run_point, output_tokens_per_s), "1/s"},
+    {"watts", offsetof(struct run_point, watts), "W"},
+    {"accuracy", offsetof(struct run_point, accuracy), "%"},
+    {"ipj", offsetof(struct run_point, ipj), "1/J"},
+};
+enum { FIGURE_COUNT = sizeof FIGURES / sizeof *FIGURES };
+
+static double get_figure(const struct run_point *point, size_t i)
+{
+    double value;
+    memcpy(&value, (const char *)point + FIGURES[i].offset, sizeof value);
+    return value;
+}
+
+static void set_figure(struct run_point *point, size_t i, double value)
+{
+    memcpy((char *)point + FIGURES[i].offset, &value, sizeof value);
+}
+
+/* Half-width of the 95 % CI of a mean; UNKNOWN for fewer than two runs. */
+static double half_width(const struct online *runs)
+{
+    return runs->count < 2
+               ? UNKNOWN
+               : student_quantile(0.05, (double)runs->count - 1) * online_standard_error(runs);
+}
+
+/* If different sensors measured the runs, the error of a run includes that of its sensors, which repeats share. */
+static void average(const struct run_figures *runs, const size_t *of, size_t count, bool mixed,
+                    struct run_figures *out)
+{
+    struct online means[FIGURE_COUNT] = {0}, joules = {0}, accuracy = {0};
+    double error = 0;
+    *out = runs[of[0]];
+    if (count == 1)
+        return;
+    out->point.queries = 0;
+    for (size_t k = 0; k < count; k++) {
+        const struct run_figures *run = &runs[of[k]];
+        for (size_t i = 0; i < FIGURE_COUNT; i++)
+            online_add(&means[i], get_figure(&run->point, i));
+        online_add(&joules, run->point.joules_per_query);
+        online_add(&accuracy, run->point.accuracy);
+        error = fmax(error, mixed ? run->joules_per_query_error : 0);
+        out->point.queries += run->point.queries;
+    }
+    for (size_t i = 0; i < FIGURE_COUNT; i++)
+        set_figure(&out->point, i, online_mean(&means[i]));
+    double half = half_width(&joules);
+    out->joules_per_query_error = is_known(half) ? fmax(half, error) : UNKNOWN;
+    half = half_width(&accuracy);
+    out->accuracy_low = is_known(half) ? fmax(0, out->point.accuracy - half) : UNKNOWN;
+    out->accuracy_high = is_known(half) ? fmin(1, out->point.accuracy + half) : UNKNOWN;
+}
+
+static void put_interval(struct result *out, const char *key, double low, double high,
+                         const char *unit)
+{
+    if (is_known(low) && is_known(high))
+        result_numbers(out, key, (const double[]){low, high}, 2, unit);
+    else
+        result_null(out, key);
+}
+
+static void put_setting(struct result *out, const char *name, const struct run_figures *means,
+                        const size_t *runs, size_t count, bool on_frontier)
+{
+    const struct run_point *point = &means->point;
+    double joules = point->joules_per_query, error = means->joules_per_query_error;
+    double low = is_known(error) ? fmax(0, joules - error) : UNKNOWN, high = joules + error;
+    result_group(out, NULL);
+    result_text(out, "name", name);
+    result_list(out, "runs");
+    for (size_t i = 0; i < count; i++)
+        result_count(out, NULL, runs[i]);
+    result_end(out);
+    result_text(out, "hardware", point->hardware);
+    result_count(out, "queries", point->queries);
+    result_number(out, "concurrency", point->concurrency, "");
+    for (size_t i = 0; i < FIGURE_COUNT; i++)
+        result_number(out, FIGURES[i].key, get_figure(point, i), FIGURES[i].unit);
+    result_between(out, "accuracy", means->accuracy_low, means->accuracy_high);
+    result_between(out, "joules_per_query", low, high);
+    result_group(out, "intervals");
+    put_interval(out, "accuracy", means->accuracy_low, means->accuracy_high, "%");
+    put_interval(out, "joules_per_query", low, high, "J");
+    result_end(out);
+    result_flag(out, "pareto_optimal", on_frontier);
+    result_end(out);
+}
+
+/* Assigns runs to settings, in the order of the page; returns the number of settings. */
+static size_t assign(const struct compare_groups *groups, const char *const *directories,
+                     size_t count, size_t *order, size_t *sizes)
+{
+    size_t at = 0;
+    for (size_t s = 0; s < groups->count; s++) {
+        sizes[s] = groups->runs[s];
+        for (size_t k = 0; k < sizes[s]; k++, at++) {
+            order[at] = 0;
+            while (order[at] + 1 < count && directories[order[at]] != groups->directories[at])
+                order[at]++;
+        }
+    }
+    return groups->count;
+}
+
+/* State while settings are filled. */
+struct settings {
+    struct run_figures *means;
+    const struct run_point **points;
+    size_t *order, *sizes;
+    double *figures; /* joules, then accuracies */
+    bool *on_frontier;
+};
+
+static enum err put_all(struct result *out, struct settings *settings, size_t count)
+{
+    struct run_names names;
+    enum err err = run_names_of(settings->points, count, 0, &names);
+    if (err)
+        return err;
+    for (size_t s = 0; s < count; s++) {
+        settings->figures[s] = settings->means[s].point.joules_per_query;
+        settings->figures[count + s] = settings->means[s].point.accuracy;
+    }
+    err = pareto_mark(settings->figures, settings->figures + count, count, settings->on_frontier);
+    result_list(out, "settings");
+    const size_t *runs = settings->order;
+    for (size_t s = 0; !err && s < count; runs += settings->sizes[s++]) /* alone: nothing differs */
+        put_setting(out, count == 1 ? settings->points[s]->model : names.names[s],
+                    &settings->means[s], runs, settings->sizes[s], settings->on_frontier[s]);
+    result_end(out);
+    run_names_release(&names);
+    return err;
+}
+
+/* Names of the runs, by what differs between them. */
+static enum err put_names(struct result *out, const struct run_figures *runs, size_t count)
+{
+    const struct run_point **points = malloc((count + 1) * sizeof *points);
+    struct run_names names;
+    for (size_t i = 0; points && i < count; i++)
+        points[i] = &runs[i].point;
+    enum err err = points ? run_names_of(points, count, 0, &names) : ERR_NO_MEMORY;
+    free((void *)points);
+    if (err)
+        return err;
+    result_text(out, "family", names.family);
+    result_list(out, "names");
+    for (size_t i = 0; i < names.count; i++)
+        result_text(out, NULL, names.names[i]);
+    result_end(out);
+    run_names_release(&names);
+    return ERR_OK;
+}
+
+enum err run_settings_result(const struct compare_groups *groups, const char *const *directories,
+                             struct run_figures *runs, size_t count, struct result *out)
+{
+    size_t capacity = count + 1;
+    struct settings settings = {.means = calloc(capacity, sizeof *settings.means),
+                                .points = calloc(capacity, sizeof *settings.points),
+                                .order = calloc(capacity, sizeof *settings.order),
+                                .sizes = calloc(capacity, sizeof *settings.sizes),
+                                .figures = calloc(2 * capacity, sizeof *settings.figures),
+                                .on_frontier = calloc(capacity, sizeof *settings.on_frontier)};
+    struct uncertainty all = run_figures_settle(runs, count);
+    bool mixed = all.sensors == UNCERTAINTY_MIXED;
+    enum err err = settings.means && settings.points && settings.order && settings.sizes &&
+                           settings.figures && settings.on_frontier
+                       ? ERR_OK
+                       : ERR_NO_MEMORY;
+    result_begin(out, "settings");
+    if (!err)
+        err = put_names(out, runs, count);
+    result_number(out, "common", all.common, "%");
+    result_flag(out, "mixed", mixed);
+    if (!err) {
+        size_t at = 0, found = assign(groups, directories, count, settings.order, settings.sizes);
+        for (size_t s = 0; s < found; at += settings.sizes[s++]) {
+            average(runs, settings.order + at, settings.sizes[s], mixed, &settings.means[s]);
+            settings.points[s] = &settings.means[s].point;
+        }
+        err = put_all(out, &settings, found);
+    }
+    result_end(out);
+    free(settings.means);
+    free((void *)settings.points);
+    free(settings.order);
+    free(settings.sizes);
+    free(settings.figures);
+    free(settings.on_frontier);
+    return err;
+}
