@@ -175,7 +175,7 @@ void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t le
     /* Without chunks, the end of the connection ends the body. */
     exchange->closes = exchange->closes || !request->keeps || (is_unknown && request->is_http_1_0);
     add_status_line(out, status);
-    text_add_bytes(out, exchange->headers.bytes, exchange->headers.length);
+    text_add_bytes(out, text_get(&exchange->headers), exchange->headers.length);
     if (exchange->is_chunked)
         text_add(out, "Transfer-Encoding: chunked\r\n");
     else if (!is_unknown && !is_empty)

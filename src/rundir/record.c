@@ -187,11 +187,6 @@ const struct json_field RECORD_ENERGY_FIELDS[] = {
     {0},
 };
 
-void record_energy_to_json(struct json *json, const char *key, const struct record_energy *energy)
-{
-    json_fields_write_object(json, key, RECORD_ENERGY_FIELDS, energy);
-}
-
 void record_energy_from_json(const struct jv *value, struct record_energy *out)
 {
     json_fields_clear(RECORD_ENERGY_FIELDS, out);
@@ -221,8 +216,8 @@ void record_line(const struct record *record, const char *model, const char *kin
     json_string(&json, "key", key);
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
         if (field->role == ROLE_GROUP && is_group_known(field, record))
-            record_energy_to_json(&json, json_field_enter(&writer, field->at.path),
-                                  json_field_member(&field->at, record));
+            json_fields_write_object(&json, json_field_enter(&writer, field->at.path),
+                                     RECORD_ENERGY_FIELDS, json_field_member(&field->at, record));
         else if ((field->role == ROLE_FIELD || field->role == ROLE_EXTRA) &&
                  json_field_is_known(&field->at, record))
             json_field_write(&writer, &field->at, record);

@@ -47,7 +47,6 @@ void record_init(struct record *record);
 struct record_energy record_energy_of(const struct energy *energy); /* points into *energy */
 void record_energy_get(const struct record_energy *from, struct energy *out);
 extern const struct json_field RECORD_ENERGY_FIELDS[]; /* ends with a row without a path */
-void record_energy_to_json(struct json *json, const char *key, const struct record_energy *energy);
 void record_energy_from_json(const struct jv *value, struct record_energy *out);
 
 /* ---- JSON ---- */
