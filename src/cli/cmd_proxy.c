@@ -160,7 +160,7 @@ static void print_outcome(const void *context, enum print_format format, bool co
     const struct summary *summary = context;
     struct result result = {0};
     if (format == PRINT_TABLE) {
-        profile_text(summary, color, out);
+        profile_text(summary, false, color, out);
         return;
     }
     result_begin(&result, "proxy");
@@ -176,7 +176,7 @@ static int deliver_outcome(const struct profile_result *result)
 {
     struct text text = {0};
     if (!command.quiet) {
-        profile_text(&result->summary, wants_color(STDERR_FILENO), &text);
+        profile_text(&result->summary, false, wants_color(STDERR_FILENO), &text);
         profile_view_put(&text);
     }
     text_release(&text);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "clients/client.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "port/proc.h"
@@ -132,6 +133,13 @@ int profile_command_write(const struct profile_command *given)
     return code;
 }
 
+static bool has_model_inside(const struct summary *run)
+{
+    const struct client_driver *driver =
+        client_driver_find(text_or_empty(run->config_client), NULL);
+    return driver && driver->is_in_process;
+}
+
 void profile_command_show(const struct profile_command *given, const struct profile_result *result)
 {
     struct text text = {0};
@@ -140,9 +148,10 @@ void profile_command_show(const struct profile_command *given, const struct prof
     str_copy(outcome.group, sizeof outcome.group, result->repeat.group);
     add_object(&result->summary);
     add_rows(&result->summary);
-    profile_text(&result->summary, false, &outcome.tables);
+    bool has_model = has_model_inside(&result->summary);
+    profile_text(&result->summary, has_model, false, &outcome.tables);
     if (!given->quiet) {
-        profile_text(&result->summary, wants_color(STDERR_FILENO), &text);
+        profile_text(&result->summary, has_model, wants_color(STDERR_FILENO), &text);
         profile_view_put(&text);
     }
     text_release(&text);

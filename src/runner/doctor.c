@@ -1,6 +1,7 @@
 /* The keys of the result in order.  Drivers that exist only for tests are not shown. */
 #include "runner/doctor.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "core/json.h"
@@ -32,37 +33,39 @@ static enum err llama_available(struct error *why)
     return engine_library_open(&library, why);
 }
 
-struct part {
+static const struct part {
     const char *name, *needed_by;
     enum err (*available)(struct error *why);
+    size_t check; /* without `available`: offset of the check in the caller's */
+} PARTS[] = {
+    {"cJSON", "ipw profile", jv_available, 0},
+    {"libcurl", "ipw profile: clients openai and ollama, dataset hub", http_available, 0},
+    {"nanoarrow", "ipw profile: Arrow output, dataset hf", arrow_write_available, 0},
+    {"llama.cpp", "client llama: in-process inference", llama_available, 0},
+    {"gnuplot", "ipw plot", NULL, offsetof(struct doctor_checks, plots)},
+    {"SQLite", "ipw profile: index of runs", sqlite_available, 0},
+    {"ECharts", "ipw report", NULL, offsetof(struct doctor_checks, pages)},
 };
-enum { PART_COUNT = 7 };
+enum { PART_COUNT = sizeof PARTS / sizeof *PARTS };
 
-static void list_parts(const struct doctor_checks *checks, struct part out[PART_COUNT])
+static bool is_available(const struct part *part, const struct doctor_checks *checks,
+                         struct error *why)
 {
-    const struct part parts[PART_COUNT] = {
-        {"cJSON", "ipw profile", jv_available},
-        {"libcurl", "ipw profile: clients openai and ollama, dataset hub", http_available},
-        {"nanoarrow", "ipw profile: Arrow output, dataset hf", arrow_write_available},
-        {"llama.cpp", "client llama: in-process inference", llama_available},
-        {"gnuplot", "ipw plot", checks->plots},
-        {"SQLite", "ipw profile: index of runs", sqlite_available},
-        {"ECharts", "ipw report", checks->pages},
-    };
-    memcpy(out, parts, sizeof parts);
+    enum err (*available)(struct error *) = part->available;
+    if (!available)
+        memcpy(&available, (const char *)checks + part->check, sizeof available);
+    return available(why) == ERR_OK;
 }
 
 static void put_parts(const struct doctor_checks *checks, struct result *out)
 {
-    struct part parts[PART_COUNT];
-    list_parts(checks, parts);
     result_list(out, "parts");
     for (size_t i = 0; i < PART_COUNT; i++) {
         struct error why = {0};
-        bool available = parts[i].available(&why) == ERR_OK;
+        bool available = is_available(&PARTS[i], checks, &why);
         result_group(out, NULL);
-        result_text(out, "name", parts[i].name);
-        result_text(out, "needed_by", parts[i].needed_by);
+        result_text(out, "name", PARTS[i].name);
+        result_text(out, "needed_by", PARTS[i].needed_by);
         result_flag(out, "available", available);
         result_text(out, "missing", available ? NULL : why.text);
         result_end(out);
@@ -72,13 +75,11 @@ static void put_parts(const struct doctor_checks *checks, struct result *out)
 
 void doctor_note_parts(const struct doctor_checks *checks, struct result *out)
 {
-    struct part parts[PART_COUNT];
     const struct engine_library *library;
-    list_parts(checks, parts);
     for (size_t i = 0; i < PART_COUNT; i++) {
         struct error why = {0};
-        if (parts[i].available(&why) != ERR_OK)
-            result_note(out, "missing %s (%s): %s", parts[i].name, parts[i].needed_by, why.text);
+        if (!is_available(&PARTS[i], checks, &why))
+            result_note(out, "missing %s (%s): %s", PARTS[i].name, PARTS[i].needed_by, why.text);
     }
     if (engine_library_open(&library, NULL) == ERR_OK && !library->is_tested)
         result_note(out, "llama.cpp %s of %s is not a tested version (tested: %s)",

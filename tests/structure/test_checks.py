@@ -434,6 +434,24 @@ class House(Scratch):
             self.write(f"src/{folder}/planted.h", "struct planted {\n    int x;\n};\n")
         self.assertReports("struct tags in two headers: 1, bound <= 0: planted")
 
+    def test_rejects_includes_of_a_higher_folder(self):
+        self.write("src/core/planted.c", '#include "port/room.h"\n')
+        self.assertReports("upward includes: 1, bound <= 0: src/core/planted.c: port/room.h")
+
+    def test_prints_what_it_does_not_hold(self):
+        """Calls that write JSON, lines on lack of memory outside libipw, folders: comments aside, with what was added."""
+        def figures():
+            _, lines = self.run_check("check-house")
+            return {line[:36].strip(): float(line[36:45]) for line in lines if line[45:57].strip() == "-"}
+
+        before = figures()
+        self.write("src/serve/planted.c", '#include "wire/room.h"\n/* json_null( */\n'
+                   "json_string(json, key, x);\nif (text.failed || other)\n    return err_no_memory(why);\n")
+        after = figures()
+        self.assertEqual({name: after[name] - before.get(name, 0) for name in after},
+                         {"tokens in src": 26, "json_* calls in report, serve, cli": 1, "lines on lack of memory": 2,
+                          "folders included by report": 0, "folders included by serve": 1})
+
     def test_rejects_headers_without_users(self):
         for n in range(30):
             self.write(f"src/port/planted{n}.h", "")

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "clients/client.h"
 #include "core/energy.h"
 #include "core/json.h"
 #include "core/result.h"
@@ -368,14 +367,6 @@ static void write_operating(const struct summary *run, struct text *out)
 
 /* ---- the report ---- */
 
-/* An in-process client makes the model's CPU time ours. */
-static bool has_model_inside(const struct summary *run)
-{
-    const struct client_driver *driver =
-        client_driver_find(text_or_empty(run->config_client), NULL);
-    return driver && driver->is_in_process;
-}
-
 static void write_failures(const struct summary *run, bool color, struct text *out)
 {
     char cell[FORMAT_MAX];
@@ -391,7 +382,7 @@ static void write_failures(const struct summary *run, bool color, struct text *o
               color ? "\033[0m" : "");
 }
 
-static void write_notes(const struct summary *run, struct text *out)
+static void write_notes(const struct summary *run, bool has_model, struct text *out)
 {
     char cell[FORMAT_MAX];
     if (run->cut > 0)
@@ -413,8 +404,7 @@ static void write_notes(const struct summary *run, struct text *out)
                   plain_text(text_or_empty(run->first_row_left_out)).text);
     if (run->idle.known)
         text_addf(out, "   idle power measured for %s\n", format_duration(cell, run->idle.seconds));
-    text_addf(out, "   %s: %s CPU",
-              has_model_inside(run) ? "ipw and the model in it" : "ipw itself",
+    text_addf(out, "   %s: %s CPU", has_model ? "ipw and the model in it" : "ipw itself",
               format_si(cell, run->own_cpu_s, "s"));
     text_addf(out, ", %.1f MB, %" PRId64 " reads\n", run->own_rss_mb, run->own_reads);
 }
@@ -443,7 +433,7 @@ static void fill_conditions(const struct summary *run, struct result *out)
     result_end(out);
 }
 
-void profile_text(const struct summary *run, bool color, struct text *out)
+void profile_text(const struct summary *run, bool has_model, bool color, struct text *out)
 {
     struct result result = {0};
     fill_conditions(run, &result);
@@ -460,7 +450,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
     write_score(run, out);
     write_cost(run, out);
     write_operating(run, out);
-    write_notes(run, out);
+    write_notes(run, has_model, out);
     text_addf(out, "\n %s\n\n", plain_text(text_or_empty(run->directory)).text);
     result_release(&result);
 }

@@ -29,7 +29,8 @@ extern const struct print_views DOCTOR_VIEWS;
 
 /* ---- ipw profile ---- */
 
-void profile_text(const struct summary *run, bool color, struct text *out);
+/* has_model: the model ran in this process, so that its CPU time is ours. */
+void profile_text(const struct summary *run, bool has_model, bool color, struct text *out);
 
 /* Several models side by side: accuracy against energy, and which are Pareto-optimal. */
 extern const struct print_views FAMILY_VIEWS;

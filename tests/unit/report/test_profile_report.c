@@ -19,7 +19,7 @@ static void report_on(const char *members, struct text *out)
               members);
     assert_int_equal(jv_parse(text_get(&text), text.length, &tree, &why), ERR_OK);
     assert_int_equal(summary_from_json(tree, &summary, &why), ERR_OK);
-    profile_text(&summary, false, out);
+    profile_text(&summary, false, false, out);
     summary_release(&summary);
     text_release(&text);
 }
@@ -207,7 +207,7 @@ static void failures_are_red(void **state)
     summary.completed = 37;
     summary.failed = 3;
     summary.failure_reason = "the answer is empty";
-    profile_text(&summary, true, &out);
+    profile_text(&summary, false, true, &out);
     assert_contains(text_get(&out), "\033[31m3 of 40 queries failed");
     assert_contains(text_get(&out), "the answer is empty\033[0m\n");
     text_release(&out);
