@@ -334,18 +334,6 @@ static void format_number(double value, char number[NUMBER_MAX])
     write_digits(out, all, DIGITS, exponent);
 }
 
-static void add_integer(struct text *out, int64_t value)
-{
-    char digits[24], *end = digits + sizeof digits, *at = end;
-    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do
-        *--at = (char)('0' + left % 10);
-    while (left /= 10);
-    if (value < 0)
-        *--at = '-';
-    text_add_bytes(out, at, (size_t)(end - at));
-}
-
 void json_number(struct json *json, const char *key, double value)
 {
     char number[NUMBER_MAX];
@@ -357,7 +345,7 @@ void json_number(struct json *json, const char *key, double value)
     if (!isfinite(value))
         text_add(json->out, "null");
     else if (fabs(value) < 1e9 && value == (double)(int)value && (value != 0 || !signbit(value)))
-        add_integer(json->out, (int64_t)value);
+        text_add_integer(json->out, (int64_t)value);
     else {
         format_number(value, number);
         text_add(json->out, number);
@@ -405,7 +393,7 @@ void json_integer(struct json *json, const char *key, int64_t value)
         return;
     }
     begin_item(json, key);
-    add_integer(json->out, value);
+    text_add_integer(json->out, value);
 }
 
 void json_bool(struct json *json, const char *key, bool value)

@@ -147,6 +147,18 @@ void text_add(struct text *text, const char *string)
     text_add_bytes(text, string, strlen(string));
 }
 
+void text_add_integer(struct text *text, int64_t value)
+{
+    char digits[24], *end = digits + sizeof digits, *at = end;
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do
+        *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0)
+        *--at = '-';
+    text_add_bytes(text, at, (size_t)(end - at));
+}
+
 void text_addf(struct text *text, const char *format, ...)
 {
     va_list args, again;

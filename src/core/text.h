@@ -21,6 +21,7 @@ void text_clear(struct text *text);
 void text_drop(struct text *text, size_t length); /* the first bytes */
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t length);
+void text_add_integer(struct text *text, int64_t value); /* decimal, faster than text_addf */
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Space for `length` more bytes, for a writer that knows its maximum: it fills the space up to `end`, which
  * text_extend then adds.  NULL: out of memory. */

@@ -88,61 +88,64 @@ void *http_exchange_data(const struct http_exchange *exchange)
 /* RFC 9110, 15; a status of an upstream server that is not listed has no reason. */
 static void add_status_line(struct text *out, int status)
 {
-    static const char *const LINES[] = {
-        "200 OK",
-        "201 Created",
-        "202 Accepted",
-        "203 Non-Authoritative Information",
-        "204 No Content",
-        "205 Reset Content",
-        "206 Partial Content",
-        "300 Multiple Choices",
-        "301 Moved Permanently",
-        "302 Found",
-        "303 See Other",
-        "304 Not Modified",
-        "307 Temporary Redirect",
-        "308 Permanent Redirect",
-        "400 Bad Request",
-        "401 Unauthorized",
-        "402 Payment Required",
-        "403 Forbidden",
-        "404 Not Found",
-        "405 Method Not Allowed",
-        "406 Not Acceptable",
-        "407 Proxy Authentication Required",
-        "408 Request Timeout",
-        "409 Conflict",
-        "410 Gone",
-        "411 Length Required",
-        "412 Precondition Failed",
-        "413 Content Too Large",
-        "414 URI Too Long",
-        "415 Unsupported Media Type",
-        "416 Range Not Satisfiable",
-        "417 Expectation Failed",
-        "421 Misdirected Request",
-        "422 Unprocessable Content",
-        "426 Upgrade Required",
-        "428 Precondition Required",
-        "429 Too Many Requests",
-        "431 Request Header Fields Too Large",
-        "451 Unavailable For Legal Reasons",
-        "500 Internal Server Error",
-        "501 Not Implemented",
-        "502 Bad Gateway",
-        "503 Service Unavailable",
-        "504 Gateway Timeout",
-        "505 HTTP Version Not Supported",
+    static const struct {
+        int status;
+        const char *reason;
+    } ROWS[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {203, "Non-Authoritative Information"},
+        {204, "No Content"},
+        {205, "Reset Content"},
+        {206, "Partial Content"},
+        {300, "Multiple Choices"},
+        {301, "Moved Permanently"},
+        {302, "Found"},
+        {303, "See Other"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {308, "Permanent Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {402, "Payment Required"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
+        {407, "Proxy Authentication Required"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {411, "Length Required"},
+        {412, "Precondition Failed"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {416, "Range Not Satisfiable"},
+        {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
+        {422, "Unprocessable Content"},
+        {426, "Upgrade Required"},
+        {428, "Precondition Required"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {451, "Unavailable For Legal Reasons"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
     };
-    char digits[16];
-    str_format(digits, sizeof digits, "%d ", status);
-    const char *line = digits;
-    for (size_t i = 0; i < sizeof LINES / sizeof *LINES && line == digits; i++)
-        if (str_starts(LINES[i], digits))
-            line = LINES[i];
+    const char *reason = "";
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS && ROWS[i].status <= status; i++)
+        if (ROWS[i].status == status)
+            reason = ROWS[i].reason;
     text_add(out, "HTTP/1.1 ");
-    text_add(out, line);
+    text_add_integer(out, status);
+    text_add_bytes(out, " ", 1);
+    text_add(out, reason);
     text_add_bytes(out, "\r\n", 2);
 }
 

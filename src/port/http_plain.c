@@ -615,8 +615,11 @@ static void write_request(struct plain_call *call)
         text_add_bytes(out, "\r\n", 2);
         i += length + 1;
     }
-    if (request->body)
-        text_addf(out, "Content-Length: %zu\r\n", request->body_length);
+    if (request->body) {
+        text_add(out, "Content-Length: ");
+        text_add_integer(out, (int64_t)request->body_length);
+        text_add(out, "\r\n");
+    }
     text_add(out, "\r\n");
 }
 

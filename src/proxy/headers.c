@@ -149,7 +149,9 @@ bool header_is_hop_by_hop(const char *name, const char *connection)
     static const char NAMES[] =
         "Connection, Keep-Alive, Proxy-Authenticate, Proxy-Authorization, Proxy-Connection, TE, "
         "Trailer, Transfer-Encoding, Upgrade, Content-Length";
-    return str_list_has(NAMES, name) || str_list_has(connection, name);
+    /* Most names begin with another letter. */
+    return (strchr("CKPTUckptu", *name) && str_list_has(NAMES, name)) ||
+           str_list_has(connection, name);
 }
 
 static bool is_replaced(const struct params *ours, const char *name)
