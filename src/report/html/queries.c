@@ -301,8 +301,7 @@ struct page_field {
     enum when when;
 };
 
-#define SPAN_FIELD(type, member, when)                                                             \
-    {BIND_##type(span_trace, member, #member), when}
+#define SPAN_FIELD(type, member, when) {BIND_##type(span_trace, member, #member), when}
 static const struct page_field SPAN_FIELDS[] = {
     SPAN_FIELD(TEXT, type, ALWAYS),
     SPAN_FIELD(TEXT, name, IF_KNOWN),
@@ -323,8 +322,7 @@ static const struct page_field SPAN_FIELDS[] = {
     {{0}, ALWAYS},
 };
 
-#define QUERY_FIELD(key, type, member)                                                             \
-    {BIND_##type(query_trace, member, key), IF_KNOWN}
+#define QUERY_FIELD(key, type, member) {BIND_##type(query_trace, member, key), IF_KNOWN}
 static const struct page_field QUERY_FIELDS[] = {
     QUERY_FIELD("joules", NUMBER, ipw.energy_joules),
     QUERY_FIELD("plus_minus", NUMBER, ipw.plus_minus),

@@ -78,8 +78,7 @@ void layout_label(char *to, const char *key)
 /* Whether an item is a figure of its own: an error, an interval or a count belongs to another. */
 bool layout_is_shown(const struct result_item *item)
 {
-    return result_is_figure(item) && result_is_known(item) &&
-           item->kind != RESULT_JSON;
+    return result_is_figure(item) && result_is_known(item) && item->kind != RESULT_JSON;
 }
 
 /* ---- tables ---- */
