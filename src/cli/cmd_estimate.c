@@ -384,9 +384,9 @@ static enum err estimate_legacy(const struct estimate_options *options, const st
     err = legacy_estimate_make(&graph, device, precision, &legacy, why);
     if (!err) {
         if (format_of(options) == PRINT_JSON)
-            compat_json(&legacy, out);
+            legacy_estimate_json(&legacy, out);
         else
-            compat_text(&legacy, out);
+            legacy_estimate_text(&legacy, out);
         legacy_estimate_release(&legacy);
     }
     graph_release(&graph);

@@ -9,6 +9,8 @@
 #include "core/err.h"
 #include "estimate/roofline.h"
 
+struct text;
+
 /* A device of the legacy model, from the object "legacy" of a hardware file:
  *
  *     {"id": "a100-like", "name": "...", "legacy": {"flops": {"fp32": 19.5e12, "fp16": 312e12},
@@ -49,5 +51,9 @@ enum err legacy_estimate_make(const struct graph *graph, const struct legacy_har
                               enum precision precision, struct legacy_estimate *out,
                               struct error *why) MUST_USE;
 void legacy_estimate_release(struct legacy_estimate *compat);
+
+/* As text and JSON with the keys and digits of its own reports, a foreign format: legacy_report.c. */
+void legacy_estimate_text(const struct legacy_estimate *estimate, struct text *out);
+void legacy_estimate_json(const struct legacy_estimate *estimate, struct text *out);
 
 #endif

@@ -1,11 +1,10 @@
 /* Estimates of the legacy model as text and JSON, with the digits of its own reports. */
-#include "report/text/estimate_report.h"
+#include "estimate/legacy.h"
 
 #include <stdlib.h>
 
 #include "core/json.h"
 #include "core/text.h"
-#include "estimate/legacy.h"
 
 enum { CONSUMERS = 5 };
 
@@ -35,7 +34,7 @@ static void put_consumers(const struct legacy_estimate *estimate, struct text *o
                   1e6 * row->joules.total);
 }
 
-void compat_text(const struct legacy_estimate *estimate, struct text *out)
+void legacy_estimate_text(const struct legacy_estimate *estimate, struct text *out)
 {
     const struct estimate_joules *joules = &estimate->joules;
     text_addf(out,
@@ -110,7 +109,7 @@ static void head_to_json(struct json *json, const struct legacy_estimate *estima
     json_number(json, "wasted_j", estimate->wasted_j);
 }
 
-void compat_json(const struct legacy_estimate *estimate, struct text *out)
+void legacy_estimate_json(const struct legacy_estimate *estimate, struct text *out)
 {
     struct json json;
     json_init(&json, out, true);
