@@ -150,7 +150,7 @@ static const struct option_row ROWS[] = {
      .help = "random seed of the bootstrap (default: 0)"},
     TARIFF_OPTION_ROWS(args.tariff),
     {.name = "format", .type = OPTION_CHOICE, .target = &args.format.name, .value = "NAME",
-     .help = "table, json, csv, md or html (default: by the suffix of FILE, else table)",
+     .help = "table, json, csv, md or html (default: by FILE's suffix, else table)",
      .choices = FORMATS},
     JSON_FORMAT_OPTION_ROW(args.format.json),
     OUTPUT_OPTION_ROW(args.output),

@@ -86,7 +86,7 @@ struct measure_options {
 /* --format and --json of every command that prints a result; f: a struct format_options. */
 #define FORMAT_OPTION_ROWS(f)                                                                      \
     {.name = "format", .type = OPTION_CHOICE, .target = &(f).name, .value = "NAME",                \
-     .help = "table, json, csv or md (default: by the suffix of FILE, else table)",                \
+     .help = "table, json, csv or md (default: by FILE's suffix, else table)",                     \
      .choices = PRINT_FORMATS},                                                                    \
     JSON_FORMAT_OPTION_ROW((f).json)
 /* The same for commands whose FILE is not the report. */

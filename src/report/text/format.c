@@ -127,6 +127,10 @@ char *format_in(char *to, double value, double error, const char *unit)
 {
     const char *space = unit[0] ? " " : "";
     bool fits = fabs(value) < 1e12 && error > 0 && error < 1e12;
+    if (!is_known(value)) {
+        str_copy(to, FORMAT_MAX, "-");
+        return to;
+    }
     if (fits && format_pair(to, value, error, unit))
         return to;
     if (error > 0 && !fits)
