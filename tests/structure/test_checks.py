@@ -438,11 +438,21 @@ class House(Scratch):
         self.write("src/core/planted.c", '#include "port/room.h"\n')
         self.assertReports("upward includes: 1, bound <= 0: src/core/planted.c: port/room.h")
 
-    def test_prints_what_it_does_not_hold(self):
-        """Calls that write JSON, lines on lack of memory outside libipw, folders: comments aside, with what was added."""
+    def test_rejects_json_by_hand_and_folders_of_report_and_serve(self):
+        folders = "".join(f'#include "planted{n}/room.h"\n' for n in range(10))
+        for folder in ("report", "serve"):
+            self.write(f"src/{folder}/planted.c", folders + 200 * "json_null(json, key);\n")
+        self.assertReports("json_* calls in report, serve, cli: ", "folders included by report: ",
+                           "folders included by serve: ")
+
+    def test_counts_what_was_added(self):
+        """Calls that write JSON, lines on lack of memory outside libipw, folders: comments aside."""
+        counted = {"tokens in src", "json_* calls in report, serve, cli", "lines on lack of memory",
+                   "folders included by report", "folders included by serve"}
+
         def figures():
             _, lines = self.run_check("check-house")
-            return {line[:36].strip(): float(line[36:45]) for line in lines if line[45:57].strip() == "-"}
+            return {line[:36].strip(): float(line[36:45]) for line in lines if line[:36].strip() in counted}
 
         before = figures()
         self.write("src/serve/planted.c", '#include "wire/room.h"\n/* json_null( */\n'
