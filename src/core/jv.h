@@ -1,5 +1,4 @@
-/* JSON values as trees, and a parser of them, based on cJSON, which only this module uses.  In a build without it
- * jv_available returns an error, and everything that needs JSON values is unavailable for that reason.
+/* JSON values as trees, and a parser of them, based on cJSON, which only this module uses.
  *
  * jv_parse and jv_new_* return a tree that jv_free frees; every other pointer points into it.  Every accessor accepts
  * NULL as a missing value, so that paths can be followed without checks.  A number is a double; an integer that a

@@ -19,7 +19,7 @@ struct jv;
 struct text;
 
 /* One question.  All strings are valid UTF-8, owned by the item, and never NULL after next; "" if the dataset has
- * none.  The metadata is owned too, and NULL only in a build without JSON values. */
+ * none.  The metadata is owned too. */
 struct item {
     char *id;              /* the dataset's id, else the row number */
     char *problem;         /* the prompt, ready to be sent */

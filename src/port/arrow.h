@@ -1,5 +1,4 @@
-/* Arrow IPC files, with nanoarrow: a stream written from rows of JSON values, files read row by row or by columns.  In a
- * build without it arrow_write_available and arrow_read_available say so; the tree of fields needs no library. */
+/* Arrow IPC files, with nanoarrow: a stream written from rows of JSON values, files read row by row or by columns. */
 #ifndef IPW_PORT_ARROW_H
 #define IPW_PORT_ARROW_H
 

@@ -1,6 +1,6 @@
 /* Parts of an http or https URL, by libcurl's parser, the one that also connects.  A parser of our own could
- * disagree with libcurl on the host of some URL, and a key would be sent to the wrong one.  In a build without
- * libcurl every call returns an error. */
+ * disagree with libcurl on the host of some URL, and a key would be sent to the wrong one.  Where libcurl is
+ * not installed, every call returns an error. */
 #ifndef IPW_PORT_URL_H
 #define IPW_PORT_URL_H
 

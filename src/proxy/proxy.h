@@ -87,7 +87,7 @@ struct proxy_options {
 };
 
 /* ERR_USAGE: invalid upstream or address, or a non-loopback address without a token; ERR_BUSY: the port is in use;
- * ERR_UNSUPPORTED: built without libcurl. */
+ * ERR_UNSUPPORTED: libcurl is not installed. */
 enum err proxy_start(const struct proxy_options *options, struct proxy **out, struct error *why)
     MUST_USE;
 /* Checks the options without starting; `shown` is the upstream's address for display. */

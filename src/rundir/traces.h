@@ -88,8 +88,7 @@ void traces_summary_to_json(const struct traces *traces, struct json *json);
 enum err traces_save(const char *directory, const struct traces *traces, struct error *why)
     MUST_USE;
 
-/* Writes hf_dataset/ in a run directory: one row per query, as in the Python IPW.  ERR_UNSUPPORTED in a build without
- * Arrow. */
+/* Writes hf_dataset/ in a run directory: one row per query, as in the Python IPW. */
 enum err traces_save_dataset(const char *directory, const struct traces *traces, struct error *why)
     MUST_USE;
 

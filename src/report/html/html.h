@@ -38,7 +38,7 @@ enum err html_page(const char *title, const struct text *data, struct text *out,
     MUST_USE;
 
 /* A file of the page, for other pages that show the same: "charts.js", "report.css", "echarts.min.js".  False for an
- * unknown name, and in a build without them. */
+ * unknown name. */
 bool html_file(const char *name, const char **bytes, size_t *length);
 
 /* The data of the page as one JSON object, and its title. */

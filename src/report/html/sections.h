@@ -94,7 +94,7 @@ void column_put(struct json *json, const char *key, const double *values, size_t
 void column_put_even(struct json *json, const char *key, const double *values, size_t count,
                      unsigned bytes);
 
-/* ---- the files of the page, embedded at build time (assets.c, assets_none.c) ---- */
+/* ---- the files of the page, embedded at build time (assets.c) ---- */
 
 /* Our own from web/report, and ECharts if it was installed.  Constants of the program; never freed. */
 struct asset {
