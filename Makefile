@@ -146,7 +146,7 @@ lint-cppcheck: lint-setup ## cppcheck
 	@cppcheck --quiet --std=c11 -j $(JOBS) --enable=warning,performance,portability --inline-suppr \
 		--error-exitcode=1 -Isrc -Iinclude -Itests src tests
 
-SCRIPTS = $(shell git ls-files -co --exclude-standard .ci tools tests | xargs -r grep -lE '^\#!.*(bash|/sh)')
+SCRIPTS = $(shell git ls-files -co --exclude-standard .ci research tools tests | xargs -r grep -lE '^\#!.*(bash|/sh)')
 
 lint-shell: lint-setup ## check the syntax of shell scripts, and shellcheck if installed
 	$(call headline,shell scripts)

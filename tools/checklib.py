@@ -147,3 +147,22 @@ def cycles(graph):
         if node not in told and (walk := path(node)):
             told.update(walk)
             yield walk
+
+
+def arguments_of(text, at):
+    """The arguments of the macro whose parenthesis opens at text[at]: strings and nested parentheses stay whole."""
+    found, depth, begin = [], 0, at + 1
+    for match in re.compile(r'"(?:\\.|[^"\\])*"|[(),]').finditer(text, at):
+        token, end = match.group(), match.start()
+        depth += (token == "(") - (token == ")")
+        if (token == "," and depth == 1) or depth == 0:
+            found.append(text[begin:end].strip())
+            begin = end + 1
+        if depth == 0:
+            return found
+    raise SystemExit("unbalanced parentheses")
+
+
+def string(argument):
+    """Adjacent literals are one string, as in C."""
+    return "".join(re.findall(r'"((?:\\.|[^"\\])*)"', argument))

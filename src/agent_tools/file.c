@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent_tools/tool.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 
@@ -126,8 +127,7 @@ static void list_directory(int fd, struct tool_result *out)
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
             continue;
         str_join(name, sizeof name, entry->d_name, is_folder ? "/" : "", "");
-        if ((names[count] = strdup(name)))
-            count++;
+        names[count++] = xstrdup(name);
     }
     closedir(directory);
     qsort(names, count, sizeof *names, compare_strings);

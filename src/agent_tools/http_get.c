@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "agent_tools/tool.h"
+#include "core/xalloc.h"
 #include "port/http.h"
 #include "port/url.h"
 
@@ -25,8 +26,8 @@ static enum err get_open(const struct tool_config *config, void *state, struct e
         return err_set(why, ERR_USAGE,
                        "http_get: no allowed hosts: --tool-param "
                        "http_get.allow='example.org;*.example.net'");
-    get->allowed = strdup(allowed);
-    return get->allowed ? ERR_OK : err_no_memory(why);
+    get->allowed = xstrdup(allowed);
+    return ERR_OK;
 }
 
 static void get_close(void *state)
@@ -85,9 +86,7 @@ static enum err append_body(void *context, const char *bytes, size_t length, nan
     (void)t;
     size_t space = download->limit + 1 - output->length;
     text_add_bytes(output, bytes, length < space ? length : space);
-    return output->failed                     ? ERR_NO_MEMORY
-           : output->length > download->limit ? ERR_BAD_VALUE
-                                              : ERR_OK;
+    return output->length > download->limit ? ERR_BAD_VALUE : ERR_OK;
 }
 
 static enum err fetch(const struct http_get *get, const char *url, const struct tool_request *call,
@@ -132,7 +131,7 @@ static enum err get_call(void *state, const struct tool_spec *spec, const struct
         return tool_fail(out, "%s is not an allowed host", url.server);
     enum err err = fetch(get, given, call, out, &reason);
     out->timed_out = err == ERR_TIMEOUT;
-    if (err == ERR_INTERRUPTED || err == ERR_NO_MEMORY)
+    if (err == ERR_INTERRUPTED)
         return err_set(why, err, "%s", reason.text);
     return err ? tool_fail(out, "%s", reason.text) : ERR_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "agent_tools/tool.h"
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "port/thread.h"
 
 enum { DELAY_MAX_MS = 3600 * 1000, STEP_MS = 20 };
@@ -35,8 +36,8 @@ static enum err null_open(const struct tool_config *config, void *state, struct 
         return err;
     const char *output = params_get(config->params, "output");
     null->delay = from_seconds(ms * 1e-3);
-    null->output = output ? strdup(output) : NULL;
-    return output && !null->output ? err_no_memory(why) : ERR_OK;
+    null->output = output ? xstrdup(output) : NULL;
+    return ERR_OK;
 }
 
 static void null_close(void *state)

@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/registry.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 
 #define TOOL(name) extern const struct tool_driver tool_##name;
@@ -58,10 +59,7 @@ static enum err add_tool(struct toolset *set, const struct tool_spec *spec, size
                 why, ERR_USAGE,
                 "duplicate tool name '%s': give its MCP server a prefix (PREFIX=COMMAND)",
                 spec->name);
-    struct tool *tools = realloc(set->tools, (set->count + 1) * sizeof *tools);
-    if (!tools)
-        return err_no_memory(why);
-    set->tools = tools;
+    set->tools = xreallocarray(set->tools, set->count + 1, sizeof *set->tools);
     set->tools[set->count++] = (struct tool){.spec = *spec, .instance = instance};
     return ERR_OK;
 }
@@ -77,16 +75,9 @@ static enum err open_instance(struct toolset *set, const struct tool_driver *dri
         err = params_check(params, driver->params, owner, why);
     if (err)
         return err;
-    struct tool_instance *instances =
-        realloc(set->instances, (set->instance_count + 1) * sizeof *instances);
-    if (!instances)
-        return err_no_memory(why);
-    set->instances = instances;
-    struct tool_instance instance = {driver,
-                                     calloc(1, driver->state_size ? driver->state_size : 1)};
+    set->instances = xreallocarray(set->instances, set->instance_count + 1, sizeof *set->instances);
+    struct tool_instance instance = {driver, xcalloc(1, driver->state_size)};
     const struct tool_config config = {.params = params, .cancel = cancel};
-    if (!instance.state)
-        return err_no_memory(why);
     if (driver->open && (err = driver->open(&config, instance.state, why))) {
         free(instance.state);
         return err;
@@ -101,22 +92,20 @@ static enum err open_instance(struct toolset *set, const struct tool_driver *dri
 }
 
 /* The parameters of one driver, with the prefix "DRIVER." removed. */
-static enum err driver_params(const struct params *all, const char *driver, struct params *out)
+static void driver_params(const struct params *all, const char *driver, struct params *out)
 {
     size_t length = strlen(driver);
-    enum err err = ERR_OK;
-    for (size_t i = 0; all && i < all->count && !err; i++)
+    for (size_t i = 0; all && i < all->count; i++)
         if (str_starts(all->items[i].key, driver) && all->items[i].key[length] == '.')
-            err = params_set(out, all->items[i].key + length + 1, all->items[i].value);
-    return err;
+            params_set(out, all->items[i].key + length + 1, all->items[i].value);
 }
 
 static enum err open_driver(struct toolset *set, const struct tool_driver *driver,
                             const struct toolset_options *options, struct error *why)
 {
     struct params params = {0};
-    enum err err = driver_params(options->params, driver->name, &params);
-    err = err ? err_no_memory(why) : open_instance(set, driver, &params, options->cancel, why);
+    driver_params(options->params, driver->name, &params);
+    enum err err = open_instance(set, driver, &params, options->cancel, why);
     params_release(&params);
     return err;
 }
@@ -162,12 +151,11 @@ static enum err open_server(struct toolset *set, const char *given,
     bool has_prefix = length > 0 && length < sizeof prefix && given[length] == '=';
     if (has_prefix)
         str_format(prefix, sizeof prefix, "%.*s_", (int)length, given);
-    enum err err = driver_params(options->params, tool_mcp.name, &params);
-    if (!err)
-        err = params_set(&params, "command", given + (has_prefix ? length + 1 : 0));
-    if (!err && has_prefix)
-        err = params_set(&params, "prefix", prefix);
-    err = err ? err_no_memory(why) : open_instance(set, &tool_mcp, &params, options->cancel, why);
+    driver_params(options->params, tool_mcp.name, &params);
+    params_set(&params, "command", given + (has_prefix ? length + 1 : 0));
+    if (has_prefix)
+        params_set(&params, "prefix", prefix);
+    enum err err = open_instance(set, &tool_mcp, &params, options->cancel, why);
     params_release(&params);
     return err;
 }
@@ -209,10 +197,10 @@ enum err toolset_open(const struct toolset_options *options, struct toolset *out
         .timeout = options->timeout > 0 ? options->timeout : DEFAULT_TIMEOUT,
         .output_limit = options->output_limit ? options->output_limit : TOOL_OUTPUT_DEFAULT,
     };
-    enum err err = jv_available(why);
-    if (!err && !options->names)
+    enum err err = ERR_OK;
+    if (!options->names)
         err = open_default(out, options, why);
-    else if (!err && strcmp(options->names, "none") != 0)
+    else if (strcmp(options->names, "none") != 0)
         err = open_named(out, options, why);
     for (size_t i = 0; i < options->server_count && !err; i++)
         err = open_server(out, options->servers[i], options, why);
@@ -248,9 +236,7 @@ enum err tool_session_open(const struct toolset *set, const char *directory,
     if (out->workspace.fd < 0)
         return err_set(why, err_from_errno(errno), "cannot open the workspace %s: %s",
                        plain_text(directory).text, strerror(errno));
-    out->states = calloc(set->instance_count + 1, sizeof *out->states);
-    if (!out->states)
-        err = err_no_memory(why);
+    out->states = xcalloc(set->instance_count + 1, sizeof *out->states);
     for (size_t i = 0; i < set->instance_count && !err; i++)
         if (set->instances[i].driver->begin)
             err = set->instances[i].driver->begin(set->instances[i].state, &out->workspace,
@@ -273,7 +259,7 @@ void tool_session_close(struct tool_session *session)
 }
 
 /* The model gets text: invalid UTF-8 is repaired, and long output is truncated at a character boundary. */
-static enum err finish_output(struct tool_result *out, size_t limit, struct error *why)
+static void finish_output(struct tool_result *out, size_t limit)
 {
     struct text whole = {0};
     size_t length = out->output.length;
@@ -287,10 +273,8 @@ static enum err finish_output(struct tool_result *out, size_t limit, struct erro
     text_add_repaired(&whole, text_get(&out->output), length);
     if (out->is_truncated)
         text_addf(&whole, "\n[output truncated to %zu bytes]", limit);
-    bool failed = whole.failed || out->output.failed;
     text_release(&out->output);
     out->output = whole;
-    return failed ? err_no_memory(why) : ERR_OK;
 }
 
 static const struct tool *find_tool(const struct toolset *set, const char *name,
@@ -351,7 +335,8 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
     const struct tool *tool = find_tool(set, name, &reason);
     if (!tool) {
         tool_fail(out, "%s", reason.text);
-        return finish_output(out, set->output_limit, why);
+        finish_output(out, set->output_limit);
+        return ERR_OK;
     }
     if (!arguments || !*arguments) /* some models send none */
         arguments = "{}";
@@ -374,5 +359,7 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
             err = instance->driver->call(instance->state, &tool->spec, &call, out, why);
     }
     jv_free(tree);
-    return err ? err : finish_output(out, set->output_limit, why);
+    if (!err)
+        finish_output(out, set->output_limit);
+    return err;
 }

@@ -107,8 +107,8 @@ static enum err find_readable(struct program *program, const char *given, struct
     add_prefix(program, program->path);
     if (!proc_find("python3", python, sizeof python)) /* shell scripts may call it, too */
         add_prefix(program, python);
-    if (err || program->paths.failed)
-        return err ? err : err_no_memory(why);
+    if (err)
+        return err;
     const char *at = program->paths.bytes;
     for (size_t i = 0; i < program->path_count; i++, at += strlen(at) + 1)
         program->readable[i] = at;
@@ -226,8 +226,6 @@ static enum err run_program(const struct program *program, const char *const arg
     struct subprocess_result result;
     struct error reason = {0};
     enum err err = subprocess_run(&options, &run, &out->output, &result, &reason);
-    if (err == ERR_NO_MEMORY)
-        return err_no_memory(why);
     if (err)
         return tool_fail(out, "%s", reason.text);
     if (result.canceled)

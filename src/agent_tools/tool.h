@@ -95,8 +95,8 @@ struct tool_driver {
                       struct error *why);
     void (*end)(void *state, void *session);
 
-    /* ERR_OK whenever there is a result, also of a failed tool; an error only if the call itself could not be made (out
-     * of memory, canceled).  *out is zeroed with cpu_s unknown. */
+    /* ERR_OK whenever there is a result, also of a failed tool; an error only if the call itself could not be made
+     * (canceled).  *out is zeroed with cpu_s unknown. */
     enum err (*call)(void *state, const struct tool_spec *spec, const struct tool_request *call,
                      struct tool_result *out, struct error *why);
 };

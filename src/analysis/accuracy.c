@@ -7,6 +7,7 @@
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "metrics/intelligence.h"
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
@@ -70,21 +71,11 @@ static void add_power(struct graded_energy *graded, const struct query *query)
     graded->power_right += query->right;
 }
 
-static double mean_of(const double *values, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
-    return count ? sum / (double)count : UNKNOWN;
-}
-
-static enum err graded_energy_of(const struct run_table *table, struct graded_energy *out)
+static void graded_energy_of(const struct run_table *table, struct graded_energy *out)
 {
     bool machine = uses_machine_energy(table);
-    *out = (struct graded_energy){.joules = malloc((table->rows + 1) * sizeof *out->joules),
-                                  .watts = malloc((table->rows + 1) * sizeof *out->watts)};
-    if (!out->joules || !out->watts)
-        return ERR_NO_MEMORY;
+    *out = (struct graded_energy){.joules = xmalloc((table->rows + 1) * sizeof *out->joules),
+                                  .watts = xmalloc((table->rows + 1) * sizeof *out->watts)};
     for (size_t i = 0; i < table->rows; i++) {
         int verdict = run_flag(table, RUN_CORRECT, i);
         if (!run_completed(table, i) || verdict < 0)
@@ -100,7 +91,6 @@ static enum err graded_energy_of(const struct run_table *table, struct graded_en
     }
     out->mean_joules = mean_of(out->joules, out->joules_count);
     out->mean_watts = mean_of(out->watts, out->watts_count);
-    return ERR_OK;
 }
 
 static void graded_energy_release(struct graded_energy *graded)
@@ -190,49 +180,45 @@ static void add_terms(struct question_terms *terms, const struct run_table *tabl
 }
 
 /* Uncertainties if questions were repeated; none otherwise. */
-static enum err close_terms(struct question_terms *terms, struct questions *questions,
-                            struct repeats *out)
+static void close_terms(struct question_terms *terms, struct questions *questions,
+                        struct repeats *out)
 {
     *out = (struct repeats){0};
     question_terms_close(terms, questions);
     if (!questions->repeats || !terms->count)
-        return ERR_OK;
-    struct question *all = malloc(terms->count * sizeof *all);
+        return;
+    struct question *all = xmalloc(terms->count * sizeof *all);
     double *const *columns = terms->columns;
-    if (!all)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < terms->count; i++)
         all[i] = (struct question){(double)i, columns[CORRECT][i], columns[GRADED][i],
                                    columns[JOULES][i], columns[KNOWN_ENERGY][i]};
     *out = repeats_of(all, terms->count);
     free(all);
-    return ERR_OK;
 }
 
 /* If all or none are correct, resampling cannot give the uncertainty of the accuracy: Wilson's interval is combined
  * with the scatter of the joules. */
-static enum err edge_interval(const struct question_terms *terms, const struct intelligence *score,
-                              struct bootstrap what, struct bootstrap_interval *out)
+static void edge_interval(const struct question_terms *terms, const struct intelligence *score,
+                          struct bootstrap what, struct bootstrap_interval *out)
 {
     struct bootstrap_interval inverse;
     what.terms[0] = terms->columns[JOULES];
     what.terms[1] = terms->columns[KNOWN_ENERGY];
     what.sums = 2;
     what.figure = per_joule;
-    enum err err = bootstrap_interval(&what, &inverse);
+    bootstrap_interval(&what, &inverse);
     double accuracy = score->accuracy, low = score->accuracy_low, high = score->accuracy_high;
-    if (err || !is_known(inverse.low) || !is_known(inverse.high))
-        return err;
+    if (!is_known(inverse.low) || !is_known(inverse.high))
+        return;
     out->low = out->figure -
                hypot((accuracy - low) * inverse.figure, accuracy * (inverse.figure - inverse.low));
     out->high = out->figure +
                 hypot((high - accuracy) * inverse.figure, high * (inverse.high - inverse.figure));
     out->low = fmax(0, out->low);
-    return err;
 }
 
-static enum err ipj_interval(const struct question_terms *terms, const struct intelligence *score,
-                             unsigned draws, size_t groups, struct bootstrap_interval *out)
+static void ipj_interval(const struct question_terms *terms, const struct intelligence *score,
+                         unsigned draws, size_t groups, struct bootstrap_interval *out)
 {
     struct bootstrap what = {
         {terms->columns[0], terms->columns[1], terms->columns[2], terms->columns[3]},
@@ -242,10 +228,9 @@ static enum err ipj_interval(const struct question_terms *terms, const struct in
         draws,
         SEED,
         groups};
-    enum err err = bootstrap_interval(&what, out);
-    if (!err && (score->accuracy == 0 || score->accuracy == 1) && is_known(out->figure))
-        err = edge_interval(terms, score, what, out);
-    return err;
+    bootstrap_interval(&what, out);
+    if ((score->accuracy == 0 || score->accuracy == 1) && is_known(out->figure))
+        edge_interval(terms, score, what, out);
 }
 
 /* ---- tallies ---- */
@@ -389,16 +374,14 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     struct question_terms terms;
     if ((groups->needs_name && !value[0]) || groups->count++ >= SUBJECTS_MAX)
         return ERR_OK;
-    enum err err = question_terms_init(&terms, count, TERMS);
-    for (size_t i = 0; !err && i < count; i++) {
+    question_terms_init(&terms, count, TERMS);
+    for (size_t i = 0; i < count; i++) {
         tally_row(&tally, groups->table, rows[i]);
         add_terms(&terms, groups->table, rows[i]);
     }
-    if (!err)
-        err = close_terms(&terms, groups->questions, &tally.repeats);
+    close_terms(&terms, groups->questions, &tally.repeats);
     intelligence_of(&tally, &none, UNKNOWN, &score);
-    if (!err)
-        err = ipj_interval(&terms, &score, GROUP_DRAWS, GROUPS_FEW, &ipj);
+    ipj_interval(&terms, &score, GROUP_DRAWS, GROUPS_FEW, &ipj);
     question_terms_release(&terms);
     result_group(result, NULL);
     result_text(result, groups->name, value);
@@ -413,7 +396,7 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     result_interval(result, "ipj", ipj.low, ipj.high);
     result_queries(result, "ipj", score.energy_queries);
     result_end(result);
-    return err;
+    return ERR_OK;
 }
 
 static enum err put_groups(struct analysis *analysis, struct questions *questions, const char *key,
@@ -454,7 +437,7 @@ static enum err put_data(struct analysis *analysis, struct scored *scored)
     return err;
 }
 
-static enum err score_run(const struct run_table *table, struct scored *scored)
+static void score_run(const struct run_table *table, struct scored *scored)
 {
     /* intelligence_of only uses energy over time: one second at the mean power is equivalent. */
     struct busy_energy busy = {table->summary.busy_watts, UNKNOWN, 1};
@@ -465,17 +448,14 @@ static enum err score_run(const struct run_table *table, struct scored *scored)
                              strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
     }
     struct question_terms terms;
-    enum err err = question_terms_init(&terms, table->rows, TERMS);
-    for (size_t i = 0; !err && i < table->rows; i++)
+    question_terms_init(&terms, table->rows, TERMS);
+    for (size_t i = 0; i < table->rows; i++)
         if (run_completed(table, i))
             add_terms(&terms, table, i);
-    if (!err)
-        err = close_terms(&terms, &scored->questions, &scored->tally.repeats);
+    close_terms(&terms, &scored->questions, &scored->tally.repeats);
     intelligence_of(&scored->tally, &busy, UNKNOWN, &scored->score);
-    if (!err)
-        err = ipj_interval(&terms, &scored->score, DRAWS, GROUPS, &scored->ipj);
+    ipj_interval(&terms, &scored->score, DRAWS, GROUPS, &scored->ipj);
     question_terms_release(&terms);
-    return err;
 }
 
 static void warn(struct analysis *analysis, const struct scored *scored)
@@ -504,12 +484,12 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
     if (!err)
         err = questions_of(table, &scored.questions);
     if (!err)
-        err = score_run(table, &scored);
+        score_run(table, &scored);
     if (!err && !(scored.tally.correct + scored.tally.incorrect))
         err = err_set(why, ERR_NO_DATA, "none of %zu completed answers is graded",
                       run_completed_count(table));
     if (!err)
-        err = graded_energy_of(table, &scored.graded);
+        graded_energy_of(table, &scored.graded);
     if (!err) {
         put_summary(analysis->result, table, &scored);
         err = put_data(analysis, &scored);

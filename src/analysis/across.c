@@ -13,7 +13,9 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "metrics/efficiency.h"
+#include "metrics/energy_per.h"
 #include "metrics/intelligence.h"
 #include "rundir/sweep.h"
 #include "stats/descriptive.h"
@@ -52,7 +54,7 @@ double bits_in_name(const char *model)
 
 static void add_sums(const struct run_table *table, struct run_point *out)
 {
-    struct ratio_sums per_token = {0}, per_query = {0}, watts = {0};
+    struct energy_per per_token = {0}, per_query = {0}, watts = {0};
     size_t right = 0, graded = 0;
     for (size_t i = 0; i < table->rows; i++) {
         double joules = run_number(table, RUN_JOULES, i), s = run_number(table, RUN_LATENCY, i);
@@ -61,20 +63,13 @@ static void add_sums(const struct run_table *table, struct run_point *out)
             continue;
         graded += run_flag(table, RUN_CORRECT, i) >= 0;
         right += run_flag(table, RUN_CORRECT, i) == 1;
-        if (!is_known(joules))
-            continue;
-        per_query = (struct ratio_sums){per_query.rows + 1, per_query.numerator + joules,
-                                        per_query.denominator + 1};
-        if (is_known(tokens))
-            per_token = (struct ratio_sums){per_token.rows + 1, per_token.numerator + joules,
-                                            per_token.denominator + tokens};
-        if (is_known(s))
-            watts = (struct ratio_sums){watts.rows + 1, watts.numerator + joules,
-                                        watts.denominator + s};
+        energy_per_add(&per_query, joules, 1);
+        energy_per_add(&per_token, joules, tokens);
+        energy_per_add(&watts, joules, s);
     }
-    out->joules_per_query = ratio_value(&per_query);
-    out->joules_per_output_token = ratio_value(&per_token);
-    out->watts = ratio_value(&watts);
+    out->joules_per_query = energy_per_of(&per_query);
+    out->joules_per_output_token = energy_per_of(&per_token);
+    out->watts = energy_per_of(&watts);
     out->accuracy = graded ? (double)right / (double)graded : UNKNOWN;
     out->ipj = out->joules_per_query > 0 ? out->accuracy / out->joules_per_query : UNKNOWN;
 }
@@ -127,19 +122,14 @@ static void put_run(struct result *result, const struct run_point *point)
 /* The independent variable of a power law.  Runs that differ in another of these form separate groups. */
 enum axis { OF_CONCURRENCY, OF_PARAMETERS, OF_BITS };
 
-static bool is_same(double a, double b)
-{
-    return a == b || (!is_known(a) && !is_known(b));
-}
-
 /* Equal except for the axis.  If the size of a model is unknown, models are distinguished by name. */
 static bool is_peer(const struct run_point *a, const struct run_point *b, enum axis axis)
 {
     bool sized = is_known(a->parameters) && is_known(b->parameters);
     char of_a[MODEL_NAME_MAX], of_b[MODEL_NAME_MAX];
-    if (axis != OF_CONCURRENCY && !is_same(a->concurrency, b->concurrency))
+    if (axis != OF_CONCURRENCY && !is_same_number(a->concurrency, b->concurrency))
         return false;
-    if (axis != OF_BITS && !is_same(a->bits, b->bits))
+    if (axis != OF_BITS && !is_same_number(a->bits, b->bits))
         return false;
     if (axis == OF_PARAMETERS)
         return true;
@@ -302,7 +292,7 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
     result_end(out);
     warn(out, points, count);
     analysis_end(out);
-    return out->failed ? err_no_memory(&out->why) : ERR_OK;
+    return ERR_OK;
 }
 
 /* ---- figures with errors ---- */
@@ -385,8 +375,8 @@ static double error_of(struct scatter *scatter, terms_fn *terms_of)
 static enum err scatter_init(struct scatter *scatter, const struct run_table *table)
 {
     *scatter = (struct scatter){.table = table};
-    enum err err = question_terms_init(&scatter->terms, table->rows, TERMS);
-    return err ? err : questions_of(table, &scatter->questions);
+    question_terms_init(&scatter->terms, table->rows, TERMS);
+    return questions_of(table, &scatter->questions);
 }
 
 static void scatter_release(struct scatter *scatter)
@@ -439,15 +429,13 @@ struct uncertainty run_figures_settle(struct run_figures *runs, size_t count)
 
 /* ---- accuracy ---- */
 
-static enum err put_accuracy(struct scatter *scatter, struct run_figures *out)
+static void put_accuracy(struct scatter *scatter, struct run_figures *out)
 {
     const struct run_table *table = scatter->table;
     struct intelligence_tally tally = {0};
     struct intelligence figures;
-    struct question *asked = malloc((table->rows + 1) * sizeof *asked);
+    struct question *asked = xmalloc((table->rows + 1) * sizeof *asked);
     size_t count = 0;
-    if (!asked)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
         int correct = run_flag(table, RUN_CORRECT, i);
         if (!run_completed(table, i) || correct < 0)
@@ -462,19 +450,15 @@ static enum err put_accuracy(struct scatter *scatter, struct run_figures *out)
     intelligence_of(&tally, &(struct busy_energy){UNKNOWN, UNKNOWN, UNKNOWN}, UNKNOWN, &figures);
     out->accuracy_low = figures.accuracy_low;
     out->accuracy_high = figures.accuracy_high;
-    return ERR_OK;
 }
 
-static enum err median_of(const struct run_table *table, enum run_number column, double *out)
+static void median_of(const struct run_table *table, enum run_number column, double *out)
 {
     double *values;
     size_t count;
-    enum err err = known_values(table, column, RUN_NUMBERS, &values, &count);
-    if (err)
-        return err;
+    known_values(table, column, RUN_NUMBERS, &values, &count);
     *out = select_median(values, count);
     free(values);
-    return ERR_OK;
 }
 
 enum err run_figures_of(const struct run_table *table, struct run_figures *out)
@@ -492,10 +476,10 @@ enum err run_figures_of(const struct run_table *table, struct run_figures *out)
     enum err err = scatter_init(&scatter, table);
     if (!err) {
         put_errors(&scatter, out);
-        err = put_accuracy(&scatter, out);
+        put_accuracy(&scatter, out);
     }
     scatter_release(&scatter);
-    if (!err)
-        err = median_of(table, RUN_TTFT, &out->ttft_s);
-    return err ? err : median_of(table, RUN_LATENCY, &out->latency_s);
+    median_of(table, RUN_TTFT, &out->ttft_s);
+    median_of(table, RUN_LATENCY, &out->latency_s);
+    return err;
 }

@@ -85,8 +85,8 @@ struct run_names {
 };
 
 /* Names have about `letters` letters at most; 0: unlimited.  The model's name is abbreviated in the middle. */
-enum err run_names_of(const struct run_point *const *points, size_t count, size_t letters,
-                      struct run_names *out) MUST_USE;
+void run_names_of(const struct run_point *const *points, size_t count, size_t letters,
+                  struct run_names *out);
 void run_names_release(struct run_names *names);
 
 /* ---- the Pareto frontier: front.c ---- */
@@ -104,9 +104,8 @@ struct front_point {
 };
 
 /* The groups "x" and "y" and the list "points", with those on the frontier marked; the only error is ERR_NO_MEMORY. */
-enum err front_to_result(const struct front_axis *x, const struct front_axis *y,
-                         const struct front_point *points, size_t count, struct result *result)
-    MUST_USE;
+void front_to_result(const struct front_axis *x, const struct front_axis *y,
+                     const struct front_point *points, size_t count, struct result *result);
 
 /* ---- ranking: ranking.c ---- */
 
@@ -134,8 +133,8 @@ struct run_ranking {
 };
 
 /* Settles the errors of the runs first (run_figures_settle).  Names have about `letters` letters at most. */
-enum err run_ranking_of(struct run_figures *runs, size_t count, size_t letters,
-                        struct run_ranking *out) MUST_USE;
+void run_ranking_of(struct run_figures *runs, size_t count, size_t letters,
+                    struct run_ranking *out);
 void run_ranking_release(struct run_ranking *ranking);
 
 /* ---- settings: run_settings.c ---- */
@@ -148,8 +147,8 @@ void run_ranking_release(struct run_ranking *ranking);
  * "queries", "concurrency", figures of struct run_point, "intervals": {"accuracy", "joules_per_query"},
  * "pareto_optimal"}].  Intervals are of 95 %, of what can differ between runs.  Every text of `groups` is one of
  * `directories`, by its address. */
-enum err run_settings_result(const struct compare_groups *groups, const char *const *directories,
-                             struct run_figures *runs, size_t count, struct result *out) MUST_USE;
+void run_settings_result(const struct compare_groups *groups, const char *const *directories,
+                         struct run_figures *runs, size_t count, struct result *out);
 
 /* ---- against the clock: clock_settings.c ---- */
 

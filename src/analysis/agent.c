@@ -5,6 +5,7 @@
 #include "analysis/analysis.h"
 #include "core/grow.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "rundir/traces.h"
 
@@ -40,12 +41,9 @@ struct rows {
 
 static struct row *new_row(struct rows *rows, const char *name)
 {
-    struct row *items = grow(rows->items, &rows->capacity, rows->count, sizeof *items);
-    if (!items)
-        return NULL;
-    rows->items = items;
-    items[rows->count] = (struct row){name, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, NOTHING_KNOWN};
-    return &items[rows->count++];
+    rows->items = xgrow(rows->items, &rows->capacity, rows->count, sizeof *rows->items);
+    rows->items[rows->count] = (struct row){name, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, NOTHING_KNOWN};
+    return &rows->items[rows->count++];
 }
 
 static struct row *find_row(struct rows *rows, const char *name)
@@ -56,17 +54,14 @@ static struct row *find_row(struct rows *rows, const char *name)
     return new_row(rows, name);
 }
 
-static enum err add_to(struct rows *rows, const char *name, double seconds, struct usage usage,
-                       bool failed)
+static void add_to(struct rows *rows, const char *name, double seconds, struct usage usage,
+                   bool failed)
 {
     struct row *row = find_row(rows, name);
-    if (!row)
-        return ERR_NO_MEMORY;
     row->count++;
     row->errors += failed;
     add_known(&row->seconds, seconds);
     add_usage(&row->usage, usage);
-    return ERR_OK;
 }
 
 /* Sorts by energy, or by time if energies are unknown. */
@@ -120,38 +115,33 @@ static struct usage own_of(const struct span_trace *span)
     return (struct usage){span->own_joules, span->own_plus_minus, span->own_idle_joules};
 }
 
-static enum err add_spans(struct collected *all, const struct query_trace *trace)
+static void add_spans(struct collected *all, const struct query_trace *trace)
 {
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < trace->span_count && !err; i++) {
+    for (size_t i = 0; i < trace->span_count; i++) {
         const struct span_trace *span = &trace->spans[i];
         bool is_gap = strcmp(kind_of(span), "gap") == 0,
              is_tool = strcmp(span->type, "tool_call") == 0;
         /* A request's own energy is that of its phases. */
-        err = add_to(&all->types, kind_of(span), is_gap ? UNKNOWN : span->to_s - span->from_s,
-                     is_gap || is_tool ? own_of(span) : all_of(span), span->error);
-        if (!err && is_tool)
-            err = add_to(&all->tools, span->name ? span->name : "unknown",
-                         span->to_s - span->from_s, all_of(span), span->error);
+        add_to(&all->types, kind_of(span), is_gap ? UNKNOWN : span->to_s - span->from_s,
+               is_gap || is_tool ? own_of(span) : all_of(span), span->error);
+        if (is_tool)
+            add_to(&all->tools, span->name ? span->name : "unknown", span->to_s - span->from_s,
+                   all_of(span), span->error);
     }
-    return err;
 }
 
 /* Traces of the Python IPW have no spans: calls by name, with their time if recorded. */
-static enum err add_named_tools(struct collected *all, const struct turn_trace *turn)
+static void add_named_tools(struct collected *all, const struct turn_trace *turn)
 {
-    enum err err = ERR_OK;
-    for (const struct jv *tool = jv_first(turn->tools_called.value); tool && !err;
-         tool = jv_next(tool)) {
+    for (const struct jv *tool = jv_first(turn->tools_called.value); tool; tool = jv_next(tool)) {
         const char *name = jv_text(tool);
         const struct jv *first = jv_first(turn->tools_called.value);
         while (first != tool && !(jv_text(first) && name && strcmp(jv_text(first), name) == 0))
             first = jv_next(first);
         double seconds =
             first == tool && name ? jv_number(jv_get(turn->tool_latencies_s.value, name)) : UNKNOWN;
-        err = add_to(&all->tools, name ? name : "unknown", seconds, NOTHING_KNOWN, false);
+        add_to(&all->tools, name ? name : "unknown", seconds, NOTHING_KNOWN, false);
     }
-    return err;
 }
 
 /* The span of the query's next turn from index *at on; NULL if there is none. */
@@ -176,13 +166,13 @@ static struct usage spent_by(const struct turn_trace *turn, const struct span_tr
     return usage;
 }
 
-static enum err add_turns(struct collected *all, const struct query_trace *trace)
+static void add_turns(struct collected *all, const struct query_trace *trace)
 {
     size_t at = 0;
     for (size_t i = 0; i < trace->turn_count; i++) {
         const struct turn_trace *turn = &trace->turns[i];
-        if (i >= all->turns.count && !new_row(&all->turns, NULL))
-            return ERR_NO_MEMORY;
+        if (i >= all->turns.count)
+            new_row(&all->turns, NULL);
         struct row *row = &all->turns.items[i];
         row->count++;
         row->errors += turn->error != NULL;
@@ -191,17 +181,15 @@ static enum err add_turns(struct collected *all, const struct query_trace *trace
         add_known(&row->input, turn->input_tokens);
         add_known(&row->output, turn->output_tokens);
     }
-    return ERR_OK;
 }
 
-static enum err collect(const struct traces *traces, struct collected *all)
+static void collect(const struct traces *traces, struct collected *all)
 {
-    enum err err = ERR_OK;
     *all = (struct collected){.resolved = NOTHING_KNOWN,
                               .unresolved = NOTHING_KNOWN,
                               .joules = UNKNOWN,
                               .plus_minus = UNKNOWN};
-    for (size_t i = 0; i < traces->count && !err; i++) {
+    for (size_t i = 0; i < traces->count; i++) {
         const struct query_trace *trace = &traces->items[i];
         double joules = joules_of(trace);
         add_known(&all->joules, joules);
@@ -221,13 +209,11 @@ static enum err collect(const struct traces *traces, struct collected *all)
             trace->ipw.energy_split && strcmp(trace->ipw.energy_split, "wall_clock_share") == 0;
         all->turn_sum += trace->num_turns;
         all->tool_sum += trace->total_tool_calls;
-        err = add_turns(all, trace);
-        if (!err)
-            err = add_spans(all, trace);
-        for (size_t k = 0; k < trace->turn_count && !trace->span_count && !err; k++)
-            err = add_named_tools(all, &trace->turns[k]);
+        add_turns(all, trace);
+        add_spans(all, trace);
+        for (size_t k = 0; k < trace->turn_count && !trace->span_count; k++)
+            add_named_tools(all, &trace->turns[k]);
     }
-    return err;
 }
 
 /* ---- the result ---- */
@@ -330,9 +316,7 @@ static int by_cost(const void *a, const void *b)
 /* The most expensive queries. */
 static enum err put_queries(struct result *result, const struct traces *traces)
 {
-    const struct query_trace **order = calloc(traces->count + 1, sizeof *order);
-    if (!order)
-        return ERR_NO_MEMORY;
+    const struct query_trace **order = xcalloc(traces->count + 1, sizeof *order);
     for (size_t i = 0; i < traces->count; i++)
         order[i] = &traces->items[i];
     qsort((void *)order, traces->count, sizeof *order, by_cost);
@@ -392,9 +376,8 @@ static enum err agent_run(struct analysis *analysis, struct error *why)
         return err;
     if (!traces.count)
         err = err_set(why, ERR_NO_DATA, "traces.jsonl has no queries");
-    if (!err)
-        err = err_explain(why, collect(&traces, &all));
     if (!err) {
+        collect(&traces, &all);
         put_summary(result, &all, traces.count);
         result_group(result, "data");
         put_rows(result, "kinds", "kind", &all.types, all.joules);

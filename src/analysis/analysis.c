@@ -95,8 +95,6 @@ enum err analysis_run(const struct analysis_driver *driver, const struct analysi
         add_missing(out);
     if (!out->err || out->err == ERR_NO_DATA)
         analysis_end(out);
-    if (out->failed || out->warnings.failed || out->notes.failed)
-        out->err = ERR_NO_MEMORY;
     if (out->err && !out->why.text[0])
         err_explain(&out->why, out->err);
     return out->err;

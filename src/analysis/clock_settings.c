@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "metrics/efficiency.h"
 #include "power/freq_points.h"
 #include "power/sweep_points.h"
@@ -93,11 +93,8 @@ static struct gauge *gauge_of(struct gauges *all, const struct sample *sample, b
             strcmp(gauge->sensor, sample->sensor) == 0)
             return gauge;
     }
-    struct gauge *items = grow(all->items, &all->capacity, all->count, sizeof *items);
-    if (!items)
-        return NULL;
-    all->items = items;
-    struct gauge *gauge = &items[all->count++];
+    all->items = xgrow(all->items, &all->capacity, all->count, sizeof *all->items);
+    struct gauge *gauge = &all->items[all->count++];
     *gauge = (struct gauge){.is_clock = is_clock, .t = UNKNOWN};
     str_copy(gauge->sensor, sizeof gauge->sensor, sample->sensor);
     str_copy(gauge->device, sizeof gauge->device, sample->device);
@@ -112,8 +109,6 @@ static enum err take(void *context, const struct sample *sample)
     if (!is_one || !is_known(sample->sum))
         return ERR_OK;
     struct gauge *gauge = gauge_of(all, sample, is_clock);
-    if (!gauge)
-        return ERR_NO_MEMORY;
     double passed = sample->t_s - gauge->t; /* UNKNOWN for the first: comparisons are false */
     if (passed > 0 && sample->covered > 0) {
         double share =
@@ -126,7 +121,7 @@ static enum err take(void *context, const struct sample *sample)
     return ERR_OK;
 }
 
-static double mean_of(const struct gauge *gauge)
+static double gauge_mean(const struct gauge *gauge)
 {
     return gauge->seconds > 0 ? gauge->amount / gauge->seconds : UNKNOWN;
 }
@@ -169,7 +164,7 @@ static double utilization_of(const struct gauges *all, const char *device)
     double max = UNKNOWN;
     for (size_t i = 0; i < all->count; i++)
         if (!all->items[i].is_clock && strcmp(all->items[i].device, device) == 0)
-            max = fmax(max, mean_of(&all->items[i]));
+            max = fmax(max, gauge_mean(&all->items[i]));
     return max;
 }
 
@@ -182,11 +177,11 @@ static enum err choose(const struct gauges *all, struct busy_clock *out, struct 
         const struct gauge *gauge = &all->items[i];
         double busy = utilization_of(all, gauge->device);
         clocks += gauge->is_clock;
-        if (!gauge->is_clock || !(mean_of(gauge) > 0))
+        if (!gauge->is_clock || !(gauge_mean(gauge) > 0))
             continue;
         if (is_cpu(gauge)) {
             if (!is_known(out->mhz))
-                *out = (struct busy_clock){mean_of(gauge), true};
+                *out = (struct busy_clock){gauge_mean(gauge), true};
             continue;
         }
         idle += busy == 0;
@@ -194,7 +189,7 @@ static enum err choose(const struct gauges *all, struct busy_clock *out, struct 
         if (busy == 0 || busy <= busiest)
             continue;
         busiest = busy;
-        *out = (struct busy_clock){mean_of(gauge), false};
+        *out = (struct busy_clock){gauge_mean(gauge), false};
     }
     if (is_known(out->mhz))
         return ERR_OK;
@@ -212,8 +207,8 @@ static enum err busy_clock_read(const char *directory, struct busy_clock *out, s
     struct gauges all = {0};
     enum err err = spans_load_requests(directory, &spans, why);
     if (!err) {
-        all.busy.items = malloc(spans.count * sizeof *all.busy.items);
-        err = all.busy.items ? read_gauges(directory, &spans, &all, why) : err_no_memory(why);
+        all.busy.items = xmalloc(spans.count * sizeof *all.busy.items);
+        err = read_gauges(directory, &spans, &all, why);
     }
     if (!err)
         err = choose(&all, out, why);
@@ -265,8 +260,8 @@ static enum err check_same(const struct run_figures *runs, size_t count, struct 
 
 static int by_clock(const void *a, const void *b)
 {
-    double x = ((const struct clock_setting *)a)->x, y = ((const struct clock_setting *)b)->x;
-    return (x > y) - (x < y);
+    return compare_numbers(((const struct clock_setting *)a)->x,
+                           ((const struct clock_setting *)b)->x);
 }
 
 static enum err read_setting(const struct run_figures *run, struct clock_settings *out,
@@ -328,18 +323,16 @@ static enum err check_clocks(const struct clock_settings *settings, struct error
     return ERR_OK;
 }
 
-static enum err allocate(struct clock_settings *out, size_t max, struct error *why)
+static void allocate(struct clock_settings *out, size_t max)
 {
-    *out = (struct clock_settings){.items = malloc((max + 1) * sizeof *out->items)};
-    return out->items ? ERR_OK : err_no_memory(why);
+    *out = (struct clock_settings){.items = xmalloc((max + 1) * sizeof *out->items)};
 }
 
 enum err clock_settings_of_runs(const struct run_figures *runs, size_t count,
                                 struct clock_settings *out, struct error *why)
 {
-    enum err err = allocate(out, count, why);
-    if (!err)
-        err = check_same(runs, count, why);
+    allocate(out, count);
+    enum err err = check_same(runs, count, why);
     if (!err)
         err = read_runs(runs, count, out, why);
     return err ? err : check_clocks(out, why);
@@ -360,12 +353,11 @@ static enum err choose_knob(const struct sweep_points *points, size_t *out, stru
     const struct sweep *sweep = &points->sweep;
     size_t chosen = points->clock >= 0 ? (size_t)points->clock : sweep->knob_count;
     for (size_t k = 0; k < sweep->knob_count; k++) {
-        double value;
         bool differs = false, numbers = true;
         for (size_t p = 0; p < sweep->point_count; p++) {
-            const char *text = sweep->values[p * sweep->knob_count + k];
-            differs |= strcmp(text, sweep->values[k]) != 0;
-            numbers &= parse_double(text, &value) == ERR_OK;
+            const struct setting *setting = &sweep_point(sweep, p)[k];
+            differs |= !setting_same(setting, &sweep->settings[k]);
+            numbers &= setting->kind == SETTING_NUMBER;
         }
         if (!differs || k == chosen)
             continue;
@@ -419,17 +411,15 @@ enum err clock_settings_of_sweep(const struct sweep_points *points, struct clock
 {
     const struct sweep *sweep = &points->sweep;
     size_t knob = 0;
-    enum err err = allocate(out, sweep->point_count, why);
-    if (!err)
-        err = choose_knob(points, &knob, why);
+    allocate(out, sweep->point_count);
+    enum err err = choose_knob(points, &knob, why);
     if (err)
         return err;
     for (size_t p = 0; p < sweep->point_count; p++) {
         struct sweep_figures figures = sweep_points_figures(points, p, NULL);
-        double x; /* a clock at its default is unknown */
-        if (!figures.measured || parse_double(sweep->values[p * sweep->knob_count + knob], &x))
-            continue;
-        out->items[out->count++] = setting_of(&figures, x);
+        double x = sweep_point(sweep, p)[knob].number; /* a clock at its default is unknown */
+        if (figures.measured && is_known(x))
+            out->items[out->count++] = setting_of(&figures, x);
     }
     if (out->count < 2)
         return err_set(why, ERR_NO_DATA, "%zu of %zu settings of the sweep were measured",
@@ -449,9 +439,7 @@ enum err clock_settings_of_sweep(const struct sweep_points *points, struct clock
 enum err clock_settings_of_curve(const struct freq_curve *curve, struct clock_settings *out,
                                  struct error *why)
 {
-    enum err err = allocate(out, curve->count, why);
-    if (err)
-        return err;
+    allocate(out, curve->count);
     for (size_t i = 0; i < curve->count; i++) {
         const struct freq_sample *sample = &curve->samples[i];
         double runs = sqrt((double)sample->runs);

@@ -9,6 +9,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "rundir/record.h"
 #include "stats/descriptive.h"
 
@@ -23,18 +24,15 @@ double row_value(const struct run_table *table, enum run_number numerator,
     return denominator == RUN_NUMBERS ? over : ratio(over, run_number(table, denominator, row));
 }
 
-enum err known_values(const struct run_table *table, enum run_number numerator,
-                      enum run_number denominator, double **out, size_t *count)
+void known_values(const struct run_table *table, enum run_number numerator,
+                  enum run_number denominator, double **out, size_t *count)
 {
     *count = 0;
-    *out = malloc((table->rows + 1) * sizeof **out);
-    if (!*out)
-        return ERR_NO_MEMORY;
+    *out = xmalloc((table->rows + 1) * sizeof **out);
     for (size_t i = 0; table->numbers[numerator] && i < table->rows; i++) {
         (*out)[*count] = row_value(table, numerator, denominator, i);
         *count += is_known((*out)[*count]);
     }
-    return ERR_OK;
 }
 
 /* Two passes over known values: twice as fast as one pass with a division each. */
@@ -71,34 +69,31 @@ struct spread spread_of(double *values, size_t count)
     return spread;
 }
 
-static enum err put_spread(struct result *result, const struct run_table *table,
-                           const struct ratio_row *row)
+static void put_spread(struct result *result, const struct run_table *table,
+                       const struct ratio_row *row)
 {
     double *values;
     size_t count;
-    enum err err = known_values(table, row->numerator, row->denominator, &values, &count);
-    struct spread spread = spread_of(values, err ? 0 : count);
+    known_values(table, row->numerator, row->denominator, &values, &count);
+    struct spread spread = spread_of(values, count);
     free(values);
     if (!spread.count)
-        return err;
+        return;
     result_group(result, row->key);
     result_count(result, "count", spread.count);
     for (size_t i = 0; i < SPREAD_FIGURES; i++)
         result_number(result, SPREAD_KEYS[i], spread.figures[i],
                       column_unit(row->numerator, row->denominator));
     result_end(result);
-    return err;
 }
 
-enum err ratio_spreads(struct result *result, const char *key, const struct run_table *table,
-                       const struct ratio_row *rows, size_t count)
+void ratio_spreads(struct result *result, const char *key, const struct run_table *table,
+                   const struct ratio_row *rows, size_t count)
 {
-    enum err err = ERR_OK;
     result_group(result, key);
-    for (size_t i = 0; !err && i < count; i++)
-        err = put_spread(result, table, &rows[i]);
+    for (size_t i = 0; i < count; i++)
+        put_spread(result, table, &rows[i]);
     result_end(result);
-    return err;
 }
 
 const char *column_unit(enum run_number numerator, enum run_number denominator)
@@ -110,7 +105,7 @@ const char *column_unit(enum run_number numerator, enum run_number denominator)
     return strcmp(per, "s") == 0 ? "1/s" : strcmp(per, "J") == 0 ? "1/J" : "";
 }
 
-double ratio_value(const struct ratio_sums *sums)
+static double ratio_value(const struct ratio_sums *sums)
 {
     return sums->rows && sums->denominator > 0 ? sums->numerator / sums->denominator : UNKNOWN;
 }
@@ -166,10 +161,10 @@ static void sort_rows(const struct run_table *table, const struct grouping *by, 
 static enum err call_for_groups(const struct run_table *table, const struct grouping *by,
                                 take_group *take, void *context)
 {
-    uint32_t *order = malloc((table->rows + 1) * sizeof *order);
-    size_t *from = calloc(by->count + 2, sizeof *from);
+    uint32_t *order = xmalloc((table->rows + 1) * sizeof *order);
+    size_t *from = xcalloc(by->count + 2, sizeof *from);
     char made[LENGTH_NAME_MAX];
-    enum err err = order && from ? ERR_OK : ERR_NO_MEMORY;
+    enum err err = ERR_OK;
     if (!err)
         sort_rows(table, by, order, from);
     for (size_t g = 0; !err && g < by->count; g++)
@@ -322,10 +317,10 @@ enum err questions_of(const struct run_table *table, struct questions *out)
     *out = (struct questions){.repeats = has_repeats(table)};
     if (!out->repeats)
         return ERR_OK;
-    struct entry *entries = malloc(table->rows * sizeof *entries);
-    out->question_of = malloc(table->rows * sizeof *out->question_of);
-    out->place = calloc(table->rows, sizeof *out->place);
-    enum err err = entries && out->question_of && out->place ? ERR_OK : ERR_NO_MEMORY;
+    struct entry *entries = xmalloc(table->rows * sizeof *entries);
+    out->question_of = xmalloc(table->rows * sizeof *out->question_of);
+    out->place = xcalloc(table->rows, sizeof *out->place);
+    enum err err = ERR_OK;
     if (!err)
         number_rows(table, entries, out->question_of);
     free(entries);
@@ -341,16 +336,15 @@ void questions_release(struct questions *questions)
     *questions = (struct questions){0};
 }
 
-enum err question_terms_init(struct question_terms *terms, size_t capacity, size_t width)
+void question_terms_init(struct question_terms *terms, size_t capacity, size_t width)
 {
-    *terms = (struct question_terms){.rows = malloc((capacity + 1) * sizeof *terms->rows),
+    *terms = (struct question_terms){.rows = xmalloc((capacity + 1) * sizeof *terms->rows),
                                      .width = width};
     bool has_all = terms->rows != NULL;
     for (size_t i = 0; i < width; i++) {
-        terms->columns[i] = malloc((capacity + 1) * sizeof **terms->columns);
+        terms->columns[i] = xmalloc((capacity + 1) * sizeof **terms->columns);
         has_all = has_all && terms->columns[i];
     }
-    return has_all ? ERR_OK : ERR_NO_MEMORY;
 }
 
 void question_terms_add(struct question_terms *terms, size_t row, const double *added)

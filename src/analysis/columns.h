@@ -18,8 +18,8 @@ double row_value(const struct run_table *table, enum run_number numerator,
                  enum run_number denominator, size_t row);
 
 /* Its known values, in the order of the rows, and their number. */
-enum err known_values(const struct run_table *table, enum run_number numerator,
-                      enum run_number denominator, double **out, size_t *count) MUST_USE;
+void known_values(const struct run_table *table, enum run_number numerator,
+                  enum run_number denominator, double **out, size_t *count);
 
 /* Unit from record.def: "J" for joules and for joules per token, "1/s" for tokens per second. */
 const char *column_unit(enum run_number numerator, enum run_number denominator);
@@ -50,15 +50,14 @@ struct ratio_row {
 };
 
 /* Their spreads, as the group `key` of a result; ratios without values are skipped. */
-enum err ratio_spreads(struct result *result, const char *key, const struct run_table *table,
-                       const struct ratio_row *rows, size_t count) MUST_USE;
+void ratio_spreads(struct result *result, const char *key, const struct run_table *table,
+                   const struct ratio_row *rows, size_t count);
 
 /* Sums of a ratio's numerator and denominator, over rows in which both are known. */
 struct ratio_sums {
     size_t rows;
     double numerator, denominator;
 };
-double ratio_value(const struct ratio_sums *sums); /* UNKNOWN if the denominator is 0 */
 
 /* Sums over some rows, added to a result as a figure with its number of queries. */
 struct ratio_sums ratio_sums_put(struct result *result, const struct run_table *table,
@@ -113,7 +112,7 @@ struct question_terms {
     size_t width, queries, count; /* queries added; entries */
 };
 
-enum err question_terms_init(struct question_terms *terms, size_t capacity, size_t width) MUST_USE;
+void question_terms_init(struct question_terms *terms, size_t capacity, size_t width);
 void question_terms_add(struct question_terms *terms, size_t row, const double *added);
 void question_terms_close(struct question_terms *terms, struct questions *questions);
 void question_terms_clear(struct question_terms *terms); /* for reuse */

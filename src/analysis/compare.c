@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 
@@ -54,7 +55,7 @@ static int by_key(const void *left, const void *right)
 
 static struct entry *entries_of(const struct run_table *table)
 {
-    struct entry *entries = malloc((table->rows + 1) * sizeof *entries);
+    struct entry *entries = xmalloc((table->rows + 1) * sizeof *entries);
     for (size_t i = 0; entries && i < table->rows; i++) {
         double index = run_number(table, RUN_INDEX, i), repeat = run_number(table, RUN_REPEAT, i);
         entries[i] =
@@ -172,16 +173,16 @@ static enum err match_runs(const struct compare_side *a, const struct compare_si
     *out = (struct match){0};
     if (all == 0)
         return ERR_NO_DATA;
-    size_t *at = calloc(all, sizeof *at);
-    *out =
-        (struct match){.runs = calloc(all, sizeof *out->runs), .a_runs = a->count, .all_runs = all};
-    enum err err = at && out->runs ? ERR_OK : ERR_NO_MEMORY;
+    size_t *at = xcalloc(all, sizeof *at);
+    *out = (struct match){
+        .runs = xcalloc(all, sizeof *out->runs), .a_runs = a->count, .all_runs = all};
+    enum err err = ERR_OK;
     for (size_t r = 0; !err && r < all; r++) {
         struct matched_run *run = &out->runs[r];
         run->run = terms_run_of(r < a->count ? &a->runs[r] : &b->runs[r - a->count]);
         run->entries = entries_of(run->run.table);
-        run->rows = malloc((run->run.table->rows + 1) * sizeof *run->rows);
-        err = run->entries && run->rows ? ERR_OK : ERR_NO_MEMORY;
+        run->rows = xmalloc((run->run.table->rows + 1) * sizeof *run->rows);
+        err = ERR_OK;
     }
     if (!err)
         match_queries(out, at);
@@ -253,7 +254,7 @@ struct run_wanted compare_needs(void)
 {
     struct run_wanted wanted = {RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) |
                                     RUN_WANT(RUN_QUESTION) | RUN_WANT(RUN_ITL_MEDIAN) |
-                                    RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_COMPANY),
+                                    RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_CONCURRENCY),
                                 RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD)};
     for (size_t m = 0; m < COMPARE_METRICS; m++)
         for (size_t i = 0; i < 2; i++)
@@ -272,8 +273,8 @@ static bool metric_is_product(enum compare_metric metric)
 /* A query's share of time: with n queries in flight each gets 1/n. */
 static double time_share(const struct run_table *table, size_t row)
 {
-    double company = run_number(table, RUN_COMPANY, row);
-    return run_number(table, RUN_LATENCY, row) / (company >= 1 ? company : 1);
+    double concurrency = run_number(table, RUN_CONCURRENCY, row);
+    return run_number(table, RUN_LATENCY, row) / (concurrency >= 1 ? concurrency : 1);
 }
 
 static double quantity(const struct terms_run *run, int what, size_t row)
@@ -436,26 +437,21 @@ static double *new_entries(const struct match *match, size_t first, size_t end)
     size_t count = 1;
     for (size_t r = first; r < end; r++)
         count += match->runs[r].count;
-    return malloc(count * CONTRAST_SUMS * sizeof(double));
+    return xmalloc(count * CONTRAST_SUMS * sizeof(double));
 }
 
-static enum err terms_of(const struct match *match, enum compare_metric metric, struct terms *out)
+static void terms_of(const struct match *match, enum compare_metric metric, struct terms *out)
 {
     *out = (struct terms){.a.entries = new_entries(match, 0, match->a_runs),
                           .b.entries = new_entries(match, match->a_runs, match->all_runs),
-                          .of_run = calloc(match->all_runs, sizeof *out->of_run),
-                          .query = calloc(match->all_runs, sizeof *out->query)};
-    if (!out->a.entries || !out->b.entries || !out->of_run || !out->query) {
-        terms_release(out);
-        return ERR_NO_MEMORY;
-    }
+                          .of_run = xcalloc(match->all_runs, sizeof *out->of_run),
+                          .query = xcalloc(match->all_runs, sizeof *out->query)};
     if (match->paired) {
         add_pairs(match, metric, out);
     } else {
         add_side(match, 0, match->a_runs, match->a_aligned, metric, out, &out->a);
         add_side(match, match->a_runs, match->all_runs, match->b_aligned, metric, out, &out->b);
     }
-    return ERR_OK;
 }
 
 /* ---- the comparison ---- */
@@ -567,9 +563,7 @@ static enum err compare_queries(const struct match *match, const struct terms *t
                                          .paired = match->paired,
                                          .product = metric_is_product(metric),
                                          .seed = seed};
-    enum err err = contrast(&question, &out->found);
-    if (err)
-        return err;
+    contrast(&question, &out->found);
     if (is_of_accuracy(metric)) {
         out->found.a_error = wilson_error(&terms->a, question.product, out->found.a_error);
         out->found.b_error = wilson_error(&terms->b, question.product, out->found.b_error);
@@ -597,13 +591,11 @@ static bool is_of_commands(const struct match *match)
            match->runs[1].run.table->kind == RUN_KIND_RUN;
 }
 
-static enum err compare_repetitions(const struct terms *terms, enum compare_metric metric,
-                                    struct compared *out)
+static void compare_repetitions(const struct terms *terms, enum compare_metric metric,
+                                struct compared *out)
 {
     const struct side_terms *a = &terms->a, *b = &terms->b;
-    double *values = malloc((a->count + b->count + 1) * sizeof *values);
-    if (!values)
-        return ERR_NO_MEMORY;
+    double *values = xmalloc((a->count + b->count + 1) * sizeof *values);
     for (size_t i = 0; i < a->count + b->count; i++)
         values[i] = contrast_statistic(i < a->count ? a->entries + i * CONTRAST_SUMS
                                                     : b->entries + (i - a->count) * CONTRAST_SUMS,
@@ -611,18 +603,15 @@ static enum err compare_repetitions(const struct terms *terms, enum compare_metr
     contrast_runs(values, a->count, values + a->count, b->count, &out->found);
     free(values);
     out->test = is_known(out->found.p_value) ? "Welch's t" : NULL;
-    return ERR_OK;
 }
 
 /* Tests over runs, each with one value.  A model that answers identically in every run is no more certain about other
  * questions: accuracy uses the larger p value and the wider interval of both tests. */
-static enum err compare_values(const struct match *match, const struct terms *terms,
-                               enum compare_metric metric, struct compared *out)
+static void compare_values(const struct match *match, const struct terms *terms,
+                           enum compare_metric metric, struct compared *out)
 {
     struct contrast by_query = out->found;
-    double *values = malloc(match->all_runs * sizeof *values);
-    if (!values)
-        return ERR_NO_MEMORY;
+    double *values = xmalloc(match->all_runs * sizeof *values);
     for (size_t r = 0; r < match->all_runs; r++)
         values[r] = contrast_statistic(terms->of_run[r], metric_is_product(metric));
     contrast_runs(values, match->a_runs, values + match->a_runs, match->all_runs - match->a_runs,
@@ -636,11 +625,10 @@ static enum err compare_values(const struct match *match, const struct terms *te
         if (by_query.p_value > out->found.p_value) {
             out->found.p_value = by_query.p_value;
             out->found.exact = by_query.exact;
-            return ERR_OK; /* and its test */
+            return; /* and its test */
         }
     }
     out->test = is_known(out->found.p_value) ? "Welch's t" : NULL;
-    return ERR_OK;
 }
 
 /* For an exponent: the sign of interval ends is preserved. */
@@ -660,16 +648,15 @@ static enum err compare_metric(const struct match *match, const struct compare_s
                                enum compare_metric metric, uint64_t seed, struct compared *out)
 {
     struct terms terms;
+    enum err err = ERR_OK;
     bool by_run = match->all_runs > 2;
-    enum err err = terms_of(match, metric, &terms);
-    if (err)
-        return err;
+    terms_of(match, metric, &terms);
     if (is_of_commands(match))
-        err = compare_repetitions(&terms, metric, out);
+        compare_repetitions(&terms, metric, out);
     else if (!by_run || is_of_accuracy(metric))
         err = compare_queries(match, &terms, metric, seed, out);
     if (!err && by_run)
-        err = compare_values(match, &terms, metric, out);
+        compare_values(match, &terms, metric, out);
     if (!err && FORMULAS[metric].exponential)
         exponentiate(&out->found);
     out->a_queries = terms.a.queries;
@@ -779,11 +766,9 @@ static size_t correct_family(struct comparison *all, size_t count, bool priced, 
     return tests;
 }
 
-enum err compare_verdicts(struct comparison *all, size_t count, struct error *why)
+void compare_verdicts(struct comparison *all, size_t count)
 {
-    double *p_values = malloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
-    if (!p_values)
-        return err_no_memory(why);
+    double *p_values = xmalloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
     size_t tests = correct_family(all, count, false, p_values);
     correct_family(all, count, true, p_values);
     for (size_t i = 0; i < count * COMPARE_METRICS; i++) {
@@ -797,5 +782,4 @@ enum err compare_verdicts(struct comparison *all, size_t count, struct error *wh
     free(p_values);
     for (size_t i = 0; i < count; i++)
         compare_warn_few(&all[i], tests);
-    return ERR_OK;
 }

@@ -15,6 +15,7 @@
 #include "analysis/across.h"
 #include "core/energy.h"
 #include "core/err.h"
+#include "core/finding.h"
 #include "rundir/run_table.h"
 #include "stats/contrast.h"
 
@@ -56,8 +57,6 @@ struct compared {
     enum compare_verdict verdict;
 };
 
-enum { COMPARE_WARNINGS_MAX = 32 };
-
 /* Whether the machine's state (idle power, background load, throttling) allows energies to be compared. */
 enum compare_conditions {
     CONDITIONS_UNKNOWN, /* a run does not record them */
@@ -93,10 +92,7 @@ struct comparison {
     size_t changed;        /* same key, different question */
     enum compare_conditions conditions;
     struct compared metrics[COMPARE_METRICS];
-    struct compare_warning {
-        char text[320];
-    } warnings[COMPARE_WARNINGS_MAX];
-    size_t warning_count;
+    struct findings findings; /* that make the comparison unfair; owned */
 };
 
 #define COMPARE_ALPHA 0.05
@@ -126,15 +122,15 @@ bool compare_is_priced(enum compare_metric metric);
 /* All tests of all runs form one family: Holm's correction, then the verdicts.  Priced metrics are not part of the
  * family of the others, so that a price changes no other verdict; their own family includes all.  A difference is
  * significant if its corrected p value is below COMPARE_ALPHA and its interval excludes 0. */
-enum err compare_verdicts(struct comparison *all, size_t count, struct error *why) MUST_USE;
+void compare_verdicts(struct comparison *all, size_t count);
 
 /* ---- fairness: compare_fairness.c ---- */
 
-/* Adds the warnings; the comparison's counts must be set. */
+/* Adds the findings; the comparison's counts must be set. */
 void compare_warn(const struct compare_side *a, const struct compare_side *b,
                   struct comparison *out);
 
-/* Adds a warning where so few were compared that no difference, however large, could have had a verdict. */
+/* Adds a finding where so few were compared that no difference, however large, could have had a verdict. */
 void compare_warn_few(struct comparison *comparison, size_t tests);
 
 /* Whether two runs have the same configuration and machine. */

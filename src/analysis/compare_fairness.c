@@ -12,20 +12,19 @@
 #include "rundir/journal.h"
 #include "rundir/sweep.h"
 
-static void warn(struct comparison *out, const char *format, ...) PRINTF_LIKE(2, 3);
-static void warn(struct comparison *out, const char *format, ...)
+/* A finding of one repeat that is that of another as well is raised once. */
+PRINTF_LIKE(3, 4)
+static void warn(struct comparison *out, enum finding_code code, const char *format, ...)
 {
+    char text[sizeof((struct finding *)0)->text];
     va_list arguments;
-    if (out->warning_count == COMPARE_WARNINGS_MAX)
-        return;
-    char *text = out->warnings[out->warning_count].text;
     va_start(arguments, format);
-    vsnprintf(text, sizeof out->warnings->text, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    for (size_t i = 0; i < out->warning_count; i++)
-        if (strcmp(out->warnings[i].text, text) == 0)
-            return; /* already added for another repeat */
-    out->warning_count++;
+    for (size_t i = 0; i < out->findings.count; i++)
+        if (strcmp(out->findings.items[i].text, text) == 0)
+            return;
+    finding_raise_as(&out->findings, code, finding_row(code)->highest, "%s", text);
 }
 
 /* A run of each side, and their names in warnings; warnings that apply to all repeats are reported for the side. */
@@ -78,10 +77,12 @@ static void fact_text(const struct summary *run, const struct fact *fact, char *
     const struct jv *value = json_field_value(&fact->at, run);
     struct text text = {0};
     str_copy(to, size, text_or_empty(json_field_text(&fact->at, run)));
-    if (is_known(number))
+    if (is_known(number)) {
         str_format(to, size, "%.15g", number);
-    else if (value && !jv_print(value, &text))
+    } else if (value) {
+        jv_print(value, &text);
         str_copy(to, size, text_get(&text));
+    }
     text_release(&text);
 }
 
@@ -125,10 +126,11 @@ static void check_tariff(const struct pair *pair, struct comparison *out)
                 {a->gco2_per_kwh, b->gco2_per_kwh, "gco2-per-kwh"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (is_known(rows[i].a) && is_known(rows[i].b) && rows[i].a != rows[i].b)
-            warn(out, "different --%s: %.6g, baseline %.6g; give one for both", rows[i].option,
+            warn(out, FINDING_DIFFERENT_PRICES,
+                 "different --%s: %.6g, baseline %.6g; give one for both", rows[i].option,
                  rows[i].b, rows[i].a);
         else if (is_known(rows[i].a) != is_known(rows[i].b))
-            warn(out, "only %s was saved with --%s: give one for both",
+            warn(out, FINDING_DIFFERENT_PRICES, "only %s was saved with --%s: give one for both",
                  is_known(rows[i].a) ? pair->of_a : pair->of_b, rows[i].option);
 }
 
@@ -148,7 +150,8 @@ static void warn_unrecorded(struct comparison *out, const char *whose,
                             const struct unrecorded *unrecorded)
 {
     if (unrecorded->names[0])
-        warn(out, "%s does not record, and may differ in: %s", whose, unrecorded->names);
+        warn(out, FINDING_UNRECORDED_SETUP, "%s does not record, and may differ in: %s", whose,
+             unrecorded->names);
 }
 
 static void check_same(const struct pair *pair, struct comparison *out)
@@ -162,8 +165,8 @@ static void check_same(const struct pair *pair, struct comparison *out)
         bool a_records = left[0] || records_fact(a, &SAME[i]);
         bool b_records = right[0] || records_fact(b, &SAME[i]);
         if (a_records && b_records && strcmp(left, right) != 0)
-            warn(out, "different %s: %.100s, baseline %.100s", SAME[i].what,
-                 right[0] ? right : "none", left[0] ? left : "none");
+            warn(out, FINDING_DIFFERENT_SETUP, "different %s: %.100s, baseline %.100s",
+                 SAME[i].what, right[0] ? right : "none", left[0] ? left : "none");
         if (left[0] && !b_records &&
             b->has_summary) /* an unfinished run records little, and is reported as such */
             unrecorded_add(&of_b, SAME[i].what);
@@ -174,8 +177,8 @@ static void check_same(const struct pair *pair, struct comparison *out)
     warn_unrecorded(out, pair->side_b, &of_b);
     const char *gpus_a = a->summary.gpu_uuids, *gpus_b = b->summary.gpu_uuids;
     if (gpus_a && gpus_b && strcmp(gpus_a, gpus_b) != 0)
-        warn(out, "different GPUs, which vary even within one model: %.60s and %.60s", gpus_b,
-             gpus_a);
+        warn(out, FINDING_DIFFERENT_GPUS,
+             "different GPUs, which vary even within one model: %.60s and %.60s", gpus_b, gpus_a);
 }
 
 static void check_questions(const struct run_table *a, const struct run_table *b,
@@ -184,14 +187,15 @@ static void check_questions(const struct run_table *a, const struct run_table *b
     if (!run_kind_has_requests(a->kind)) /* commands and layers have no questions */
         return;
     if (out->changed)
-        warn(out, "%zu questions with the same key differ: different datasets", out->changed);
+        warn(out, FINDING_DIFFERENT_QUESTIONS,
+             "%zu questions with the same key differ: different datasets", out->changed);
     if (!out->paired)
-        warn(out,
+        warn(out, FINDING_DIFFERENT_QUESTIONS,
              "the runs have different questions (%zu of %zu and %zu are the same): they are "
              "compared as two samples, and differences may be due to the questions",
              out->same, a->rows, b->rows);
     else if (out->a_only || out->b_only)
-        warn(out,
+        warn(out, FINDING_DIFFERENT_QUESTIONS,
              "%zu queries of the baseline and %zu of this run have no counterpart and are "
              "excluded",
              out->a_only, out->b_only);
@@ -200,27 +204,29 @@ static void check_questions(const struct run_table *a, const struct run_table *b
 static void check_end(const struct run_table *table, const char *whose, struct comparison *out)
 {
     if (table->damaged_summary)
-        warn(out, "summary.json of %s cannot be read and is ignored", whose);
+        warn(out, FINDING_NO_SUMMARY, "summary.json of %s cannot be read and is ignored", whose);
     else if (!table->has_summary)
-        warn(out, "%s is unfinished: no summary.json", whose);
+        warn(out, FINDING_NO_SUMMARY, "%s is unfinished: no summary.json", whose);
     else if (table->summary.interrupted == 1)
-        warn(out, "%s was interrupted", whose);
+        warn(out, FINDING_INTERRUPTED, "%s was interrupted", whose);
     if (table->canceled)
-        warn(out, "%zu of %zu %s of %s were canceled by their clients and are excluded",
-             table->canceled, table->rows, run_kind_unit(table->kind, true), whose);
+        warn(out, FINDING_CANCELED_QUERIES,
+             "%zu of %zu %s of %s were canceled by their clients and are excluded", table->canceled,
+             table->rows, run_kind_unit(table->kind, true), whose);
     if (table->failed)
-        warn(out, "%zu of %zu %s of %s failed and are excluded, which may bias the comparison",
+        warn(out, FINDING_FAILED_QUERIES,
+             "%zu of %zu %s of %s failed and are excluded, which may bias the comparison",
              table->failed, table->rows, run_kind_unit(table->kind, true), whose);
     if (table->negative)
-        warn(out, "%llu energies of %s are negative and count as unknown",
+        warn(out, FINDING_NEGATIVE_ENERGY, "%llu energies of %s are negative and count as unknown",
              (unsigned long long)table->negative, whose);
     if (table->format > JOURNAL_FORMAT)
-        warn(out,
+        warn(out, FINDING_NEWER_FORMAT,
              "records.jsonl of %s has format %.0f, newer than %d of this version: some data may be "
              "missing",
              whose, table->format, JOURNAL_FORMAT);
     if (table->damaged)
-        warn(out, "%llu damaged lines in the journal of %s skipped",
+        warn(out, FINDING_DAMAGED_LINES, "%llu damaged lines in the journal of %s skipped",
              (unsigned long long)table->damaged, whose);
 }
 
@@ -256,23 +262,26 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
                             const char *whose, struct comparison *out)
 {
     if (!state->known)
-        warn(out, "%s has no energy: no sensor measured it", whose);
+        warn(out, FINDING_ENERGY_UNKNOWN, "%s has no energy: no sensor measured it", whose);
     else if (state->known < state->completed)
-        warn(out, "the energy of %zu of %zu %s of %s is unknown", state->completed - state->known,
-             state->completed, run_kind_unit(table->kind, true), whose);
+        warn(out, FINDING_ENERGY_UNKNOWN, "the energy of %zu of %zu %s of %s is unknown",
+             state->completed - state->known, state->completed, run_kind_unit(table->kind, true),
+             whose);
     if (state->coverage < 0.9)
         warn(
-            out,
+            out, FINDING_LOW_COVERAGE,
             "the sensors cover only %.0f %% of the time of the %s in %s: the rest of its energy is "
             "missing",
             100 * state->coverage, run_kind_unit(table->kind, true), whose);
     if (state->low_confidence && state->completed == 1)
-        warn(out, "%s is shorter than ten updates of a sensor", whose);
+        warn(out, FINDING_LOW_CONFIDENCE, "%s is shorter than ten updates of a sensor", whose);
     else if (2 * state->low_confidence > state->completed)
-        warn(out, "%zu of %zu %s of %s are shorter than ten updates of a sensor",
-             state->low_confidence, state->completed, run_kind_unit(table->kind, true), whose);
+        warn(out, FINDING_LOW_CONFIDENCE,
+             "%zu of %zu %s of %s are shorter than ten updates of a sensor", state->low_confidence,
+             state->completed, run_kind_unit(table->kind, true), whose);
     if (strcmp(run_energy_method(table), "estimated") == 0)
-        warn(out, "the energy of %s is estimated by a model, not measured", whose);
+        warn(out, FINDING_ESTIMATED_ENERGY,
+             "the energy of %s is estimated by a model, not measured", whose);
 }
 
 static void check_energy(const struct pair *pair, struct comparison *out)
@@ -284,25 +293,27 @@ static void check_energy(const struct pair *pair, struct comparison *out)
     if (!in_a.known || !in_b.known)
         return;
     if (a->ours != b->ours)
-        warn(out,
+        warn(out, FINDING_OTHER_PROGRAM,
              "%s was made by another program, which counts other devices: energies are not "
              "comparable",
              a->ours ? pair->side_b : "the baseline");
     if (strcmp(run_energy_method(a), run_energy_method(b)) != 0)
-        warn(out, "different energy method: '%s', baseline '%s'", run_energy_method(b),
-             run_energy_method(a));
+        warn(out, FINDING_DIFFERENT_METHOD, "different energy method: '%s', baseline '%s'",
+             run_energy_method(b), run_energy_method(a));
     if (strcmp(run_energy_source(a), run_energy_source(b)) != 0)
-        warn(out, "different energy sensors: '%.100s', baseline '%.100s'", run_energy_source(b),
+        warn(out, FINDING_DIFFERENT_SENSORS,
+             "different energy sensors: '%.100s', baseline '%.100s'", run_energy_source(b),
              run_energy_source(a));
     if (fabs(in_a.coverage - in_b.coverage) > 0.05)
-        warn(out, "coverage %.0f %%, baseline %.0f %%", 100 * in_b.coverage, 100 * in_a.coverage);
+        warn(out, FINDING_DIFFERENT_COVERAGE, "coverage %.0f %%, baseline %.0f %%",
+             100 * in_b.coverage, 100 * in_a.coverage);
 }
 
 /* ---- conditions ---- */
 
 #define IDLE_MIN_CHANGE 0.05 /* relative change of idle power; smaller ones are ignored */
 
-static const struct summary_finding *finding_of(const struct run_table *table, const char *code)
+static const struct finding *severe_of(const struct run_table *table, const char *code)
 {
     const struct summary_conditions *conditions = &table->summary.conditions;
     for (size_t i = 0; i < conditions->finding_count; i++)
@@ -314,7 +325,7 @@ static const struct summary_finding *finding_of(const struct run_table *table, c
 
 static void differ(struct comparison *out, const char *whose, const char *text)
 {
-    warn(out, "energies are not comparable: %s: %.200s", whose, text);
+    warn(out, FINDING_NOT_COMPARABLE, "energies are not comparable: %s: %.200s", whose, text);
     out->conditions = CONDITIONS_DIFFER;
 }
 
@@ -323,7 +334,7 @@ static void check_broken(const struct run_table *table, const char *whose, struc
 {
     const struct summary_conditions *conditions = &table->summary.conditions;
     for (size_t i = 0; i < conditions->finding_count; i++)
-        if (conditions->findings[i].severity == FINDING_BREAKS)
+        if (conditions->findings[i].severity == FINDING_INVALID)
             differ(out, whose, conditions->findings[i].text);
 }
 
@@ -348,11 +359,11 @@ static void check_one_sided(const struct pair *pair, struct comparison *out)
 {
     static const char *const CODES[] = {"background", "throttled"};
     for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
-        const struct summary_finding *left = finding_of(pair->a, CODES[i]),
-                                     *right = finding_of(pair->b, CODES[i]);
-        if (left && !right && left->severity != FINDING_BREAKS)
+        const struct finding *left = severe_of(pair->a, CODES[i]),
+                             *right = severe_of(pair->b, CODES[i]);
+        if (left && !right && left->severity != FINDING_INVALID)
             differ(out, pair->of_a, left->text);
-        if (right && !left && right->severity != FINDING_BREAKS)
+        if (right && !left && right->severity != FINDING_INVALID)
             differ(out, pair->of_b, right->text);
     }
 }
@@ -364,7 +375,8 @@ static void check_conditions(const struct pair *pair, struct comparison *out)
     if ((!in_a || !in_b) && out->conditions == CONDITIONS_COMPARABLE)
         out->conditions = CONDITIONS_UNKNOWN;
     if (in_a != in_b)
-        warn(out, "conditions unknown: %s records no idle power, background load or throttling",
+        warn(out, FINDING_CONDITIONS_UNKNOWN,
+             "conditions unknown: %s records no idle power, background load or throttling",
              in_a ? pair->side_b : "the baseline");
     check_broken(pair->a, pair->of_a, out);
     check_broken(pair->b, pair->of_b, out);
@@ -382,11 +394,11 @@ static void check_model(const struct pair *pair, struct comparison *out)
     bool is_knob = a->kind == RUN_KIND_RUN && sweep && sweep_of_run(b->directory) == sweep &&
                    strncmp(a->directory, b->directory, sweep) == 0;
     if (strcmp(a->model, b->model) != 0 && !is_knob)
-        warn(out, "different %s: '%.100s', baseline '%.100s'",
+        warn(out, FINDING_DIFFERENT_SETUP, "different %s: '%.100s', baseline '%.100s'",
              a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
     if (a->kind != b->kind)
-        warn(out, "different kind of run: '%s', baseline '%s'", run_kind_name(b->kind),
-             run_kind_name(a->kind));
+        warn(out, FINDING_DIFFERENT_SETUP, "different kind of run: '%s', baseline '%s'",
+             run_kind_name(b->kind), run_kind_name(a->kind));
 }
 
 /* Scatter between runs is that of repeats only if nothing else differs between them. */
@@ -395,7 +407,8 @@ static void check_repeats(const struct compare_side *side, const char *whose,
 {
     for (size_t i = 1; i < side->count; i++)
         if (!compare_same_setting(&side->runs[0].summary, &side->runs[i].summary))
-            warn(out, "the runs of %s are not repeats of one setting: %.200s differs", whose,
+            warn(out, FINDING_NOT_REPEATS,
+                 "the runs of %s are not repeats of one setting: %.200s differs", whose,
                  side->runs[i].directory);
 }
 
@@ -405,7 +418,7 @@ void compare_warn(const struct compare_side *a, const struct compare_side *b,
     size_t count = a->count > b->count ? a->count : b->count;
     out->conditions = CONDITIONS_COMPARABLE;
     if (a->count != b->count && (a->count == 1 || b->count == 1))
-        warn(out,
+        warn(out, FINDING_UNEQUAL_REPEATS,
              "%zu run%s of the baseline and %zu of this side: differences between runs are unknown",
              a->count, a->count == 1 ? "" : "s", b->count);
     for (size_t i = 0; i < count; i++) {
@@ -465,9 +478,10 @@ void compare_warn_few(struct comparison *comparison, size_t tests)
         needed++;
     const char *units = run_kind_unit(comparison->kind, true);
     if (comparison->kind == RUN_KIND_RUN)
-        warn(comparison, "too few runs for a verdict: at least %zu repeats each (-r %zu)", needed,
-             needed);
+        warn(comparison, FINDING_TOO_FEW_FOR_VERDICT,
+             "too few runs for a verdict: at least %zu repeats each (-r %zu)", needed, needed);
     else
-        warn(comparison, "too few %s for a verdict on %zu metrics: at least %zu%s", units, tests,
-             needed, comparison->paired ? "" : " on each side");
+        warn(comparison, FINDING_TOO_FEW_FOR_VERDICT,
+             "too few %s for a verdict on %zu metrics: at least %zu%s", units, tests, needed,
+             comparison->paired ? "" : " on each side");
 }

@@ -118,10 +118,7 @@ static void put_comparison(struct result *out, const struct comparison *comparis
     result_count(out, "changed_questions", comparison->changed);
     result_text(out, "conditions", CONDITIONS[comparison->conditions]);
     put_units(out, comparison->kind);
-    result_list(out, "warnings");
-    for (size_t i = 0; i < comparison->warning_count; i++)
-        result_text(out, NULL, comparison->warnings[i].text);
-    result_end(out);
+    findings_to_result(&comparison->findings, "findings", out);
     result_group(out, "metrics");
     for (size_t m = 0; m < COMPARE_METRICS; m++)
         put_metric(out, &comparison->metrics[m], &COMPARE_METRIC_INFO[m]);

@@ -10,6 +10,7 @@
 #include "core/registry.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
@@ -107,18 +108,12 @@ static size_t take_runs(const char *const *words, size_t count, struct candidate
     return taken;
 }
 
-enum err compare_groups_find(const char *const *words, size_t count, struct compare_groups *out,
-                             struct error *why)
+void compare_groups_find(const char *const *words, size_t count, struct compare_groups *out)
 {
-    struct candidate *runs = calloc(count + 1, sizeof *runs);
+    struct candidate *runs = xcalloc(count + 1, sizeof *runs);
     size_t sides = 0;
-    *out = (struct compare_groups){.directories = calloc(count + 1, sizeof *out->directories),
-                                   .runs = calloc(count + 1, sizeof *out->runs)};
-    if (!runs || !out->directories || !out->runs) {
-        free(runs);
-        compare_groups_release(out);
-        return err_no_memory(why);
-    }
+    *out = (struct compare_groups){.directories = xcalloc(count + 1, sizeof *out->directories),
+                                   .runs = xcalloc(count + 1, sizeof *out->runs)};
     size_t taken = take_runs(words, count, runs, &sides);
     if (!sides) {
         for (size_t i = 0; i < taken; i++)
@@ -132,7 +127,6 @@ enum err compare_groups_find(const char *const *words, size_t count, struct comp
     }
     put_sides(runs, taken, sides, out);
     free(runs);
-    return ERR_OK;
 }
 
 void compare_groups_release(struct compare_groups *groups)
@@ -175,8 +169,8 @@ static enum err load_side(const char *const *directories, size_t count,
                           const struct compare_options *options, struct loaded *out,
                           struct error *why)
 {
-    *out = (struct loaded){.tables = calloc(count, sizeof *out->tables)};
-    enum err err = out->tables ? ERR_OK : err_no_memory(why);
+    *out = (struct loaded){.tables = xcalloc(count, sizeof *out->tables)};
+    enum err err = ERR_OK;
     while (!err && out->count < count) {
         err = load_run(directories[out->count], options, &out->tables[out->count], why);
         out->count += !err;
@@ -194,20 +188,18 @@ static void take_point(const struct loaded *side, struct run_point *out)
         out->directory[run_path_stem(out->directory)] = '\0';
 }
 
-static enum err name_sides(const struct run_point *points, struct compare_set *set,
-                           struct error *why)
+static void name_sides(const struct run_point *points, struct compare_set *set)
 {
     struct run_names names = {0};
-    const struct run_point **all = malloc((set->count + 1) * sizeof *all);
-    for (size_t i = 0; all && i <= set->count; i++)
+    const struct run_point **all = xmalloc((set->count + 1) * sizeof *all);
+    for (size_t i = 0; i <= set->count; i++)
         all[i] = &points[i];
-    enum err err = all ? run_names_of(all, set->count + 1, 0, &names) : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i <= set->count; i++)
+    run_names_of(all, set->count + 1, 0, &names);
+    for (size_t i = 0; i <= set->count; i++)
         str_copy(i ? set->comparisons[i - 1].side.name : set->baseline.name, RUN_NAME_MAX,
                  names.names[i]);
     run_names_release(&names);
     free((void *)all);
-    return err ? err_explain(why, err) : ERR_OK;
 }
 
 static enum err compare_with(const struct loaded *baseline, const struct compare_groups *groups,
@@ -233,9 +225,11 @@ static enum err compare_with(const struct loaded *baseline, const struct compare
         directories += side.count;
         unload(&side);
     }
-    if (!err)
-        err = name_sides(points, out, why);
-    return err ? err : compare_verdicts(out->comparisons, out->count, why);
+    if (!err) {
+        name_sides(points, out);
+        compare_verdicts(out->comparisons, out->count);
+    }
+    return err;
 }
 
 enum err compare_set_load(const struct compare_groups *groups,
@@ -243,12 +237,10 @@ enum err compare_set_load(const struct compare_groups *groups,
                           struct error *why)
 {
     struct loaded baseline = {0};
-    struct run_point *points = calloc(groups->count, sizeof *points);
-    *out = (struct compare_set){.comparisons = calloc(groups->count, sizeof *out->comparisons),
+    struct run_point *points = xcalloc(groups->count, sizeof *points);
+    *out = (struct compare_set){.comparisons = xcalloc(groups->count, sizeof *out->comparisons),
                                 .count = groups->count - 1};
-    enum err err = points && out->comparisons
-                       ? load_side(groups->directories, groups->runs[0], options, &baseline, why)
-                       : err_no_memory(why);
+    enum err err = load_side(groups->directories, groups->runs[0], options, &baseline, why);
     if (!err)
         err = compare_with(&baseline, groups, options, points, out, why);
     unload(&baseline);
@@ -260,6 +252,8 @@ enum err compare_set_load(const struct compare_groups *groups,
 
 void compare_set_release(struct compare_set *set)
 {
+    for (size_t i = 0; set->comparisons && i < set->count; i++)
+        findings_release(&set->comparisons[i].findings);
     free(set->comparisons);
     *set = (struct compare_set){0};
 }

@@ -20,8 +20,7 @@ struct compare_groups {
 /* Runs of one repeat group (--repeat-runs) form one side, as do runs of equal settings whose paths differ only in _rN
  * or a trailing time.  "--" between runs separates sides explicitly.  If all runs are repeats of one setting, every run
  * is a side. */
-enum err compare_groups_find(const char *const *words, size_t count, struct compare_groups *out,
-                             struct error *why) MUST_USE;
+void compare_groups_find(const char *const *words, size_t count, struct compare_groups *out);
 void compare_groups_release(struct compare_groups *groups);
 
 struct compare_set {

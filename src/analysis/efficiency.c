@@ -6,6 +6,7 @@
 #include "analysis/columns.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "metrics/energy_per.h"
 #include "stats/bootstrap.h"
 
 enum { DRAWS = 2000, SEED = 1, GROUPS = 1024 };
@@ -26,18 +27,17 @@ static double quotient(const double *sums)
 }
 
 /* For completed queries in which both are known. */
-static enum err take_terms(const struct run_table *table, const struct ratio_row *row,
-                           struct questions *questions, struct question_terms *out)
+static void take_terms(const struct run_table *table, const struct ratio_row *row,
+                       struct questions *questions, struct question_terms *out)
 {
-    enum err err = question_terms_init(out, table->rows, 2);
-    for (size_t i = 0; !err && i < table->rows; i++) {
+    question_terms_init(out, table->rows, 2);
+    for (size_t i = 0; i < table->rows; i++) {
         const double added[] = {run_number(table, row->numerator, i),
                                 run_number(table, row->denominator, i)};
         if (run_completed(table, i) && is_known(added[0]) && is_known(added[1]))
             question_terms_add(out, i, added);
     }
     question_terms_close(out, questions);
-    return err;
 }
 
 static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row,
@@ -50,11 +50,11 @@ static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row
     struct bootstrap_interval found = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = ERR_OK;
     if (table->numbers[row->numerator] && table->numbers[row->denominator])
-        err = take_terms(table, row, questions, &terms);
-    if (!err && terms.count) {
+        take_terms(table, row, questions, &terms);
+    if (terms.count) {
         struct bootstrap what = {
             {terms.columns[0], terms.columns[1]}, 2, terms.count, quotient, DRAWS, SEED, GROUPS};
-        err = bootstrap_interval(&what, &found);
+        bootstrap_interval(&what, &found);
     }
     size_t queries = terms.queries;
     question_terms_release(&terms);
@@ -177,8 +177,9 @@ static const struct ratio_row SPREADS[] = {
 };
 
 struct totals {
-    size_t known, covered;
-    double joules, calibration, squares, coverage; /* squares: of the statistical parts */
+    struct energy_per query;
+    size_t covered;
+    double calibration, squares, coverage; /* squares: of the statistical parts */
 };
 
 /* Systematic errors are the same in every query and add linearly; statistical ones are independent, and their squares
@@ -202,8 +203,7 @@ static struct totals totals_of(const struct run_table *table)
         double coverage = run_number(table, RUN_COVERAGE, i);
         if (!run_completed(table, i) || !is_known(joules))
             continue;
-        totals.known++;
-        totals.joules += joules;
+        energy_per_add(&totals.query, joules, 1);
         add_uncertainty(table, i, &totals);
         totals.covered += is_known(coverage);
         totals.coverage += is_known(coverage) ? coverage : 0;
@@ -221,14 +221,15 @@ static void put_totals(struct result *result, const struct run_table *table,
 {
     result_text(result, "unit", units_of(table, false));
     result_count(result, "queries", run_completed_count(table));
-    result_count(result, "energy_known", totals->known);
-    result_figure(result, "joules", totals->joules, totals_error(totals), "J");
+    result_count(result, "energy_known", totals->query.queries);
+    result_figure(result, "joules", totals->query.joules, totals_error(totals), "J");
     result_text(result, "method", common_word(table, RUN_METHOD));
     result_text(result, "source", common_word(table, RUN_SOURCE));
     result_number(result, "coverage",
                   totals->covered ? totals->coverage / (double)totals->covered : UNKNOWN, "%");
-    result_number(result, "joules_per_query", totals->joules / (double)totals->known, "J");
-    result_uncertain(result, "joules_per_query", totals_error(totals) / (double)totals->known);
+    result_number(result, "joules_per_query", energy_per_of(&totals->query), "J");
+    result_uncertain(result, "joules_per_query",
+                     totals_error(totals) / (double)totals->query.queries);
 }
 
 static enum err efficiency_run(struct analysis *analysis, struct error *why)
@@ -236,7 +237,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     const struct run_table *table = analysis->table;
     struct result *result = analysis->result;
     struct totals totals = totals_of(table);
-    if (!totals.known)
+    if (!totals.query.queries)
         return no_data_error(table, "the energy is", why);
     result_group(result, "summary");
     put_totals(result, table, &totals);
@@ -248,17 +249,17 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     /* Parts of the run's energy have its relative uncertainty. */
     result_uncertain(result, "joules_per_output_token",
                      result_number_at(result, NULL, "summary.joules_per_output_token") *
-                         totals_error(&totals) / totals.joules);
+                         totals_error(&totals) / totals.query.joules);
     result_end(result);
     result_group(result, "data");
     if (!err)
-        err = ratio_spreads(result, "of_a_query", table, SPREADS, sizeof SPREADS / sizeof *SPREADS);
+        ratio_spreads(result, "of_a_query", table, SPREADS, sizeof SPREADS / sizeof *SPREADS);
     if (!err)
         err = put_groups(analysis);
     result_end(result);
-    if (totals.known < run_completed_count(table))
+    if (totals.query.queries < run_completed_count(table))
         result_warn(analysis->result, "the energy of %zu of %zu completed %s is unknown",
-                    run_completed_count(table) - totals.known, run_completed_count(table),
+                    run_completed_count(table) - totals.query.queries, run_completed_count(table),
                     units_of(table, true));
     if (!table->ours)
         result_warn(analysis->result,

@@ -4,6 +4,7 @@
 #include "analysis/across.h"
 #include "core/result.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/pareto.h"
 
 static void put_axis(struct result *result, const char *key, const struct front_axis *axis)
@@ -34,29 +35,24 @@ static void put_point(struct result *result, const struct front_point *point,
     result_end(result);
 }
 
-enum err front_to_result(const struct front_axis *x, const struct front_axis *y,
-                         const struct front_point *points, size_t count, struct result *result)
+void front_to_result(const struct front_axis *x, const struct front_axis *y,
+                     const struct front_point *points, size_t count, struct result *result)
 {
-    double *cost = calloc(count + 1, sizeof *cost);
-    double *benefit = calloc(count + 1, sizeof *benefit);
-    bool *optimal = calloc(count + 1, sizeof *optimal);
-    enum err err = cost && benefit && optimal ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < count; i++) {
+    double *cost = xcalloc(count + 1, sizeof *cost);
+    double *benefit = xcalloc(count + 1, sizeof *benefit);
+    bool *optimal = xcalloc(count + 1, sizeof *optimal);
+    for (size_t i = 0; i < count; i++) {
         cost[i] = x->is_low_better ? points[i].x : -points[i].x;
         benefit[i] = y->is_low_better ? -points[i].y : points[i].y;
     }
-    if (!err)
-        err = pareto_mark(cost, benefit, count, optimal);
-    if (!err) {
-        put_axis(result, "x", x);
-        put_axis(result, "y", y);
-        result_list(result, "points");
-        for (size_t i = 0; i < count; i++)
-            put_point(result, &points[i], x, y, optimal[i]);
-        result_end(result);
-    }
+    pareto_mark(cost, benefit, count, optimal);
+    put_axis(result, "x", x);
+    put_axis(result, "y", y);
+    result_list(result, "points");
+    for (size_t i = 0; i < count; i++)
+        put_point(result, &points[i], x, y, optimal[i]);
+    result_end(result);
     free(cost);
     free(benefit);
     free(optimal);
-    return err;
 }

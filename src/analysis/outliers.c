@@ -5,6 +5,7 @@
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 
 /* Iglewicz and Hoaglin's threshold for a robust z-score, and the factor from the median absolute deviation to the
@@ -89,22 +90,20 @@ static void put_queries(struct result *result, const struct run_table *table,
     result_end(result);
 }
 
-static enum err put_row(struct result *result, const struct run_table *table,
-                        const struct ratio_row *row)
+static void put_row(struct result *result, const struct run_table *table,
+                    const struct ratio_row *row)
 {
-    double *values = malloc((table->rows + 1) * sizeof *values);
+    double *values = xmalloc((table->rows + 1) * sizeof *values);
     const char *unit = column_unit(row->numerator, row->denominator);
     struct named kept[NAMED_MAX];
     size_t count = 0, beyond_z = 0, beyond_fences = 0, kept_count = 0;
-    if (!values)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
         values[count] = row_value(table, row->numerator, row->denominator, i);
         count += is_known(values[count]);
     }
     if (count < QUERIES_MIN) {
         free(values);
-        return ERR_OK;
+        return;
     }
     struct bounds bounds = bounds_of(values, count);
     free(values);
@@ -129,7 +128,6 @@ static enum err put_row(struct result *result, const struct run_table *table,
     result_count(result, "beyond_fences", beyond_fences);
     put_queries(result, table, kept, kept_count, unit);
     result_end(result);
-    return ERR_OK;
 }
 
 static enum err outliers_run(struct analysis *analysis, struct error *why)
@@ -149,7 +147,7 @@ static enum err outliers_run(struct analysis *analysis, struct error *why)
     result_group(result, "data");
     for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++)
         if (table->numbers[ROWS[i].numerator])
-            err = put_row(result, table, &ROWS[i]);
+            put_row(result, table, &ROWS[i]);
     result_end(result);
     return err;
 }

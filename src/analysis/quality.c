@@ -1,5 +1,6 @@
-/* Quality of the figures of a run.  Each check examines one aspect (coverage, failures, trend over the run, throttling
- * ...) and returns good, warning or unknown, with details. */
+/* Quality of the figures of a run.  Each check looks for one finding (core/finding.def), in coverage, failures, trend
+ * over the run, clock limits ...: it raises the finding, or reports that all is good, or that it cannot tell.  What was
+ * found about the machine during the measurement is in the summary (attribute/conditions.c), and shown as it is. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -9,9 +10,11 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
+#include "core/finding.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "rundir/run_table.h"
 #include "rundir/samples.h"
 #include "stats/correlation.h"
@@ -20,33 +23,43 @@
 
 /* ---- checks ---- */
 
-enum check_verdict { CHECK_GOOD, CHECK_WARNING, CHECK_UNKNOWN };
-
 struct checks {
     const struct run_table *table;
     struct result *result; /* with an open list of checks */
+    struct findings found;
 };
 
-/* Warnings are also added below the finding. */
-PRINTF_LIKE(4, 5)
-static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
-                      const char *format, ...)
+PRINTF_LIKE(4, 0)
+static void put_check(struct checks *checks, enum finding_code code, const char *verdict,
+                      const char *format, va_list arguments)
 {
-    static const char *const NAMES[] = {"good", "warning", "unknown"};
     char detail[320], count[32];
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
-    va_end(arguments);
     result_group(checks->result, NULL);
-    result_text(checks->result, "check", check);
-    result_text(checks->result, "verdict", NAMES[verdict]);
+    result_text(checks->result, "check", finding_row(code)->code);
+    result_text(checks->result, "verdict", verdict);
     result_text(checks->result, "detail", detail);
     result_end(checks->result);
-    str_format(count, sizeof count, "summary.checks_%s", NAMES[verdict]);
+    str_format(count, sizeof count, "summary.checks_%s", verdict);
     result_count_one(checks->result, count);
-    if (verdict == CHECK_WARNING)
-        result_note(checks->result, "%s: %s", check, detail);
+}
+
+PRINTF_LIKE(3, 4)
+static void check_good(struct checks *checks, enum finding_code code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    put_check(checks, code, "good", format, arguments);
+    va_end(arguments);
+}
+
+PRINTF_LIKE(3, 4)
+static void check_unknown(struct checks *checks, enum finding_code code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    put_check(checks, code, "unknown", format, arguments);
+    va_end(arguments);
 }
 
 /* ---- trend over the run ---- */
@@ -59,20 +72,22 @@ enum { TREND_MAX = 100000, TREND_MIN = 10, COLD_MIN = 10 };
 #define MAD_TO_STD 1.4826022185056018
 
 static const struct trend_row {
-    const char *check, *what;
+    enum finding_code code;
+    const char *what;
     enum run_number numerator, denominator; /* RUN_NUMBERS: the column itself */
     double share, amount;                   /* threshold: relative to the median, or in the unit */
 } TRENDS[] = {
-    {"temperature_drift", "temperature", RUN_TEMPERATURE, RUN_NUMBERS, INFINITY, 5},
-    {"energy_drift", "energy per output token", RUN_JOULES, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
-    {"power_drift", "mean power", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
-    {"speed_drift", "time per output token", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
+    {FINDING_TEMPERATURE_DRIFT, "temperature", RUN_TEMPERATURE, RUN_NUMBERS, INFINITY, 5},
+    {FINDING_ENERGY_DRIFT, "energy per output token", RUN_JOULES, RUN_OUTPUT_TOKENS, 0.05,
+     INFINITY},
+    {FINDING_POWER_DRIFT, "mean power", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
+    {FINDING_SPEED_DRIFT, "time per output token", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
 };
 
 static void report_trend(struct checks *checks, const struct trend_row *row, double change,
                          double middle, double p)
 {
-    char size[64];
+    char size[64], change_text[160];
     bool matters = fabs(change) > row->amount || fabs(change) > row->share * fabs(middle);
     bool drifts = p < P_MAX && matters;
     if (isfinite(row->share))
@@ -80,48 +95,47 @@ static void report_trend(struct checks *checks, const struct trend_row *row, dou
     else
         str_format(size, sizeof size, "%+.1f %s", change,
                    column_unit(row->numerator, row->denominator));
-    check_put(checks, row->check, drifts ? CHECK_WARNING : CHECK_GOOD,
-              "the %s changes by %s over the run (p = %.2g)", row->what, size, p);
+    str_format(change_text, sizeof change_text, "the %s changes by %s over the run (p = %.2g)",
+               row->what, size, p);
+    if (drifts)
+        finding_raise(&checks->found, row->code, "%s", change_text);
+    else
+        check_good(checks, row->code, "%s", change_text);
 }
 
-static enum err check_trend(struct checks *checks, const struct trend_row *row)
+static void check_trend(struct checks *checks, const struct trend_row *row)
 {
     const struct run_table *table = checks->table;
     size_t step = table->rows / TREND_MAX + 1, max = table->rows / step + 1, count = 0;
-    double *order = malloc(max * sizeof *order), *values = malloc(max * sizeof *values);
+    double *order = xcalloc(max, sizeof *order), *values = xcalloc(max, sizeof *values);
     struct theil_sen line = {0};
     struct correlation trend = {0, UNKNOWN, UNKNOWN};
-    enum err err = order && values ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < table->rows; i += step) {
+    for (size_t i = 0; i < table->rows; i += step) {
         values[count] = row_value(table, row->numerator, row->denominator, i);
         order[count] = (double)i;
         count += is_known(values[count]);
     }
-    if (!err && count >= TREND_MIN) {
+    if (count >= TREND_MIN) {
         double length = order[count - 1] - order[0];
-        err = kendall(order, values, count, &trend);
-        if (!err)
-            err = theil_sen(order, values, count, &line);
-        if (!err && is_known(trend.p_value))
+        kendall(order, values, count, &trend);
+        theil_sen(order, values, count, &line);
+        if (is_known(trend.p_value))
             report_trend(checks, row, line.slope * length, select_median(values, count),
                          trend.p_value);
-        else if (!err)
-            check_put(checks, row->check, CHECK_GOOD, "the %s is constant", row->what);
-    } else if (!err) {
-        check_put(checks, row->check, CHECK_UNKNOWN, "the %s is known for %zu %s; a trend needs %d",
-                  row->what, count, units_of(checks->table, true), TREND_MIN);
+        else
+            check_good(checks, row->code, "the %s is constant", row->what);
+    } else {
+        check_unknown(checks, row->code, "the %s is known for %zu %s; a trend needs %d", row->what,
+                      count, units_of(checks->table, true), TREND_MIN);
     }
     free(order);
     free(values);
-    return err;
 }
 
-static enum err check_trends(struct checks *checks)
+static void check_trends(struct checks *checks)
 {
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < sizeof TRENDS / sizeof *TRENDS; i++)
-        err = check_trend(checks, &TRENDS[i]);
-    return err;
+    for (size_t i = 0; i < sizeof TRENDS / sizeof *TRENDS; i++)
+        check_trend(checks, &TRENDS[i]);
 }
 
 /* ---- cold starts ---- */
@@ -141,26 +155,31 @@ static enum err check_cold_start(struct checks *checks)
     const struct run_table *table = checks->table;
     double *values = NULL;
     size_t count, first = first_of(table);
-    enum err err = known_values(table, RUN_TTFT, RUN_NUMBERS, &values, &count);
-    if (!err && (count < COLD_MIN || first == table->rows)) {
-        check_put(checks, "cold_start", CHECK_UNKNOWN,
-                  "the time to first token is known for %zu %s; a comparison needs %d", count,
-                  units_of(checks->table, true), COLD_MIN);
-    } else if (!err) {
+    known_values(table, RUN_TTFT, RUN_NUMBERS, &values, &count);
+    if (count < COLD_MIN || first == table->rows) {
+        check_unknown(checks, FINDING_COLD_START,
+                      "the time to first token is known for %zu %s; a comparison needs %d", count,
+                      units_of(checks->table, true), COLD_MIN);
+    } else {
         double value = run_number(table, RUN_TTFT, first), middle = select_median(values, count);
         for (size_t i = 0; i < count; i++)
             values[i] = fabs(values[i] - middle);
         double spread = MAD_TO_STD * select_median(values, count);
         bool cold = value > middle + Z_MAX * spread && value > 1.5 * middle;
-        check_put(checks, "cold_start", cold ? CHECK_WARNING : CHECK_GOOD,
-                  "TTFT of the first query %.3g s, median %.3g s%s", value, middle,
-                  cold ? ": increase --warmup-queries" : "");
+        if (cold)
+            finding_raise(&checks->found, FINDING_COLD_START,
+                          "TTFT of the first query %.3g s, median %.3g s: increase "
+                          "--warmup-queries",
+                          value, middle);
+        else
+            check_good(checks, FINDING_COLD_START, "TTFT of the first query %.3g s, median %.3g s",
+                       value, middle);
     }
     free(values);
-    return err;
+    return ERR_OK;
 }
 
-/* ---- throttling ---- */
+/* ---- clock limits ---- */
 
 /* Reading more would take longer than all other analyses: larger files are sampled. */
 #define BYTES_MAX (UINT64_C(64) << 20)
@@ -213,27 +232,29 @@ static void name_causes(unsigned causes, char *to, size_t size)
             length = strlen(to);
 }
 
-static enum err check_throttling(struct checks *checks)
+static void check_clocks(struct checks *checks)
 {
     struct scan scan = scan_throttling(checks->table->directory);
     char causes[128];
     const char *picked = scan.in_part ? ", evenly spaced" : "";
     name_causes(scan.causes, causes, sizeof causes);
     if (scan.throttled)
-        check_put(
-            checks, "throttling", CHECK_WARNING, "clocks throttled in %.1f %% of %zu samples%s: %s",
-            100.0 * (double)scan.throttled / (double)scan.samples, scan.samples, picked, causes);
+        finding_raise(&checks->found, FINDING_CLOCKS_LIMITED,
+                      "clocks limited in %.1f %% of %zu samples%s: %s",
+                      100.0 * (double)scan.throttled / (double)scan.samples, scan.samples, picked,
+                      causes);
     else if (scan.samples)
-        check_put(checks, "throttling", CHECK_GOOD, "none in %zu samples%s", scan.samples, picked);
+        check_good(checks, FINDING_CLOCKS_LIMITED, "in none of %zu samples%s", scan.samples,
+                   picked);
     else
-        check_put(checks, "throttling", CHECK_UNKNOWN,
-                  scan.files ? "no device reports it" : "no samples");
-    return ERR_OK;
+        check_unknown(checks, FINDING_CLOCKS_LIMITED,
+                      scan.files ? "no device reports it" : "no samples");
 }
 
 /* ---- the analysis ---- */
 
 #define COVERAGE_MIN     0.9
+#define UNCERTAINTY_MAX  0.1
 #define RESIDUAL_MAX     0.05
 #define CONSERVATION_MAX 1e-6
 
@@ -245,18 +266,22 @@ enum { REASONS_MAX = 50 };
 static void check_end(struct checks *checks)
 {
     const struct run_table *table = checks->table;
-    bool interrupted = table->summary.interrupted == 1;
     if (!table->has_summary)
-        check_put(checks, "finished", CHECK_WARNING,
-                  "no summary: the run is still running or was killed");
+        finding_raise(&checks->found, FINDING_NO_SUMMARY,
+                      "no summary: the run is still running or was killed");
+    else if (table->summary.interrupted == 1)
+        finding_raise(&checks->found, FINDING_INTERRUPTED, "interrupted: --resume continues it");
     else
-        check_put(checks, "finished", interrupted ? CHECK_WARNING : CHECK_GOOD, "%s",
-                  interrupted ? "interrupted: --resume continues it" : "complete");
-    check_put(checks, "failed_queries", table->failed ? CHECK_WARNING : CHECK_GOOD, "%zu of %zu",
-              table->failed, table->rows);
+        check_good(checks, FINDING_INTERRUPTED, "complete");
+    if (table->failed)
+        finding_raise(&checks->found, FINDING_FAILED_QUERIES, "%zu of %zu %s failed", table->failed,
+                      table->rows, units_of(table, true));
+    else
+        check_good(checks, FINDING_FAILED_QUERIES, "0 of %zu", table->rows);
     if (table->canceled)
-        check_put(checks, "canceled_queries", CHECK_GOOD, "%zu of %zu canceled by their clients",
-                  table->canceled, table->rows);
+        finding_raise(&checks->found, FINDING_CANCELED_QUERIES,
+                      "%zu of %zu %s canceled by their clients", table->canceled, table->rows,
+                      units_of(table, true));
 }
 
 static size_t count_word(const struct run_table *table, enum run_word column, const char *word)
@@ -271,36 +296,40 @@ static void check_answers(struct checks *checks)
 {
     const struct run_table *table = checks->table;
     size_t cut = count_word(table, RUN_FINISH, "length"), again = 0;
-    if (table->words[RUN_FINISH].count > 1)
-        check_put(checks, "cut_answers", cut ? CHECK_WARNING : CHECK_GOOD,
-                  "%zu answers reached the token limit", cut);
+    if (table->words[RUN_FINISH].count <= 1)
+        check_unknown(checks, FINDING_CUT_ANSWERS, "finish reasons are unknown");
+    else if (cut)
+        finding_raise(&checks->found, FINDING_CUT_ANSWERS, "%zu answers reached the token limit",
+                      cut);
     else
-        check_put(checks, "cut_answers", CHECK_UNKNOWN, "finish reasons are unknown");
+        check_good(checks, FINDING_CUT_ANSWERS, "0 answers reached the token limit");
     if (table->has_summary && table->summary.tokens_note)
-        check_put(checks, "token_counts", CHECK_WARNING, "unknown for some queries: %s",
-                  table->summary.tokens_note);
+        finding_raise(&checks->found, FINDING_TOKEN_COUNTS,
+                      "token counts are unknown for some queries: %s", table->summary.tokens_note);
     for (size_t i = 0; i < table->rows; i++)
         again += run_number(table, RUN_ATTEMPTS, i) > 1;
     if (again)
-        check_put(checks, "retries", CHECK_WARNING, "%zu queries took more than one attempt",
-                  again);
+        finding_raise(&checks->found, FINDING_RETRIES, "%zu queries took more than one attempt",
+                      again);
     if (table->not_finite)
-        check_put(checks, "not_finite", CHECK_WARNING, "%llu values were NaN or infinite",
-                  (unsigned long long)table->not_finite);
+        finding_raise(&checks->found, FINDING_NOT_FINITE, "%llu values were NaN or infinite",
+                      (unsigned long long)table->not_finite);
     if (table->negative)
-        check_put(checks, "negative_energy", CHECK_WARNING,
-                  "%llu of %zu %s have a negative energy, which counts as unknown",
-                  (unsigned long long)table->negative, table->rows, units_of(checks->table, true));
+        finding_raise(&checks->found, FINDING_NEGATIVE_ENERGY,
+                      "%llu of %zu %s have a negative energy, which counts as unknown",
+                      (unsigned long long)table->negative, table->rows,
+                      units_of(checks->table, true));
     size_t paused = 0;
     for (size_t i = 0; i < table->rows; i++)
         paused += run_flag(table, RUN_PAUSED, i) == 1;
     if (paused)
-        check_put(checks, "paused", CHECK_WARNING,
-                  "%zu of %zu %s include time in which ipw was stopped or the machine suspended",
-                  paused, table->rows, units_of(checks->table, true));
+        finding_raise(
+            &checks->found, FINDING_PAUSED,
+            "%zu of %zu %s include time in which ipw was stopped or the machine suspended", paused,
+            table->rows, units_of(checks->table, true));
     if (table->damaged)
-        check_put(checks, "damaged_lines", CHECK_WARNING, "%llu lines of the journal",
-                  (unsigned long long)table->damaged);
+        finding_raise(&checks->found, FINDING_DAMAGED_LINES,
+                      "%llu lines of the journal are damaged", (unsigned long long)table->damaged);
 }
 
 /* ---- energy ---- */
@@ -331,52 +360,74 @@ static struct energy_counts count_energy(const struct run_table *table)
 
 static void check_evidence(struct checks *checks, const struct energy_counts *counts)
 {
-    check_put(checks, "method", counts->estimated ? CHECK_WARNING : CHECK_GOOD,
-              counts->estimated ? "%zu of %zu energies are estimated, not measured"
-                                : "%zu of %zu energies are estimated",
-              counts->estimated, counts->known);
-    check_put(checks, "coverage", counts->low_coverage ? CHECK_WARNING : CHECK_GOOD,
-              "%zu of %zu %s have a coverage below 90 %%; minimum %.1f %%", counts->low_coverage,
-              counts->known, units_of(checks->table, true),
-              isfinite(counts->coverage_min) ? 100 * counts->coverage_min : 0);
-    check_put(checks, "low_confidence", counts->low_confidence ? CHECK_WARNING : CHECK_GOOD,
-              "%zu of %zu %s are shorter than ten updates of their sensor", counts->low_confidence,
-              counts->known, units_of(checks->table, true));
+    const char *units = units_of(checks->table, true);
+    double least = isfinite(counts->coverage_min) ? 100 * counts->coverage_min : 0;
+    if (counts->estimated)
+        finding_raise(&checks->found, FINDING_ESTIMATED_ENERGY,
+                      "%zu of %zu energies are estimated, not measured", counts->estimated,
+                      counts->known);
+    else
+        check_good(checks, FINDING_ESTIMATED_ENERGY, "0 of %zu energies are estimated",
+                   counts->known);
+    if (counts->low_coverage)
+        finding_raise(&checks->found, FINDING_LOW_COVERAGE,
+                      "%zu of %zu %s have a coverage below 90 %%; minimum %.1f %%",
+                      counts->low_coverage, counts->known, units, least);
+    else
+        check_good(checks, FINDING_LOW_COVERAGE,
+                   "0 of %zu %s have a coverage below 90 %%; minimum %.1f %%", counts->known, units,
+                   least);
+    if (counts->low_confidence)
+        finding_raise(&checks->found, FINDING_LOW_CONFIDENCE,
+                      "%zu of %zu %s are shorter than ten updates of their sensor",
+                      counts->low_confidence, counts->known, units);
+    else
+        check_good(checks, FINDING_LOW_CONFIDENCE,
+                   "0 of %zu %s are shorter than ten updates of their sensor", counts->known,
+                   units);
 }
 
 static enum err check_uncertainty(struct checks *checks)
 {
     double *values = NULL;
     size_t count;
-    enum err err = known_values(checks->table, RUN_PLUS_MINUS, RUN_JOULES, &values, &count);
-    double middle = err ? UNKNOWN : select_median(values, count);
-    if (is_known(middle))
-        check_put(checks, "uncertainty", middle > 0.1 ? CHECK_WARNING : CHECK_GOOD,
-                  "median uncertainty of the energy ± %.*f %%", middle < 0.0995 ? 1 : 0,
-                  100 * middle);
+    known_values(checks->table, RUN_PLUS_MINUS, RUN_JOULES, &values, &count);
+    double middle = select_median(values, count);
+    if (middle > UNCERTAINTY_MAX)
+        finding_raise(&checks->found, FINDING_HIGH_UNCERTAINTY,
+                      "median uncertainty of the energy ± %.0f %%", 100 * middle);
+    else if (is_known(middle))
+        check_good(checks, FINDING_HIGH_UNCERTAINTY, "median uncertainty of the energy ± %.*f %%",
+                   middle < 0.0995 ? 1 : 0, 100 * middle);
     free(values);
-    return err;
+    return ERR_OK;
 }
 
 static enum err check_energy(struct checks *checks, const struct energy_counts *counts)
 {
+    const char *units = units_of(checks->table, true);
     if (!counts->completed) {
-        check_put(checks, "energy", CHECK_UNKNOWN, "no %s was completed",
-                  units_of(checks->table, false));
+        check_unknown(checks, FINDING_ENERGY_UNKNOWN, "no %s was completed",
+                      units_of(checks->table, false));
         return ERR_OK;
     }
     if (!counts->known) {
-        check_put(checks, "energy", CHECK_WARNING,
-                  "unknown for all %zu completed %s: see ipw doctor", counts->completed,
-                  units_of(checks->table, true));
+        finding_raise(&checks->found, FINDING_ENERGY_UNKNOWN,
+                      "energy unknown for all %zu completed %s: see ipw doctor", counts->completed,
+                      units);
         return ERR_OK;
     }
-    check_put(checks, "energy", counts->known < counts->completed ? CHECK_WARNING : CHECK_GOOD,
-              "known for %zu of %zu completed %s", counts->known, counts->completed,
-              units_of(checks->table, true));
+    if (counts->known < counts->completed)
+        finding_raise(&checks->found, FINDING_ENERGY_UNKNOWN,
+                      "energy known for %zu of %zu completed %s", counts->known, counts->completed,
+                      units);
+    else
+        check_good(checks, FINDING_ENERGY_UNKNOWN, "known for %zu of %zu completed %s",
+                   counts->known, counts->completed, units);
     if (!checks->table->ours) {
-        check_put(checks, "evidence", CHECK_UNKNOWN,
-                  "a run of the Python IPW: its energies carry no coverage, method or uncertainty");
+        finding_raise(
+            &checks->found, FINDING_OTHER_PROGRAM,
+            "a run of the Python IPW: its energies carry no coverage, method or uncertainty");
         return ERR_OK;
     }
     check_evidence(checks, counts);
@@ -389,12 +440,14 @@ static void check_device(struct checks *checks, const struct summary_device *dev
 {
     const char *id = device->id ? device->id : "?", *note = device->energy.note;
     if (!is_known(device->energy.joules))
-        check_put(checks, "device", CHECK_WARNING, "%s has no energy: %.200s", id,
-                  note ? note : "unknown reason");
-    if (is_known(device->residual))
-        check_put(checks, "cross_check",
-                  fabs(device->residual) > RESIDUAL_MAX ? CHECK_WARNING : CHECK_GOOD,
-                  "%s: a second channel differs by %+.1f %%", id, 100 * device->residual);
+        finding_raise(&checks->found, FINDING_DEVICE_UNMEASURED, "%s has no energy: %.200s", id,
+                      note ? note : "unknown reason");
+    if (fabs(device->residual) > RESIDUAL_MAX)
+        finding_raise(&checks->found, FINDING_CHANNELS_DISAGREE,
+                      "%s: a second channel differs by %+.1f %%", id, 100 * device->residual);
+    else if (is_known(device->residual))
+        check_good(checks, FINDING_CHANNELS_DISAGREE, "%s: a second channel differs by %+.1f %%",
+                   id, 100 * device->residual);
 }
 
 /* From the parts as written: earlier versions compared two sums of the same sampler, which are equal by
@@ -420,102 +473,64 @@ static void check_unattributed(struct checks *checks)
     const struct summary *summary = &checks->table->summary;
     double share = ratio(summary->unattributed_joules, summary->energy.joules);
     if (summary->energy_known < summary->completed && share > UNATTRIBUTED_MAX)
-        check_put(checks, "unattributed", CHECK_WARNING,
-                  "%.3g J, %.0f %% of the energy, are not attributed to any query: the energies of "
-                  "%lld queries are missing",
-                  summary->unattributed_joules, 100 * share,
-                  (long long)(summary->completed - summary->energy_known));
+        finding_raise(
+            &checks->found, FINDING_UNATTRIBUTED_ENERGY,
+            "%.3g J, %.0f %% of the energy, are not attributed to any query: the energies of "
+            "%lld queries are missing",
+            summary->unattributed_joules, 100 * share,
+            (long long)(summary->completed - summary->energy_known));
 }
 
-/* NULL if not found. */
-static const struct summary_finding *find_code(const struct run_table *table, const char *code)
+/* What was found during the measurement, and figures of what was looked for and not found. */
+static void check_conditions(struct checks *checks)
 {
-    const struct summary_conditions *conditions = &table->summary.conditions;
-    for (size_t i = 0; i < conditions->finding_count; i++)
-        if (strcmp(conditions->findings[i].code, code) == 0)
-            return &conditions->findings[i];
-    return NULL;
-}
-
-static void check_background(struct checks *checks)
-{
-    const struct summary_conditions *conditions = &checks->table->summary.conditions;
-    const struct summary_finding *unknown = find_code(checks->table, "background_unknown"),
-                                 *found = find_code(checks->table, "background_cpu");
-    if (found)
-        check_put(checks, "background_load", CHECK_WARNING, "%s", found->text);
-    else if (unknown)
-        check_put(checks, "background_load", CHECK_UNKNOWN, "%s", unknown->text);
-    else if (is_known(conditions->background_cpus))
-        check_put(checks, "background_load", CHECK_GOOD, "other processes used %.2g of %lld CPUs",
-                  conditions->background_cpus, (long long)conditions->cpus);
-}
-
-/* Skipped without a GPU. */
-static void check_background_gpu(struct checks *checks)
-{
-    const struct summary_conditions *conditions = &checks->table->summary.conditions;
-    const struct summary_finding *unknown = find_code(checks->table, "background_gpu_unknown"),
-                                 *found = find_code(checks->table, "background_gpu");
-    if (found || unknown)
-        check_put(checks, "background_gpu",
-                  found && found->severity > FINDING_NOTE ? CHECK_WARNING : CHECK_UNKNOWN, "%s",
-                  found ? found->text : unknown->text);
-    else if (is_known(conditions->background_gpu_pct))
-        check_put(checks, "background_gpu", CHECK_GOOD, "other processes used %.2g %% of a GPU",
-                  conditions->background_gpu_pct);
-}
-
-/* Of ipw proxy. */
-static void check_unrecorded(struct checks *checks)
-{
-    const struct summary_finding *found = find_code(checks->table, "unrecorded_inference");
-    if (found)
-        check_put(checks, "unrecorded_inference",
-                  found->severity > FINDING_NOTE ? CHECK_WARNING : CHECK_GOOD, "%s", found->text);
-    else if (checks->table->summary.unrecorded_inference == 0)
-        check_put(checks, "unrecorded_inference", CHECK_GOOD,
-                  "all inference requests were recorded");
-}
-
-static void check_idle(struct checks *checks)
-{
-    const struct run_table *table = checks->table;
-    const struct summary_finding *refused = find_code(table, "baseline_refused"),
-                                 *changed = find_code(table, "idle_changed");
-    bool measured = table->summary.idle.known;
-    const char *text = measured ? "measured" : "not measured: idle and active energy are unknown";
-    if (refused || changed)
-        text = refused ? refused->text : changed->text;
-    check_put(checks, "idle_baseline", measured && !changed ? CHECK_GOOD : CHECK_WARNING, "%s",
-              text);
+    const struct summary *summary = &checks->table->summary;
+    const struct summary_conditions *conditions = &summary->conditions;
+    const struct finding *findings = conditions->findings;
+    size_t count = conditions->finding_count;
+    for (size_t i = 0; i < count; i++)
+        findings_add(&checks->found, &findings[i]);
+    if (is_known(conditions->background_cpus) &&
+        !finding_of(findings, count, FINDING_BACKGROUND_CPU))
+        check_good(checks, FINDING_BACKGROUND_CPU, "other processes used %.2g of %lld CPUs",
+                   conditions->background_cpus, (long long)conditions->cpus);
+    if (is_known(conditions->background_gpu_pct) &&
+        !finding_of(findings, count, FINDING_BACKGROUND_GPU))
+        check_good(checks, FINDING_BACKGROUND_GPU, "other processes used %.2g %% of a GPU",
+                   conditions->background_gpu_pct);
+    if (summary->unrecorded_inference == 0) /* of ipw proxy */
+        check_good(checks, FINDING_UNRECORDED_INFERENCE, "all inference requests were recorded");
+    if (!checks->table->ours || !checks->table->has_summary)
+        return;
+    if (summary->idle.known)
+        check_good(checks, FINDING_NO_BASELINE, "idle power was measured");
+    else if (!finding_of(findings, count, FINDING_BASELINE_REFUSED))
+        finding_raise(&checks->found, FINDING_NO_BASELINE,
+                      "idle power not measured: idle and active energy are unknown");
 }
 
 static void check_machine(struct checks *checks)
 {
-    const struct run_table *table = checks->table;
-    double missing = conservation_error(&table->summary);
-    for (size_t i = 0; i < table->summary.device_count; i++)
-        check_device(checks, &table->summary.devices[i]);
-    if (is_known(missing))
-        check_put(checks, "conservation", missing > CONSERVATION_MAX ? CHECK_WARNING : CHECK_GOOD,
-                  "the parts differ from the machine's energy by %.2g %%", 100 * missing);
+    const struct summary *summary = &checks->table->summary;
+    double missing = 100 * conservation_error(summary);
+    for (size_t i = 0; i < summary->device_count; i++)
+        check_device(checks, &summary->devices[i]);
+    if (missing > 100 * CONSERVATION_MAX)
+        finding_raise(&checks->found, FINDING_NOT_CONSERVED,
+                      "the parts differ from the machine's energy by %.2g %%", missing);
+    else if (is_known(missing))
+        check_good(checks, FINDING_NOT_CONSERVED,
+                   "the parts differ from the machine's energy by %.2g %%", missing);
     check_unattributed(checks);
-    check_unrecorded(checks);
-    if (table->ours && table->has_summary)
-        check_idle(checks);
-    check_background(checks);
-    check_background_gpu(checks);
+    check_conditions(checks);
 }
 
 /* ---- failures ---- */
 
-static enum err put_failures(struct result *result, const struct run_table *table)
+static void put_failures(struct result *result, const struct run_table *table)
 {
     const struct run_words *words = &table->words[RUN_ERROR];
-    size_t *counts = calloc(words->count + 1, sizeof *counts), shown = 0;
-    if (!counts)
-        return ERR_NO_MEMORY;
+    size_t *counts = xcalloc(words->count + 1, sizeof *counts), shown = 0;
     for (size_t i = 0; i < table->rows; i++)
         counts[run_word_id(table, RUN_ERROR, i)] += run_flag(table, RUN_FAILED, i) == 1;
     result_list(result, "failures");
@@ -530,7 +545,6 @@ static enum err put_failures(struct result *result, const struct run_table *tabl
     }
     result_end(result);
     free(counts);
-    return ERR_OK;
 }
 
 /* ---- the complete analysis ---- */
@@ -541,13 +555,27 @@ static enum err put_checks(struct checks *checks, const struct energy_counts *co
     check_answers(checks);
     enum err err = check_energy(checks, counts);
     check_machine(checks);
-    if (!err)
-        err = check_throttling(checks);
-    if (!err)
-        err = check_trends(checks);
+    check_clocks(checks);
+    check_trends(checks);
     if (!err)
         err = check_cold_start(checks);
     return err;
+}
+
+/* Those that matter are also notes of the result, below its phrases. */
+static void put_findings(struct findings *found, struct result *result)
+{
+    findings_order(found->items, found->count);
+    findings_to_result(found, "findings", result);
+    for (size_t i = 0; i < found->count; i++) {
+        const struct finding *finding = &found->items[i];
+        const char *severity = finding_severity_name(finding->severity);
+        char count[32];
+        str_format(count, sizeof count, "summary.findings_%s", severity);
+        result_count_one(result, count);
+        if (finding->severity > FINDING_NOTE)
+            result_note(result, "%s: %s [%s]", severity, finding->text, finding->code);
+    }
 }
 
 static enum err quality_run(struct analysis *analysis, struct error *why)
@@ -555,7 +583,7 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
     (void)why;
     const struct run_table *table = analysis->table;
     struct result *result = analysis->result;
-    struct checks checks = {table, result};
+    struct checks checks = {.table = table, .result = result};
     struct energy_counts counts = count_energy(table);
     result_group(result, "summary");
     result_count(result, "queries", table->rows);
@@ -566,16 +594,19 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
     result_text(result, "model", table->model);
     result_text(result, "hardware", run_hardware(table));
     result_count(result, "checks_good", 0);
-    result_count(result, "checks_warning", 0);
     result_count(result, "checks_unknown", 0);
+    result_count(result, "findings_invalid", 0);
+    result_count(result, "findings_warning", 0);
+    result_count(result, "findings_note", 0);
     result_end(result);
     result_group(result, "data");
     result_list(result, "checks");
     enum err err = put_checks(&checks, &counts);
     result_end(result);
-    if (!err)
-        err = put_failures(result, table);
+    put_findings(&checks.found, result);
+    put_failures(result, table);
     result_end(result);
+    findings_release(&checks.found);
     for (size_t i = 0; i < table->note_count; i++)
         result_warn(result, "%s", table->notes[i].text);
     return err;
@@ -583,8 +614,10 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
 
 static const struct result_phrase FINDING[] = {
     {"checks: ", "summary.checks_good", " good"},
-    {", ", "summary.checks_warning", " with a warning"},
     {", ", "summary.checks_unknown", " unknown"},
+    {", ", "summary.findings_invalid", " invalid"},
+    {", ", "summary.findings_warning", " with a warning"},
+    {", ", "summary.findings_note", " with a note"},
     {0},
 };
 

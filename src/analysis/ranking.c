@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/pareto.h"
 
 static double joules_of(const struct run_figures *run)
@@ -110,37 +111,31 @@ static const char *common_method(const struct run_ranking *all)
     return method;
 }
 
-static enum err name_and_mark(struct run_ranking *all, size_t letters)
+static void name_and_mark(struct run_ranking *all, size_t letters)
 {
     size_t count = all->count;
-    const struct run_point **points = malloc((count + 1) * sizeof *points);
-    double *figures = malloc((2 * count + 1) * sizeof *figures);
-    enum err err = points && figures && all->optimal ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < count; i++) {
+    const struct run_point **points = xmalloc((count + 1) * sizeof *points);
+    double *figures = xmalloc((2 * count + 1) * sizeof *figures);
+    for (size_t i = 0; i < count; i++) {
         points[i] = &all->runs[i].point;
         figures[i] = joules_of(&all->runs[i]);
         figures[count + i] = all->runs[i].point.accuracy;
     }
-    if (!err)
-        err = pareto_mark(figures, figures + count, count, all->optimal);
-    if (!err)
-        err = run_names_of(points, count, letters, &all->names);
+    pareto_mark(figures, figures + count, count, all->optimal);
+    run_names_of(points, count, letters, &all->names);
     free((void *)points);
     free(figures);
-    return err;
 }
 
-enum err run_ranking_of(struct run_figures *runs, size_t count, size_t letters,
-                        struct run_ranking *out)
+void run_ranking_of(struct run_figures *runs, size_t count, size_t letters, struct run_ranking *out)
 {
     *out = (struct run_ranking){
-        .runs = runs, .count = count, .optimal = calloc(count + 1, sizeof *out->optimal)};
+        .runs = runs, .count = count, .optimal = xcalloc(count + 1, sizeof *out->optimal)};
     out->common = run_figures_settle(runs, count);
-    enum err err = name_and_mark(out, letters);
+    name_and_mark(out, letters);
     rank_accuracy(out);
     rank_energy(out);
     out->method = common_method(out);
-    return err;
 }
 
 void run_ranking_release(struct run_ranking *ranking)

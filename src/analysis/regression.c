@@ -6,6 +6,7 @@
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/correlation.h"
 #include "stats/descriptive.h"
 #include "stats/fit.h"
@@ -47,16 +48,14 @@ struct points {
     uint64_t zeros;
 };
 
-static enum err take_points(const struct run_table *table, const struct pair_row *row,
-                            struct points *out)
+static void take_points(const struct run_table *table, const struct pair_row *row,
+                        struct points *out)
 {
-    *out = (struct points){malloc((table->rows + 1) * sizeof *out->x),
-                           malloc((table->rows + 1) * sizeof *out->y),
+    *out = (struct points){xmalloc((table->rows + 1) * sizeof *out->x),
+                           xmalloc((table->rows + 1) * sizeof *out->y),
                            0,
                            {0},
                            0};
-    if (!out->x || !out->y)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
         double y = run_number(table, row->y, i);
         if (!run_completed(table, i) || !is_known(y))
@@ -71,7 +70,6 @@ static enum err take_points(const struct run_table *table, const struct pair_row
         out->x[out->count] = x;
         out->y[out->count++] = y;
     }
-    return ERR_OK;
 }
 
 /* The domain of a fit's energy or power: "gpu", "soc" or "mixed", as in the Python IPW, or "machine"; NULL for other
@@ -121,19 +119,15 @@ static size_t thin(struct points *points)
 }
 
 /* For pairs without logarithms: a robust line and rank correlations. */
-static enum err put_robust(struct result *result, struct points *points, const char *unit)
+static void put_robust(struct result *result, struct points *points, const char *unit)
 {
     struct theil_sen line;
     struct correlation ranks = {0, UNKNOWN, UNKNOWN};
-    enum err err = theil_sen(points->x, points->y, points->count, &line);
-    if (!err)
-        err = spearman(points->x, points->y, thin(points), &ranks);
-    if (err)
-        return err;
+    theil_sen(points->x, points->y, points->count, &line);
+    spearman(points->x, points->y, thin(points), &ranks);
     result_number(result, "theil_sen_slope", line.slope, unit);
     result_number(result, "theil_sen_intercept", line.intercept, unit);
     result_number(result, "spearman", ranks.value, "");
-    return ERR_OK;
 }
 
 static enum err put_points(struct analysis *analysis, const struct pair_row *row, bool skip_unknown,
@@ -155,7 +149,7 @@ static enum err put_points(struct analysis *analysis, const struct pair_row *row
         result_text(result, "energy_basis", basis_of(analysis->table, row->y));
     put_fit(result, points, &fit, unit);
     if (row->logs == LINEAR_PLAIN)
-        err = put_robust(result, points, unit);
+        put_robust(result, points, unit);
     result_end(result);
     return err;
 }
@@ -163,9 +157,8 @@ static enum err put_points(struct analysis *analysis, const struct pair_row *row
 static enum err put_pair(struct analysis *analysis, const struct pair_row *row, bool skip_unknown)
 {
     struct points points;
-    enum err err = take_points(analysis->table, row, &points);
-    if (!err)
-        err = put_points(analysis, row, skip_unknown, &points);
+    take_points(analysis->table, row, &points);
+    enum err err = put_points(analysis, row, skip_unknown, &points);
     free(points.x);
     free(points.y);
     return err;

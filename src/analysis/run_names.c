@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 
 /* Minimum for the model in an abbreviated name, and maximum for a number before the name. */
 enum { MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
@@ -144,18 +145,13 @@ static void number_repeated(const struct naming *naming, size_t letters, struct 
     }
 }
 
-enum err run_names_of(const struct run_point *const *points, size_t count, size_t letters,
-                      struct run_names *out)
+void run_names_of(const struct run_point *const *points, size_t count, size_t letters,
+                  struct run_names *out)
 {
     struct naming naming = {.points = points, .count = count};
     size_t max = letters ? letters : RUN_NAME_MAX;
-    bool *repeated = calloc(count + 1, sizeof *repeated);
-    *out = (struct run_names){.names = calloc(count + 1, sizeof *out->names), .count = count};
-    if (!repeated || !out->names) {
-        free(repeated);
-        run_names_release(out);
-        return ERR_NO_MEMORY;
-    }
+    bool *repeated = xcalloc(count + 1, sizeof *repeated);
+    *out = (struct run_names){.names = xcalloc(count + 1, sizeof *out->names), .count = count};
     if (count) {
         naming.models = differ_in(&naming, offsetof(struct run_point, model));
         naming.hardware = differ_in(&naming, offsetof(struct run_point, hardware));
@@ -171,7 +167,6 @@ enum err run_names_of(const struct run_point *const *points, size_t count, size_
         name_run(&naming, i, max, out->names[i]);
     number_repeated(&naming, max, out, repeated);
     free(repeated);
-    return ERR_OK;
 }
 
 void run_names_release(struct run_names *names)

@@ -11,6 +11,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
 #include "stats/pareto.h"
@@ -139,76 +140,63 @@ struct settings {
     bool *on_frontier;
 };
 
-static enum err put_all(struct result *out, struct settings *settings, size_t count)
+static void put_all(struct result *out, struct settings *settings, size_t count)
 {
     struct run_names names;
-    enum err err = run_names_of(settings->points, count, 0, &names);
-    if (err)
-        return err;
+    run_names_of(settings->points, count, 0, &names);
     for (size_t s = 0; s < count; s++) {
         settings->figures[s] = settings->means[s].point.joules_per_query;
         settings->figures[count + s] = settings->means[s].point.accuracy;
     }
-    err = pareto_mark(settings->figures, settings->figures + count, count, settings->on_frontier);
+    pareto_mark(settings->figures, settings->figures + count, count, settings->on_frontier);
     result_list(out, "settings");
     const size_t *runs = settings->order;
-    for (size_t s = 0; !err && s < count; runs += settings->sizes[s++]) /* alone: nothing differs */
+    for (size_t s = 0; s < count; runs += settings->sizes[s++]) /* alone: nothing differs */
         put_setting(out, count == 1 ? settings->points[s]->model : names.names[s],
                     &settings->means[s], runs, settings->sizes[s], settings->on_frontier[s]);
     result_end(out);
     run_names_release(&names);
-    return err;
 }
 
 /* Names of the runs, by what differs between them. */
-static enum err put_names(struct result *out, const struct run_figures *runs, size_t count)
+static void put_names(struct result *out, const struct run_figures *runs, size_t count)
 {
-    const struct run_point **points = malloc((count + 1) * sizeof *points);
+    const struct run_point **points = xmalloc((count + 1) * sizeof *points);
     struct run_names names;
-    for (size_t i = 0; points && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         points[i] = &runs[i].point;
-    enum err err = points ? run_names_of(points, count, 0, &names) : ERR_NO_MEMORY;
+    run_names_of(points, count, 0, &names);
     free((void *)points);
-    if (err)
-        return err;
     result_text(out, "family", names.family);
     result_list(out, "names");
     for (size_t i = 0; i < names.count; i++)
         result_text(out, NULL, names.names[i]);
     result_end(out);
     run_names_release(&names);
-    return ERR_OK;
 }
 
-enum err run_settings_result(const struct compare_groups *groups, const char *const *directories,
-                             struct run_figures *runs, size_t count, struct result *out)
+void run_settings_result(const struct compare_groups *groups, const char *const *directories,
+                         struct run_figures *runs, size_t count, struct result *out)
 {
     size_t capacity = count + 1;
-    struct settings settings = {.means = calloc(capacity, sizeof *settings.means),
-                                .points = calloc(capacity, sizeof *settings.points),
-                                .order = calloc(capacity, sizeof *settings.order),
-                                .sizes = calloc(capacity, sizeof *settings.sizes),
-                                .figures = calloc(2 * capacity, sizeof *settings.figures),
-                                .on_frontier = calloc(capacity, sizeof *settings.on_frontier)};
+    struct settings settings = {.means = xcalloc(capacity, sizeof *settings.means),
+                                .points = xcalloc(capacity, sizeof *settings.points),
+                                .order = xcalloc(capacity, sizeof *settings.order),
+                                .sizes = xcalloc(capacity, sizeof *settings.sizes),
+                                .figures = xcalloc(2 * capacity, sizeof *settings.figures),
+                                .on_frontier = xcalloc(capacity, sizeof *settings.on_frontier)};
     struct uncertainty all = run_figures_settle(runs, count);
     bool mixed = all.sensors == UNCERTAINTY_MIXED;
-    enum err err = settings.means && settings.points && settings.order && settings.sizes &&
-                           settings.figures && settings.on_frontier
-                       ? ERR_OK
-                       : ERR_NO_MEMORY;
     result_begin(out, "settings");
-    if (!err)
-        err = put_names(out, runs, count);
+    put_names(out, runs, count);
     result_number(out, "common", all.common, "%");
     result_flag(out, "mixed", mixed);
-    if (!err) {
-        size_t at = 0, found = assign(groups, directories, count, settings.order, settings.sizes);
-        for (size_t s = 0; s < found; at += settings.sizes[s++]) {
-            average(runs, settings.order + at, settings.sizes[s], mixed, &settings.means[s]);
-            settings.points[s] = &settings.means[s].point;
-        }
-        err = put_all(out, &settings, found);
+    size_t at = 0, found = assign(groups, directories, count, settings.order, settings.sizes);
+    for (size_t s = 0; s < found; at += settings.sizes[s++]) {
+        average(runs, settings.order + at, settings.sizes[s], mixed, &settings.means[s]);
+        settings.points[s] = &settings.means[s].point;
     }
+    put_all(out, &settings, found);
     result_end(out);
     free(settings.means);
     free((void *)settings.points);
@@ -216,5 +204,4 @@ enum err run_settings_result(const struct compare_groups *groups, const char *co
     free(settings.sizes);
     free(settings.figures);
     free(settings.on_frontier);
-    return err;
 }

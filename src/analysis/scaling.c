@@ -4,6 +4,7 @@
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/fit.h"
 
 enum { QUERIES_MIN = 4 };
@@ -13,13 +14,11 @@ struct lengths {
     size_t count;
 };
 
-static enum err take(const struct run_table *table, enum run_number y, struct lengths *out)
+static void take(const struct run_table *table, enum run_number y, struct lengths *out)
 {
-    *out = (struct lengths){malloc((table->rows + 1) * sizeof(double)),
-                            malloc((table->rows + 1) * sizeof(double)),
-                            malloc((table->rows + 1) * sizeof(double)), 0};
-    if (!out->input || !out->output || !out->y)
-        return ERR_NO_MEMORY;
+    *out = (struct lengths){xmalloc((table->rows + 1) * sizeof(double)),
+                            xmalloc((table->rows + 1) * sizeof(double)),
+                            xmalloc((table->rows + 1) * sizeof(double)), 0};
     for (size_t i = 0; i < table->rows; i++) {
         double value = run_number(table, y, i);
         if (!run_completed(table, i) || !is_known(value))
@@ -28,7 +27,6 @@ static enum err take(const struct run_table *table, enum run_number y, struct le
         out->output[out->count] = run_number(table, RUN_OUTPUT_TOKENS, i);
         out->y[out->count++] = value;
     }
-    return ERR_OK;
 }
 
 static void lengths_release(struct lengths *lengths)
@@ -66,28 +64,24 @@ static void put_power_law(struct result *result, const char *key, const double *
     result_end(result);
 }
 
-static enum err put_data(struct result *result, const struct run_table *table,
-                         const struct lengths *energy)
+static void put_data(struct result *result, const struct run_table *table,
+                     const struct lengths *energy)
 {
     struct lengths time = {0};
-    enum err err = take(table, RUN_LATENCY, &time);
+    take(table, RUN_LATENCY, &time);
     result_group(result, "data");
     result_group(result, "planes");
     put_plane(result, "joules", energy, "J");
-    if (!err)
-        put_plane(result, "latency_s", &time, "s");
+    put_plane(result, "latency_s", &time, "s");
     result_end(result);
     result_group(result, "power_laws");
     put_power_law(result, "joules_of_input_tokens", energy->input, energy->y, energy->count);
     put_power_law(result, "joules_of_output_tokens", energy->output, energy->y, energy->count);
-    if (!err) {
-        put_power_law(result, "latency_s_of_input_tokens", time.input, time.y, time.count);
-        put_power_law(result, "latency_s_of_output_tokens", time.output, time.y, time.count);
-    }
+    put_power_law(result, "latency_s_of_input_tokens", time.input, time.y, time.count);
+    put_power_law(result, "latency_s_of_output_tokens", time.output, time.y, time.count);
     result_end(result);
     result_end(result);
     lengths_release(&time);
-    return err;
 }
 
 static enum err scaling_run(struct analysis *analysis, struct error *why)
@@ -104,24 +98,22 @@ static enum err scaling_run(struct analysis *analysis, struct error *why)
     if (run_completed_count(table) < QUERIES_MIN)
         return err_set(why, ERR_NO_DATA, "%zu completed %s; scaling needs %d",
                        run_completed_count(table), units_of(table, true), QUERIES_MIN);
-    err = take(table, RUN_JOULES, &energy);
-    if (!err) {
-        plane_fit(energy.input, energy.output, energy.y, energy.count, &fit);
-        result_group(result, "summary");
-        result_count(result, "queries", energy.count);
-        result_number(result, "fixed_joules", fit.intercept, "J");
-        result_number(result, "joules_per_more_input_token", fit.a, "J");
-        result_number(result, "joules_per_more_output_token", fit.b, "J");
-        result_number(result, "r2", fit.r2, "");
-        result_end(result);
-        err = put_data(result, table, &energy);
-        if (!is_known(fit.a))
-            result_warn(analysis->result,
-                        "prompt and answer lengths are collinear: the cost of an additional token "
-                        "is not identifiable");
-    }
+    take(table, RUN_JOULES, &energy);
+    plane_fit(energy.input, energy.output, energy.y, energy.count, &fit);
+    result_group(result, "summary");
+    result_count(result, "queries", energy.count);
+    result_number(result, "fixed_joules", fit.intercept, "J");
+    result_number(result, "joules_per_more_input_token", fit.a, "J");
+    result_number(result, "joules_per_more_output_token", fit.b, "J");
+    result_number(result, "r2", fit.r2, "");
+    result_end(result);
+    put_data(result, table, &energy);
+    if (!is_known(fit.a))
+        result_warn(analysis->result,
+                    "prompt and answer lengths are collinear: the cost of an additional token "
+                    "is not identifiable");
     lengths_release(&energy);
-    return err;
+    return ERR_OK;
 }
 
 static const struct result_phrase FINDING[] = {

@@ -1,5 +1,6 @@
 /* The settings of a sweep: the saving of the best one, in a sentence; the best by each objective, with the number of
- * settings not significantly different from it; and energy, time and their products for each, in order of energy. */
+ * settings not significantly different from it, both by power/sweep_choice.c; and energy, time and their products for
+ * each, in order of energy. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,36 +8,48 @@
 #include "analysis/across.h"
 #include "analysis/analysis.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "metrics/efficiency.h"
 #include "power/clock_choice.h"
 #include "power/optimize_result.h"
 #include "power/sweep_points.h"
 #include "stats/pareto.h"
 
-/* The objective: E T^n, or the time alone. */
 static const struct objective {
     const char *name, *unit;
-    double energy, time; /* exponents */
+    double exponent; /* n of E T^n */
+    bool is_time_only;
 } OBJECTIVES[] = {
-    {"least energy", "J", 1, 0},
-    {"least EDP", "J·s", 1, 1},
-    {"least ED2P", "J·s²", 1, 2},
-    {"least time", "s", 0, 1},
+    {"least energy", "J", 0, false},
+    {"least EDP", "J·s", 1, false},
+    {"least ED2P", "J·s²", 2, false},
+    {"least time", "s", 0, true},
 };
+enum { ENERGY, OBJECTIVE_COUNT = sizeof OBJECTIVES / sizeof *OBJECTIVES };
+
+static struct optimize_goal goal_of(const struct objective *objective)
+{
+    struct optimize_goal goal = optimize_goal_edp();
+    goal.time_exponent = objective->exponent;
+    goal.is_time_only = objective->is_time_only;
+    return goal;
+}
 
 /* The value at a point, and its standard uncertainty from repeats, without what is common to all points.  UNKNOWN
  * without repeats: the sensor's error does not include the variation between runs. */
 static double value_of(const struct objective *objective, const struct sweep_figures *figures,
                        double *error)
 {
-    double value = objective->energy > 0
-                       ? energy_delay_product(figures->joules, figures->seconds, objective->time)
-                       : figures->seconds;
-    if (objective->energy > 0 && objective->time == 0)
-        value = figures->joules;
-    double time =
-        objective->time > 0 ? objective->time * figures->seconds_error / figures->seconds : 0;
-    *error = value * hypot(objective->energy > 0 ? figures->error_pct / 100 : 0, time);
+    double time = figures->seconds_error / figures->seconds;
+    if (objective->is_time_only) {
+        *error = figures->seconds_error;
+        return figures->seconds;
+    }
+    double value = objective->exponent > 0 ? energy_delay_product(figures->joules, figures->seconds,
+                                                                  objective->exponent)
+                                           : figures->joules;
+    *error = value * hypot(figures->error_pct / 100,
+                           objective->exponent > 0 ? objective->exponent * time : 0);
     return value;
 }
 
@@ -46,38 +59,6 @@ static void put_setting(struct result *result, const struct sweep *sweep, size_t
     sweep_setting(sweep, point, &setting);
     result_text(result, "setting", text_get(&setting));
     text_release(&setting);
-}
-
-/* The minimum over the known values; and how many others do not differ significantly. */
-static void put_best(struct result *result, const struct sweep *sweep,
-                     const struct sweep_figures *figures, const struct objective *objective)
-{
-    size_t best = sweep->point_count, like = 0;
-    double min = INFINITY, smallest_error = UNKNOWN, error;
-    for (size_t p = 0; p < sweep->point_count; p++) {
-        double value = value_of(objective, &figures[p], &error);
-        if (value < min) {
-            best = p;
-            min = value;
-            smallest_error = error;
-        }
-    }
-    bool found = best < sweep->point_count;
-    for (size_t p = 0; found && p < sweep->point_count; p++) {
-        double value = value_of(objective, &figures[p], &error);
-        double apart = NORMAL_95 * hypot(error, smallest_error);
-        like += p != best && is_known(value) && !(value - min > apart);
-    }
-    result_group(result, NULL);
-    result_text(result, "objective", objective->name);
-    if (found)
-        put_setting(result, sweep, best);
-    else
-        result_text(result, "setting", NULL);
-    result_figure(result, "value", found ? min : UNKNOWN, smallest_error, objective->unit);
-    result_number(result, "not_distinguishable", is_known(smallest_error) ? (double)like : UNKNOWN,
-                  "");
-    result_end(result);
 }
 
 /* Node and GPUs of its first attempt; repeats of one process run on the same. */
@@ -128,8 +109,42 @@ struct settings {
     struct sweep_figures *figures;
     double *quality, *cost, *worth; /* cost and worth: energy and minus time, for pareto_mark */
     bool *optimal;
-    size_t *order; /* by energy, unknown ones last */
+    size_t *order;              /* by energy, unknown ones last */
+    struct clock_choice choice; /* of `ipw optimize` for the least energy */
+    struct best_setting best[OBJECTIVE_COUNT];
 };
+
+static enum err choose(struct settings *all, const char *directory, struct error *why)
+{
+    struct optimize_goal goals[OBJECTIVE_COUNT];
+    for (size_t i = 0; i < OBJECTIVE_COUNT; i++)
+        goals[i] = goal_of(&OBJECTIVES[i]);
+    enum err err = sweep_choice_of(&all->points, directory, &goals[ENERGY], &all->choice, why);
+    if (!err)
+        err = sweep_choice_best(&all->points, &all->choice, goals, OBJECTIVE_COUNT, all->best, why);
+    return err;
+}
+
+/* The choice of `ipw optimize` for this objective; and how many other settings do not differ significantly. */
+static void put_best(struct result *result, const struct settings *all, size_t index)
+{
+    const struct sweep *sweep = &all->points.sweep;
+    const struct objective *objective = &OBJECTIVES[index];
+    const struct best_setting best = all->best[index];
+    double value = UNKNOWN, error = UNKNOWN;
+    bool found = best.point < sweep->point_count;
+    result_group(result, NULL);
+    result_text(result, "objective", objective->name);
+    if (found)
+        put_setting(result, sweep, best.point);
+    else
+        result_text(result, "setting", NULL);
+    if (found)
+        value = value_of(objective, &all->figures[best.point], &error);
+    result_figure(result, "value", value, error, objective->unit);
+    result_number(result, "not_distinguishable", best.is_tested ? (double)best.alike : UNKNOWN, "");
+    result_end(result);
+}
 
 static void put_point(struct result *result, const struct settings *all, size_t point)
 {
@@ -139,7 +154,7 @@ static void put_point(struct result *result, const struct settings *all, size_t 
     put_setting(result, sweep, point);
     result_group(result, "values");
     for (size_t k = 0; k < sweep->knob_count; k++)
-        result_text(result, sweep->knobs[k], sweep->values[point * sweep->knob_count + k]);
+        result_text(result, sweep->knobs[k], sweep_point(sweep, point)[k].text);
     result_end(result);
     result_figure(result, "joules", figures->joules, figures->plus_minus, "J");
     result_figure(result, "seconds", figures->seconds, figures->seconds_error, "s");
@@ -177,32 +192,24 @@ static void add_limits(const struct settings *all, struct text *out)
         text_add(out, " Energies are estimated, not measured.");
 }
 
-static enum err put_conclusion(struct result *result, const struct settings *all,
-                               const char *directory, struct error *why)
+static void put_conclusion(struct result *result, const struct settings *all)
 {
-    struct optimize_goal goal = optimize_goal_edp();
-    struct clock_choice choice;
+    const struct clock_choice *choice = &all->choice;
     struct text answer = {0};
-    goal.time_exponent = 0;
-    enum err err = sweep_choice_of(&all->points, directory, &goal, &choice, why);
-    if (!err && choice.is_recommended)
-        optimize_saving_sentence(&choice, all->points.is_per_query ? "query" : "run", &answer);
-    else if (!err)
-        text_addf(&answer, "No setting is shown to save energy: %s.", choice.reason);
+    if (choice->is_recommended)
+        optimize_saving_sentence(choice, all->points.is_per_query ? "query" : "run", &answer);
+    else
+        text_addf(&answer, "No setting is shown to save energy: %s.", choice->reason);
     add_limits(all, &answer);
     result_text(result, "conclusion", text_get(&answer));
     result_number(result, "saving_pct",
-                  err || choice.flags & CHOICE_NO_REPEATS ? UNKNOWN : 100 * choice.saving, "");
-    result_number(result, "saving_plus_minus_pct", err ? UNKNOWN : 100 * choice.saving_error, "");
-    result_text(result, "baseline",
-                err || !choice.baseline.setting[0] ? NULL : choice.baseline.setting);
+                  choice->flags & CHOICE_NO_REPEATS ? UNKNOWN : 100 * choice->saving, "");
+    result_number(result, "saving_plus_minus_pct", 100 * choice->saving_error, "");
+    result_text(result, "baseline", str_or_null(choice->baseline.setting));
     text_release(&answer);
-    clock_choice_release(&choice);
-    return err;
 }
 
-static enum err put_summary(struct result *result, const struct settings *all,
-                            const char *directory, struct error *why)
+static void put_summary(struct result *result, const struct settings *all)
 {
     const struct sweep *sweep = &all->points.sweep;
     size_t settings = 0;
@@ -210,7 +217,7 @@ static enum err put_summary(struct result *result, const struct settings *all,
     for (size_t p = 0; p < sweep->point_count; p++)
         settings += all->figures[p].measured > 0;
     result_group(result, "summary");
-    enum err err = put_conclusion(result, all, directory, why);
+    put_conclusion(result, all);
     result_count(result, "settings", settings);
     result_count(result, "attempts", sweep->count);
     result_count(result, "failed", sweep_points_excluded(&all->points, SWEEP_FAILED));
@@ -226,7 +233,6 @@ static enum err put_summary(struct result *result, const struct settings *all,
         result_warn(result, "attempts excluded: %s", left_out);
     if (!sweep->ended)
         result_warn(result, "the sweep is not complete: `ipw sweep --resume` continues it");
-    return err;
 }
 
 static void warn_of_flags(struct result *result, const struct sweep_points *points)
@@ -278,19 +284,15 @@ static void warn_of_nodes(struct result *result, const struct sweep *sweep)
 
 /* ---- the complete analysis ---- */
 
-static enum err put_all(struct result *result, const struct settings *all, const char *directory,
-                        struct error *why)
+static void put_all(struct result *result, const struct settings *all)
 {
     const struct sweep *sweep = &all->points.sweep;
-    enum err err = pareto_mark(all->cost, all->worth, sweep->point_count, all->optimal);
-    if (!err)
-        err = put_summary(result, all, directory, why);
-    if (err)
-        return err;
+    pareto_mark(all->cost, all->worth, sweep->point_count, all->optimal);
+    put_summary(result, all);
     result_group(result, "data");
     result_list(result, "best");
-    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
-        put_best(result, sweep, all->figures, &OBJECTIVES[i]);
+    for (size_t i = 0; i < OBJECTIVE_COUNT; i++)
+        put_best(result, all, i);
     result_end(result);
     result_list(result, "settings");
     for (size_t i = 0; i < sweep->point_count; i++)
@@ -300,7 +302,6 @@ static enum err put_all(struct result *result, const struct settings *all, const
     result_table(result, "data.settings", NULL);
     warn_of_flags(result, &all->points);
     warn_of_nodes(result, sweep);
-    return ERR_OK;
 }
 
 /* Insertion sort is stable; a sweep has hundreds of settings at most. */
@@ -318,14 +319,12 @@ static void order_by_energy(struct settings *all)
 static enum err fill(struct settings *all, struct error *why)
 {
     size_t count = all->points.sweep.point_count, measured = 0;
-    all->figures = calloc(count, sizeof *all->figures);
-    all->quality = calloc(count, sizeof *all->quality);
-    all->cost = calloc(count, sizeof *all->cost);
-    all->worth = calloc(count, sizeof *all->worth);
-    all->optimal = calloc(count, sizeof *all->optimal);
-    all->order = calloc(count, sizeof *all->order);
-    if (!all->figures || !all->quality || !all->cost || !all->worth || !all->optimal || !all->order)
-        return err_no_memory(why);
+    all->figures = xcalloc(count, sizeof *all->figures);
+    all->quality = xcalloc(count, sizeof *all->quality);
+    all->cost = xcalloc(count, sizeof *all->cost);
+    all->worth = xcalloc(count, sizeof *all->worth);
+    all->optimal = xcalloc(count, sizeof *all->optimal);
+    all->order = xcalloc(count, sizeof *all->order);
     for (size_t p = 0; p < count; p++) {
         all->figures[p] = sweep_points_figures(&all->points, p, &all->quality[p]);
         all->cost[p] = all->figures[p].joules;
@@ -348,7 +347,10 @@ static enum err sweep_run(struct analysis *analysis, struct error *why)
         return err;
     err = fill(&all, why);
     if (!err)
-        err = put_all(analysis->result, &all, analysis->sweep, why);
+        err = choose(&all, analysis->sweep, why);
+    if (!err)
+        put_all(analysis->result, &all);
+    clock_choice_release(&all.choice);
     free(all.figures);
     free(all.quality);
     free(all.cost);

@@ -7,6 +7,7 @@
 
 #include "attribute/ledger.h"
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -68,7 +69,7 @@ static bool is_ours(const ipw_session *session)
 
 /* ---- opening ---- */
 
-static bool is_listed(const ipw_session *session, const char *device)
+static bool has_device(const ipw_session *session, const char *device)
 {
     for (size_t i = 0; i < session->device_count; i++)
         if (!strcmp(session->devices[i], device))
@@ -79,14 +80,14 @@ static bool is_listed(const ipw_session *session, const char *device)
 static enum err list_devices(ipw_session *session)
 {
     struct sampler *sampler = session->session.sampler;
-    session->devices = calloc(sampler_channel_count(sampler) + 1, sizeof *session->devices);
+    session->devices = memory_zeroed(sampler_channel_count(sampler) + 1, sizeof *session->devices);
     if (!session->devices)
         return ERR_NO_MEMORY;
     for (size_t s = 0; s < sampler_count(sampler); s++) {
         const struct sensor *sensor = sampler_sensor(sampler, s);
         for (size_t c = 0; c < sensor->channel_count; c++) {
             const struct sensor_channel *row = &sensor->channels[c];
-            if (quantity_gives_joules(row->quantity) && !is_listed(session, row->device))
+            if (quantity_gives_joules(row->quantity) && !has_device(session, row->device))
                 str_copy(session->devices[session->device_count++], sizeof *session->devices,
                          row->device);
         }
@@ -112,7 +113,7 @@ ipw_session *ipw_open(const ipw_options *options, int *status)
             wanted.period = from_seconds(1 / options->rate_hz);
     }
     enum err err = ERR_NO_MEMORY;
-    ipw_session *session = calloc(1, sizeof *session);
+    ipw_session *session = memory_zeroed(1, sizeof *session);
     if (session) {
         session->owner = getpid();
         pthread_mutex_init(&session->lock, NULL);

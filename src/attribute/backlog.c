@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
+#include "core/xalloc.h"
 #include "port/thread.h"
 
 /* ---- sharers ---- */
 
 struct sharer *sharer_new(size_t devices)
 {
-    return calloc(1, sizeof(struct sharer) + devices * sizeof(struct portion));
+    return xcalloc(1, sizeof(struct sharer) + devices * sizeof(struct portion));
 }
 
 void sharer_free(struct sharer *sharer)
@@ -34,19 +34,9 @@ size_t sharer_bytes(const struct sharer *sharer, size_t devices)
            sharer->trace.arrival_count * sizeof *sharer->trace.arrivals;
 }
 
-enum err sharers_reserve(struct sharers *list, size_t more)
-{
-    while (list->capacity - list->count < more) {
-        struct sharer **items = grow(list->items, &list->capacity, list->capacity, sizeof *items);
-        if (!items)
-            return ERR_NO_MEMORY;
-        list->items = items;
-    }
-    return ERR_OK;
-}
-
 void sharers_add(struct sharers *list, struct sharer *sharer)
 {
+    list->items = xgrow(list->items, &list->capacity, list->count, sizeof *list->items);
     list->items[list->count++] = sharer;
 }
 
@@ -130,16 +120,12 @@ enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from)
     enum err err = ERR_OK;
     pthread_mutex_lock(&backlog->lock);
     compact_flights(backlog);
-    struct flight *flights =
-        grow(backlog->flights, &backlog->flight_capacity, backlog->flight_end, sizeof *flights);
-    if (flights)
-        backlog->flights = flights;
-    if (!flights)
-        err = ERR_NO_MEMORY;
-    else if (id <= backlog->highest && find_flight(backlog, id) < backlog->flight_end)
+    backlog->flights = xgrow(backlog->flights, &backlog->flight_capacity, backlog->flight_end,
+                             sizeof *backlog->flights);
+    if (id <= backlog->highest && find_flight(backlog, id) < backlog->flight_end)
         err = ERR_BAD_VALUE;
     else
-        flights[backlog->flight_end++] = (struct flight){id, from};
+        backlog->flights[backlog->flight_end++] = (struct flight){id, from};
     backlog->highest = id > backlog->highest ? id : backlog->highest;
     pthread_mutex_unlock(&backlog->lock);
     return err;
@@ -150,8 +136,6 @@ enum err backlog_end(struct backlog *backlog, struct sharer *sharer)
     pthread_mutex_lock(&backlog->lock);
     size_t at = find_flight(backlog, sharer->trace.id);
     enum err err = at < backlog->flight_end ? ERR_OK : ERR_NOT_FOUND;
-    if (!err)
-        err = sharers_reserve(&backlog->ended, 1);
     if (!err) {
         sharers_add(&backlog->ended, sharer);
         remove_flight(backlog, at);
@@ -223,29 +207,24 @@ static struct sharer *pop(struct sharers *heap)
     }
 }
 
-enum err backlog_collect(struct backlog *backlog, nanos *earliest)
+void backlog_collect(struct backlog *backlog, nanos *earliest)
 {
     *earliest = INT64_MAX;
     pthread_mutex_lock(&backlog->lock);
-    enum err err = sharers_reserve(&backlog->waiting, backlog->ended.count);
-    for (size_t i = 0; i < backlog->ended.count && !err; i++)
+    for (size_t i = 0; i < backlog->ended.count; i++)
         push(&backlog->waiting, backlog->ended.items[i]);
-    if (!err)
-        backlog->ended.count = 0;
+    backlog->ended.count = 0;
     for (size_t i = backlog->flight_first; i < backlog->flight_end; i++)
         if (backlog->flights[i].from < *earliest)
             *earliest = backlog->flights[i].from;
     pthread_cond_broadcast(&backlog->collected);
     pthread_mutex_unlock(&backlog->lock);
-    return err;
 }
 
-enum err backlog_return(struct backlog *backlog, struct sharers *list)
+void backlog_return(struct backlog *backlog, struct sharers *list)
 {
-    enum err err = sharers_reserve(&backlog->waiting, list->count);
-    while (!err && list->count)
+    while (list->count)
         push(&backlog->waiting, list->items[--list->count]);
-    return err;
 }
 
 struct sharer *backlog_pop(struct backlog *backlog, nanos limit)

@@ -6,6 +6,7 @@
 
 #include "core/random.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
 #include "stats/least_squares.h"
@@ -231,8 +232,6 @@ static enum err solve(struct problem *p, double *x, double *sigmas, struct error
             return err_set(
                 why, ERR_NO_DATA,
                 "the windows cannot separate idle power from work: measure idle power as well");
-        if (err)
-            return err_set(why, err, "out of memory");
         long worst = most_uncertain(p, sigmas);
         if (worst >= 0 && merge_nearest(p, (size_t)worst))
             continue;
@@ -262,12 +261,12 @@ static enum err bootstrap(struct problem *p, struct online *spread)
 {
     size_t count = p->count;
     struct random draws = random_seeded(p->options->seed);
-    unsigned *strata = calloc(count, sizeof *strata);
-    size_t *picked = calloc(count, sizeof *picked);
-    bool *has_replays = calloc(count, sizeof *has_replays);
+    unsigned *strata = xcalloc(count, sizeof *strata);
+    size_t *picked = xcalloc(count, sizeof *picked);
+    bool *has_replays = xcalloc(count, sizeof *has_replays);
     double x[UNKNOWNS_MAX];
-    enum err err = strata && picked && has_replays ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < count; i++) {
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < count; i++) {
         strata[i] = p->windows[i].stratum;
         for (size_t j = 0; j < count; j++)
             has_replays[i] = has_replays[i] || (j != i && p->windows[j].stratum == strata[i]);
@@ -346,13 +345,11 @@ enum err component_fit(const struct fit_window *windows, size_t count,
         .windows = windows,
         .count = count,
         .options = options,
-        .rows = calloc(count, sizeof *problem.rows),
-        .a = calloc(count * UNKNOWNS_MAX, sizeof *problem.a),
-        .b = calloc(count, sizeof *problem.b),
+        .rows = xcalloc(count, sizeof *problem.rows),
+        .a = xcalloc(count * UNKNOWNS_MAX, sizeof *problem.a),
+        .b = xcalloc(count, sizeof *problem.b),
     };
-    enum err err = problem.rows && problem.a && problem.b
-                       ? fit(&problem, out, why)
-                       : err_set(why, ERR_NO_MEMORY, "out of memory");
+    enum err err = fit(&problem, out, why);
     free(problem.rows);
     free(problem.a);
     free(problem.b);

@@ -4,7 +4,6 @@
 #include "attribute/conditions.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/finding.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "port/thread.h"
@@ -22,7 +22,7 @@
 
 /* Load of other processes that is reported: a share of the CPUs, of a GPU, or of the energy. */
 #define SHARE_WARNING 0.05
-#define SHARE_BREAKS  0.25
+#define SHARE_INVALID 0.25
 /* Background activity of an idle machine, in CPUs. */
 #define IDLE_CPUS_MIN 0.1
 /* A change of idle power that is reported: at least this large, and larger than its uncertainty explains. */
@@ -129,27 +129,12 @@ void conditions_stop(struct conditions *c)
 
 /* ---- findings ---- */
 
-static void PRINTF_LIKE(4, 5) find(struct conditions *c, const char *code,
-                                   enum finding_severity severity, const char *format, ...)
-{
-    struct summary_conditions *figures = &c->figures;
-    if (figures->finding_count == SUMMARY_FINDINGS_MAX)
-        return;
-    struct summary_finding *finding = &figures->findings[figures->finding_count++];
-    va_list arguments;
-    str_copy(finding->code, sizeof finding->code, code);
-    finding->severity = severity;
-    va_start(arguments, format);
-    vsnprintf(finding->text, sizeof finding->text, format, arguments);
-    va_end(arguments);
-}
-
 static double share_of_cpus(const struct conditions *c, double busy)
 {
     return c->figures.cpus > 0 ? busy / (double)c->figures.cpus : UNKNOWN;
 }
 
-static void find_background_cpu(struct conditions *c)
+static void find_background_cpu(const struct conditions *c, struct findings *out)
 {
     const struct summary_conditions *figures = &c->figures;
     double joules_share = ratio(figures->background_joules, c->joules);
@@ -159,59 +144,66 @@ static void find_background_cpu(struct conditions *c)
         str_format(joules, sizeof joules, "about %.2g %% of the energy is theirs",
                    100 * joules_share);
     if (c->is_hidden && is_known(figures->cpu_busy_s))
-        find(c, "background_unknown", FINDING_NOTE,
-             "background load not determined: the server's CPU time is unknown, since its process "
-             "is not on this machine or may not be inspected");
+        finding_raise(
+            out, FINDING_BACKGROUND_UNKNOWN,
+            "background load not determined: the server's CPU time is unknown, since its process "
+            "is not on this machine or may not be inspected");
     if (share > SHARE_WARNING && figures->background_cpus > figures->background_cpus_plus_minus)
-        find(c, "background_cpu", share > SHARE_BREAKS ? FINDING_BREAKS : FINDING_WARNING,
-             "other processes used %.2g of %lld CPU%s: %s", figures->background_cpus,
-             (long long)figures->cpus, figures->cpus == 1 ? "" : "s", joules);
+        finding_raise_as(out, FINDING_BACKGROUND_CPU,
+                         share > SHARE_INVALID ? FINDING_INVALID : FINDING_WARNING,
+                         "other processes used %.2g of %lld CPU%s: %s", figures->background_cpus,
+                         (long long)figures->cpus, figures->cpus == 1 ? "" : "s", joules);
 }
 
-static void find_idle_change(struct conditions *c)
+static void find_idle_change(const struct conditions *c, struct findings *out)
 {
     const struct summary_conditions *f = &c->figures;
     double change = fabs(f->idle_after_w - f->idle_w);
     double error = hypot(f->idle_plus_minus, f->idle_after_plus_minus);
     if (c->refused[0] && f->idle_tries > 0)
-        find(c, "baseline_refused", FINDING_WARNING,
-             "idle power not measured, since the machine was not idle in %lld attempts (%s): idle "
-             "and active energy are unknown",
-             (long long)f->idle_tries, c->refused);
+        finding_raise(
+            out, FINDING_BASELINE_REFUSED,
+            "idle power not measured, since the machine was not idle in %lld attempts (%s): idle "
+            "and active energy are unknown",
+            (long long)f->idle_tries, c->refused);
     else if (c->refused[0])
-        find(c, "baseline_refused", FINDING_WARNING,
-             "idle power not measured, since %s: idle and active energy are unknown", c->refused);
+        finding_raise(out, FINDING_BASELINE_REFUSED,
+                      "idle power not measured, since %s: idle and active energy are unknown",
+                      c->refused);
     if (c->refused_after[0])
-        find(c, "idle_unchecked", FINDING_NOTE,
-             "idle power was not measured again at the end, since the machine was not idle (%s): "
-             "it may have changed",
-             c->refused_after);
+        finding_raise(
+            out, FINDING_IDLE_UNCHECKED,
+            "idle power was not measured again at the end, since the machine was not idle (%s): "
+            "it may have changed",
+            c->refused_after);
     if (change > IDLE_CHANGE_NOTE * f->idle_w && change > IDLE_SIGMAS * error)
-        find(c, "idle_changed",
-             change > IDLE_CHANGE_WARNING * f->idle_w ? FINDING_WARNING : FINDING_NOTE,
-             "idle power was %.3g W before and %.3g W after: active energy is uncertain by as much",
-             f->idle_w, f->idle_after_w);
+        finding_raise_as(
+            out, FINDING_IDLE_CHANGED,
+            change > IDLE_CHANGE_WARNING * f->idle_w ? FINDING_WARNING : FINDING_NOTE,
+            "idle power was %.3g W before and %.3g W after: active energy is uncertain by as much",
+            f->idle_w, f->idle_after_w);
 }
 
-static void find_unrecorded(struct conditions *c)
+static void find_unrecorded(const struct conditions *c, struct findings *out)
 {
     if (c->unrecorded)
-        find(c, "unrecorded_inference",
-             c->unrecorded_share > SHARE_WARNING ? FINDING_WARNING : FINDING_NOTE,
-             "%llu inference request%s not recorded, with %.0f %% of the requests' energy: unknown "
-             "endpoint%s POST %s",
-             (unsigned long long)c->unrecorded, c->unrecorded == 1 ? " was" : "s were",
-             100 * c->unrecorded_share, c->unrecorded == 1 ? "" : "s, such as", c->unrecorded_path);
+        finding_raise_as(
+            out, FINDING_UNRECORDED_INFERENCE,
+            c->unrecorded_share > SHARE_WARNING ? FINDING_WARNING : FINDING_NOTE,
+            "%llu inference request%s not recorded, with %.0f %% of the requests' energy: unknown "
+            "endpoint%s POST %s",
+            (unsigned long long)c->unrecorded, c->unrecorded == 1 ? " was" : "s were",
+            100 * c->unrecorded_share, c->unrecorded == 1 ? "" : "s, such as", c->unrecorded_path);
 }
 
-static void find_throttling(struct conditions *c)
+static void find_throttling(const struct conditions *c, struct findings *out)
 {
     for (size_t i = 0; i < c->figures.device_count; i++) {
         const struct summary_condition *device = &c->figures.devices[i];
         if (device->throttled_share > SHARE_WARNING)
-            find(c, "throttled", FINDING_WARNING,
-                 "%s was throttled by temperature or a power brake %.0f %% of the time", device->id,
-                 100 * device->throttled_share);
+            finding_raise(out, FINDING_THROTTLED,
+                          "%s was throttled by temperature or a power brake %.0f %% of the time",
+                          device->id, 100 * device->throttled_share);
     }
 }
 
@@ -464,7 +456,7 @@ static void describe_gpu_processes(const struct summary_conditions *figures, con
     }
 }
 
-static void find_background_gpu(struct conditions *c)
+static void find_background_gpu(struct conditions *c, struct findings *out)
 {
     struct summary_conditions *figures = &c->figures;
     const char *device = NULL;
@@ -474,19 +466,21 @@ static void find_background_gpu(struct conditions *c)
         figures->background_gpu_processes = INTEGER_UNKNOWN;
     }
     if (c->gpu_unknown[0] && !c->is_hidden) /* for a hidden server background_unknown reports it */
-        find(c, "background_gpu_unknown", FINDING_NOTE,
-             "GPU load of other processes not determined: %s", c->gpu_unknown);
+        finding_raise(out, FINDING_BACKGROUND_GPU_UNKNOWN,
+                      "GPU load of other processes not determined: %s", c->gpu_unknown);
     if (figures->background_gpu_processes == INTEGER_UNKNOWN)
         return;
     double pct = figures->background_gpu_pct = background_gpu_pct(figures, &device);
     if (device)
         describe_gpu_processes(figures, device, who, sizeof who);
     if (device && !is_known(pct))
-        find(c, "background_gpu", FINDING_NOTE,
-             "other processes use %s, and their utilization is not reported: %s", device, who);
+        finding_raise(out, FINDING_BACKGROUND_GPU,
+                      "other processes use %s, and their utilization is not reported: %s", device,
+                      who);
     if (pct > 100 * SHARE_WARNING)
-        find(c, "background_gpu", pct > 100 * SHARE_BREAKS ? FINDING_BREAKS : FINDING_WARNING,
-             "other processes used %.0f %% of %s: %s", pct, device, who);
+        finding_raise_as(out, FINDING_BACKGROUND_GPU,
+                         pct > 100 * SHARE_INVALID ? FINDING_INVALID : FINDING_WARNING,
+                         "other processes used %.0f %% of %s: %s", pct, device, who);
 }
 
 /* ---- measured windows ---- */
@@ -759,11 +753,14 @@ static void drop_empty_devices(struct summary_conditions *figures)
 
 void conditions_conclude(struct conditions *c)
 {
-    drop_empty_devices(&c->figures);
-    c->figures.finding_count = 0;
-    find_unrecorded(c);
-    find_background_cpu(c);
-    find_background_gpu(c);
-    find_idle_change(c);
-    find_throttling(c);
+    struct summary_conditions *figures = &c->figures;
+    struct findings found = {0};
+    drop_empty_devices(figures);
+    find_unrecorded(c, &found);
+    find_background_cpu(c, &found);
+    find_background_gpu(c, &found);
+    find_idle_change(c, &found);
+    find_throttling(c, &found);
+    summary_conditions_find(figures, &found);
+    findings_release(&found);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attribute/channel_energy.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "sampler/sampler.h"
 
@@ -488,11 +489,11 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
                                                    "energy here")};
     size_t channel_count = sampler_channel_count(sampler);
     struct candidates all = {
-        .channels = calloc(channel_count + 1, sizeof *all.channels),
-        .main_of = calloc(channel_count + 1, sizeof *all.main_of),
-        .counted = calloc(channel_count + 1, sizeof *all.counted),
+        .channels = memory_zeroed(channel_count + 1, sizeof *all.channels),
+        .main_of = memory_zeroed(channel_count + 1, sizeof *all.main_of),
+        .counted = memory_zeroed(channel_count + 1, sizeof *all.counted),
     };
-    out->devices = calloc(device_count_max(sampler) + 1, sizeof *out->devices);
+    out->devices = memory_zeroed(device_count_max(sampler) + 1, sizeof *out->devices);
     enum err err = ERR_NO_MEMORY;
     if (all.channels && all.main_of && all.counted && out->devices) {
         collect(sampler, out, &all);
@@ -570,7 +571,7 @@ enum err ledger_select(const struct ledger *ledger, const char *device,
 enum err baseline_from(const struct ledger *ledger, struct baseline *out)
 {
     *out = (struct baseline){.seconds = seconds(ledger->to - ledger->from)};
-    out->rows = calloc(ledger->count + 1, sizeof *out->rows);
+    out->rows = memory_zeroed(ledger->count + 1, sizeof *out->rows);
     if (!out->rows)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < ledger->count; i++) {

@@ -66,9 +66,9 @@ struct baseline {
     double seconds; /* how long it was measured */
 };
 
-/* idle may be NULL: the idle and active shares are then unknown. */
+/* idle may be NULL: the idle and active shares are then unknown.  Fails, by ERR_NO_MEMORY, in libipw alone. */
 enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct baseline *idle,
-                     struct ledger *out) MUST_USE;
+                     struct ledger *out);
 void ledger_release(struct ledger *ledger);
 
 /* Source of a GPU's activity figures: "gpm", "dcgmi", "utilization"; NULL without any. */
@@ -77,8 +77,7 @@ const char *ledger_activity_source(const struct ledger_device *device);
 /* The mean of several ledgers of the same work, with its standard uncertainty.  All come from one sampler, so their
  * devices are the same in the same order.  Figures that some runs lack are means over the others, with a note; the
  * total is that of the runs that sum the same devices. */
-enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct ledger *out)
-    MUST_USE;
+void ledger_mean(const struct ledger *const *ledgers, size_t count, struct ledger *out);
 
 /* The energy of a subset of a ledger's devices. */
 struct ledger_selection {

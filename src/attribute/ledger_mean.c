@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/xalloc.h"
 #include "core/text.h"
 #include "stats/descriptive.h"
 
@@ -189,13 +190,11 @@ static bool sums_same_devices(const struct ledger *a, const struct ledger *b)
 
 /* A run in which a device had no reading has a smaller total than the others: a mean of both would not be the energy
  * of any real configuration.  Only runs that sum the same devices as the most complete one are used. */
-static enum err mean_total(const struct ledger *const *ledgers, size_t count, struct ledger *out)
+static void mean_total(const struct ledger *const *ledgers, size_t count, struct ledger *out)
 {
     const struct ledger *full = most_complete(ledgers, count);
-    const struct ledger **alike = calloc(count, sizeof *alike);
+    const struct ledger **alike = xcalloc(count, sizeof *alike);
     size_t alike_count = 0;
-    if (!alike)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         if (sums_same_devices(ledgers[i], full))
             alike[alike_count++] = ledgers[i];
@@ -203,22 +202,16 @@ static enum err mean_total(const struct ledger *const *ledgers, size_t count, st
     for (size_t d = 0; d < out->count; d++)
         out->devices[d].counted = full->devices[d].counted;
     free(alike);
-    return ERR_OK;
 }
 
-enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct ledger *out)
+void ledger_mean(const struct ledger *const *ledgers, size_t count, struct ledger *out)
 {
     const struct ledger *first = ledgers[0];
     *out = *first;
     out->to = ledgers[count - 1]->to;
-    out->devices = calloc(first->count + 1, sizeof *out->devices);
-    if (!out->devices)
-        return ERR_NO_MEMORY;
+    out->devices = xcalloc(first->count + 1, sizeof *out->devices);
     memcpy(out->devices, first->devices, first->count * sizeof *out->devices);
     for (size_t d = 0; d < first->count; d++)
         mean_device(ledgers, count, d, &out->devices[d]);
-    enum err err = mean_total(ledgers, count, out);
-    if (err)
-        ledger_release(out);
-    return err;
+    mean_total(ledgers, count, out);
 }

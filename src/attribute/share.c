@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "attribute/share_parts.h"
-#include "core/grow.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "sampler/sampler.h"
 
 /* Time is also cut on this grid, counted from the start of the run.  Sensors do not update more often, and cuts that
@@ -357,31 +357,23 @@ static struct parts share_slice(struct sharing *sharing, nanos from, nanos to)
 
 /* ---- setup ---- */
 
-static enum err find_devices(struct sharing *sharing)
+static void find_devices(struct sharing *sharing)
 {
     struct ledger ledger;
-    enum err err = ledger_take(sharing->sampler, sharing->from, sharing->from + 1, NULL, &ledger);
-    if (err)
-        return err;
+    ledger_take(sharing->sampler, sharing->from, sharing->from + 1, NULL, &ledger);
     sharing->device_count = ledger.count;
-    sharing->devices = calloc(ledger.count + 1, sizeof *sharing->devices);
-    sharing->slice = calloc(ledger.count + 1, sizeof *sharing->slice);
-    if (!sharing->devices || !sharing->slice)
-        err = ERR_NO_MEMORY;
-    for (size_t i = 0; i < ledger.count && !err; i++)
+    sharing->devices = xcalloc(ledger.count + 1, sizeof *sharing->devices);
+    sharing->slice = xcalloc(ledger.count + 1, sizeof *sharing->slice);
+    for (size_t i = 0; i < ledger.count; i++)
         init_device(&sharing->devices[i], ledger.devices[i].id, ledger.devices[i].has_energy,
                     sharing->idle);
-    if (!err)
-        err = share_result_init(&sharing->result, sharing->sampler, &ledger, sharing->idle);
+    share_result_init(&sharing->result, sharing->sampler, &ledger, sharing->idle);
     ledger_release(&ledger);
-    return err;
 }
 
 struct sharing *sharing_new(struct sampler *sampler, const struct sharing_options *options)
 {
-    struct sharing *sharing = calloc(1, sizeof *sharing);
-    if (!sharing)
-        return NULL;
+    struct sharing *sharing = xcalloc(1, sizeof *sharing);
     sharing->sampler = sampler;
     sharing->idle = options->idle;
     sharing->from = sharing->settled = options->from;
@@ -389,10 +381,7 @@ struct sharing *sharing_new(struct sampler *sampler, const struct sharing_option
     sharing->keep_max = options->idle ? 0 : options->keep_max;
     sharing->release = options->release;
     backlog_init(&sharing->backlog);
-    if (find_devices(sharing) != ERR_OK) {
-        sharing_free(sharing);
-        return NULL;
-    }
+    find_devices(sharing);
     return sharing;
 }
 
@@ -460,8 +449,6 @@ static void clamp_trace(struct request_trace *trace)
 enum err sharing_end(struct sharing *sharing, struct request_trace *trace)
 {
     struct sharer *sharer = sharer_new(sharing->device_count);
-    if (!sharer)
-        return ERR_NO_MEMORY;
     clamp_trace(trace);
     sharer->trace = *trace;
     enum err err = backlog_end(&sharing->backlog, sharer);
@@ -493,63 +480,42 @@ static int by_end(const void *a, const void *b)
     return backlog_by_end(*(struct sharer *const *)a, *(struct sharer *const *)b);
 }
 
-static enum err add_event(struct sharing *sharing, nanos t, nanos limit)
+static void add_event(struct sharing *sharing, nanos t, nanos limit)
 {
     struct times *events = &sharing->events;
     if (t <= sharing->settled || t > limit)
-        return ERR_OK;
-    nanos *items = grow(events->items, &events->capacity, events->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    events->items = items;
-    items[events->count++] = t;
-    return ERR_OK;
+        return;
+    events->items = xgrow(events->items, &events->capacity, events->count, sizeof *events->items);
+    events->items[events->count++] = t;
 }
 
-static enum err add_events(struct sharing *sharing, const struct sharers *list, nanos limit)
+static void add_events(struct sharing *sharing, const struct sharers *list, nanos limit)
 {
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < list->count && !err; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         const struct request_trace *trace = &list->items[i]->trace;
-        err = add_event(sharing, trace->from, limit);
-        if (!err)
-            err = add_event(sharing, request_phase_change(trace), limit);
-        if (!err)
-            err = add_event(sharing, trace->to, limit);
+        add_event(sharing, trace->from, limit);
+        add_event(sharing, request_phase_change(trace), limit);
+        add_event(sharing, trace->to, limit);
     }
-    return err;
 }
 
-/* Takes the requests that overlap the time up to `limit`, and reserves memory for them. */
-static enum err take_overlapping(struct sharing *sharing, nanos limit)
+/* Takes the requests that overlap the time up to `limit`, and reserves memory for the parts of all in flight. */
+static void take_overlapping(struct sharing *sharing, nanos limit)
 {
     struct sharer *next;
-    enum err err = sharers_reserve(&sharing->pending, sharing->backlog.waiting.count);
-    if (err)
-        return err;
     while ((next = backlog_pop(&sharing->backlog, limit)))
         sharers_add(&sharing->pending, next);
     if (sharing->pending.count)
         qsort(sharing->pending.items, sharing->pending.count, sizeof *sharing->pending.items,
               by_start);
     sharing->events.count = 0;
-    err = add_events(sharing, &sharing->pending, limit);
-    if (!err)
-        err = add_events(sharing, &sharing->in_flight, limit);
-    if (!err)
-        err = sharers_reserve(&sharing->in_flight, sharing->pending.count);
-    if (!err)
-        err = sharers_reserve(&sharing->done, sharing->pending.count + sharing->in_flight.count);
-    while (!err && sharing->part_capacity < sharing->in_flight.capacity) {
-        struct parts *parts =
-            grow(sharing->parts, &sharing->part_capacity, sharing->part_capacity, sizeof *parts);
-        if (!parts)
-            return ERR_NO_MEMORY;
-        sharing->parts = parts;
-    }
-    if (!err && sharing->events.count)
+    add_events(sharing, &sharing->pending, limit);
+    add_events(sharing, &sharing->in_flight, limit);
+    while (sharing->part_capacity < sharing->in_flight.count + sharing->pending.count)
+        sharing->parts = xgrow(sharing->parts, &sharing->part_capacity, sharing->part_capacity,
+                               sizeof *sharing->parts);
+    if (sharing->events.count)
         qsort(sharing->events.items, sharing->events.count, sizeof(nanos), by_time);
-    return err;
 }
 
 /* The last cut not later than `limit`: only whole slices are settled, so that they do not depend on how often the
@@ -665,8 +631,7 @@ static bool can_keep(struct sharing *sharing)
         return false;
     for (size_t i = 0; i < done->count; i++)
         sharing->kept_bytes += sharer_bytes(done->items[i], sharing->device_count);
-    if (sharing->kept_bytes <= sharing->keep_max &&
-        sharers_reserve(&sharing->kept, done->count) == ERR_OK)
+    if (sharing->kept_bytes <= sharing->keep_max)
         return true;
     stop_keeping(sharing);
     return false;
@@ -693,26 +658,20 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
 {
     nanos earliest;
     struct ledger ledger;
-    enum err err = backlog_collect(&sharing->backlog, &earliest);
-    if (err)
-        return err;
+    backlog_collect(&sharing->backlog, &earliest);
     nanos limit = until < earliest ? until : earliest;
     if (limit < sharing->settled)
         limit = sharing->settled;
-    err = take_overlapping(sharing, limit);
-    if (err)
-        return err;
+    take_overlapping(sharing, limit);
     nanos frontier = limit == earliest ? limit : last_cut(sharing, limit);
     bool moves = frontier > sharing->settled;
     if (!moves && !sharing->pending.count && !sharing->done.count)
         return ERR_OK;
-    err = ledger_take(sharing->sampler, sharing->settled, moves ? frontier : sharing->settled + 1,
-                      NULL, &ledger);
-    if (err)
-        return err;
+    ledger_take(sharing->sampler, sharing->settled, moves ? frontier : sharing->settled + 1, NULL,
+                &ledger);
     for (size_t d = 0; d < sharing->device_count && d < ledger.count; d++)
         choose_channel(&sharing->devices[d], sharing->sampler, &ledger.devices[d]);
-    err = settle_until(sharing, frontier);
+    enum err err = settle_until(sharing, frontier);
     if (!err)
         return_finished(sharing, &ledger, take, context);
     ledger_release(&ledger);
@@ -721,23 +680,21 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
 
 /* ---- a baseline that comes later ---- */
 
-static enum err rewind_requests(struct sharing *sharing)
+static void rewind_requests(struct sharing *sharing)
 {
     struct sharers *const lists[] = {&sharing->kept, &sharing->pending, &sharing->in_flight,
                                      &sharing->done};
-    enum err err = ERR_OK;
-    for (size_t k = 0; k < sizeof lists / sizeof *lists && !err; k++) {
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         for (size_t i = 0; i < lists[k]->count; i++)
             sharer_reset(lists[k]->items[i], sharing->device_count);
-        err = backlog_return(&sharing->backlog, lists[k]);
+        backlog_return(&sharing->backlog, lists[k]);
     }
     sharing->settled = sharing->from;
     sharing->busy_s = sharing->busy_covered_s = 0;
     sharing->has_changed = true;
-    return err;
 }
 
-enum err sharing_set_idle(struct sharing *sharing, const struct baseline *idle)
+void sharing_set_idle(struct sharing *sharing, const struct baseline *idle)
 {
     bool rewinds = sharing->keep_max > 0;
     sharing->idle = idle;
@@ -750,7 +707,8 @@ enum err sharing_set_idle(struct sharing *sharing, const struct baseline *idle)
         sharing->result.has_idle[d] = is_known(fresh.idle_w);
     }
     sharing->keep_max = 0;
-    return rewinds ? rewind_requests(sharing) : ERR_OK;
+    if (rewinds)
+        rewind_requests(sharing);
 }
 
 /* ---- totals ---- */

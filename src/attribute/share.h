@@ -50,7 +50,7 @@ struct sharing_options {
     void (*release)(void *context);
 };
 
-/* The sampler's sensors must have been added, and it must outlive the sharing.  NULL when out of memory. */
+/* The sampler's sensors must have been added, and it must outlive the sharing. */
 struct sharing *sharing_new(struct sampler *sampler, const struct sharing_options *options);
 void sharing_free(struct sharing *sharing);
 
@@ -111,7 +111,7 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
 
 /* Sets the baseline of a sharing without one.  If all requests so far were kept, all time is attributed again: the
  * next sharing_advance returns them again, and the totals start anew.  Otherwise it holds from the settled time on. */
-enum err sharing_set_idle(struct sharing *sharing, const struct baseline *idle) MUST_USE;
+void sharing_set_idle(struct sharing *sharing, const struct baseline *idle);
 
 struct sharing_device_sum {
     char id[DEVICE_NAME_SIZE];

@@ -55,9 +55,6 @@ struct sharers {
     size_t count, capacity;
 };
 
-/* Ensures capacity for `more` items. */
-enum err sharers_reserve(struct sharers *list, size_t more) MUST_USE;
-/* Capacity must be reserved. */
 void sharers_add(struct sharers *list, struct sharer *sharer);
 /* Frees the sharers too. */
 void sharers_release(struct sharers *list);
@@ -92,10 +89,10 @@ bool backlog_has_capacity(struct backlog *backlog, size_t max, nanos timeout);
 
 /* Makes ended requests available to backlog_pop, and reports the earliest start of those in flight; INT64_MAX when
  * there is none. */
-enum err backlog_collect(struct backlog *backlog, nanos *earliest) MUST_USE;
+void backlog_collect(struct backlog *backlog, nanos *earliest);
 
 /* Makes these requests available to backlog_pop again, and empties the list. */
-enum err backlog_return(struct backlog *backlog, struct sharers *list) MUST_USE;
+void backlog_return(struct backlog *backlog, struct sharers *list);
 
 /* The next request, by start time, that overlaps the time up to `limit`; NULL when there is none. */
 struct sharer *backlog_pop(struct backlog *backlog, nanos limit);
@@ -140,8 +137,8 @@ double share_idle_part(double joules, double baseline);
 unsigned share_key(size_t source, size_t channel);
 
 /* The devices are those of a ledger, whose order all ledgers of a sampler have; idle may be NULL. */
-enum err share_result_init(struct share_result *result, struct sampler *sampler,
-                           const struct ledger *ledger, const struct baseline *idle) MUST_USE;
+void share_result_init(struct share_result *result, struct sampler *sampler,
+                       const struct ledger *ledger, const struct baseline *idle);
 void share_result_release(struct share_result *result);
 
 /* Passes the share of one request to `take`. */

@@ -6,6 +6,7 @@
 
 #include "attribute/channel_energy.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "sampler/sampler.h"
 
 /* ---- keys ---- */
@@ -50,29 +51,23 @@ static void find_gauges(struct share_result *result, const struct ledger *ledger
     }
 }
 
-enum err share_result_init(struct share_result *result, struct sampler *sampler,
-                           const struct ledger *ledger, const struct baseline *idle)
+void share_result_init(struct share_result *result, struct sampler *sampler,
+                       const struct ledger *ledger, const struct baseline *idle)
 {
     size_t count = ledger->count + 1;
     *result = (struct share_result){
         .sampler = sampler,
         .device_count = ledger->count,
-        .has_idle = calloc(count, sizeof *result->has_idle),
-        .gauges = calloc(sampler_channel_count(sampler) + 1, sizeof *result->gauges),
-        .shares = calloc(count, sizeof *result->shares),
-        .phase_energies = {calloc(count, sizeof *result->phase_energies[0]),
-                           calloc(count, sizeof *result->phase_energies[0])},
-        .terms = calloc(count, sizeof *result->terms),
+        .has_idle = xcalloc(count, sizeof *result->has_idle),
+        .gauges = xcalloc(sampler_channel_count(sampler) + 1, sizeof *result->gauges),
+        .shares = xcalloc(count, sizeof *result->shares),
+        .phase_energies = {xcalloc(count, sizeof *result->phase_energies[0]),
+                           xcalloc(count, sizeof *result->phase_energies[0])},
+        .terms = xcalloc(count, sizeof *result->terms),
     };
-    if (!result->has_idle || !result->gauges || !result->shares || !result->phase_energies[0] ||
-        !result->phase_energies[1] || !result->terms) {
-        share_result_release(result);
-        return ERR_NO_MEMORY;
-    }
     find_gauges(result, ledger);
     for (size_t i = 0; idle && i < idle->count; i++)
         result->has_idle[device_named(ledger, idle->rows[i].device)] = true;
-    return ERR_OK;
 }
 
 void share_result_release(struct share_result *result)
@@ -209,6 +204,12 @@ static void set_watts(const struct share_result *result, const struct portion *p
 
 static const struct value_stats NO_STATS = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
 
+/* Then the energy of the prefill phase, with its evidence, is that of the request. */
+static bool is_one_phase(const struct request_trace *trace)
+{
+    return request_phase_change(trace) == trace->to;
+}
+
 static void fill_device(const struct share_result *result, const struct sharer *sharer, size_t d,
                         struct device_share *out)
 {
@@ -238,10 +239,13 @@ static void fill_device(const struct share_result *result, const struct sharer *
     out->prefill_joules = portion->joules[PHASE_PREFILL];
     out->decode_joules = portion->joules[PHASE_DECODE];
     out->window_joules = portion->window_joules;
-    set_energy(result, d, portion, trace->from, trace->to,
-               portion->joules[PHASE_PREFILL] + portion->joules[PHASE_DECODE],
-               portion->baseline[PHASE_PREFILL] + portion->baseline[PHASE_DECODE], covered_s,
-               &out->energy);
+    if (is_one_phase(trace))
+        out->energy = result->phase_energies[PHASE_PREFILL][d];
+    else
+        set_energy(result, d, portion, trace->from, trace->to,
+                   portion->joules[PHASE_PREFILL] + portion->joules[PHASE_DECODE],
+                   portion->baseline[PHASE_PREFILL] + portion->baseline[PHASE_DECODE], covered_s,
+                   &out->energy);
     set_watts(result, portion, trace, covered_s, &out->watts);
 }
 
@@ -366,7 +370,6 @@ void share_result_make(struct share_result *result, const struct ledger *ledger,
     struct share share = {
         .trace = &sharer->trace,
         .total = add_up(result, sharer, WHOLE),
-        .prefill = add_up(result, sharer, PHASE_PREFILL),
         .decode = add_up(result, sharer, PHASE_DECODE),
         .prefill_joules = UNKNOWN,
         .decode_joules = UNKNOWN,
@@ -375,6 +378,8 @@ void share_result_make(struct share_result *result, const struct ledger *ledger,
         .devices = result->shares,
         .is_provisional = result->is_provisional,
     };
+    share.prefill =
+        is_one_phase(&sharer->trace) ? share.total : add_up(result, sharer, PHASE_PREFILL);
     if (is_known(share.total.joules)) {
         share.prefill_joules = sharer->counted_joules[PHASE_PREFILL];
         share.decode_joules = sharer->counted_joules[PHASE_DECODE];

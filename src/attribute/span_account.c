@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/json.h"
+#include "core/xalloc.h"
 #include "rundir/record.h"
 #include "rundir/traces.h"
 #include "sensors/sensor.h"
@@ -13,6 +13,8 @@
 /* Ids of segments, distinct from those of requests: this bit, the query's id, the segment's number. */
 #define SEGMENT_BIT  ((uint64_t)1 << 62)
 #define SEGMENT_BITS 20
+/* An event makes four spans at most: an inference, its turn and its two phases. */
+_Static_assert(2 * (4 * TRACE_EVENTS_MAX + 1) < 1 << SEGMENT_BITS, "segments of an account fit");
 
 /* A time range of a span that belongs to none of its children. */
 struct span_segment {
@@ -42,28 +44,23 @@ static enum request_kind kind_of(const struct trace_span *span)
     return span->type == TRACE_TOOL ? REQUEST_TOOL : REQUEST_WAIT;
 }
 
-static enum err add_segment(struct span_account *account, size_t span, nanos from, nanos to)
+static void add_segment(struct span_account *account, size_t span, nanos from, nanos to)
 {
     if (to <= from)
-        return ERR_OK;
-    struct span_segment *items =
-        grow(account->segments, &account->segment_capacity, account->segment_count, sizeof *items);
-    if (!items || account->segment_count >> SEGMENT_BITS)
-        return ERR_NO_MEMORY;
-    account->segments = items;
-    items[account->segment_count++] =
+        return;
+    account->segments = xgrow(account->segments, &account->segment_capacity, account->segment_count,
+                              sizeof *account->segments);
+    account->segments[account->segment_count++] =
         (struct span_segment){account, (int)span, kind_of(&account->tree.spans[span]), from, to};
     account->segments_s += seconds(to - from);
-    return ERR_OK;
 }
 
 /* Parents come before children, and siblings in the order of their starts: `done` is the end of the time of a span
  * that is already assigned. */
-static enum err add_segments(struct span_account *account, nanos *done)
+static void add_segments(struct span_account *account, nanos *done)
 {
     const struct trace_tree *tree = &account->tree;
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < tree->count && !err; i++) {
+    for (size_t i = 0; i < tree->count; i++) {
         const struct trace_span *span = &tree->spans[i];
         done[i] = span->from;
         if (is_phase(span) || i == 0)
@@ -71,33 +68,26 @@ static enum err add_segments(struct span_account *account, nanos *done)
         int parent = span->parent;
         if (is_request(&tree->spans[parent]))
             continue;
-        err = add_segment(account, (size_t)parent, done[parent], span->from);
+        add_segment(account, (size_t)parent, done[parent], span->from);
         done[parent] = span->to > done[parent] ? span->to : done[parent];
     }
-    for (size_t i = 0; i < tree->count && !err; i++)
+    for (size_t i = 0; i < tree->count; i++)
         if (!is_phase(&tree->spans[i]))
-            err = add_segment(account, i, done[i], tree->spans[i].to);
-    return err;
+            add_segment(account, i, done[i], tree->spans[i].to);
 }
 
 struct span_account *span_account_new(struct trace_tree *tree, void *context)
 {
-    struct span_account *account = calloc(1, sizeof *account);
-    nanos *done = calloc(tree->count + 1, sizeof *done);
-    struct span_energy *spans = calloc(tree->count + 1, sizeof *spans);
-    enum err err = account && done && spans ? ERR_OK : ERR_NO_MEMORY;
-    if (account) {
-        *account = (struct span_account){.tree = *tree,
-                                         .spans = spans,
-                                         .mbu_avg_pct = UNKNOWN,
-                                         .mbu_max_pct = UNKNOWN,
-                                         .context = context};
-        *tree = (struct trace_tree){0};
-    } else {
-        trace_tree_release(tree);
-        free(spans);
-    }
-    for (size_t i = 0; !err && i < account->tree.count; i++)
+    struct span_account *account = xcalloc(1, sizeof *account);
+    nanos *done = xcalloc(tree->count, sizeof *done);
+    struct span_energy *spans = xcalloc(tree->count, sizeof *spans);
+    *account = (struct span_account){.tree = *tree,
+                                     .spans = spans,
+                                     .mbu_avg_pct = UNKNOWN,
+                                     .mbu_max_pct = UNKNOWN,
+                                     .context = context};
+    *tree = (struct trace_tree){0};
+    for (size_t i = 0; i < account->tree.count; i++)
         spans[i] = (struct span_energy){energy_unknown("it took no time"),
                                         energy_unknown(""),
                                         0,
@@ -106,13 +96,9 @@ struct span_account *span_account_new(struct trace_tree *tree, void *context)
                                         UNKNOWN,
                                         UNKNOWN,
                                         UNKNOWN};
-    if (!err)
-        err = add_segments(account, done);
+    add_segments(account, done);
     free(done);
-    if (!err)
-        return account;
-    span_account_free(account);
-    return NULL;
+    return account;
 }
 
 void span_account_free(struct span_account *account)
@@ -508,13 +494,11 @@ static void point_to_texts(struct span_account *account, struct query_trace *out
     out->ipw.event_problems = str_or_null(at);
 }
 
-static enum err fill_turns(struct span_account *account, struct query_trace *out)
+static void fill_turns(struct span_account *account, struct query_trace *out)
 {
     const struct trace_tree *tree = &account->tree;
     char problems[600];
-    out->turns = calloc(tree->count + 1, sizeof *out->turns);
-    if (!out->turns)
-        return ERR_NO_MEMORY;
+    out->turns = xcalloc(tree->count, sizeof *out->turns);
     text_clear(&account->texts);
     for (size_t i = 1; i < tree->count; i++) {
         if (tree->spans[i].type != TRACE_TURN || tree->spans[i].parent != 0)
@@ -525,10 +509,7 @@ static enum err fill_turns(struct span_account *account, struct query_trace *out
     }
     trace_problems_text(&tree->problems, problems, sizeof problems);
     text_add(&account->texts, problems);
-    if (account->texts.failed)
-        return ERR_NO_MEMORY;
     point_to_texts(account, out);
-    return ERR_OK;
 }
 
 /* ---- the query ---- */
@@ -579,7 +560,7 @@ static void fill_events(const struct trace_tree *tree, struct query_trace_ours *
     out->too_many = (double)problems->too_many;
 }
 
-enum err span_account_trace(struct span_account *account, struct query_trace *out)
+void span_account_trace(struct span_account *account, struct query_trace *out)
 {
     const struct trace_tree *tree = &account->tree;
     const struct span_energy *all = &account->spans[0];
@@ -609,12 +590,10 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
     out->ipw.note = str_or_null(all->energy.note);
     out->ipw.energy_split = is_known(all->energy.joules) ? "spans" : NULL;
     fill_events(tree, &out->ipw);
-    out->spans = calloc(tree->count + 1, sizeof *out->spans);
-    if (!out->spans)
-        return ERR_NO_MEMORY;
+    out->spans = xcalloc(tree->count, sizeof *out->spans);
     for (size_t i = 0; i < tree->count; i++)
         fill_span(account, i, &out->spans[out->span_count++]);
-    return fill_turns(account, out);
+    fill_turns(account, out);
 }
 
 /* ---- the record ---- */
@@ -745,6 +724,6 @@ void span_account_record(const struct span_account *account, struct record *out)
     out->joules_per_output_token = ratio(joules, integer_number(out->output_tokens));
     out->joules_per_token = ratio(joules, integer_number(out->total_tokens));
     out->tokens_per_joule = ratio(integer_number(out->output_tokens), joules);
-    out->company = account->concurrency;
+    out->concurrency = account->concurrency;
     out->alone_s = account->alone_s;
 }

@@ -48,7 +48,7 @@ struct span_account {
     struct text texts;         /* strings of the trace made from it */
 };
 
-/* Takes ownership of the tree, also on failure (NULL: out of memory). */
+/* Takes ownership of the tree. */
 struct span_account *span_account_new(struct trace_tree *tree, void *context);
 void span_account_free(struct span_account *account);
 
@@ -63,7 +63,7 @@ struct span_account *span_account_take(const struct share *share);
 
 /* Fills the turns, energies and spans of the trace of a complete account; the caller fills the other fields and then
  * calls query_trace_compute.  Strings point into the account, lists belong to the trace. */
-enum err span_account_trace(struct span_account *account, struct query_trace *out) MUST_USE;
+void span_account_trace(struct span_account *account, struct query_trace *out);
 
 /* Fills the energies, phases and tokens of its record. */
 void span_account_record(const struct span_account *account, struct record *out);

@@ -1,9 +1,12 @@
-/* Power of processors, for the power model of a host without a meter, and names of Arm cores and products.  Pure
- * over tables that the build compiles from data/hardware; strings are static. */
+/* Power of processors, for the power model of a host without a meter, and names of Arm cores and products, from
+ * data/hardware (catalog/catalog_file.h).  Strings are the catalog's. */
 #ifndef IPW_CATALOG_CPU_POWER_H
 #define IPW_CATALOG_CPU_POWER_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
 
 /* Identification of a host's processor; "" and 0 where unknown. */
 struct cpu_power_key {
@@ -27,5 +30,10 @@ struct cpu_power cpu_power_find(const struct cpu_power_key *key);
 const char *cpu_core_name(unsigned implementer, unsigned part);
 /* A product identified by the machine's vendor ("Amazon EC2"): "AWS Graviton4"; "" when unknown. */
 const char *cpu_product_name(const char *machine_vendor, unsigned implementer, unsigned part);
+
+/* Parses a list of processors (catalog_parse); cpu_power_free frees *out. */
+enum err cpu_power_parse(const char *name, const char *bytes, size_t length, void **out,
+                         struct error *why) MUST_USE;
+void cpu_power_free(void *parsed);
 
 #endif

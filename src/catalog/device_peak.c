@@ -1,25 +1,28 @@
-/* Peak rates of accelerators by the name that a driver reports.  Names are compared as sets of words, because
- * drivers and vendors add words ("NVIDIA", "80GB", "Graphics") that do not distinguish products. */
+/* Peak rates of accelerators by the name that a driver reports: those of the catalog's devices, and of lists of further
+ * ones (data/hardware/peaks-*.json).  Names are compared as sets of words, because drivers and vendors add words
+ * ("NVIDIA", "80GB", "Graphics") that do not distinguish products; only the file with the best name is parsed. */
 #include "catalog/device_peak.h"
 
 #include <ctype.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "catalog/catalog_file.h"
+#include "catalog/hardware.h"
+#include "catalog/hardware_units.h"
+#include "core/json_bind.h"
+#include "core/jv.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 
+#define MANUAL      "docs/formats.md"
 #define WORDS_MAX   16
 #define WORD_LENGTH 24
 
 struct words {
     char items[WORDS_MAX][WORD_LENGTH];
     size_t count;
-};
-
-static const struct device_peak ROWS[] = {
-#define DEVICE(name, precision, tflops, gb_per_s, hardware, source)                                \
-    {tflops, gb_per_s, precision, name, hardware, source},
-#include "catalog/device_peaks.def"
 };
 
 /* Words that do not distinguish products. */
@@ -95,21 +98,149 @@ static bool row_fits(const struct words *row, const struct words *name)
     return true;
 }
 
+/* ---- lists of devices that have only peaks ---- */
+
+struct peak_row {
+    char **names;
+    size_t name_count;
+    const char *precision, *hardware, *source;
+    double tflops, gb_per_s;
+    enum evidence evidence;
+};
+
+struct peak_list {
+    const char *id, *note;
+    struct peak_row *rows;
+    size_t count;
+    struct jv *tree; /* has the strings */
+};
+
+static const char *evidence_at(int value)
+{
+    return evidence_name((enum evidence)value);
+}
+
+static const struct json_field ROW_FIELDS[] = {
+    BIND_STRINGS(peak_row, names, name_count, "match", .flags = FIELD_REQUIRED, .least = 1),
+    BIND_TEXT(peak_row, precision, "precision"),
+    BIND_NUMBER(peak_row, tflops, "tflops", .flags = FIELD_ABOVE, .max = 1e7),
+    BIND_NUMBER(peak_row, gb_per_s, "gb_per_s", .flags = FIELD_ABOVE, .max = 1e7),
+    BIND_TEXT(peak_row, hardware, "estimate_as"),
+    BIND_ENUM(peak_row, evidence, evidence_at, 0, EVIDENCE_COUNT, "evidence",
+              .flags = FIELD_REQUIRED),
+    BIND_TEXT(peak_row, source, "source", .flags = FIELD_REQUIRED),
+    {0},
+};
+
+static const struct json_field LIST_FIELDS[] = {
+    BIND_CONSTANT("peak-only", "kind"),
+    BIND_TEXT(peak_list, id, "id", .flags = FIELD_REQUIRED),
+    BIND_TEXT(peak_list, note, "note"),
+    BIND_LIST(peak_list, rows, count, ROW_FIELDS, "devices", .flags = FIELD_REQUIRED, .least = 1),
+    {0},
+};
+
+enum err device_peak_parse(const char *name, const char *bytes, size_t length, void **out,
+                           struct error *why)
+{
+    struct error reason = {0};
+    struct peak_list *list = xcalloc(1, sizeof *list);
+    enum err err = jv_parse(bytes, length, &list->tree, &reason);
+    if (!err)
+        err = json_fields_read_strict(list->tree, LIST_FIELDS, list, MANUAL, &reason);
+    if (err) {
+        device_peak_free(list);
+        return err_set(why, err, "%s: %s", name, reason.text);
+    }
+    *out = list;
+    return ERR_OK;
+}
+
+void device_peak_free(void *parsed)
+{
+    struct peak_list *list = parsed;
+    struct jv *tree = list->tree;
+    json_fields_release(LIST_FIELDS, list);
+    jv_free(tree);
+    free(list);
+}
+
+/* ---- lookups ---- */
+
+static bool peak_in_list(struct catalog_file *file, const char *name, struct device_peak *out)
+{
+    const struct peak_list *list = catalog_file_get(file, device_peak_parse);
+    for (size_t i = 0; list && i < list->count; i++)
+        for (size_t n = 0; n < list->rows[i].name_count; n++) {
+            const struct peak_row *row = &list->rows[i];
+            if (strcmp(row->names[n], name) != 0)
+                continue;
+            *out = (struct device_peak){
+                .tflops = row->tflops,
+                .gb_per_s = row->gb_per_s,
+                .precision = row->precision ? row->precision : precision_name(PRECISION_BF16),
+                .name = row->names[n],
+                .hardware = row->hardware,
+                .source = row->source,
+            };
+            return true;
+        }
+    return false;
+}
+
+/* bf16, or fp16 on devices without it. */
+static bool peak_of_device(struct catalog_file *file, const char *name, struct device_peak *out)
+{
+    const struct hardware *device = hardware_of(file);
+    const char *const *match = device ? device->matches : NULL;
+    while (match && *match && strcmp(*match, name) != 0)
+        match++;
+    if (!match || !*match)
+        return false;
+    bool has_bf16 = is_known(device->matrix_flops[PRECISION_BF16].value);
+    enum precision precision = has_bf16 ? PRECISION_BF16 : PRECISION_FP16;
+    const struct hardware_figure *peak = &device->matrix_flops[precision];
+    *out = (struct device_peak){
+        .tflops = peak->value / UNIT_tflops,
+        .gb_per_s = hardware_main_memory(device)->bytes_per_s.value / UNIT_gb_per_s,
+        .precision = precision_name(precision),
+        .name = *match,
+        .hardware = device->id,
+        .source = peak->source,
+    };
+    return true;
+}
+
 bool device_peak_find(const char *gpu_name, struct device_peak *out)
 {
     struct words name, row;
-    const struct device_peak *best = NULL;
+    struct catalog_file *best = NULL;
+    char best_name[sizeof((struct catalog_name *)0)->text];
     size_t max = 0;
     *out = (struct device_peak){.tflops = UNKNOWN, .gb_per_s = UNKNOWN};
     if (!split(gpu_name, &name))
         return false;
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
-        if (!split(ROWS[i].name, &row) || row.count <= max || !row_fits(&row, &name))
-            continue;
-        best = &ROWS[i];
-        max = row.count;
+    for (size_t i = 0; i < HARDWARE_FILE_COUNT; i++) {
+        struct catalog_name match = catalog_names(&HARDWARE_FILES[i], CATALOG_PEAK_NAMES);
+        while (catalog_name_next(&match)) {
+            if (!split(match.text, &row) || row.count <= max || !row_fits(&row, &name))
+                continue;
+            best = &HARDWARE_FILES[i];
+            memcpy(best_name, match.text, sizeof best_name);
+            max = row.count;
+        }
     }
-    if (best)
-        *out = *best;
-    return best;
+    return best && (best->kind == CATALOG_PEAKS ? peak_in_list(best, best_name, out)
+                                                : peak_of_device(best, best_name, out));
+}
+
+bool hardware_find_device(const char *driver_name, struct hardware *out)
+{
+    struct device_peak peak;
+    const struct hardware *entry = hardware_named(driver_name);
+    /* Drivers add words that do not distinguish products; the names of peaks list them. */
+    if (!entry && device_peak_find(driver_name, &peak) && peak.hardware)
+        entry = hardware_named(peak.hardware);
+    *out = entry ? *entry : (struct hardware){0};
+    return entry;
 }

@@ -1,5 +1,5 @@
-/* Peak arithmetic and memory rates of accelerators, for MFU and MBU.  Pure over a table that the build compiles from
- * data/hardware; the caller owns the struct, strings are static.
+/* Peak arithmetic and memory rates of accelerators, for MFU and MBU, from data/hardware (catalog/catalog_file.h).  The
+ * caller owns the struct, strings are the catalog's.
  *
  * The arithmetic rate is that of dense matrix products accumulated in 32 bits, as language models run; vendors'
  * headlines often state the sparse rate, twice this. */
@@ -7,6 +7,11 @@
 #define IPW_CATALOG_DEVICE_PEAK_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct hardware;
 
 struct device_peak {
     double tflops; /* dense matrix TFLOPS in `precision`; UNKNOWN where not published */
@@ -23,5 +28,13 @@ struct device_peak {
  * "RTX 4090" the laptop GPU.  Of several rows the one with the most words wins.  False, with both figures UNKNOWN, for
  * a device that is not in the table and for a partition (MIG). */
 bool device_peak_find(const char *gpu_name, struct device_peak *out);
+
+/* The device of the catalog by the name that a driver reports ("NVIDIA H200"); false when none fits. */
+bool hardware_find_device(const char *driver_name, struct hardware *out);
+
+/* Parses a list of peaks (catalog_parse); device_peak_free frees *out. */
+enum err device_peak_parse(const char *name, const char *bytes, size_t length, void **out,
+                           struct error *why) MUST_USE;
+void device_peak_free(void *parsed);
 
 #endif

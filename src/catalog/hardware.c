@@ -1,36 +1,10 @@
-/* Devices and their capabilities: the table that the build compiles from data/hardware, lookups by name, and which
- * units of a device execute an operation of a given precision.  catalog/hardware_json.c reads files. */
+/* Devices and their capabilities: which units of a device execute an operation of a given precision, the evidence for
+ * its figures, and its operating points.  catalog/hardware_find.c has the catalog, catalog/hardware_json.c reads files. */
 #include "catalog/hardware.h"
 
 #include <string.h>
 
-#include "catalog/device_peak.h"
-#include "catalog/hardware_units.h"
-#include "core/registry.h"
 #include "core/text.h"
-
-/* ---- the table ---- */
-
-#define NO_FIGURE {.value = UNKNOWN, .plus_minus = UNKNOWN}
-#define FIGURE(value, unit, evidence, plus_minus, source)                                          \
-    {(value) * UNIT_##unit, EVIDENCE_##evidence, (plus_minus) * UNIT_##unit, source, #unit}
-#define PLAIN_FIGURE(value, evidence, plus_minus, source)                                          \
-    {value, EVIDENCE_##evidence, plus_minus, source, NULL}
-
-static const struct hardware TABLE[] = {
-#include "catalog/hardware_table.def"
-};
-enum { TABLE_COUNT = sizeof TABLE / sizeof *TABLE };
-
-size_t hardware_count(void)
-{
-    return TABLE_COUNT;
-}
-
-const struct hardware *hardware_at(size_t index)
-{
-    return &TABLE[index];
-}
 
 /* ---- names ---- */
 
@@ -232,72 +206,7 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
     return err;
 }
 
-/* ---- lookups ---- */
-
-static bool has_alias(const struct hardware *hardware, const char *name)
-{
-    for (const char *const *alias = hardware->aliases; *alias; alias++)
-        if (str_equal_nocase(*alias, name))
-            return true;
-    return false;
-}
-
-/* Finds an entry by id, else by alias. */
-static const struct hardware *find_entry(const char *name)
-{
-    for (size_t i = 0; i < TABLE_COUNT; i++)
-        if (str_equal_nocase(TABLE[i].id, name))
-            return &TABLE[i];
-    for (size_t i = 0; i < TABLE_COUNT; i++)
-        if (has_alias(&TABLE[i], name))
-            return &TABLE[i];
-    return NULL;
-}
-
-static enum err unknown_hardware(const char *name, struct error *why)
-{
-    const char *ids[TABLE_COUNT];
-    for (size_t i = 0; i < TABLE_COUNT; i++)
-        ids[i] = TABLE[i].id;
-    return registry_unknown("hardware", name, ids, TABLE_COUNT, ERR_NOT_FOUND, why);
-}
-
-enum err hardware_find(const char *id, struct hardware *out, struct error *why)
-{
-    struct text device = {0};
-    const char *point = strrchr(id, '@');
-    const struct hardware *entry = find_entry(id); /* a processor's name may contain an '@' */
-    enum err err = ERR_OK;
-    *out = (struct hardware){0};
-    if (!entry && point) {
-        text_add_bytes(&device, id, (size_t)(point - id));
-        id = text_get(&device);
-        entry = find_entry(id);
-    } else {
-        point = NULL;
-    }
-    if (entry)
-        *out = *entry;
-    else
-        err = unknown_hardware(id, why);
-    if (!err && point)
-        err = hardware_at_point(out, point + 1, why);
-    if (err)
-        *out = (struct hardware){0};
-    text_release(&device);
-    return err;
-}
-
-bool hardware_find_device(const char *driver_name, struct hardware *out)
-{
-    struct device_peak peak;
-    const struct hardware *entry = find_entry(driver_name);
-    /* Drivers add words that do not distinguish products; the table of peaks lists them. */
-    if (!entry && device_peak_find(driver_name, &peak) && peak.hardware)
-        entry = find_entry(peak.hardware);
-    *out = entry ? *entry : (struct hardware){0};
-    return entry;
-}
+/* ---- timed operations ---- */
 
 const struct hardware_timings *hardware_timings(const struct hardware *hardware,
                                                 const char *runtime)

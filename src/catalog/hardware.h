@@ -1,6 +1,6 @@
 /* A device that models run on: its peak rates, its power, and the evidence for each figure.  The catalog is
- * data/hardware/ID.json, one file per device, compiled to a table by the build (tools/catalog.cmake), which fails when
- * an entry is wrong or contradicts itself; docs/formats.md has the format.
+ * data/hardware/ID.json, one file per device, which are part of the program (catalog/catalog_file.h); the build fails
+ * when an entry is wrong or contradicts itself.  docs/formats.md has the format.
  *
  * An entry of the catalog and a copy of one own nothing; a struct hardware that was parsed (catalog/hardware_json.h)
  * owns its strings, and hardware_release frees them.  A figure that is not published is UNKNOWN, never 0. */
@@ -164,7 +164,7 @@ struct hardware {
     struct hardware_timings timings[TIMINGS_RUNTIMES]; /* those with items first */
     bool is_calibrated;                                /* by `ipw estimate calibrate` */
     char doubt[160]; /* contradiction found in a user's file; "": none */
-    void *storage;   /* memory that the pointers above point into; NULL: the catalog */
+    void *storage;   /* memory that the pointers above point into; NULL: the catalog's */
 };
 
 void hardware_release(struct hardware *hardware);
@@ -209,14 +209,18 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
 
 /* ---- the catalog ---- */
 
+/* Sorted by id.  A device is parsed when it is first used, an id is known without. */
 size_t hardware_count(void);
-const struct hardware *hardware_at(size_t index); /* sorted by id */
+const char *hardware_id(size_t index);
+/* NULL: out of memory, which the program does not survive. */
+const struct hardware *hardware_at(size_t index);
+struct catalog_file;
+const struct hardware *hardware_of(struct catalog_file *file); /* the same of its file */
 /* Finds a device by id or alias, followed by "@POINT" for an operating point; for an unknown one the error suggests the
  * nearest. */
 enum err hardware_find(const char *id, struct hardware *out, struct error *why) MUST_USE;
-/* Finds a device by the name that a driver reports ("NVIDIA H200"); false when none fits. */
-bool hardware_find_device(const char *driver_name, struct hardware *out);
-
+/* The same by id or alias alone; NULL: none. */
+const struct hardware *hardware_named(const char *name);
 /* Timed operations of a runtime on this device; NULL: none. */
 const struct hardware_timings *hardware_timings(const struct hardware *hardware,
                                                 const char *runtime);

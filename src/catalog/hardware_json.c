@@ -11,8 +11,9 @@
 #include "core/json.h"
 #include "core/json_bind.h"
 #include "core/log.h"
-#include "core/text.h"
+#include "core/memory.h"
 #include "core/registry.h"
+#include "core/text.h"
 #include "port/json_read.h"
 #include "port/file.h"
 
@@ -260,7 +261,7 @@ static enum err read_names(const struct json_place *at, const struct json_field 
     size_t count = 0;
     if (!jv_is_array(list) || jv_count(list) > NAMES_MAX)
         return json_refuse(at, field->path, "must be an array of at most %d names", NAMES_MAX);
-    const char **names = calloc(jv_count(list) + 1, sizeof *names);
+    const char **names = memory_zeroed(jv_count(list) + 1, sizeof *names);
     *names_of(field, object) = names;
     if (!names)
         return err_no_memory(json_place_why(at));
@@ -425,7 +426,7 @@ static enum err read_kernels(const struct json_place *at, const struct json_fiel
 {
     const char *names[KERNEL_COUNT];
     struct json_place place = json_place_in(at, field->path);
-    struct kernel_figures *kernels = calloc(KERNEL_COUNT, sizeof *kernels);
+    struct kernel_figures *kernels = memory_zeroed(KERNEL_COUNT, sizeof *kernels);
     ((struct hardware *)object)->kernel_classes = kernels;
     if (!kernels)
         return err_no_memory(json_place_why(at));
@@ -638,7 +639,7 @@ static enum err refuse_kind(const struct json_place *at, const struct json_field
 {
     (void)value, (void)object;
     return json_refuse(at, field->path,
-                       "lists are compiled into the program and cannot be read from a file");
+                       "lists are part of the program and cannot be read from a file");
 }
 
 static bool is_never_known(const struct json_field *field, const void *object)
@@ -727,7 +728,7 @@ static enum err from_tree(const char *name, struct jv *tree, struct hardware *ou
                           struct error *why)
 {
     struct error reason = {0};
-    struct storage *storage = calloc(1, sizeof *storage);
+    struct storage *storage = memory_zeroed(1, sizeof *storage);
     *out = (struct hardware){.storage = storage};
     if (!storage) {
         jv_free(tree);

@@ -1,4 +1,4 @@
-/* Units of a hardware file as SI factors: shared by the reader and the compiled table. */
+/* Units of a hardware file as SI factors. */
 #ifndef IPW_CATALOG_HARDWARE_UNITS_H
 #define IPW_CATALOG_HARDWARE_UNITS_H
 

@@ -1,31 +1,165 @@
-/* The model catalog: tables of sizes and names, tables of decoder shapes, and the rules for comparing names. */
+/* The model catalog: sizes, names and decoder shapes of data/models, all parsed when one is first needed, and the rules
+ * for comparing names. */
 #include "catalog/model.h"
 
 #include <ctype.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "catalog/catalog_file.h"
+#include "core/json_bind.h"
+#include "core/jv.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 
 /* Fewer parameters than this indicate a missing suffix: 8 for 8B. */
 #define FEWEST_PARAMETERS 1000.0
 
-#define COUNT_OF(array)   (sizeof(array) / sizeof *(array))
+#define MANUAL            "docs/formats.md"
 
-static const struct model_card CARDS[] = {
-#define MODEL(billions, active, source, architecture, ...)                                         \
-    {(const char *const[]){__VA_ARGS__, NULL},                                                     \
-     {(billions) * 1e9, (active) * 1e9, source},                                                   \
-     architecture},
-#include "catalog/models.def"
-#undef MODEL
+/* ---- files ---- */
+
+struct model_row {
+    char **names;
+    size_t name_count;
+    double billions, active_billions;
+    const char *source, *architecture;
+    struct model_shape shape; /* kind NULL: none */
 };
 
-static const struct model_shape SHAPES[] = {
-#define MODEL_SHAPE(...) {__VA_ARGS__},
-#include "catalog/model_shapes.def"
-#undef MODEL_SHAPE
+struct model_list {
+    const char *id, *note;
+    struct model_row *rows;
+    size_t count;
+    struct jv *tree; /* has the strings */
 };
+
+#define BIND_REQUIRED(of, member_, path_) BIND_TEXT(of, member_, path_, .flags = FIELD_REQUIRED)
+#define BIND_EXTENT(member_, path_, flags_)                                                        \
+    BIND_SIZE(model_shape, member_, path_, .flags = (flags_), .max = 1e12)
+
+/* The keys of Hugging Face's config.json. */
+static const struct json_field SHAPE_FIELDS[] = {
+    BIND_REQUIRED(model_shape, summary, "summary"),
+    BIND_REQUIRED(model_shape, source, "source"),
+    BIND_REQUIRED(model_shape, kind, "model_type"),
+    BIND_EXTENT(layers, "num_hidden_layers", FIELD_REQUIRED),
+    BIND_EXTENT(hidden_size, "hidden_size", FIELD_REQUIRED),
+    BIND_EXTENT(heads, "num_attention_heads", FIELD_REQUIRED),
+    BIND_EXTENT(kv_heads, "num_key_value_heads", FIELD_REQUIRED),
+    BIND_EXTENT(head_size, "head_dim", FIELD_REQUIRED),
+    BIND_EXTENT(feed_forward, "intermediate_size", FIELD_REQUIRED),
+    BIND_EXTENT(vocabulary, "vocab_size", FIELD_REQUIRED),
+    BIND_EXTENT(context, "max_position_embeddings", FIELD_REQUIRED),
+    BIND_FLAG(model_shape, has_tied_embeddings, "tie_word_embeddings", .flags = FIELD_REQUIRED),
+    BIND_EXTENT(experts, "num_experts", 0),
+    BIND_EXTENT(experts_used, "num_experts_per_tok", 0),
+    BIND_EXTENT(window, "sliding_window", 0),
+    {0},
+};
+
+static const struct json_field MODEL_FIELDS[] = {
+    BIND_STRINGS(model_row, names, name_count, "names", .flags = FIELD_REQUIRED, .least = 1),
+    BIND_NUMBER(model_row, billions, "billions", .flags = FIELD_ABOVE, .max = 1e6),
+    BIND_NUMBER(model_row, active_billions, "active_billions", .flags = FIELD_ABOVE, .max = 1e6),
+    BIND_TEXT(model_row, source, "source"),
+    BIND_TEXT(model_row, architecture, "architecture"),
+    BIND_OBJECT(model_row, shape, SHAPE_FIELDS, "shape"),
+    {0},
+};
+
+static const struct json_field LIST_FIELDS[] = {
+    BIND_REQUIRED(model_list, id, "id"),
+    BIND_TEXT(model_list, note, "note"),
+    BIND_LIST(model_list, rows, count, MODEL_FIELDS, "models", .flags = FIELD_REQUIRED, .least = 1),
+    {0},
+};
+
+/* The rules for more than one value. */
+static enum err check_rows(const struct model_list *list, struct error *why)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct model_row *row = &list->rows[i];
+        row->shape.name = row->architecture;
+        if (!is_known(row->active_billions))
+            row->active_billions = row->billions;
+        if (is_known(row->billions) && !row->source)
+            return err_set(why, ERR_BAD_VALUE, "models.%zu: billions: without a source", i);
+        if (row->shape.kind && !row->architecture)
+            return err_set(why, ERR_BAD_VALUE,
+                           "models.%zu: shape: without the name of an architecture", i);
+    }
+    return ERR_OK;
+}
+
+enum err model_list_parse(const char *name, const char *bytes, size_t length, void **out,
+                          struct error *why)
+{
+    struct error reason = {0};
+    struct model_list *list = xcalloc(1, sizeof *list);
+    enum err err = jv_parse(bytes, length, &list->tree, &reason);
+    if (!err)
+        err = json_fields_read_strict(list->tree, LIST_FIELDS, list, MANUAL, &reason);
+    if (!err)
+        err = check_rows(list, &reason);
+    if (err) {
+        model_list_free(list);
+        return err_set(why, err, "%s: %s", name, reason.text);
+    }
+    *out = list;
+    return ERR_OK;
+}
+
+void model_list_free(void *parsed)
+{
+    struct model_list *list = parsed;
+    struct jv *tree = list->tree;
+    json_fields_release(LIST_FIELDS, list);
+    jv_free(tree);
+    free(list);
+}
+
+/* ---- all models ---- */
+
+static struct {
+    struct model_card *cards;
+    const struct model_shape **shapes;
+    size_t card_count, shape_count;
+} models;
+
+static void add_model(const struct model_row *row)
+{
+    models.cards[models.card_count++] = (struct model_card){
+        .names = (const char *const *)row->names,
+        .size = {row->billions * 1e9, row->active_billions * 1e9, row->source},
+        .architecture = row->architecture,
+    };
+    if (row->shape.kind)
+        models.shapes[models.shape_count++] = &row->shape;
+}
+
+static void load_all(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < MODEL_FILE_COUNT; i++) {
+        const struct model_list *list = catalog_file_get(&MODEL_FILES[i], model_list_parse);
+        if (!list)
+            continue;
+        models.cards = xreallocarray(models.cards, count + list->count, sizeof *models.cards);
+        models.shapes = xreallocarray(models.shapes, count + list->count, sizeof *models.shapes);
+        count += list->count;
+        for (size_t n = 0; n < list->count; n++)
+            add_model(&list->rows[n]);
+    }
+}
+
+static void load(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_all);
+}
 
 /* ---- names ---- */
 
@@ -41,14 +175,6 @@ static const char *const TAGS[] = {
 
 /* Suffixes after the q4 of a llama.cpp quantization: q4_0, q4_K_M, iq3_XXS. */
 static const char *const QUANT_ENDS[] = {"0", "1", "k", "s", "m", "l", "xl", "xs", "xxs", "nl"};
-
-static bool is_listed(const char *word, const char *const *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(word, list[i]))
-            return true;
-    return false;
-}
 
 /* "q4", "iq3", "tq1", "q4f16": the start of a quantization's name. */
 static bool is_quant(const char *word)
@@ -108,10 +234,10 @@ void model_name_normalize(const char *name, char *to, size_t size)
     bool in_quant = false;
     to[0] = '\0';
     while (next_word(&at, word, sizeof word)) {
-        if (in_quant && is_listed(word, QUANT_ENDS, sizeof QUANT_ENDS / sizeof *QUANT_ENDS))
+        if (in_quant && str_is_listed(word, QUANT_ENDS, sizeof QUANT_ENDS / sizeof *QUANT_ENDS))
             continue;
         in_quant = is_quant(word);
-        if (in_quant || is_listed(word, TAGS, sizeof TAGS / sizeof *TAGS))
+        if (in_quant || str_is_listed(word, TAGS, sizeof TAGS / sizeof *TAGS))
             continue;
         if (!add_word(to, size, &length, word)) {
             to[0] = '\0';
@@ -169,11 +295,12 @@ static const struct model_card *find_release(const char *name)
 {
     char wanted[MODEL_NAME_MAX], listed[MODEL_NAME_MAX];
     model_name_normalize(name, wanted, sizeof wanted);
-    for (size_t i = 0; wanted[0] && i < COUNT_OF(CARDS); i++)
-        for (const char *const *at = CARDS[i].names; is_known(CARDS[i].size.total) && *at; at++) {
+    for (size_t i = 0; wanted[0] && i < model_card_count(); i++)
+        for (const char *const *at = models.cards[i].names;
+             is_known(models.cards[i].size.total) && *at; at++) {
             model_name_normalize(*at, listed, sizeof listed);
             if (!strcmp(listed, wanted) && owner_fits(*at, name))
-                return &CARDS[i];
+                return &models.cards[i];
         }
     return NULL;
 }
@@ -257,27 +384,42 @@ double model_flops_per_token(const struct model_size *size)
 
 const char *model_architecture(const char *name)
 {
-    for (size_t i = 0; i < COUNT_OF(CARDS); i++)
-        for (const char *const *at = CARDS[i].names; CARDS[i].architecture && *at; at++)
+    for (size_t i = 0; i < model_card_count(); i++)
+        for (const char *const *at = models.cards[i].names; models.cards[i].architecture && *at;
+             at++)
             if (model_name_equal(*at, name))
-                return CARDS[i].architecture;
+                return models.cards[i].architecture;
     return NULL;
+}
+
+size_t model_shape_count(void)
+{
+    load();
+    return models.shape_count;
+}
+
+const struct model_shape *model_shape_at(size_t index)
+{
+    load();
+    return models.shapes[index];
 }
 
 const struct model_shape *model_shape_find(const char *name)
 {
-    for (size_t i = 0; i < COUNT_OF(SHAPES); i++)
-        if (!strcmp(SHAPES[i].name, name))
-            return &SHAPES[i];
+    for (size_t i = 0; i < model_shape_count(); i++)
+        if (!strcmp(models.shapes[i]->name, name))
+            return models.shapes[i];
     return NULL;
 }
 
 size_t model_card_count(void)
 {
-    return COUNT_OF(CARDS);
+    load();
+    return models.card_count;
 }
 
 const struct model_card *model_card_at(size_t index)
 {
-    return &CARDS[index];
+    load();
+    return &models.cards[index];
 }

@@ -1,5 +1,5 @@
-/* Published models: parameters, decoder shapes, and the many spellings of their names.  Pure over tables that the
- * build compiles from data/models (tools/catalog.cmake); the caller owns every struct, strings are static.
+/* Published models: parameters, decoder shapes, and the many spellings of their names.  From
+ * data/models (catalog/catalog_file.h); the caller owns every struct, strings are the catalog's.
  *
  * There are two rules for names.  The size of a model does not depend on how its weights were tuned or stored, so
  * model_size_find ignores both ("llama3.1:8b-instruct-q4_K_M" is Llama 3.1 8B).  An estimate does depend on how they
@@ -41,12 +41,14 @@ const char *model_architecture(const char *name);
 struct model_shape {
     const char *name;                    /* name of the architecture: "llama-3.1-8b" */
     const char *summary, *source, *kind; /* kind: model_type, in decoder_shape.c */
-    uint64_t layers, hidden_size, heads, kv_heads, head_size;
-    uint64_t feed_forward; /* width of the feed-forward; of one expert, if there are any */
-    uint64_t vocabulary, context;
+    size_t layers, hidden_size, heads, kv_heads, head_size;
+    size_t feed_forward; /* width of the feed-forward; of one expert, if there are any */
+    size_t vocabulary, context;
     bool has_tied_embeddings;
-    uint64_t experts, experts_used, window; /* 0: none */
+    size_t experts, experts_used, window; /* 0: none */
 };
+size_t model_shape_count(void);
+const struct model_shape *model_shape_at(size_t index);
 const struct model_shape *model_shape_find(const char *name); /* NULL: no decoder of this name */
 
 /* ---- the complete list ---- */
@@ -56,6 +58,11 @@ struct model_card {
     struct model_size size;   /* UNKNOWN where it is not needed */
     const char *architecture; /* NULL: cannot be built */
 };
+/* Parses a file of data/models (catalog_parse); model_list_free frees *out. */
+enum err model_list_parse(const char *name, const char *bytes, size_t length, void **out,
+                          struct error *why) MUST_USE;
+void model_list_free(void *parsed);
+
 size_t model_card_count(void);
 const struct model_card *model_card_at(size_t index);
 

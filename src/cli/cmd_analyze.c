@@ -12,7 +12,9 @@
 #include "cli/common.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/registry.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
@@ -69,14 +71,6 @@ struct subject {
 
 /* ---- selection ---- */
 
-static bool is_chosen(const struct analyze_state *work, const struct analysis_driver *driver)
-{
-    for (size_t i = 0; i < work->driver_count; i++)
-        if (work->drivers[i] == driver)
-            return true;
-    return false;
-}
-
 static int choose(void *context, const char *name)
 {
     struct analyze_state *work = context;
@@ -84,7 +78,8 @@ static int choose(void *context, const char *name)
     const struct analysis_driver *driver = analysis_driver_find(name, &why);
     if (!driver)
         return print_error(EXIT_USAGE, "%s", why.text);
-    if (!is_chosen(work, driver) && work->driver_count < ANALYSES_MAX)
+    if (!registry_has(work->drivers, work->driver_count, driver) &&
+        work->driver_count < ANALYSES_MAX)
         work->drivers[work->driver_count++] = driver;
     return -1;
 }
@@ -258,7 +253,7 @@ static void collect_warnings(struct analyze_state *work, const struct result *re
 static void show_warnings(struct analyze_state *work)
 {
     static const struct result_phrase FINDING[] = {
-        {"checks warn in ", "runs", ""}, {" of ", "all", " runs"}, {0}};
+        {"warnings in ", "runs", ""}, {" of ", "all", " runs"}, {0}};
     struct result *quality_notes = &work->quality_notes;
     if (!work->warned_runs || work->options->verbose)
         return;
@@ -353,9 +348,7 @@ static enum err analyze_subject(struct analyze_state *work, const struct subject
 
 static enum err run_across(const struct analyze_state *work, struct result *out)
 {
-    struct run_point *points = malloc((work->run_count + 1) * sizeof *points);
-    if (!points)
-        return ERR_NO_MEMORY;
+    struct run_point *points = xcalloc(work->run_count + 1, sizeof *points);
     for (size_t i = 0; i < work->run_count; i++)
         points[i] = work->runs[i].point;
     out->err = across_run(points, work->run_count, out);
@@ -396,8 +389,7 @@ static enum err put_text(struct analyze_state *work, struct error *why)
     enum err err = ERR_OK;
     if (several) {
         text_add(out, "\n");
-        err = err_explain(why, conclusion_of_runs(work->runs, work->run_count, work->each, verbose,
-                                                  in_color(work), out));
+        conclusion_of_runs(work->runs, work->run_count, work->each, verbose, in_color(work), out);
     }
     if (!err)
         err = put_across(work, why);
@@ -508,10 +500,8 @@ static enum err find_inputs(struct analyze_state *work, const char **words, size
         return run_inputs_find(words, count, false, out, why);
     enum err err = run_inputs_find(words, count, true, &work->named, why);
     size_t named = err ? 0 : drop_repeated((const char **)work->named.paths, work->named.count);
-    const char **runs = calloc(named + 1, sizeof *runs);
-    work->sweeps = calloc(named + 1, sizeof *work->sweeps);
-    if (!err && (!runs || !work->sweeps))
-        err = err_no_memory(why);
+    const char **runs = xcalloc(named + 1, sizeof *runs);
+    work->sweeps = xcalloc(named + 1, sizeof *work->sweeps);
     size_t run_count = 0;
     for (size_t i = 0; !err && i < named; i++)
         if (sweep_is(work->named.paths[i]))
@@ -616,12 +606,11 @@ static int analyze_main(const char **words, size_t count)
         code = check_params(&work);
     if (code < 0 && find_inputs(&work, words, drop_repeated(words, count), &inputs, &why))
         code = print_error(EXIT_FAILED, "%s", why.text);
-    work.runs = calloc(inputs.count + 1, sizeof *work.runs);
+    work.runs = xcalloc(inputs.count + 1, sizeof *work.runs);
     start_reading_bar(wants_color(STDERR_FILENO));
     if (code < 0)
-        code = work.runs ? analyze_all(&work, (const char **)inputs.paths,
-                                       drop_repeated((const char **)inputs.paths, inputs.count))
-                         : print_error(EXIT_FAILED, "out of memory");
+        code = analyze_all(&work, (const char **)inputs.paths,
+                           drop_repeated((const char **)inputs.paths, inputs.count));
     params_release(&args.params);
     text_release(&work.out);
     text_release(&work.details);

@@ -162,13 +162,11 @@ static const struct option_row ROWS[] = {
 static int compare_runs(const char **words, size_t count, const char *sweep)
 {
     struct compare_groups groups;
-    struct error why = {0};
     if (is_page(&args) && !args.output)
         return print_error(EXIT_USAGE, "--format html needs -o FILE");
     start_reading_bar(wants_color(STDERR_FILENO));
     args.compare.seed = args.seed;
-    if (compare_groups_find(words, count, &groups, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+    compare_groups_find(words, count, &groups);
     int code = groups.count < 2 && sweep
                    ? print_error(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
                                  groups.count ? "one measured setting" : "no run")

@@ -11,19 +11,21 @@
 
 #include "cli/common.h"
 #include "core/clock.h"
-#include "core/grow.h"
-#include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "db/db.h"
 #include "report/text/format.h"
+#include "report/text/reports.h"
 #include "rundir/summary.h"
 
 struct db_options {
     const char *address;
     struct db_filter filter;
-    const char *since, *older_than, *runs, *output_dir;
-    bool roles, json, quiet, dry_run, all;
+    const char *since, *older_than, *runs, *output_dir, *output;
+    struct format_options format;
+    bool roles, quiet, dry_run, all;
 };
 
 static struct db_options args = {.filter = {.since = UNKNOWN, .before = UNKNOWN}};
@@ -168,71 +170,16 @@ static int push_main(const char **words, size_t count)
 
 /* ---- list ---- */
 
-struct listing_state {
-    struct table table;
-    struct json json;
-    size_t count;
-};
-
-static void add_text(struct table *table, const char *text)
+static enum err put_run(void *context, const struct db_run *run)
 {
-    table_add(table, text && *text ? text : "-");
-}
-
-static enum err show_run(void *context, const struct db_run *run)
-{
-    struct listing_state *state = context;
-    struct table *table = &state->table;
-    char buffer[FORMAT_MAX];
-    state->count++;
-    if (args.json) {
-        db_run_to_json(run, &state->json);
-        return ERR_OK;
-    }
-    table_addf(table, "%.8s", run->id);
-    add_text(table, run->kind);
-    table_addf(table, "%.16s", clock_text(buffer, (nanos)(run->began_at * 1e9)));
-    add_text(table, run->host);
-    add_text(table, db_run_text(run, SUMMARY_INDEX_hardware));
-    add_text(table, db_run_text(run, SUMMARY_INDEX_model));
-    add_text(table, db_run_text(run, SUMMARY_INDEX_dataset));
-    double queries = db_run_number(run, SUMMARY_INDEX_queries);
-    table_add_known(table, queries, "%.0f", queries);
-    add_text(table, format_with_error(buffer, db_run_number(run, SUMMARY_INDEX_joules),
-                                      db_run_number(run, SUMMARY_INDEX_plus_minus), "J"));
-    add_text(table,
-             format_si(buffer, db_run_number(run, SUMMARY_INDEX_joules_per_output_token), "J"));
-    double accuracy = db_run_number(run, SUMMARY_INDEX_accuracy);
-    table_add_known(table, accuracy, "%.1f %%", 100 * accuracy);
-    add_text(table, run->name);
+    db_run_put(run, context);
     return ERR_OK;
-}
-
-static int print_list(struct listing_state *state, struct text *out)
-{
-    if (args.json)
-        json_array_end(&state->json);
-    else if (state->count)
-        table_write(&state->table, "", wants_color(STDOUT_FILENO), out);
-    else
-        text_add(out, "no runs\n");
-    if (args.json)
-        text_add(out, "\n");
-    return put_output(out);
 }
 
 static int list_main(const char **words, size_t count)
 {
-    const struct table_column columns[] = {
-        {"run", false},          TEXT_COLUMN(run_kind),
-        TEXT_COLUMN(started),    {"host", false},
-        TEXT_COLUMN(hardware),   TEXT_COLUMN(model),
-        TEXT_COLUMN(dataset),    FIGURE_COLUMN(queries),
-        FIGURE_COLUMN(joules),   FIGURE_COLUMN(joules_per_output_token),
-        FIGURE_COLUMN(accuracy), {"name", false}};
     struct error why = {0};
-    struct listing_state state = {.table = TABLE(columns)};
-    struct text out = {0};
+    struct result result = {0};
     struct db *db = NULL;
     int code = find_address(true);
     if (!code && count > 1)
@@ -246,14 +193,15 @@ static int list_main(const char **words, size_t count)
     args.filter.run = count ? words[0] : NULL;
     if (!args.filter.limit)
         args.filter.limit = 50;
-    json_init(&state.json, &out, true);
-    if (args.json)
-        json_array(&state.json, NULL);
-    code = db_list(db, &args.filter, show_run, &state, &why)
-               ? print_error(EXIT_FAILED, "%s", why.text)
-               : print_list(&state, &out);
-    table_release(&state.table);
-    text_release(&out);
+    result_begin_list(&result, "runs");
+    if (db_list(db, &args.filter, put_run, &result, &why))
+        code = print_error(EXIT_FAILED, "%s", why.text);
+    result_end(&result);
+    result_table(&result, "", NULL);
+    if (!code)
+        code = deliver_printed(args.output, &result, format_chosen(&args.format, args.output),
+                               &STORED_RUNS_VIEWS);
+    result_release(&result);
     db_free(db);
     return code;
 }
@@ -274,11 +222,8 @@ static enum err take_id(void *context, const struct db_run *run)
     struct run_ids *ids = context;
     if (run->sweep && !ids->with_attempts)
         return ERR_OK;
-    struct run_id *items = grow(ids->items, &ids->capacity, ids->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    ids->items = items;
-    struct run_id *item = &items[ids->count++];
+    ids->items = xgrow(ids->items, &ids->capacity, ids->count, sizeof *ids->items);
+    struct run_id *item = &ids->items[ids->count++];
     str_copy(item->id, sizeof item->id, run->id);
     str_copy(item->name, sizeof item->name, run->name);
     item->began_at = run->began_at;
@@ -407,7 +352,8 @@ static const struct option_row PUSH_ROWS[] = {
 static const struct option_row LIST_ROWS[] = {
     ADDRESS_ROW,
     FILTER_ROWS,
-    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "print a JSON array"},
+    FORMAT_OPTION_ROWS(args.format),
+    OUTPUT_OPTION_ROW(args.output),
     {0},
 };
 static const struct option_row PULL_ROWS[] = {

@@ -14,6 +14,7 @@
 #include "clients/client.h"
 #include "core/result.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/proc.h"
 #include "report/html/html.h"
 #include "report/plot/figure.h"
@@ -127,7 +128,7 @@ static enum err list_family(struct client_models *out, struct error *why)
     err = driver->models(&client, &all, why);
     for (size_t i = 0; i < all.count && !err; i++)
         if (strncmp(all.names[i], FAMILY, strlen(FAMILY)) == 0)
-            err = client_models_add(out, all.names[i]);
+            client_models_add(out, all.names[i]);
     if (!err && out->count == 0)
         err = err_set(why, ERR_NOT_FOUND,
                       "the shipped models are missing: is the installation complete?");
@@ -136,18 +137,16 @@ static enum err list_family(struct client_models *out, struct error *why)
     return err;
 }
 
-static enum err list_named(const char *list, struct client_models *out)
+static void list_named(const char *list, struct client_models *out)
 {
-    enum err err = ERR_OK;
-    while (*list && !err) {
+    while (*list) {
         char name[1024];
         size_t length = strcspn(list, ",");
         str_format(name, sizeof name, "%.*s", (int)length, list);
         if (length)
-            err = client_models_add(out, name);
+            client_models_add(out, name);
         list += length + (list[length] == ',');
     }
-    return err;
 }
 
 /* ---- the command ---- */
@@ -175,9 +174,7 @@ static int write_outputs(const struct profile_family *family)
         print_family(&result, PRINT_TABLE, wants_color(STDERR_FILENO), &table);
         profile_view_put(&table);
     }
-    int code = result.failed
-                   ? print_error(EXIT_FAILED, "out of memory")
-                   : deliver_result(command.output, &command.format, print_family, &result, true);
+    int code = deliver_result(command.output, &command.format, print_family, &result, true);
     text_release(&table);
     result_release(&result);
     return code;
@@ -187,10 +184,8 @@ static int write_outputs(const struct profile_family *family)
 static int call_for_runs(const struct command *step, const struct profile_family *family,
                          char *const *options)
 {
-    char **words = calloc(family->count + 6, sizeof *words);
+    char **words = xcalloc(family->count + 6, sizeof *words);
     int count = 1;
-    if (!words)
-        return print_error(EXIT_FAILED, "out of memory");
     words[0] = (char *)step->name;
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].completed)
@@ -208,15 +203,11 @@ static int write_pages(const struct profile_family *family)
     char page[600], plots[600];
     struct error why = {0};
     size_t drawn = 0; /* models with known energy */
-    int code = EXIT_DONE;
     str_format(page, sizeof page, "%s/" RUN_REPORT, command.profile.output_dir);
     str_format(plots, sizeof plots, "%s/" RUN_PLOTS, command.profile.output_dir);
     for (size_t i = 0; i < family->count; i++)
         drawn += is_known(family->members[i].joules_per_query);
-    if (html_available(&why) == ERR_OK)
-        code = call_for_runs(&command_report, family, (char *[]){"-o", page, NULL});
-    else
-        print_error(0, "no page: %s", why.text);
+    int code = call_for_runs(&command_report, family, (char *[]){"-o", page, NULL});
     if (!code && gnuplot_available(&why) == ERR_OK && drawn > 1)
         code = call_for_runs(&command_plot, family,
                              (char *[]){"--output-dir", plots, "--plot", "pareto,models", NULL});
@@ -275,12 +266,12 @@ static int run_family(const struct client_models *models)
     return code;
 }
 
-static enum err set_params(void)
+static void set_params(void)
 {
     char threads[16];
     str_format(threads, sizeof threads, "%u", command.threads);
-    enum err err = params_set(&command.profile.client_params, "threads", threads);
-    return err ? err : params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS);
+    params_set(&command.profile.client_params, "threads", threads);
+    params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS);
 }
 
 static int demo_main(const char **words, size_t count)
@@ -293,10 +284,12 @@ static int demo_main(const char **words, size_t count)
         return code;
     if (is_known(command.measure.idle_s))
         command.profile.idle_s = command.measure.idle_s;
-    if (set_params() != ERR_OK)
-        return print_error(EXIT_FAILED, "out of memory");
-    enum err err =
-        command.models ? list_named(command.models, &models) : list_family(&models, &why);
+    enum err err = ERR_OK;
+    set_params();
+    if (command.models)
+        list_named(command.models, &models);
+    else
+        err = list_family(&models, &why);
     if (err == ERR_UNSUPPORTED) {
         print_error(0, "no model can run here: %s", why.text);
         return show_load();

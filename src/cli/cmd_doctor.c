@@ -5,6 +5,7 @@
 
 #include "cli/common.h"
 #include "core/result.h"
+#include "core/xalloc.h"
 #include "report/html/html.h"
 #include "report/plot/figure.h"
 #include "report/text/reports.h"
@@ -30,9 +31,8 @@ static int write_report(struct session *session, const struct check_row *rows)
 {
     struct host_report host;
     struct result result = {0};
-    const struct doctor_checks checks = {gnuplot_available, html_available};
     host_report_fill(&session->findings, &host);
-    doctor_fill(&host, &session->findings, rows, &checks, &result);
+    doctor_fill(&host, &session->findings, rows, gnuplot_available, &result);
     int code = deliver_printed(output, &result, format_chosen(&format, output), &DOCTOR_VIEWS);
     result_release(&result);
     return code;
@@ -49,16 +49,12 @@ static int doctor_run(const char **words, size_t count)
     int code = open_session(&measure, &session);
     if (code)
         return code;
-    struct check_row *checked = calloc(session.findings.count + 1, sizeof *checked);
-    if (checked) {
-        if (clear_progress())
-            notify("testing the sensors under a short load ...");
-        check_run(&session, checked);
-        clear_progress();
-        code = write_report(&session, checked);
-    } else {
-        code = print_error(EXIT_FAILED, "out of memory");
-    }
+    struct check_row *checked = xcalloc(session.findings.count + 1, sizeof *checked);
+    if (clear_progress())
+        notify("testing the sensors under a short load ...");
+    check_run(&session, checked);
+    clear_progress();
+    code = write_report(&session, checked);
     if (!code && measure.require_energy && !check_is_measured(&session.findings, checked))
         code = print_error(EXIT_NOT_MEASURED, "no sensor measures energy here");
     free(checked);

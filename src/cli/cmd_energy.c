@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/result.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/proc.h"
 #include "port/term.h"
@@ -58,13 +59,12 @@ struct stream {
 static int put(struct stream *stream, const struct text *text)
 {
     struct error why;
-    struct text safe = {.failed = text->failed};
+    struct text safe = {0};
     bool is_data = stream->format != PRINT_TABLE;
     if (!is_data)
         text_add_lines(&safe, text_get(text), text->length, stream->table.color);
     const struct text *put = is_data ? text : &safe;
-    enum err err = put->failed ? err_no_memory(&why)
-                               : output_write(&stream->output, text_get(put), put->length, &why);
+    enum err err = output_write(&stream->output, text_get(put), put->length, &why);
     text_release(&safe);
     stream->is_closed = err == ERR_CLOSED_PIPE;
     return err ? print_err(err, &why) : EXIT_DONE;
@@ -74,8 +74,8 @@ static int put(struct stream *stream, const struct text *text)
 static void report_silent(struct stream *stream, const struct reading *reading)
 {
     if (!stream->reported)
-        stream->reported = calloc(reading->since.count + 1, sizeof *stream->reported);
-    for (size_t i = 0; stream->reported && i < reading->since.count; i++) {
+        stream->reported = xcalloc(reading->since.count + 1, sizeof *stream->reported);
+    for (size_t i = 0; i < reading->since.count; i++) {
         const struct ledger_device *device = &reading->since.devices[i];
         if (!device->has_energy || device->energy.method != METHOD_NONE || stream->reported[i])
             continue;
@@ -93,7 +93,6 @@ static void print_json(const struct reading *reading, struct text *out)
     json_init(&json, out, false);
     result_to_json(&result, NULL, &json);
     text_add(out, "\n");
-    out->failed = out->failed || result.failed;
     result_release(&result);
 }
 
@@ -142,8 +141,7 @@ static int write_row(struct stream *stream, nanos from, nanos to)
         sampler_tick(stream->session->sampler, to, late);
     nanos waited = clock_now() - began, left = stream->waited - (to - from);
     stream->waited = waited < left ? left : waited < late ? waited : late;
-    if (reading_take(stream->session->sampler, stream->start, from, to, &reading) != ERR_OK)
-        return print_error(EXIT_FAILED, "out of memory");
+    reading_take(stream->session->sampler, stream->start, from, to, &reading);
     int code = write_reading(stream, &reading);
     report_silent(stream, &reading);
     stream->total = reading.since.total;
@@ -158,9 +156,7 @@ static int write_totals(struct stream *stream, nanos to)
     struct text text = {0};
     if (stream->format != PRINT_TABLE)
         return EXIT_DONE;
-    if (reading_take(stream->session->sampler, stream->start, stream->start, to, &reading) !=
-        ERR_OK)
-        return print_error(EXIT_FAILED, "out of memory");
+    reading_take(stream->session->sampler, stream->start, stream->start, to, &reading);
     reading_summary(&reading, stream->table.color, &text);
     int code = put(stream, &text);
     text_release(&text);
@@ -318,11 +314,10 @@ static nanos live_window(struct sampler *sampler, nanos interval)
     return window;
 }
 
-static enum err take_reading(struct show *show, struct reading *out)
+static void take_reading(struct show *show, struct reading *out)
 {
     nanos now = clock_now(), from = now - show->window;
-    return reading_take(show->sampler, show->start, from > show->start ? from : show->start, now,
-                        out);
+    reading_take(show->sampler, show->start, from > show->start ? from : show->start, now, out);
 }
 
 static void show_reading(struct show *show, const struct reading *reading)
@@ -333,24 +328,20 @@ static void show_reading(struct show *show, const struct reading *reading)
 }
 
 /* Shows the newest reading. */
-static enum err refresh(struct show *show)
+static void refresh(struct show *show)
 {
     struct reading reading;
-    enum err err = take_reading(show, &reading);
-    if (!err)
-        show_reading(show, &reading);
-    return err;
+    take_reading(show, &reading);
+    show_reading(show, &reading);
 }
 
 /* After each interval: adds it to the history, and to the screen unless that is paused. */
-static enum err end_interval(struct show *show)
+static void end_interval(struct show *show)
 {
     struct reading reading;
     show->window = live_window(show->sampler, show->interval);
     sampler_tick(show->sampler, clock_now(), LIVE_WAIT);
-    enum err err = take_reading(show, &reading);
-    if (err)
-        return err;
+    take_reading(show, &reading);
     live_push(&show->live, &reading);
     nanos now = clock_now();
     bool due = now - show->top.taken >= TOP_PERIOD || now < show->top.taken;
@@ -360,7 +351,6 @@ static enum err end_interval(struct show *show)
         reading_release(&reading);
     else
         show_reading(show, &reading);
-    return ERR_OK;
 }
 
 /* One write per frame, lines overwritten in place: no flicker. */
@@ -390,8 +380,6 @@ static enum err draw(struct show *show)
         }
     }
     text_add(&show->bytes, "\033[J");
-    if (show->lines.failed || show->bytes.failed)
-        return ERR_NO_MEMORY;
     return term_write(text_get(&show->bytes), show->bytes.length);
 }
 
@@ -403,53 +391,57 @@ static void scroll(struct show *show, long by)
     show->view.first = first > 0 ? (size_t)first : 0;
 }
 
-static enum err handle_key(struct show *show, int key)
+static void handle_key(struct show *show, int key)
 {
     long page = show->view.rows > 6 ? (long)show->view.rows - 5 : 1;
     switch (key) {
     case 'q':
     case 'Q':
         show->quit = true;
-        return ERR_OK;
+        break;
     case 'p':
         show->view.paused = !show->view.paused;
-        return show->view.paused ? ERR_OK : refresh(show);
+        if (!show->view.paused)
+            refresh(show);
+        break;
     case 'r':
         show->start = clock_now();
         top_release(&show->top);
         sampler_watch_begin(show->sampler);
-        return refresh(show);
+        refresh(show);
+        break;
     case ' ':
-        return refresh(show);
+        refresh(show);
+        break;
     case '?':
     case 'h':
         show->view.help = !show->view.help;
-        return ERR_OK;
+        break;
     case KEY_ESCAPE:
         show->view.help = false;
-        return ERR_OK;
+        break;
     case 'j':
     case KEY_DOWN:
         scroll(show, 1);
-        return ERR_OK;
+        break;
     case 'k':
     case KEY_UP:
         scroll(show, -1);
-        return ERR_OK;
+        break;
     case KEY_PAGE_DOWN:
         scroll(show, page);
-        return ERR_OK;
+        break;
     case KEY_PAGE_UP:
         scroll(show, -page);
-        return ERR_OK;
+        break;
     case KEY_HOME:
         show->view.first = 0;
-        return ERR_OK;
+        break;
     case KEY_END:
         show->view.first = show->live.devices;
-        return ERR_OK;
+        break;
     default:
-        return ERR_OK;
+        break;
     }
 }
 
@@ -462,19 +454,18 @@ static enum err run_view(struct show *show)
     while (!err && !show->quit && !show->signal) {
         nanos now = clock_now();
         if (now >= next) {
-            err = end_interval(show);
+            end_interval(show);
             next += show->interval;
             if (next <= now) /* stopped or suspended meanwhile */
                 next = now + show->interval;
         }
-        if (!err)
-            err = draw(show);
+        err = draw(show);
         if (err)
             break;
         int value;
         switch (term_wait(next, &value)) {
         case TERM_KEY:
-            err = handle_key(show, value);
+            handle_key(show, value);
             break;
         case TERM_SIGNAL:
             show->signal = value;
@@ -494,8 +485,7 @@ static int print_totals(struct show *show, struct energy *total)
     nanos now = clock_now();
     sampler_settle(show->sampler, now);
     struct reading reading;
-    if (reading_take(show->sampler, show->start, show->start, now, &reading) != ERR_OK)
-        return print_error(EXIT_FAILED, "out of memory");
+    reading_take(show->sampler, show->start, show->start, now, &reading);
     reading_summary(&reading, show->view.color, &text);
     *total = reading.since.total;
     int code = put_output(&text);
@@ -519,11 +509,11 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
     show.window = live_window(show.sampler, interval);
     show.view.top = &show.top;
     sampler_watch_begin(show.sampler);
-    enum err err = refresh(&show);
-    if (!err)
-        err = live_init(&show.live, show.shown.now.count);
+    refresh(&show);
+    live_init(&show.live, show.shown.now.count);
     log_sink before = log_divert(keep_warning);
-    if (!err && !(err = term_open(&why))) {
+    enum err err = term_open(&why);
+    if (!err) {
         err = run_view(&show);
         term_close();
     }

@@ -89,10 +89,10 @@ static size_t rows_shown(const struct estimate_options *options, size_t usual)
 static void warn_of_replication(const struct workload_estimate *estimate)
 {
     if (estimate->divided < 0.5)
-        log_warn("%d devices divide %.2g %% of the MACs of %.100s and replicate the rest: tensor "
-                 "parallelism is inefficient for it",
-                 estimate->config.devices, 100 * estimate->divided,
-                 estimate->work->spec.model->name);
+        log_warn(
+            "tensor parallelism over %d devices is inefficient for %.100s: %.2g %% of its MACs "
+            "split, rest replicated",
+            estimate->config.devices, estimate->work->spec.model->name, 100 * estimate->divided);
     int64_t heads = estimate->work->passes[0].partition.heads_kv;
     int devices = estimate->config.devices;
     double joined = estimate->hardware->link_peers.value + 1;

@@ -166,7 +166,7 @@ static int refuse_busy(struct calibrate_work *work, const struct error *why)
         why->text, others);
 }
 
-static bool is_named(const struct calibrate_command *command, const char *runtime)
+static bool runtime_is(const struct calibrate_command *command, const char *runtime)
 {
     return !strcmp(command->runtime, runtime);
 }
@@ -174,13 +174,13 @@ static bool is_named(const struct calibrate_command *command, const char *runtim
 static int time_operations(const struct calibrate_command *command, struct calibrate_work *work)
 {
     static const char *const NAMES[TIMINGS_RUNTIMES] = {"llama.cpp", "ONNX Runtime"};
-    bool is_all = is_named(command, "all");
+    bool is_all = runtime_is(command, "all");
     const struct timings_options options = {
         .threads = microbench_threads(&command->bench),
         .budget_s = command->bench.seconds * BUDGET_SHARE,
         .progress = command->bench.progress,
-        .skips_llama = !is_all && !is_named(command, "llama.cpp"),
-        .skips_onnx = !is_all && !is_named(command, "onnxruntime")};
+        .skips_llama = !is_all && !runtime_is(command, "llama.cpp"),
+        .skips_onnx = !is_all && !runtime_is(command, "onnxruntime")};
     struct error why = {0};
     enum err err = timings_measure(&options, work->timings, &why);
     clear_progress();
@@ -428,7 +428,7 @@ const struct command command_estimate_calibrate = {
         "used; if other processes disturb them so much that the rounds do not agree, or that\n"
         "several threads are slower than one, calibration is refused, and the CPU usage of other\n"
         "processes is reported.\n\n"
-        "-o writes a hardware file for `ipw estimate --hardware-file`. tools/calibrate-gpu.py\n"
+        "-o writes a hardware file for `ipw estimate --hardware-file`. research/calibrate-gpu.py\n"
         "measures a CSV on an NVIDIA GPU.",
     .rows = CALIBRATE_ROWS,
     .run = calibrate_main,

@@ -57,9 +57,7 @@ static enum err log_step(struct view *view, const struct govern_step *step, stru
     json_init(&json, &line, false);
     result_to_json(&result, NULL, &json);
     text_add(&line, "\n");
-    enum err err = line.failed || result.failed
-                       ? err_no_memory(why)
-                       : output_write(&view->log, text_get(&line), line.length, why);
+    enum err err = output_write(&view->log, text_get(&line), line.length, why);
     result_release(&result);
     text_release(&line);
     return err;
@@ -285,7 +283,7 @@ static const struct option_row ROWS[] = {
     {.name = "log", .type = OPTION_TEXT, .target = &args.log, .value = "FILE",
      .help = "write a JSON object per reading to FILE"},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
-     .help = "no line per reading"},
+     .help = "do not print each reading"},
     {0},
 };
 /* clang-format on */

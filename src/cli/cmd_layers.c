@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "core/result.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "engine/shipped.h"
 #include "port/proc.h"
 #include "report/text/reports.h"
@@ -65,12 +66,7 @@ static void show_progress(const struct layers_progress *state)
 static int split_models(struct layers_command *command)
 {
     for (size_t i = 0; i < command->models.count; i++) {
-        size_t length = strlen(command->models.items[i]) + 1;
-        char *copy = malloc(length);
-        if (!copy)
-            return print_error(EXIT_FAILED, "out of memory");
-        memcpy(copy, command->models.items[i], length);
-        command->lists[i] = copy;
+        char *copy = command->lists[i] = xstrdup(command->models.items[i]);
         for (char *word = copy, *next; word; word = next) {
             next = strchr(word, ',');
             if (next)
@@ -96,10 +92,7 @@ static int find_models(struct layers_command *command)
         struct error why = {0};
         if (shipped_find(command->paths[i], path, sizeof path, &why) != ERR_OK)
             return print_error(EXIT_FAILED, "%s", why.text);
-        command->found[i] = strdup(path);
-        if (!command->found[i])
-            return print_error(EXIT_FAILED, "out of memory");
-        command->paths[i] = command->found[i];
+        command->paths[i] = command->found[i] = xstrdup(path);
     }
     return -1;
 }
@@ -166,9 +159,7 @@ static int write_out(const struct layers_command *command, const struct layers_r
 {
     struct result result = {0};
     layers_results_fill(results, command->path_count > 1, &result);
-    int code = result.failed
-                   ? print_error(EXIT_FAILED, "out of memory")
-                   : deliver_result(command->output, &command->format, print_models, &result, true);
+    int code = deliver_result(command->output, &command->format, print_models, &result, true);
     result_release(&result);
     return code;
 }

@@ -9,6 +9,7 @@
 #include "cli/common.h"
 #include "cli/listing.h"
 #include "clients/client.h"
+#include "core/finding.h"
 #include "core/registry.h"
 #include "core/result.h"
 #include "core/text.h"
@@ -33,12 +34,6 @@ static void check(enum err (*available)(struct error *why), struct listing_row *
     struct error why = {0};
     if (available && available(&why) != ERR_OK)
         str_copy(row->missing, sizeof row->missing, why.text);
-}
-
-static enum err plots_available(struct error *why)
-{
-    enum err err = jv_available(why);
-    return err ? err : gnuplot_available(why);
 }
 
 static void check_client(const struct client_driver *driver, struct listing_row *row)
@@ -92,11 +87,9 @@ LIST_DRIVERS(datasets, DATASET_DRIVERS, DATASET_DRIVERS[i]->params,
 LIST_DRIVERS(graders, GRADER_DRIVERS, GRADER_DRIVERS[i]->params,
              check(GRADER_DRIVERS[i]->available, &row))
 LIST_DRIVERS(tools, TOOL_DRIVERS, TOOL_DRIVERS[i]->params, check_tool(TOOL_DRIVERS[i], &row))
-LIST_DRIVERS(analyses, ANALYSIS_DRIVERS, ANALYSIS_DRIVERS[i]->params, check(jv_available, &row))
-LIST_DRIVERS(plots, PLOT_DRIVERS, NULL, check(plots_available, &row))
-LIST_DRIVERS(exports, EXPORT_DRIVERS, NULL,
-             check(EXPORT_DRIVERS[i]->available ? EXPORT_DRIVERS[i]->available : jv_available,
-                   &row))
+LIST_DRIVERS(analyses, ANALYSIS_DRIVERS, ANALYSIS_DRIVERS[i]->params, check(NULL, &row))
+LIST_DRIVERS(plots, PLOT_DRIVERS, NULL, check(gnuplot_available, &row))
+LIST_DRIVERS(exports, EXPORT_DRIVERS, NULL, check(EXPORT_DRIVERS[i]->available, &row))
 LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row))
 LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row))
 
@@ -122,6 +115,25 @@ static void list_presets(struct result *out, bool is_brief)
     result_end(out);
 }
 
+/* Too many for a summary of all kinds. */
+static void list_findings(struct result *out, bool is_brief)
+{
+    if (is_brief)
+        return;
+    result_list(out, "findings");
+    for (enum finding_code i = 0; i < FINDING_CODES; i++) {
+        const struct finding_row *finding = finding_row(i);
+        struct listing_row row = {finding->code, finding->meaning, NULL, "", ""};
+        str_format(row.note, sizeof row.note, "%s%s%s: %s", finding_severity_name(finding->lowest),
+                   finding->highest > finding->lowest ? " to " : "",
+                   finding->highest > finding->lowest ? finding_severity_name(finding->highest)
+                                                      : "",
+                   finding->action);
+        listing_put(out, &row);
+    }
+    result_end(out);
+}
+
 static const struct {
     const char *name;
     void (*put)(struct result *out, bool is_brief);
@@ -130,7 +142,7 @@ static const struct {
     {"graders", list_graders},      {"agents", list_agents},     {"tools", list_tools},
     {"analyses", list_analyses},    {"plots", list_plots},       {"exports", list_exports},
     {"sensors", list_sensors},      {"stores", list_stores},     {"hardware", listing_put_hardware},
-    {"models", listing_put_models},
+    {"models", listing_put_models}, {"findings", list_findings},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -158,7 +170,6 @@ static int deliver_listing(struct result *result, const struct print_views *view
     result_end(result);
     result_print(result, printed, views, !output && wants_color(STDOUT_FILENO), &out);
     text_add(&out, printed == PRINT_JSON ? "\n" : "");
-    out.failed = out.failed || result->failed;
     int code = printed == PRINT_TABLE && text ? deliver(output, text)
                : printed == PRINT_CSV         ? deliver_data(output, &out)
                                               : deliver(output, &out);
@@ -169,7 +180,6 @@ static int deliver_listing(struct result *result, const struct print_views *view
 /* All entries of one kind, or of every kind. */
 static int list_kinds(struct result *result, const char *wanted)
 {
-    const struct doctor_checks checks = {gnuplot_available, html_available};
     bool is_all = !strcmp(wanted, "all"), found = false;
     for (size_t i = 0; i < KIND_COUNT; i++)
         if (is_all || !strcmp(wanted, KINDS[i].name)) {
@@ -177,7 +187,7 @@ static int list_kinds(struct result *result, const char *wanted)
             found = true;
         }
     if (is_all) /* libraries that disable whole commands, such as report */
-        doctor_note_parts(&checks, result);
+        doctor_note_parts(gnuplot_available, result);
     if (result_length(result, result->items) == 1 && strcmp(wanted, "hardware") != 0)
         result_table(result, wanted, NULL);
     return found
@@ -339,7 +349,8 @@ const struct command command_list = {
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
         "KIND is clients, datasets, graders, agents, tools, analyses, plots, exports, sensors,\n"
-        "stores, hardware, models, runs or all. Shows a one-line description of each, and what is\n"
+        "stores, hardware, models, findings, runs or all. Shows a one-line description of each, "
+        "and what is\n"
         "missing for those that this build or machine cannot use. -v also shows their parameters.\n"
         "With ID, shows one device with every figure and its source, or one model with its family\n"
         "and size. `ipw list runs [DIR]` lists the runs saved in DIR (default: runs).",

@@ -23,8 +23,6 @@ static int load_run(const char **words, size_t count)
     (void)words, (void)count;
     proc_block_signals();
     struct load *load = load_start(threads);
-    if (!load)
-        return print_error(EXIT_FAILED, "out of memory");
     int signal_number = proc_poll_signal(from_seconds(length_s));
     double done = load_stop(load);
     struct text text = {0};

@@ -15,6 +15,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "power/clock_choice.h"
 #include "power/clock_list.h"
@@ -104,11 +105,10 @@ static const char *quality_file(const struct optimize_command *c)
     return c->quality && file_is_regular(c->quality) ? c->quality : NULL;
 }
 
-static enum err ensure_capacity(struct optimize_state *o, size_t count, struct error *why)
+static void ensure_capacity(struct optimize_state *o, size_t count)
 {
-    o->choices = calloc(count + 1, sizeof *o->choices);
-    o->policies = calloc(count + 1, sizeof *o->policies);
-    return o->choices && o->policies ? ERR_OK : err_no_memory(why);
+    o->choices = xcalloc(count + 1, sizeof *o->choices);
+    o->policies = xcalloc(count + 1, sizeof *o->policies);
 }
 
 static bool is_selected(const struct optimize_state *o, const struct freq_curve *curve)
@@ -129,7 +129,7 @@ static enum err choose_measured(struct optimize_state *o, const char *void_becau
         err = freq_model_fit(&o->model, c->model ? c->model : "roofline", curves,
                              &(struct freq_model_options){.seed = 1}, why);
     if (!err)
-        err = ensure_capacity(o, curves->count, why);
+        ensure_capacity(o, curves->count);
     for (size_t i = 0; !err && i < curves->count; i++) {
         const struct freq_curve *curve = &curves->items[i];
         struct clock_question question = {.curve = curve,
@@ -150,7 +150,7 @@ static enum err choose_measured(struct optimize_state *o, const char *void_becau
 /* ---- from a model ---- */
 
 /* Whether a list "A, B" contains the name. */
-static bool is_listed(const char *list, const char *gpu, const char *application)
+static bool lists_application(const char *list, const char *gpu, const char *application)
 {
     char name[128];
     (void)str_format(name, sizeof name, "%s %s", gpu, application);
@@ -193,7 +193,7 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
            o->model.kind->application(o->model.state, applications, &curve, &question.lowest_mhz))
         applications++;
     if (!err)
-        err = ensure_capacity(o, applications, why);
+        ensure_capacity(o, applications);
     for (size_t i = 0; !err && i < applications; i++) {
         (void)o->model.kind->application(o->model.state, i, &curve, &question.lowest_mhz);
         if (!is_selected(o, &curve) || (c->data.gpu && !str_equal_nocase(c->data.gpu, curve.gpu)))
@@ -201,9 +201,10 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
         if (!clock_list_has(&o->clocks, curve.gpu))
             return err_set(why, ERR_NO_DATA, "%.160s: no clocks of GPU '%.40s'", c->data.clocks,
                            curve.gpu);
-        question.void_because = is_listed(o->model.provenance.voids, curve.gpu, curve.application)
-                                    ? "its data checks found the GPU idle"
-                                    : NULL;
+        question.void_because =
+            lists_application(o->model.provenance.invalid, curve.gpu, curve.application)
+                ? "its data checks found the GPU idle"
+                : NULL;
         err = clock_choice_of(&question, &o->choices[o->count++], why);
     }
     return err;
@@ -240,8 +241,7 @@ static enum err choose_setting(struct optimize_state *o, struct error *why)
     size_t baseline = err ? 0 : find_baseline(&points, c->baseline);
     if (!err && baseline == points.count)
         err = err_set(why, ERR_USAGE, "--baseline: no setting '%.60s'", c->baseline);
-    if (!err)
-        err = ensure_capacity(o, 1, why);
+    ensure_capacity(o, 1);
     if (!err)
         err = clock_choice_of_settings(points.items, points.count, baseline, &o->goal, NULL,
                                        &o->choices[o->count++], why);
@@ -255,32 +255,30 @@ static enum err choose_setting(struct optimize_state *o, struct error *why)
 /* ---- from a sweep ---- */
 
 /* nvidia-smi for one knob of the GPU; none for the value `default`. */
-static void write_gpu_knob(struct optimize_state *o, const char *option, const char *value)
+static void write_gpu_knob(struct optimize_state *o, enum gpu_knob knob,
+                           const struct setting *setting)
 {
     const char *gpus = sweep_points_gpus(&o->sweep);
-    if (str_equal_nocase(value, "default"))
+    if (setting->kind == SETTING_DEFAULT)
         return;
     text_addf(&o->apply, "%ssudo nvidia-smi ", o->apply.length ? " && " : "");
     if (gpus)
         text_addf(&o->apply, "-i %s ", gpus);
-    text_addf(&o->apply, "%s %s", option, value);
-    if (strcmp(option, "-pl") != 0) /* clocks: lowest, highest */
-        text_addf(&o->apply, ",%s", value);
+    text_addf(&o->apply, "%s %s", knob_of(knob)->smi_option, setting->text);
+    if (knob_of(knob)->is_range)
+        text_addf(&o->apply, ",%s", setting->text);
 }
 
 /* The command for the operator: nvidia-smi for the knobs of the GPU, the command of the sweep for the others. */
-static void write_apply(struct optimize_state *o, const char *setting)
+static void write_apply(struct optimize_state *o, size_t point)
 {
     const struct sweep *sweep = &o->sweep.sweep;
     bool others = false;
-    size_t point = sweep_points_find(&o->sweep, setting);
-    if (point >= sweep->point_count)
-        return;
     for (size_t k = 0; k < sweep->knob_count; k++) {
-        const char *option = sweep_points_gpu_option(&o->sweep, k);
-        if (option)
-            write_gpu_knob(o, option, sweep->values[point * sweep->knob_count + k]);
-        others |= !option;
+        enum gpu_knob knob = sweep_points_gpu_knob(&o->sweep, k);
+        if (knob != KNOB_COUNT)
+            write_gpu_knob(o, knob, &sweep_point(sweep, point)[k]);
+        others |= knob == KNOB_COUNT;
     }
     char **words = others ? sweep_words(sweep, point) : NULL;
     if (words)
@@ -334,19 +332,17 @@ static enum err choose_swept(struct optimize_state *o, const char *directory, st
         c->data.inputs = (struct option_list){{directory}, 1};
         err = choose_measured(o, sweep_points_void(&o->sweep), why);
         for (size_t i = 0; !err && i < o->count; i++)
-            err = err_explain(
-                why, sweep_choice_note(&o->sweep, &o->choices[i], i ? NULL : &o->data.findings));
+            sweep_choice_note(&o->sweep, &o->choices[i], i ? NULL : &o->data.findings);
         return err;
     }
     err = power_options_pairs(&c->data, &columns, &where, why);
-    if (!err)
-        err = ensure_capacity(o, 1, why);
+    ensure_capacity(o, 1);
     if (!err)
         err = sweep_choice_of_settings(
             &(struct sweep_question){&o->sweep, &o->goal, &where, c->baseline, quality_file(c)},
             &o->choices[o->count++], &o->data.findings, why);
     if (!err && o->choices->is_recommended)
-        write_apply(o, o->choices->points[o->choices->optimum.best].setting);
+        write_apply(o, o->choices->points[o->choices->optimum.best].point);
     params_release(&columns);
     params_release(&where);
     return err;

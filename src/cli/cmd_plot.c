@@ -10,8 +10,10 @@
 
 #include "cli/common.h"
 #include "cli/option_groups.h"
+#include "core/registry.h"
 #include "core/slice.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "power/data_checks.h"
@@ -50,18 +52,10 @@ struct plot_state {
     struct error missed[PLOTS_MAX]; /* reason, by driver, for the current source */
     struct text paths, notes;       /* notes already printed */
     bool broken;                    /* a plot could not be written: stop */
-    bool failed;
+    bool has_error;
 };
 
 /* ---- selection ---- */
-
-static bool is_chosen(const struct plot_state *work, const struct plot_driver *driver)
-{
-    for (size_t i = 0; i < work->driver_count; i++)
-        if (work->drivers[i] == driver)
-            return true;
-    return false;
-}
 
 static int choose_plot(void *context, const char *name)
 {
@@ -70,7 +64,7 @@ static int choose_plot(void *context, const char *name)
     const struct plot_driver *driver = plot_driver_find(name, &why);
     if (!driver)
         return print_error(EXIT_USAGE, "%s", why.text);
-    if (!is_chosen(work, driver) && work->driver_count < PLOTS_MAX)
+    if (!registry_has(work->drivers, work->driver_count, driver) && work->driver_count < PLOTS_MAX)
         work->drivers[work->driver_count++] = driver;
     return -1;
 }
@@ -243,7 +237,7 @@ static void draw_source(struct plot_state *work, unsigned kind, const struct plo
         } else {
             work->missed[i] = why;
             work->missed[i].code = err;
-            work->failed = work->failed || err != ERR_NO_DATA;
+            work->has_error = work->has_error || err != ERR_NO_DATA;
         }
         figure_release(&figure);
     }
@@ -296,7 +290,7 @@ static void plot_run_directory(struct plot_state *work, size_t source, bool may_
     if (err == ERR_NOT_FOUND && may_lack)
         return;
     if (err) {
-        work->failed = true;
+        work->has_error = true;
         print_error(EXIT_FAILED, "%s", why.text);
         return;
     }
@@ -338,7 +332,7 @@ static size_t plot_layers(struct plot_state *work, size_t source, bool is_file)
         plot_model(work, source, &work->layers.models[i], is_file, count > 1);
     if (err) {
         print_error(EXIT_FAILED, "%s", why.text);
-        work->failed = true;
+        work->has_error = true;
     }
     return count;
 }
@@ -349,7 +343,7 @@ static void plot_sweep(struct plot_state *work, size_t source)
     struct sweep_points points;
     struct error why = {0};
     if (sweep_points_load(work->sources[source], &points, &why)) {
-        work->failed = true;
+        work->has_error = true;
         print_error(EXIT_FAILED, "%s", why.text);
         return;
     }
@@ -386,12 +380,12 @@ static void plot_inputs(struct plot_state *work)
     if (!work->options->data.inputs.count)
         return;
     if (power_options_read(&work->options->data, &data, &why)) {
-        work->failed = true;
+        work->has_error = true;
         print_error(EXIT_FAILED, "%s", why.text);
     } else {
         plot_curves(work, &data.curves);
         for (size_t i = 0; i < data.findings.count; i++)
-            if (data_check_severity(data.findings.items[i].check) != DATA_NOTE)
+            if (data.findings.items[i].severity != FINDING_NOTE)
                 print_note(work, data.findings.items[i].text);
     }
     freq_data_release(&data);
@@ -461,7 +455,7 @@ static int plot_all(struct plot_state *work)
     bool none = !work->paths.length, missing = false;
     for (size_t i = 0; i < work->driver_count; i++)
         missing = missing || (work->by_name && !work->drawn[i]);
-    int code = work->failed || work->broken || none || missing ? EXIT_FAILED : EXIT_DONE;
+    int code = work->has_error || work->broken || none || missing ? EXIT_FAILED : EXIT_DONE;
     int put = none ? EXIT_DONE : put_output(&work->paths);
     return put != EXIT_DONE ? put : code;
 }
@@ -469,7 +463,7 @@ static int plot_all(struct plot_state *work)
 static int check_parts(void)
 {
     struct error why = {0};
-    if (gnuplot_available(&why) || jv_available(&why))
+    if (gnuplot_available(&why))
         return print_error(EXIT_FAILED, "%s", why.text);
     return -1;
 }
@@ -505,8 +499,8 @@ static int find_sources(struct plot_state *work, const char **words, size_t coun
         return print_error(EXIT_FAILED, "%s", why.text);
     work->sources = (const char **)inputs->paths;
     work->source_count = inputs->count;
-    work->runs = calloc(inputs->count + 1, sizeof *work->runs);
-    return work->runs ? -1 : print_error(EXIT_FAILED, "out of memory");
+    work->runs = xcalloc(inputs->count + 1, sizeof *work->runs);
+    return -1;
 }
 
 #define MISSING "missing run directory, or --input FILE"

@@ -18,6 +18,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "power/data_checks.h"
 #include "power/freq_model.h"
 #include "power/freq_validate.h"
@@ -49,34 +50,32 @@ struct fit_command {
 
 static const char *no_optimum_reason(const struct freq_data *data, const struct freq_curve *curve)
 {
-    for (int check = 0; check < DATA_CHECKS; check++)
-        if (data_check_severity((enum data_check)check) == DATA_VOID &&
-            data_findings_has(&data->findings, (enum data_check)check, curve))
-            return data_check_done((enum data_check)check);
-    return NULL;
+    const struct finding *finding = data_findings_invalid(&data->findings, curve);
+    return finding ? finding_action(finding) : NULL;
 }
 
 static void set_provenance(const struct fit_command *command, const struct freq_data *data,
                            struct freq_model *model)
 {
     struct freq_provenance *p = &model->provenance;
-    struct text files = {0}, voids = {0};
+    struct text files = {0}, invalid = {0};
     for (size_t i = 0; i < command->data.inputs.count; i++)
         text_addf(&files, "%s%s", i ? ", " : "", str_last_part(command->data.inputs.items[i]));
     (void)str_copy(p->data, sizeof p->data, text_get(&files));
     for (size_t i = 0; i < data->curves.count; i++) {
         const struct freq_curve *curve = &data->curves.items[i];
         if (no_optimum_reason(data, curve))
-            text_addf(&voids, "%s%s %s", voids.length ? ", " : "", curve->gpu, curve->application);
+            text_addf(&invalid, "%s%s %s", invalid.length ? ", " : "", curve->gpu,
+                      curve->application);
     }
-    (void)str_copy(p->voids, sizeof p->voids, text_get(&voids));
-    text_release(&voids);
+    (void)str_copy(p->invalid, sizeof p->invalid, text_get(&invalid));
+    text_release(&invalid);
     text_release(&files);
     p->data_hash = data->points.hash;
     p->created = clock_wall();
     p->rows = data->points.count;
     p->rows_used = freq_data_usable(data);
-    data_findings_names(&data->findings, p->findings, sizeof p->findings);
+    findings_codes(&data->findings, p->findings, sizeof p->findings);
 }
 
 /* The prediction at fmax for each curve that the model was fitted to. */
@@ -102,13 +101,12 @@ static enum err predict_rows(const struct freq_data *data, const struct freq_mod
 static int report_fit(const struct fit_command *command, const struct freq_data *data,
                       const struct freq_model *model)
 {
-    struct power_fit_row *rows = calloc(data->curves.count + 1, sizeof *rows);
-    struct freq_prediction *at_fmax = calloc(data->curves.count + 1, sizeof *at_fmax);
+    struct power_fit_row *rows = xcalloc(data->curves.count + 1, sizeof *rows);
+    struct freq_prediction *at_fmax = xcalloc(data->curves.count + 1, sizeof *at_fmax);
     struct power_fitted fit = {model, data, rows, 0, command->output};
     struct result result = {0};
     struct error why = {0};
-    enum err err = rows && at_fmax ? predict_rows(data, model, rows, at_fmax, &fit.count, &why)
-                                   : err_no_memory(&why);
+    enum err err = predict_rows(data, model, rows, at_fmax, &fit.count, &why);
     if (!err)
         power_result_fit(&result, &fit);
     int code =
@@ -122,7 +120,7 @@ static enum err write_model(const char *path, const struct freq_model *model, st
 {
     struct text text = {0};
     freq_model_save(model, &text);
-    enum err err = text.failed ? err_no_memory(why) : write_file(path, &text, why);
+    enum err err = write_file(path, &text, why);
     text_release(&text);
     return err;
 }
@@ -526,14 +524,13 @@ static int predict(const struct predict_command *command, const char *path)
                                  .application = command->application,
                                  .fmax_mhz = command->fmax_mhz,
                                  .idle_w = command->idle_w};
-    double *mhz = calloc(FREQS_MAX, sizeof *mhz);
-    struct freq_prediction *out = calloc(FREQS_MAX, sizeof *out);
+    double *mhz = xcalloc(FREQS_MAX, sizeof *mhz);
+    struct freq_prediction *out = xcalloc(FREQS_MAX, sizeof *out);
     size_t count = 0;
     for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
         target.activity[i] = i == FREQ_FP ? command->fp : i == FREQ_DRAM ? command->dram : UNKNOWN;
     target.probes = probes;
-    enum err err =
-        mhz && out ? take_probes(command, probes, &target.probe_count, &why) : err_no_memory(&why);
+    enum err err = take_probes(command, probes, &target.probe_count, &why);
     if (!err)
         err = parse_freqs(command->freqs, mhz, &count, &why);
     if (!err)

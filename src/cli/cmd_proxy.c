@@ -168,7 +168,6 @@ static void print_outcome(const void *context, enum print_format format, bool co
     result_end(&result);
     result_print(&result, format, NULL, color, out);
     text_add(out, format == PRINT_JSON ? "\n" : "");
-    out->failed = out->failed || result.failed;
     result_release(&result);
 }
 

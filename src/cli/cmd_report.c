@@ -9,6 +9,7 @@
 
 #include "cli/common.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "report/html/html.h"
 #include "rundir/run_dir.h"
 
@@ -80,9 +81,7 @@ static int report_main(const char **words, size_t count)
     struct html_report report = {.inputs = words,
                                  .count = count,
                                  .model = model,
-                                 .left_out = calloc(count + 1, sizeof *report.left_out)};
-    if (!report.left_out)
-        return print_error(EXIT_FAILED, "out of memory");
+                                 .left_out = xcalloc(count + 1, sizeof *report.left_out)};
     start_reading_bar(wants_color(STDERR_FILENO));
     int code = make_report(&report);
     free(report.left_out);

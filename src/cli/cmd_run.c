@@ -169,7 +169,6 @@ static int print_report(struct run_options *options, const struct run_report *re
     result_end(&result);
     result_print(&result, options->printed, &RUN_VIEWS,
                  !options->output && wants_color(STDERR_FILENO), &text);
-    text.failed = text.failed || result.failed;
     int code = put_report(options, &text);
     text_release(&text);
     result_release(&result);

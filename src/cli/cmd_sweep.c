@@ -13,9 +13,11 @@
 #include "cli/common.h"
 #include "cli/sweep_plan.h"
 #include "core/json.h"
+#include "core/result.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/proc.h"
 #include "report/text/format.h"
 #include "report/print/print.h"
@@ -23,6 +25,7 @@
 #include "runner/slurm.h"
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
+#include "runner/sweep_dry_run.h"
 
 /* Values that cannot be given: which options were given matters with --resume. */
 #define NOTHING_GIVEN                                                                              \
@@ -59,69 +62,126 @@ static const char *const MODES[] = {"custom", "baseline", "dvfs", "probe", NULL}
 
 /* ---- --dry-run ---- */
 
-static bool add_step(void *context, const struct sweep *sweep, const struct sweep_step *step)
-{
-    struct text *out = context;
-    char **words = sweep_words(sweep, step->point);
-    char cell[FORMAT_MAX];
-    double wall_s = sweep_expected(sweep, step->point);
-    text_addf(out, " %2u  ", step->repeat);
-    if (is_known(wall_s))
-        text_addf(out, "%8s  ", format_duration(cell, wall_s));
-    sweep_setting(sweep, step->point, out);
-    text_add(out, ":");
-    for (size_t i = 0; words && words[i]; i++) {
-        text_add(out, " ");
-        text_add_shell(out, words[i]);
-    }
-    text_add(out, "\n");
-    out->failed = out->failed || !words;
-    sweep_free_words(words);
-    return out->failed;
-}
-
-/* For a new sweep of unknown work only the pauses are known. */
-static void add_expected(const struct sweep *sweep, size_t left, double left_s, const char *from,
-                         struct text *out)
+/* "12 s, by runs/sweep_x, without repeats of --until-pct".  For a new sweep of unknown work only the pauses are known. */
+static void add_expected(const struct result *plan, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double pause_s = args.measure.idle_s + (sweep->cooldown_s > 0 ? sweep->cooldown_s : 0);
+    double left_s = result_number_at(plan, NULL, "expected_s"),
+           pauses_s = result_number_at(plan, NULL, "pauses_s");
+    const char *from = result_text_at(plan, NULL, "expected_from");
     text_add(out, "expected time: ");
-    if (is_known(left_s))
-        text_addf(out, "%s%s%s%s%s\n", format_duration(cell, left_s), from[0] ? ", by " : "", from,
-                  is_known(sweep->until_pct) ? ", without repeats of --until-pct" : "",
-                  is_known(sweep->cooldown_c) && !sweep->count
-                      ? ", without cooling down to --cooldown-c"
-                      : "");
-    else if (pause_s > 0)
+    if (!is_known(left_s) && is_known(pauses_s)) {
         text_addf(
             out,
             "%s of idle power and cool-down, plus the commands: unknown until the first attempt\n",
-            format_duration(cell, pause_s * (double)left));
-    else
+            format_duration(cell, pauses_s));
+        return;
+    }
+    if (!is_known(left_s)) {
         text_add(out, "unknown until the first attempt, whose duration is then assumed for all\n");
+        return;
+    }
+    text_addf(out, "%s%s%s", format_duration(cell, left_s), from[0] ? ", by " : "", from);
+    RESULT_EACH (what, plan, result_find(plan, "not_expected"))
+        text_addf(out, ", without %s", result_string(plan, what));
+    text_add(out, "\n");
+}
+
+typedef void add_attempt(const struct result *plan, const struct result_item *setting,
+                         double repeat, void *to);
+
+static void add_line(const struct result *plan, const struct result_item *setting, double repeat,
+                     void *to)
+{
+    struct text *out = to;
+    char cell[FORMAT_MAX];
+    double expected_s = result_number_at(plan, setting, "expected_s");
+    text_addf(out, " %2.0f  ", repeat);
+    if (is_known(expected_s))
+        text_addf(out, "%8s  ", format_duration(cell, expected_s));
+    text_addf(out, "%s: %s\n", result_text_at(plan, setting, "setting"),
+              result_text_at(plan, setting, "command"));
+}
+
+static void add_row(const struct result *plan, const struct result_item *setting, double repeat,
+                    void *to)
+{
+    struct table *table = to;
+    char cell[FORMAT_MAX];
+    double expected_s = result_number_at(plan, setting, "expected_s");
+    table_addf(table, "%.0f", repeat);
+    table_add(table, result_text_at(plan, setting, "setting"));
+    table_add(table, is_known(expected_s) ? format_duration(cell, expected_s) : "-");
+    table_add(table, result_text_at(plan, setting, "command"));
+}
+
+/* All attempts, in order. */
+static void add_attempts(const struct result *plan, add_attempt *add, void *to)
+{
+    const struct result_item *list = result_find(plan, "settings");
+    const struct result_item **settings = xcalloc(result_length(plan, list), sizeof *settings);
+    size_t count = 0;
+    RESULT_EACH (setting, plan, list)
+        settings[count++] = setting;
+    RESULT_EACH (round, plan, result_find(plan, "rounds"))
+        RESULT_EACH (number, plan, result_get(plan, round, "settings"))
+            add(plan, settings[(size_t)result_value(number) - 1],
+                result_number_at(plan, round, "repeat"), to);
+    free(settings);
+}
+
+static void add_head(const struct result *plan, struct text *out)
+{
+    size_t settings = result_length(plan, result_find(plan, "settings"));
+    double attempts = result_number_at(plan, NULL, "attempts");
+    const char *uncontrolled = result_text_at(plan, NULL, "uncontrolled");
+    text_addf(out, "%zu setting%s, %.0f attempt%s to run, seed %.0f\n", settings,
+              settings == 1 ? "" : "s", attempts, attempts == 1 ? "" : "s",
+              result_number_at(plan, NULL, "seed"));
+    if (result_flag_at(plan, NULL, "sets_gpu"))
+        text_add(out, "sets clocks or the power limit of the GPU, which needs root\n");
+    else if (uncontrolled[0])
+        text_addf(out, "measures only: %s\n", uncontrolled);
+}
+
+static void view_plan(const struct result *plan, bool color, struct text *out)
+{
+    (void)color;
+    add_head(plan, out);
+    add_attempts(plan, add_line, out);
+    add_expected(plan, out);
+}
+
+static void view_plan_markdown(const struct result *plan, bool color, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"repeat", true}, {"setting", false}, {"expected", true}, {"command", false}};
+    struct table table = TABLE(COLUMNS);
+    struct text lines = {0};
+    (void)color;
+    add_head(plan, &lines);
+    add_expected(plan, &lines);
+    add_attempts(plan, add_row, &table);
+    text_add(out, "# Plan of the sweep\n\n");
+    markdown_add_list(out, text_get(&lines));
+    text_add(out, "\n");
+    table_write_markdown(&table, out);
+    table_release(&table);
+    text_release(&lines);
 }
 
 static int show_plan(struct sweep *sweep)
 {
-    struct text out = {0}, from = {0};
-    double left_s;
-    bool unknown = !sweep->count &&
-                   sweep_expect_from(sweep, args.output_dir ? args.output_dir : "runs", &from);
-    size_t left = sweep_left(sweep, &left_s);
-    text_addf(&out, "%zu setting%s, %zu attempt%s to run, seed %u\n", sweep->point_count,
-              sweep->point_count == 1 ? "" : "s", left, left == 1 ? "" : "s", sweep->seed);
-    if (sweep->control && !sweep->uncontrolled)
-        text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
-    else if (sweep->control)
-        text_addf(&out, "measures only: %s\n", sweep->uncontrolled);
-    struct sweep once = *sweep;
-    once.until_pct = UNKNOWN; /* the number of further repeats is unknown */
-    sweep_each(&once, add_step, &out);
-    add_expected(sweep, left, left_s, text_get(&from), &out);
-    int code = out.failed || unknown ? print_error(EXIT_FAILED, "out of memory") : put_output(&out);
-    text_release(&out);
-    text_release(&from);
+    static const struct print_views VIEWS = {.text = view_plan, .markdown = view_plan_markdown};
+    struct sweep_dry_run plan;
+    struct result result = {0};
+    sweep_dry_run_make(sweep, args.output_dir ? args.output_dir : "runs", args.measure.idle_s,
+                       &plan);
+    sweep_dry_run_fill(&plan, &result);
+    sweep_dry_run_release(&plan);
+    int code =
+        deliver_printed(args.output, &result, format_chosen(&args.format, args.output), &VIEWS);
+    result_release(&result);
     return code;
 }
 
@@ -143,7 +203,7 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
         text_addf(&line, " again: %s (try %u of %u)", made->flags, made->tries + 1,
                   sweep->reruns + 1);
     if (step->repeat > sweep->repeats)
-        text_add(&line, " until the ± is met");
+        text_add(&line, " until the target precision is reached");
     else
         text_addf(&line, "; %zu left", left);
     if (is_known(left_s) && left)
@@ -171,12 +231,14 @@ static void show_cool(void *context, const struct sweep *sweep, double celsius)
 static void show_end(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt)
 {
     const char *directory = context;
-    char folder[1024], log[1100];
     (void)sweep;
-    if (attempt->exit_code &&
-        sweep_folder(directory, attempt->point, attempt->repeat, folder, sizeof folder) &&
-        sweep_log(folder, log, sizeof log))
-        notify("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
+    if (!attempt->exit_code)
+        return;
+    char *folder = sweep_folder(directory, attempt->point, attempt->repeat);
+    char *log = sweep_log(folder);
+    notify("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
+    free(log);
+    free(folder);
 }
 
 /* ---- results ---- */
@@ -246,7 +308,8 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
     if (err && is_new && sweep_control_is_refused(err)) {
         notify("ipw sweep: --control is not possible: %s\n", why->text);
         notify("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
-        return err_explain(why, sweep_control_disable(sweep, why));
+        sweep_control_disable(sweep, why);
+        return ERR_OK;
     }
     if (!err && !args.quiet)
         notify(
@@ -451,7 +514,7 @@ static int resume(const char **words, size_t count)
     if (!err)
         err = change(&sweep, args.dry_run ? NULL : &writer, &why);
     if (!err && count)
-        err = err_explain(&why, sweep_plan_command(&sweep, words, count));
+        sweep_plan_command(&sweep, words, count);
     if (!err)
         err = sweep_plan_check_secrets(&sweep, &why);
     if (!err)
@@ -514,7 +577,11 @@ static const struct option_row ROWS[] = {
     {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
      .help = "the arguments after -- are options of `ipw profile`, not a command"},
     {.name = "control", .type = OPTION_FLAG, .target = &args.control,
-     .help = "set knobs gpu-clock, mem-clock, power-limit on the GPU; needs root"},
+     .help = "as root, set these knobs on the GPU:"
+#define KNOB(constant, name, ...) " " name
+#include "core/knob.def"
+#undef KNOB
+    },
     {.name = "restore", .type = OPTION_FLAG, .target = &args.restore,
      .help = "restore the GPU settings left by a killed sweep, and exit"},
     {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.repeats, .value = "N",
@@ -695,8 +762,11 @@ const struct command command_sweep = {
         "The sweep is a directory with a run for each attempt; `ipw analyze`, `compare`, `plot`\n"
         "and `report` read it. After an interruption or a kill, --resume SWEEP runs the remaining\n"
         "attempts.\n\n"
-        "With --control the knobs gpu-clock, mem-clock and power-limit are set on the GPU for\n"
-        "each setting, through its driver: this needs root, and a GPU whose clocks and power\n"
+        "With --control these knobs are set on the GPU for each setting, through its driver:\n"
+#define KNOB(constant, name, other_name, what, unit, ...) "  " name ": " what " in " unit "\n"
+#include "core/knob.def"
+#undef KNOB
+        "This needs root, and a GPU whose clocks and power\n"
         "limit are at their defaults. The value `default` leaves a knob unchanged. Knobs are\n"
         "restored at the end, after a signal and, by a watchdog process, after a kill. If control\n"
         "is not permitted, the sweep measures at the GPU's own clocks and prints a warning.\n\n"

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "db/db.h"
 #include "port/file.h"
 #include "port/proc.h"
@@ -304,7 +305,7 @@ int open_session(const struct measure_options *options, struct session *session)
 /* Reports contain names and texts from elsewhere: escape sequences are removed here. */
 static struct text safe_lines(const struct text *text, int fd)
 {
-    struct text safe = {.failed = text->failed};
+    struct text safe = {0};
     text_add_lines(&safe, text_get(text), text->length, wants_color(fd));
     return safe;
 }
@@ -312,9 +313,8 @@ static struct text safe_lines(const struct text *text, int fd)
 enum err write_all(int fd, const struct text *text, struct error *why)
 {
     struct text safe = safe_lines(text, fd);
-    enum err err =
-        safe.failed ? err_no_memory(why) : file_write_all(fd, text_get(&safe), safe.length);
-    if (err && !safe.failed)
+    enum err err = file_write_all(fd, text_get(&safe), safe.length);
+    if (err)
         err_set(why, err, "%s", strerror(errno));
     text_release(&safe);
     return err;
@@ -322,8 +322,6 @@ enum err write_all(int fd, const struct text *text, struct error *why)
 
 enum err write_file(const char *path, const struct text *text, struct error *why)
 {
-    if (text->failed)
-        return err_no_memory(why);
     return output_put(path, text_get(text), text->length, why);
 }
 
@@ -379,9 +377,7 @@ int deliver_printed(const char *path, const struct result *result, enum print_fo
     struct text out = {0};
     bool color = !path && wants_color(STDOUT_FILENO);
     result_print(result, format, views, color, &out);
-    int code = result->failed || out.failed ? print_error(EXIT_FAILED, "out of memory")
-               : format == PRINT_CSV        ? deliver_data(path, &out)
-                                            : deliver(path, &out);
+    int code = format == PRINT_CSV ? deliver_data(path, &out) : deliver(path, &out);
     text_release(&out);
     return code;
 }
@@ -433,9 +429,7 @@ int deliver_result(const char *path, const struct format_options *options, print
 int each_name(const char *list, int (*take)(void *context, const char *name), void *context,
               const char *empty)
 {
-    char *rest = NULL, *copy = strdup(list);
-    if (!copy)
-        return print_error(EXIT_FAILED, "out of memory");
+    char *rest = NULL, *copy = xstrdup(list);
     char *name = strtok_r(copy, ", ", &rest);
     int code = name ? -1 : print_error(EXIT_USAGE, "%s", empty);
     for (; name && code < 0; name = strtok_r(NULL, ", ", &rest))

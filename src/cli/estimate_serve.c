@@ -9,6 +9,7 @@
 #include "cli/common.h"
 #include "core/result.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "estimate/estimate_grid.h"
 #include "estimate/serving.h"
 #include "estimate/workload.h"
@@ -133,8 +134,9 @@ static enum err draw_load(const struct serve_command *command, const struct work
     unsigned replicas = o->replicas < 1                      ? 1
                         : o->replicas > REPLICAS_DEFAULT_MAX ? REPLICAS_DEFAULT_MAX
                                                              : o->replicas;
-    return serving_load_draw(o->requests ? o->requests : REQUESTS_DEFAULT * replicas, input, output,
-                             o->seed, out, why);
+    serving_load_draw(o->requests ? o->requests : REQUESTS_DEFAULT * replicas, input, output,
+                      o->seed, out);
+    return ERR_OK;
 }
 
 /* A server does not run a model in eager mode. */
@@ -166,9 +168,7 @@ static enum err find_load(struct view *view, struct error *why)
     if (!is_known(view->load.rate))
         return err_set(why, ERR_USAGE,
                        "%s: all requests arrive at the same time: give --request-rate", o->trace);
-    view->rates = malloc(sizeof *view->rates);
-    if (!view->rates)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    view->rates = xmalloc(sizeof *view->rates);
     view->rates[view->rate_count++] = view->load.rate;
     return ERR_OK;
 }

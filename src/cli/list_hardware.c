@@ -53,7 +53,7 @@ enum err listing_hardware_table(bool is_markdown, bool color, struct text *out, 
     enum err err = ERR_OK;
     for (size_t i = 0; i < hardware_count() && !err; i++) {
         struct hardware hardware;
-        err = hardware_find(hardware_at(i)->id, &hardware, why);
+        err = hardware_find(hardware_id(i), &hardware, why);
         if (!err)
             add_device(&table, &hardware);
         hardware_release(&hardware);
@@ -177,7 +177,7 @@ void listing_put_hardware(struct result *out, bool is_brief)
     result_list(out, "hardware");
     for (size_t i = 0; i < hardware_count(); i++)
         if (is_brief)
-            result_text(out, NULL, hardware_at(i)->id);
+            result_text(out, NULL, hardware_id(i));
         else
             hardware_write(hardware_at(i), &json);
     result_end(out);
@@ -188,7 +188,7 @@ static void put_entry(struct json *json, const struct hardware *hardware)
 {
     size_t length = strcspn(hardware->id, "@");
     for (size_t i = 0; i < hardware_count(); i++) {
-        const char *id = hardware_at(i)->id;
+        const char *id = hardware_id(i);
         if (strlen(id) == length && memcmp(id, hardware->id, length) == 0)
             hardware_write(hardware_at(i), json);
     }

@@ -90,10 +90,7 @@ static size_t put_shipped(struct result *out, const char *only)
     struct shipped_names names;
     struct error why = {0};
     size_t found = 0;
-    if (shipped_list(&names, &why) != ERR_OK) {
-        out->failed = true;
-        return 0;
-    }
+    shipped_list(&names);
     for (size_t i = 0; i < names.count; i++) {
         char path[PATH_SIZE] = "-", summary[PATH_SIZE + 32];
         struct listing_row row = {.name = names.items[i], .summary = summary};

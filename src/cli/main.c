@@ -11,6 +11,7 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/fs.h"
+#include "port/out_of_memory.h"
 #include "port/proc.h"
 #include "port/thread.h"
 
@@ -134,6 +135,7 @@ static int exit_with(int code)
 
 int main(int argc, char **argv)
 {
+    out_of_memory_install("ipw");
     proc_hold_standard_files();
     secret_add_environment(environ);
     fs_set_root(getenv("IPW_SYSROOT"));

@@ -99,8 +99,7 @@ static enum err pairs(const char *name, const struct option_list *words, struct 
                       struct error *why)
 {
     for (size_t i = 0; i < words->count; i++)
-        if (params_add(out, words->items[i]))
-            return err_no_memory(why);
+        params_add(out, words->items[i]);
     for (size_t i = 0; i < out->count; i++)
         if (!out->items[i].value[0])
             return err_set(why, ERR_USAGE, "--%s: '%s': not NAME=VALUE", name, out->items[i].key);

@@ -81,7 +81,7 @@ static enum err join(const char **target, const char *value, struct error *why)
         made[i].target = target;
         text_addf(&made[i].list, ",%s", value);
         *target = text_get(&made[i].list);
-        return made[i].list.failed ? err_no_memory(why) : ERR_OK;
+        return ERR_OK;
     }
     return err_set(why, ERR_USAGE, "too many options given more than once");
 }
@@ -138,8 +138,7 @@ static enum err set_value(const struct option_row *row, const char *value, struc
     case OPTION_PARAMS:
         if (!strchr(value, '='))
             return err_set(why, ERR_USAGE, "--%s takes KEY=VALUE, not '%.80s'", row->name, value);
-        if (params_add(row->target, value) != ERR_OK)
-            return err_no_memory(why);
+        params_add(row->target, value);
         return ERR_OK;
     case OPTION_LIST:
         return add_item(row, value, why);
@@ -152,14 +151,14 @@ static enum err set_value(const struct option_row *row, const char *value, struc
 static enum err add_pairs(const char *name, const char *word, struct params *from,
                           struct params *out, struct error *why)
 {
-    enum err err = params_add(from, word);
-    for (size_t i = 0; i < from->count && !err; i++) {
+    params_add(from, word);
+    for (size_t i = 0; i < from->count; i++) {
         const char *key = from->items[i].key;
         if (params_get(out, key))
             return err_set(why, ERR_USAGE, "--%s %.80s given more than once", name, key);
-        err = params_set(out, key, from->items[i].value);
+        params_set(out, key, from->items[i].value);
     }
-    return err ? err_set(why, err, "out of memory") : ERR_OK;
+    return ERR_OK;
 }
 
 enum err options_pairs(const char *name, const struct option_list *words, struct params *out,

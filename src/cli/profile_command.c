@@ -102,7 +102,6 @@ static void add_object(const struct summary *summary)
     fill_result(summary, &result);
     result_print(&result, PRINT_JSON, NULL, false, out);
     text_add(out, "\n");
-    out->failed = out->failed || result.failed;
     result_release(&result);
 }
 
@@ -119,7 +118,6 @@ static void print_runs(const void *context, enum print_format format, bool color
                   text_get(&outcome.objects));
     else
         text_add(out, text_get(&outcome.objects));
-    out->failed = out->failed || outcome.objects.failed || outcome.tables.failed;
 }
 
 int profile_command_write(const struct profile_command *given)

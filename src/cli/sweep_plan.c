@@ -6,9 +6,11 @@
 
 #include "cli/common.h"
 #include "core/clock.h"
+#include "core/knob.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "runner/slurm.h"
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
@@ -19,48 +21,45 @@ static const struct {
     double exponent;
 } OBJECTIVES[] = {{"energy", 0}, {"edp", 1}, {"ed2p", 2}};
 
-static enum err add_option(struct sweep *sweep, const char *name, const char *value)
+static void add_option(struct sweep *sweep, const char *name, const char *value)
 {
-    enum err err = sweep_word(&sweep->options, &sweep->option_count, name);
-    return err || !value ? err : sweep_word(&sweep->options, &sweep->option_count, value);
+    sweep_word(&sweep->options, &sweep->option_count, name);
+    if (value)
+        sweep_word(&sweep->options, &sweep->option_count, value);
 }
 
 /* Options passed on to the program that measures a point. */
-static enum err add_options(const struct sweep_options *options, struct sweep *sweep)
+static void add_options(const struct sweep_options *options, struct sweep *sweep)
 {
     const struct measure_options *measure = &options->measure;
     char number[32];
-    enum err err = ERR_OK;
     if (measure->devices)
-        err = add_option(sweep, "--devices", measure->devices);
-    if (!err && measure->sensors)
-        err = add_option(sweep, "--sensors", measure->sensors);
-    if (!err && measure->rate_hz > 0) {
+        add_option(sweep, "--devices", measure->devices);
+    if (measure->sensors)
+        add_option(sweep, "--sensors", measure->sensors);
+    if (measure->rate_hz > 0) {
         str_format(number, sizeof number, "%.10g", measure->rate_hz);
-        err = add_option(sweep, "--sample-rate", number);
+        add_option(sweep, "--sample-rate", number);
     }
-    if (!err && measure->require_energy)
-        err = add_option(sweep, "--require-energy", NULL);
-    if (!err && measure->idle_s > 0) {
+    if (measure->require_energy)
+        add_option(sweep, "--require-energy", NULL);
+    if (measure->idle_s > 0) {
         str_format(number, sizeof number, "%.10g", measure->idle_s);
-        err = add_option(sweep, "--idle", number);
+        add_option(sweep, "--idle", number);
     }
-    if (!err && options->warmups) {
+    if (options->warmups) {
         str_format(number, sizeof number, "%u", options->warmups);
-        err = add_option(sweep, "--warmup", number);
+        add_option(sweep, "--warmup", number);
     }
-    return err;
 }
 
-enum err sweep_plan_command(struct sweep *sweep, const char **words, size_t count)
+void sweep_plan_command(struct sweep *sweep, const char **words, size_t count)
 {
-    enum err err = ERR_OK;
     for (size_t i = 0; i < sweep->word_count; i++)
         free(sweep->command[i]);
     sweep->word_count = 0;
-    for (size_t i = 0; !err && i < count; i++)
-        err = sweep_word(&sweep->command, &sweep->word_count, words[i]);
-    return err;
+    for (size_t i = 0; i < count; i++)
+        sweep_word(&sweep->command, &sweep->word_count, words[i]);
 }
 
 /* Elements read the command from the journal, which contains no secrets. */
@@ -93,6 +92,11 @@ static enum err query_clocks(const struct sweep_options *options, struct sweep *
                         &sweep->clocks, &sweep->clock_count, why);
 }
 
+static void add_default_clock(struct text *out)
+{
+    text_addf(out, "%s=default", knob_of(KNOB_GRAPHICS_CLOCK)->name);
+}
+
 /* The --knob gpu-clock of the mode.  Without an accessible GPU only the default, with the reason. */
 static enum err clock_knob(const struct sweep_options *options, struct sweep *sweep,
                            struct text *out, struct error *why)
@@ -104,13 +108,13 @@ static enum err clock_knob(const struct sweep_options *options, struct sweep *sw
     else if (err) {
         notify("ipw sweep: --control is not possible: %s\n", reason.text);
         notify("ipw sweep: MEASURING ONLY: clocks and power limit are not changed\n");
-        text_add(out, "gpu-clock=default");
-        sweep->uncontrolled = strdup(reason.text);
-        err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);
+        add_default_clock(out);
+        sweep->uncontrolled = xstrdup(reason.text);
+        err = ERR_OK;
     } else if (sweep_plan_mode_is(options, "probe")) {
         sweep_probe_knob(sweep->clocks, sweep->clock_count, options->probes, out);
     } else {
-        text_add(out, "gpu-clock=");
+        text_addf(out, "%s=", knob_of(KNOB_GRAPHICS_CLOCK)->name);
         for (size_t i = 0; i < sweep->clock_count; i++)
             text_addf(out, "%s%.10g", i ? "," : "", sweep->clocks[i]);
         sweep->clock_count = 0; /* all clocks are points: none to choose from */
@@ -123,10 +127,10 @@ static enum err mode_knob(const struct sweep_options *options, struct sweep *swe
 {
     if (!sweep_plan_mode_is(options, "baseline"))
         return clock_knob(options, sweep, out, why);
-    text_add(out, "gpu-clock=default");
+    add_default_clock(out);
     sweep->control = true;
-    sweep->uncontrolled = strdup("baseline: the GPU's own clocks");
-    return sweep->uncontrolled ? ERR_OK : err_no_memory(why);
+    sweep->uncontrolled = xstrdup("baseline: the GPU's own clocks");
+    return ERR_OK;
 }
 
 static enum err find_points(struct sweep_options *options, struct sweep *sweep, struct error *why)
@@ -148,7 +152,7 @@ static enum err find_points(struct sweep_options *options, struct sweep *sweep, 
     return err;
 }
 
-static enum err set_conditions(const struct sweep_options *options, struct sweep *sweep)
+static void set_conditions(const struct sweep_options *options, struct sweep *sweep)
 {
     bool until = is_known(options->until_pct);
     unsigned min =
@@ -174,8 +178,7 @@ static enum err set_conditions(const struct sweep_options *options, struct sweep
         if (sweep_plan_mode_is(options, "probe") &&
             strcmp(OBJECTIVES[i].name, options->objective) == 0)
             sweep->time_exponent = OBJECTIVES[i].exponent;
-    sweep->mode = strdup(options->mode);
-    return sweep->mode ? ERR_OK : ERR_NO_MEMORY;
+    sweep->mode = xstrdup(options->mode);
 }
 
 /* Rejects several runs per attempt: only the first would be used. */
@@ -196,16 +199,15 @@ enum err sweep_plan_make(struct sweep_options *options, struct sweep *sweep, con
                          size_t count, struct error *why)
 {
     enum err err = check_profile(options, words, count, why);
-    if (!err)
-        err = err_explain(why, set_conditions(options, sweep));
+    set_conditions(options, sweep);
     if (!err && options->measure.devices && options->measure.devices[0] && !options->slurm.on)
         err = sweep_control_devices(options->measure.devices, why);
     if (!err)
         err = find_points(options, sweep, why);
     if (!err)
-        err = err_explain(why, sweep_plan_command(sweep, words, count));
+        sweep_plan_command(sweep, words, count);
     if (!err)
-        err = err_explain(why, add_options(options, sweep));
+        add_options(options, sweep);
     if (!err && options->slurm.on)
         err = check_no_secrets(sweep, why);
     if (!err && sweep->control)

@@ -32,7 +32,7 @@ bool sweep_plan_mode_is(const struct sweep_options *options, const char *mode);
 enum err sweep_plan_make(struct sweep_options *options, struct sweep *sweep, const char **words,
                          size_t count, struct error *why) MUST_USE;
 /* Replaces the command of the sweep. */
-enum err sweep_plan_command(struct sweep *sweep, const char **words, size_t count) MUST_USE;
+void sweep_plan_command(struct sweep *sweep, const char **words, size_t count);
 /* ERR_USAGE if the command contained a secret, which is not in the journal and must be given again. */
 enum err sweep_plan_check_secrets(const struct sweep *sweep, struct error *why) MUST_USE;
 

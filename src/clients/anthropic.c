@@ -39,8 +39,7 @@ static enum err configure(void *state, const struct client_config *config, struc
     endpoint->auth_hint =
         "set IPW_API_KEY or ANTHROPIC_API_KEY, or name another variable with api_key_env";
     /* Later versions reject temperature and other sampling parameters; other servers ignore it. */
-    if (params_set(&endpoint->headers, "anthropic-version", "2023-06-01"))
-        return err_no_memory(why);
+    params_set(&endpoint->headers, "anthropic-version", "2023-06-01");
     enum err err = endpoint_add_key(endpoint, &KEY, config->params, why);
     return err ? err : endpoint_headers(endpoint, config->params, why);
 }

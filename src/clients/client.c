@@ -5,19 +5,12 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
+#include "core/xalloc.h"
 
-enum err client_models_add(struct client_models *models, const char *name)
+void client_models_add(struct client_models *models, const char *name)
 {
-    char **names = grow(models->names, &models->capacity, models->count, sizeof *names);
-    if (!names)
-        return ERR_NO_MEMORY;
-    models->names = names;
-    names[models->count] = strdup(name);
-    if (!names[models->count])
-        return ERR_NO_MEMORY;
-    models->count++;
-    return ERR_OK;
+    models->names = xgrow(models->names, &models->capacity, models->count, sizeof *models->names);
+    models->names[models->count++] = xstrdup(name);
 }
 
 void client_models_release(struct client_models *models)
@@ -73,8 +66,7 @@ enum err client_warm_up(struct client *client, const char *model, const char *li
                         nanos timeout, struct error *why)
 {
     struct params params = {0};
-    if (params_set(&params, limit, "1"))
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a request");
+    params_set(&params, limit, "1");
     nanos left = timeout > 0 ? timeout - (clock_now() - began) : 0;
     if (timeout > 0 && left < NS_PER_MS)
         left = NS_PER_MS; /* 0 would mean no limit */

@@ -132,7 +132,7 @@ struct client {
 
 /* ---- for drivers ---- */
 
-enum err client_models_add(struct client_models *models, const char *name) MUST_USE;
+void client_models_add(struct client_models *models, const char *name);
 
 #define CLIENT_PROBE_TIMEOUT (10 * NS_PER_S) /* for requests other than completions */
 

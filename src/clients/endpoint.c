@@ -6,6 +6,7 @@
 
 #include "core/registry.h"
 #include "core/secret.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "port/url.h"
@@ -19,8 +20,7 @@ enum {
 enum err endpoint_available(const struct params *params, struct error *why)
 {
     (void)params;
-    enum err err = http_available(why);
-    return err ? err : jv_available(why);
+    return http_available(why);
 }
 
 /* ---- the address ---- */
@@ -73,9 +73,7 @@ enum err endpoint_client_open(const struct endpoint_client *kind,
     enum err err = kind->make_url(url, sizeof url, given, why);
     if (err)
         return err;
-    struct endpoint *endpoint = out->state = calloc(1, kind->state_size);
-    if (!endpoint)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    struct endpoint *endpoint = out->state = xcalloc(1, kind->state_size);
     out->headers = &endpoint->headers;
     err = endpoint_open(endpoint, url, why);
     if (!err)
@@ -104,8 +102,6 @@ static enum err find_value(const char *key, const char *given, struct text *out,
                            given + strlen("env:"));
         text_add(out, value);
     }
-    if (out->failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for headers");
     char *trimmed = out->length ? str_trim(out->bytes) : "";
     if (!*trimmed && *given)
         return err_set(why, ERR_USAGE, "%.60s: %.80s is empty", key, given);
@@ -119,18 +115,17 @@ static enum err find_value(const char *key, const char *given, struct text *out,
 enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
 {
     static const char PREFIX[] = "header.";
-    if (params_set(&endpoint->headers, "Content-Type", "application/json"))
-        return err_set(why, ERR_NO_MEMORY, "out of memory for headers");
+    params_set(&endpoint->headers, "Content-Type", "application/json");
     for (size_t i = 0; params && i < params->count; i++) {
         const struct param *p = &params->items[i];
         struct text value = {0};
         if (!str_starts(p->key, PREFIX))
             continue;
         enum err err = find_value(p->key, p->value, &value, why);
-        if (!err && params_set(&endpoint->headers, p->key + strlen(PREFIX), text_get(&value)))
-            err = err_set(why, ERR_NO_MEMORY, "out of memory for headers");
-        if (!err)
+        if (!err) {
+            params_set(&endpoint->headers, p->key + strlen(PREFIX), text_get(&value));
             secret_add_header(text_get(&value));
+        }
         text_release(&value);
         if (err)
             return err;
@@ -153,12 +148,10 @@ enum err endpoint_add_key(struct endpoint *endpoint, const struct endpoint_key *
     struct text line = {0};
     secret_add(value);
     text_addf(&line, "%s%s", key->prefix, value);
-    if (!line.failed)
-        str_trim(line.bytes); /* a key read from a file often ends with a newline */
-    enum err err =
-        line.failed ? ERR_NO_MEMORY : params_set(&endpoint->headers, key->header, line.bytes);
+    str_trim(line.bytes); /* a key read from a file often ends with a newline */
+    params_set(&endpoint->headers, key->header, line.bytes);
     text_release(&line);
-    return err ? err_set(why, err, "out of memory for a header") : ERR_OK;
+    return ERR_OK;
 }
 
 /* ---- status codes ---- */
@@ -355,8 +348,6 @@ enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct 
     const struct response_format *format = &RESPONSE_FORMATS[kind];
     union response_state state;
     *response = (struct http_response){0};
-    if (body->failed)
-        return err_set(sink->why, ERR_NO_MEMORY, "out of memory for the request");
     format->init(&state, sink);
     enum err err = endpoint_post(endpoint, path, body, request, format->feed, &state,
                                  sink->completion, response, sink->why);

@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/xalloc.h"
 #include "engine/engine.h"
 #include "engine/shipped.h"
 #include "port/json_read.h"
@@ -161,16 +162,11 @@ static enum err add_stop(struct request_params *request, const char *text, struc
     if (!*text)
         return err_set(why, ERR_USAGE, "stop: the string is empty");
     if (request->stop_capacity < request->stop_count + 2) { /* this one and the terminating NULL */
-        char **stops = realloc(request->stops, (request->stop_count + 2) * sizeof *stops);
-        if (!stops)
-            return err_set(why, ERR_NO_MEMORY, "out of memory for a request");
-        request->stops = stops;
         request->stop_capacity = request->stop_count + 2;
+        request->stops =
+            xreallocarray(request->stops, request->stop_capacity, sizeof *request->stops);
     }
-    char *copy = strdup(text);
-    if (!copy)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a request");
-    request->stops[request->stop_count++] = copy;
+    request->stops[request->stop_count++] = xstrdup(text);
     request->stops[request->stop_count] = NULL;
     return ERR_OK;
 }
@@ -300,9 +296,7 @@ static enum err llama_open(const struct client_config *config, struct client *ou
 {
     if (config->base_url)
         return err_set(why, ERR_USAGE, "client llama takes no address: it runs in this process");
-    struct llama *llama = calloc(1, sizeof *llama);
-    if (!llama)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    struct llama *llama = xcalloc(1, sizeof *llama);
     enum err err = read_options(config->params, &llama->options, why);
     if (!err)
         err = open_library(config->params, &llama->library, why);
@@ -329,12 +323,12 @@ static enum err llama_models(struct client *client, struct client_models *out, s
 {
     (void)client;
     struct shipped_names names;
-    enum err err = shipped_list(&names, why);
-    for (size_t i = 0; i < names.count && !err; i++)
-        if (client_models_add(out, names.items[i]))
-            err = err_set(why, ERR_NO_MEMORY, "out of memory for the list of models");
+    (void)why;
+    shipped_list(&names);
+    for (size_t i = 0; i < names.count; i++)
+        client_models_add(out, names.items[i]);
     shipped_names_release(&names);
-    return err;
+    return ERR_OK;
 }
 
 /* Loads the named model and creates a context, unless this was done already. */
@@ -422,9 +416,7 @@ static bool takes_tools(const struct llama *llama)
 static enum err apply_template(const struct engine_model *model, const struct chat *chat,
                                struct text *out, struct error *why)
 {
-    struct engine_message *messages = calloc(chat->count + 1, sizeof *messages);
-    if (!messages)
-        return err_no_memory(why);
+    struct engine_message *messages = xcalloc(chat->count + 1, sizeof *messages);
     for (size_t i = 0; i < chat->count; i++)
         messages[i] =
             (struct engine_message){chat_role_name(chat->messages[i].role), chat->messages[i].text};
@@ -449,7 +441,7 @@ static enum err format_chat(const struct llama *llama, const struct chat *chat, 
         text_clear(out);
     }
     chat_write_plain(chat, out);
-    return out->failed ? err_no_memory(why) : ERR_OK;
+    return ERR_OK;
 }
 
 /* llama.cpp's library applies templates without tools: tool definitions are written into the messages. */
@@ -459,9 +451,8 @@ static enum err format_prompt(const struct llama *llama, const struct client_req
     struct client_chat space;
     struct chat written = {0};
     const struct chat *chat = client_chat(request, &space);
-    enum err err =
-        tool_text_render(TOOL_TEXT_HERMES, chat, request->tools, request->tool_count, &written);
-    err = err ? err_explain(why, err) : format_chat(llama, &written, out, why);
+    tool_text_render(TOOL_TEXT_HERMES, chat, request->tools, request->tool_count, &written);
+    enum err err = format_chat(llama, &written, out, why);
     chat_release(&written);
     return err;
 }
@@ -496,16 +487,14 @@ static uint64_t token_limit(const struct generation *g)
 }
 
 /* Moves text that passed the filter to the completion and the observer. */
-static enum err emit(struct generation *g, enum err err, nanos t)
+static void emit(struct generation *g, nanos t)
 {
     struct text *text = &g->filter.text;
     const struct client_request *request = g->request;
-    if (!err)
-        err = completion_append(g->out, &g->out->content, text_get(text), text->length, t);
-    if (!err && request->observer && text->length > 0)
+    completion_append(g->out, &g->out->content, text_get(text), text->length, t);
+    if (request->observer && text->length > 0)
         request->observer(request->context, text_get(text), text->length, t);
     text_clear(text);
-    return err;
 }
 
 /* Adds a token to the completion. */
@@ -513,9 +502,11 @@ static enum err emit_token(struct generation *g, engine_token token, nanos t)
 {
     text_clear(&g->piece);
     enum err err = engine_detokenize(g->llama->model, token, &g->piece);
-    if (!err)
-        err = stop_filter_add(&g->filter, text_get(&g->piece), g->piece.length);
-    return emit(g, err, t);
+    if (err)
+        return err;
+    stop_filter_add(&g->filter, text_get(&g->piece), g->piece.length);
+    emit(g, t);
+    return ERR_OK;
 }
 
 /* Generates token by token until a stop or the limit.  The last token is not decoded: its logits would
@@ -532,21 +523,22 @@ static enum err decode(struct generation *g, const char **reason, struct error *
             *reason = "stop";
             break;
         }
-        if (emit_token(g, token, t))
-            return err_set(why, ERR_NO_MEMORY, "out of memory for the completion");
+        enum err err = emit_token(g, token, t);
+        if (err)
+            return err_set(why, err, "llama.cpp has no text for token %d", (int)token);
         if (g->filter.has_stopped) {
             *reason = "stop";
             break;
         }
         if (n >= limit)
             break;
-        enum err err = engine_decode(g->llama->context, &token, 1, 1, why);
+        err = engine_decode(g->llama->context, &token, 1, 1, why);
         if (err)
             return err;
     }
-    return emit(g, stop_filter_end(&g->filter), clock_now())
-               ? err_set(why, ERR_NO_MEMORY, "out of memory for the completion")
-               : ERR_OK;
+    stop_filter_end(&g->filter);
+    emit(g, clock_now());
+    return ERR_OK;
 }
 
 static enum err generate(struct generation *g, struct error *why)
@@ -589,7 +581,7 @@ static enum err find_calls(const struct client_request *request, struct completi
     enum err err = tool_text_parse(text_get(&out->content), request->tools, request->tool_count,
                                    &rest, &out->calls);
     if (!err)
-        err = tool_calls_identify(&out->calls, (uint64_t)out->sent);
+        tool_calls_identify(&out->calls, (uint64_t)out->sent);
     if (!err && out->calls.count > 0) {
         text_release(&out->content);
         out->content = rest;
@@ -682,9 +674,7 @@ static enum err llama_split(struct client *client, const char *name, const struc
                       "--dataset-param window=TOKENS",
                       tokens.count, length);
     size_t windows = tokens.count / length;
-    out->text_at = calloc(windows + 1, sizeof *out->text_at);
-    if (!err && !out->text_at)
-        err = err_no_memory(why);
+    out->text_at = xcalloc(windows + 1, sizeof *out->text_at);
     int32_t begin = err ? -1 : engine_model_facts(llama->model)->begin;
     for (size_t i = 0; i < windows && !err; i++) {
         int32_t *window = tokens.ids + i * length;

@@ -97,14 +97,13 @@ enum err model_server_health(struct client *client, struct error *why)
     return response.status >= 200 && response.status < 300 ? ERR_OK : err;
 }
 
-static enum err list_models(const struct jv *root, struct client_models *out, struct error *why)
+static void list_models(const struct jv *root, struct client_models *out)
 {
     for (const struct jv *e = jv_first(find_list(root)); e; e = jv_next(e)) {
         const char *name = entry_name(e);
-        if (name && client_models_add(out, name))
-            return err_set(why, ERR_NO_MEMORY, "out of memory for the list of models");
+        if (name)
+            client_models_add(out, name);
     }
-    return ERR_OK;
 }
 
 enum err model_server_models(struct client *client, struct client_models *out, struct error *why)
@@ -112,17 +111,9 @@ enum err model_server_models(struct client *client, struct client_models *out, s
     struct jv *root;
     enum err err = get_models(client->state, CLIENT_PROBE_TIMEOUT, &root, NULL, why);
     if (!err)
-        err = list_models(root, out, why);
+        list_models(root, out);
     jv_free(root);
     return err;
-}
-
-static bool is_listed(const struct client_models *models, const char *model)
-{
-    for (size_t i = 0; i < models->count; i++)
-        if (strcmp(models->names[i], model) == 0)
-            return true;
-    return false;
 }
 
 enum err model_server_check(struct model_server *server, const char *model, nanos timeout,
@@ -135,11 +126,12 @@ enum err model_server_check(struct model_server *server, const char *model, nano
     if (err && lacks_endpoint(response.status))
         return ERR_OK;
     if (!err)
-        err = list_models(root, &models, why);
-    if (!err && models.count == 1 && !is_listed(&models, model))
+        list_models(root, &models);
+    bool is_served = !err && str_is_listed(model, (const char *const *)models.names, models.count);
+    if (!err && models.count == 1 && !is_served)
         log_warn("%s lists only '%s'; requesting '%s' anyway", server->endpoint.shown,
                  models.names[0], model);
-    else if (!err && models.count > 1 && !is_listed(&models, model))
+    else if (!err && models.count > 1 && !is_served)
         err = endpoint_missing_model(&server->endpoint, model, &models, "", why);
     client_models_release(&models);
     jv_free(root);

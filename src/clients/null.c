@@ -9,8 +9,8 @@
 
 #include "clients/client.h"
 #include "core/clock.h"
-#include "core/grow.h"
 #include "core/json.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "port/thread.h"
@@ -47,15 +47,12 @@ static const struct param_spec PARAMS[] = {
 static enum err add_line(struct null *null, const char *line, size_t length, const char *path,
                          size_t number, struct error *why)
 {
-    struct jv **lines =
-        grow(null->script, &null->script_capacity, null->script_count, sizeof(struct jv *));
     struct error cause = {0};
-    if (!lines)
-        return err_no_memory(why);
-    null->script = lines;
-    if (jv_parse(line, length, &lines[null->script_count], &cause))
+    null->script =
+        xgrow(null->script, &null->script_capacity, null->script_count, sizeof(struct jv *));
+    if (jv_parse(line, length, &null->script[null->script_count], &cause))
         return err_set(why, ERR_USAGE, "%.200s, line %zu: %.100s", path, number, cause.text);
-    if (!jv_is_object(lines[null->script_count++]))
+    if (!jv_is_object(null->script[null->script_count++]))
         return err_set(why, ERR_USAGE, "%.200s, line %zu: expected an object", path, number);
     return ERR_OK;
 }
@@ -64,9 +61,7 @@ static enum err read_script(struct null *null, const char *path, struct error *w
 {
     enum { SCRIPT_LIMIT = 16 * 1024 * 1024 };
     struct text text = {0};
-    enum err err = jv_available(why);
-    if (!err)
-        err = file_read(path, SCRIPT_LIMIT, &text, why);
+    enum err err = file_read(path, SCRIPT_LIMIT, &text, why);
     const char *at = text_get(&text);
     for (size_t number = 1; !err && *at; number++) {
         size_t length = strcspn(at, "\n");
@@ -147,9 +142,8 @@ static enum err read_params(struct null *null, const struct params *params, stru
     null->has_prompt_tokens = params_get(params, "prompt_tokens") != NULL;
     const char *answer = params_get(params, "answer");
     null->is_echo = answer && strcmp(answer, "echo") == 0;
-    null->answer = strdup(answer ? answer : "ok");
-    err = null->answer ? read_tools(null, params_get(params, "tools"), why)
-                       : err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    null->answer = xstrdup(answer ? answer : "ok");
+    err = read_tools(null, params_get(params, "tools"), why);
     const char *script = params_get(params, "script");
     return err || !script ? err : read_script(null, script, why);
 }
@@ -166,9 +160,7 @@ static void null_close(struct client *client)
 
 static enum err null_open(const struct client_config *config, struct client *out, struct error *why)
 {
-    struct null *null = calloc(1, sizeof *null);
-    if (!null)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    struct null *null = xcalloc(1, sizeof *null);
     deadline_init(&null->deadline);
     out->state = null;
     enum err err = read_params(null, config->params, why);
@@ -187,8 +179,9 @@ static enum err null_health(struct client *client, struct error *why)
 static enum err null_models(struct client *client, struct client_models *out, struct error *why)
 {
     (void)client;
-    enum err err = client_models_add(out, "null");
-    return err ? err_set(why, err, "out of memory for the list of models") : ERR_OK;
+    (void)why;
+    client_models_add(out, "null");
+    return ERR_OK;
 }
 
 /* Always warm, and accepts any model. */
@@ -262,15 +255,13 @@ static enum err wait_until(struct null *null, const struct client_request *reque
     }
 }
 
-static enum err emit_piece(const struct client_request *request, struct completion *out,
-                           const char *bytes, size_t length, struct error *why)
+static void emit_piece(const struct client_request *request, struct completion *out,
+                       const char *bytes, size_t length)
 {
     nanos t = clock_now();
-    if (completion_append(out, &out->content, bytes, length, t))
-        return err_set(why, ERR_NO_MEMORY, "out of memory for the completion");
+    completion_append(out, &out->content, bytes, length, t);
     if (request->observer && length > 0)
         request->observer(request->context, bytes, length, t);
-    return ERR_OK;
 }
 
 static enum err emit_answer(struct null *null, const struct client_request *request,
@@ -293,7 +284,7 @@ static enum err emit_answer(struct null *null, const struct client_request *requ
                 request->observer(request->context, " ", 1, clock_now());
         }
         size_t length = piece_length(at);
-        err = emit_piece(request, out, at, length, why);
+        emit_piece(request, out, at, length);
         at += length;
         out->output_tokens = (int64_t)i + 1;
     }

@@ -190,8 +190,8 @@ static enum err list_models(struct ollama *ollama, nanos timeout, struct client_
     enum err err = get(ollama, "/api/tags", timeout, &root, why);
     for (const struct jv *e = jv_first(jv_get(root, "models")); e && !err; e = jv_next(e)) {
         const char *name = entry_name(e);
-        if (name && client_models_add(out, name))
-            err = err_set(why, ERR_NO_MEMORY, "out of memory for the list of models");
+        if (name)
+            client_models_add(out, name);
     }
     jv_free(root);
     return err;
@@ -248,7 +248,7 @@ static enum err append_document(void *context, const char *bytes, size_t length,
     if (length > LIMIT - document->length)
         return ERR_BAD_VALUE;
     text_add_bytes(document, bytes, length);
-    return document->failed ? ERR_NO_MEMORY : ERR_OK;
+    return ERR_OK;
 }
 
 /* POST /api/show; NULL on failure. */

@@ -65,7 +65,6 @@ static void write_prompt(struct json *json, const struct chat *chat)
     struct text prompt = {0};
     chat_write_plain(chat, &prompt);
     json_string(json, "prompt", text_get(&prompt));
-    json->out->failed = json->out->failed || prompt.failed;
     text_release(&prompt);
 }
 
@@ -182,7 +181,7 @@ static enum err openai_ask(struct client *client, const struct client_request *r
 
 /* Parameters that make a server return the log-probabilities of the prompt.  One token is generated: for some servers,
  * 0 means no limit. */
-static enum err score_params(const struct params *given, struct params *out, struct error *why)
+static void score_params(const struct params *given, struct params *out)
 {
     static const char *const WORDS[][2] = {{"echo", "true"},
                                            {"logprobs", "1"},
@@ -190,10 +189,9 @@ static enum err score_params(const struct params *given, struct params *out, str
                                            {"temperature", "0"},
                                            {"stream", "false"}};
     *out = (struct params){0};
-    enum err err = params_copy(out, given);
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS && !err; i++)
-        err = params_set(out, WORDS[i][0], WORDS[i][1]);
-    return err_explain(why, err);
+    params_copy(out, given);
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        params_set(out, WORDS[i][0], WORDS[i][1]);
 }
 
 static enum err openai_score(struct client *client, const struct client_request *request,
@@ -208,11 +206,10 @@ static enum err openai_score(struct client *client, const struct client_request 
     (void)tokens, (void)count;
     completion_init(out);
     out->sent = out->done = clock_now();
-    enum err err = score_params(request->params, &params, why);
+    score_params(request->params, &params);
     scoring.params = &params;
     openai->is_completions = openai->is_scoring = true;
-    if (!err)
-        err = openai_ask(client, &scoring, out, &cause);
+    enum err err = openai_ask(client, &scoring, out, &cause);
     openai->is_completions = is_completions;
     openai->is_scoring = false;
     params_release(&params);

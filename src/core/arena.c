@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/xalloc.h"
+
 enum { BLOCK_SIZE = 1 << 14 };
 
 struct arena_block {
@@ -21,11 +23,8 @@ static void *alloc(struct arena *arena, size_t size, size_t alignment)
     size_t at = block ? (block->used + alignment - 1) & ~(alignment - 1) : 0;
     if (!block || at > block->capacity || block->capacity - at < size) {
         size_t capacity = size > BLOCK_SIZE ? size : BLOCK_SIZE;
-        if (size > SIZE_MAX - sizeof *block)
-            return NULL;
-        block = malloc(sizeof *block + capacity);
-        if (!block)
-            return NULL;
+        block = xmalloc(capacity < PTRDIFF_MAX - sizeof *block ? sizeof *block + capacity
+                                                               : PTRDIFF_MAX);
         *block = (struct arena_block){.previous = arena->last, .capacity = capacity};
         arena->last = block;
         at = 0;
@@ -41,9 +40,7 @@ void *arena_alloc(struct arena *arena, size_t size)
 
 char *arena_string(struct arena *arena, const char *bytes, size_t length)
 {
-    char *copy = length < SIZE_MAX ? alloc(arena, length + 1, 1) : NULL;
-    if (!copy)
-        return NULL;
+    char *copy = alloc(arena, length < PTRDIFF_MAX ? length + 1 : length, 1);
     if (length)
         memcpy(copy, bytes, length);
     copy[length] = '\0';

@@ -12,8 +12,8 @@ struct arena {
     struct arena_block *last;
 };
 
-void *arena_alloc(struct arena *arena, size_t size); /* aligned for any type; NULL: out of memory */
-/* A NUL-terminated copy; NULL: out of memory. */
+void *arena_alloc(struct arena *arena, size_t size); /* aligned for any type */
+/* A NUL-terminated copy. */
 char *arena_string(struct arena *arena, const char *bytes, size_t length);
 void arena_clear(struct arena *arena); /* frees everything but one block, which is reused */
 void arena_release(struct arena *arena);

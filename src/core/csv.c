@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 
 #define ROW_MAX ((size_t)64 << 20)
 
@@ -50,7 +50,7 @@ void csv_reader_release(struct csv_reader *reader)
 }
 
 /* Reads more bytes after those kept from reader->at on, which are moved to the front. */
-static enum err refill(struct csv_reader *reader)
+static void refill(struct csv_reader *reader)
 {
     size_t kept = reader->end - reader->at;
     if (reader->at > 0)
@@ -59,10 +59,7 @@ static enum err refill(struct csv_reader *reader)
     reader->end = kept;
     if (kept + CHUNK + 1 > reader->capacity) {
         size_t capacity = reader->capacity ? reader->capacity * 2 : 2 * CHUNK;
-        char *buffer = realloc(reader->buffer, capacity);
-        if (!buffer)
-            return ERR_NO_MEMORY;
-        reader->buffer = buffer;
+        reader->buffer = xrealloc(reader->buffer, capacity);
         reader->capacity = capacity;
     }
     long got = reader->source(reader->context, reader->buffer + kept, CHUNK);
@@ -73,7 +70,6 @@ static enum err refill(struct csv_reader *reader)
     else
         reader->end += (size_t)got;
     reader->buffer[reader->end] = '\0';
-    return ERR_OK;
 }
 
 /* ---- first pass: where a row ends ---- */
@@ -126,11 +122,11 @@ static bool find_plain_end(const struct csv_reader *reader, struct scan *scan)
 }
 
 /* Finds the end of the row at reader->at, which is then completely in the buffer unless scan->dropped. */
-static enum err find_end(struct csv_reader *reader, struct scan *scan)
+static void find_end(struct csv_reader *reader, struct scan *scan)
 {
     *scan = (struct scan){.within = FIELD_START};
     if (find_plain_end(reader, scan))
-        return ERR_OK;
+        return;
     scan->length = 0;
     for (;;) {
         size_t here = scan->length - scan->dropped;
@@ -138,18 +134,16 @@ static enum err find_end(struct csv_reader *reader, struct scan *scan)
         for (size_t have = reader->end - reader->at; here < have; here++)
             if (!scan_byte(scan, from[here], reader->separator)) {
                 scan->length = scan->dropped + here;
-                return ERR_OK;
+                return;
             }
         scan->length = scan->dropped + here;
         if (reader->at_end)
-            return ERR_OK;
+            return;
         if (scan->length > reader->row_max) {
             scan->dropped = scan->length;
             reader->at = reader->end;
         }
-        enum err err = refill(reader);
-        if (err)
-            return err;
+        refill(reader);
     }
 }
 
@@ -171,16 +165,13 @@ static char *unquote_field(char *at, const char *end, struct slice *field)
     return from;
 }
 
-static enum err split_fields(struct csv_reader *reader, char *row, size_t length, size_t *count)
+static void split_fields(struct csv_reader *reader, char *row, size_t length, size_t *count)
 {
     char *at = row, *end = row + length;
     for (bool more = true; more; at++) {
-        struct slice *fields =
-            grow(reader->fields, &reader->field_capacity, *count, sizeof *fields);
-        if (!fields)
-            return ERR_NO_MEMORY;
-        reader->fields = fields;
-        struct slice *field = &fields[(*count)++];
+        reader->fields =
+            xgrow(reader->fields, &reader->field_capacity, *count, sizeof *reader->fields);
+        struct slice *field = &reader->fields[(*count)++];
         bool quoted = at < end && *at == '"';
         char *rest = quoted ? unquote_field(at, end, field) : at;
         char *stop = rest < end ? memchr(rest, reader->separator, (size_t)(end - rest)) : NULL;
@@ -192,35 +183,31 @@ static enum err split_fields(struct csv_reader *reader, char *row, size_t length
         *(char *)slice_end(*field) = '\0';
         at = stop;
     }
-    return ERR_OK;
 }
 
 /* ---- rows ---- */
 
 /* Skips a UTF-8 byte order mark, which some editors write. */
-static enum err skip_byte_order_mark(struct csv_reader *reader)
+static void skip_byte_order_mark(struct csv_reader *reader)
 {
     static const char MARK[] = {'\xEF', '\xBB', '\xBF'};
-    while (!reader->at_end && reader->end < sizeof MARK) {
-        enum err err = refill(reader);
-        if (err)
-            return err;
-    }
+    while (!reader->at_end && reader->end < sizeof MARK)
+        refill(reader);
     if (reader->end >= sizeof MARK && !memcmp(reader->buffer, MARK, sizeof MARK))
         reader->at = sizeof MARK;
     reader->has_started = true;
-    return ERR_OK;
 }
 
 /* Advances to the first byte of the next row. */
-static enum err skip_blank_lines(struct csv_reader *reader)
+static void skip_blank_lines(struct csv_reader *reader)
 {
-    enum err err = reader->has_started ? ERR_OK : skip_byte_order_mark(reader);
-    while (!err) {
+    if (!reader->has_started)
+        skip_byte_order_mark(reader);
+    for (;;) {
         if (reader->at == reader->end) {
             if (reader->at_end)
                 break;
-            err = refill(reader);
+            refill(reader);
             continue;
         }
         char byte = reader->buffer[reader->at];
@@ -231,7 +218,6 @@ static enum err skip_blank_lines(struct csv_reader *reader)
         reader->at++;
     }
     reader->after_return = false;
-    return err;
 }
 
 /* Checks a row for errors that concern all of it. */
@@ -258,19 +244,16 @@ enum err csv_reader_next(struct csv_reader *reader, struct csv_row *row, bool *e
     struct scan scan;
     *row = (struct csv_row){0};
     *end = false;
-    enum err err = skip_blank_lines(reader);
+    skip_blank_lines(reader);
     row->line = reader->line;
-    if (!err && reader->at == reader->end && !reader->failure) {
+    if (reader->at == reader->end && !reader->failure) {
         *end = true;
         return ERR_OK;
     }
-    if (!err)
-        err = find_end(reader, &scan);
-    if (err)
-        return err_no_memory(why);
+    find_end(reader, &scan);
     char *start = reader->buffer + reader->at;
     size_t here = scan.length - scan.dropped;
-    err = check_row(reader, &scan, why);
+    enum err err = check_row(reader, &scan, why);
     reader->at += here;
     row->has_line_end = reader->at < reader->end;
     reader->line += scan.new_lines + row->has_line_end;
@@ -278,8 +261,7 @@ enum err csv_reader_next(struct csv_reader *reader, struct csv_row *row, bool *e
         reader->after_return = reader->buffer[reader->at++] == '\r';
     if (err)
         return err;
-    if (split_fields(reader, start, here, &row->count))
-        return err_no_memory(why);
+    split_fields(reader, start, here, &row->count);
     row->fields = reader->fields;
     if (reader->column_count && row->count != reader->column_count)
         return err_set(why, ERR_BAD_VALUE, "%zu fields, but the header has %zu", row->count,
@@ -299,10 +281,8 @@ enum err csv_reader_header(struct csv_reader *reader, struct error *why)
     size_t bytes = 1;
     for (size_t i = 0; i < row.count; i++)
         bytes += row.fields[i].length + 1;
-    reader->names = malloc(bytes);
-    reader->columns = malloc((row.count + 1) * sizeof *reader->columns);
-    if (!reader->names || !reader->columns)
-        return err_no_memory(why);
+    reader->names = xmalloc(bytes);
+    reader->columns = xreallocarray(NULL, row.count + 1, sizeof *reader->columns);
     char *to = reader->names;
     for (size_t i = 0; i < row.count; i++) {
         memcpy(to, row.fields[i].start, row.fields[i].length + 1);
@@ -315,27 +295,20 @@ enum err csv_reader_header(struct csv_reader *reader, struct error *why)
 
 /* ---- a small table in memory ---- */
 
-static enum err add_row(struct csv_grid *grid, size_t *capacity, size_t *lines_capacity,
-                        const struct csv_row *row)
+static void add_row(struct csv_grid *grid, size_t *capacity, size_t *lines_capacity,
+                    const struct csv_row *row)
 {
     size_t count = (grid->columns ? grid->rows + 1 : 0) * row->count;
     for (size_t i = 0; i < row->count; i++) {
-        char **cells = grow(grid->cells, capacity, count + i, sizeof *cells);
-        if (!cells)
-            return ERR_NO_MEMORY;
-        grid->cells = cells;
-        cells[count + i] = (char *)row->fields[i].start;
+        grid->cells = xgrow(grid->cells, capacity, count + i, sizeof *grid->cells);
+        grid->cells[count + i] = (char *)row->fields[i].start;
     }
     if (grid->columns == 0) {
         grid->columns = row->count;
-        return ERR_OK;
+        return;
     }
-    size_t *lines = grow(grid->lines, lines_capacity, grid->rows, sizeof *lines);
-    if (!lines)
-        return ERR_NO_MEMORY;
-    grid->lines = lines;
-    lines[grid->rows++] = (size_t)row->line;
-    return ERR_OK;
+    grid->lines = xgrow(grid->lines, lines_capacity, grid->rows, sizeof *grid->lines);
+    grid->lines[grid->rows++] = (size_t)row->line;
 }
 
 enum err csv_grid_read(char *bytes, size_t length, struct csv_grid *out, struct error *why)
@@ -354,8 +327,8 @@ enum err csv_grid_read(char *bytes, size_t length, struct csv_grid *out, struct 
             err = err_set(why, err, "line %llu: %s", (unsigned long long)row.line, inner.text);
         else if (end)
             break;
-        else if (add_row(out, &capacity, &lines_capacity, &row))
-            err = err_no_memory(why);
+        else
+            add_row(out, &capacity, &lines_capacity, &row);
         reader.column_count = out->columns;
     }
     csv_reader_release(&reader);
@@ -411,7 +384,6 @@ void csv_add_text(struct text *out, const char *value)
     }
     struct text guarded = {0};
     text_addf(&guarded, "'%s", value);
-    out->failed = out->failed || guarded.failed;
     csv_add(out, text_get(&guarded));
     text_release(&guarded);
 }

@@ -13,11 +13,6 @@ static void *member_of(const struct json_field *field, void *object)
     return (char *)object + field->offset;
 }
 
-static size_t *count_of(const struct json_field *field, void *object)
-{
-    return (size_t *)(void *)((char *)object + field->count);
-}
-
 static size_t count_in(const struct json_field *field, const void *object)
 {
     return *(const size_t *)(const void *)((const char *)object + field->count);
@@ -66,7 +61,7 @@ static void clear_member(const struct json_field *field, void *object)
     case FIELD_NUMBERS:
     case FIELD_LIST:
         *(void **)member = NULL;
-        *count_of(field, object) = 0;
+        *json_field_count(field, object) = 0;
         break;
     case FIELD_VECTOR:
         for (size_t i = 0; i < field->most; i++)
@@ -74,7 +69,7 @@ static void clear_member(const struct json_field *field, void *object)
         break;
     case FIELD_SERIES:
     case FIELD_ARRAY:
-        *count_of(field, object) = 0;
+        *json_field_count(field, object) = 0;
         break;
     case FIELD_OBJECT:
         json_fields_clear(field->fields, member);

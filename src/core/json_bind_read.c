@@ -9,6 +9,7 @@
 
 #include "core/json_bind.h"
 #include "core/jv.h"
+#include "core/memory.h"
 #include "core/registry.h"
 #include "core/text.h"
 
@@ -67,11 +68,12 @@ struct json_place json_place_in(const struct json_place *outer, const char *key)
 static enum err check_key(const struct json_place *at, const struct jv *tree,
                           const struct jv *member, const char *const *keys, size_t count)
 {
-    const char *key = jv_key(member), *near = nearest_name(key, keys, count);
+    const char *key = jv_key(member);
     for (size_t i = 0; i < count; i++)
         if (strcmp(key, keys[i]) == 0)
             return jv_get(tree, key) == member ? ERR_OK
                                                : json_refuse(at, key, "given more than once");
+    const char *near = nearest_name(key, keys, count);
     if (near)
         return json_refuse(at, key, "unknown key: did you mean '%s'?", near);
     return json_refuse(at, key, "unknown key: see %s", at->reading->manual);
@@ -88,39 +90,42 @@ enum err json_check_keys(const struct json_place *at, const struct jv *tree,
     return err;
 }
 
-static bool is_listed(const char *const *names, size_t count, const char *name)
+struct known_keys {
+    const char *items[NAMES_MAX];
+    char copies[NAMES_MAX][FIELD_NAME_MAX]; /* of names that do not end their paths */
+    size_t count;
+};
+
+/* The name that follows `prefix` in a path. */
+static void add_key(struct known_keys *keys, const char *path, const char *prefix)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    size_t length = strlen(prefix);
+    if (!path || strncmp(path, prefix, length) != 0)
+        return;
+    struct json_field_name name = {path + length, strcspn(path + length, ".")};
+    const char *key = json_field_key(&name, keys->copies[keys->count]);
+    if (keys->count < NAMES_MAX - 1 && !str_is_listed(key, keys->items, keys->count))
+        keys->items[keys->count++] = key;
 }
 
 /* The keys of one object: the top, or one on a path ("power" of "power.limit"), whose path and dot are `prefix`. */
 static enum err check_object(const struct json_place *at, const struct jv *tree,
                              const struct json_field *fields, const char *prefix)
 {
-    const char *keys[NAMES_MAX] = {0};
-    char copies[NAMES_MAX][FIELD_NAME_MAX];
-    size_t count = 0, length = strlen(prefix);
+    struct known_keys keys = {0};
     if (!at->reading->manual)
         return jv_is_object(tree) ? ERR_OK : json_refuse(at, "", "must be an object");
     for (const struct json_field *field = fields; field->path; field++) {
-        const char *rest = field->path + length;
-        if (strncmp(field->path, prefix, length) != 0)
-            continue;
-        struct json_field_name name = {rest, strcspn(rest, ".")};
-        const char *key = json_field_key(&name, copies[count]);
-        if (count < NAMES_MAX - 1 && !is_listed(keys, count, key))
-            keys[count++] = key;
+        add_key(&keys, field->path, prefix);
+        add_key(&keys, field->former, prefix);
     }
-    enum err err = json_check_keys(at, tree, keys, count);
-    for (size_t i = 0; !err && i < count; i++) {
+    enum err err = json_check_keys(at, tree, keys.items, keys.count);
+    for (size_t i = 0; !err && i < keys.count; i++) {
         char inner[FIELD_NAME_MAX * 2];
-        bool is_object = keys[i] == copies[i]; /* the name does not end its path */
-        const struct jv *value = is_object ? jv_get(tree, keys[i]) : NULL;
-        struct json_place place = json_place_in(at, keys[i]);
-        if (!jv_is_null(value) && str_format(inner, sizeof inner, "%s%s.", prefix, keys[i]))
+        bool is_object = keys.items[i] == keys.copies[i];
+        const struct jv *value = is_object ? jv_get(tree, keys.items[i]) : NULL;
+        struct json_place place = json_place_in(at, keys.items[i]);
+        if (!jv_is_null(value) && str_format(inner, sizeof inner, "%s%s.", prefix, keys.items[i]))
             err = check_object(&place, value, fields, inner);
     }
     return err;
@@ -269,7 +274,7 @@ static enum err read_string(const struct json_place *at, const struct json_field
     enum err err = read_text(at, field, value, &text);
     if (err || !text)
         return err;
-    char *copy = strdup(text);
+    char *copy = memory_string(text);
     if (!copy)
         return err_no_memory(at->reading->why);
     free(*to);
@@ -329,17 +334,12 @@ static enum err check_count(const struct json_place *at, const struct json_field
                        : json_refuse(at, field->path, "must be an array");
 }
 
-static size_t *count_of(const struct json_field *field, void *object)
-{
-    return (size_t *)(void *)((char *)object + field->count);
-}
-
 static enum err read_strings(const struct json_place *at, const struct json_field *field,
                              const struct jv *list, void *object)
 {
     bool is_valid;
     enum err err = check_count(at, field, list, &is_valid);
-    char **strings = is_valid ? calloc(jv_count(list) + 1, sizeof *strings) : NULL;
+    char **strings = is_valid ? memory_zeroed(jv_count(list) + 1, sizeof *strings) : NULL;
     size_t count = 0;
     const struct json_field item = {.path = field->path, .flags = field->flags & FIELD_ANY_TEXT};
     if (!is_valid)
@@ -350,7 +350,7 @@ static enum err read_strings(const struct json_place *at, const struct json_fiel
         count += strings[count] != NULL;
     }
     *(char ***)((char *)object + field->offset) = strings;
-    *count_of(field, object) = count;
+    *json_field_count(field, object) = count;
     return err;
 }
 
@@ -368,14 +368,14 @@ static enum err read_owned_numbers(const struct json_place *at, const struct jso
 {
     bool is_valid;
     enum err err = check_count(at, field, list, &is_valid);
-    double *numbers = is_valid ? calloc(jv_count(list) + 1, sizeof *numbers) : NULL;
+    double *numbers = is_valid ? memory_zeroed(jv_count(list) + 1, sizeof *numbers) : NULL;
     if (!is_valid)
         return err;
     if (!numbers)
         return err_no_memory(at->reading->why);
     *(double **)(void *)((char *)object + field->offset) = numbers;
     if (jv_numbers(list, numbers, jv_count(list)))
-        *count_of(field, object) = jv_count(list);
+        *json_field_count(field, object) = jv_count(list);
     else
         err = json_refuse(at, field->path, "must be an array of numbers");
     return err;
@@ -390,7 +390,7 @@ static enum err read_series(const struct json_place *at, const struct json_field
         err = read_numbers(at, field, list, (double *)(void *)((char *)object + field->offset),
                            jv_count(list));
     if (is_valid && !err)
-        *count_of(field, object) = jv_count(list);
+        *json_field_count(field, object) = jv_count(list);
     return err;
 }
 
@@ -399,14 +399,14 @@ static enum err read_list(const struct json_place *at, const struct json_field *
                           const struct jv *list, void *object)
 {
     void *member = (char *)object + field->offset;
-    size_t *count = count_of(field, object);
+    size_t *count = json_field_count(field, object);
     struct json_place above = json_place_in(at, field->path);
     bool is_valid;
     enum err err = check_count(at, field, list, &is_valid);
     if (err || !jv_is_array(list) || jv_count(list) == 0)
         return err;
     size_t size = field->most && jv_count(list) > field->most ? field->most : jv_count(list);
-    char *items = field->type == FIELD_ARRAY ? member : calloc(size, field->size);
+    char *items = field->type == FIELD_ARRAY ? member : memory_zeroed(size, field->size);
     if (!items)
         return err_no_memory(at->reading->why);
     if (field->type == FIELD_LIST)
@@ -515,7 +515,7 @@ enum err json_fields_read_at(const struct json_place *at, const struct jv *tree,
     struct json_field_reader reader = {.root = tree};
     enum err err = check_object(at, tree, field, "");
     for (; !err && field->path; field++)
-        err = read_member(at, field, json_field_find(&reader, field->path), object);
+        err = read_member(at, field, json_field_find(&reader, field), object);
     return err;
 }
 

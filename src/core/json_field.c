@@ -264,7 +264,7 @@ static const struct jv *find_sibling(struct json_field_reader *reader, const cha
     return next;
 }
 
-const struct jv *json_field_find(struct json_field_reader *reader, const char *path)
+static const struct jv *find_path(struct json_field_reader *reader, const char *path)
 {
     const char *sibling = sibling_name(&reader->last, &reader->above, path);
     struct json_field_name names[FIELD_DEPTH_MAX];
@@ -283,6 +283,12 @@ const struct jv *json_field_find(struct json_field_reader *reader, const char *p
     reader->parent = count > 1 ? reader->values[count - 2] : reader->root;
     reader->found = reader->parent ? child_of(reader->parent, &names[count - 1]) : NULL;
     return reader->found;
+}
+
+const struct jv *json_field_find(struct json_field_reader *reader, const struct json_field *field)
+{
+    const struct jv *value = find_path(reader, field->path);
+    return field->former && jv_is_null(value) ? find_path(reader, field->former) : value;
 }
 
 void json_field_take(const struct json_field *field, const struct jv *value, void *object)
@@ -318,5 +324,5 @@ void json_field_take(const struct json_field *field, const struct jv *value, voi
 
 void json_field_read(struct json_field_reader *reader, const struct json_field *field, void *object)
 {
-    json_field_take(field, json_field_find(reader, field->path), object);
+    json_field_take(field, json_field_find(reader, field), object);
 }

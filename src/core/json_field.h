@@ -84,6 +84,8 @@ enum {
 
 struct json_field {
     const char *path;
+    const char *
+        former; /* its path in earlier versions: read where `path` is absent or null, never written; or NULL */
     enum json_field_type type;
     unsigned flags;
     size_t offset; /* of the member in its struct */
@@ -110,6 +112,12 @@ bool json_field_is_known(const struct json_field *field, const void *object);
 static inline const void *json_field_member(const struct json_field *field, const void *object)
 {
     return (const char *)object + field->offset;
+}
+
+/* The member that counts the items of a list. */
+static inline size_t *json_field_count(const struct json_field *field, void *object)
+{
+    return (size_t *)(void *)((char *)object + field->count);
 }
 
 /* Numbers of any type as a double; UNKNOWN if it is not a number; a bool is 1 or 0. */
@@ -178,8 +186,8 @@ struct json_field_reader {
     size_t depth;
 };
 
-/* NULL if absent. */
-const struct jv *json_field_find(struct json_field_reader *reader, const char *path);
+/* The field's value: at its path or, if there is none, at its former one; NULL if absent. */
+const struct jv *json_field_find(struct json_field_reader *reader, const struct json_field *field);
 /* The member is unchanged if the value is absent or null. */
 void json_field_take(const struct json_field *field, const struct jv *value, void *object);
 void json_field_read(struct json_field_reader *reader, const struct json_field *field,

@@ -10,6 +10,7 @@
 
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/memory.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -24,8 +25,6 @@ static struct jv *jv_of(cJSON *item)
 {
     return (struct jv *)item;
 }
-
-const char *const JV_MISSING = NULL;
 
 static size_t skip_space(const char *bytes, size_t length, size_t at)
 {
@@ -78,10 +77,9 @@ static const char *find_unusable(const char *from, const char *end)
 static enum err parse_replaced(const char *bytes, size_t length, struct jv **out, struct error *why)
 {
     static const char REPLACEMENT[] = {'\\', 'u', 'f', 'f', 'f', 'd'};
-    char *copy = malloc(length);
+    char *copy = memory_bytes(bytes, length);
     if (!copy)
         return err_set(why, ERR_NO_MEMORY, "out of memory for JSON");
-    memcpy(copy, bytes, length);
     for (const char *at = copy; (at = find_unusable(at, copy + length)); at += 6)
         memcpy(copy + (at - copy), REPLACEMENT, sizeof REPLACEMENT);
     enum err err = parse(copy, length, out, why);
@@ -134,7 +132,7 @@ static bool keep_digits(cJSON *item, const char **at, const char *end)
             *at < end && fabs(item->valuedouble) >= EXACT_MAX && start[*start == '-'] != '0';
         for (; *at < end && is_number_byte(**at); ++*at)
             is_long = is_long && (is_digit(**at) || *at == start);
-        if (is_long && !(item->valuestring = strndup(start, (size_t)(*at - start))))
+        if (is_long && !(item->valuestring = memory_bytes(start, (size_t)(*at - start))))
             return false;
     }
     for (cJSON *child = item->child; child; child = child->next)
@@ -146,7 +144,7 @@ static bool keep_digits(cJSON *item, const char **at, const char *end)
 static cJSON *integer_new(double value, const char *digits)
 {
     cJSON *item = cJSON_CreateNumber(value);
-    if (item && fabs(value) >= EXACT_MAX && !(item->valuestring = strdup(digits))) {
+    if (item && fabs(value) >= EXACT_MAX && !(item->valuestring = memory_string(digits))) {
         cJSON_Delete(item);
         return NULL;
     }
@@ -173,7 +171,6 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
 static char *repair(const char *bytes, size_t length)
 {
     struct text valid = {0};
-    char *string = NULL;
     for (size_t part; length > 0; bytes += part, length -= part) {
         part = strnlen(bytes, length);
         text_add_repaired(&valid, bytes, part);
@@ -182,8 +179,8 @@ static char *repair(const char *bytes, size_t length)
             part++;
         }
     }
-    if (str_take(&string, &valid))
-        text_release(&valid);
+    char *string = valid.failed ? NULL : memory_string(text_get(&valid));
+    text_release(&valid);
     return string;
 }
 
@@ -196,6 +193,11 @@ enum err jv_parse_repaired(const char *bytes, size_t length, struct jv **out, st
     enum err err = valid ? jv_parse(valid, strlen(valid), out, why) : err_no_memory(why);
     free(valid);
     return err;
+}
+
+void jv_allocate_with(void *(*allocate)(size_t size))
+{
+    cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = allocate, .free_fn = free});
 }
 
 void jv_free(struct jv *value)
@@ -502,7 +504,7 @@ enum err jv_index_init(struct jv_index *index, const struct jv *object)
     size_t capacity = 64, count = jv_is_object(object) ? jv_count(object) : 0;
     while (capacity < 4 * count)
         capacity *= 2;
-    *index = (struct jv_index){.slots = calloc(capacity, sizeof *index->slots)};
+    *index = (struct jv_index){.slots = memory_zeroed(capacity, sizeof *index->slots)};
     if (!index->slots)
         return ERR_NO_MEMORY;
     index->capacity = capacity;

@@ -2,7 +2,10 @@
  *
  * jv_parse and jv_new_* return a tree that jv_free frees; every other pointer points into it.  Every accessor accepts
  * NULL as a missing value, so that paths can be followed without checks.  A number is a double; an integer that a
- * double cannot represent keeps its digits as well. */
+ * double cannot represent keeps its digits as well.
+ *
+ * What builds or prints a tree fails only in libipw, for lack of memory (core/memory.h): elsewhere its result need not
+ * be checked. */
 #ifndef IPW_CORE_JV_H
 #define IPW_CORE_JV_H
 
@@ -16,13 +19,6 @@ struct jv;
 struct json;
 struct text;
 
-/* ERR_UNSUPPORTED, with how to install it, when this build has no JSON reader. */
-extern const char *const JV_MISSING; /* how to install it; NULL: it is available */
-MUST_USE static inline enum err jv_available(struct error *why)
-{
-    return JV_MISSING ? err_set(why, ERR_UNSUPPORTED, "%s", JV_MISSING) : ERR_OK;
-}
-
 /* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says where.  An escaped
  * NUL and half of an escaped surrogate pair become U+FFFD. */
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
@@ -32,6 +28,10 @@ enum err jv_parse_repaired(const char *bytes, size_t length, struct jv **out, st
     MUST_USE;
 
 void jv_free(struct jv *value);
+
+/* Allocates trees with this function from now on, where lack of memory ends the program.  Call before any thread
+ * starts. */
+void jv_allocate_with(void *(*allocate)(size_t size));
 
 /* New values; NULL: out of memory.  In strings and keys, invalid UTF-8 and NULs become U+FFFD.  A string that is NULL,
  * and a number that is not finite, is null. */
@@ -46,8 +46,8 @@ struct jv *jv_new_bool(bool value);
 struct jv *jv_copy(const struct jv *value);
 
 /* Appends to an array, whose key is NULL, or to an object, which must not have the key yet.  Takes ownership of the
- * value, also when it fails; a value of NULL fails. */
-enum err jv_add(struct jv *to, const char *key, struct jv *value) MUST_USE;
+ * value, also when it fails: for a value of NULL, or in libipw for lack of memory (core/memory.h). */
+enum err jv_add(struct jv *to, const char *key, struct jv *value);
 
 /* An object of these members; those without a key are left out.  Takes ownership of all values. */
 struct jv_member {
@@ -93,36 +93,36 @@ const char *jv_key(const struct jv *child); /* NULL in an array */
 
 /* An index of an object's members: jv_get is a linear search, which is too slow for each of 50,000 columns.  Only
  * jv_index_put may change an object while it is indexed.  Release with jv_index_release; an index whose init
- * failed, or of a value that is not an object, is empty. */
+ * failed, or of a value that is not an object, is empty.  Init and put fail only in libipw, for lack of memory. */
 struct jv_index {
     const struct jv **slots; /* a hash table, at most half full */
     size_t capacity, count;
 };
 
-enum err jv_index_init(struct jv_index *index, const struct jv *object) MUST_USE;
+enum err jv_index_init(struct jv_index *index, const struct jv *object);
 void jv_index_release(struct jv_index *index);
 const struct jv *jv_index_get(const struct jv_index *index, const char *key); /* as jv_get */
 /* Sets the key to a copy of the value. */
 enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
-                      const struct jv *value) MUST_USE;
+                      const struct jv *value);
 
 /* Sets the key; NULL and UNKNOWN are null. */
-enum err jv_put_text(struct jv *object, const char *key, const char *value) MUST_USE;
-enum err jv_put_number(struct jv *object, const char *key, double value) MUST_USE;
-enum err jv_put_bool(struct jv *object, const char *key, bool value) MUST_USE;
+enum err jv_put_text(struct jv *object, const char *key, const char *value);
+enum err jv_put_number(struct jv *object, const char *key, double value);
+enum err jv_put_bool(struct jv *object, const char *key, bool value);
 /* The object of that key, which replaces any other value; NULL: out of memory. */
 struct jv *jv_put_object(struct jv *object, const char *key);
 
 /* Copies `from` into the object `into`: objects are merged key by key, anything else is replaced. */
-enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;
+enum err jv_merge(struct jv *into, const struct jv *from);
 
 /* Hides secrets in every string (core/secret.h); keys stay. */
 void jv_hide_secrets(struct jv *value);
 
-/* Appends compact JSON. */
-enum err jv_print(const struct jv *value, struct text *out) MUST_USE;
+/* Appends compact JSON.  This and jv_to_json fail only in libipw, for lack of memory (core/memory.h). */
+enum err jv_print(const struct jv *value, struct text *out);
 
 /* Writes the value as a member of the current object; null for NULL. */
-enum err jv_to_json(const struct jv *value, const char *key, struct json *json) MUST_USE;
+enum err jv_to_json(const struct jv *value, const char *key, struct json *json);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/memory.h"
 #include "core/registry.h"
 #include "core/text.h"
 
@@ -18,7 +19,7 @@ static struct param *find(const struct params *params, const char *key)
 enum err params_set(struct params *params, const char *key, const char *value)
 {
     struct param *known = find(params, key);
-    char *copy = strdup(value);
+    char *copy = memory_string(value);
     if (!copy)
         return ERR_NO_MEMORY;
     if (known) {
@@ -29,7 +30,7 @@ enum err params_set(struct params *params, const char *key, const char *value)
     struct param *items = grow(params->items, &params->capacity, params->count, sizeof *items);
     if (items)
         params->items = items;
-    char *key_copy = items ? strdup(key) : NULL;
+    char *key_copy = items ? memory_string(key) : NULL;
     if (!key_copy) {
         free(copy);
         return ERR_NO_MEMORY;
@@ -53,7 +54,7 @@ static enum err add_piece(struct params *params, char *piece)
 
 enum err params_add(struct params *params, const char *words)
 {
-    char *piece = malloc(strlen(words) + 1);
+    char *piece = memory_resize(NULL, strlen(words) + 1);
     if (!piece)
         return ERR_NO_MEMORY;
     enum err err = ERR_OK;

@@ -30,9 +30,10 @@ struct param_spec {
     const char *help;  /* with unit and default */
 };
 
-enum err params_add(struct params *params, const char *words) MUST_USE;
-enum err params_set(struct params *params, const char *key, const char *value) MUST_USE;
-enum err params_copy(struct params *to, const struct params *from) MUST_USE;
+/* These fail only in libipw, for lack of memory (core/memory.h). */
+enum err params_add(struct params *params, const char *words);
+enum err params_set(struct params *params, const char *key, const char *value);
+enum err params_copy(struct params *to, const struct params *from);
 void params_release(struct params *params);
 
 /* NULL when it was not given. */

@@ -63,6 +63,21 @@ enum err registry_unknown(const char *kind, const char *name, const char *const 
     return err_set(why, code, "unknown %s '%.64s' (known: %s)", kind, name, known);
 }
 
+static const void *entry_at(const void *list, size_t i)
+{
+    const void *entry;
+    memcpy(&entry, (const char *)list + i * sizeof entry, sizeof entry);
+    return entry;
+}
+
+bool registry_has(const void *list, size_t count, const void *entry)
+{
+    for (size_t i = 0; i < count; i++)
+        if (entry_at(list, i) == entry)
+            return true;
+    return false;
+}
+
 const void *registry_find(const char *kind, const void *list, const char *name, enum err code,
                           struct error *why)
 {
@@ -70,7 +85,7 @@ const void *registry_find(const char *kind, const void *list, const char *name, 
     const void *entry;
     size_t count = 0;
     for (; count < NAMES_MAX; count++) {
-        memcpy(&entry, (const char *)list + count * sizeof entry, sizeof entry);
+        entry = entry_at(list, count);
         if (!entry)
             break;
         names[count] = *(const char *const *)entry;

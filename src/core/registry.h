@@ -3,6 +3,7 @@
 #ifndef IPW_CORE_REGISTRY_H
 #define IPW_CORE_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"
@@ -11,6 +12,9 @@
  * SENSOR_DRIVERS; or NULL, with *why (which may be NULL) set as registry_unknown does. */
 const void *registry_find(const char *kind, const void *list, const char *name, enum err code,
                           struct error *why);
+
+/* Whether the first `count` of a list of such pointers include this entry. */
+bool registry_has(const void *list, size_t count, const void *entry);
 
 /* "unknown KIND 'NAME': did you mean 'OTHER'?", or the known names when none is similar; returns code. */
 enum err registry_unknown(const char *kind, const char *name, const char *const *names,

@@ -5,20 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/secret.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 
 void result_release(struct result *result)
 {
     free(result->items);
+    free(result->open);
     text_release(&result->notes);
     text_release(&result->warnings);
     text_release(&result->strings);
     *result = (struct result){0};
 }
 
-/* ---- adding: no-ops once out of memory ---- */
+/* ---- adding ---- */
 
 static size_t keep_string(struct result *result, const char *string)
 {
@@ -28,20 +29,14 @@ static size_t keep_string(struct result *result, const char *string)
         text_add_bytes(&result->strings, "", 1); /* offset 0 means none */
     size_t at = result->strings.length;
     text_add_bytes(&result->strings, string, strlen(string) + 1);
-    result->failed = result->failed || result->strings.failed;
     return at;
 }
 
 static void add(struct result *result, enum result_kind kind, const char *key, double number,
                 const char *unit)
 {
-    struct result_item *items = NULL;
-    if (!result->failed)
-        items = grow(result->items, &result->capacity, result->count, sizeof *items);
-    if (!items) {
-        result->failed = true;
-        return;
-    }
+    struct result_item *items =
+        xgrow(result->items, &result->capacity, result->count, sizeof *items);
     result->items = items;
     items[result->count] = (struct result_item){.kind = kind,
                                                 .key = keep_string(result, key),
@@ -60,16 +55,20 @@ static void add(struct result *result, enum result_kind kind, const char *key, d
 static void open_item(struct result *result, enum result_kind kind, const char *key)
 {
     add(result, kind, key, UNKNOWN, "");
-    if (result->depth == RESULT_DEPTH)
-        result->failed = true; /* nesting is fixed by our own code: no result is deeper */
-    if (!result->failed)
-        result->open[result->depth++] = result->count - 1;
+    result->open = xgrow(result->open, &result->open_capacity, result->depth, sizeof *result->open);
+    result->open[result->depth++] = result->count - 1;
 }
 
 void result_begin(struct result *result, const char *name)
 {
     result->name = name;
     open_item(result, RESULT_GROUP, NULL);
+}
+
+void result_begin_list(struct result *result, const char *name)
+{
+    result->name = name;
+    open_item(result, RESULT_LIST, NULL);
 }
 
 void result_group(struct result *result, const char *key)
@@ -89,8 +88,7 @@ void result_aside(struct result *result, const char *key)
 
 void result_end(struct result *result)
 {
-    if (!result->failed)
-        result->depth--;
+    result->depth--;
 }
 
 void result_number(struct result *result, const char *key, double value, const char *unit)
@@ -101,8 +99,7 @@ void result_number(struct result *result, const char *key, double value, const c
 void result_integer(struct result *result, const char *key, int64_t value)
 {
     add(result, RESULT_COUNT, key, (double)value, "");
-    if (!result->failed)
-        result->items[result->count - 1].integer = value;
+    result->items[result->count - 1].integer = value;
 }
 
 void result_count(struct result *result, const char *key, size_t count)
@@ -125,8 +122,7 @@ static void add_text(struct result *result, enum result_kind kind, const char *k
 {
     add(result, kind, key, UNKNOWN, "");
     size_t at = keep_string(result, text);
-    if (!result->failed)
-        result->items[result->count - 1].text = at;
+    result->items[result->count - 1].text = at;
 }
 
 void result_text(struct result *result, const char *key, const char *text)
@@ -170,11 +166,9 @@ void result_flag(struct result *result, const char *key, bool value)
     add(result, RESULT_FLAG, key, value, "");
 }
 
-/* The figure with this key in the open group; NULL if out of memory. */
+/* The figure with this key in the open group; NULL if there is none. */
 static struct result_item *figure(struct result *result, const char *key)
 {
-    if (result->failed)
-        return NULL;
     const struct result_item *group = &result->items[result->open[result->depth - 1]],
                              *found = result_get(result, group, key);
     return found ? &result->items[found - result->items] : NULL;
@@ -256,7 +250,6 @@ void result_hide_secrets(struct result *result)
             text_add(&json, string);
             secret_hide_json(&json);
             str_copy(string, strlen(string) + 1, text_get(&json));
-            result->failed = result->failed || json.failed;
         }
         text_release(&json);
     }

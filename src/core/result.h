@@ -4,7 +4,7 @@
  * and named once.
  *
  * Ownership: a struct result owns everything in it, and copies strings; units, phrases and columns are constants.
- * Zero-initialize it, result_release when done.  `failed`: out of memory. */
+ * Zero-initialize it, result_release when done. */
 #ifndef IPW_CORE_RESULT_H
 #define IPW_CORE_RESULT_H
 
@@ -57,7 +57,10 @@ struct result_column {
     double scale; /* of a number; 0 is 1.  A flag with a scale is a number: 1 or 0 times it */
 };
 
-enum { RESULT_DEPTH = 16, RESULT_KEY_MAX = 160 };
+/* The unit of a moment, seconds since 1970: nine digits would round it to seconds, and people read a date. */
+#define UNIT_TIME "s since 1970"
+
+enum { RESULT_KEY_MAX = 160 };
 
 struct result {
     const char *name;                    /* of the analysis or command */
@@ -68,10 +71,9 @@ struct result {
     size_t count, capacity;
     struct text notes, warnings; /* consecutive NUL-terminated strings: result_line */
     struct text strings;
-    size_t open[RESULT_DEPTH], depth;
+    size_t *open, depth, open_capacity;
     const char *rows;                    /* path of the list that is its table; NULL: none */
     const struct result_column *columns; /* of that table; the last has no title; NULL: all */
-    bool failed;
 };
 
 void result_release(struct result *result);
@@ -80,6 +82,8 @@ void result_release(struct result *result);
 
 /* The outermost group, which result_end closes as any other. */
 void result_begin(struct result *result, const char *name);
+/* An outermost list, for JSON that is an array; its table has the path "". */
+void result_begin_list(struct result *result, const char *name);
 
 /* A key is NULL in a list. */
 void result_group(struct result *result, const char *key);
@@ -112,7 +116,7 @@ struct result_member {
 void result_members(struct result *result, const struct result_member *members, const void *object);
 
 /* Makes a JSON writer that adds to the open group what is written: for structs whose members a function writes, such as
- * energy_to_json.  Units follow from keys ("power_w", or "mean" in "power_w"); "plus_minus" is the error of the number
+ * energy_to_json.  Units follow from keys ("power_w", "coverage", or "mean" in "power_w"); "plus_minus" is the error of the number
  * before it, "X_plus_minus" that of X. */
 void result_writer(struct result *result, struct json *json);
 
@@ -133,12 +137,12 @@ void result_between(struct result *result, const char *key, double low, double h
 void result_figure(struct result *result, const char *key, double value, double error,
                    const char *unit);
 
-/* Marks the list at this path as the table of the result: its CSV; "": the result itself is the only row, which needs
- * columns.  columns: NULL for every figure of a row, with its error and bounds.  With "*" as in "runs.*.metrics" and
+/* Marks the list at this path as the table of the result: its CSV; "": the result itself, which is an outermost list, or
+ * the only row and needs columns.  columns: NULL for every figure of a row, with its error and bounds.  With "*" as in "runs.*.metrics" and
  * columns, the rows of all of them. */
 void result_table(struct result *result, const char *path, const struct result_column *columns);
 
-/* Notes below the finding, the most severe first; and warnings. */
+/* Notes below the finding, the most severe first, with their severity; and warnings. */
 #define result_note(result, ...) result_add_line(&(result)->notes, __VA_ARGS__)
 #define result_warn(result, ...) result_add_line(&(result)->warnings, __VA_ARGS__)
 void result_add_line(struct text *lines, const char *format, ...) PRINTF_LIKE(2, 3);

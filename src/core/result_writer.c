@@ -9,8 +9,11 @@
 static const struct {
     const char *end, *unit;
 } UNITS[] = {
-    {"_per_s", ""}, {"joules", "J"}, {"_j", "J"}, {"watts", "W"},
-    {"_w", "W"},    {"_ms", "ms"},   {"_s", "s"}, {"seconds", "s"},
+    {"_per_s", ""},    {"joules", "J"},
+    {"_j", "J"},       {"watts", "W"},
+    {"_w", "W"},       {"_ms", "ms"},
+    {"_s", "s"},       {"seconds", "s"},
+    {"coverage", "%"}, {"plus_minus_statistical", "J"},
 };
 
 static const char *find_unit(const char *key)
@@ -73,8 +76,6 @@ static void put_string(void *to, const char *key, const char *value)
 static void put_number(void *to, const char *key, double value)
 {
     struct result *result = to;
-    if (result->failed)
-        return;
     const struct result_item *of = number_of(result, key);
     if (of)
         result_uncertain(result, result_key(result, of), value);

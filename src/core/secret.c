@@ -13,6 +13,7 @@
 
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 enum {
@@ -133,7 +134,8 @@ static struct secret *new_secret(const char *bytes, size_t length, size_t *level
     *levels = 1;
     for (uint64_t random = state; *levels < LEVELS_MAX && !(random & 3); random >>= 2)
         ++*levels;
-    struct secret *secret = malloc(sizeof *secret + *levels * sizeof *secret->next + length + 1);
+    struct secret *secret =
+        memory_resize(NULL, sizeof *secret + *levels * sizeof *secret->next + length + 1);
     if (!secret)
         return NULL;
     char *copy = (char *)(secret->next + *levels);

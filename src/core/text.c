@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/memory.h"
+
 /* ---- UTF-8 ---- */
 
 /* Number of bytes that a lead byte implies; 0 for a byte that cannot begin a character. */
@@ -112,7 +114,7 @@ static bool text_reserve(struct text *text, size_t extra)
     size_t capacity = text->capacity ? text->capacity : 128;
     while (capacity < need)
         capacity *= 2;
-    char *bytes = realloc(text->bytes, capacity);
+    char *bytes = memory_resize(text->bytes, capacity);
     if (!bytes) {
         text->failed = true;
         return false;
@@ -201,28 +203,6 @@ const char *text_get(const struct text *text)
 }
 
 /* ---- strings ---- */
-
-enum err str_set(char **field, const char *value)
-{
-    char *copy = strdup(value ? value : "");
-    if (!copy)
-        return ERR_NO_MEMORY;
-    free(*field);
-    *field = copy;
-    return ERR_OK;
-}
-
-enum err str_take(char **field, struct text *value)
-{
-    if (value->failed)
-        return ERR_NO_MEMORY;
-    if (!value->bytes)
-        return str_set(field, "");
-    free(*field);
-    *field = value->bytes;
-    *value = (struct text){0};
-    return ERR_OK;
-}
 
 int compare_strings(const void *left, const void *right)
 {
@@ -320,6 +300,14 @@ bool str_equal_nocase(const char *a, const char *b)
         b++;
     }
     return *a == '\0' && *b == '\0';
+}
+
+bool str_is_listed(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
 }
 
 bool str_contains_nocase(const char *haystack, const char *needle)

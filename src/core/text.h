@@ -13,7 +13,8 @@ struct text {
     char *bytes; /* always NUL-terminated once anything was added; NULL when empty and fresh */
     size_t length;
     size_t capacity;
-    bool failed; /* an allocation failed: the content is incomplete and must not be used */
+    bool
+        failed; /* in libipw: an allocation failed, the content is incomplete and must not be used */
 };
 
 void text_release(struct text *text);
@@ -22,9 +23,12 @@ void text_drop(struct text *text, size_t length); /* the first bytes */
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_add_integer(struct text *text, int64_t value); /* decimal, faster than text_addf */
+/* A finite number as printf writes it with %.15g, %.16g or %.17g: the first of them that strtod reads as the same
+ * number, so that sums are still exact for readers, and 231.6 does not become 231.59999999999999 (number_text.c). */
+void text_add_number(struct text *text, double value);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Space for `length` more bytes, for a writer that knows its maximum: it fills the space up to `end`, which
- * text_extend then adds.  NULL: out of memory. */
+ * text_extend then adds.  NULL, in libipw: out of memory. */
 char *text_space(struct text *text, size_t length);
 void text_extend(struct text *text, const char *end);
 /* Appends as valid UTF-8: every invalid byte becomes U+FFFD. */
@@ -36,11 +40,6 @@ static inline const char *str_or_null(const char *string)
 {
     return string && string[0] ? string : NULL;
 }
-
-/* Replaces *field, which owns its string, by a copy; NULL is stored as "". */
-enum err str_set(char **field, const char *value) MUST_USE;
-/* The same with the bytes of a text, which is then empty.  ERR_NO_MEMORY if the text had failed. */
-enum err str_take(char **field, struct text *value) MUST_USE;
 
 /* Compares by strcmp, for qsort of an array of strings. */
 int compare_strings(const void *left, const void *right);
@@ -69,6 +68,7 @@ bool str_list_has(const char *list, const char *item);
 bool str_starts(const char *string, const char *prefix);
 bool str_ends(const char *string, const char *ending);
 bool str_equal_nocase(const char *a, const char *b);
+bool str_is_listed(const char *name, const char *const *names, size_t count);
 bool str_contains_nocase(const char *haystack, const char *needle);
 
 /* Strict parsing: surrounding white space is allowed, anything else left over, an empty string,

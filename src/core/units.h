@@ -31,6 +31,12 @@ static inline bool is_known(double value)
     return isfinite(value);
 }
 
+/* A count that is negative when unknown. */
+static inline double known_count(int64_t count)
+{
+    return count >= 0 ? (double)count : UNKNOWN;
+}
+
 /* An unknown sum becomes its first known part. */
 static inline void add_known(double *sum, double part)
 {
@@ -38,10 +44,17 @@ static inline void add_known(double *sum, double part)
         *sum = (is_known(*sum) ? *sum : 0) + part;
 }
 
-/* UNKNOWN if the divisor is 0. */
+/* UNKNOWN if the divisor is not above 0, and for a quotient that overflows. */
 static inline double ratio(double over, double under)
 {
-    return is_known(over) && under > 0 ? over / under : UNKNOWN;
+    bool is_defined = is_known(over) && is_known(under) && under > 0;
+    return is_defined && is_known(over / under) ? over / under : UNKNOWN;
+}
+
+/* Whether they are equal, or both unknown. */
+static inline bool is_same_number(double a, double b)
+{
+    return a == b || (!is_known(a) && !is_known(b));
 }
 
 static inline double square(double x)
@@ -49,11 +62,16 @@ static inline double square(double x)
     return x * x;
 }
 
+/* -1, 0 or 1, for an ascending order. */
+static inline int compare_numbers(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
 /* Ascending, for qsort and bsearch. */
 static inline int compare_doubles(const void *left, const void *right)
 {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
+    return compare_numbers(*(const double *)left, *(const double *)right);
 }
 
 static inline double seconds(nanos t)

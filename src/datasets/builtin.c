@@ -15,6 +15,7 @@
 #include "core/random.h"
 #include "core/registry.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 
 /* ---- tasks ---- */
@@ -489,8 +490,6 @@ static enum err draw(struct builtin *builtin, const struct task *task, unsigned 
         text_clear(&work->problem);
         text_clear(&work->answer);
         task->make(&random, level, work);
-        if (work->problem.failed || work->answer.failed)
-            return err_no_memory(why);
         uint64_t hash = hash_mix(hash_string(HASH_START, text_get(&work->problem)));
         bool is_test = hash % TEST_SHARE == 0;
         if (is_test == builtin->test && (!was_seen(builtin, hash) || i >= DRAWS_FRESH))
@@ -500,8 +499,8 @@ static enum err draw(struct builtin *builtin, const struct task *task, unsigned 
                    level);
 }
 
-static enum err describe(const struct builtin *builtin, const struct task *task, unsigned level,
-                         struct item *out)
+static void describe(const struct builtin *builtin, const struct task *task, unsigned level,
+                     struct item *out)
 {
     const char *split = builtin->test ? "test" : "train";
     const struct jv_member MEMBERS[] = {
@@ -512,8 +511,8 @@ static enum err describe(const struct builtin *builtin, const struct task *task,
     char id[64];
     str_format(id, sizeof id, "%s-%s-%u-%" PRIu64, split, task->name, level, builtin->yielded);
     out->metadata = jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
-    enum err err = out->metadata || JV_MISSING ? str_set(&out->id, id) : ERR_NO_MEMORY;
-    return err ? err : str_set(&out->subject, task->name);
+    str_set(&out->id, id);
+    str_set(&out->subject, task->name);
 }
 
 static enum err builtin_next(struct dataset *dataset, struct item *out, bool *end,
@@ -528,15 +527,12 @@ static enum err builtin_next(struct dataset *dataset, struct item *out, bool *en
     enum err err = draw(builtin, task, level, why);
     if (err)
         return err;
-    err = describe(builtin, task, level, out);
+    describe(builtin, task, level, out);
     builtin->yielded++;
-    if (!err)
-        err = str_set(&out->problem, text_get(&builtin->work.problem));
-    if (!err)
-        err = str_set(&out->answer, text_get(&builtin->work.answer));
-    if (!err)
-        err = str_set(&out->grader, builtin->work.grader);
-    return err ? err_set(why, err, "out of memory") : ERR_OK;
+    str_set(&out->problem, text_get(&builtin->work.problem));
+    str_set(&out->answer, text_get(&builtin->work.answer));
+    str_set(&out->grader, builtin->work.grader);
+    return ERR_OK;
 }
 
 static void builtin_close(struct dataset *dataset)
@@ -551,12 +547,10 @@ static void builtin_close(struct dataset *dataset)
 static enum err builtin_open(const struct dataset_config *config, struct dataset *out,
                              struct error *why)
 {
-    struct builtin *builtin = calloc(1, sizeof *builtin);
-    if (!builtin)
-        return err_no_memory(why);
+    struct builtin *builtin = xcalloc(1, sizeof *builtin);
     out->state = builtin;
-    builtin->seen = calloc(SEEN_SIZE, sizeof *builtin->seen);
-    enum err err = builtin->seen ? read_params(builtin, config->params, why) : err_no_memory(why);
+    builtin->seen = xcalloc(SEEN_SIZE, sizeof *builtin->seen);
+    enum err err = read_params(builtin, config->params, why);
     if (err) {
         builtin_close(out);
         return err;

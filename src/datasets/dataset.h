@@ -101,7 +101,7 @@ enum err dataset_text_window(const struct params *params, uint64_t *out, struct 
     MUST_USE;
 
 /* Sets every field that is still NULL to its default: "", "general", {}.  dataset_next does so for a driver, which
- * fills an item with str_set and str_take. */
-enum err item_complete(struct item *item) MUST_USE;
+ * fills an item with str_set and str_take (core/xalloc.h). */
+void item_complete(struct item *item);
 
 #endif

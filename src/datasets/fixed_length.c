@@ -15,6 +15,7 @@
 #include "core/jv.h"
 #include "core/random.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 
 #define LENGTH_MAX UINT64_C(4194304)
@@ -72,9 +73,7 @@ static enum err read_params(const struct params *params, struct lengths *out, st
 static enum err fixed_open(const struct dataset_config *config, struct dataset *out,
                            struct error *why)
 {
-    struct lengths *lengths = calloc(1, sizeof *lengths);
-    if (!lengths)
-        return err_no_memory(why);
+    struct lengths *lengths = xcalloc(1, sizeof *lengths);
     enum err err = read_params(config->params, lengths, why);
     if (err) {
         free(lengths);
@@ -100,8 +99,6 @@ static void add_words(const struct lengths *lengths, uint64_t number, struct tex
          i++) {
         uint64_t word = i == 0 ? (number + lengths->seed) % COUNT : random_below(&random, COUNT);
         text_addf(out, "%s%s", i ? " " : "", WORDS[word]);
-        if (out->failed)
-            return;
     }
     if (lengths->chars_per_token && out->bytes) {
         out->length = (size_t)chars;
@@ -126,6 +123,7 @@ static struct jv *metadata_value(const struct lengths *lengths)
 static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
 {
     struct lengths *lengths = dataset->state;
+    (void)why;
     *end = lengths->yielded == lengths->samples;
     if (*end)
         return ERR_OK;
@@ -135,13 +133,10 @@ static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end,
     add_words(lengths, lengths->yielded++, &problem);
     out->metadata = metadata_value(lengths);
     out->output_length = (int64_t)lengths->output;
-    enum err err = out->metadata || JV_MISSING ? str_set(&out->id, id) : ERR_NO_MEMORY;
-    if (!err)
-        err = str_take(&out->problem, &problem);
-    if (!err)
-        err = str_set(&out->subject, "synthetic");
-    text_release(&problem);
-    return err ? err_set(why, err, "out of memory") : ERR_OK;
+    str_set(&out->id, id);
+    str_take(&out->problem, &problem);
+    str_set(&out->subject, "synthetic");
+    return ERR_OK;
 }
 
 static const struct param_spec PARAMS[] = {

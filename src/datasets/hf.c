@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 #include "datasets/row_feed.h"
 #include "port/arrow.h"
@@ -20,27 +20,21 @@ struct shards {
 /* Thousands of columns make these files long. */
 #define DESCRIPTION_MAX ((size_t)16 * 1024 * 1024)
 
-static enum err join(const char *directory, const char *name, char path[static FILE_PATH_MAX],
-                     struct error *why)
-{
-    if (str_format(path, FILE_PATH_MAX, "%s/%s", directory, name))
-        return ERR_OK;
-    return err_set(why, ERR_BAD_VALUE, "the path is too long: %.100s...", directory);
-}
-
 static enum err read_json(const char *directory, const char *name, struct jv **out,
                           struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    *out = NULL;
-    enum err err = join(directory, name, path, why);
-    return err ? err : jv_read(path, DESCRIPTION_MAX, out, why);
+    char *path = path_join(directory, name);
+    enum err err = jv_read(path, DESCRIPTION_MAX, out, why);
+    free(path);
+    return err;
 }
 
 static bool has_file(const char *directory, const char *name)
 {
-    char path[FILE_PATH_MAX];
-    return join(directory, name, path, NULL) == ERR_OK && file_exists(path);
+    char *path = path_join(directory, name);
+    bool exists = file_exists(path);
+    free(path);
+    return exists;
 }
 
 /* ---- splits ---- */
@@ -61,9 +55,9 @@ static const char *choose_split(const struct jv *splits, const char *wanted)
     return NULL;
 }
 
-/* The directory of one of several splits. */
-static enum err enter_split(const char *directory, const char *wanted,
-                            char path[static FILE_PATH_MAX], struct error *why)
+/* The directory of one of several splits, which the caller frees. */
+static enum err enter_split(const char *directory, const char *wanted, char **path,
+                            struct error *why)
 {
     struct jv *dict;
     enum err err = read_json(directory, "dataset_dict.json", &dict, why);
@@ -74,7 +68,7 @@ static enum err enter_split(const char *directory, const char *wanted,
     struct text known = {0};
     list_splits(splits, &known);
     if (split && !strchr(split, '/'))
-        err = join(directory, split, path, why);
+        *path = path_join(directory, split);
     else if (wanted)
         err = err_set(why, ERR_NOT_FOUND, "%s has no split '%s' (splits: %.120s)", directory,
                       wanted, text_get(&known));
@@ -91,21 +85,12 @@ static enum err enter_split(const char *directory, const char *wanted,
 static enum err add_shard(struct shards *shards, const char *directory, const char *name,
                           struct error *why)
 {
-    char path[FILE_PATH_MAX];
     /* A name must not lead to another directory. */
     if (!name || !*name || strchr(name, '/'))
         return err_set(why, ERR_BAD_VALUE, "%s/state.json: '%s' is not the name of a data file",
                        directory, name ? name : "");
-    enum err err = join(directory, name, path, why);
-    if (err)
-        return err;
-    char **paths = grow(shards->paths, &shards->capacity, shards->count, sizeof *paths);
-    if (paths)
-        shards->paths = paths;
-    char *copy = paths ? strdup(path) : NULL;
-    if (!copy)
-        return err_no_memory(why);
-    shards->paths[shards->count++] = copy;
+    shards->paths = xgrow(shards->paths, &shards->capacity, shards->count, sizeof *shards->paths);
+    shards->paths[shards->count++] = path_join(directory, name);
     return ERR_OK;
 }
 
@@ -142,15 +127,15 @@ static void shards_release(struct shards *shards)
 static enum err shards_find(const char *directory, const char *split, struct shards *out,
                             struct error *why)
 {
-    char path[FILE_PATH_MAX];
+    char *path = NULL;
     *out = (struct shards){0};
     if (!file_is_directory(directory))
         return err_set(why, ERR_NOT_FOUND, "%s is not a directory", directory);
-    enum err err = join(directory, "", path, why);
-    if (!err && has_file(directory, "dataset_dict.json"))
-        err = enter_split(directory, split, path, why);
-    else if (!err)
-        str_copy(path, sizeof path, directory);
+    enum err err = ERR_OK;
+    if (has_file(directory, "dataset_dict.json"))
+        err = enter_split(directory, split, &path, why);
+    else
+        path = xstrdup(directory);
     if (!err && !has_file(path, "state.json"))
         err = err_set(why, ERR_NOT_FOUND,
                       "%s has no state.json: it is not a dataset saved by save_to_disk", path);
@@ -158,6 +143,7 @@ static enum err shards_find(const char *directory, const char *split, struct sha
         err = read_state(path, split, out, why);
     if (err)
         shards_release(out);
+    free(path);
     return err;
 }
 
@@ -204,12 +190,6 @@ static void close_rows(void *state)
     free(rows);
 }
 
-static enum err hf_available(struct error *why)
-{
-    enum err err = jv_available(why);
-    return err ? err : arrow_read_available(why);
-}
-
 static enum err open_rows(const struct dataset *dataset, const struct params *params,
                           const char *path, void *state, struct error *why)
 {
@@ -240,7 +220,6 @@ const struct dataset_driver dataset_hf = {
     .name = "hf",
     .summary = "a directory written by save_to_disk (Arrow)",
     .params = PARAMS,
-    .available = hf_available,
     .open = hf_open,
     .next = row_feed_next,
     .close = row_feed_close,

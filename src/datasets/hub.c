@@ -10,6 +10,7 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 #include "datasets/row_feed.h"
 #include "port/file.h"
@@ -42,21 +43,20 @@ struct hub_server {
 #define TOKEN_VARIABLE "HF_TOKEN"
 
 /* The token is sent over https, or to a numeric loopback address; a host name could resolve to another machine. */
-static enum err add_token(struct hub_server *server)
+static void add_token(struct hub_server *server)
 {
     const char *token = getenv(TOKEN_VARIABLE);
     struct text value = {0};
     if (!token || !*token)
-        return ERR_OK;
+        return;
     secret_add(token);
     server->withheld = strcmp(server->url.scheme, "https") != 0 && !url_is_loopback(&server->url);
     if (server->withheld)
-        return ERR_OK;
+        return;
     text_addf(&value, "Bearer %s", token);
-    enum err err = params_set(&server->headers, "Authorization", text_get(&value));
+    params_set(&server->headers, "Authorization", text_get(&value));
     text_release(&value);
-    server->has_token = !err;
-    return err;
+    server->has_token = true;
 }
 
 static void hub_server_release(struct hub_server *server)
@@ -89,8 +89,8 @@ static enum err hub_server_init(struct hub_server *out, const struct params *par
     if (!err && (out->tries < 1 || out->tries > TRIES_MAX || out->delay_s < 0))
         err = err_set(why, ERR_USAGE, "expected tries from 1 to %d and retry_delay from 0",
                       TRIES_MAX);
-    if (!err && add_token(out) != ERR_OK)
-        err = err_no_memory(why);
+    if (!err)
+        add_token(out);
     if (err)
         hub_server_release(out);
     return err;
@@ -194,8 +194,6 @@ static enum err hub_server_get(struct hub_server *server, const char *path, stru
     if (err)
         return err;
     text_addf(&url, "%s%s", server->base, path);
-    if (url.failed)
-        return err_no_memory(why);
     for (uint64_t i = 0; i < server->tries && again; i++) {
         if (i > 0)
             thread_sleep(from_seconds(retry_delay(server, i, requested_s)));
@@ -233,7 +231,7 @@ static enum err find_folder(const struct hub_pages *pages, struct text *out, str
     add_encoded(out, strstr(pages->server.url.shown, "://") + 3);
     text_add(out, "/");
     add_encoded(out, pages->dataset);
-    return out->failed ? err_no_memory(why) : ERR_OK;
+    return ERR_OK;
 }
 
 static enum err parse_page(const struct text *body, const char *member, struct jv **out,
@@ -271,7 +269,7 @@ static enum err get_cached(struct hub_pages *pages, const char *file, const char
 
 /* ---- config and split ---- */
 
-static bool is_named(const struct jv *entry, const char *key, const char *name)
+static bool has_text(const struct jv *entry, const char *key, const char *name)
 {
     const char *text = jv_text(jv_get(entry, key));
     return text && strcmp(text, name) == 0;
@@ -281,8 +279,8 @@ static bool is_named(const struct jv *entry, const char *key, const char *name)
 static const struct jv *find_split(const struct jv *entries, const char *config, const char *split)
 {
     for (const struct jv *entry = jv_first(entries); entry; entry = jv_next(entry))
-        if ((!config || is_named(entry, "config", config)) &&
-            (!split || is_named(entry, "split", split)))
+        if ((!config || has_text(entry, "config", config)) &&
+            (!split || has_text(entry, "split", split)))
             return entry;
     return NULL;
 }
@@ -327,22 +325,21 @@ static enum err unknown_split(const struct hub_pages *pages, const struct jv *en
     return err;
 }
 
-static enum err copy(char **field, const char *value)
+static char *copy_of(const char *value)
 {
-    *field = value ? strdup(value) : NULL;
-    return value && !*field ? ERR_NO_MEMORY : ERR_OK;
+    return value ? xstrdup(value) : NULL;
 }
 
 static enum err choose_from(struct hub_pages *pages, const struct jv *entries, struct error *why)
 {
     if (!find_split(entries, pages->config, pages->split))
         return unknown_split(pages, entries, why);
-    if (!pages->config && copy(&pages->config, choose_config(entries)) != ERR_OK)
-        return err_no_memory(why);
+    if (!pages->config)
+        pages->config = copy_of(choose_config(entries));
     if (!pages->config || !find_split(entries, pages->config, pages->split))
         return unknown_split(pages, entries, why);
-    if (!pages->split && copy(&pages->split, choose_split(entries, pages->config)) != ERR_OK)
-        return err_no_memory(why);
+    if (!pages->split)
+        pages->split = copy_of(choose_split(entries, pages->config));
     if (!pages->split)
         return unknown_split(pages, entries, why);
     log_info("%s: config %s, split %s", pages->dataset, pages->config, pages->split);
@@ -356,10 +353,7 @@ static enum err choose(struct hub_pages *pages, struct error *why)
     text_addf(&file, "%s/splits.json", pages->folder);
     text_add(&query, "/splits?dataset=");
     add_encoded(&query, pages->dataset);
-    enum err err =
-        file.failed || query.failed
-            ? err_no_memory(why)
-            : get_cached(pages, text_get(&file), text_get(&query), "splits", &reply, why);
+    enum err err = get_cached(pages, text_get(&file), text_get(&query), "splits", &reply, why);
     if (!err)
         err = choose_from(pages, jv_get(reply, "splits"), why);
     jv_free(reply);
@@ -393,13 +387,13 @@ static enum err hub_pages_init(struct hub_pages *out, const struct params *param
     enum err err = hub_server_init(&out->server, params, why);
     if (!err)
         err = params_bool(params, "refresh", false, &out->refresh, why);
-    if (!err && (copy(&out->dataset, dataset) || copy(&out->config, params_get(params, "config")) ||
-                 copy(&out->split, params_get(params, "split"))))
-        err = err_no_memory(why);
+    out->dataset = xstrdup(dataset);
+    out->config = copy_of(params_get(params, "config"));
+    out->split = copy_of(params_get(params, "split"));
     if (!err)
         err = find_folder(out, &folder, why);
-    if (!err && copy(&out->folder, text_get(&folder)) != ERR_OK)
-        err = err_no_memory(why);
+    if (!err)
+        out->folder = xstrdup(text_get(&folder));
     if (!err && (!out->config || !out->split))
         err = choose(out, why);
     text_release(&folder);
@@ -426,9 +420,7 @@ static enum err hub_pages_get(struct hub_pages *pages, uint64_t first, struct jv
     add_encoded(&query, pages->split);
     text_addf(&query, "&offset=%" PRIu64 "&length=%d", first, HUB_PAGE_ROWS);
     *out = NULL;
-    enum err err = file.failed || query.failed
-                       ? err_no_memory(why)
-                       : get_cached(pages, text_get(&file), text_get(&query), "rows", out, why);
+    enum err err = get_cached(pages, text_get(&file), text_get(&query), "rows", out, why);
     text_release(&file);
     text_release(&query);
     return err;
@@ -516,7 +508,7 @@ static enum err next_row(void *state, struct jv **row, uint64_t *number, struct 
     if (!jv_is_object(value))
         return err_set(why, ERR_BAD_VALUE, "the server sent no row");
     *row = jv_copy(value);
-    return *row ? ERR_OK : err_no_memory(why);
+    return ERR_OK;
 }
 
 static enum err skip_rows(void *state, uint64_t count, struct error *why)
@@ -541,18 +533,10 @@ static void close_rows(void *state)
     free(rows);
 }
 
-static enum err hub_available(struct error *why)
-{
-    enum err err = jv_available(why);
-    return err ? err : http_available(why);
-}
-
 static enum err hub_open(const struct dataset_config *config, struct dataset *out,
                          struct error *why)
 {
-    struct hub_rows *rows = calloc(1, sizeof *rows);
-    if (!rows)
-        return err_no_memory(why);
+    struct hub_rows *rows = xcalloc(1, sizeof *rows);
     enum err err = hub_pages_init(&rows->pages, config->params, why);
     if (!err)
         err = load_page(rows, 0, why); /* also reports the number of rows */
@@ -587,7 +571,7 @@ const struct dataset_driver dataset_hub = {
     .name = "hub",
     .summary = "a public dataset over the network, cached on disk",
     .params = PARAMS,
-    .available = hub_available,
+    .available = http_available,
     .open = hub_open,
     .next = row_feed_next,
     .close = row_feed_close,

@@ -4,6 +4,7 @@
 
 #include "core/jv.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 
 void item_release(struct item *item)
@@ -17,7 +18,7 @@ void item_release(struct item *item)
     *item = (struct item){0};
 }
 
-enum err item_complete(struct item *item)
+void item_complete(struct item *item)
 {
     const struct {
         char **field;
@@ -28,12 +29,9 @@ enum err item_complete(struct item *item)
     };
     if (!item->metadata)
         item->metadata = jv_new_object();
-    if (!item->metadata && !JV_MISSING)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
-        if (!*FIELDS[i].field && str_set(FIELDS[i].field, FIELDS[i].otherwise) != ERR_OK)
-            return ERR_NO_MEMORY;
-    return ERR_OK;
+        if (!*FIELDS[i].field)
+            str_set(FIELDS[i].field, FIELDS[i].otherwise);
 }
 
 /* ---- fields ---- */
@@ -45,7 +43,7 @@ static bool metadata_field(const struct item *item, const char *path, struct tex
     if (jv_text(value))
         text_add(out, jv_text(value));
     else if (found)
-        found = jv_print(value, out) == ERR_OK;
+        jv_print(value, out);
     return found;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 
 struct null {
@@ -22,15 +23,12 @@ static enum err null_open(const struct dataset_config *config, struct dataset *o
                           struct error *why)
 {
     const char *problem = params_get(config->params, "problem");
-    struct null *null = calloc(1, sizeof *null);
-    if (!null)
-        return err_no_memory(why);
+    struct null *null = xcalloc(1, sizeof *null);
     out->state = null;
     enum err err = params_count(config->params, "count", 8, &null->count, why);
     if (!err && (null->count == 0 || null->count > INT64_MAX))
         err = err_set(why, ERR_USAGE, "count=%" PRIu64 ": expected 1 or more", null->count);
-    if (!err)
-        err = str_set(&null->problem, problem && *problem ? problem : "Hello.");
+    str_set(&null->problem, problem && *problem ? problem : "Hello.");
     if (err) {
         null_close(out);
         return err;
@@ -43,12 +41,14 @@ static enum err null_next(struct dataset *dataset, struct item *out, bool *end, 
 {
     struct null *null = dataset->state;
     char id[24];
+    (void)why;
     *end = null->yielded == null->count;
     if (*end)
         return ERR_OK;
     str_format(id, sizeof id, "%" PRIu64, null->yielded++);
-    return str_set(&out->id, id) || str_set(&out->problem, null->problem) ? err_no_memory(why)
-                                                                          : ERR_OK;
+    str_set(&out->id, id);
+    str_set(&out->problem, null->problem);
+    return ERR_OK;
 }
 
 static const struct param_spec PARAMS[] = {

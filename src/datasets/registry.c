@@ -10,6 +10,7 @@
 #include "core/registry.h"
 #include "core/slice.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 #include "port/file.h"
 
@@ -118,15 +119,14 @@ static bool accepts(const struct dataset_driver *driver, const char *key)
 }
 
 /* The preset's parameters, without those that the driver of a local copy does not accept. */
-static enum err add_preset_params(struct plan *plan)
+static void add_preset_params(struct plan *plan)
 {
     struct params all = {0};
-    enum err err = params_add(&all, plan->preset->params);
-    for (size_t i = 0; i < all.count && !err; i++)
+    params_add(&all, plan->preset->params);
+    for (size_t i = 0; i < all.count; i++)
         if (accepts(plan->driver, all.items[i].key))
-            err = params_set(&plan->params, all.items[i].key, all.items[i].value);
+            params_set(&plan->params, all.items[i].key, all.items[i].value);
     params_release(&all);
-    return err;
 }
 
 static enum err choose_driver(struct plan *plan, const char *name, const struct params *given,
@@ -155,13 +155,10 @@ static enum err make_plan(struct plan *plan, const char *name, const struct para
         return err;
     bool is_named = plan->preset || find_driver(name);
     if (plan->preset)
-        err = add_preset_params(plan);
-    if (!err && !is_named)
-        err = params_set(&plan->params, "path", name);
-    if (!err)
-        err = params_copy(&plan->params, given);
-    if (err)
-        return err_set(why, err, "out of memory");
+        add_preset_params(plan);
+    if (!is_named)
+        params_set(&plan->params, "path", name);
+    params_copy(&plan->params, given);
     str_format(owner, sizeof owner, "dataset %s", plan->driver->name);
     return params_check(&plan->params, plan->driver->params, owner, why);
 }
@@ -184,11 +181,12 @@ static void set_name(const struct plan *plan, struct dataset *out)
 }
 
 /* "judge, key=value": the grader of a preset and its parameters. */
-static enum err set_grader(const struct dataset_preset *preset, struct dataset *out)
+static void set_grader(const struct dataset_preset *preset, struct dataset *out)
 {
     size_t length = strcspn(preset->grader, ",");
     str_format(out->grader, sizeof out->grader, "%.*s", (int)length, preset->grader);
-    return preset->grader[length] ? params_add(&out->grading, preset->grader + length + 1) : ERR_OK;
+    if (preset->grader[length])
+        params_add(&out->grading, preset->grader + length + 1);
 }
 
 enum err dataset_open(const char *name, const struct dataset_config *config, struct dataset *out,
@@ -201,10 +199,8 @@ enum err dataset_open(const char *name, const struct dataset_config *config, str
         err = plan.driver->available(why);
     if (!err) {
         set_name(&plan, out);
-        if (plan.preset && set_grader(plan.preset, out) != ERR_OK)
-            err = err_no_memory(why);
-    }
-    if (!err) {
+        if (plan.preset)
+            set_grader(plan.preset, out);
         struct dataset_config full = {.params = &plan.params};
         out->driver = plan.driver;
         err = plan.driver->open(&full, out, why);
@@ -224,7 +220,7 @@ static uint64_t hash_file(uint64_t hash, const char *path)
 {
     enum { BLOCK = 1 << 18 };
     int fd = file_is_regular(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    char *block = fd >= 0 ? malloc(BLOCK) : NULL;
+    char *block = fd >= 0 ? xmalloc(BLOCK) : NULL;
     ssize_t got;
     while (block && ((got = read(fd, block, BLOCK)) > 0 || (got < 0 && errno == EINTR)))
         hash = hash_bytes(hash, block, got > 0 ? (size_t)got : 0);
@@ -242,11 +238,12 @@ static uint64_t hash_tree(uint64_t hash, const char *path, unsigned depth)
     struct dirent **entries;
     int count = depth > 1 ? 0 : scandir(path, &entries, NULL, alphasort);
     for (int i = 0; i < count; i++) {
-        char inner[FILE_PATH_MAX];
         const char *name = entries[i]->d_name;
+        char *inner = path_join(path, name);
         bool is_other = name[0] == '.' || str_starts(name, "cache-"); /* Python's caches */
-        if (!is_other && str_format(inner, sizeof inner, "%s/%s", path, name))
+        if (!is_other)
             hash = hash_tree(hash_string(hash, name), inner, depth + 1);
+        free(inner);
         free(entries[i]);
     }
     if (count > 0)
@@ -270,10 +267,10 @@ enum err dataset_next(struct dataset *dataset, struct item *out, bool *end, stru
     *out = (struct item){0};
     *end = false;
     enum err err = dataset->driver->next(dataset, out, end, why);
-    if (!err && !*end && item_complete(out) != ERR_OK)
-        err = err_no_memory(why);
     if (err || *end)
         item_release(out);
+    else
+        item_complete(out);
     return err;
 }
 

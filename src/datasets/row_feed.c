@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/grow.h"
 #include "core/log.h"
 #include "core/random.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 #include "port/json_read.h"
 #include "port/file.h"
@@ -45,15 +45,12 @@ static void shuffled_close(void *state)
 static enum err store_row(struct shuffled *shuffled, const char *bytes, struct stored_row stored,
                           struct error *why)
 {
-    struct stored_row *rows =
-        grow(shuffled->rows, &shuffled->capacity, shuffled->count, sizeof *rows);
-    if (!rows)
-        return err_set(why, ERR_NO_MEMORY, "shuffle: out of memory");
-    shuffled->rows = rows;
+    shuffled->rows =
+        xgrow(shuffled->rows, &shuffled->capacity, shuffled->count, sizeof *shuffled->rows);
     enum err err = file_write_at(shuffled->fd, bytes, stored.length, stored.offset);
     if (err)
         return err_set(why, err, "shuffle: scratch file: %s", err_text(err));
-    rows[shuffled->count++] = stored;
+    shuffled->rows[shuffled->count++] = stored;
     return ERR_OK;
 }
 
@@ -78,12 +75,11 @@ static enum err store_all(struct shuffled *shuffled, const struct row_source *fr
         text_clear(&bytes);
         if (is_bad)
             text_add(&bytes, reason.text);
-        else if (jv_print(row, &bytes))
-            bytes.failed = true;
+        else
+            jv_print(row, &bytes);
         jv_free(row);
         struct stored_row stored = {offset, bytes.length, number, is_bad};
-        err =
-            bytes.failed ? err_no_memory(why) : store_row(shuffled, text_get(&bytes), stored, why);
+        err = store_row(shuffled, text_get(&bytes), stored, why);
         offset += (long long)bytes.length;
     }
     text_release(&bytes);
@@ -98,9 +94,7 @@ static enum err shuffled_next(void *state, struct jv **row, uint64_t *number, st
         return ERR_OK;
     const struct stored_row *stored = &shuffled->rows[shuffled->next++];
     *number = stored->number;
-    char *bytes = malloc(stored->length + 1);
-    if (!bytes)
-        return err_no_memory(why);
+    char *bytes = xmalloc(stored->length + 1);
     enum err err = file_read_at(shuffled->fd, bytes, stored->length, stored->offset);
     bytes[stored->length] = '\0';
     if (err)
@@ -125,9 +119,7 @@ static enum err shuffled_skip(void *state, uint64_t count, struct error *why)
 /* Replaces the source by one that yields its rows in random order, and closes it. */
 static enum err shuffle_source(struct row_source *source, uint64_t seed, struct error *why)
 {
-    struct shuffled *shuffled = calloc(1, sizeof *shuffled);
-    if (!shuffled)
-        return err_no_memory(why);
+    struct shuffled *shuffled = xcalloc(1, sizeof *shuffled);
     shuffled->fd = -1;
     enum err err = file_open_scratch(&shuffled->fd, why);
     if (!err)
@@ -279,11 +271,7 @@ static void feed_free(struct row_feed *feed)
 enum err row_feed_open(const struct params *params, struct row_source source, const char *where,
                        struct dataset *out, struct error *why)
 {
-    struct row_feed *feed = calloc(1, sizeof *feed);
-    if (!feed) {
-        source.close(source.state);
-        return err_no_memory(why);
-    }
+    struct row_feed *feed = xcalloc(1, sizeof *feed);
     feed->source = source;
     str_copy(feed->where, sizeof feed->where, where);
     enum err err = read_params(feed, params, why);
@@ -355,9 +343,8 @@ enum err row_feed_open_file(const struct params *params, const struct row_file *
     const char *path = params_get(params, "path");
     if (!path || !*path)
         return err_set(why, ERR_USAGE, "dataset %s needs path=%s", out->name, file->placeholder);
-    source.state = calloc(1, file->state_size);
-    enum err err =
-        source.state ? file->open(out, params, path, source.state, why) : err_no_memory(why);
+    source.state = xcalloc(1, file->state_size);
+    enum err err = file->open(out, params, path, source.state, why);
     if (err) {
         free(source.state);
         return err;

@@ -13,6 +13,7 @@
 #include "core/jv.h"
 #include "core/random.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 
 /* ---- fields ---- */
@@ -77,11 +78,11 @@ static void field_add_text(const struct jv *value, struct text *out)
             const char *text = jv_text(element);
             if (text)
                 text_add(out, text);
-            else if (jv_print(element, out) != ERR_OK)
-                out->failed = true;
+            else
+                jv_print(element, out);
         }
-    } else if (!jv_is_null(value) && jv_print(value, out) != ERR_OK) {
-        out->failed = true;
+    } else if (!jv_is_null(value)) {
+        jv_print(value, out);
     }
 }
 
@@ -257,10 +258,7 @@ static const char *given_or(const struct params *params, const char *key, const 
 enum err row_mapping_init(struct row_mapping *out, const struct params *params, struct error *why)
 {
     *out = (struct row_mapping){0};
-    if (params_copy(&out->params, params) != ERR_OK) {
-        row_mapping_release(out);
-        return err_no_memory(why);
-    }
+    params_copy(&out->params, params);
     const struct params *own = &out->params;
     out->problem = given_or(own, "problem", PROBLEM_NAMES);
     out->answer = given_or(own, "answer", ANSWER_NAMES);
@@ -454,7 +452,7 @@ static enum err expand_template(struct conversion *c, const char *template, stru
             at += length + 2;
         }
     }
-    return out->failed ? err_no_memory(why) : ERR_OK;
+    return ERR_OK;
 }
 
 static enum err set_problem(struct conversion *c, struct item *out, struct error *why)
@@ -478,7 +476,7 @@ static enum err set_problem(struct conversion *c, struct item *out, struct error
     if (!err && text.length == 0)
         err = err_set(why, ERR_BAD_VALUE, "the problem is empty");
     if (!err)
-        err = str_take(&out->problem, &text);
+        str_take(&out->problem, &text);
     text_release(&text);
     return err;
 }
@@ -515,32 +513,30 @@ static enum err set_answer(struct conversion *c, struct item *out, struct error 
             keep_after_marker(&text, mapping->answer_after);
     }
     if (!err)
-        err = str_take(&out->answer, &text);
+        str_take(&out->answer, &text);
     text_release(&text);
     return err;
 }
 
 /* Sets a field as text; unchanged if it is empty. */
-static enum err set_plain(struct conversion *c, const char *names, char **to)
+static void set_plain(struct conversion *c, const char *names, char **to)
 {
     const struct jv *field = names ? field_find(c->row, names) : NULL;
     if (field_is_empty(field))
-        return ERR_OK;
+        return;
     struct text text = {0};
     field_add_text(mark_used(c, field), &text);
-    enum err err = str_take(to, &text);
-    text_release(&text);
-    return err;
+    str_take(to, &text);
 }
 
-static enum err set_id(struct conversion *c, uint64_t number, struct item *out)
+static void set_id(struct conversion *c, uint64_t number, struct item *out)
 {
-    enum err err = set_plain(c, c->mapping->id, &out->id);
-    if (err || out->id)
-        return err;
+    set_plain(c, c->mapping->id, &out->id);
+    if (out->id)
+        return;
     char digits[24];
     str_format(digits, sizeof digits, "%" PRIu64, number);
-    return str_set(&out->id, digits);
+    str_set(&out->id, digits);
 }
 
 /* ---- metadata ---- */
@@ -548,25 +544,23 @@ static enum err set_id(struct conversion *c, uint64_t number, struct item *out)
 static struct jv *shown_choices(const struct conversion *c)
 {
     struct jv *list = jv_new_array();
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < c->shown.count && !err; i++)
-        err = jv_add(list, NULL, jv_copy(c->shown.options[i]));
-    return jv_finish(list, err);
+    for (size_t i = 0; i < c->shown.count; i++)
+        jv_add(list, NULL, jv_copy(c->shown.options[i]));
+    return list;
 }
 
 /* The fields that are not used elsewhere, and the choices in the order shown. */
 static struct jv *remaining_fields(const struct conversion *c)
 {
     struct jv *object = jv_new_object();
-    enum err err = ERR_OK;
-    for (const struct jv *child = jv_first_member(c->row); child && !err; child = jv_next(child)) {
+    for (const struct jv *child = jv_first_member(c->row); child; child = jv_next(child)) {
         bool is_ours = c->shown.count && strcmp(jv_key(child), "choices") == 0;
         if (!is_ours && !is_used(c, child))
-            err = jv_add(object, jv_key(child), jv_copy(child));
+            jv_add(object, jv_key(child), jv_copy(child));
     }
-    if (!err && c->shown.count)
-        err = jv_add(object, "choices", shown_choices(c));
-    return jv_finish(object, err);
+    if (c->shown.count)
+        jv_add(object, "choices", shown_choices(c));
+    return object;
 }
 
 /* One field is the metadata: an object, an object as JSON text, or any other value under its own name. */
@@ -585,12 +579,11 @@ static struct jv *field_as_metadata(const struct conversion *c)
     return jv_new_members(&member, 1);
 }
 
-static enum err set_metadata(struct conversion *c, struct item *out)
+static void set_metadata(struct conversion *c, struct item *out)
 {
     out->metadata = c->mapping->metadata ? field_as_metadata(c) : remaining_fields(c);
     if (!jv_integer(jv_get(out->metadata, "output_length"), &out->output_length))
         out->output_length = 0;
-    return out->metadata ? ERR_OK : ERR_NO_MEMORY;
 }
 
 enum err row_mapping_apply(const struct row_mapping *mapping, const struct jv *row, uint64_t number,
@@ -608,17 +601,12 @@ enum err row_mapping_apply(const struct row_mapping *mapping, const struct jv *r
         err = set_problem(&c, out, why);
     if (!err)
         err = set_answer(&c, out, why);
-    if (!err)
-        err = set_plain(&c, mapping->subject, &out->subject);
-    if (!err)
-        err = set_id(&c, number, out);
-    if (!err)
-        err = set_plain(&c, mapping->grader, &out->grader);
-    if (!err)
-        err = set_metadata(&c, out);
-    if (!err)
-        err = item_complete(out);
-    if (err == ERR_NO_MEMORY)
-        err_set(why, err, "out of memory");
-    return err;
+    if (err)
+        return err;
+    set_plain(&c, mapping->subject, &out->subject);
+    set_id(&c, number, out);
+    set_plain(&c, mapping->grader, &out->grader);
+    set_metadata(&c, out);
+    item_complete(out);
+    return ERR_OK;
 }

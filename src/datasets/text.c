@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 #include "port/file.h"
 
@@ -43,8 +44,8 @@ static enum err open_file(struct passages *passages, const char *path, struct er
     if (file_is_directory(path) || !(passages->file = fopen(path, "rbe")))
         return err_set(why, ERR_NOT_FOUND, "%.200s: %s", shown,
                        file_is_directory(path) ? "a directory, not a text file" : strerror(errno));
-    passages->bytes = malloc(passages->size);
-    enum err err = passages->bytes ? fill(passages, path, why) : err_no_memory(why);
+    passages->bytes = xmalloc(passages->size);
+    enum err err = fill(passages, path, why);
     if (!err && passages->count == 0)
         err = err_set(why, ERR_NO_DATA, "%.200s is empty", shown);
     return err;
@@ -70,9 +71,7 @@ static enum err text_open(const struct dataset_config *config, struct dataset *o
     enum err err = dataset_text_window(config->params, &window, why);
     if (err)
         return err;
-    struct passages *passages = calloc(1, sizeof *passages);
-    if (!passages)
-        return err_no_memory(why);
+    struct passages *passages = xcalloc(1, sizeof *passages);
     out->state = passages;
     passages->size = (size_t)window * DATASET_TEXT_TOKEN_BYTES;
     err = open_file(passages, path, why);
@@ -115,10 +114,9 @@ static enum err text_next(struct dataset *dataset, struct item *out, bool *end, 
     passages->count -= length;
     memmove(passages->bytes, passages->bytes + length, passages->count);
     str_format(id, sizeof id, "%" PRIu64, passages->given++);
-    if (str_set(&out->id, id) || str_take(&out->problem, &problem))
-        err = err_no_memory(why);
-    text_release(&problem);
-    return err;
+    str_set(&out->id, id);
+    str_take(&out->problem, &problem);
+    return ERR_OK;
 }
 
 static const struct param_spec PARAMS[] = {

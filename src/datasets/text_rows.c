@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/xalloc.h"
+
 /* ---- bytes of a file ---- */
 
 enum { READER_END = -1 };
@@ -102,10 +104,9 @@ static enum err reader_open(const char *path, struct byte_reader *out, struct er
     if (out->fd < 0)
         return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
     enum err err = ERR_OK;
+    out->buffer = xmalloc(BUFFER_SIZE);
     if (fstat(out->fd, &st) == 0 && S_ISDIR(st.st_mode))
         err = err_set(why, ERR_UNSUPPORTED, "%s is a directory", path);
-    else if (!(out->buffer = malloc(BUFFER_SIZE)))
-        err = err_set(why, ERR_NO_MEMORY, "%s: out of memory", path);
     else
         err = check_start(path, out, why);
     if (err)
@@ -221,7 +222,7 @@ static enum err next_json(struct text_rows *rows, uint64_t *line, bool *end, str
     if (buffer.length > rows->row_max)
         return err_set(why, ERR_BAD_VALUE, "a row of %zu bytes (limit %zu)", buffer.length,
                        rows->row_max);
-    return rows->json.failed ? err_no_memory(why) : ERR_OK;
+    return ERR_OK;
 }
 
 /* ---- CSV ---- */

@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "db/driver.h"
 #include "rundir/record.h"
 #include "rundir/summary.h"
@@ -132,17 +133,21 @@ static const struct {
 _Static_assert(sizeof RUNS / sizeof *RUNS == DB_RUNS_FIGURES, "the figures follow");
 _Static_assert(sizeof QUERIES / sizeof *QUERIES == DB_QUERIES_EXPORTS, "the exports follow");
 
-/* The migrations, in SQL that all databases support.  Missing columns are added first. */
+/* The migrations, in SQL that all databases support.  Columns of older tables are renamed, and missing ones added, before
+ * any statement. */
 static const struct {
-    const char *about, *sql;
+    const char *about, *sql; /* NULL: a column is renamed */
+    const char *table, *from, *to;
 } MIGRATION_STEPS[] = {
     {"tables",
      "CREATE INDEX runs_by_time ON runs (began, id); CREATE INDEX runs_by_name ON runs (name); "
      "CREATE INDEX runs_by_model ON runs (model, began, id); "
      "CREATE INDEX runs_by_host ON runs (host, began, id); "
      "CREATE INDEX runs_by_kind ON runs (kind, began, id); "
-     "CREATE INDEX queries_of_run ON queries (run_id)"},
-    {"runs of sweeps", "CREATE INDEX runs_of_sweep ON runs (sweep)"},
+     "CREATE INDEX queries_of_run ON queries (run_id)",
+     NULL, NULL, NULL},
+    {"runs of sweeps", "CREATE INDEX runs_of_sweep ON runs (sweep)", NULL, NULL, NULL},
+    {"company is concurrency", NULL, "queries", "company", "concurrency"},
 };
 enum { SCHEMA_VERSION = sizeof MIGRATION_STEPS / sizeof *MIGRATION_STEPS };
 
@@ -186,7 +191,7 @@ void db_add_columns(enum db_table table, struct text *sql)
 
 static enum err run_text(struct db *db, struct text *sql, struct error *why)
 {
-    enum err err = sql->failed ? err_no_memory(why) : db_run(db, text_get(sql), why);
+    enum err err = db_run(db, text_get(sql), why);
     text_release(sql);
     return err;
 }
@@ -202,6 +207,18 @@ static enum err create_table(struct db *db, enum db_table table, struct error *w
     if (TABLES[table].key)
         text_addf(&sql, ", PRIMARY KEY (%s)", TABLES[table].key);
     text_add(&sql, ")");
+    return run_text(db, &sql, why);
+}
+
+static enum err rename_column(struct db *db, int version, struct error *why)
+{
+    const char *table = MIGRATION_STEPS[version - 1].table;
+    const char *from = MIGRATION_STEPS[version - 1].from;
+    struct text sql = {0};
+    if (!table)
+        return ERR_OK;
+    text_addf(&sql, "ALTER TABLE %s RENAME COLUMN \"%s\" TO \"%s\"", table, from,
+              MIGRATION_STEPS[version - 1].to);
     return run_text(db, &sql, why);
 }
 
@@ -229,7 +246,8 @@ static enum err apply_migration(struct db *db, int version, struct error *why)
     str_format(number, sizeof number, "%d", version);
     str_format(now, sizeof now, "%.6f", (double)clock_wall() * 1e-9);
     const char *values[] = {number, MIGRATION_STEPS[version - 1].about, now, IPW_VERSION};
-    enum err err = db_run(db, MIGRATION_STEPS[version - 1].sql, why);
+    const char *sql = MIGRATION_STEPS[version - 1].sql;
+    enum err err = sql ? db_run(db, sql, why) : ERR_OK;
     return err ? err
                : db_query(db,
                           "INSERT INTO migrations (version, about, applied, ipw) "
@@ -260,6 +278,8 @@ static enum err change_schema(struct db *db, int from, struct error *why)
         err = db_run(db, db->driver->before_create, why);
     else if (from && db->driver->set_owner_role)
         err = db_query(db, db->driver->set_owner_role, NULL, 0, NULL, NULL, why);
+    for (int version = from + 1; !err && from && version <= SCHEMA_VERSION; version++)
+        err = rename_column(db, version, why);
     for (int table = 0; !err && table < DB_TABLES; table++)
         err = create_table(db, (enum db_table)table, why);
     for (int table = 0; !err && from && table < DB_TABLES; table++)
@@ -328,8 +348,8 @@ enum err db_open(struct db **out, const char *address, bool writing, struct erro
 {
     bool is_older = false;
     int from, to;
-    struct db *db = calloc(1, sizeof *db);
-    enum err err = db ? connect_to(db, address, false, why) : err_no_memory(why);
+    struct db *db = xcalloc(1, sizeof *db);
+    enum err err = connect_to(db, address, false, why);
     if (!err)
         err = check_schema(db, &is_older, why);
     if (!err && is_older && writing)

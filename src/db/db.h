@@ -15,7 +15,7 @@
 
 struct db;
 struct db_value;
-struct json;
+struct result;
 
 /* ---- addresses ---- */
 
@@ -92,8 +92,8 @@ enum err db_stamp(struct db *db, double *count, double *pushed_at, struct error 
 /* A figure (enum summary_index) as text, or NULL; as a number, or UNKNOWN. */
 const char *db_run_text(const struct db_run *run, size_t i);
 double db_run_number(const struct db_run *run, size_t i);
-/* Writes the whole run as an object. */
-void db_run_to_json(const struct db_run *run, struct json *json);
+/* Adds the whole run to the open list. */
+void db_run_put(const struct db_run *run, struct result *result);
 
 /* ---- pull and prune ---- */
 

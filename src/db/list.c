@@ -2,7 +2,7 @@
  * a page costs the same however many runs there are. */
 #include <string.h>
 
-#include "core/json.h"
+#include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "db/db.h"
@@ -120,10 +120,8 @@ enum err db_list(struct db *db, const struct db_filter *filter, db_take_run *tak
               text_get(&condition.sql));
     if (filter->limit)
         text_addf(&sql, " LIMIT %u", filter->limit);
-    enum err err = sql.failed || condition.sql.failed
-                       ? err_no_memory(why)
-                       : db_query(db, text_get(&sql), condition.values, condition.count, take_row,
-                                  &listing, why);
+    enum err err =
+        db_query(db, text_get(&sql), condition.values, condition.count, take_row, &listing, why);
     text_release(&condition.sql);
     text_release(&sql);
     return err;
@@ -162,24 +160,31 @@ double db_run_number(const struct db_run *run, size_t i)
     return number_of(&run->figures[i]);
 }
 
-void db_run_to_json(const struct db_run *run, struct json *json)
+static void put_figure(const struct db_run *run, size_t i, struct result *result)
 {
-    json_object(json, NULL);
-    json_string(json, "id", run->id);
-    json_string(json, "name", run->name);
-    json_string(json, "kind", run->kind);
-    json_string(json, "host", run->host);
-    json_string(json, "digest", run->digest);
-    json_string(json, "sweep", run->sweep);
-    json_number(json, "bytes", run->bytes);
-    json_number(json, "pushed", run->pushed_at);
-    json_number(json, "began", run->began_at);
-    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
-        const struct db_column column = db_column(DB_RUNS, DB_RUNS_FIGURES + i);
-        if (column.type == DB_TEXT)
-            json_string(json, column.name, db_run_text(run, i));
-        else
-            json_number(json, column.name, db_run_number(run, i));
-    }
-    json_object_end(json);
+    const struct db_column column = db_column(DB_RUNS, DB_RUNS_FIGURES + i);
+    bool is_time = i == summary_index_place(SUMMARY_INDEX_started) ||
+                   i == summary_index_place(SUMMARY_INDEX_finished);
+    const char *unit = is_time ? UNIT_TIME : summary_index(i)->unit;
+    if (column.type == DB_TEXT)
+        result_text(result, column.name, db_run_text(run, i));
+    else
+        result_number(result, column.name, db_run_number(run, i), unit ? unit : "");
+}
+
+void db_run_put(const struct db_run *run, struct result *result)
+{
+    result_group(result, NULL);
+    result_text(result, "id", run->id);
+    result_text(result, "name", run->name);
+    result_text(result, "kind", run->kind);
+    result_text(result, "host", run->host);
+    result_text(result, "digest", run->digest);
+    result_text(result, "sweep", run->sweep);
+    result_number(result, "bytes", run->bytes, "B");
+    result_number(result, "pushed", run->pushed_at, UNIT_TIME);
+    result_number(result, "began", run->began_at, UNIT_TIME);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        put_figure(run, i, result);
+    result_end(result);
 }

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "db/driver.h"
 #include "port/dl.h"
 
@@ -116,10 +118,9 @@ static enum err postgres_open(struct db *db, const char *address, bool create, s
     enum err err = load_library(why);
     if (err)
         return err;
-    struct session *session = calloc(1, sizeof *session);
+    struct session *session = xcalloc(1, sizeof *session);
     db->state = session;
-    if (!session || !(session->connection = connect_to(address)))
-        return err_no_memory(why);
+    session->connection = memory_need(connect_to(address));
     pq.PQsetNoticeProcessor(session->connection, ignore_notice, NULL);
     if (pq.PQstatus(session->connection) != CONNECTION_OK)
         return failed(db, NULL, why);
@@ -234,8 +235,6 @@ static void add_big_endian(struct text *to, uint64_t value, int length)
 static enum err send_copy_data(struct db *db, struct error *why)
 {
     struct session *session = db->state;
-    if (session->rows.failed)
-        return err_no_memory(why);
     bool sent =
         pq.PQputCopyData(session->connection, session->rows.bytes, (int)session->rows.length) == 1;
     text_clear(&session->rows);
@@ -249,10 +248,8 @@ static enum err postgres_copy_begin(struct db *db, const char *table, size_t wid
     struct session *session = db->state;
     struct text sql = {0};
     text_addf(&sql, "COPY %s FROM STDIN (FORMAT binary)", table);
-    PGresult *result = sql.failed ? NULL : pq.PQexec(session->connection, text_get(&sql));
-    enum err err = sql.failed                                   ? err_no_memory(why)
-                   : pq.PQresultStatus(result) == PGRES_COPY_IN ? ERR_OK
-                                                                : failed(db, result, why);
+    PGresult *result = pq.PQexec(session->connection, text_get(&sql));
+    enum err err = pq.PQresultStatus(result) == PGRES_COPY_IN ? ERR_OK : failed(db, result, why);
     pq.PQclear(result);
     text_release(&sql);
     session->width = width;
@@ -271,7 +268,6 @@ static void add_text(struct text *rows, const char *bytes, size_t length)
         return;
     }
     text_add_repaired(&repaired, bytes, length);
-    rows->failed = rows->failed || repaired.failed;
     add_big_endian(rows, repaired.length, 4);
     text_add_bytes(rows, text_get(&repaired), repaired.length);
     text_release(&repaired);
@@ -313,7 +309,7 @@ static enum err postgres_copy_row(struct db *db, const struct db_value *values, 
     add_big_endian(&session->rows, session->width, 2);
     for (size_t i = 0; i < session->width; i++)
         add_value(&session->rows, &values[i]);
-    return session->rows.length >= PIECE || session->rows.failed ? send_copy_data(db, why) : ERR_OK;
+    return session->rows.length >= PIECE ? send_copy_data(db, why) : ERR_OK;
 }
 
 static enum err postgres_copy_end(struct db *db, struct error *why)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "db/driver.h"
 #include "port/file.h"
 #include "port/sqlite.h"
@@ -28,10 +29,8 @@ static enum err result(const struct db *db, int code, struct error *why)
 static enum err sqlite_connect(struct db *db, const char *address, bool create, struct error *why)
 {
     const char *path = strstr(address, "://") + 3;
-    struct session *session = calloc(1, sizeof *session);
+    struct session *session = xcalloc(1, sizeof *session);
     db->state = session;
-    if (!session)
-        return err_no_memory(why);
     enum err err = sqlite_load(why);
     if (err)
         return err;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "db/db.h"
 #include "db/driver.h"
 #include "port/json_read.h"
@@ -64,9 +64,7 @@ static enum err copy_begin(struct db *db, enum db_table table, struct error *why
     text_addf(&columns, "%s (", db_table_name(table));
     db_add_columns(table, &columns);
     text_add(&columns, ")");
-    enum err err = columns.failed ? err_no_memory(why)
-                                  : db->driver->copy_begin(db, text_get(&columns),
-                                                           db_column_count(table), why);
+    enum err err = db->driver->copy_begin(db, text_get(&columns), db_column_count(table), why);
     text_release(&columns);
     return err;
 }
@@ -138,7 +136,8 @@ static enum err copy_run_row(struct push_state *push, struct error *why)
         number_value(DB_REAL, is_known(push->copy.began_at) ? push->copy.began_at : now),
     };
     struct text whole = {0};
-    enum err err = ERR_OK;
+    if (summary)
+        jv_print(summary->tree, &whole);
     for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
         const struct db_column column = db_column(DB_RUNS, DB_RUNS_FIGURES + i);
         const struct summary_field *field = summary_index(i);
@@ -147,14 +146,11 @@ static enum err copy_run_row(struct push_state *push, struct error *why)
                 ? text_value(summary_index_text(field, summary))
                 : number_value(column.type, json_field_number(&field->at, &push->summary));
     }
-    if (summary && jv_print(summary->tree, &whole))
-        err = err_no_memory(why);
     values[DB_RUNS_FIGURES + SUMMARY_INDEXES] = text_value(push->copy.header);
     values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 1] = text_value(summary ? text_get(&whole) : NULL);
     values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 2] = text_value(str_or_null(push->copy.sweep));
     values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 3] = text_value(push->copy.path);
-    if (!err)
-        err = copy_begin(push->db, DB_RUNS, why);
+    enum err err = copy_begin(push->db, DB_RUNS, why);
     if (!err)
         err = push->db->driver->copy_row(push->db, values, why);
     if (!err)
@@ -378,11 +374,8 @@ static enum err take_run(void *context, const struct db_run *run)
 static enum err take_file(void *context, const struct db_value *values, size_t count)
 {
     struct pull_state *pull = context;
-    struct stored_file *files = grow(pull->files, &pull->capacity, pull->count, sizeof *files);
-    if (!files)
-        return ERR_NO_MEMORY;
-    pull->files = files;
-    struct stored_file *stored = &files[pull->count];
+    pull->files = xgrow(pull->files, &pull->capacity, pull->count, sizeof *pull->files);
+    struct stored_file *stored = &pull->files[pull->count];
     *stored = (struct stored_file){.number = values[0].integer, .pieces = values[4].integer};
     if (count != 5 || !db_text(&values[1]) ||
         !str_copy(stored->file.name, sizeof stored->file.name, values[1].bytes))
@@ -464,12 +457,9 @@ struct attempts {
 static enum err take_attempt(void *context, const struct db_run *run)
 {
     struct attempts *attempts = context;
-    struct attempt *items =
-        grow(attempts->items, &attempts->capacity, attempts->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    attempts->items = items;
-    struct attempt *item = &items[attempts->count++];
+    attempts->items =
+        xgrow(attempts->items, &attempts->capacity, attempts->count, sizeof *attempts->items);
+    struct attempt *item = &attempts->items[attempts->count++];
     return run->path && str_copy(item->id, sizeof item->id, run->id) &&
                    str_copy(item->path, sizeof item->path, run->path)
                ? ERR_OK

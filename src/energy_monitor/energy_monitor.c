@@ -16,6 +16,7 @@
 #include <grpc/grpc_security.h>
 #include <grpc/slice.h>
 #include <grpc/status.h>
+#include <grpc/support/alloc.h>
 #include <grpc/support/time.h>
 #include <math.h>
 #include <poll.h>
@@ -217,11 +218,7 @@ static void remove_stream(struct call *call)
 
 static void accept_call(void)
 {
-    struct call *call = calloc(1, sizeof *call);
-    if (!call) { /* the client sees a canceled call */
-        grpc_call_unref(service.requested);
-        return;
-    }
+    struct call *call = gpr_zalloc(sizeof *call); /* does not fail: it ends the program */
     call->grpc = service.requested;
     call->answered = (struct tag){EVENT_ANSWERED, call};
     call->sent = (struct tag){EVENT_SENT, call};
@@ -251,7 +248,7 @@ static void handle_event(const struct tag *tag, bool success)
     }
     if (!call->pending_batches && !call->link) {
         grpc_call_unref(call->grpc);
-        free(call);
+        gpr_free(call);
     }
 }
 
@@ -345,7 +342,7 @@ static struct feed {
     pid_t monitor;   /* child process; 0: none */
     const char *ipw; /* program to start; NULL: readings come from --feed */
     unsigned interval_ms;
-    bool failed; /* the monitor exited without sending a reading */
+    bool is_broken; /* the monitor sends no reading, or none that we can read */
 } feed = {.readings = -1};
 
 static void log_line(const char *text, const char *detail)
@@ -406,7 +403,7 @@ static int monitor_exited(void)
     feed.monitor = 0;
     if (never) {
         log_line("ipw monitor sent no reading", NULL);
-        feed.failed = true;
+        feed.is_broken = true;
         return -1;
     }
     log_line("ipw monitor exited; restarting it", NULL);
@@ -425,7 +422,7 @@ static int read_reading(void)
     if (got != sizeof reading || reading.size != sizeof reading ||
         reading.version != TELEMETRY_VERSION) {
         log_line("ipw monitor has a different version", NULL);
-        feed.failed = true;
+        feed.is_broken = true;
         return -1;
     }
     publish(&reading);
@@ -580,7 +577,7 @@ static int run(const struct options *options)
         kill(feed.monitor, SIGTERM);
         waitpid(feed.monitor, NULL, 0);
     }
-    return feed.failed ? FAILED : 0;
+    return feed.is_broken ? FAILED : 0;
 }
 
 int main(int argc, char **argv)

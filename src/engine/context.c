@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "engine/engine.h"
 #include "engine/llama_api.h"
 #include "port/fs.h"
@@ -83,7 +84,7 @@ static enum err check_memory(const struct engine_model_facts *model,
     if (!is_known(have) || need <= have)
         return ERR_OK;
     return err_set(
-        why, ERR_NO_MEMORY,
+        why, ERR_UNSUPPORTED,
         "a context of %u tokens needs %.2g GB, but only %.2g GB of memory are available: "
         "use a smaller context",
         params->n_ctx, need * 1e-9, have * 1e-9);
@@ -169,25 +170,19 @@ static void set_callbacks(struct llama_context_params *params, struct engine_con
 
 /* Arrays for the tokens of one call.  seq_id[i] points into one array of sequence numbers, stored after the last
  * token. */
-static enum err allocate_batch(struct engine_context *context)
+static void allocate_batch(struct engine_context *context)
 {
     size_t capacity = context->facts.batch;
     struct llama_batch *batch = &context->batch;
-    batch->token = calloc(capacity, sizeof *batch->token);
-    batch->pos = calloc(capacity, sizeof *batch->pos);
-    batch->n_seq_id = calloc(capacity, sizeof *batch->n_seq_id);
-    batch->seq_id = calloc(capacity + 1, sizeof *batch->seq_id);
-    batch->logits = calloc(capacity, sizeof *batch->logits);
-    int32_t *numbers = calloc(SEQUENCES_MAX, sizeof *numbers);
-    if (!batch->token || !batch->pos || !batch->n_seq_id || !batch->seq_id || !batch->logits ||
-        !numbers) {
-        free(numbers);
-        return ERR_NO_MEMORY;
-    }
+    batch->token = xcalloc(capacity, sizeof *batch->token);
+    batch->pos = xcalloc(capacity, sizeof *batch->pos);
+    batch->n_seq_id = xcalloc(capacity, sizeof *batch->n_seq_id);
+    batch->seq_id = xcalloc(capacity + 1, sizeof *batch->seq_id);
+    batch->logits = xcalloc(capacity, sizeof *batch->logits);
+    int32_t *numbers = xcalloc(SEQUENCES_MAX, sizeof *numbers);
     for (int32_t i = 0; i < SEQUENCES_MAX; i++)
         numbers[i] = i;
     batch->seq_id[capacity] = numbers;
-    return ERR_OK;
 }
 
 static void read_facts(struct engine_context *context, const struct engine_context_options *asked)
@@ -214,9 +209,7 @@ enum err engine_context_open(struct engine_model *model,
         err = check_memory(&model->facts, &params, why);
     if (err)
         return err;
-    struct engine_context *context = calloc(1, sizeof *context);
-    if (!context)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a context");
+    struct engine_context *context = xcalloc(1, sizeof *context);
     context->model = model;
     context->watch = options->watch;
     set_callbacks(&params, context);
@@ -224,9 +217,8 @@ enum err engine_context_open(struct engine_model *model,
     context->llama = api->llama_init_from_model(model->llama, params);
     if (!context->llama) {
         const char *message = engine_log_error();
-        err = err_set(why, strstr(message, "alloc") ? ERR_NO_MEMORY : ERR_UNSUPPORTED,
-                      "llama.cpp cannot create a context of %u tokens: %s", params.n_ctx,
-                      message[0] ? message : "unspecified error");
+        err = err_set(why, ERR_UNSUPPORTED, "llama.cpp cannot create a context of %u tokens: %s",
+                      params.n_ctx, message[0] ? message : "unspecified error");
         free(context);
         return err;
     }
@@ -235,10 +227,7 @@ enum err engine_context_open(struct engine_model *model,
     if (pool)
         api->llama_attach_threadpool(context->llama, pool, pool);
     read_facts(context, options);
-    if (allocate_batch(context)) {
-        engine_context_close(context);
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a batch");
-    }
+    allocate_batch(context);
     *out = context;
     return ERR_OK;
 }
@@ -499,9 +488,7 @@ enum err engine_set_sampling(struct engine_context *context, const struct engine
     if (sampling->temperature == 0 && sampling->repeat_penalty == 1)
         return ERR_OK; /* greedy: the logits suffice */
     context->sampler =
-        api->llama_sampler_chain_init((struct llama_sampler_chain_params){.no_perf = true});
-    if (!context->sampler)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a sampler");
+        xneed(api->llama_sampler_chain_init((struct llama_sampler_chain_params){.no_perf = true}));
     add_samplers(api, context->sampler, sampling, context->model->facts.vocabulary);
     return ERR_OK;
 }

@@ -194,9 +194,9 @@ struct stop_filter {
 
 /* Adds the bytes of a token; bytes that cannot be part of a longer character or stop string are appended to
  * filter->text.  An invalid byte becomes U+FFFD. */
-enum err stop_filter_add(struct stop_filter *filter, const char *bytes, size_t length) MUST_USE;
+void stop_filter_add(struct stop_filter *filter, const char *bytes, size_t length);
 /* End of input: held bytes are appended too. */
-enum err stop_filter_end(struct stop_filter *filter) MUST_USE;
+void stop_filter_end(struct stop_filter *filter);
 void stop_filter_release(struct stop_filter *filter);
 
 #endif

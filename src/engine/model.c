@@ -19,6 +19,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/xalloc.h"
 #include "engine/engine.h"
 #include "engine/llama_api.h"
 
@@ -186,7 +187,7 @@ static enum err load_error(const char *path, const char *message, struct error *
     if (strstr(message, "unknown model architecture") || strstr(message, "unsupported"))
         err = ERR_UNSUPPORTED;
     else if (strstr(message, "alloc"))
-        err = ERR_NO_MEMORY;
+        err = ERR_NO_SPACE;
     return err_set(why, err, "llama.cpp cannot load %s: %s", path, or_unspecified(message));
 }
 
@@ -399,9 +400,7 @@ enum err engine_model_open(const char *path, const struct engine_model_options *
         err = try_load(engine_api(), path, library->has_gpu, options->cancel, why);
     if (err)
         return err;
-    struct engine_model *model = calloc(1, sizeof *model);
-    if (!model)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a model");
+    struct engine_model *model = xcalloc(1, sizeof *model);
     model->options = *options;
     model->options.cancel = NULL; /* may not outlive this call */
     err = str_copy(model->path, sizeof model->path, path)
@@ -526,17 +525,12 @@ void engine_tokens_release(struct engine_tokens *tokens)
     *tokens = (struct engine_tokens){0};
 }
 
-static enum err reserve(struct engine_tokens *tokens, size_t more)
+static void reserve(struct engine_tokens *tokens, size_t more)
 {
     if (tokens->capacity - tokens->count >= more)
-        return ERR_OK;
-    size_t capacity = tokens->count + more;
-    engine_token *ids = realloc(tokens->ids, capacity * sizeof *ids);
-    if (!ids)
-        return ERR_NO_MEMORY;
-    tokens->ids = ids;
-    tokens->capacity = capacity;
-    return ERR_OK;
+        return;
+    tokens->capacity = tokens->count + more;
+    tokens->ids = xreallocarray(tokens->ids, tokens->capacity, sizeof *tokens->ids);
 }
 
 enum err engine_tokenize(const struct engine_model *model, const char *text, size_t length,
@@ -547,8 +541,7 @@ enum err engine_tokenize(const struct engine_model *model, const char *text, siz
         return err_set(why, ERR_BAD_VALUE, "a text of %zu bytes is too long to tokenize", length);
     size_t size = length + 16; /* at most one per byte, plus a few special ones */
     for (int attempt = 0; attempt < 2; attempt++) {
-        if (reserve(out, size))
-            return err_set(why, ERR_NO_MEMORY, "out of memory for %zu tokens", size);
+        reserve(out, size);
         int32_t count =
             engine_api()->llama_tokenize(model->vocabulary, text, (int32_t)length,
                                          out->ids + out->count, (int32_t)size, begin, special);
@@ -572,18 +565,14 @@ enum err engine_detokenize(const struct engine_model *model, engine_token token,
         engine_api()->llama_token_to_piece(model->vocabulary, token, small, sizeof small, 0, false);
     if (length >= 0) {
         text_add_bytes(out, small, (size_t)length);
-        return out->failed ? ERR_NO_MEMORY : ERR_OK;
+        return ERR_OK;
     }
-    char *large = malloc((size_t)-length);
-    if (!large)
-        return ERR_NO_MEMORY;
+    char *large = xmalloc((size_t)-length);
     length = engine_api()->llama_token_to_piece(model->vocabulary, token, large, -length, 0, false);
     if (length >= 0)
         text_add_bytes(out, large, (size_t)length);
     free(large);
-    if (length < 0)
-        return ERR_BAD_VALUE;
-    return out->failed ? ERR_NO_MEMORY : ERR_OK;
+    return length < 0 ? ERR_BAD_VALUE : ERR_OK;
 }
 
 bool engine_is_end(const struct engine_model *model, engine_token token)
@@ -599,9 +588,7 @@ static enum err format_chat(const struct engine_model *model,
     for (int attempt = 0; attempt < 2; attempt++) {
         if (size > INT32_MAX)
             break;
-        char *to = malloc(size);
-        if (!to)
-            return err_set(why, ERR_NO_MEMORY, "out of memory for a prompt");
+        char *to = xmalloc(size);
         int32_t length = engine_api()->llama_chat_apply_template(model->chat_template, messages,
                                                                  count, true, to, (int32_t)size);
         bool fits = length >= 0 && (size_t)length <= size;
@@ -609,7 +596,7 @@ static enum err format_chat(const struct engine_model *model,
             text_add_bytes(out, to, (size_t)length);
         free(to);
         if (fits)
-            return out->failed ? err_set(why, ERR_NO_MEMORY, "out of memory for a prompt") : ERR_OK;
+            return ERR_OK;
         if (length < 0)
             break;
         size = (size_t)length + 1;
@@ -626,9 +613,7 @@ enum err engine_apply_chat_template(const struct engine_model *model,
     size_t size = 1024;
     if (!model->chat_template)
         return err_set(why, ERR_UNSUPPORTED, "the model has no chat template");
-    struct llama_chat_message *list = calloc(count ? count : 1, sizeof *list);
-    if (!list)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a prompt");
+    struct llama_chat_message *list = xcalloc(count, sizeof *list);
     for (size_t i = 0; i < count; i++) {
         list[i] = (struct llama_chat_message){messages[i].role, messages[i].text};
         size += strlen(messages[i].text) + 64;

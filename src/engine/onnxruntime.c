@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/dl.h"
 
 enum {
@@ -96,9 +97,7 @@ enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *
                                  given && *given ? NULL : "libonnxruntime.so", NULL};
     const struct ort_base *(*get_base)(void) = NULL;
     const struct dl_symbol symbol = {"OrtGetApiBase", &get_base, true};
-    struct ort_timer *timer = calloc(1, sizeof *timer);
-    if (!timer)
-        return err_no_memory(why);
+    struct ort_timer *timer = xcalloc(1, sizeof *timer);
     timer->threads = threads;
     enum err err = dl_open(&timer->dl, NAMES, why);
     if (err) {
@@ -177,7 +176,6 @@ static void put_string(struct text *to, unsigned field, const char *string)
 static void put_message(struct text *to, unsigned field, struct text *message)
 {
     put_bytes(to, field, text_get(message), message->length);
-    to->failed |= message->failed;
     text_release(message);
 }
 
@@ -217,9 +215,9 @@ static void put_weights(struct text *graph, const char *name, const struct dims 
 {
     struct text tensor = {0};
     size_t count = (size_t)elements_of(dims);
-    float *numbers = malloc(count * sizeof *numbers);
+    float *numbers = xreallocarray(NULL, count, sizeof *numbers);
     uint32_t draw = 2463534242U;
-    for (size_t i = 0; numbers && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         draw ^= draw << 13;
         draw ^= draw >> 17;
         draw ^= draw << 5;
@@ -229,9 +227,7 @@ static void put_weights(struct text *graph, const char *name, const struct dims 
         put_number(&tensor, 1, dims->at[i]);
     put_number(&tensor, 2, FLOAT);
     put_string(&tensor, 8, name);
-    if (numbers)
-        put_bytes(&tensor, 9, (const char *)numbers, count * sizeof *numbers);
-    graph->failed |= !numbers;
+    put_bytes(&tensor, 9, (const char *)numbers, count * sizeof *numbers);
     free(numbers);
     put_message(graph, 5, &tensor);
 }
@@ -439,8 +435,7 @@ static enum err open_subject(struct ort_timer *timer, const struct ort_shape *sh
     struct text model = {0};
     out->outputs = outputs_of(shape, operators);
     make_model(shape, operators, &model);
-    enum err err =
-        model.failed ? err_no_memory(why) : check(timer, api->create_options(&options), why);
+    enum err err = check(timer, api->create_options(&options), why);
     if (!err)
         err = check(timer, api->set_intra_threads(options, (int)timer->threads), why);
     if (!err)
@@ -508,14 +503,13 @@ enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shap
     double shorter = 0, longer = 0;
     const struct dims dims = input_of(shape);
     size_t count = (size_t)elements_of(&dims);
-    float *data = malloc(count * sizeof *data);
-    for (size_t i = 0; data && i < count; i++)
+    float *data = xreallocarray(NULL, count, sizeof *data);
+    for (size_t i = 0; i < count; i++)
         data[i] = (float)(i % 17) / 8 - 1;
-    enum err err = data ? check(timer,
-                                timer->api->create_tensor(timer->memory, data, count * sizeof *data,
-                                                          dims.at, dims.count, FLOAT, &input),
-                                why)
-                        : err_no_memory(why);
+    enum err err = check(timer,
+                         timer->api->create_tensor(timer->memory, data, count * sizeof *data,
+                                                   dims.at, dims.count, FLOAT, &input),
+                         why);
     bool is_run = shape->op == ORT_RUN;
     if (!err)
         err = time_model(timer, shape, 1, input, is_run ? budget_s : budget_s / 4, &shorter, why);

@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "engine/engine.h"
 #include "engine/llama_api.h"
 #include "engine/timers.h"
@@ -151,9 +152,7 @@ enum err op_timer_open(int threads, struct op_timer **out, struct error *why)
     enum err err = engine_library_open(&library, why);
     if (err)
         return err;
-    struct op_timer *timer = calloc(1, sizeof *timer);
-    if (!timer)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    struct op_timer *timer = xcalloc(1, sizeof *timer);
     err = load_api(&timer->api, why);
     if (!err)
         err = open_backend(timer, threads, why);
@@ -222,7 +221,7 @@ static struct ggml_context *new_context(struct bench *b, size_t tensors, size_t 
     size_t bytes = tensors * api->ggml_tensor_overhead();
     if (nodes)
         bytes += (size_t)b->graph_count * api->ggml_graph_overhead_custom(nodes, false);
-    return api->ggml_init((struct ggml_init_params){.bytes = bytes, .no_alloc = true});
+    return xneed(api->ggml_init((struct ggml_init_params){.bytes = bytes, .no_alloc = true}));
 }
 
 /* Fills tensors of one shape with numbers of ordinary size in separate buffers: pages that were never written would all
@@ -232,23 +231,20 @@ static enum err fill(struct bench *b, struct ggml_tensor *const *to, int64_t cou
 {
     const struct ggml_api *api = &b->timer->api;
     size_t bytes = api->ggml_nbytes(to[0]), part = 0;
-    float *from = malloc((size_t)(PATTERN_ROWS * columns) * sizeof *from);
-    char *all = malloc(bytes + 1);
-    if (from && all) {
-        for (int64_t i = 0; i < PATTERN_ROWS * columns; i++)
-            from[i] = (float)((i * 37 + 11) % 61 - 30) / 60;
-        void *pattern = malloc((size_t)(PATTERN_ROWS * columns) * sizeof *from);
-        if (pattern)
-            part = api->ggml_quantize_chunk(type, from, pattern, 0, PATTERN_ROWS, columns, NULL);
-        for (size_t at = 0; part && at < bytes; at += part)
-            memcpy(all + at, pattern, part < bytes - at ? part : bytes - at);
-        for (int64_t i = 0; part && i < count; i++)
-            api->ggml_backend_tensor_set(to[i], all, 0, bytes);
-        free(pattern);
-    }
+    float *from = xreallocarray(NULL, (size_t)(PATTERN_ROWS * columns), sizeof *from);
+    void *pattern = xreallocarray(NULL, (size_t)(PATTERN_ROWS * columns), sizeof *from);
+    char *all = xmalloc(bytes + 1);
+    for (int64_t i = 0; i < PATTERN_ROWS * columns; i++)
+        from[i] = (float)((i * 37 + 11) % 61 - 30) / 60;
+    part = api->ggml_quantize_chunk(type, from, pattern, 0, PATTERN_ROWS, columns, NULL);
+    for (size_t at = 0; part && at < bytes; at += part)
+        memcpy(all + at, pattern, part < bytes - at ? part : bytes - at);
+    for (int64_t i = 0; part && i < count; i++)
+        api->ggml_backend_tensor_set(to[i], all, 0, bytes);
+    free(pattern);
     free(from);
     free(all);
-    return part ? ERR_OK : ERR_NO_MEMORY;
+    return part ? ERR_OK : ERR_UNSUPPORTED;
 }
 
 /* Weights are placed as llama.cpp does: repacked for the instructions of this CPU, where supported. */
@@ -263,14 +259,10 @@ static enum err place_weights(struct bench *b, struct ggml_tensor **matrices)
         struct ggml_backend_buffer_type *type = extra && *extra ? *extra++ : b->timer->plain;
         is_last = type == b->timer->plain;
         b->weights = new_context(b, (size_t)b->operations + 1, 0);
-        if (!b->weights)
-            return ERR_NO_MEMORY;
         for (int64_t i = 0; i < b->operations; i++)
             matrices[i] =
                 api->ggml_new_tensor_4d(b->weights, (int)s->format, s->depth, s->columns, 1, 1);
-        b->weights_buffer = api->ggml_backend_alloc_ctx_tensors_from_buft(b->weights, type);
-        if (!b->weights_buffer)
-            return ERR_NO_MEMORY;
+        b->weights_buffer = xneed(api->ggml_backend_alloc_ctx_tensors_from_buft(b->weights, type));
         if (api->ggml_backend_dev_supports_op(b->timer->device,
                                               api->ggml_mul_mat(b->work, matrices[0], x)))
             break;
@@ -288,8 +280,8 @@ static enum err place_weights(struct bench *b, struct ggml_tensor **matrices)
 
 static enum err add_products(struct bench *b)
 {
-    struct ggml_tensor **matrices = calloc((size_t)b->operations, sizeof(void *));
-    enum err err = matrices ? place_weights(b, matrices) : ERR_NO_MEMORY;
+    struct ggml_tensor **matrices = xcalloc((size_t)b->operations, sizeof(void *));
+    enum err err = place_weights(b, matrices);
     free(matrices);
     return err;
 }
@@ -350,8 +342,8 @@ static void fill_mask(struct bench *b)
 {
     int64_t cells = round_up(b->shape->context, CACHE_STEP), rows = b->shape->rows;
     int64_t before = b->shape->context - rows;
-    uint16_t *row = malloc((size_t)cells * sizeof *row);
-    for (int64_t i = 0; row && i < round_up(rows, MASK_STEP); i++) {
+    uint16_t *row = xreallocarray(NULL, (size_t)cells, sizeof *row);
+    for (int64_t i = 0; i < round_up(rows, MASK_STEP); i++) {
         for (int64_t j = 0; j < cells; j++)
             row[j] = i < rows && j <= before + i ? 0 : F16_MINUS_INFINITY;
         b->timer->api.ggml_backend_tensor_set(b->mask, row, (size_t)(i * cells) * sizeof *row,
@@ -375,8 +367,6 @@ static enum err build(struct bench *b)
         return ERR_BAD_VALUE;
     size_t nodes_each = (size_t)(b->operations / b->graph_count + 1) * NODES_EACH + NODES_EXTRA;
     b->work = new_context(b, nodes, nodes_each);
-    if (!b->work)
-        return ERR_NO_MEMORY;
     for (int64_t i = 0; i < b->graph_count; i++)
         b->graphs[i] = api->ggml_new_graph_custom(b->work, nodes_each, false);
     enum err err = ERR_OK;
@@ -388,9 +378,7 @@ static enum err build(struct bench *b)
         add_chain(b);
     if (err)
         return err;
-    b->work_buffer = api->ggml_backend_alloc_ctx_tensors_from_buft(b->work, b->timer->plain);
-    if (!b->work_buffer)
-        return ERR_NO_MEMORY;
+    b->work_buffer = xneed(api->ggml_backend_alloc_ctx_tensors_from_buft(b->work, b->timer->plain));
     for (size_t i = 0; !err && i < b->input_count; i++)
         err = fill(b, &b->inputs[i].tensor, 1, b->inputs[i].type, b->inputs[i].columns);
     if (b->mask)

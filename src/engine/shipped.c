@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/grow.h"
 #include "core/registry.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 
 #ifndef IPW_MODELS_FOLDERS
 #define IPW_MODELS_FOLDERS ""
@@ -57,7 +57,7 @@ static bool next_folder(const char **at, char *to, size_t size)
     return true;
 }
 
-static bool is_listed(const struct shipped_names *names, const char *file, size_t length)
+static bool has_file(const struct shipped_names *names, const char *file, size_t length)
 {
     for (size_t i = 0; i < names->count; i++)
         if (strlen(names->items[i]) == length && memcmp(names->items[i], file, length) == 0)
@@ -65,53 +65,39 @@ static bool is_listed(const struct shipped_names *names, const char *file, size_
     return false;
 }
 
-static enum err add(struct shipped_names *names, const char *file, size_t length)
+static void add(struct shipped_names *names, const char *file, size_t length)
 {
-    char **items = grow(names->items, &names->capacity, names->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    names->items = items;
-    items[names->count] = strndup(file, length);
-    return items[names->count] ? (names->count++, ERR_OK) : ERR_NO_MEMORY;
+    names->items = xgrow(names->items, &names->capacity, names->count, sizeof *names->items);
+    names->items[names->count++] = xstrndup(file, length);
 }
 
-static enum err list_in(const char *folder, struct shipped_names *out)
+static void list_in(const char *folder, struct shipped_names *out)
 {
     DIR *dir = opendir(folder);
-    enum err err = ERR_OK;
-    while (dir && !err) {
-        const struct dirent *entry = readdir(dir);
-        if (!entry)
-            break;
+    const struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
         size_t length = strlen(entry->d_name);
         if (length <= SUFFIX_LENGTH || strcmp(entry->d_name + length - SUFFIX_LENGTH, SUFFIX) != 0)
             continue;
         length -= SUFFIX_LENGTH;
-        if (!is_listed(out, entry->d_name, length))
-            err = add(out, entry->d_name, length);
+        if (!has_file(out, entry->d_name, length))
+            add(out, entry->d_name, length);
     }
     if (dir)
         closedir(dir);
-    return err;
 }
 
-enum err shipped_list(struct shipped_names *out, struct error *why)
+void shipped_list(struct shipped_names *out)
 {
     struct text folders = {0};
     char folder[PATH_SIZE];
-    enum err err = ERR_OK;
     *out = (struct shipped_names){0};
     list_folders(&folders);
-    for (const char *at = text_get(&folders); !err && next_folder(&at, folder, sizeof folder);)
-        err = list_in(folder, out);
+    for (const char *at = text_get(&folders); next_folder(&at, folder, sizeof folder);)
+        list_in(folder, out);
     text_release(&folders);
-    if (err) {
-        shipped_names_release(out);
-        return err_set(why, err, "out of memory for the list of models");
-    }
     if (out->count > 0)
         qsort(out->items, out->count, sizeof *out->items, compare_strings);
-    return ERR_OK;
 }
 
 void shipped_names_release(struct shipped_names *names)
@@ -125,9 +111,8 @@ void shipped_names_release(struct shipped_names *names)
 static enum err not_found(const char *name, struct error *why)
 {
     struct shipped_names names;
-    enum err err = shipped_list(&names, why);
-    if (err)
-        return err;
+    enum err err;
+    shipped_list(&names);
     if (names.count)
         err = registry_unknown("model", name, (const char *const *)names.items, names.count,
                                ERR_NOT_FOUND, why);

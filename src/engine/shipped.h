@@ -17,7 +17,7 @@ struct shipped_names {
 };
 
 /* Missing and empty directories contribute no names. */
-enum err shipped_list(struct shipped_names *out, struct error *why) MUST_USE;
+void shipped_list(struct shipped_names *out);
 void shipped_names_release(struct shipped_names *names);
 
 /* The file for a model name or path: that file if it exists or the name contains a slash, otherwise the

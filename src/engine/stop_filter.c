@@ -71,24 +71,20 @@ static void drop(struct text *text, size_t length)
     text->bytes[text->length] = '\0';
 }
 
-enum err stop_filter_add(struct stop_filter *filter, const char *bytes, size_t length)
+void stop_filter_add(struct stop_filter *filter, const char *bytes, size_t length)
 {
     text_add_bytes(&filter->held, bytes, length);
-    if (filter->held.failed)
-        return ERR_NO_MEMORY;
     size_t stop = find_stop(filter);
     filter->has_stopped = stop < filter->held.length;
     size_t limit = filter->has_stopped ? stop : find_stop_prefix(filter);
     drop(&filter->held, pass_characters(filter, limit, filter->has_stopped));
-    return filter->text.failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
-enum err stop_filter_end(struct stop_filter *filter)
+void stop_filter_end(struct stop_filter *filter)
 {
     if (!filter->has_stopped)
         pass_characters(filter, filter->held.length, true);
     text_clear(&filter->held);
-    return filter->text.failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 void stop_filter_release(struct stop_filter *filter)

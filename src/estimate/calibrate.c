@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/device_peak.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 #include "stats/least_squares.h"
 
@@ -36,9 +38,7 @@ static enum err choose_rows(const struct calibrate_rows *rows,
                             struct error *why)
 {
     double idle_j = 0, idle_s = 0;
-    out->points = calloc(rows->count + 1, sizeof *out->points);
-    if (!out->points)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->points = xcalloc(rows->count + 1, sizeof *out->points);
     for (size_t i = 0; i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
         bool is_empty = !(row->energy_j > 0), is_short = is_too_short(row);
@@ -157,11 +157,9 @@ static void choose_columns(const struct calibration *calibration, struct design 
 }
 
 /* Sorts points by class, which are the strata of the bootstrap; stable. */
-static enum err order_points(struct calibration *calibration, size_t *first)
+static void order_points(struct calibration *calibration, size_t *first)
 {
-    struct calibrate_point *ordered = malloc((calibration->point_count + 1) * sizeof *ordered);
-    if (!ordered)
-        return ERR_NO_MEMORY;
+    struct calibrate_point *ordered = xmalloc((calibration->point_count + 1) * sizeof *ordered);
     size_t count = 0;
     for (size_t class = 0; class <= calibration->class_count; class ++) {
         first[class] = count;
@@ -172,7 +170,6 @@ static enum err order_points(struct calibration *calibration, size_t *first)
     first[calibration->class_count + 1] = count;
     free(calibration->points);
     calibration->points = ordered;
-    return ERR_OK;
 }
 
 /* Errors in watts, or relative to the power if powers differ widely: 20 W are small relative to 700 W and large
@@ -223,26 +220,19 @@ static void design_release(struct design *design)
 }
 
 /* Sorts the points of the calibration by class. */
-static enum err design_make(struct calibration *calibration, struct design *out, struct error *why)
+static void design_make(struct calibration *calibration, struct design *out)
 {
     *out = (struct design){.system = {.rows = calibration->point_count}};
     struct least_squares_system *system = &out->system;
     choose_columns(calibration, out);
-    system->a = out->a = calloc(system->rows * system->columns + 1, sizeof *out->a);
-    system->b = out->b = calloc(system->rows + 1, sizeof *out->b);
-    system->first = out->first = calloc(calibration->class_count + 2, sizeof *out->first);
+    system->a = out->a = xcalloc(system->rows * system->columns + 1, sizeof *out->a);
+    system->b = out->b = xcalloc(system->rows + 1, sizeof *out->b);
+    system->first = out->first = xcalloc(calibration->class_count + 2, sizeof *out->first);
     system->groups = calibration->class_count + 1;
-    out->weight = calloc(system->rows + 1, sizeof *out->weight);
-    enum err err = out->a && out->b && out->weight && out->first
-                       ? order_points(calibration, out->first)
-                       : ERR_NO_MEMORY;
-    if (err) {
-        design_release(out);
-        return err_set(why, err, "out of memory");
-    }
+    out->weight = xcalloc(system->rows + 1, sizeof *out->weight);
+    order_points(calibration, out->first);
     set_weights(calibration, out);
     fill(calibration, out);
-    return ERR_OK;
 }
 
 /* ---- checks before the fit ---- */
@@ -365,9 +355,7 @@ static enum err fit(struct calibration *c, const struct design *d,
         return err_set(why, err, "refused: the rows are linearly dependent");
     double squares = fill_points(c, d, spectrum, x);
     double sigma = sqrt(squares / (double)(d->system.rows - d->system.columns));
-    err = least_squares_bootstrap(&d->system, options->draws, options->seed, &interval);
-    if (err)
-        return err_set(why, err, "out of memory");
+    least_squares_bootstrap(&d->system, options->draws, options->seed, &interval);
     if (interval.singular > CALIBRATE_SINGULAR_MAX)
         return err_set(
             why, ERR_BAD_VALUE,
@@ -498,7 +486,7 @@ static double explained(const struct calibration *c, const struct calibrate_row 
 static double unexplained(const struct calibrate_rows *rows, const struct calibration *c,
                           double unit, double min, double max, double p, size_t *count)
 {
-    double *excess = malloc((rows->count + 1) * sizeof *excess), found = UNKNOWN;
+    double *excess = xmalloc((rows->count + 1) * sizeof *excess), found = UNKNOWN;
     size_t n = 0;
     for (size_t i = 0; excess && i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
@@ -575,11 +563,9 @@ static enum err fit_design(struct calibration *out, const struct calibrate_optio
 {
     struct design design;
     struct least_squares_spectrum spectrum;
-    enum err err = design_make(out, &design, why);
-    if (err)
-        return err;
+    design_make(out, &design);
     least_squares_spectrum_of(&design.system, &spectrum);
-    err = refuse_collinear(out, &design, &spectrum, why);
+    enum err err = refuse_collinear(out, &design, &spectrum, why);
     if (!err)
         err = fit(out, &design, &spectrum, options, why);
     design_release(&design);
@@ -621,9 +607,7 @@ enum err calibrate_rates(const struct calibrate_rows *rows, struct calibration *
                                 .mape = UNKNOWN,
                                 .mape_held_out = UNKNOWN,
                                 .condition = UNKNOWN};
-    out->points = calloc(rows->count + 1, sizeof *out->points);
-    if (!out->points)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->points = xcalloc(rows->count + 1, sizeof *out->points);
     for (size_t i = 0; i < rows->count; i++)
         if (rows->items[i].kind == CALIBRATE_LOAD)
             out->points[out->point_count++] =

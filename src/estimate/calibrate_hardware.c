@@ -316,8 +316,6 @@ enum err calibrate_hardware(const struct calibration *calibration,
     json_init(&json, out, true);
     hardware_write(&build.made, &json);
     text_add(out, "\n");
-    if (out->failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
     /* The output must be readable by --hardware-file. */
     enum err err = hardware_parse("the hardware file", text_get(out), out->length, &check, why);
     if (!err)

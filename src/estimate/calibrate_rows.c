@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/csv.h"
-#include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "estimate/measured_csv.h"
 
 const char *calibrate_unit_name(enum calibrate_unit unit)
@@ -17,15 +17,10 @@ const char *calibrate_unit_name(enum calibrate_unit unit)
     return NAMES[unit];
 }
 
-enum err calibrate_rows_add(struct calibrate_rows *rows, const struct calibrate_row *row,
-                            struct error *why)
+void calibrate_rows_add(struct calibrate_rows *rows, const struct calibrate_row *row)
 {
-    struct calibrate_row *items = grow(rows->items, &rows->capacity, rows->count, sizeof *items);
-    if (!items)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    rows->items = items;
-    items[rows->count++] = *row;
-    return ERR_OK;
+    rows->items = xgrow(rows->items, &rows->capacity, rows->count, sizeof *rows->items);
+    rows->items[rows->count++] = *row;
 }
 
 void calibrate_rows_release(struct calibrate_rows *rows)
@@ -155,7 +150,7 @@ enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, stru
         const char *hardware = measured_csv_cell(&csv, "hardware");
         read_row(&csv, &row);
         if (!csv.err)
-            csv.err = calibrate_rows_add(rows, &row, why);
+            calibrate_rows_add(rows, &row);
         if (!*rows->hardware)
             (void)str_copy(rows->hardware, sizeof rows->hardware, hardware);
         else if (*hardware && strcmp(rows->hardware, hardware))

@@ -53,8 +53,7 @@ struct calibrate_rows {
     char hardware[96]; /* from the first row that names it; "": none does */
 };
 
-enum err calibrate_rows_add(struct calibrate_rows *rows, const struct calibrate_row *row,
-                            struct error *why) MUST_USE;
+void calibrate_rows_add(struct calibrate_rows *rows, const struct calibrate_row *row);
 void calibrate_rows_release(struct calibrate_rows *rows);
 
 /* Adds the rows of a CSV file.  ERR_BAD_VALUE names file, line and column. */

@@ -5,6 +5,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "estimate/estimate_result.h"
 
 enum { NAME_MAX_CHARS = 36, NAME_SIZE = NAME_MAX_CHARS + 8 };
@@ -72,13 +73,13 @@ static struct consumer *find_consumer(struct consumer *all, size_t count, const 
     return NULL;
 }
 
-/* Largest energy first; the caller frees them; NULL: out of memory. */
+/* Largest energy first; the caller frees them. */
 static struct consumer *find_consumers(const struct subgraph_total *rows, size_t row_count,
                                        bool grouped, size_t *count)
 {
-    struct consumer *all = calloc(row_count + 1, sizeof *all);
+    struct consumer *all = xcalloc(row_count + 1, sizeof *all);
     *count = 0;
-    for (size_t i = 0; all && i < row_count; i++) {
+    for (size_t i = 0; i < row_count; i++) {
         const struct subgraph_total *row = &rows[i];
         char whole[256], name[NAME_SIZE];
         if (grouped)
@@ -97,11 +98,10 @@ static struct consumer *find_consumers(const struct subgraph_total *rows, size_t
         consumer->is_mixed = consumer->is_mixed || row->bound != consumer->first->bound;
         consumer->count++;
     }
-    for (size_t i = 0; all && i < *count; i++)
+    for (size_t i = 0; i < *count; i++)
         if (all[i].count == 1) /* alone in its group: keeps its own name */
             short_name(all[i].name, all[i].first->subgraph->name);
-    if (all)
-        qsort(all, *count, sizeof *all, by_joules);
+    qsort(all, *count, sizeof *all, by_joules);
     return all;
 }
 
@@ -127,18 +127,15 @@ static void add_consumer(struct result *result, const struct consumer *consumer)
     result_end(result);
 }
 
-enum err consumers_to_result(struct result *result, const struct subgraph_total *rows, size_t count,
-                             bool in_full)
+void consumers_to_result(struct result *result, const struct subgraph_total *rows, size_t count,
+                         bool in_full)
 {
     size_t found;
     struct consumer *consumers =
         find_consumers(rows, count, !in_full && count <= GROUPED_MAX, &found);
-    if (!consumers)
-        return ERR_NO_MEMORY;
     result_list(result, "consumers");
     for (size_t i = 0; i < found; i++)
         add_consumer(result, &consumers[i]);
     result_end(result);
     free(consumers);
-    return ERR_OK;
 }

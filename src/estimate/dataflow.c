@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/xalloc.h"
 #include "graph/count.h"
 
 /* ---- roots and readers ---- */
@@ -93,23 +94,20 @@ static void find_readers(struct dataflow *flow, node_id *last, bool fills)
     }
 }
 
-static enum err link_readers(struct dataflow *flow)
+static void link_readers(struct dataflow *flow)
 {
     size_t count = flow->graph->tensor_count;
-    node_id *last = malloc((count + 1) * sizeof *last);
-    if (!last)
-        return ERR_NO_MEMORY;
+    node_id *last = xmalloc((count + 1) * sizeof *last);
     find_readers(flow, last, false);
     for (size_t i = 0; i < count; i++)
         flow->first_reader[i + 1] += flow->first_reader[i];
-    flow->readers = malloc((flow->first_reader[count] + 1) * sizeof *flow->readers);
+    flow->readers = xmalloc((flow->first_reader[count] + 1) * sizeof *flow->readers);
     if (flow->readers) {
         find_readers(flow, last, true); /* advances each start to its end, the start of the next */
         memmove(flow->first_reader + 1, flow->first_reader, count * sizeof *flow->first_reader);
         flow->first_reader[0] = 0;
     }
     free(last);
-    return flow->readers ? ERR_OK : ERR_NO_MEMORY;
 }
 
 enum err dataflow_make(const struct graph *graph, bool is_in_place, struct dataflow *out)
@@ -117,13 +115,13 @@ enum err dataflow_make(const struct graph *graph, bool is_in_place, struct dataf
     size_t count = graph->tensor_count;
     *out = (struct dataflow){.graph = graph,
                              .is_in_place = is_in_place,
-                             .root = malloc((count + 1) * sizeof *out->root),
-                             .is_output = calloc(count + 1, sizeof *out->is_output),
-                             .first_reader = calloc(count + 2, sizeof *out->first_reader)};
-    enum err err = out->root && out->is_output && out->first_reader ? ERR_OK : ERR_NO_MEMORY;
+                             .root = xmalloc((count + 1) * sizeof *out->root),
+                             .is_output = xcalloc(count + 1, sizeof *out->is_output),
+                             .first_reader = xcalloc(count + 2, sizeof *out->first_reader)};
+    enum err err = ERR_OK;
     if (!err) {
         find_roots(out);
-        err = link_readers(out);
+        link_readers(out);
     }
     if (err)
         dataflow_release(out);
@@ -297,12 +295,12 @@ static double reorder_inputs(struct layout *layout, const struct graph_node *nod
     return elements;
 }
 
-enum err dataflow_find_layout(const struct dataflow *flow, double *reordered, bool *is_folded)
+void dataflow_find_layout(const struct dataflow *flow, double *reordered, bool *is_folded)
 {
     const struct graph *graph = flow->graph;
     struct layout layout = {.flow = flow,
-                            .is_blocked = calloc(graph->tensor_count + 1, sizeof(bool)),
-                            .is_converted = calloc(graph->tensor_count + 1, sizeof(bool)),
+                            .is_blocked = xcalloc(graph->tensor_count + 1, sizeof(bool)),
+                            .is_converted = xcalloc(graph->tensor_count + 1, sizeof(bool)),
                             .is_folded = is_folded};
     bool is_allocated = layout.is_blocked && layout.is_converted;
     for (size_t n = 0; is_allocated && n < graph->node_count; n++) {
@@ -319,7 +317,6 @@ enum err dataflow_find_layout(const struct dataflow *flow, double *reordered, bo
     }
     free(layout.is_blocked);
     free(layout.is_converted);
-    return is_allocated ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* ---- sharding: matrices ---- */
@@ -492,21 +489,16 @@ bool sharding_is_sharded_matrix(const struct sharding *sharding, const struct gr
             sharding_is_row_parallel(node) || sharding_is_sharded(sharding, node));
 }
 
-enum err sharding_make(const struct dataflow *flow, bool is_decoder, struct sharding *out)
+void sharding_make(const struct dataflow *flow, bool is_decoder, struct sharding *out)
 {
     size_t tensors = flow->graph->tensor_count + 1;
     *out = (struct sharding){.flow = flow,
                              .is_decoder = is_decoder,
-                             .is_partial = calloc(tensors, sizeof *out->is_partial),
-                             .split = calloc(tensors, sizeof *out->split)};
-    if (!out->is_partial || !out->split) {
-        sharding_release(out);
-        return ERR_NO_MEMORY;
-    }
+                             .is_partial = xcalloc(tensors, sizeof *out->is_partial),
+                             .split = xcalloc(tensors, sizeof *out->split)};
     find_partial_sums(out);
     if (is_decoder)
         find_splits(out);
-    return ERR_OK;
 }
 
 void sharding_release(struct sharding *sharding)

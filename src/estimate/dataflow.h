@@ -47,8 +47,7 @@ enum { BLOCK_CHANNELS = 16 };
  * channels (NCHWc), through operators that support it; others need the plain layout.  By node: elements converted for
  * it between the two (a tensor is converted once, for the first node that needs it), and whether it is folded into the
  * preceding convolution: an added or multiplied per-channel constant, a batch norm, a ReLU. */
-enum err dataflow_find_layout(const struct dataflow *flow, double *reordered, bool *is_folded)
-    MUST_USE;
+void dataflow_find_layout(const struct dataflow *flow, double *reordered, bool *is_folded);
 
 /* ---- sharding ---- */
 
@@ -75,7 +74,7 @@ struct sharding {
     struct sharding_split *split; /* by root */
 };
 
-enum err sharding_make(const struct dataflow *flow, bool is_decoder, struct sharding *out) MUST_USE;
+void sharding_make(const struct dataflow *flow, bool is_decoder, struct sharding *out);
 void sharding_release(struct sharding *sharding);
 
 /* Whether it is the second matrix of a block, of which each device has some rows. */
@@ -97,9 +96,9 @@ struct fusion {
 };
 
 /* is_fused false: every node that is not a view is a separate kernel. */
-enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *out) MUST_USE;
+void fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *out);
 /* A component of a layer is one kernel, or several where another component comes in between. */
-enum err fusion_by_component(const struct dataflow *flow, struct fusion *out) MUST_USE;
+void fusion_by_component(const struct dataflow *flow, struct fusion *out);
 void fusion_release(struct fusion *fusion);
 
 #endif

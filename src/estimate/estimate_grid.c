@@ -8,6 +8,7 @@
 #include "catalog/hardware_json.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "stats/pareto.h"
 
 enum { HARDWARE_MAX = 512 };
@@ -43,7 +44,7 @@ static enum err add_all(struct candidates *out, struct error *why)
 {
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < hardware_count(); i++)
-        err = add_named(hardware_at(i)->id, out, why);
+        err = add_named(hardware_id(i), out, why);
     return err;
 }
 
@@ -79,10 +80,8 @@ static enum err find_hardware(const struct candidate_options *options, struct ca
                               struct error *why)
 {
     enum err err = ERR_OK;
-    out->hardware = calloc(HARDWARE_MAX, sizeof *out->hardware);
-    out->is_in_catalog = calloc(HARDWARE_MAX, sizeof *out->is_in_catalog);
-    if (!out->hardware || !out->is_in_catalog)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->hardware = xcalloc(HARDWARE_MAX, sizeof *out->hardware);
+    out->is_in_catalog = xcalloc(HARDWARE_MAX, sizeof *out->is_in_catalog);
     for (size_t i = 0; !err && i < options->hardware_count; i++)
         err = add_list(options->hardware[i], out, why);
     for (size_t i = 0; !err && i < options->file_count; i++)
@@ -151,9 +150,7 @@ enum err candidates_make(const struct candidate_options *options, const struct w
                          struct candidates *candidates, struct error *why)
 {
     candidates->items =
-        calloc(candidates->hardware_count * (PRECISION_COUNT + 1), sizeof *candidates->items);
-    if (!candidates->items)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        xcalloc(candidates->hardware_count * (PRECISION_COUNT + 1), sizeof *candidates->items);
     for (size_t d = 0; d < candidates->hardware_count; d++) {
         const struct hardware *hardware = &candidates->hardware[d];
         enum precision usual = workload_default_precision(work, hardware);
@@ -191,22 +188,19 @@ void candidates_release(struct candidates *candidates)
 /* ---- points of the grid ---- */
 
 /* A device that cannot run the workload records the reason in its point; the others continue. */
-static enum err make_point(const struct hardware *hardware, const struct workload *work,
-                           const struct grid_candidate *candidate, struct workload_bounds *bounds,
-                           struct grid_point *out, struct error *why)
+static void make_point(const struct hardware *hardware, const struct workload *work,
+                       const struct grid_candidate *candidate, struct workload_bounds *bounds,
+                       struct grid_point *out)
 {
     struct error lacks = {0};
     *out = (struct grid_point){.work = work, .device = candidate->device};
     enum err err = workload_estimate_next(work, hardware, &candidate->config, bounds, false,
                                           &out->estimate, &lacks);
-    if (err == ERR_NO_MEMORY)
-        return err_set(why, err, "%s", lacks.text);
     if (err) {
         out->estimate.hardware = hardware;
         out->estimate.config = candidate->config;
         str_copy(out->missing, sizeof out->missing, lacks.text);
     }
-    return ERR_OK;
 }
 
 /* A runtime and its fusion, as one number. */
@@ -258,8 +252,7 @@ static enum err estimate_workload(const struct workload_spec *spec, unsigned var
             continue;
         if (c > 0 && candidate->device != candidate[-1].device)
             bounds = (struct workload_bounds){0};
-        err = make_point(&candidates->hardware[candidate->device], work, candidate, &bounds, point,
-                         why);
+        make_point(&candidates->hardware[candidate->device], work, candidate, &bounds, point);
         if (!err) {
             out->count++;
             out->able += !point->missing[0];
@@ -332,38 +325,33 @@ static bool is_eligible(const struct grid_point *point)
 }
 
 /* Marks the frontier of the points first..end-1, which have the same demand. */
-static enum err mark_frontier(struct estimate_grid *grid, size_t first, size_t end)
+static void mark_frontier(struct estimate_grid *grid, size_t first, size_t end)
 {
     size_t count = end - first;
-    double *cost = calloc(count, sizeof *cost), *benefit = calloc(count, sizeof *benefit);
-    bool *on = calloc(count, sizeof *on);
-    enum err err = cost && benefit && on ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < count; i++) {
+    double *cost = xcalloc(count, sizeof *cost), *benefit = xcalloc(count, sizeof *benefit);
+    bool *on = xcalloc(count, sizeof *on);
+    for (size_t i = 0; i < count; i++) {
         const struct grid_point *point = &grid->items[first + i];
         cost[i] =
             is_eligible(point) ? workload_estimate_joules_per_unit(&point->estimate) : UNKNOWN;
         /* Host-bound passes take the same time on all devices, except for rounding. */
         benefit[i] = is_eligible(point) ? -(float)point->estimate.total.latency_s : UNKNOWN;
     }
-    if (!err)
-        err = pareto_mark(cost, benefit, count, on);
-    for (size_t i = 0; !err && i < count; i++)
+    pareto_mark(cost, benefit, count, on);
+    for (size_t i = 0; i < count; i++)
         grid->items[first + i].on_frontier = on[i];
     free(cost);
     free(benefit);
     free(on);
-    return err;
 }
 
-static enum err mark_frontiers(struct estimate_grid *grid, struct error *why)
+static void mark_frontiers(struct estimate_grid *grid)
 {
-    enum err err = ERR_OK;
-    for (size_t first = 0, end; !err && first < grid->able; first = end) {
+    for (size_t first = 0, end; first < grid->able; first = end) {
         for (end = first + 1; end < grid->able && grid->items[end].rank > 0;)
             end++;
-        err = mark_frontier(grid, first, end);
+        mark_frontier(grid, first, end);
     }
-    return err ? err_set(why, err, "out of memory") : ERR_OK;
 }
 
 /* ---- the grid ---- */
@@ -375,10 +363,8 @@ enum err estimate_grid_make(const struct workload_list *list, const struct candi
     unsigned ways;
     size_t runs = count_variants(&list->items[0], candidates, &ways);
     *out = (struct estimate_grid){
-        .works = calloc(list->count * runs + 1, sizeof *out->works),
-        .items = calloc(list->count * candidates->count + 1, sizeof *out->items)};
-    if (!out->works || !out->items)
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+        .works = xcalloc(list->count * runs + 1, sizeof *out->works),
+        .items = xcalloc(list->count * candidates->count + 1, sizeof *out->items)};
     for (size_t i = 0; !err && i < list->count; i++)
         for (unsigned variant = 0; !err && variant < VARIANTS; variant++)
             if (ways & 1U << variant)
@@ -386,7 +372,7 @@ enum err estimate_grid_make(const struct workload_list *list, const struct candi
     if (!err) {
         qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
         number_demands(out);
-        err = mark_frontiers(out, why);
+        mark_frontiers(out);
     }
     if (err)
         estimate_grid_release(out);

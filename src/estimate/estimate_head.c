@@ -9,7 +9,7 @@
 
 /* ---- figures ---- */
 
-/* Keys of the ± of a figure for a model as shipped: its larger side, and the interval of one standard deviation. */
+/* Keys of the ± of a figure of measured models: its larger side, and the interval of one standard deviation. */
 struct interval_keys {
     const char *plus_minus, *low, *high, *unit;
 };
@@ -291,7 +291,7 @@ void estimate_limits_to_result(struct result *result, const struct budget *budge
         result_number(result, "value", check->value, unit);
         result_uncertain(result, "value", check->plus_minus);
         result_number(result, "plus_minus", check->plus_minus, unit);
-        result_number(result, "most", check->max, unit);
+        result_number(result, "max", check->max, unit);
         result_number(result, "left", check->left, unit);
         result_number(result, "margin", check->margin, "%");
         result_flag(result, "sure", check->is_sure);
@@ -386,6 +386,6 @@ void estimate_row_to_result(struct result *result, const struct grid_point *poin
     result_integer(result, "frontier", point->on_frontier);
     /* Of the bound alone, for comparing points. */
     result_number(result, "plus_minus_j", all->joules_plus_minus, "J");
-    /* Models as shipped take more than the ± covers. */
+    /* Measured models take more than the ± covers. */
     result_flag(result, "is_exceeded_as_shipped", estimate->shipped.above > 0);
 }

@@ -219,16 +219,15 @@ struct parts {
 static enum err make_parts(struct parts *parts, struct error *why)
 {
     const struct workload_estimate *estimate = parts->question->now;
-    enum err err = workload_estimate_subgraphs(estimate, &parts->rows, &parts->row_count, why);
-    if (!err)
-        err = recommend_make(parts->question, &parts->proposals, why);
+    workload_estimate_subgraphs(estimate, &parts->rows, &parts->row_count);
+    enum err err = recommend_make(parts->question, &parts->proposals, why);
     if (!err && !estimate->memory.fits)
-        err = recommend_devices_to_fit(estimate, &parts->devices_to_fit, why);
+        recommend_devices_to_fit(estimate, &parts->devices_to_fit);
     return err;
 }
 
-static enum err view_to_result(struct result *result, const struct parts *parts,
-                               const struct estimate_shown *shown)
+static void view_to_result(struct result *result, const struct parts *parts,
+                           const struct estimate_shown *shown)
 {
     const struct workload_estimate *estimate = parts->question->now;
     const struct workload_spec *spec = &estimate->work->spec;
@@ -252,13 +251,12 @@ static enum err view_to_result(struct result *result, const struct parts *parts,
     result_number(result, "least_saving", RECOMMEND_GAIN_MIN, "%");
     result_count(result, "top", shown->top);
     result_flag(result, "in_full", shown->in_full);
-    enum err err = consumers_to_result(result, parts->rows, parts->row_count, shown->in_full);
+    consumers_to_result(result, parts->rows, parts->row_count, shown->in_full);
     result_end(result);
-    return err;
 }
 
-static enum err fill(struct result *result, const struct parts *parts,
-                     const struct estimate_shown *shown)
+static void fill(struct result *result, const struct parts *parts,
+                 const struct estimate_shown *shown)
 {
     const struct workload_estimate *estimate = parts->question->now;
     result_begin(result, "estimate");
@@ -275,13 +273,12 @@ static enum err fill(struct result *result, const struct parts *parts,
     device_figures_to_result(result, estimate);
     unknown_to_result(result, &estimate->work->passes[0].graph);
     result_text(result, "version", IPW_VERSION);
-    enum err err = view_to_result(result, parts, shown);
+    view_to_result(result, parts, shown);
     result_end(result);
     if (shown->in_full)
         result_table(result, "subgraphs", SUBGRAPH_COLUMNS);
     else
         result_table(result, "", estimate_columns(shown->tariff));
-    return err ? err : result->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 enum err estimate_result_make(const struct recommend_question *question,
@@ -290,8 +287,8 @@ enum err estimate_result_make(const struct recommend_question *question,
 {
     struct parts parts = {.question = question};
     enum err err = make_parts(&parts, why);
-    if (!err && fill(out, &parts, shown) != ERR_OK)
-        err = err_no_memory(why);
+    if (!err)
+        fill(out, &parts, shown);
     free(parts.rows);
     return err;
 }

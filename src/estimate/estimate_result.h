@@ -64,8 +64,8 @@ const struct result_column *estimate_columns(const struct tariff *tariff);
 
 /* A list "consumers", largest energy first: subgraphs that repeat in several layers are one, "layer.*.mlp", unless
  * in_full. */
-enum err consumers_to_result(struct result *result, const struct subgraph_total *rows, size_t count,
-                             bool in_full) MUST_USE;
+void consumers_to_result(struct result *result, const struct subgraph_total *rows, size_t count,
+                         bool in_full);
 
 /* ---- figures of the device: device_figures.c ---- */
 

@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#include "core/xalloc.h"
+
 enum {
     GROUP_MAX_NODES = 16,
     MAX_STEPS = 6,     /* scale, mask and similar steps between the two products of attention */
@@ -75,20 +77,15 @@ static void groups_release(struct groups *groups)
     *groups = (struct groups){0};
 }
 
-static enum err groups_init(const struct dataflow *flow, struct groups *out)
+static void groups_init(const struct dataflow *flow, struct groups *out)
 {
     size_t count = flow->graph->node_count;
     *out = (struct groups){.flow = flow,
-                           .items = malloc((count + 1) * sizeof *out->items),
-                           .group_of = malloc((count + 1) * sizeof *out->group_of),
-                           .next = malloc((count + 1) * sizeof *out->next)};
-    if (!out->items || !out->group_of || !out->next) {
-        groups_release(out);
-        return ERR_NO_MEMORY;
-    }
+                           .items = xmalloc((count + 1) * sizeof *out->items),
+                           .group_of = xmalloc((count + 1) * sizeof *out->group_of),
+                           .next = xmalloc((count + 1) * sizeof *out->next)};
     for (size_t i = 0; i < count; i++)
         out->group_of[i] = GRAPH_NONE;
-    return ERR_OK;
 }
 
 static enum group_kind kind_of(enum graph_op op)
@@ -528,12 +525,10 @@ static bool are_siblings(const struct groups *groups, const struct group *a, con
            first->weight_fraction == second->weight_fraction;
 }
 
-static enum err join_siblings(struct groups *groups)
+static void join_siblings(struct groups *groups)
 {
     size_t tensors = groups->flow->graph->tensor_count;
-    int32_t *latest = malloc((tensors + 1) * sizeof *latest); /* by source: its last group */
-    if (!latest)
-        return ERR_NO_MEMORY;
+    int32_t *latest = xmalloc((tensors + 1) * sizeof *latest); /* by source: its last group */
     for (size_t i = 0; i < tensors; i++)
         latest[i] = GRAPH_NONE;
     for (size_t i = 0; i < groups->count; i++) {
@@ -551,7 +546,6 @@ static enum err join_siblings(struct groups *groups)
         }
     }
     free(latest);
-    return ERR_OK;
 }
 
 /* Numbers the kernels in the order of their positions, in one pass over the nodes. */
@@ -569,32 +563,24 @@ static void number_kernels(const struct groups *groups, struct fusion *out)
     }
 }
 
-enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *out)
+void fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *out)
 {
     struct groups groups;
     size_t nodes = flow->graph->node_count;
     *out = (struct fusion){0};
-    enum err err = groups_init(flow, &groups);
-    if (err)
-        return err;
+    groups_init(flow, &groups);
     for (size_t i = 0; i < nodes; i++) {
         bool is_placed = groups.group_of[i] >= 0 || dataflow_is_view(flow, &flow->graph->nodes[i]);
         if (!is_placed && !(is_fused && join_group(&groups, (node_id)i)))
             begin_group(&groups, (node_id)i);
     }
     if (is_fused)
-        err = join_siblings(&groups);
-    out->kernel_of = malloc((nodes + 1) * sizeof *out->kernel_of);
-    if (!out->kernel_of)
-        err = ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < nodes; i++)
+        join_siblings(&groups);
+    out->kernel_of = xmalloc((nodes + 1) * sizeof *out->kernel_of);
+    for (size_t i = 0; i < nodes; i++)
         out->kernel_of[i] = GRAPH_NONE;
-    if (err)
-        fusion_release(out);
-    else
-        number_kernels(&groups, out);
+    number_kernels(&groups, out);
     groups_release(&groups);
-    return err;
 }
 
 /* The first kernel from `first` on after all that the node depends on. */
@@ -610,14 +596,13 @@ static size_t kernel_after_inputs(const struct dataflow *flow, const struct fusi
     return first;
 }
 
-enum err fusion_by_component(const struct dataflow *flow, struct fusion *out)
+void fusion_by_component(const struct dataflow *flow, struct fusion *out)
 {
     const struct graph_node *nodes = flow->graph->nodes;
     size_t count = flow->graph->node_count, layer_start = 0; /* its first kernel */
-    node_id *heads = malloc((count + 1) * sizeof *heads);    /* by kernel */
-    *out = (struct fusion){.kernel_of = malloc((count + 1) * sizeof *out->kernel_of)};
-    enum err err = heads && out->kernel_of ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < count; i++) {
+    node_id *heads = xmalloc((count + 1) * sizeof *heads);   /* by kernel */
+    *out = (struct fusion){.kernel_of = xmalloc((count + 1) * sizeof *out->kernel_of)};
+    for (size_t i = 0; i < count; i++) {
         out->kernel_of[i] = GRAPH_NONE;
         if (dataflow_is_view(flow, &nodes[i]))
             continue;
@@ -631,9 +616,6 @@ enum err fusion_by_component(const struct dataflow *flow, struct fusion *out)
         out->kernel_of[i] = (int32_t)kernel;
     }
     free(heads);
-    if (err)
-        fusion_release(out);
-    return err;
 }
 
 void fusion_release(struct fusion *fusion)

@@ -129,10 +129,7 @@ static double byte_flops(const struct hardware_figure *flops)
 
 bool kernel_basis_of(const struct hardware *hardware, struct kernel_basis *out)
 {
-    const struct hardware *fitted = hardware->kernel_classes ? hardware : NULL;
-    for (size_t i = 0; !fitted && i < hardware_count(); i++)
-        if (!strcmp(hardware_at(i)->id, REFERENCE))
-            fitted = hardware_at(i);
+    const struct hardware *fitted = hardware->kernel_classes ? hardware : hardware_named(REFERENCE);
     *out = (struct kernel_basis){0};
     if (!fitted || !fitted->kernel_classes)
         return false;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/count.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -195,9 +196,7 @@ enum err legacy_estimate_make(const struct graph *graph, const struct legacy_har
     if (!is_known(idle_w))
         return err_set(why, ERR_BAD_VALUE, "%s: no legacy figures in %s", hardware->id,
                        precision_name(precision));
-    out->rows = malloc((graph->node_count + 1) * sizeof *out->rows);
-    if (!out->rows)
-        return err_no_memory(why);
+    out->rows = xmalloc((graph->node_count + 1) * sizeof *out->rows);
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct graph_tensor *result = graph_output(graph, &graph->nodes[i], 0);
         if (is_seen(&graph->nodes[i]) && result)

@@ -40,7 +40,7 @@ static bool read_query(const struct run_table *table, size_t row, struct query *
         .joules = is_known(joules) ? joules : run_number(table, RUN_BASIS_JOULES, row),
         .is_estimated = !strcmp(run_word(table, RUN_METHOD, row), "estimated"),
         .is_short = run_flag(table, RUN_LOW_CONFIDENCE, row) == 1,
-        .is_alone = !(run_number(table, RUN_COMPANY, row) > 1),
+        .is_alone = !(run_number(table, RUN_CONCURRENCY, row) > 1),
     };
     str_format(out->label, sizeof out->label, "%s: %.0f + %.0f tokens", run_key(table, row, key),
                prompt, answer);
@@ -53,7 +53,7 @@ static enum err load_queries(const char *directory, struct run_table *out, struc
                                           RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
                                           RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_JOULES) |
                                           RUN_WANT(RUN_GPU_JOULES) | RUN_WANT(RUN_SOC_JOULES) |
-                                          RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_COMPANY),
+                                          RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_CONCURRENCY),
                                       RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_BASIS)};
     return run_table_load(directory, NULL, wanted, out, why);
 }
@@ -74,7 +74,9 @@ static enum err calibrate_query(const struct query *query, struct predictor *cou
         return ERR_OK;
     (void)str_copy(row.label, sizeof row.label, query->label);
     enum err err = predictor_count(counter, &query->pass, &row.flops, &row.bytes, why);
-    return err ? err : calibrate_rows_add(rows, &row, why);
+    if (!err)
+        calibrate_rows_add(rows, &row);
+    return err;
 }
 
 static enum err validate_query(const struct query *query, struct predictor *predictor,
@@ -88,7 +90,8 @@ static enum err validate_query(const struct query *query, struct predictor *pred
         return err;
     (void)str_copy(row.label, sizeof row.label, query->label);
     validation->is_estimated |= query->is_estimated;
-    return validation_add(validation, &row, why);
+    validation_add(validation, &row);
+    return ERR_OK;
 }
 
 /* Adds to either rows or validation; the other is NULL. */
@@ -224,7 +227,8 @@ static enum err calibrate_window(const struct layers_file *file, const struct la
         if (err)
             return err;
     }
-    return calibrate_rows_add(rows, &row, file->why);
+    calibrate_rows_add(rows, &row);
+    return ERR_OK;
 }
 
 enum err measurements_calibrate(const char *path, struct predictor *counter,
@@ -264,7 +268,8 @@ static enum err validate_setting(const struct layers_file *file, const struct la
     (void)str_copy(row.label, sizeof row.label, pass.label);
     row.predicted.latency_s *= pass.times;
     row.predicted.joules *= pass.times;
-    return validation_add(validation, &row, file->why);
+    validation_add(validation, &row);
+    return ERR_OK;
 }
 
 enum err measurements_validate(const char *path, const struct params *where,

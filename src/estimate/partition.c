@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "estimate/dataflow.h"
 
 struct builder {
@@ -598,46 +599,39 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
                               .flow = flow,
                               .sharding = sharding,
                               .subgraph_of = fusion->kernel_of,
-                              .seen = malloc((tensors + nodes) * sizeof *builder.seen),
-                              .part = malloc(tensors * sizeof *builder.part),
-                              .reordered = malloc((nodes + 1) * sizeof *builder.reordered),
-                              .is_folded = malloc((nodes + 1) * sizeof *builder.is_folded)};
-    out->subgraphs = malloc(nodes * sizeof *out->subgraphs);
-    out->nodes = malloc(nodes * sizeof *out->nodes);
-    out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
-    out->tensors = malloc(tensors * sizeof *out->tensors);
-    out->live = calloc(nodes + 1, sizeof *out->live);
+                              .seen = xmalloc((tensors + nodes) * sizeof *builder.seen),
+                              .part = xmalloc(tensors * sizeof *builder.part),
+                              .reordered = xmalloc((nodes + 1) * sizeof *builder.reordered),
+                              .is_folded = xmalloc((nodes + 1) * sizeof *builder.is_folded)};
+    out->subgraphs = xmalloc(nodes * sizeof *out->subgraphs);
+    out->nodes = xmalloc(nodes * sizeof *out->nodes);
+    out->before = xmalloc((flow->graph->link_count + 1) * sizeof *out->before);
+    out->tensors = xmalloc(tensors * sizeof *out->tensors);
+    out->live = xcalloc(nodes + 1, sizeof *out->live);
     builder.first_layered = number_layers(out);
-    out->by_layer = calloc((size_t)out->layers + 2, sizeof *out->by_layer);
-    bool is_allocated = builder.seen && builder.part && builder.reordered && builder.is_folded &&
-                        out->subgraphs && out->nodes && out->before && out->tensors && out->live &&
-                        out->by_layer &&
-                        !dataflow_find_layout(flow, builder.reordered, builder.is_folded);
-    if (is_allocated) {
-        assign_nodes(&builder, fusion->count);
-        find_edges(&builder, builder.seen);
-        count_boundaries(&builder);
-        place_tensors(&builder);
-        sum_live(out);
-        while (out->first_layered < out->count && out->subgraphs[out->first_layered].layer < 0)
-            out->first_layered++;
-    }
+    out->by_layer = xcalloc((size_t)out->layers + 2, sizeof *out->by_layer);
+    dataflow_find_layout(flow, builder.reordered, builder.is_folded);
+    assign_nodes(&builder, fusion->count);
+    find_edges(&builder, builder.seen);
+    count_boundaries(&builder);
+    place_tensors(&builder);
+    sum_live(out);
+    while (out->first_layered < out->count && out->subgraphs[out->first_layered].layer < 0)
+        out->first_layered++;
     free(builder.seen);
     free(builder.part);
     free(builder.reordered);
     free(builder.is_folded);
-    return is_allocated ? partition_find_unique(out) : ERR_NO_MEMORY;
+    return partition_find_unique(out);
 }
 
 static enum err shard_and_assemble(const struct dataflow *flow, const struct fusion *fusion,
                                    struct partition *out)
 {
     struct sharding sharding;
-    enum err err = sharding_make(flow, out->is_decoder, &sharding);
-    if (!err) {
-        err = assemble(flow, &sharding, fusion, out);
-        sharding_release(&sharding);
-    }
+    sharding_make(flow, out->is_decoder, &sharding);
+    enum err err = assemble(flow, &sharding, fusion, out);
+    sharding_release(&sharding);
     return err;
 }
 
@@ -650,12 +644,12 @@ enum err partition_make(const struct graph *graph, enum partition_fusion mode,
     enum err err = dataflow_make(graph, mode != PARTITION_PLAIN, &flow);
     if (!err) {
         inspect_nodes(out);
-        err = mode == PARTITION_BY_COMPONENT ? fusion_by_component(&flow, &fusion)
-                                             : fusion_make(&flow, mode == PARTITION_FUSED, &fusion);
-        if (!err) {
-            err = shard_and_assemble(&flow, &fusion, out);
-            fusion_release(&fusion);
-        }
+        if (mode == PARTITION_BY_COMPONENT)
+            fusion_by_component(&flow, &fusion);
+        else
+            fusion_make(&flow, mode == PARTITION_FUSED, &fusion);
+        err = shard_and_assemble(&flow, &fusion, out);
+        fusion_release(&fusion);
         dataflow_release(&flow);
     }
     if (err) {
@@ -726,9 +720,9 @@ static void sum_levels(const struct partition *partition, struct level *levels,
 enum err partition_concurrency(const struct partition *partition, double batch,
                                struct partition_concurrency *out)
 {
-    double *until = malloc((partition->count + 1) * sizeof *until);
-    struct level *levels = calloc(partition->count + 1, sizeof *levels);
-    enum err err = until && levels ? ERR_OK : ERR_NO_MEMORY;
+    double *until = xmalloc((partition->count + 1) * sizeof *until);
+    struct level *levels = xcalloc(partition->count + 1, sizeof *levels);
+    enum err err = ERR_OK;
     *out = (struct partition_concurrency){0};
     if (!err) {
         double all = graph_flops(&partition->total);

@@ -131,8 +131,7 @@ void partition_release(struct partition *partition);
 enum err partition_find_unique(struct partition *out) MUST_USE;
 /* If this is another pass of the same model: finds the unique subgraphs that are equal to those with the same index in
  * the preceding pass, whose time and energy they reuse.  Decode steps differ in attention only. */
-enum err partition_continue(struct partition *partition, const struct partition *before,
-                            struct error *why) MUST_USE;
+void partition_continue(struct partition *partition, const struct partition *before);
 
 /* How much of a pass could run concurrently. */
 struct partition_concurrency {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/xalloc.h"
 #include "estimate/partition.h"
 
 /* A direct-mapped hash table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
@@ -81,10 +82,8 @@ static bool is_alike(const struct subgraph *a, const struct subgraph *b,
 enum err partition_find_unique(struct partition *out)
 {
     uint32_t table[SLOTS] = {0}; /* index in unique + 1; 0: empty */
-    out->unique = malloc((out->count + 1) * sizeof *out->unique);
-    out->unique_of = malloc((out->count + 1) * sizeof *out->unique_of);
-    if (!out->unique || !out->unique_of)
-        return ERR_NO_MEMORY;
+    out->unique = xmalloc((out->count + 1) * sizeof *out->unique);
+    out->unique_of = xmalloc((out->count + 1) * sizeof *out->unique_of);
     for (size_t i = 0; i < out->count; i++) {
         const struct subgraph *subgraph = &out->subgraphs[i];
         struct figures figures;
@@ -113,14 +112,11 @@ static bool is_same_model(const struct partition *a, const struct partition *b)
            file->floats == other->floats && is_equal(own, others, AMOUNTS);
 }
 
-enum err partition_continue(struct partition *partition, const struct partition *before,
-                            struct error *why)
+void partition_continue(struct partition *partition, const struct partition *before)
 {
     if (!is_same_model(partition, before))
-        return ERR_OK;
-    partition->repeats = calloc(partition->unique_count + 1, sizeof *partition->repeats);
-    if (!partition->repeats)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return;
+    partition->repeats = xcalloc(partition->unique_count + 1, sizeof *partition->repeats);
     for (size_t k = 0; k < partition->unique_count && k < before->unique_count; k++) {
         const struct subgraph *own = &partition->subgraphs[partition->unique[k]];
         const struct subgraph *other = &before->subgraphs[before->unique[k]];
@@ -129,5 +125,4 @@ enum err partition_continue(struct partition *partition, const struct partition 
         partition->repeats[k] =
             own->component == other->component && is_alike(own, other, &figures);
     }
-    return ERR_OK;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/xalloc.h"
+
 /* ---- memory ---- */
 
 static double batch_of(const struct partition *partition)
@@ -413,18 +415,16 @@ static void add_block(const struct partition *partition, const union addend *add
 
 /* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums equal
  * those over a list of all rows to the last bit. */
-static enum err sum_subgraphs(struct pass_rows *rows, struct pass_uncertainty *uncertainty,
-                              struct pass_estimate *out)
+static void sum_subgraphs(struct pass_rows *rows, struct pass_uncertainty *uncertainty,
+                          struct pass_estimate *out)
 {
     const struct rates *rates = &rows->rates;
     struct unique *unique = rows->unique;
     const struct partition *partition = out->partition;
     int devices = out->config.devices, stages = out->config.stages;
-    union addend sum = {0}, *addends = malloc((partition->unique_count + 1) * sizeof *addends);
+    union addend sum = {0}, *addends = xmalloc((partition->unique_count + 1) * sizeof *addends);
     struct row_sums sums;
     struct host_times host;
-    if (!addends)
-        return ERR_NO_MEMORY;
     make_rows(partition, &out->config, rows, &sums, &host);
     if (out->config.is_bound)
         lower_to_attained(partition, rates, &out->config, &sums, unique);
@@ -445,7 +445,6 @@ static enum err sum_subgraphs(struct pass_rows *rows, struct pass_uncertainty *u
     out->total = sum.parts.totals;
     out->total.peak_w = peak_power(unique, partition->unique_count, devices * rates->limit_w.value);
     free(addends);
-    return ERR_OK;
 }
 
 static void set_ratios(const struct rates *rates, int devices, struct pass_estimate *out)
@@ -504,10 +503,8 @@ static enum err estimate_detail(const struct rates *rates, int devices, struct p
 {
     const struct partition *partition = out->partition;
     struct estimate_memory *memory = &out->memory;
-    out->rows = malloc((partition->count + 1) * sizeof *out->rows);
-    memory->timeline = malloc((partition->count + 1) * sizeof *memory->timeline);
-    if (!out->rows || !memory->timeline)
-        return ERR_NO_MEMORY;
+    out->rows = xmalloc((partition->count + 1) * sizeof *out->rows);
+    memory->timeline = xmalloc((partition->count + 1) * sizeof *memory->timeline);
     for (size_t i = 0; i < partition->count; i++)
         memory->timeline[i] = live_bytes(partition, i, &rates->widths, devices);
     return partition_concurrency(partition, batch_of(partition), &out->concurrency);
@@ -538,9 +535,7 @@ static enum err prepare(const struct partition *partition, const struct hardware
 {
     bool is_first = !*rows || !partition->repeats;
     struct pass_rows *room =
-        realloc(*rows, sizeof *room + partition->unique_count * sizeof *room->unique);
-    if (!room)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        xrealloc(*rows, sizeof *room + partition->unique_count * sizeof *room->unique);
     *rows = room;
     config->devices = config->devices ? config->devices : 1;
     config->stages = config->stages ? config->stages : 1;
@@ -573,7 +568,7 @@ static enum err estimate_pass(const struct partition *partition, const struct ha
     if (has_detail)
         err = estimate_detail(rates, devices, out);
     if (!err)
-        err = sum_subgraphs(*rows, &uncertainty, out);
+        sum_subgraphs(*rows, &uncertainty, out);
     if (err) {
         pass_estimate_release(out);
         return err_set(why, err, "%s", err_text(err));
@@ -596,20 +591,18 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     return err;
 }
 
-enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
-                             const struct estimate_config *config, struct pass_rows **rows,
-                             struct pass_bound *cost)
+void pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
+                         const struct estimate_config *config, struct pass_rows **rows,
+                         struct pass_bound *cost)
 {
     struct estimate_config own = *config;
     struct row_sums sums;
     struct host_times host;
-    enum err err = prepare(partition, hardware, &own, rows, NULL);
-    if (err)
-        return err == ERR_NO_MEMORY ? err : ERR_OK;
+    if (prepare(partition, hardware, &own, rows, NULL) != ERR_OK)
+        return;
     make_rows(partition, &own, *rows, &sums, &host);
     cost->latency_s = fmin(cost->latency_s, sums.latency_s);
     cost->joules = fmin(cost->joules, sums.joules);
-    return ERR_OK;
 }
 
 void pass_estimate_release(struct pass_estimate *estimate)

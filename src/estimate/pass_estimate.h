@@ -117,9 +117,9 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
                             bool has_detail, struct pass_estimate *out, struct error *why) MUST_USE;
 /* Lowers *cost to that of a pass, without messages between stages; unchanged if the runtime does not support the device
  * or cannot share the model.  Much faster than an estimate. */
-enum err pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
-                             const struct estimate_config *config, struct pass_rows **rows,
-                             struct pass_bound *cost) MUST_USE;
+void pass_estimate_lower(const struct partition *partition, const struct hardware *hardware,
+                         const struct estimate_config *config, struct pass_rows **rows,
+                         struct pass_bound *cost);
 void pass_estimate_release(struct pass_estimate *estimate);
 
 /* ---- its uncertainty: pass_uncertainty.c ---- */

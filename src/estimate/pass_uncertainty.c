@@ -23,8 +23,8 @@ double pass_uncertainty_model_error(const struct hardware *hardware)
     return hardware->is_calibrated ? MODEL_CALIBRATED : MODEL_THEORETIC;
 }
 
-/* With measured kernels, relative standard deviations by the bound of most of the time: of 719 rows of models as
- * shipped, each corrected by the mean ratio of measured to estimated of the other families (docs/estimate.md;
+/* With measured kernels, relative standard deviations by the bound of most of the time: of 719 rows of
+ * measured models, each corrected by the mean ratio of measured to estimated of the other families (docs/estimate.md;
  * recomputed by a test).  None for BOUND_BALANCED and BOUND_LINK. */
 struct spread {
     double time, energy;

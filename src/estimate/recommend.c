@@ -45,7 +45,7 @@ static uint64_t device_of(const struct workload_estimate *estimate)
     return hash_bytes(HASH_START, id, strcspn(id, "@"));
 }
 
-/* Relative standard uncertainty of the joules of `tried` over those of `now`.  The overhead of models as shipped is
+/* Relative standard uncertainty of the joules of `tried` over those of `now`.  The overhead of measured models is
  * common to both, and so is an assumed host, but the two may not wait for it equally. */
 static double ratio_error(const struct search *search, enum recommend_kind kind,
                           const struct workload_estimate *tried)
@@ -123,30 +123,26 @@ static void propose(struct search *search, const struct trial *trial)
     out->items[out->count++] = trial->row;
 }
 
-/* The same workload on another device or in another configuration; not good if the device cannot run it.  Only
- * out-of-memory is an error. */
-static enum err try_choice(struct search *search, enum recommend_kind kind,
-                           const struct hardware *hardware, const struct estimate_config *config,
-                           struct trial *out)
+/* The same workload on another device or in another configuration; not good if the device cannot run it. */
+static void try_choice(struct search *search, enum recommend_kind kind,
+                       const struct hardware *hardware, const struct estimate_config *config,
+                       struct trial *out)
 {
     struct workload_estimate tried;
     struct error lacks = {0};
     *out = (struct trial){0};
     enum err err =
         workload_estimate_make(search->now->work, hardware, config, false, &tried, &lacks);
-    if (err == ERR_NO_MEMORY)
-        return err_set(search->why, err, "%s", lacks.text);
     if (!err) {
         *out = judge(search, kind, &tried);
         out->used = tried.used;
     }
-    return ERR_OK;
 }
 
 /* ---- another graph: batch, fusion ---- */
 
-static enum err try_work(struct search *search, enum recommend_kind kind,
-                         const struct workload_spec *question, struct trial *out)
+static void try_work(struct search *search, enum recommend_kind kind,
+                     const struct workload_spec *question, struct trial *out)
 {
     struct workload work;
     struct workload_estimate tried;
@@ -160,16 +156,14 @@ static enum err try_work(struct search *search, enum recommend_kind kind,
             *out = judge(search, kind, &tried);
         workload_release(&work);
     }
-    return err == ERR_NO_MEMORY ? err_set(search->why, err, "%s", lacks.text) : ERR_OK;
 }
 
-static enum err try_batch(struct search *search, int64_t batch, struct trial *out)
+static void try_batch(struct search *search, int64_t batch, struct trial *out)
 {
     struct workload_spec question = search->now->work->spec;
     question.setting.batch = batch;
-    enum err err = try_work(search, RECOMMEND_BATCH, &question, out);
+    try_work(search, RECOMMEND_BATCH, &question, out);
     str_format(out->row.options, sizeof out->row.options, "--batch %" PRId64, batch);
-    return err;
 }
 
 /* The largest smaller batch that meets currently violated limits: by halving, then by bisection between the first that
@@ -180,9 +174,7 @@ static enum err try_smaller_batches(struct search *search)
     int64_t violates = search->now->work->spec.setting.batch, meets = 0;
     while (search->is_violated && violates - meets > 1) {
         int64_t batch = meets ? meets + (violates - meets) / 2 : violates / 2;
-        enum err err = try_batch(search, batch, &trial);
-        if (err)
-            return err;
+        try_batch(search, batch, &trial);
         bool is_met = trial.is_good && trial.row.verdict == BUDGET_PASS;
         best = is_met ? trial : best;
         meets = is_met ? batch : meets;
@@ -198,9 +190,7 @@ static enum err try_batches(struct search *search)
     size_t count = 0, best = 0;
     int64_t batch = search->now->work->spec.setting.batch;
     for (; count < DOUBLINGS_MAX && batch > 0 && batch <= BATCH_MAX / 2; count++) {
-        enum err err = try_batch(search, batch *= 2, &trials[count]);
-        if (err)
-            return err;
+        try_batch(search, batch *= 2, &trials[count]);
         if (count > 0 && !trials[count].is_good && !trials[count].is_unsure)
             break; /* exceeds memory or limits */
     }
@@ -230,12 +220,11 @@ static enum err try_fusion(struct search *search)
     if (question.runtime != RUNTIME_IDEAL) /* their fusion is fixed */
         return ERR_OK;
     question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
-    enum err err = try_work(search, RECOMMEND_FUSION, &question, &trial);
+    try_work(search, RECOMMEND_FUSION, &question, &trial);
     str_copy(trial.row.options, sizeof trial.row.options,
              is_fused ? "--no-fusion" : "without --no-fusion");
-    if (!err)
-        propose(search, &trial);
-    return err;
+    propose(search, &trial);
+    return ERR_OK;
 }
 
 /* Launching operators one by one keeps the device waiting for its host; a graph of the same kernels does not. */
@@ -247,13 +236,12 @@ static enum err try_runtime(struct search *search)
         return ERR_OK;
     question.runtime = RUNTIME_PYTORCH_GRAPH;
     question.fusion = runtime_at(question.runtime)->fusion;
-    enum err err = try_work(search, RECOMMEND_RUNTIME, &question, &trial);
+    try_work(search, RECOMMEND_RUNTIME, &question, &trial);
     str_format(trial.row.options, sizeof trial.row.options, "--runtime %s",
                runtime_at(question.runtime)->name);
     str_copy(trial.row.note, sizeof trial.row.note, "the same kernels, captured once");
-    if (!err)
-        propose(search, &trial);
-    return err;
+    propose(search, &trial);
+    return ERR_OK;
 }
 
 /* ---- another precision ---- */
@@ -285,9 +273,7 @@ static enum err try_precisions(struct search *search)
             !estimate_offers(now->hardware, p))
             continue;
         config.precision = p;
-        enum err err = try_choice(search, RECOMMEND_PRECISION, now->hardware, &config, &trial);
-        if (err)
-            return err;
+        try_choice(search, RECOMMEND_PRECISION, now->hardware, &config, &trial);
         str_format(trial.row.options, sizeof trial.row.options, "--precision %s",
                    precision_name(p));
         note_precision(p, &trial);
@@ -312,7 +298,7 @@ static bool same_device(const struct hardware *a, const struct hardware *b)
 /* The same workload in the same precision on another device, unless the default runtime there is different.  The
  * options name the precision if the default there is another; stored weights are computed in the default precision
  * there. */
-static enum err try_device(struct search *search, const struct hardware *other, struct trial *out)
+static void try_device(struct search *search, const struct hardware *other, struct trial *out)
 {
     const struct workload_estimate *now = search->now;
     struct estimate_config config = now->config;
@@ -324,12 +310,11 @@ static enum err try_device(struct search *search, const struct hardware *other, 
         config.precision = usual;
     if (other->class != now->hardware->class || same_device(other, now->hardware) ||
         !estimate_offers(other, config.precision) || there.runtime != config.runtime)
-        return ERR_OK;
-    enum err err = try_choice(search, RECOMMEND_HARDWARE, other, &config, out);
+        return;
+    try_choice(search, RECOMMEND_HARDWARE, other, &config, out);
     bool is_usual = config.precision == usual;
     str_format(out->row.options, sizeof out->row.options, "--hardware %s%s%s", other->id,
                is_usual ? "" : " --precision ", is_usual ? "" : precision_name(config.precision));
-    return err;
 }
 
 /* The cheapest device, and the cheapest of those that are not slower. */
@@ -339,9 +324,7 @@ static enum err try_catalog(struct search *search)
     struct trial best = {0}, fast = {0};
     for (size_t i = 0; i < hardware_count(); i++) {
         struct trial trial = {0};
-        enum err err = try_device(search, hardware_at(i), &trial);
-        if (err)
-            return err;
+        try_device(search, hardware_at(i), &trial);
         if (is_better(&trial, &best))
             best = trial;
         if (trial.row.latency_s <= now->total.latency_s && is_better(&trial, &fast))
@@ -360,10 +343,9 @@ static enum err try_points(struct search *search)
         struct hardware other = *hardware; /* owns nothing: from the catalog */
         struct trial trial;
         enum err err = hardware_at_point(&other, hardware->points[i].name, search->why);
-        if (!err)
-            err = try_choice(search, RECOMMEND_POINT, &other, &search->now->config, &trial);
         if (err)
             return err;
+        try_choice(search, RECOMMEND_POINT, &other, &search->now->config, &trial);
         str_format(trial.row.options, sizeof trial.row.options, "--hardware %.64s", other.id);
         if (is_better(&trial, &best))
             best = trial;
@@ -380,9 +362,7 @@ static enum err try_fewer_devices(struct search *search)
         struct estimate_config config = now->config;
         struct trial trial;
         config.devices = devices;
-        enum err err = try_choice(search, RECOMMEND_DEVICES, now->hardware, &config, &trial);
-        if (err)
-            return err;
+        try_choice(search, RECOMMEND_DEVICES, now->hardware, &config, &trial);
         str_format(trial.row.options, sizeof trial.row.options, "--tensor-parallel %d", devices);
         if (is_better(&trial, &best))
             best = trial;
@@ -417,8 +397,7 @@ enum err recommend_make(const struct recommend_question *question, struct recomm
     return err;
 }
 
-enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devices,
-                                  struct error *why)
+void recommend_devices_to_fit(const struct workload_estimate *now, int *devices)
 {
     *devices = 0;
     for (int count = 1; count <= DEVICES_MAX && !*devices; count *= 2) {
@@ -428,12 +407,9 @@ enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devi
         config.devices = count;
         enum err err =
             workload_estimate_make(now->work, now->hardware, &config, false, &tried, &lacks);
-        if (err == ERR_NO_MEMORY)
-            return err_set(why, err, "%s", lacks.text);
         if (err) /* not supported */
-            return ERR_OK;
+            return;
         if (tried.memory.fits)
             *devices = count;
     }
-    return ERR_OK;
 }

@@ -60,7 +60,6 @@ enum err recommend_make(const struct recommend_question *question, struct recomm
                         struct error *why) MUST_USE;
 
 /* Number of devices that must share the model for it to fit; 0: none up to 64, or it cannot be shared. */
-enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devices,
-                                  struct error *why) MUST_USE;
+void recommend_devices_to_fit(const struct workload_estimate *now, int *devices);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 
 const double SERVING_QUANTILE[SERVING_QUANTILES] = {0.5, 0.95, 0.99};
@@ -426,26 +427,22 @@ static void release(struct simulation *sim)
     free(sim->itl.counts);
 }
 
-static bool allocate(struct simulation *sim)
+static void allocate(struct simulation *sim)
 {
     const struct serving_policy *policy = sim->run->policy;
     size_t count = sim->run->load->count;
-    sim->requests = calloc(count, sizeof *sim->requests);
-    sim->ttft_s = malloc(count * sizeof *sim->ttft_s);
-    sim->tpot_s = malloc(count * sizeof *sim->tpot_s);
-    sim->latency_s = malloc(count * sizeof *sim->latency_s);
-    sim->itl.counts = calloc(BUCKETS, sizeof *sim->itl.counts);
-    sim->replicas = calloc(policy->replicas, sizeof *sim->replicas);
-    bool is_made = sim->requests && sim->ttft_s && sim->tpot_s && sim->latency_s &&
-                   sim->itl.counts && sim->replicas;
-    for (unsigned r = 0; is_made && r < policy->replicas; r++) {
+    sim->requests = xcalloc(count, sizeof *sim->requests);
+    sim->ttft_s = xmalloc(count * sizeof *sim->ttft_s);
+    sim->tpot_s = xmalloc(count * sizeof *sim->tpot_s);
+    sim->latency_s = xmalloc(count * sizeof *sim->latency_s);
+    sim->itl.counts = xcalloc(BUCKETS, sizeof *sim->itl.counts);
+    sim->replicas = xcalloc(policy->replicas, sizeof *sim->replicas);
+    for (unsigned r = 0; r < policy->replicas; r++) {
         struct replica *replica = &sim->replicas[r];
-        replica->running = calloc(policy->max_sequences, sizeof *replica->running);
+        replica->running = xcalloc(policy->max_sequences, sizeof *replica->running);
         replica->first_waiting = replica->last_waiting = NONE;
         replica->free_blocks = sim->blocks;
-        is_made = replica->running;
     }
-    return is_made;
 }
 
 /* A request larger than the KV cache would wait forever. */
@@ -472,10 +469,7 @@ enum err serving_simulate(const struct serving_run *run, struct serving_result *
     enum err err = check(run, sim.blocks, why);
     if (err)
         return err;
-    if (!allocate(&sim)) {
-        release(&sim);
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    }
+    allocate(&sim);
     for (size_t i = 0; i < load->count; i++) {
         double now = load->items[i].arrival / run->rate;
         advance(&sim, now);

@@ -44,9 +44,8 @@ enum err serving_rates_parse(const char *words, double **rates, size_t *count, s
     MUST_USE;
 
 /* Poisson arrivals. */
-enum err serving_load_draw(size_t count, struct serving_lengths input,
-                           struct serving_lengths output, uint64_t seed, struct serving_load *out,
-                           struct error *why) MUST_USE;
+void serving_load_draw(size_t count, struct serving_lengths input, struct serving_lengths output,
+                       uint64_t seed, struct serving_load *out);
 /* A CSV file with the columns arrival_s, input_tokens and output_tokens. */
 enum err serving_load_read(const char *path, struct serving_load *out, struct error *why) MUST_USE;
 void serving_load_release(struct serving_load *load);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "estimate/serving.h"
 
 #define RATE_TOLERANCE 0.01 /* relative width at which the search ends */
@@ -138,9 +139,7 @@ static enum err make_points(struct search *search, const double *rates, size_t c
                             struct serving_curve *out, struct error *why)
 {
     enum err err = ERR_OK;
-    out->points = calloc(count, sizeof *out->points);
-    if (!out->points)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->points = xcalloc(count, sizeof *out->points);
     for (; !err && out->count < count; out->count += !err) {
         struct serving_point *point = &out->points[out->count];
         err = try_rate(search, rates[out->count], point, why);

@@ -9,6 +9,7 @@
 #include "core/random.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "estimate/measured_csv.h"
 #include "estimate/serving.h"
 
@@ -72,9 +73,7 @@ static bool add_rates(char *item, double *rates, size_t *count)
 enum err serving_rates_parse(const char *words, double **rates, size_t *count, struct error *why)
 {
     *count = 0;
-    *rates = calloc(RATES_MAX, sizeof **rates);
-    if (!*rates)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    *rates = xcalloc(RATES_MAX, sizeof **rates);
     for (const char *rest = words; rest;) {
         char item[96];
         if (str_next_item(&rest, item, sizeof item) && add_rates(item, *rates, count))
@@ -108,18 +107,15 @@ static void measure(struct serving_load *load)
     load->mean_output = output / (double)load->count;
 }
 
-enum err serving_load_draw(size_t count, struct serving_lengths input,
-                           struct serving_lengths output, uint64_t seed, struct serving_load *out,
-                           struct error *why)
+void serving_load_draw(size_t count, struct serving_lengths input, struct serving_lengths output,
+                       uint64_t seed, struct serving_load *out)
 {
     struct random arrivals = random_from(seed, STREAM_ARRIVALS);
     struct random inputs = random_from(seed, STREAM_INPUT);
     struct random outputs = random_from(seed, STREAM_OUTPUT);
     double now = 0;
     *out = (struct serving_load){.count = count, .rate = UNKNOWN};
-    out->items = calloc(count, sizeof *out->items);
-    if (!out->items)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->items = xcalloc(count, sizeof *out->items);
     for (size_t i = 0; i < count; i++) {
         out->items[i] =
             (struct serving_request){now, random_between(&inputs, input.low, input.high),
@@ -127,7 +123,6 @@ enum err serving_load_draw(size_t count, struct serving_lengths input,
         now -= log(random_unit(&arrivals));
     }
     measure(out);
-    return ERR_OK;
 }
 
 static int64_t read_tokens(struct measured_csv *csv, const char *column)
@@ -178,10 +173,10 @@ enum err serving_load_read(const char *path, struct serving_load *out, struct er
                               path, COLUMNS[i]);
     if (!csv.err && !csv.grid.rows)
         csv.err = err_set(why, ERR_BAD_VALUE, "%s: no requests", path);
-    if (!csv.err && !(out->items = calloc(csv.grid.rows, sizeof *out->items)))
-        csv.err = err_set(why, ERR_NO_MEMORY, "out of memory");
-    if (!csv.err)
+    if (!csv.err) {
+        out->items = xcalloc(csv.grid.rows, sizeof *out->items);
         read_rows(&csv, out);
+    }
     enum err err = csv.err;
     if (err)
         serving_load_release(out);

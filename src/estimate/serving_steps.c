@@ -17,6 +17,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "estimate/measured_csv.h"
 #include "estimate/pass_estimate.h"
 #include "estimate/serving.h"
@@ -348,8 +349,9 @@ static enum err fit_measured(const double *rows, const double *ones, size_t coun
                              struct serving_steps *steps, struct error *why)
 {
     double squares = 0;
-    if (least_squares_nonnegative(rows, ones, count, MEASURED_TERMS, steps->measured) != ERR_OK)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    enum err err = least_squares_nonnegative(rows, ones, count, MEASURED_TERMS, steps->measured);
+    if (err)
+        return err_explain(why, err);
     for (size_t i = 0; i < count; i++) {
         double residual = -1;
         for (size_t k = 0; k < MEASURED_TERMS; k++)
@@ -367,10 +369,8 @@ static enum err read_measured(const char *path, struct serving_steps *steps, str
     struct measured_csv csv;
     measured_csv_open(&csv, path, why);
     size_t count = csv.err ? 0 : csv.grid.rows;
-    double *rows = calloc(count + 1, MEASURED_TERMS * sizeof *rows);
-    double *ones = calloc(count + 1, sizeof *ones);
-    if (!csv.err && (!rows || !ones))
-        csv.err = err_set(why, ERR_NO_MEMORY, "out of memory");
+    double *rows = xcalloc(count + 1, MEASURED_TERMS * sizeof *rows);
+    double *ones = xcalloc(count + 1, sizeof *ones);
     if (!csv.err && (count < MEASURED_MIN || !measured_csv_has(&csv, "seconds")))
         csv.err = err_set(why, ERR_BAD_VALUE,
                           "%s: measured steps are at least %d rows of prompt_tokens, sequences, "
@@ -478,12 +478,11 @@ static enum err limit_cache(const struct serving_question *question,
 
 /* ---- the complete model ---- */
 
-static bool allocate(struct serving_steps *steps)
+static void allocate(struct serving_steps *steps)
 {
-    steps->dense = calloc(steps->max_tokens + 1, sizeof *steps->dense);
-    steps->logits = calloc(steps->max_sequences + 1, sizeof *steps->logits);
-    steps->decode = calloc(steps->max_sequences + 1, sizeof *steps->decode);
-    return steps->dense && steps->logits && steps->decode;
+    steps->dense = xcalloc(steps->max_tokens + 1, sizeof *steps->dense);
+    steps->logits = xcalloc(steps->max_sequences + 1, sizeof *steps->logits);
+    steps->decode = xcalloc(steps->max_sequences + 1, sizeof *steps->decode);
 }
 
 enum err serving_steps_make(const struct serving_question *question, struct serving_policy *policy,
@@ -491,16 +490,14 @@ enum err serving_steps_make(const struct serving_question *question, struct serv
 {
     *out = NULL;
     enum err err = complete_policy(question, policy, why);
-    struct serving_steps *steps = err ? NULL : calloc(1, sizeof *steps);
-    if (!err && steps) {
+    struct serving_steps *steps = err ? NULL : xcalloc(1, sizeof *steps);
+    if (!err) {
         steps->max_tokens = policy->max_tokens;
         steps->max_sequences = policy->max_sequences;
         choose_contexts(question->load->longest, steps);
-    }
-    if (!err && (!steps || !allocate(steps)))
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
-    if (!err)
+        allocate(steps);
         err = fill_prompts(question, steps, why);
+    }
     if (!err)
         err = fill_decode(question, steps, why);
     if (!err && steps->has_encoder)

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "estimate/measured_csv.h"
 
 void predictor_init(struct predictor *predictor, const struct hardware *hardware)
@@ -178,15 +178,11 @@ static enum err predict_load(const struct predictor *predictor, const struct cal
 
 /* ---- the validation ---- */
 
-enum err validation_add(struct validation *validation, const struct validate_row *row,
-                        struct error *why)
+void validation_add(struct validation *validation, const struct validate_row *row)
 {
-    struct validate_row *rows =
-        grow(validation->rows, &validation->capacity, validation->count, sizeof *rows);
-    if (!rows)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    validation->rows = rows;
-    struct validate_row *added = &rows[validation->count++];
+    validation->rows =
+        xgrow(validation->rows, &validation->capacity, validation->count, sizeof *validation->rows);
+    struct validate_row *added = &validation->rows[validation->count++];
     *added = *row;
     str_plain(added->label, sizeof added->label);
     double window = is_known(row->window_s) ? row->window_s : row->measured_s;
@@ -194,7 +190,6 @@ enum err validation_add(struct validation *validation, const struct validate_row
         added->measured_j = UNKNOWN;
         validation->short_rows++;
     }
-    return ERR_OK;
 }
 
 void validation_release(struct validation *validation)
@@ -244,7 +239,7 @@ static void add(struct reader *r, struct validate_row *row)
         (void)str_copy(row->group, sizeof row->group, cell(r, column));
     str_plain(row->group, sizeof row->group);
     if (!r->csv.err)
-        r->csv.err = validation_add(r->out, row, r->csv.why);
+        validation_add(r->out, row);
 }
 
 /* Rows of two devices would be predicted as one. */
@@ -463,7 +458,7 @@ static void add_error(struct validate_error *sum, double measured, double predic
         sum->inside[k] += ratio >= (k + 1) * (range.low - 1) && ratio <= (k + 1) * (range.high - 1);
 }
 
-static void divide(struct validate_error *sum)
+static void average(struct validate_error *sum)
 {
     sum->mape = sum->rows ? sum->mape / (double)sum->rows : UNKNOWN;
     sum->bias = sum->rows ? sum->bias / (double)sum->rows : UNKNOWN;
@@ -483,8 +478,8 @@ struct validate_sums validate_sum(const struct validation *validation, enum esti
         add_error(&sums.latency, row->measured_s, predicted->latency_s, predicted->latency_range);
         add_error(&sums.energy, row->measured_j, predicted->joules, predicted->joules_range);
     }
-    divide(&sums.latency);
-    divide(&sums.energy);
+    average(&sums.latency);
+    average(&sums.energy);
     return sums;
 }
 
@@ -550,8 +545,8 @@ struct validate_sums validate_held_out(const struct validation *validation, cons
         add_held_out(validation, row, LATENCY, &sums.latency);
         add_held_out(validation, row, ENERGY, &sums.energy);
     }
-    divide(&sums.latency);
-    divide(&sums.energy);
+    average(&sums.latency);
+    average(&sums.energy);
     return sums;
 }
 

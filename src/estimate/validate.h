@@ -85,8 +85,7 @@ struct validation {
     const char *leave_out; /* the column whose values are groups; NULL: none.  Set by the caller */
 };
 
-enum err validation_add(struct validation *validation, const struct validate_row *row,
-                        struct error *why) MUST_USE;
+void validation_add(struct validation *validation, const struct validate_row *row);
 void validation_release(struct validation *validation);
 
 /* Predicts and adds the rows of a CSV file in which every column of `where` has its value; they must be of one device.

@@ -162,7 +162,7 @@ char *words_basis(char *to, const struct workload_estimate *estimate)
     const struct runtime *runtime = runtime_at(estimate->config.runtime);
     const char *kernels = words_kernels(&estimate->work->spec);
     if (is_known(shipped->max))
-        str_format(to, ESTIMATE_WORDS_MAX, "%s; models as shipped took %.1f to %.1f times this",
+        str_format(to, ESTIMATE_WORDS_MAX, "%s; measured models took %.1f-%.1f times as long",
                    kernels, shipped->min, shipped->max);
     else if (estimate->config.runtime == RUNTIME_IDEAL)
         str_format(to, ESTIMATE_WORDS_MAX, "%s; the ± covers published figures of LLMs", kernels);

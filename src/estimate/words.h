@@ -29,7 +29,7 @@ enum evidence words_evidence(const struct workload_spec *spec, const struct hard
 /* Kind of estimate: "lower bound with ideal kernels", "kernels of pytorch-graph". */
 const char *words_kernels(const struct workload_spec *spec);
 
-/* The same as text: "lower bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
+/* The same as text: "lower bound with ideal kernels; measured models took 1.2-2.9 times as long". */
 char *words_basis(char *to, const struct workload_estimate *estimate);
 
 struct runtime_host words_runtime_host(const struct workload_estimate *estimate);

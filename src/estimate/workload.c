@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "estimate/parallel.h"
 
 enum {
@@ -63,9 +64,9 @@ static enum err add_pass(struct workload *work, const struct graph_options *sett
     if (!err && workload_is_bound(&work->spec))
         err = partition_make(&pass->graph, PARTITION_PLAIN, &pass->unfused, why);
     if (!err && work->count)
-        err = partition_continue(&pass->partition, &pass[-1].partition, why);
+        partition_continue(&pass->partition, &pass[-1].partition);
     if (!err && work->count && pass->unfused.graph)
-        err = partition_continue(&pass->unfused, &pass[-1].unfused, why);
+        partition_continue(&pass->unfused, &pass[-1].unfused);
     if (err) {
         partition_release(&pass->unfused);
         partition_release(&pass->partition);
@@ -319,9 +320,7 @@ static enum err parse_list(const struct list *list, struct numbers *out, struct 
 {
     if (!list->words)
         return ERR_OK;
-    out->items = calloc(NUMBERS_MAX, sizeof *out->items);
-    if (!out->items)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->items = xcalloc(NUMBERS_MAX, sizeof *out->items);
     for (const char *rest = list->words; rest;) {
         char item[64];
         int64_t range[3];
@@ -650,9 +649,7 @@ static enum err make_list(const struct workload_options *options, struct ranges 
         err = check_batches(&common, &ranges->batches, why);
     if (err)
         return err;
-    out->items = calloc(count, sizeof *out->items);
-    if (!out->items)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->items = xcalloc(count, sizeof *out->items);
     return fill_list(&common, ranges, out, why);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 
 /* ---- totals ---- */
 
@@ -70,9 +71,9 @@ static void sum_passes(const struct workload_estimate *estimate, size_t first, s
         finish_totals(out);
 }
 
-/* ---- models as shipped ---- */
+/* ---- measured models ---- */
 
-/* By runtime assumption, from the sets of measurements in docs/measurements.md, "Models as shipped".  For the set with
+/* By runtime assumption, from the sets of measurements in docs/measurements.md, "Measured models".  For the set with
  * the largest deviation, at least 68 % of the rows lie below estimate + above and 90 % below estimate + 2 above. */
 static const struct estimate_shipped SHIPPED[] = {
     [PARTITION_FUSED] = {.above = 2.6, .min = 1.2, .max = 1 / (1 - 0.66)},
@@ -133,80 +134,72 @@ static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardw
 
 /* On a CPU unfused operators read their operands from nearer caches; on a GPU fused kernels are never slower.  On a CPU
  * llama.cpp has the roofline with and without fusion, unless its operations were timed. */
-static enum err lower_passes(const struct workload *work, const struct hardware *hardware,
-                             const struct estimate_config *config, struct pass_bound *out)
+static void lower_passes(const struct workload *work, const struct hardware *hardware,
+                         const struct estimate_config *config, struct pass_bound *out)
 {
     bool is_plain = runtime_fusion(config->runtime, hardware) == PARTITION_PLAIN;
     struct pass_rows *rows = NULL, *plain_rows = NULL;
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < work->count; i++) {
+    for (size_t i = 0; i < work->count; i++) {
         const struct workload_pass *pass = &work->passes[i];
         if (!may_be_fastest(config->runtime, hardware, &pass->partition, config))
             continue;
-        err = pass_estimate_lower(&pass->partition, hardware, config, &rows, &out[i]);
-        if (!err && is_plain)
-            err = pass_estimate_lower(&pass->unfused, hardware, config, &plain_rows, &out[i]);
+        pass_estimate_lower(&pass->partition, hardware, config, &rows, &out[i]);
+        if (is_plain)
+            pass_estimate_lower(&pass->unfused, hardware, config, &plain_rows, &out[i]);
     }
     free(rows);
     free(plain_rows);
-    return err;
 }
 
-static enum err find_fastest(const struct workload *work, const struct hardware *hardware,
-                             const struct estimate_config *config, enum precision precision,
-                             struct pass_bound *out)
+static void find_fastest(const struct workload *work, const struct hardware *hardware,
+                         const struct estimate_config *config, enum precision precision,
+                         struct pass_bound *out)
 {
     struct estimate_config other = *config;
     other.is_bound = false;
     other.precision = precision;
     for (size_t i = 0; i < work->count; i++)
         out[i] = (struct pass_bound){INFINITY, INFINITY};
-    enum err err = ERR_OK;
-    for (other.runtime = 0; !err && other.runtime < RUNTIME_COUNT; other.runtime++)
-        err = lower_passes(work, hardware, &other, out);
-    return err;
+    for (other.runtime = 0; other.runtime < RUNTIME_COUNT; other.runtime++)
+        lower_passes(work, hardware, &other, out);
 }
 
 /* Kernels attain at most this multiple of a device's shares: a peak higher by this factor is faster. */
 #define ATTAINED_MAX 1.5
 
-static enum err lower_to(const struct workload_estimate *estimate, struct workload_bounds *known,
-                         enum precision precision, struct pass_bound *max)
+static void lower_to(const struct workload_estimate *estimate, struct workload_bounds *known,
+                     enum precision precision, struct pass_bound *max)
 {
     const struct estimate_config *config = &estimate->config;
     struct pass_bound stored[WORKLOAD_PASSES_MAX] = {0},
                       *found = config->keeps_stored ? stored : known->passes[precision];
-    enum err err = found[0].latency_s > 0
-                       ? ERR_OK
-                       : find_fastest(estimate->work, estimate->hardware, config, precision, found);
+    if (!(found[0].latency_s > 0))
+        find_fastest(estimate->work, estimate->hardware, config, precision, found);
     for (size_t i = 0; i < estimate->work->count; i++) {
         max[i].latency_s = fmin(max[i].latency_s, found[i].latency_s);
         max[i].joules = fmin(max[i].joules, found[i].joules);
     }
-    return err;
 }
 
 /* The bound of the precision and of wider ones whose kernels may be faster: a narrower precision is never slower. */
-static enum err find_bound(const struct workload_estimate *estimate, struct workload_bounds *known,
-                           struct pass_bound *max)
+static void find_bound(const struct workload_estimate *estimate, struct workload_bounds *known,
+                       struct pass_bound *max)
 {
     const struct hardware *hardware = estimate->hardware;
     const struct estimate_config *config = &estimate->config;
     double width = precision_widths(config->precision).weight;
     double peak = hardware->matrix_flops[config->precision].value;
-    enum err err = ERR_OK;
     for (size_t i = 0; i < estimate->work->count; i++)
         max[i] = (struct pass_bound){INFINITY, INFINITY};
-    for (enum precision p = 0; !err && p < PRECISION_COUNT; p++) {
+    for (enum precision p = 0; p < PRECISION_COUNT; p++) {
         bool is_wider = !config->keeps_stored && precision_widths(p).weight > width &&
                         !(ATTAINED_MAX * hardware->matrix_flops[p].value <= peak);
         if (p != config->precision && !is_wider)
             continue;
-        err = lower_to(estimate, known, p, max);
-        if (!err && converted_precision(hardware, p) != p)
-            err = lower_to(estimate, known, converted_precision(hardware, p), max);
+        lower_to(estimate, known, p, max);
+        if (converted_precision(hardware, p) != p)
+            lower_to(estimate, known, converted_precision(hardware, p), max);
     }
-    return err;
 }
 
 static enum err estimate_passes(struct workload_estimate *estimate, struct workload_bounds *bounds,
@@ -215,8 +208,8 @@ static enum err estimate_passes(struct workload_estimate *estimate, struct workl
     struct pass_bound max[WORKLOAD_PASSES_MAX];
     struct pass_rows *rows = NULL;
     enum err err = ERR_OK;
-    if (estimate->config.is_bound && find_bound(estimate, bounds, max))
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    if (estimate->config.is_bound)
+        find_bound(estimate, bounds, max);
     for (size_t i = 0; !err && i < estimate->work->count; i++) {
         if (estimate->config.is_bound)
             estimate->config.max = max[i];
@@ -322,9 +315,9 @@ static enum err schedule(const struct workload_estimate *estimate, size_t first,
     for (size_t i = first; i < end; i++)
         number += passes[i].times / passes[i].steps;
     *count = (size_t)round(number);
-    struct stage_times *times = calloc(*count, sizeof *times);
-    struct pipeline_job *jobs = calloc(*count, sizeof *jobs);
-    enum err err = times && jobs ? ERR_OK : ERR_NO_MEMORY;
+    struct stage_times *times = xcalloc(*count, sizeof *times);
+    struct pipeline_job *jobs = xcalloc(*count, sizeof *jobs);
+    enum err err = ERR_OK;
     if (!err) {
         fill_jobs(estimate, first, end, times, *count);
         for (size_t i = 0; i < *count; i++)
@@ -455,9 +448,7 @@ enum err workload_estimate_next(const struct workload *work, const struct hardwa
     out->divided = divided_share(work, config->devices);
     out->limit_w = hardware->limit_w.value * estimate_devices(&out->config);
     out->shipped = shipped_of(work);
-    out->passes = malloc(work->count * sizeof *out->passes);
-    if (!out->passes)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->passes = xmalloc(work->count * sizeof *out->passes);
     enum err err = estimate_passes(out, bounds, has_detail, why);
     if (!err && out->config.stages > 1 && (err = spread_steps(out)))
         err = err_set(why, err, "%s", err_text(err));
@@ -605,17 +596,15 @@ static bool continues(const struct workload_pass *before, const struct workload_
            pass->partition.count == before->partition.count;
 }
 
-enum err workload_estimate_subgraphs(const struct workload_estimate *estimate,
-                                     struct subgraph_total **rows, size_t *count, struct error *why)
+void workload_estimate_subgraphs(const struct workload_estimate *estimate,
+                                 struct subgraph_total **rows, size_t *count)
 {
     const struct workload *work = estimate->work;
     size_t total = 0, first = 0;
     const struct workload_pass *before = NULL;
     for (size_t i = 0; i < work->count; before = &work->passes[i++])
         total += continues(before, &work->passes[i]) ? 0 : work->passes[i].partition.count;
-    struct subgraph_total *all = calloc(total ? total : 1, sizeof *all);
-    if (!all)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    struct subgraph_total *all = xcalloc(total ? total : 1, sizeof *all);
     before = NULL;
     for (size_t i = 0; i < work->count; before = &work->passes[i++]) {
         const struct workload_pass *pass = &work->passes[i];
@@ -631,5 +620,4 @@ enum err workload_estimate_subgraphs(const struct workload_estimate *estimate,
         all[i].utilization = all[i].latency_s > 0 ? all[i].utilization / all[i].latency_s : UNKNOWN;
     *rows = all;
     *count = total;
-    return ERR_OK;
 }

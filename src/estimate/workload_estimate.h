@@ -12,8 +12,8 @@
 #include "estimate/pass_estimate.h"
 #include "estimate/workload.h"
 
-/* Deviation of models as shipped from an estimate, which is a bound for ideal kernels (docs/estimate.md, "Models as
- * shipped"). */
+/* Deviation of measured models from an estimate, which is a bound for ideal kernels (docs/estimate.md, "Measured
+ * models"). */
 struct estimate_shipped {
     double above; /* relative standard deviation beyond the ±; 0: it covers it */
     double min,
@@ -90,7 +90,7 @@ bool workload_estimate_fits(const struct workload_estimate *estimate);
 const struct partition *
 workload_estimate_timeline_partition(const struct workload_estimate *estimate);
 
-/* The interval of a time or an energy for a model as shipped, given the ± of the bound. */
+/* The interval of a time or an energy of measured models, given the ± of the bound. */
 struct estimate_interval workload_estimate_interval(const struct workload_estimate *estimate,
                                                     double value, double plus_minus);
 
@@ -114,8 +114,7 @@ struct subgraph_total {
 };
 
 /* Their joules add up to those of the workload.  The caller frees *rows.  Needs detail. */
-enum err workload_estimate_subgraphs(const struct workload_estimate *estimate,
-                                     struct subgraph_total **rows, size_t *count, struct error *why)
-    MUST_USE;
+void workload_estimate_subgraphs(const struct workload_estimate *estimate,
+                                 struct subgraph_total **rows, size_t *count);
 
 #endif

@@ -47,11 +47,6 @@ void grade_extracted(struct grade *grade, struct slice what)
     char_one_line(grade->extracted, sizeof grade->extracted, what);
 }
 
-enum err grade_no_memory(struct error *why)
-{
-    return err_set(why, ERR_NO_MEMORY, "grading: %s", err_text(ERR_NO_MEMORY));
-}
-
 /* ---- references ---- */
 
 enum err references_read(const struct params *params, char path[REFERENCES_PATH], struct error *why)

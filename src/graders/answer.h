@@ -14,8 +14,6 @@ void grade_false(struct grade *grade, const char *reason, ...) PRINTF_LIKE(2, 3)
 void grade_null(struct grade *grade, const char *reason, ...) PRINTF_LIKE(2, 3);
 void grade_extracted(struct grade *grade, struct slice what);
 
-enum err grade_no_memory(struct error *why);
-
 /* ---- references ---- */
 
 enum { REFERENCES_MAX = 64, REFERENCES_PATH = 64 };

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/final.h"
 #include "graders/fold.h"
@@ -585,33 +586,30 @@ static bool repeats_options(const struct options *options, struct slice answer,
 }
 
 /* The option of the marked answer, else of the text.  `repeated`: the options are those listed in the answer itself. */
-static enum err option_answered(struct namer *namer, struct slice answer, bool repeated,
-                                struct named *out)
+static struct named option_answered(struct namer *namer, struct slice answer, bool repeated)
 {
     const struct options *options = namer->options;
     struct final_answer final;
     struct slice sentence = text_last_sentence(answer);
-    enum err err = ERR_OK;
-    *out = (struct named){0};
+    struct named found = {0};
     if (!final_find(answer, FINAL_AUTO, &final))
         final.marker = FINAL_NONE;
     if (final.marker != FINAL_NONE)
         sentence = final_sentence(final.line);
     if (options->count < 2 || (repeated && !repeats_options(options, answer, sentence)))
-        return ERR_OK;
+        return found;
     if (repeated || final.marker != FINAL_NONE)
-        *out = concluded_in(namer, sentence);
-    if (!repeated && !out->letter)
-        *out = named_briefly(namer, final.marker == FINAL_NONE ? answer : final.line);
-    if (!repeated && !out->letter) {
-        int value = -1;
-        err = formula_stated(options->texts, options->count, answer, &final, &value);
+        found = concluded_in(namer, sentence);
+    if (!repeated && !found.letter)
+        found = named_briefly(namer, final.marker == FINAL_NONE ? answer : final.line);
+    if (!repeated && !found.letter) {
+        int value = formula_stated(options->texts, options->count, answer, &final);
         if (value >= 0)
-            *out = (struct named){.letter = (char)('A' + value), .where = options->texts[value]};
+            found = (struct named){.letter = (char)('A' + value), .where = options->texts[value]};
     }
-    if (!err && !repeated && !out->letter && final.marker == FINAL_NONE)
-        *out = named_in_text(namer, answer);
-    return err;
+    if (!repeated && !found.letter && final.marker == FINAL_NONE)
+        found = named_in_text(namer, answer);
+    return found;
 }
 
 /* ---- the grader ---- */
@@ -650,49 +648,43 @@ static void compare(char wanted, struct letters found, char last, struct grade *
 }
 
 /* The option whose text the answer names; `listed`: among the options that the answer lists. */
-static enum err name_option(struct options *options, struct slice answer, bool listed,
-                            struct named *out)
+static struct named name_option(struct options *options, struct slice answer, bool listed)
 {
-    struct namer *namer = NULL;
     if (listed)
         options_read(options, answer);
     if (options->count < 2)
-        return ERR_OK;
-    if (!(namer = malloc(sizeof *namer)))
-        return ERR_NO_MEMORY;
+        return (struct named){0};
+    struct namer *namer = xmalloc(sizeof *namer);
     namer_read(namer, options);
-    enum err err = option_answered(namer, answer, listed, out);
+    struct named found = option_answered(namer, answer, listed);
     free(namer);
-    return err;
+    return found;
 }
 
 static enum err choice_grade(const void *state, const struct grading *what, struct grade *out,
                              struct error *why)
 {
     unsigned count = ((const struct choice *)state)->options;
-    char last = (char)('A' + (int)count - 1), wanted;
-    struct letters found = {0};
-    struct options options = {0};
-    struct named named = {0};
-    enum err err = letters_expected(slice_of(what->expected), count, &wanted);
-    struct slice answer = slice_of(what->answer), first = text_before_question(answer);
-    if (what->problem)
-        options_read(&options, slice_of(what->problem));
-    if (!err && options.count > 1 && wanted < 'A' + (int)options.count)
-        count = options.count < count ? options.count : count;
-    if (!err)
-        err = letters_find(first, count, &options, &found);
-    if (!err && !found.first && first.length < answer.length)
-        err = letters_find(first = answer, count, &options, &found);
-    if (!err && wanted && (found.listed || !found.first))
-        err = name_option(&options, first, found.listed, &named);
-    if (err)
-        return grade_no_memory(why);
+    char last = (char)('A' + (int)count - 1);
+    char wanted = letters_expected(slice_of(what->expected), count);
+    (void)why;
     if (!wanted) {
         grade_null(out, "the expected answer is not a letter from A to %c: %.80s", last,
                    what->expected);
         return ERR_OK;
     }
+    struct options options = {0};
+    struct named named = {0};
+    struct slice answer = slice_of(what->answer), first = text_before_question(answer);
+    if (what->problem)
+        options_read(&options, slice_of(what->problem));
+    if (options.count > 1 && wanted < 'A' + (int)options.count)
+        count = options.count < count ? options.count : count;
+    struct letters found = letters_find(first, count, &options);
+    if (!found.first && first.length < answer.length)
+        found = letters_find(first = answer, count, &options);
+    if (found.listed || !found.first)
+        named = name_option(&options, first, found.listed);
     if (named.letter)
         found = (struct letters){.first = named.letter};
     compare(wanted, found, last, out);

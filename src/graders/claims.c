@@ -9,11 +9,6 @@
 
 #include <ctype.h>
 
-static const struct token *at(const struct mentions *mentions, size_t i)
-{
-    return mentions_token(mentions, i);
-}
-
 /* The words before a letter, read backwards. */
 struct lead {
     bool linked;  /* passed "is", ":" or the like */
@@ -40,7 +35,7 @@ static bool is_writer(const struct mentions *mentions, size_t verb)
         "rather confidently also then thus hence so and myself still ";
     static const char WRITERS[] =
         " i i'd i'll i'm i've we we'd we'll we've let's us you me my yo ich je ";
-    while (verb && token_in(at(mentions, verb - 1), SKIPPED))
+    while (verb && token_in(mentions_token(mentions, verb - 1), SKIPPED))
         verb--;
     const struct token *before = mentions_before(mentions, verb);
     return before->kind != TOKEN_WORD || token_in(before, WRITERS);
@@ -58,13 +53,13 @@ static bool is_choosing(const struct mentions *mentions, size_t j, const struct 
         " leaves leaving left so thus therefore hence only it's its that's matches corresponds "
         "matching favors favours suggests indicates supports remaining remains correction revised "
         "edit updated ";
-    const struct token *token = at(mentions, j);
+    const struct token *token = mentions_token(mentions, j);
     if (lead->far || lead->crossed)
         return false;
-    if (token_is(token, "so") && token_in(at(mentions, j + 1), " is are was does "))
+    if (token_is(token, "so") && token_in(mentions_token(mentions, j + 1), " is are was does "))
         return false;                       /* "so is B" */
     if (token_in(token, " no sorry wait ")) /* "A... no, B", "A - no wait, B" */
-        return token_is(at(mentions, j + 1), ",") &&
+        return token_is(mentions_token(mentions, j + 1), ",") &&
                (mentions_sentence_first(mentions, j) == j ||
                 token_in(mentions_before(mentions, j), " no oh - – — , "));
     return token_in(token, CUES) || token_has(token, "选") || token_has(token, "選") ||
@@ -75,7 +70,7 @@ static bool is_choosing(const struct mentions *mentions, size_t j, const struct 
 /* A noun that names the answer, before its link: "the correct option is", "final decision:", "best:". */
 static bool is_head(const struct mentions *mentions, size_t j, const struct lead *lead)
 {
-    const struct token *token = at(mentions, j);
+    const struct token *token = mentions_token(mentions, j);
     if (!lead->linked || lead->crossed)
         return false;
     if (mention_is_noun(token))
@@ -93,7 +88,7 @@ static bool is_dismissed(const struct mentions *mentions, size_t noun)
 {
     const struct token *before = mentions_before(mentions, noun);
     while (noun > 1 && token_in(before, " the a correct right best "))
-        before = at(mentions, --noun - 1);
+        before = mentions_token(mentions, --noun - 1);
     return token_is_negation(before) ||
            token_in(before, " each every possible incorrect wrong worst weakest ");
 }
@@ -105,7 +100,7 @@ static enum claim lead_word(const struct mentions *mentions, size_t j, struct le
     static const char DOUBTS[] =
         " could might may if whether each every possible options choices seems consider been "
         "unless between incorrect wrong ";
-    const struct token *token = at(mentions, j);
+    const struct token *token = mentions_token(mentions, j);
     *done = true;
     if (mentions->at[j].letter || token_is_negation(token) || token_in(token, DOUBTS))
         return CLAIM_NONE;
@@ -139,7 +134,7 @@ static enum claim claim_before(const struct mentions *mentions, size_t i)
     bool done = false;
     for (size_t back = 1; back <= i && back < MENTIONS_REACH && !done; back++) {
         size_t j = i - back;
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         if (token_is(token, "\\boxed") || token_is(token, "\\fbox"))
             return lead.far || lead.linked ? best : CLAIM_STATED;
         if (mentions->at[j].ends || token_is(token, ";"))
@@ -173,22 +168,23 @@ static bool is_subject(const struct mentions *mentions, size_t i)
 static bool is_praised(const struct mentions *mentions, size_t i, size_t j)
 {
     static const char ADVERBS[] = " accurately correctly properly clearly precisely exactly alone ";
-    const struct token *next = at(mentions, j + 1);
-    if (token_is(at(mentions, j), "it") && token_is(next, "is"))
+    const struct token *next = mentions_token(mentions, j + 1);
+    if (token_is(mentions_token(mentions, j), "it") && token_is(next, "is"))
         return true;
     if (!is_subject(mentions, i))
         return false;
-    if (token_in(at(mentions, j), " only alone probably definitely certainly ") &&
+    if (token_in(mentions_token(mentions, j), " only alone probably definitely certainly ") &&
         next->kind != TOKEN_WORD)
         return mentions_before(mentions, i)->kind != TOKEN_WORD;
-    if (token_is(next, "the") && token_in(at(mentions, j), " gives has contains shows lists ") &&
-        token_in(at(mentions, j + 2), " correct right proper accurate best "))
+    if (token_is(next, "the") &&
+        token_in(mentions_token(mentions, j), " gives has contains shows lists ") &&
+        token_in(mentions_token(mentions, j + 2), " correct right proper accurate best "))
         return true;
-    for (size_t k = j + 1; k < j + 5 && at(mentions, k)->kind == TOKEN_WORD; k++)
-        if (token_in(at(mentions, k), " correctly accurately properly "))
+    for (size_t k = j + 1; k < j + 5 && mentions_token(mentions, k)->kind == TOKEN_WORD; k++)
+        if (token_in(mentions_token(mentions, k), " correctly accurately properly "))
             return true;
     return (mentions_praise(mentions, j) && !token_in(next, " just only some ")) ||
-           (token_in(at(mentions, j), ADVERBS) && next->kind == TOKEN_WORD);
+           (token_in(mentions_token(mentions, j), ADVERBS) && next->kind == TOKEN_WORD);
 }
 
 /* The noun of "is the best answer"; one "to another question" is no claim. */
@@ -197,11 +193,13 @@ static bool claim_by_noun(const struct mentions *mentions, size_t j, enum claim 
     static const char OTHER[] =
         " first second last next other wrong incorrect worst weaker weakest least "
         "tempting possible plausible letter to in of for , . : ";
-    for (size_t noun = j; noun < j + 4 && !token_in(at(mentions, noun), OTHER); noun++) {
-        if (!token_is_answer(at(mentions, noun)) && !mention_is_noun(at(mentions, noun)))
+    for (size_t noun = j; noun < j + 4 && !token_in(mentions_token(mentions, noun), OTHER);
+         noun++) {
+        if (!token_is_answer(mentions_token(mentions, noun)) &&
+            !mention_is_noun(mentions_token(mentions, noun)))
             continue;
-        bool is_of_another = token_is(at(mentions, noun + 1), "to") &&
-                             token_in(at(mentions, noun + 2), " a another ");
+        bool is_of_another = token_is(mentions_token(mentions, noun + 1), "to") &&
+                             token_in(mentions_token(mentions, noun + 2), " a another ");
         *out = is_of_another ? CLAIM_NONE : CLAIM_STATED;
         return true;
     }
@@ -217,7 +215,7 @@ static enum claim claim_after(const struct mentions *mentions, size_t i)
         " the clearly definitely indeed thus therefore a my probably obviously also ";
     enum claim claim;
     size_t j = mentions_skip_option(mentions, i);
-    bool made = i && token_in(at(mentions, i - 1),
+    bool made = i && token_in(mentions_token(mentions, i - 1),
                               " makes make making consider find deem "); /* "makes B the answer" */
     j += mentions_mark(mentions, j, ",");
     if (is_praised(mentions, i, j))
@@ -225,31 +223,35 @@ static enum claim claim_after(const struct mentions *mentions, size_t i)
     if (!is_subject(mentions, i) && !made)
         return CLAIM_NONE;
     size_t verb = j;
-    while (j < verb + 4 && token_in(at(mentions, j), VERBS))
+    while (j < verb + 4 && token_in(mentions_token(mentions, j), VERBS))
         j++;
-    if (j == verb && !(made && token_is(at(mentions, j), "the")))
+    if (j == verb && !(made && token_is(mentions_token(mentions, j), "the")))
         return CLAIM_NONE;
-    while (j < verb + 6 && token_in(at(mentions, j), ADVERBS))
+    while (j < verb + 6 && token_in(mentions_token(mentions, j), ADVERBS))
         j++;
-    if (token_is(at(mentions, j), "one") && !token_is(at(mentions, j - 1), "the"))
+    if (token_is(mentions_token(mentions, j), "one") &&
+        !token_is(mentions_token(mentions, j - 1), "the"))
         return CLAIM_NONE; /* "B is one answer.  C is another." */
-    if (token_is(at(mentions, j), "what") && token_in(at(mentions, j + 1), " i i'd we we'd "))
+    if (token_is(mentions_token(mentions, j), "what") &&
+        token_in(mentions_token(mentions, j + 1), " i i'd we we'd "))
         return CLAIM_CHOSEN; /* "B is what I'd answer", perhaps "but ..., so C" */
     if (claim_by_noun(mentions, j, &claim))
         return claim;
     if (token_in(
-            at(mentions, j),
+            mentions_token(mentions, j),
             " best most only better preferable superior appropriate chosen odd nearest closest "
             "exception "))
         return CLAIM_STATED;
-    bool noun = token_in(at(mentions, j - 1), " the a ") && /* "the right formula" */
-                at(mentions, j + 1)->kind == TOKEN_WORD && !token_is(at(mentions, j + 1), "one");
+    bool noun = token_in(mentions_token(mentions, j - 1), " the a ") && /* "the right formula" */
+                mentions_token(mentions, j + 1)->kind == TOKEN_WORD &&
+                !token_is(mentions_token(mentions, j + 1), "one");
     const char *said = mentions->asks_false
                            ? " correct false untrue incorrect inaccurate "
                            : " correct right true accurate valid consistent supported ";
-    bool untrue = mentions->asks_false && token_is_negation(at(mentions, j)) &&
-                  token_in(at(mentions, j + 1), " true correct accurate ");
-    return !noun && (untrue || token_in(at(mentions, j), said)) ? CLAIM_TRUE : CLAIM_NONE;
+    bool untrue = mentions->asks_false && token_is_negation(mentions_token(mentions, j)) &&
+                  token_in(mentions_token(mentions, j + 1), " true correct accurate ");
+    return !noun && (untrue || token_in(mentions_token(mentions, j), said)) ? CLAIM_TRUE
+                                                                            : CLAIM_NONE;
 }
 
 /* The first or last line of the answer, consisting only of the letter; "1." may precede it. */
@@ -258,15 +260,15 @@ static bool is_lone(const struct mentions *mentions, size_t i)
     size_t first = i, end = i + 1;
     if (mention_verdict(mentions, i) != SAID_NOTHING)
         return false;
-    for (; first && at(mentions, first - 1)->kind != TOKEN_LINE; first--)
+    for (; first && mentions_token(mentions, first - 1)->kind != TOKEN_LINE; first--)
         if (i - first > MENTIONS_REACH ||
-            (at(mentions, first - 1)->kind == TOKEN_WORD &&
-             !isdigit((unsigned char)at(mentions, first - 1)->text.start[0])))
+            (mentions_token(mentions, first - 1)->kind == TOKEN_WORD &&
+             !isdigit((unsigned char)mentions_token(mentions, first - 1)->text.start[0])))
             return false;
     if (first == 0 && mentions_mark(mentions, end, "!"))
         return true;
-    for (; end < mentions->count && at(mentions, end)->kind != TOKEN_LINE; end++)
-        if (at(mentions, end)->kind == TOKEN_WORD || end - i > MENTIONS_REACH ||
+    for (; end < mentions->count && mentions_token(mentions, end)->kind != TOKEN_LINE; end++)
+        if (mentions_token(mentions, end)->kind == TOKEN_WORD || end - i > MENTIONS_REACH ||
             mentions_mark(mentions, end, "?"))
             return false;
     return (first <= mentions->first_word || end > mentions->last_word) &&
@@ -287,10 +289,10 @@ bool mention_is_equal(const struct mentions *mentions, size_t i)
     static const char BETWEEN[] = " is it maybe perhaps possibly even … . ";
     size_t j = i, next = mentions_skip_closing(mentions, i + 1);
     while (j && (mentions_mark(mentions, j - 1, MENTION_OPENING) ||
-                 mention_is_noun(at(mentions, j - 1))))
+                 mention_is_noun(mentions_token(mentions, j - 1))))
         j--;
     const struct token *before = mentions_before(mentions, j);
-    const struct token *earlier = at(mentions, j > 1 ? j - 2 : mentions->count);
+    const struct token *earlier = mentions_token(mentions, j > 1 ? j - 2 : mentions->count);
     if ((token_in(before, " is does could might may would be ") &&
          token_in(earlier, " so also as ")) ||
         (token_is(before, "be") && token_in(earlier, " could might may ")) ||
@@ -301,24 +303,27 @@ bool mention_is_equal(const struct mentions *mentions, size_t i)
     if (token_in(before, " possibly perhaps maybe ") &&
         j < mentions_sentence_first(mentions, i) + 3)
         return true;
-    for (; j && token_in(at(mentions, j - 1), BETWEEN); j--)
+    for (; j && token_in(mentions_token(mentions, j - 1), BETWEEN); j--)
         ;
-    if (j > 1 && token_is(at(mentions, j - 1), "or") && at(mentions, j - 2)->kind == TOKEN_MARK)
+    if (j > 1 && token_is(mentions_token(mentions, j - 1), "or") &&
+        mentions_token(mentions, j - 2)->kind == TOKEN_MARK)
         return true;
-    if (token_is(at(mentions, next), "too") && at(mentions, next + 1)->kind != TOKEN_WORD)
+    if (token_is(mentions_token(mentions, next), "too") &&
+        mentions_token(mentions, next + 1)->kind != TOKEN_WORD)
         return true;
-    while (next < i + 6 &&
-           token_in(at(mentions, next), " is are seems looks would could might be also "))
+    while (next < i + 6 && token_in(mentions_token(mentions, next),
+                                    " is are seems looks would could might be also "))
         next++;
-    return token_in(at(mentions, next), " equally another ") ||
-           (token_in(at(mentions, next), " just almost ") &&
-            token_is(at(mentions, next + 1), "as") && !token_is(at(mentions, next + 2), "a"));
+    return token_in(mentions_token(mentions, next), " equally another ") ||
+           (token_in(mentions_token(mentions, next), " just almost ") &&
+            token_is(mentions_token(mentions, next + 1), "as") &&
+            !token_is(mentions_token(mentions, next + 2), "a"));
 }
 
 bool mentions_have(const struct mentions *mentions, size_t from, size_t to, const char *words)
 {
     for (; from < to; from++)
-        if (token_in(at(mentions, from), words))
+        if (token_in(mentions_token(mentions, from), words))
             return true;
     return false;
 }
@@ -330,25 +335,25 @@ static bool is_singled_out(const struct mentions *mentions, size_t i)
         " change changed changing switch switched switching revise revised ";
     size_t j = i, first = mentions_sentence_first(mentions, i);
     while (j && (mentions_mark(mentions, j - 1, MENTION_OPENING) ||
-                 mention_is_noun(at(mentions, j - 1))))
+                 mention_is_noun(mentions_token(mentions, j - 1))))
         j--;
     const struct token *before = mentions_before(mentions, j);
     if (j > first && token_in(before, " → ⇒ ⟹ ➜ "))
         return !(j > first + 1 && mentions->at[j - 2].letter) &&
-               at(mentions, i + 1)->kind != TOKEN_WORD;
+               mentions_token(mentions, i + 1)->kind != TOKEN_WORD;
     if (j < first + 2)
         return false;
-    if (token_is(before, ">") && token_in(at(mentions, j - 2), " - = "))
-        return at(mentions, i + 1)->kind != TOKEN_WORD;
+    if (token_is(before, ">") && token_in(mentions_token(mentions, j - 2), " - = "))
+        return mentions_token(mentions, i + 1)->kind != TOKEN_WORD;
     if (token_is(before, "to") && mentions->at[j - 2].letter)
         return mentions_have(mentions, first, j, CHANGES);
     size_t end = mentions_skip_closing(mentions, i + 1);
-    bool ends =
-        end >= mentions->count || mentions->at[end].ends || token_is(at(mentions, end), ";");
+    bool ends = end >= mentions->count || mentions->at[end].ends ||
+                token_is(mentions_token(mentions, end), ";");
     if (token_is(before, ",") && ends && !mentions->at[j - 2].letter) /* "since it is open, B." */
         return mentions_have(mentions, first, j, " since because but if given ");
     if (token_in(before, " : ( ") && ends &&
-        token_in(at(mentions, first), " so thus hence therefore "))
+        token_in(mentions_token(mentions, first), " so thus hence therefore "))
         return true;                                            /* "So a metaphor: B." */
     for (size_t k = j; token_is(before, "but") && k-- > first;) /* "B is true, but C is closer" */
         if (mentions->at[k].letter && mentions->at[k].letter != mentions->at[i].letter)
@@ -365,8 +370,8 @@ enum claim mention_claim(const struct mentions *mentions, size_t i)
     enum claim before = claim_before(mentions, i), after = CLAIM_NONE;
     if (before < CLAIM_CHOSEN && (is_singled_out(mentions, i) || mention_is_redeemed(mentions, i)))
         before = CLAIM_CHOSEN;
-    bool clause_ends =
-        at(mentions, i + 1)->kind != TOKEN_WORD || token_in(at(mentions, i + 1), " because since ");
+    bool clause_ends = mentions_token(mentions, i + 1)->kind != TOKEN_WORD ||
+                       token_in(mentions_token(mentions, i + 1), " because since ");
     bool its = token_in(mentions_before(mentions, i), " it's its ");
     if (mentions->at[i].bare_lower && !((before == CLAIM_STATED || its) && clause_ends))
         return CLAIM_NONE;

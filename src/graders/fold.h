@@ -72,7 +72,6 @@ void fold_add(struct text *out, const struct fold *fold, struct slice from);
 struct slice fold_edges(struct slice from);
 
 /* Compares both folded.  A text that consists only of punctuation is compared unfolded. */
-enum err fold_equal(const struct fold *fold, struct slice a, struct slice b, bool *equal,
-                    struct error *why) MUST_USE;
+bool fold_equal(const struct fold *fold, struct slice a, struct slice b);
 
 #endif

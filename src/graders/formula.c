@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/grow.h"
+#include "core/xalloc.h"
 #include "graders/fold.h"
 
 struct lexer {
@@ -36,11 +36,8 @@ static enum err add(struct lexer *lexer, struct math_token token)
     struct formula *out = lexer->out;
     if (out->count >= FORMULA_MAX)
         return ERR_BAD_VALUE;
-    struct math_token *items = grow(out->items, &out->capacity, out->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    out->items = items;
-    items[out->count++] = token;
+    out->items = xgrow(out->items, &out->capacity, out->count, sizeof *out->items);
+    out->items[out->count++] = token;
     return ERR_OK;
 }
 

@@ -80,9 +80,9 @@ enum err formula_equal(const struct tolerance *tolerance, struct slice expected,
 
 struct final_answer;
 
-/* Finds which of several expressions the answer states, \frac{1}{6} for 1/6 or 11 for "f(4) = 11": *which is -1 if it
- * is none, or several.  `marked` is the result of final_find.  ERR_NO_MEMORY only. */
-enum err formula_stated(const struct slice *expressions, size_t count, struct slice answer,
-                        const struct final_answer *marked, int *which) MUST_USE;
+/* Which of several expressions the answer states, \frac{1}{6} for 1/6 or 11 for "f(4) = 11": its index, -1 if it is
+ * none, or several.  `marked` is the result of final_find. */
+int formula_stated(const struct slice *expressions, size_t count, struct slice answer,
+                   const struct final_answer *marked);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/xalloc.h"
 #include "graders/formula_parts.h"
 
 enum { NESTING_MAX = 12 };
@@ -445,12 +446,10 @@ static struct math_token with_sign(const struct math_token *token, bool lower)
 
 /* Replaces each item of the list with a plus-minus sign by "item with the upper signs, item with the lower
  * signs". */
-static enum err expand(struct formula *formula)
+static void expand(struct formula *formula)
 {
-    struct math_token *items = calloc(2 * formula->count + 1 + formula->count, sizeof *items);
+    struct math_token *items = xcalloc(2 * formula->count + 1 + formula->count, sizeof *items);
     size_t count = 0;
-    if (!items)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < formula->count;) {
         bool opens = formula->items[i].kind == MATH_OPEN && formula->items[i].sign == 'S';
         size_t end = opens ? i : item_end(formula, i);
@@ -468,13 +467,14 @@ static enum err expand(struct formula *formula)
     }
     free(formula->items);
     *formula = (struct formula){items, count, count};
-    return ERR_OK;
 }
 
 static enum err read(struct formula *formula, struct slice source)
 {
     enum err err = formula_read(formula, source);
-    return !err && has_plus_minus(formula) ? expand(formula) : err;
+    if (!err && has_plus_minus(formula))
+        expand(formula);
+    return err;
 }
 
 enum err formula_equal(const struct tolerance *tolerance, struct slice expected,

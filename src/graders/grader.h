@@ -64,7 +64,7 @@ struct grader_driver {
     enum err (*configure)(const struct grader_config *config, void *state, struct error *why);
 
     /* what->answer is without reasoning, trimmed and not empty.  ERR_OK whenever there is a grade, including null; an
-     * error only if grading itself failed (out of memory, interrupted). */
+     * error only if grading itself was interrupted. */
     enum err (*grade)(const void *state, const struct grading *what, struct grade *out,
                       struct error *why);
 

@@ -138,7 +138,7 @@ static const struct word *parse_verdict(const struct mode *mode, const char *rep
     fold_add(&folded, &FOLD, slice_trim(slice_of(text_get(&stripped))));
     for (const struct word *word = mode->words; word < mode->words + WORDS_MAX && word->reply;
          word++)
-        if (!stripped.failed && !folded.failed && strcmp(text_get(&folded), word->reply) == 0)
+        if (strcmp(text_get(&folded), word->reply) == 0)
             found = word;
     text_release(&folded);
     text_release(&stripped);
@@ -158,9 +158,7 @@ static enum err ask(const struct judge_grader *judge, const char *prompt, unsign
         text_clear(&reply);
         ++*attempts;
         err = judge->judge->ask(judge->judge->context, prompt, &reply, &failure);
-        if (!err && reply.failed)
-            err = err_set(&failure, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-        if (err == ERR_INTERRUPTED || err == ERR_NO_MEMORY) {
+        if (err == ERR_INTERRUPTED) {
             if (why)
                 *why = failure;
             break;
@@ -189,9 +187,7 @@ static enum err judge_grade(const void *state, const struct grading *what, struc
     char problem[120];
     grade_extracted(out, slice_of(what->answer));
     make_prompt(&prompt, judge->mode, what);
-    enum err err = prompt.failed
-                       ? grade_no_memory(why)
-                       : ask(judge, text_get(&prompt), &out->attempts, &verdict, problem, why);
+    enum err err = ask(judge, text_get(&prompt), &out->attempts, &verdict, problem, why);
     text_release(&prompt);
     if (err)
         return err;

@@ -16,11 +16,6 @@
 
 #include <ctype.h>
 
-static const struct token *at(const struct mentions *mentions, size_t i)
-{
-    return mentions_token(mentions, i);
-}
-
 /* ---- rivals ---- */
 
 /* Past the text of an option in brackets: "A (if it is dry)". */
@@ -44,11 +39,11 @@ static size_t joined_to(const struct mentions *mentions, size_t i, bool *firm)
     bool linked = false, either = false, apart = false;
     *firm = false;
     for (; j < i + MENTIONS_REACH; j++) {
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         bool joint =
             mention_is_link(token) || token_in(token, JOINTS) ||
             (token_is(token, "as") && (token_is(mentions_before(mentions, j), "well") ||
-                                       token_is(at(mentions, j + 1), "well"))) ||
+                                       token_is(mentions_token(mentions, j + 1), "well"))) ||
             (token_is(token, "with") && token_in(mentions_before(mentions, j), " along together "));
         if ((mentions_letter(mentions, j) && !mentions->at[j].bare_lower) || /* not Italian e */
             token_is(token, "both")) /* "(E) Both A and B" */
@@ -56,7 +51,8 @@ static size_t joined_to(const struct mentions *mentions, size_t i, bool *firm)
         if (!joint &&
             !(linked && (mention_is_noun(token) || mentions_mark(mentions, j, MENTION_OPENING))) &&
             !token_in(token, WRAPS) &&
-            !(mentions_mark(mentions, j, "(") && mention_is_link(at(mentions, j + 1))) &&
+            !(mentions_mark(mentions, j, "(") &&
+              mention_is_link(mentions_token(mentions, j + 1))) &&
             !(linked && mentions_skip_closing(mentions, j) > j))
             return mentions->count;
         linked = linked || joint;
@@ -67,8 +63,9 @@ static size_t joined_to(const struct mentions *mentions, size_t i, bool *firm)
     if (!linked || !mentions_letter(mentions, j) ||
         mentions->at[j].letter == mentions->at[i].letter)
         return mentions->count;
-    const struct token *next = at(mentions, mentions_skip_closing(mentions, j + 1));
-    bool list = i > 1 && token_is(at(mentions, i - 1), ",") && mentions->at[i - 2].letter;
+    const struct token *next = mentions_token(mentions, mentions_skip_closing(mentions, j + 1));
+    bool list =
+        i > 1 && token_is(mentions_token(mentions, i - 1), ",") && mentions->at[i - 2].letter;
     bool plural = next->kind == TOKEN_WORD && (list || slice_end(next->text)[-1] != 's');
     bool ends =
         (next->kind != TOKEN_WORD && !(apart && mention_is_link(next))) ||
@@ -111,11 +108,14 @@ static void agree(struct letters *out, char letter)
 /* Whether the writer reconsiders: "Wait, ...", "Hmm". */
 static bool reconsiders(const struct mentions *mentions, size_t i)
 {
-    if (token_in(at(mentions, i), " revised retract "))
+    if (token_in(mentions_token(mentions, i), " revised retract "))
         return true;
-    return token_in(at(mentions, i), " wait hmm oops actually correction scratch no sorry edit ") &&
-           (i == 0 || at(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i - 1].ends ||
-            (token_in(at(mentions, i - 1), " — – - ") && token_is(at(mentions, i + 1), ",")));
+    return token_in(mentions_token(mentions, i),
+                    " wait hmm oops actually correction scratch no sorry edit ") &&
+           (i == 0 || mentions_token(mentions, i - 1)->kind == TOKEN_LINE ||
+            mentions->at[i - 1].ends ||
+            (token_in(mentions_token(mentions, i - 1), " — – - ") &&
+             token_is(mentions_token(mentions, i + 1), ",")));
 }
 
 /* Whether the writer reconsiders the choice at `i` without a new one: "Wait, is it?  Let me check." */
@@ -125,9 +125,9 @@ static bool is_withdrawn(const struct mentions *mentions, size_t i)
         " yes correct indeed confirmed confirms right good stands holds so fine ok okay = ";
     bool withdrawn = false;
     for (i++; i < mentions->count; i++) {
-        withdrawn =
-            withdrawn || (reconsiders(mentions, i) && token_in(at(mentions, i), " wait hmm "));
-        if (mentions->at[i].letter || token_in(at(mentions, i), CONFIRMS))
+        withdrawn = withdrawn || (reconsiders(mentions, i) &&
+                                  token_in(mentions_token(mentions, i), " wait hmm "));
+        if (mentions->at[i].letter || token_in(mentions_token(mentions, i), CONFIRMS))
             return false;
     }
     return withdrawn;
@@ -137,12 +137,13 @@ static bool is_withdrawn(const struct mentions *mentions, size_t i)
 static size_t condition_of(const struct mentions *mentions, size_t i)
 {
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
-        bool begins = j == first || token_in(at(mentions, j - 1), " , ; and but while whereas ");
-        bool in =
-            token_in(at(mentions, j), " in under for with ") &&
-            !token_in(at(mentions, j + 1), " this these that my short sum conclusion fact ") &&
-            !token_in(at(mentions, j + 2), " end final last ");
-        if (begins && (in || token_in(at(mentions, j), " if when assuming otherwise ")))
+        bool begins =
+            j == first || token_in(mentions_token(mentions, j - 1), " , ; and but while whereas ");
+        bool in = token_in(mentions_token(mentions, j), " in under for with ") &&
+                  !token_in(mentions_token(mentions, j + 1),
+                            " this these that my short sum conclusion fact ") &&
+                  !token_in(mentions_token(mentions, j + 2), " end final last ");
+        if (begins && (in || token_in(mentions_token(mentions, j), " if when assuming otherwise ")))
             return j;
     }
     return mentions->count;
@@ -155,8 +156,8 @@ static bool are_alternatives(const struct mentions *mentions, size_t a, size_t b
         return false;
     size_t one = condition_of(mentions, a), other = condition_of(mentions, b);
     return one < other && other < mentions->count &&
-           (token_same(at(mentions, one), at(mentions, other)) ||
-            token_is(at(mentions, other), "otherwise"));
+           (token_same(mentions_token(mentions, one), mentions_token(mentions, other)) ||
+            token_is(mentions_token(mentions, other), "otherwise"));
 }
 
 /* Whether the sentence with two letters leaves open which is right: "it depends: A ..., B ...", "A if it is dry,
@@ -171,8 +172,8 @@ static bool is_left_open(const struct mentions *mentions, size_t a, size_t b)
         return true;
     if (a < first || a >= b)
         return false;
-    bool parallel = token_in(at(mentions, a + 1), " in for under with at on among ") &&
-                    token_same(at(mentions, a + 1), at(mentions, b + 1)) &&
+    bool parallel = token_in(mentions_token(mentions, a + 1), " in for under with at on among ") &&
+                    token_same(mentions_token(mentions, a + 1), mentions_token(mentions, b + 1)) &&
                     token_in(mentions_before(mentions, b), " and or , ; while ");
     return (parallel || mentions_have(mentions, a, end, " if unless otherwise when ")) &&
            mention_is_affirmed(mentions, b);
@@ -183,8 +184,9 @@ static bool are_adjacent(const struct mentions *mentions, size_t a, size_t b)
 {
     bool near = b - a <= MENTIONS_REACH;
     for (a++; a < b && near; a++)
-        if (at(mentions, a)->kind == TOKEN_WORD && !token_is_answer(at(mentions, a)) &&
-            !mentions->at[a].letter && !isdigit((unsigned char)at(mentions, a)->text.start[0]))
+        if (mentions_token(mentions, a)->kind == TOKEN_WORD &&
+            !token_is_answer(mentions_token(mentions, a)) && !mentions->at[a].letter &&
+            !isdigit((unsigned char)mentions_token(mentions, a)->text.start[0]))
             return false;
     return near;
 }
@@ -193,7 +195,7 @@ static bool are_adjacent(const struct mentions *mentions, size_t a, size_t b)
 static bool is_truncated(const struct mentions *mentions)
 {
     size_t last = mentions->count - 1;
-    if (at(mentions, last)->kind != TOKEN_WORD || mentions->at[last].letter)
+    if (mentions_token(mentions, last)->kind != TOKEN_WORD || mentions->at[last].letter)
         return false;
     size_t first = mentions_sentence_first(mentions, last);
     return text_is_truncated(mentions->text) || (first && mentions->at[first - 1].ends);
@@ -204,8 +206,8 @@ static bool option_declines(const struct mentions *mentions)
 {
     for (size_t i = 0; i < mentions->count; i++) {
         size_t end = mentions->at[i].text_end;
-        if (end && text_declines(slice_between(at(mentions, i)->text.start,
-                                               slice_end(at(mentions, end - 1)->text))))
+        if (end && text_declines(slice_between(mentions_token(mentions, i)->text.start,
+                                               slice_end(mentions_token(mentions, end - 1)->text))))
             return true;
     }
     return false;
@@ -230,7 +232,8 @@ static enum claim claim_of(const struct mentions *mentions, size_t i, bool aside
 /* Whether the letter is in the truncated end, followed by a word. */
 static bool is_unfinished(const struct mentions *mentions, size_t i, struct slice end)
 {
-    return at(mentions, i)->text.start >= end.start && at(mentions, i + 1)->kind == TOKEN_WORD;
+    return mentions_token(mentions, i)->text.start >= end.start &&
+           mentions_token(mentions, i + 1)->kind == TOKEN_WORD;
 }
 
 static bool is_one_of_two(struct letters found, char letter)
@@ -283,7 +286,8 @@ static struct letters find_claimed(const struct mentions *mentions, bool asides)
         found = with_rival(mentions, i);
         best = claim;
         only_true = is_true;
-        gave_up = gave_up && claim < CLAIM_STATED && at(mentions, i)->text.start < end.start;
+        gave_up =
+            gave_up && claim < CLAIM_STATED && mentions_token(mentions, i)->text.start < end.start;
     }
     if (gave_up || is_withdrawn(mentions, last))
         return (struct letters){0};
@@ -295,7 +299,7 @@ static struct letters find_claimed(const struct mentions *mentions, bool asides)
 /* Whether the letter at `i` labels an option: "B.", "(B)", "B:". */
 static bool is_label(const struct mentions *mentions, size_t i)
 {
-    const struct token *next = at(mentions, i + 1);
+    const struct token *next = mentions_token(mentions, i + 1);
     if (!mentions->at[i].letter)
         return false;
     bool closes = mentions_mark(mentions, i + 1, ".:,-)](") || token_in(next, " – — ： ");
@@ -306,14 +310,15 @@ static bool is_label(const struct mentions *mentions, size_t i)
 static size_t option_of_line(const struct mentions *mentions, size_t line)
 {
     size_t i = line;
-    while (at(mentions, i)->kind == TOKEN_MARK || mention_is_noun(at(mentions, i)))
+    while (mentions_token(mentions, i)->kind == TOKEN_MARK ||
+           mention_is_noun(mentions_token(mentions, i)))
         i++;
     return i < mentions->count && is_label(mentions, i) ? i : mentions->count;
 }
 
 static size_t next_line(const struct mentions *mentions, size_t i)
 {
-    while (i < mentions->count && at(mentions, i)->kind != TOKEN_LINE)
+    while (i < mentions->count && mentions_token(mentions, i)->kind != TOKEN_LINE)
         i++;
     return i + 1;
 }
@@ -382,7 +387,7 @@ static bool begins_line(const struct mentions *mentions, size_t i)
     size_t line = i;
     while (line && mentions_mark(mentions, line - 1, MENTION_OPENING))
         line--;
-    return line && at(mentions, line - 1)->kind == TOKEN_LINE &&
+    return line && mentions_token(mentions, line - 1)->kind == TOKEN_LINE &&
            option_of_line(mentions, line) == i;
 }
 
@@ -393,9 +398,9 @@ static bool heads(const struct mentions *mentions, size_t i)
     if (!mentions_letter(mentions, i))
         return false;
     while (start && (mentions_mark(mentions, start - 1, MENTION_OPENING) ||
-                     mention_is_noun(at(mentions, start - 1))))
+                     mention_is_noun(mentions_token(mentions, start - 1))))
         start--;
-    const struct token *next = at(mentions, mentions_skip_closing(mentions, i + 1));
+    const struct token *next = mentions_token(mentions, mentions_skip_closing(mentions, i + 1));
     bool quoted = i && mentions_mark(mentions, i - 1, "\"") && token_in(next, " : . ) ");
     bool cut = i + 1 == mentions->count && start && mentions->at[start - 1].ends;
     return (is_label(mentions, i) || cut ||
@@ -419,7 +424,7 @@ static struct letters head_letters(const struct mentions *mentions)
 static char leading_option(const struct mentions *mentions)
 {
     size_t first = option_of_line(mentions, 0), end = next_line(mentions, first);
-    const struct token *verb = at(mentions, mentions_skip_closing(mentions, first + 1));
+    const struct token *verb = mentions_token(mentions, mentions_skip_closing(mentions, first + 1));
     if (first == mentions->count || !mention_is_affirmed(mentions, first) ||
         rival_after(mentions, first) ||
         token_in(verb, " is was has would could does can gives says states ") ||
@@ -428,7 +433,8 @@ static char leading_option(const struct mentions *mentions)
     bool out_of_order = false; /* "B. ...  A. ...  C. ...": the others follow it */
     for (size_t i = first + 1; i < mentions->count; i++) {
         size_t text = mentions->at[i].text_end;
-        bool compared = text && at(mentions, text)->kind == TOKEN_WORD; /* "B. Topaz is softer" */
+        bool compared =
+            text && mentions_token(mentions, text)->kind == TOKEN_WORD; /* "B. Topaz is softer" */
         bool label = mentions->at[i].letter && !compared &&
                      mentions->at[i].letter != mentions->at[first].letter &&
                      (mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ".:)]"));
@@ -458,12 +464,13 @@ static const char *contrast_start(struct slice sentence)
 /* "B is the diameter", "C is a language": what a letter stands for, not that it is right. */
 static bool is_defined(const struct mentions *mentions, size_t verb)
 {
-    if (!token_in(at(mentions, verb), " is was stands ") ||
-        !token_in(at(mentions, verb + 1), " a an the for what "))
+    if (!token_in(mentions_token(mentions, verb), " is was stands ") ||
+        !token_in(mentions_token(mentions, verb + 1), " a an the for what "))
         return false;
     for (size_t j = verb + 2; j < verb + 5; j++)
-        if (token_in(at(mentions, j), " one match way fit best only better closest winner "
-                                      "statement question they is we "))
+        if (token_in(mentions_token(mentions, j),
+                     " one match way fit best only better closest winner "
+                     "statement question they is we "))
             return false;
     return true;
 }
@@ -471,7 +478,7 @@ static bool is_defined(const struct mentions *mentions, size_t verb)
 /* Whether the letter names what its sentence ends with: "secure the airway (C).", "a diary, A." */
 static bool closes_statement(const struct mentions *mentions, size_t i)
 {
-    size_t name = i - (i && mention_is_noun(at(mentions, i - 1)));
+    size_t name = i - (i && mention_is_noun(mentions_token(mentions, i - 1)));
     bool named = token_in(mentions_before(mentions, name), " ( , ");
     if (!named || !mentions->at[i].letter || mentions->at[i].bare_lower)
         return false;
@@ -494,9 +501,10 @@ static bool is_topic(const struct mentions *mentions, size_t i)
         "appears gets stands comes is was does better ist es est wählen ";
     size_t verb = mentions_skip_closing(mentions, i + 1), lead = i;
     while (lead && (mentions_mark(mentions, lead - 1, MENTION_OPENING) ||
-                    mention_is_noun(at(mentions, lead - 1))))
+                    mention_is_noun(mentions_token(mentions, lead - 1))))
         lead--;
-    const struct token *before = mentions_before(mentions, lead), *after = at(mentions, verb);
+    const struct token *before = mentions_before(mentions, lead),
+                       *after = mentions_token(mentions, verb);
     bool enclosed = mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ")");
     bool ends = after->kind != TOKEN_WORD || token_is_cjk(after) || token_in(after, CLOSERS) ||
                 mentions_praise(mentions, verb) || token_in(before, " what as makes make ");
@@ -507,11 +515,11 @@ static bool is_topic(const struct mentions *mentions, size_t i)
         (token_is(before, "to") && lead > 1 && mentions->at[lead - 2].letter))
         return true;
     if (token_in(before, " in into from under ") &&
-        !(lead > 1 && token_in(at(mentions, lead - 2),
+        !(lead > 1 && token_in(mentions_token(mentions, lead - 2),
                                " is confident lies stated find found listed given falls ")))
         return true;
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         if (token_in(token, " , ; : — – but so then because ") &&
             !token_in(mentions_before(mentions, j), " next now "))
             return false;
@@ -529,7 +537,7 @@ static char neighbor_before(const struct mentions *mentions, size_t i)
     size_t j = i;
     bool equal = mention_is_equal(mentions, i);
     while (j && i - j < 4 * MENTIONS_REACH &&
-           (at(mentions, j - 1)->kind == TOKEN_MARK ||
+           (mentions_token(mentions, j - 1)->kind == TOKEN_MARK ||
             (equal && (!mentions->at[j - 1].letter ||
                        mentions->at[j - 1].letter == mentions->at[i].letter))))
         j--;
@@ -544,7 +552,7 @@ static struct letters find_mentioned(const struct mentions *mentions, struct sli
 {
     struct letters found = {0}, listed = head_letters(mentions);
     for (size_t i = 0; i < mentions->count && !found.second; i++) {
-        const char *start = at(mentions, i)->text.start;
+        const char *start = mentions_token(mentions, i)->text.start;
         bool other = listed.second || (listed.first && listed.first != mentions->at[i].letter);
         bool counts = start >= within.start && start < slice_end(within) &&
                       mentions->at[i].letter && !begins_line(mentions, i) &&
@@ -570,8 +578,9 @@ static bool is_one_of_names(const struct mentions *mentions, struct slice senten
 {
     bool named = false, other = false;
     for (size_t i = 2; i < mentions->count; i++) {
-        const char *start = at(mentions, i)->text.start;
-        const struct token *noun = at(mentions, i - 2 - mentions_mark(mentions, i - 2, ","));
+        const char *start = mentions_token(mentions, i)->text.start;
+        const struct token *noun =
+            mentions_token(mentions, i - 2 - mentions_mark(mentions, i - 2, ","));
         bool name = mentions->at[i].letter && mentions_mark(mentions, i - 1, "(") &&
                     noun->kind == TOKEN_WORD && noun->text.length > 1 && !token_is_link(noun) &&
                     !mention_is_noun(noun) && mentions_mark(mentions, i + 1, ")") &&
@@ -674,30 +683,24 @@ static struct letters find_letters(const struct mentions *mentions)
     return found;
 }
 
-enum err letters_find(struct slice answer, unsigned count, const struct options *options,
-                      struct letters *out)
+struct letters letters_find(struct slice answer, unsigned count, const struct options *options)
 {
     struct mentions mentions = {0};
-    enum err err = mentions_read(&mentions, slice_trim(answer), count, options);
-    *out = (struct letters){0};
-    if (!err && mentions.count)
-        *out = find_letters(&mentions);
+    struct letters found = {0};
+    mentions_read(&mentions, slice_trim(answer), count, options);
+    if (mentions.count)
+        found = find_letters(&mentions);
     mentions_release(&mentions);
-    return err;
+    return found;
 }
 
-enum err letters_expected(struct slice expected, unsigned options, char *out)
+char letters_expected(struct slice expected, unsigned options)
 {
     struct mentions mentions = {0};
-    enum err err = mentions_read(&mentions, slice_trim(expected), options, NULL);
-    struct letters found = {0};
-    if (!err)
-        found = find_option_lines(&mentions);
-    if (!err && !found.first)
+    mentions_read(&mentions, slice_trim(expected), options, NULL);
+    struct letters found = find_option_lines(&mentions);
+    if (!found.first)
         found = find_claimed(&mentions, true);
-    *out = '\0';
-    if (!found.second)
-        *out = found.first;
     mentions_release(&mentions);
-    return err;
+    return (char)(found.second ? '\0' : found.first);
 }

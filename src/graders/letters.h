@@ -23,12 +23,11 @@ struct options {
     bool asks_false;   /* "which is not true", "all are correct except" */
 };
 
-/* `count` is the number of letters from A on; `options` may be NULL.  ERR_NO_MEMORY only. */
-enum err letters_find(struct slice answer, unsigned count, const struct options *options,
-                      struct letters *out) MUST_USE;
+/* `count` is the number of letters from A on; `options` may be NULL. */
+struct letters letters_find(struct slice answer, unsigned count, const struct options *options);
 
 /* The letter of an expected answer: "B", "(b)", "B. text"; '\0' if it is not one. */
-enum err letters_expected(struct slice expected, unsigned options, char *out) MUST_USE;
+char letters_expected(struct slice expected, unsigned options);
 
 /* ---- the letters of an answer that may name an option: mentions.c ---- */
 
@@ -58,8 +57,8 @@ enum { MENTIONS_REACH = 24, MENTIONS_SENTENCE = 48 };
 #define MENTION_CLOSING ")]}*_\"'`$"
 
 /* Arguments as in letters_find. */
-enum err mentions_read(struct mentions *mentions, struct slice text, unsigned count,
-                       const struct options *options) MUST_USE;
+void mentions_read(struct mentions *mentions, struct slice text, unsigned count,
+                   const struct options *options);
 void mentions_release(struct mentions *mentions);
 
 /* ---- the tokens around a letter ---- */

@@ -3,7 +3,7 @@
  * as text, ignoring case, white space and punctuation. */
 #include <stdlib.h>
 
-#include "core/grow.h"
+#include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/final.h"
 #include "graders/fold.h"
@@ -56,7 +56,7 @@ static struct slice strip_bullet(struct slice item)
     return item;
 }
 
-static enum err add_item(struct items *items, struct slice item, bool starts_line)
+static void add_item(struct items *items, struct slice item, bool starts_line)
 {
     if (starts_line)
         item = strip_bullet(item);
@@ -64,13 +64,9 @@ static enum err add_item(struct items *items, struct slice item, bool starts_lin
     if (slice_starts(item, "and ") || slice_starts(item, "And "))
         item = slice_trim((struct slice){item.start + 4, item.length - 4});
     if (fold_edges(item).length == 0)
-        return ERR_OK;
-    struct slice *at = grow(items->at, &items->capacity, items->count, sizeof *at);
-    if (!at)
-        return ERR_NO_MEMORY;
-    items->at = at;
-    at[items->count++] = item;
-    return ERR_OK;
+        return;
+    items->at = xgrow(items->at, &items->capacity, items->count, sizeof *items->at);
+    items->at[items->count++] = item;
 }
 
 /* Length of the separator at `at`; 0 if there is none. */
@@ -82,23 +78,22 @@ static size_t separator(const char *at, const char *end)
     return slice_starts(rest, " and ") ? 5 : slice_starts(rest, " & ") ? 3 : 0;
 }
 
-static enum err split(struct items *items, struct slice text)
+static void split(struct items *items, struct slice text)
 {
-    enum err err = ERR_OK;
     bool starts_line = true;
     const char *from = text.start, *end = slice_end(text);
-    for (const char *c = from; c < end && !err;) {
+    for (const char *c = from; c < end;) {
         size_t length = separator(c, end);
         if (!length) {
             c++;
             continue;
         }
-        err = add_item(items, slice_between(from, c), starts_line);
+        add_item(items, slice_between(from, c), starts_line);
         starts_line = *c == '\n';
         c += length;
         from = c;
     }
-    return err ? err : add_item(items, slice_between(from, end), starts_line);
+    add_item(items, slice_between(from, end), starts_line);
 }
 
 /* [1, 2], {1, 2} and (1, 2) are lists in brackets. */
@@ -114,31 +109,25 @@ static struct slice strip_brackets(struct slice text)
 
 /* ---- comparing ---- */
 
-static enum err same_item(const struct list *list, struct slice expected, struct slice item,
-                          bool *same, struct error *why)
+static bool same_item(const struct list *list, struct slice expected, struct slice item)
 {
     static const struct fold FOLD = {.strip = FOLD_ALL};
     struct number wanted, value;
-    if (number_whole(fold_edges(expected), &wanted)) {
-        *same = number_whole(fold_edges(item), &value) &&
-                number_equal(&list->tolerance, &wanted, &value);
-        return ERR_OK;
-    }
-    return fold_equal(&FOLD, expected, item, same, why);
+    if (number_whole(fold_edges(expected), &wanted))
+        return number_whole(fold_edges(item), &value) &&
+               number_equal(&list->tolerance, &wanted, &value);
+    return fold_equal(&FOLD, expected, item);
 }
 
-static enum err compare_items(const struct list *list, const struct items *expected,
-                              const struct items *answer, struct grade *out, struct error *why)
+static void compare_items(const struct list *list, const struct items *expected,
+                          const struct items *answer, struct grade *out)
 {
     bool taken[ITEMS_MAX] = {false};
     for (size_t i = 0; i < expected->count; i++) {
         bool same = false;
         size_t first = list->any_order ? 0 : i, end = list->any_order ? answer->count : i + 1;
         for (size_t k = first; k < end && !same; k++) {
-            enum err err =
-                taken[k] ? ERR_OK : same_item(list, expected->at[i], answer->at[k], &same, why);
-            if (err)
-                return err;
+            same = !taken[k] && same_item(list, expected->at[i], answer->at[k]);
             taken[k] = taken[k] || same;
         }
         if (!same) {
@@ -147,38 +136,34 @@ static enum err compare_items(const struct list *list, const struct items *expec
                                         : "item %zu differs, expected %.*s",
                         i + 1, (int)(expected->at[i].length < 80 ? expected->at[i].length : 80),
                         expected->at[i].start);
-            return ERR_OK;
+            return;
         }
     }
     grade_true(out);
-    return ERR_OK;
 }
 
-static enum err compare_lists(const struct list *list, struct slice expected, struct slice answer,
-                              struct grade *out, struct error *why)
+static void compare_lists(const struct list *list, struct slice expected, struct slice answer,
+                          struct grade *out)
 {
     struct items wanted = {0}, found = {0};
-    enum err err = split(&wanted, strip_brackets(expected));
-    if (!err)
-        err = split(&found, strip_brackets(fold_edges(answer)));
-    if (err)
-        grade_no_memory(why);
-    else if (wanted.count == 0 || wanted.count > ITEMS_MAX)
+    split(&wanted, strip_brackets(expected));
+    split(&found, strip_brackets(fold_edges(answer)));
+    if (wanted.count == 0 || wanted.count > ITEMS_MAX)
         grade_null(out, "the expected list has %zu items; 1 to %d can be compared", wanted.count,
                    ITEMS_MAX);
     else if (wanted.count != found.count)
         grade_false(out, "%zu items, expected %zu", found.count, wanted.count);
     else
-        err = compare_items(list, &wanted, &found, out, why);
+        compare_items(list, &wanted, &found, out);
     free(wanted.at);
     free(found.at);
-    return err;
 }
 
 static enum err list_grade(const void *state, const struct grading *what, struct grade *out,
                            struct error *why)
 {
     const struct list *list = state;
+    (void)why;
     struct slice expected = final_expected(slice_of(what->expected));
     struct final_answer final;
     if (!final_find(slice_of(what->answer), list->final, &final)) {
@@ -187,8 +172,10 @@ static enum err list_grade(const void *state, const struct grading *what, struct
     }
     grade_extracted(out, final.block);
     struct number wanted, value;
-    if (!number_whole(fold_edges(expected), &wanted))
-        return compare_lists(list, expected, final.block, out, why);
+    if (!number_whole(fold_edges(expected), &wanted)) {
+        compare_lists(list, expected, final.block, out);
+        return ERR_OK;
+    }
     /* A single number: its commas do not separate. */
     if (!(final.marker ? number_first(final.line, &value) : number_last(final.line, &value)))
         grade_false(out, "no number in the answer");

@@ -672,19 +672,18 @@ static bool same_number(const struct math *math, struct slice expected, struct s
            number_equal(&math->tolerance, &wanted, value);
 }
 
-static enum err compare_all(const struct math *math, struct slice expected,
-                            const struct candidates *candidates, bool *equal, struct grade *out,
-                            struct error *why)
+/* Whether a candidate is equal to the expected expression; one that is too long to compare is not the answer. */
+static bool compare_all(const struct math *math, struct slice expected,
+                        const struct candidates *candidates, struct grade *out)
 {
-    *equal = false;
-    for (unsigned i = 0; i < candidates->count && !*equal; i++) {
-        enum err err = formula_equal(&math->tolerance, expected, candidates->at[i], equal);
-        if (err && err != ERR_BAD_VALUE) /* too long to be the answer */
-            return grade_no_memory(why);
-        if (*equal)
+    for (unsigned i = 0; i < candidates->count; i++) {
+        bool equal;
+        if (!formula_equal(&math->tolerance, expected, candidates->at[i], &equal) && equal) {
             grade_extracted(out, candidates->at[i]);
+            return true;
+        }
     }
-    return ERR_OK;
+    return false;
 }
 
 static enum err math_grade(const void *state, const struct grading *what, struct grade *out,
@@ -697,7 +696,8 @@ static enum err math_grade(const void *state, const struct grading *what, struct
     struct candidates candidates = {.count = 0};
     struct number number;
     bool equal;
-    if (formula_equal(&math->tolerance, expected, expected, &equal) == ERR_BAD_VALUE) {
+    (void)why;
+    if (formula_equal(&math->tolerance, expected, expected, &equal)) {
         grade_null(out, "the expected expression is too long to compare");
         return ERR_OK;
     }
@@ -707,19 +707,19 @@ static enum err math_grade(const void *state, const struct grading *what, struct
     }
     find_candidates(math, answer, &final, &candidates);
     grade_extracted(out, candidates.count ? candidates.at[0] : answer);
-    enum err err = compare_all(math, expected, &candidates, &equal, out, why);
-    if (!err && !equal && same_number(math, expected, answer, &final, &number)) {
+    equal = compare_all(math, expected, &candidates, out);
+    if (!equal && same_number(math, expected, answer, &final, &number)) {
         grade_extracted(out, number.where);
         equal = true;
     }
-    if (!err && !equal && final.marker != FINAL_BOXED)
+    if (!equal && final.marker != FINAL_BOXED)
         equal = ends_with_words(expected, final.marker ? final_sentence(final.line)
                                                        : text_last_sentence(answer));
     if (equal)
         grade_true(out);
     else
         grade_false(out, "not equal to the expected expression");
-    return err;
+    return ERR_OK;
 }
 
 /* ---- the value that an answer states ---- */
@@ -730,8 +730,8 @@ static void found_one(int *which, size_t i)
     *which = *which == -1 ? (int)i : -2;
 }
 
-enum err formula_stated(const struct slice *expressions, size_t count, struct slice answer,
-                        const struct final_answer *marked, int *which)
+int formula_stated(const struct slice *expressions, size_t count, struct slice answer,
+                   const struct final_answer *marked)
 {
     enum { LONGEST = 200 };
     static const struct tolerance TOLERANCE = {.relative = 1e-6};
@@ -742,20 +742,15 @@ enum err formula_stated(const struct slice *expressions, size_t count, struct sl
     int exact = -1, close = -1;
     for (size_t i = 0; i < count; i++) {
         bool equal = false;
-        enum err err = ERR_OK;
-        if (stated.length <= LONGEST && expressions[i].length)
-            err = formula_equal(&TOLERANCE, expressions[i], stated, &equal);
-        if (err == ERR_NO_MEMORY)
-            return err;
-        if (equal)
+        if (stated.length <= LONGEST && expressions[i].length &&
+            !formula_equal(&TOLERANCE, expressions[i], stated, &equal) && equal)
             found_one(&exact, i);
         struct numbers rest = {.text = expressions[i]};
         numbers = numbers && number_next(&rest, &value) && !number_next(&rest, &other);
         if (numbers && number_equal(&TOLERANCE, &value, &number))
             found_one(&close, i);
     }
-    *which = exact >= 0 ? exact : numbers && close >= 0 ? close : -1;
-    return ERR_OK;
+    return exact >= 0 ? exact : numbers && close >= 0 ? close : -1;
 }
 
 static const struct param_spec PARAMS[] = {

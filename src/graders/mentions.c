@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "core/grow.h"
+#include "core/xalloc.h"
 
 /* ---- the tokens around a letter ---- */
 
@@ -16,14 +16,9 @@ const struct token *mentions_token(const struct mentions *mentions, size_t i)
     return i < mentions->count ? &mentions->at[i].token : &NOTHING;
 }
 
-static const struct token *at(const struct mentions *mentions, size_t i)
-{
-    return mentions_token(mentions, i);
-}
-
 bool mentions_mark(const struct mentions *mentions, size_t i, const char *set)
 {
-    return token_is_mark(at(mentions, i), set);
+    return token_is_mark(mentions_token(mentions, i), set);
 }
 
 /* Whether there is no space before it. */
@@ -34,7 +29,7 @@ static bool attached(const struct token *token)
 
 size_t mentions_skip_closing(const struct mentions *mentions, size_t i)
 {
-    while (token_is_mark(at(mentions, i), MENTION_CLOSING))
+    while (token_is_mark(mentions_token(mentions, i), MENTION_CLOSING))
         i++;
     return i;
 }
@@ -61,9 +56,9 @@ bool mention_is_noun(const struct token *token)
 
 bool mentions_praise(const struct mentions *mentions, size_t i)
 {
-    if (token_is(at(mentions, i), "makes"))
-        return token_in(at(mentions, i + 1), " sense the most more perfect ");
-    return token_in(at(mentions, i),
+    if (token_is(mentions_token(mentions, i), "makes"))
+        return token_in(mentions_token(mentions, i + 1), " sense the most more perfect ");
+    return token_in(mentions_token(mentions, i),
                     " fits matches works wins holds remains satisfies explains captures "
                     "completes accounts agrees answers follows best conserves edges beats "
                     "reflects preserves stimmt zutrifft passt convient ");
@@ -86,9 +81,10 @@ static bool reads_as_word(const struct mentions *mentions, size_t i)
         " because since as is and or would for due not with but if to was are can does has "
         "seems says states must will gives cannot here instead describes should could might rather "
         "over i it in on along together plus ";
-    char written = at(mentions, i)->text.start[0];
+    char written = mentions_token(mentions, i)->text.start[0];
     int letter = toupper((unsigned char)written);
-    const struct token *next = at(mentions, i + 1), *before = mentions_before(mentions, i);
+    const struct token *next = mentions_token(mentions, i + 1),
+                       *before = mentions_before(mentions, i);
     bool foreign = next->text.length && (unsigned char)next->text.start[0] >= 0xCE; /* not Latin */
     if ((letter != 'A' && letter != 'I') || next->kind != TOKEN_WORD || foreign ||
         mention_is_noun(before) || token_in(before, " statement sentence "))
@@ -104,8 +100,9 @@ static bool reads_as_word(const struct mentions *mentions, size_t i)
 /* Part of a formula or a compound: B-cells, C++, A/B, 20 °C, x_A, B = 5. */
 static bool is_part(const struct mentions *mentions, size_t i)
 {
-    const struct token *next = at(mentions, i + 1), *before = mentions_before(mentions, i);
-    const struct token *beyond = at(mentions, i + 2);
+    const struct token *next = mentions_token(mentions, i + 1),
+                       *before = mentions_before(mentions, i);
+    const struct token *beyond = mentions_token(mentions, i + 2);
     bool word_beyond = beyond->kind == TOKEN_WORD && attached(beyond);
     bool quoted = token_is_mark(next, "'") && token_is_mark(before, "'");
     bool label = token_is_mark(next, ".") && word_beyond &&
@@ -119,18 +116,20 @@ static bool is_part(const struct mentions *mentions, size_t i)
     bool compared =
         (token_is_mark(next, "<>") && beyond->text.length == 1) ||
         ((token_is_mark(before, "<>=") || (token_is_mark(before, "+") && attached(before))) &&
-         i > 1 && at(mentions, i - 2)->text.length == 1 && at(mentions, i - 2)->kind == TOKEN_WORD);
+         i > 1 && mentions_token(mentions, i - 2)->text.length == 1 &&
+         mentions_token(mentions, i - 2)->kind == TOKEN_WORD);
     if (compared && beyond->kind != TOKEN_MARK) /* "A < B" */
         return true;
     if (token_is(before, "let") && token_in(next, " be denote represent "))
         return true;
     if (i > 1 && token_is_mark(before, "(") && attached(before) && /* P(A) */
-        at(mentions, i - 2)->kind == TOKEN_WORD && at(mentions, i - 2)->text.length == 1)
+        mentions_token(mentions, i - 2)->kind == TOKEN_WORD &&
+        mentions_token(mentions, i - 2)->text.length == 1)
         return true;
-    if (!attached(at(mentions, i)))
+    if (!attached(mentions_token(mentions, i)))
         return false;
     bool compound = token_is_mark(before, "-_") && attached(before) && i > 1 &&
-                    at(mentions, i - 2)->kind == TOKEN_WORD;
+                    mentions_token(mentions, i - 2)->kind == TOKEN_WORD;
     return compound || token_is_mark(before, "/^") || token_is(before, "°");
 }
 
@@ -143,8 +142,9 @@ static bool is_species(const struct mentions *mentions, size_t i)
         "faecium vaginalis lamblia fumigatus thaliana baumannii aegypti trachomatis diphtheriae "
         "neoformans histolytica lumbricoides cerevisiae erectus habilis neanderthalensis afarensis "
         "immitis henselae canis granulosus israelii tumefaciens rerio gallus carolinensis ";
-    return token_is_mark(at(mentions, i + 1), ".") && token_in(at(mentions, i + 2), EPITHETS) &&
-           islower((unsigned char)at(mentions, i + 2)->text.start[0]);
+    return token_is_mark(mentions_token(mentions, i + 1), ".") &&
+           token_in(mentions_token(mentions, i + 2), EPITHETS) &&
+           islower((unsigned char)mentions_token(mentions, i + 2)->text.start[0]);
 }
 
 /* Whether the word may be followed by an option.  After any other, a noun or a number, a letter is its name or unit. */
@@ -197,16 +197,16 @@ static bool may_lead(const struct token *token)
 /* "A. 1783 B. 1781": whether the label of the preceding option is on the same line. */
 static bool continues_list(const struct mentions *mentions, size_t i)
 {
-    const struct token *mark = at(mentions, i + 1);
-    char previous = (char)(at(mentions, i)->text.start[0] - 1);
+    const struct token *mark = mentions_token(mentions, i + 1);
+    char previous = (char)(mentions_token(mentions, i)->text.start[0] - 1);
     if (!isdigit((unsigned char)mentions_before(mentions, i)->text.start[0]))
         return false;
     for (size_t j = i - 1; token_is_mark(mark, ".):") && j < i && i - j < MENTIONS_REACH; j--) {
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         if (token->kind == TOKEN_LINE)
             return false;
         if (token->text.length == 1 && token->text.start[0] == previous &&
-            token_same(at(mentions, j + 1), mark))
+            token_same(mentions_token(mentions, j + 1), mark))
             return true;
     }
     return false;
@@ -217,14 +217,14 @@ static bool names_other(const struct mentions *mentions, size_t i)
 {
     const struct token *before = mentions_before(mentions, i);
     if (token_is(before, "of") && i > 1) {
-        before = at(mentions, i - 2);
+        before = mentions_token(mentions, i - 2);
         return before->kind == TOKEN_WORD &&
                !token_in(before, " instead out all some none any each either neither favor favour "
                                  "sure certain confident choice selection because thinking ") &&
                !token_is_answer(before);
     }
     if (token_is(before, "a")) /* "he got a C"; "a correta é a C" */
-        return i < 2 || !token_is(at(mentions, i - 2), "é");
+        return i < 2 || !token_is(mentions_token(mentions, i - 2), "é");
     if (i > 1 && mention_is_link(before)) { /* "angles B and C" */
         const struct mention *one = &mentions->at[i - 2];
         return one->token.kind == TOKEN_WORD && one->token.text.length == 1 && !one->letter &&
@@ -242,18 +242,19 @@ static void read_letter(const struct mentions *mentions, size_t i, unsigned opti
     if (mention->token.text.length != 1 || !isalpha(letter) || index >= (int)options ||
         is_part(mentions, i) || is_species(mentions, i))
         return;
-    const struct token *next = at(mentions, i + 1);
+    const struct token *next = mentions_token(mentions, i + 1);
     if (index == 0 && token_is_mark(next, ":") &&
-        (token_in(at(mentions, i + 2), " i i'm we let let's first ") ||
-         (at(mentions, i + 2)->text.length == 1 && at(mentions, i + 2)->kind == TOKEN_WORD &&
-          at(mentions, i + 3)->kind == TOKEN_LINE)))
+        (token_in(mentions_token(mentions, i + 2), " i i'm we let let's first ") ||
+         (mentions_token(mentions, i + 2)->text.length == 1 &&
+          mentions_token(mentions, i + 2)->kind == TOKEN_WORD &&
+          mentions_token(mentions, i + 3)->kind == TOKEN_LINE)))
         return; /* "A: I think", "A: B" is an answer to "Q:" */
-    bool opened =
-        i && attached(&mention->token) && token_is_mark(at(mentions, i - 1), MENTION_OPENING);
+    bool opened = i && attached(&mention->token) &&
+                  token_is_mark(mentions_token(mentions, i - 1), MENTION_OPENING);
     bool closed = attached(next) && token_is_mark(next, MENTION_CLOSING);
     mention->enclosed = opened && closed;
     mention->bare_lower = islower(letter) && !mention->enclosed && !token_is_mark(next, ")") &&
-                          !(i && mention_is_noun(at(mentions, i - 1)));
+                          !(i && mention_is_noun(mentions_token(mentions, i - 1)));
     if (mention->enclosed || (closed && token_is_mark(next, ")")) ||
         (!names_other(mentions, i) && (closed || !reads_as_word(mentions, i))))
         mention->letter = (char)('A' + index);
@@ -264,14 +265,16 @@ static void read_letter(const struct mentions *mentions, size_t i, unsigned opti
 static size_t option_text_end(const struct mentions *mentions, size_t i, struct slice option)
 {
     size_t first = i + 1, end;
-    while (token_is_mark(at(mentions, first), ").:]*-") || token_in(at(mentions, first), " – — "))
+    while (token_is_mark(mentions_token(mentions, first), ").:]*-") ||
+           token_in(mentions_token(mentions, first), " – — "))
         first++;
     struct tokens wanted = tokens_of(option);
     struct token want;
     bool whole = option.length > 0;
     for (end = first; whole && token_next(&wanted, &want); end += whole)
-        whole = end < mentions->count && token_same(at(mentions, end), &want);
-    bool cut = end > first && (end == mentions->count || at(mentions, end)->kind == TOKEN_LINE);
+        whole = end < mentions->count && token_same(mentions_token(mentions, end), &want);
+    bool cut = end > first &&
+               (end == mentions->count || mentions_token(mentions, end)->kind == TOKEN_LINE);
     return first > i + 1 && (whole || cut) ? end : 0;
 }
 
@@ -279,15 +282,17 @@ static size_t option_text_end(const struct mentions *mentions, size_t i, struct 
 static size_t leading_text_end(const struct mentions *mentions)
 {
     size_t i = mentions->first_word, end = i + 2;
-    if (!mentions_letter(mentions, i) || !token_is_mark(at(mentions, i + 1), ".):") ||
-        !token_in(at(mentions, i + 2), " false no none not never neither "))
+    if (!mentions_letter(mentions, i) || !token_is_mark(mentions_token(mentions, i + 1), ".):") ||
+        !token_in(mentions_token(mentions, i + 2), " false no none not never neither "))
         return 0;
     for (size_t j = i + 1; j < mentions->count; j++)
         if (mentions->at[j].letter && mentions->at[j].letter != mentions->at[i].letter)
             return 0;
-    while (end < mentions->count && end < i + 8 && at(mentions, end)->kind == TOKEN_WORD)
+    while (end < mentions->count && end < i + 8 &&
+           mentions_token(mentions, end)->kind == TOKEN_WORD)
         end++;
-    return end == mentions->count || at(mentions, end)->kind == TOKEN_LINE || mentions->at[end].ends
+    return end == mentions->count || mentions_token(mentions, end)->kind == TOKEN_LINE ||
+                   mentions->at[end].ends
                ? end
                : 0;
 }
@@ -305,36 +310,31 @@ static void read_texts(struct mentions *mentions, const struct options *options)
         mentions->at[mentions->first_word].text_end = leading_text_end(mentions);
 }
 
-enum err mentions_read(struct mentions *mentions, struct slice text, unsigned count,
-                       const struct options *options)
+void mentions_read(struct mentions *mentions, struct slice text, unsigned count,
+                   const struct options *options)
 {
     struct tokens tokens = tokens_of(text);
     struct mention mention = {0};
     const struct token *before = NULL;
     mentions->text = text;
     while (token_next(&tokens, &mention.token)) {
-        struct mention *grown =
-            grow(mentions->at, &mentions->capacity, mentions->count, sizeof mention);
-        if (!grown)
-            return ERR_NO_MEMORY;
-        mentions->at = grown;
-        before = mentions->count ? &grown[mentions->count - 1].token : NULL;
+        mentions->at = xgrow(mentions->at, &mentions->capacity, mentions->count, sizeof mention);
+        before = mentions->count ? &mentions->at[mentions->count - 1].token : NULL;
         mention.ends = token_ends_sentence(&mention.token, before);
-        grown[mentions->count++] = mention;
+        mentions->at[mentions->count++] = mention;
         if (mention.ends || mention.token.kind == TOKEN_LINE)
             mention.sentence = mentions->count;
     }
     mentions->first_word = mentions->count;
     for (size_t i = 0; i < mentions->count; i++) {
         read_letter(mentions, i, count);
-        if (at(mentions, i)->kind != TOKEN_WORD)
+        if (mentions_token(mentions, i)->kind != TOKEN_WORD)
             continue;
         mentions->first_word = mentions->first_word < i ? mentions->first_word : i;
         mentions->last_word = i;
     }
     mentions->asks_false = options && options->asks_false;
     read_texts(mentions, options);
-    return ERR_OK;
 }
 
 void mentions_release(struct mentions *mentions)

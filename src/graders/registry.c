@@ -7,6 +7,7 @@
 #include "core/slice.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/grader.h"
 
@@ -63,9 +64,7 @@ enum err grader_open(const struct grader_driver *driver, const struct grader_con
         return err;
     if (driver->needs_judge && !config->judge)
         return err_set(why, ERR_USAGE, "grader %s needs a judge model", driver->name);
-    void *state = calloc(1, driver->state_size ? driver->state_size : 1);
-    if (!state)
-        return grade_no_memory(why);
+    void *state = xcalloc(1, driver->state_size);
     if (driver->configure && (err = driver->configure(config, state, why))) {
         free(state);
         return err;
@@ -93,10 +92,6 @@ enum err grader_grade(struct grader *grader, const struct grading *what, struct 
     }
     struct text answer = {0};
     answer_without_reasoning(&answer, what->answer);
-    if (answer.failed) {
-        text_release(&answer);
-        return grade_no_memory(why);
-    }
     struct grading stripped = *what;
     stripped.answer = answer.bytes ? str_trim(answer.bytes) : "";
     enum err err = ERR_OK;

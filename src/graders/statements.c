@@ -6,17 +6,12 @@
 
 static const char CROSSES[] = " ❌ ✗ ✘ ✖ ", CHECKS[] = " ✅ ✓ ✔ ☑ ";
 
-static const struct token *at(const struct mentions *mentions, size_t i)
-{
-    return mentions_token(mentions, i);
-}
-
 /* The token that ends its sentence, or `count`. */
 static size_t sentence_last(const struct mentions *mentions, size_t i)
 {
     size_t far = i + MENTIONS_SENTENCE, sentence = mentions->at[i].sentence;
     while (i < mentions->count && i < far && mentions->at[i].sentence == sentence &&
-           at(mentions, i)->kind != TOKEN_LINE && !mentions->at[i].ends)
+           mentions_token(mentions, i)->kind != TOKEN_LINE && !mentions->at[i].ends)
         i++;
     return i;
 }
@@ -33,9 +28,10 @@ static enum verdict mark_verdict(const struct token *token)
 /* The verdict of a cross or check mark before the letter: "❌ B".  In "A ❌ B ✅" it belongs to the letter before it. */
 static enum verdict marked_before(const struct mentions *mentions, size_t i)
 {
-    enum verdict mark = i ? mark_verdict(at(mentions, i - 1)) : SAID_NOTHING;
+    enum verdict mark = i ? mark_verdict(mentions_token(mentions, i - 1)) : SAID_NOTHING;
     size_t first = mentions_sentence_first(mentions, i);
-    while (mark != SAID_NOTHING && first < i && mark_verdict(at(mentions, first)) == SAID_NOTHING)
+    while (mark != SAID_NOTHING && first < i &&
+           mark_verdict(mentions_token(mentions, first)) == SAID_NOTHING)
         if (mentions->at[first++].letter)
             return SAID_NOTHING;
     return mark;
@@ -46,11 +42,11 @@ static enum verdict marked_before(const struct mentions *mentions, size_t i)
 static bool has_text(const struct mentions *mentions, size_t i)
 {
     size_t before = i, after = i + 1;
-    while (before && (token_is_mark(at(mentions, before - 1), MENTION_OPENING) ||
-                      mention_is_noun(at(mentions, before - 1))))
+    while (before && (token_is_mark(mentions_token(mentions, before - 1), MENTION_OPENING) ||
+                      mention_is_noun(mentions_token(mentions, before - 1))))
         before--;
-    before -= before && token_is_mark(at(mentions, before - 1), ",");
-    while (token_is_mark(at(mentions, after), ").:*("))
+    before -= before && token_is_mark(mentions_token(mentions, before - 1), ",");
+    while (token_is_mark(mentions_token(mentions, after), ").:*("))
         after++;
     const struct token *lead = mentions_before(mentions, before);
     bool led = token_is_link(lead) ||
@@ -59,15 +55,16 @@ static bool has_text(const struct mentions *mentions, size_t i)
     size_t first = mentions_sentence_first(mentions, i);
     bool bullet = before == first + 1 && token_is_mark(lead, "-*");
     return before > first && led && !bullet && after > i + 1 &&
-           !token_is_link(at(mentions, after)) &&
-           !(token_is_link(lead) && token_is_negation(at(mentions, after)));
+           !token_is_link(mentions_token(mentions, after)) &&
+           !(token_is_link(lead) && token_is_negation(mentions_token(mentions, after)));
 }
 
 /* The letter after `i`, skipping brackets and the words between; `count` if something else follows. */
 static size_t letter_after(const struct mentions *mentions, size_t i)
 {
-    while (token_is_mark(at(mentions, i), MENTION_OPENING) || mention_is_noun(at(mentions, i)) ||
-           token_in(at(mentions, i), " the "))
+    while (token_is_mark(mentions_token(mentions, i), MENTION_OPENING) ||
+           mention_is_noun(mentions_token(mentions, i)) ||
+           token_in(mentions_token(mentions, i), " the "))
         i++;
     return mentions_letter(mentions, i) ? i : mentions->count;
 }
@@ -75,12 +72,14 @@ static size_t letter_after(const struct mentions *mentions, size_t i)
 /* The verdict of a mark at or, for a letter that begins its line, after `j`: "(D) radial ✔". */
 static enum verdict marked_after(const struct mentions *mentions, size_t i, size_t j)
 {
-    bool begins = !i || at(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i].enclosed;
-    enum verdict found = mark_verdict(at(mentions, j));
-    for (size_t k = j; begins && found == SAID_NOTHING && k < i + MENTIONS_REACH &&
-                       !mentions_letter(mentions, k) && at(mentions, k)->kind != TOKEN_LINE;
+    bool begins =
+        !i || mentions_token(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i].enclosed;
+    enum verdict found = mark_verdict(mentions_token(mentions, j));
+    for (size_t k = j;
+         begins && found == SAID_NOTHING && k < i + MENTIONS_REACH &&
+         !mentions_letter(mentions, k) && mentions_token(mentions, k)->kind != TOKEN_LINE;
          k++)
-        found = mark_verdict(at(mentions, k));
+        found = mark_verdict(mentions_token(mentions, k));
     return found;
 }
 
@@ -90,20 +89,22 @@ enum verdict mention_verdict(const struct mentions *mentions, size_t i)
     enum verdict marked = marked_before(mentions, i);
     if (marked != SAID_NOTHING)
         return marked;
-    while (token_is_mark(at(mentions, j), ")]}*_.:-(|?") || token_in(at(mentions, j), " – — → "))
+    while (token_is_mark(mentions_token(mentions, j), ")]}*_.:-(|?") ||
+           token_in(mentions_token(mentions, j), " – — → "))
         j++;
-    const struct token *word = at(mentions, j);
+    const struct token *word = mentions_token(mentions, j);
     marked = marked_after(mentions, i, j);
     if (marked != SAID_NOTHING)
         return marked;
-    if (token_in(word, " yes no ") && at(mentions, j + 1)->kind != TOKEN_WORD && j == i + 1)
+    if (token_in(word, " yes no ") && mentions_token(mentions, j + 1)->kind != TOKEN_WORD &&
+        j == i + 1)
         return token_is(word, "yes") ? SAID_RIGHT : SAID_WRONG;
     if (j == start || (!text && has_text(mentions, i)) ||
         (token_is(word, "not") && letter_after(mentions, j + 1) < mentions->count)) /* "B, not C" */
         return SAID_NOTHING;
-    if (token_in(word, " yes no ") && token_is_mark(at(mentions, j + 1), ",") &&
-        !token_is_mark(at(mentions, i + 1), "?") &&
-        token_in(at(mentions, j + 2), " because since unless if as "))
+    if (token_in(word, " yes no ") && token_is_mark(mentions_token(mentions, j + 1), ",") &&
+        !token_is_mark(mentions_token(mentions, i + 1), "?") &&
+        token_in(mentions_token(mentions, j + 2), " because since unless if as "))
         return SAID_NOTHING; /* "(A) No, because the gift was not delivered" */
     if (mentions->asks_false && token_in(word, " true false "))
         return token_is(word, "false") ? SAID_RIGHT : SAID_WRONG;
@@ -121,7 +122,7 @@ bool mention_is_exception(const struct mentions *mentions, size_t i)
     const struct token *word = mentions_before(mentions, i);
     if (!token_in(word, EXCEPTIONS))
         return false;
-    const struct token *earlier = at(mentions, i > 1 ? i - 2 : mentions->count);
+    const struct token *earlier = mentions_token(mentions, i > 1 ? i - 2 : mentions->count);
     bool none = (token_is(word, "for") && token_is(earlier, "except")) || /* "except for B, none" */
                 (token_is(word, "from") && token_in(earlier, " apart aside ")) ||
                 (token_is(word, "than") && token_is(earlier, "other")) ||
@@ -131,7 +132,7 @@ bool mention_is_exception(const struct mentions *mentions, size_t i)
     bool all = false, said = false;
     size_t first = mentions_sentence_first(mentions, i), end = sentence_last(mentions, i);
     for (size_t j = first; j < end; j++) {
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         said = said || token_in(token, " is are was were can have has do does works fits makes ");
         all =
             all || (j + 2 == i && token_in(token, " all everything others rest nothing ")) ||
@@ -146,20 +147,23 @@ bool mention_is_exception(const struct mentions *mentions, size_t i)
 static bool ends_denial(const struct mentions *mentions, size_t j, size_t i)
 {
     size_t first = mentions_sentence_first(mentions, i), lead = i;
-    bool comma = token_is_mark(at(mentions, j + 1), ",");
-    if (comma && (token_in(at(mentions, j), " incorrect wrong ") || /* "A is wrong, B is right" */
-                  token_is(mentions_before(mentions, j), "if")))    /* "if not, B" */
+    bool comma = token_is_mark(mentions_token(mentions, j + 1), ",");
+    if (comma && (token_in(mentions_token(mentions, j),
+                           " incorrect wrong ") ||               /* "A is wrong, B is right" */
+                  token_is(mentions_before(mentions, j), "if"))) /* "if not, B" */
         return true;
-    const struct token *after = at(mentions, mentions_skip_closing(mentions, i + 1));
-    while (lead && (token_is_mark(at(mentions, lead - 1), MENTION_OPENING) ||
-                    mention_is_noun(at(mentions, lead - 1)) ||
-                    token_in(at(mentions, lead - 1), " choose pick select ")))
+    const struct token *after = mentions_token(mentions, mentions_skip_closing(mentions, i + 1));
+    while (lead && (token_is_mark(mentions_token(mentions, lead - 1), MENTION_OPENING) ||
+                    mention_is_noun(mentions_token(mentions, lead - 1)) ||
+                    token_in(mentions_token(mentions, lead - 1), " choose pick select ")))
         lead--;
-    for (size_t k = 1; token_is(at(mentions, j), "than") && k < 4 && first + k <= j; k++)
-        if (token_in(at(mentions, j - k), " less weaker worse poorer "))
+    for (size_t k = 1; token_is(mentions_token(mentions, j), "than") && k < 4 && first + k <= j;
+         k++)
+        if (token_in(mentions_token(mentions, j - k), " less weaker worse poorer "))
             return true;
-    return token_in(at(mentions, j), " of than unlike to against ") && j < first + 2 &&
-           lead > j + 1 && token_is_mark(at(mentions, lead - 1), ",") && !mention_is_link(after);
+    return token_in(mentions_token(mentions, j), " of than unlike to against ") && j < first + 2 &&
+           lead > j + 1 && token_is_mark(mentions_token(mentions, lead - 1), ",") &&
+           !mention_is_link(after);
 }
 
 /* Whether the word at `j` prefers another to the letter after it: "A over B", "prefer A to B". */
@@ -167,16 +171,16 @@ static bool prefers_other(const struct mentions *mentions, size_t j)
 {
     if (!j)
         return false;
-    bool prefers = !token_is(at(mentions, j), "to") ||
-                   (j > 1 && token_in(at(mentions, j - 2), " prefer preferred "));
+    bool prefers = !token_is(mentions_token(mentions, j), "to") ||
+                   (j > 1 && token_in(mentions_token(mentions, j - 2), " prefer preferred "));
     return (prefers && mentions_letter(mentions, j - 1)) ||
-           token_in(at(mentions, j - 1), " opposed preference preferable superior ");
+           token_in(mentions_token(mentions, j - 1), " opposed preference preferable superior ");
 }
 
 /* Whether a denial before `j` cannot extend to a letter `back` tokens later, with `named` words of what it names. */
 static bool ends_clause(const struct mentions *mentions, size_t j, size_t back, int named)
 {
-    const struct token *token = at(mentions, j);
+    const struct token *token = mentions_token(mentions, j);
     return mentions->at[j].ends || token->kind == TOKEN_LINE || token_in(token, " — – ; → ⇒ ") ||
            (back > 2 && token_is_mark(token, "\"")) ||
            (named > 0 && named < 5 && token_is_mark(token, ",")) ||
@@ -193,13 +197,13 @@ static bool denied_before(const struct mentions *mentions, size_t i)
     static const char FILLER[] =
         " be with in for by the likely to answers statement statements options choices "
         "choice also first anything definitely certainly choose pick select ";
-    size_t open = i - (i && mention_is_noun(at(mentions, i - 1)));
-    bool appended = open > 1 && token_is_mark(at(mentions, open - 1), "(") &&
-                    !token_is_link(at(mentions, open - 2));
+    size_t open = i - (i && mention_is_noun(mentions_token(mentions, i - 1)));
+    bool appended = open > 1 && token_is_mark(mentions_token(mentions, open - 1), "(") &&
+                    !token_is_link(mentions_token(mentions, open - 2));
     int named = appended ? 5 : 0; /* words of what it names */
     for (size_t back = 1; back <= i && back < MENTIONS_REACH; back++) {
         size_t j = i - back;
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         if (mention_is_exception(mentions, j + 1) || ends_denial(mentions, j, i))
             return false;
         if (token_is_negation(token) || token_in(token, DENIALS))
@@ -224,8 +228,9 @@ static bool denied_before(const struct mentions *mentions, size_t i)
 /* Whether another subject begins: ", it is not", "and the others don't". */
 static bool changes_subject(const struct mentions *mentions, size_t i)
 {
-    return token_in(at(mentions, i), " , and – — - ( ") &&
-           token_in(at(mentions, i + 1), " it the this they that so and others all none \" ");
+    return token_in(mentions_token(mentions, i), " , and – — - ( ") &&
+           token_in(mentions_token(mentions, i + 1),
+                    " it the this they that so and others all none \" ");
 }
 
 /* Whether a word after the letter negates it: "wrong", "(true) only if".  Not "stands out". */
@@ -240,28 +245,29 @@ static bool is_wrong(const struct mentions *mentions, size_t j)
         "ridiculous "
         "lacks omits overlooks less least weaker worse might may could outside incorrecta falsch "
         "errada salah fout yanlış yanlıştır sai गलत ❌ ✗ ✘ ";
-    const struct token *before = mentions_before(mentions, j), *next = at(mentions, j + 1);
-    if (token_is(at(mentions, j), "second") && token_is(before, "the") &&
+    const struct token *before = mentions_before(mentions, j),
+                       *next = mentions_token(mentions, j + 1);
+    if (token_is(mentions_token(mentions, j), "second") && token_is(before, "the") &&
         !token_in(next, " best choice guess pick most likely closest "))
         return false; /* "B, in the second it is C" */
-    if (token_is(at(mentions, j), "only"))
+    if (token_is(mentions_token(mentions, j), "only"))
         return token_in(next, " if when for in under where holds applies works partially ");
-    return token_in(at(mentions, j), WRONG) &&
+    return token_in(mentions_token(mentions, j), WRONG) &&
            !token_in(before, " , stands turns wins comes works edges one ") &&
            !(token_is(before, "the") && token_in(next, " statement one claim sentence ")) &&
-           !(token_is(at(mentions, j), "too") && next->kind != TOKEN_WORD);
+           !(token_is(mentions_token(mentions, j), "too") && next->kind != TOKEN_WORD);
 }
 
 /* What a word after the letter says about it: "B. Wrong"; not "B. Could you ...", "B, not C". */
 static enum verdict said_by(const struct mentions *mentions, size_t j, size_t i)
 {
-    const struct token *token = at(mentions, j);
+    const struct token *token = mentions_token(mentions, j);
     if (mentions->asks_false && token_in(token, " true false untrue incorrect inaccurate "))
         return token_is(token, "true") ? SAID_WRONG : SAID_RIGHT;
     bool denies = !mentions->at[i + 1].ends || !token_in(token, " could might may ");
     if (token_is_negation(token))
         denies = !mentions->asks_false && letter_after(mentions, j + 1) == mentions->count &&
-                 !token_is_mark(at(mentions, j - 1), ",");
+                 !token_is_mark(mentions_token(mentions, j - 1), ",");
     else if (!is_wrong(mentions, j))
         return SAID_NOTHING;
     return denies ? SAID_WRONG : SAID_RIGHT;
@@ -276,7 +282,7 @@ static bool denied_after(const struct mentions *mentions, size_t i)
     if (!mentions->at[i].text_end && has_text(mentions, i))
         return false;
     for (size_t j = start; j < start + MENTIONS_REACH && words < 6; j++) {
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         if (j >= mentions->count || token->kind == TOKEN_LINE ||
             (!linked && mentions->at[j].letter) || changes_subject(mentions, j) ||
             token_in(token, " because since as but while whereas though although however that "
@@ -303,12 +309,12 @@ static bool conceded_after(const struct mentions *mentions, size_t i)
     bool but = false, was = token_is(mentions_before(mentions, i), "was");
     size_t start = mentions_skip_option(mentions, i);
     for (size_t j = start, end = sentence_last(mentions, i); j < end; j++) {
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         if (mentions->at[j].letter && !was)
             return false;
-        but =
-            but || (token_in(token, " but however yet ") &&
-                    !token_in(at(mentions, j + 1), " i i'm i've don't ")); /* "but I'm not sure" */
+        but = but || (token_in(token, " but however yet ") &&
+                      !token_in(mentions_token(mentions, j + 1),
+                                " i i'm i've don't ")); /* "but I'm not sure" */
         if (but && (was || token_is_negation(token) || is_wrong(mentions, j)))
             return true;
     }
@@ -321,7 +327,8 @@ static bool is_disbelieved(const struct mentions *mentions, size_t i)
     static const char BELIEFS[] = " think believe say agree expect convinced see sure certain "
                                   "evidence reason support supports suggests points indicates the ";
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
-        const struct token *token = at(mentions, j), *next = at(mentions, j + 1);
+        const struct token *token = mentions_token(mentions, j),
+                           *next = mentions_token(mentions, j + 1);
         if (token_in(token, " , ; — – but so then because since ") ||
             (token_is_mark(token, ":") && j + 4 <= i))
             return false;
@@ -351,7 +358,8 @@ static bool sets_aside(const struct mentions *mentions, size_t j, bool chosen)
                                  "some many everyone examinees ";
     static const char THOUGHTS[] =
         " answer guess thought instinct impression reaction inclination attempt idea ";
-    const struct token *token = at(mentions, j), *next = at(mentions, j + 1);
+    const struct token *token = mentions_token(mentions, j),
+                       *next = mentions_token(mentions, j + 1);
     if (token_in(token, MISTAKES) || (chosen && token_in(token, OTHERS)))
         return true;
     if (token_in(token, " almost nearly used "))
@@ -361,7 +369,7 @@ static bool sets_aside(const struct mentions *mentions, size_t j, bool chosen)
     if (token_in(token, " thought believed considered "))
         return token_in(next, " it the that about of option whether ") ||
                mentions_letter(mentions, j + 1);
-    if (token_is(token, "next") && token_in(at(mentions, j + 2), " step action test "))
+    if (token_is(token, "next") && token_in(mentions_token(mentions, j + 2), " step action test "))
         return false; /* "the next best step" */
     return token_in(token, " second 2nd third 3rd next runner ") &&
            (token_in(next, " best choice guess pick most likely answer ") ||
@@ -375,7 +383,7 @@ static bool is_set_aside(const struct mentions *mentions, size_t i)
                                    "say says think list argue argues go goes prefer would ";
     bool chosen = false; /* a verb of choice came between */
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
-        const struct token *token = at(mentions, j);
+        const struct token *token = mentions_token(mentions, j);
         bool listed = mention_is_link(token) && mentions_letter(mentions, j + 1);
         bool heading = token_is_mark(token, ":") && j + 4 > i;
         if (sets_aside(mentions, j, chosen))
@@ -391,11 +399,13 @@ static bool is_set_aside(const struct mentions *mentions, size_t i)
 bool mention_is_redeemed(const struct mentions *mentions, size_t i)
 {
     for (size_t j = i + 1, end = sentence_last(mentions, i); j < end; j++) {
-        bool is = !token_is(at(mentions, j), "making") && token_is(at(mentions, j + 1), "it");
+        bool is = !token_is(mentions_token(mentions, j), "making") &&
+                  token_is(mentions_token(mentions, j + 1), "it");
         size_t the = j + (is ? 3 : 2);
-        if (token_in(at(mentions, j), " but making so ") &&
-            token_in(at(mentions, j + 1), " it it's ") && token_is(at(mentions, the), "the") &&
-            token_in(at(mentions, the + 1),
+        if (token_in(mentions_token(mentions, j), " but making so ") &&
+            token_in(mentions_token(mentions, j + 1), " it it's ") &&
+            token_is(mentions_token(mentions, the), "the") &&
+            token_in(mentions_token(mentions, the + 1),
                      " best closest only most nearest right correct answer "))
             return true;
     }
@@ -405,14 +415,14 @@ bool mention_is_redeemed(const struct mentions *mentions, size_t i)
 static bool is_denied(const struct mentions *mentions, size_t i)
 {
     size_t start = i;
-    while (start && (token_is_mark(at(mentions, start - 1), MENTION_OPENING) ||
-                     mention_is_noun(at(mentions, start - 1))))
+    while (start && (token_is_mark(mentions_token(mentions, start - 1), MENTION_OPENING) ||
+                     mention_is_noun(mentions_token(mentions, start - 1))))
         start--;
-    bool denied =
-        denied_before(mentions, i) || denied_after(mentions, i) || conceded_after(mentions, i) ||
-        is_disbelieved(mentions, i) || is_set_aside(mentions, i) ||
-        mention_verdict(mentions, i) == SAID_WRONG ||
-        (i && token_is_mark(at(mentions, i - 1), "~") && token_is_mark(at(mentions, i + 1), "~"));
+    bool denied = denied_before(mentions, i) || denied_after(mentions, i) ||
+                  conceded_after(mentions, i) || is_disbelieved(mentions, i) ||
+                  is_set_aside(mentions, i) || mention_verdict(mentions, i) == SAID_WRONG ||
+                  (i && token_is_mark(mentions_token(mentions, i - 1), "~") &&
+                   token_is_mark(mentions_token(mentions, i + 1), "~"));
     return denied && !mention_is_exception(mentions, start) && !mention_is_redeemed(mentions, i);
 }
 
@@ -431,12 +441,12 @@ bool mention_is_denied(const struct mentions *mentions, size_t i)
 static bool is_question(const struct mentions *mentions, size_t i)
 {
     size_t first = mentions_sentence_first(mentions, i), last = sentence_last(mentions, i);
-    if (!token_in(at(mentions, last), " ? ？ "))
+    if (!token_in(mentions_token(mentions, last), " ? ？ "))
         return false;
-    struct slice sentence =
-        slice_between(at(mentions, first)->text.start, at(mentions, last)->text.start);
+    struct slice sentence = slice_between(mentions_token(mentions, first)->text.start,
+                                          mentions_token(mentions, last)->text.start);
     return last + 1 < mentions->count || text_declines(sentence) ||
-           token_in(at(mentions, first),
+           token_in(mentions_token(mentions, first),
                     " is are was could would should can does do did why what which how might may ");
 }
 
@@ -445,7 +455,7 @@ static bool closes_sentence(const struct mentions *mentions, size_t i)
 {
     size_t end = mentions_skip_closing(mentions, i + 1);
     if (!token_is_mark(mentions_before(mentions, i), "(") ||
-        !(at(mentions, end)->kind == TOKEN_LINE || mentions->at[end].ends))
+        !(mentions_token(mentions, end)->kind == TOKEN_LINE || mentions->at[end].ends))
         return false;
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;)
         if (mentions->at[j].letter)
@@ -461,18 +471,18 @@ static bool is_subordinate(const struct mentions *mentions, size_t i)
     bool named = closes_sentence(mentions, i);
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first && !named;) {
         bool list = j && mentions->at[j - 1].letter && mentions->at[j + 1].letter;
-        bool led = j > first && token_in(at(mentions, j - 1), " but and so that ");
-        if (token_in(at(mentions, j), " ; → ⇒ ")) /* "since it is dry → B" */
+        bool led = j > first && token_in(mentions_token(mentions, j - 1), " but and so that ");
+        if (token_in(mentions_token(mentions, j), " ; → ⇒ ")) /* "since it is dry → B" */
             return false;
-        bool forced = token_in(at(mentions, j + 1), " i ") &&
-                      token_in(at(mentions, j + 2), " must have need had ");
-        if (j > first && token_in(at(mentions, j), " because since ") && (clause || !led) &&
-            !forced)
+        bool forced = token_in(mentions_token(mentions, j + 1), " i ") &&
+                      token_in(mentions_token(mentions, j + 2), " must have need had ");
+        if (j > first && token_in(mentions_token(mentions, j), " because since ") &&
+            (clause || !led) && !forced)
             return true;
-        if (clause &&
-            token_in(at(mentions, j), " although though while whereas despite unlike even aunque "))
+        if (clause && token_in(mentions_token(mentions, j),
+                               " although though while whereas despite unlike even aunque "))
             return true;
-        clause = clause && (!token_is_mark(at(mentions, j), ",:") || list);
+        clause = clause && (!token_is_mark(mentions_token(mentions, j), ",:") || list);
     }
     return false;
 }
@@ -483,18 +493,21 @@ static bool is_hypothetical(const struct mentions *mentions, size_t i)
     bool would = false, condition = false, quoted = false;
     size_t first = i, start = mentions_sentence_first(mentions, i),
            end = sentence_last(mentions, i);
-    if (start < i && token_in(at(mentions, start), " had were "))
+    if (start < i && token_in(mentions_token(mentions, start), " had were "))
         return true;
-    while (first > start && !token_in(at(mentions, first - 1), " ; but "))
+    while (first > start && !token_in(mentions_token(mentions, first - 1), " ; but "))
         first--;
-    for (size_t j = first; j < end && !(j > i && token_in(at(mentions, j), " ; but ")); j++) {
-        quoted = token_in(at(mentions, j), " “ ” ") || token_is_mark(at(mentions, j), "\"")
+    for (size_t j = first; j < end && !(j > i && token_in(mentions_token(mentions, j), " ; but "));
+         j++) {
+        quoted = token_in(mentions_token(mentions, j), " “ ” ") ||
+                         token_is_mark(mentions_token(mentions, j), "\"")
                      ? !quoted
                      : quoted;
-        would = would || token_is(at(mentions, j), "would");
+        would = would || token_is(mentions_token(mentions, j), "would");
         condition =
-            condition || (token_in(at(mentions, j), " if unless had ") && !quoted &&
-                          !token_in(at(mentions, j + 1), " i to ")); /* "if I had to guess" */
+            condition ||
+            (token_in(mentions_token(mentions, j), " if unless had ") && !quoted &&
+             !token_in(mentions_token(mentions, j + 1), " i to ")); /* "if I had to guess" */
     }
     return would && condition;
 }
@@ -503,9 +516,9 @@ static bool is_hypothetical(const struct mentions *mentions, size_t i)
 static bool is_candidate(const struct mentions *mentions, size_t i)
 {
     size_t j = i, next = mentions_skip_closing(mentions, i + 1);
-    bool several = mention_is_link(at(mentions, next)) &&
+    bool several = mention_is_link(mentions_token(mentions, next)) &&
                    (mentions_letter(mentions, next + 1) ||
-                    token_is_mark(at(mentions, next + 1), MENTION_OPENING));
+                    token_is_mark(mentions_token(mentions, next + 1), MENTION_OPENING));
     for (; j && i - j < MENTIONS_REACH; j--) {
         const struct mention *before = &mentions->at[j - 1];
         if (before->letter == mentions->at[i].letter)
@@ -516,7 +529,7 @@ static bool is_candidate(const struct mentions *mentions, size_t i)
             break;
         several = several || before->letter;
     }
-    const struct token *earlier = at(mentions, j > 1 ? j - 2 : mentions->count);
+    const struct token *earlier = mentions_token(mentions, j > 1 ? j - 2 : mentions->count);
     return several &&
            (token_in(mentions_before(mentions, j), " between among remaining ") ||
             (token_is(mentions_before(mentions, j), "of") && token_is(earlier, "which")));
@@ -532,8 +545,8 @@ bool mention_is_affirmed(const struct mentions *mentions, size_t i)
 bool mention_is_aside(const struct mentions *mentions, size_t i)
 {
     size_t first = mentions_sentence_first(mentions, i);
-    while (first < i && at(mentions, first)->kind != TOKEN_WORD)
+    while (first < i && mentions_token(mentions, first)->kind != TOKEN_WORD)
         first++;
-    return first < i && token_in(at(mentions, first),
+    return first < i && token_in(mentions_token(mentions, first),
                                  " note notes remark incidentally interestingly ps p.s aside ");
 }

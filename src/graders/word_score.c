@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/slice.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/fold.h"
 
@@ -23,12 +23,10 @@ struct words {
     size_t count, capacity;
 };
 
-/* Splits the text at white space (Unicode's).  ERR_NO_MEMORY also when the text had failed. */
-static enum err words_split(struct words *words)
+/* Splits the text at white space (Unicode's). */
+static void words_split(struct words *words)
 {
     struct slice text = {text_get(&words->text), words->text.length}, word = {text.start, 0};
-    if (words->text.failed)
-        return ERR_NO_MEMORY;
     for (size_t at = 0, step = 0; at <= text.length; at += step) {
         struct slice rest = {text.start + at, text.length - at};
         bool ends = !rest.length || char_is_space(char_at(rest, &step));
@@ -37,15 +35,11 @@ static enum err words_split(struct words *words)
             word.length += step;
             continue;
         }
-        struct slice *items = grow(words->items, &words->capacity, words->count, sizeof *items);
-        if (!items)
-            return ERR_NO_MEMORY;
-        words->items = items;
-        items[words->count] = word;
+        words->items = xgrow(words->items, &words->capacity, words->count, sizeof *words->items);
+        words->items[words->count] = word;
         words->count += word.length > 0;
         word = (struct slice){rest.start + step, 0};
     }
-    return ERR_OK;
 }
 
 /* A word and where its number is stored. */
@@ -63,22 +57,15 @@ static int by_word(const void *a, const void *b)
 }
 
 /* Numbers the words of several texts so that equal words have equal ids; O(n log n). */
-static enum err words_number(struct words *const *texts, size_t count)
+static void words_number(struct words *const *texts, size_t count)
 {
     size_t total = 0, used = 0;
     for (size_t i = 0; i < count; i++)
         total += texts[i]->count;
-    struct occurrence *all = malloc((total ? total : 1) * sizeof *all);
-    if (!all)
-        return ERR_NO_MEMORY;
+    struct occurrence *all = xreallocarray(NULL, total, sizeof *all);
     for (size_t i = 0; i < count; i++) {
         struct words *words = texts[i];
-        free(words->ids);
-        words->ids = malloc((words->count ? words->count : 1) * sizeof *words->ids);
-        if (!words->ids) {
-            free(all);
-            return ERR_NO_MEMORY;
-        }
+        words->ids = xreallocarray(words->ids, words->count, sizeof *words->ids);
         for (size_t k = 0; k < words->count; k++)
             all[used++] = (struct occurrence){words->items[k], &words->ids[k]};
     }
@@ -90,7 +77,6 @@ static enum err words_number(struct words *const *texts, size_t count)
         *all[i].id = id;
     }
     free(all);
-    return ERR_OK;
 }
 
 static void words_release(struct words *words)
@@ -131,28 +117,24 @@ static enum err score_configure(const struct grader_config *config, void *state,
     return err;
 }
 
-static enum err score_grade(const struct score_options *options, const struct grading *what,
-                            score_function *score_of, struct grade *out, struct error *why)
+static void score_grade(const struct score_options *options, const struct grading *what,
+                        score_function *score_of, struct grade *out)
 {
     struct slice answer = slice_of(what->answer);
     struct references references;
     struct error reason = {0};
     double score = 0;
     references_find(&references, what, options->references);
-    enum err err = score_of(answer, &references, &score, &reason);
-    if (err == ERR_BAD_VALUE) {
+    if (score_of(answer, &references, &score, &reason)) {
         grade_null(out, "%s", reason.text);
-        return ERR_OK;
+        return;
     }
-    if (err)
-        return grade_no_memory(why);
     grade_extracted(out, answer);
     out->score = score;
     if (score >= options->threshold)
         grade_true(out);
     else
         grade_false(out, "score %.4g is below the threshold %.4g", score, options->threshold);
-    return ERR_OK;
 }
 
 /* The driver, whose score_function is ID_score. */
@@ -160,7 +142,9 @@ static enum err score_grade(const struct score_options *options, const struct gr
     static enum err ID##_grade(const void *state, const struct grading *what, struct grade *out,   \
                                struct error *why)                                                  \
     {                                                                                              \
-        return score_grade(state, what, ID##_score, out, why);                                     \
+        (void)why;                                                                                 \
+        score_grade(state, what, ID##_score, out);                                                 \
+        return ERR_OK;                                                                             \
     }                                                                                              \
     const struct grader_driver grader_##ID = {                                                     \
         .name = (NAME),                                                                            \
@@ -172,7 +156,7 @@ static enum err score_grade(const struct score_options *options, const struct gr
         .grade = ID##_grade,                                                                       \
     }
 
-typedef enum err word_reader(struct words *words, struct slice from);
+typedef void word_reader(struct words *words, struct slice from);
 typedef enum err pair_score(struct words *answer, struct words *wanted, double *score,
                             struct error *why);
 
@@ -181,13 +165,13 @@ static enum err best_score(struct slice answer, const struct references *referen
                            word_reader *read, pair_score *score_of, double *best, struct error *why)
 {
     struct words words = {0};
-    enum err err = read(&words, answer);
+    enum err err = ERR_OK;
+    read(&words, answer);
     for (unsigned r = 0; r < references->count && !err; r++) {
         struct words wanted = {0};
         double score = 0;
-        err = read(&wanted, slice_of(references->items[r]));
-        if (!err)
-            err = score_of(&words, &wanted, &score, why);
+        read(&wanted, slice_of(references->items[r]));
+        err = score_of(&words, &wanted, &score, why);
         *best = score > *best ? score : *best;
         words_release(&wanted);
     }
@@ -218,25 +202,22 @@ static void write_keys(const struct words *words, size_t n, uint64_t *keys)
 }
 
 /* n-grams in both, with the smaller count. */
-static enum err count_shared(struct words *a, struct words *b, size_t n, size_t *shared)
+static size_t count_shared(struct words *a, struct words *b, size_t n)
 {
     struct words *both[] = {a, b};
-    size_t in_a = gram_count(a, n), in_b = gram_count(b, n);
-    uint64_t *keys = malloc((in_a + in_b + 1) * sizeof *keys);
-    enum err err = keys ? words_number(both, 2) : ERR_NO_MEMORY;
-    *shared = 0;
-    if (!err) {
-        write_keys(a, n, keys);
-        write_keys(b, n, keys + in_a);
-    }
-    for (size_t i = 0, j = 0; !err && i < in_a && j < in_b;) {
+    size_t in_a = gram_count(a, n), in_b = gram_count(b, n), shared = 0;
+    uint64_t *keys = xreallocarray(NULL, in_a + in_b, sizeof *keys);
+    words_number(both, 2);
+    write_keys(a, n, keys);
+    write_keys(b, n, keys + in_a);
+    for (size_t i = 0, j = 0; i < in_a && j < in_b;) {
         uint64_t x = keys[i], y = keys[in_a + j];
-        *shared += x == y;
+        shared += x == y;
         i += x <= y;
         j += y <= x;
     }
     free(keys);
-    return err;
+    return shared;
 }
 
 /* ---- f1: shared words as SQuAD counts them: lower case, no ASCII punctuation, no articles ---- */
@@ -246,7 +227,7 @@ static bool is_article(struct slice word)
     return slice_is(word, "a") || slice_is(word, "an") || slice_is(word, "the");
 }
 
-static enum err read_f1(struct words *words, struct slice from)
+static void read_f1(struct words *words, struct slice from)
 {
     for (size_t at = 0, step; at < from.length; at += step) {
         uint32_t c = char_at((struct slice){from.start + at, from.length - at}, &step);
@@ -257,23 +238,21 @@ static enum err read_f1(struct words *words, struct slice from)
         if (c == CHAR_DOTTED_I)
             text_add(&words->text, CHAR_LOWER_MARK);
     }
-    enum err err = words_split(words);
+    words_split(words);
     size_t kept = 0;
     for (size_t i = 0; i < words->count; i++)
         if (!is_article(words->items[i]))
             words->items[kept++] = words->items[i];
     words->count = kept;
-    return err;
 }
 
 static enum err f1_of(struct words *answer, struct words *wanted, double *score, struct error *why)
 {
-    size_t total = answer->count + wanted->count, shared;
+    size_t total = answer->count + wanted->count, shared = count_shared(answer, wanted, 1);
     (void)why;
-    enum err err = count_shared(answer, wanted, 1, &shared);
     /* 2PR / (P + R), written with counts; two texts without words are equal. */
     *score = total ? 2.0 * (double)shared / (double)total : 1;
-    return err;
+    return ERR_OK;
 }
 
 static enum err f1_score(struct slice answer, const struct references *references, double *best,
@@ -289,7 +268,7 @@ SCORE_DRIVER(f1, "f1", "word overlap, SQuAD's F1");
 /* These and rouge_l as the rouge-score package computes F-measures without a stemmer.  Words are runs of a-z and 0-9 in
  * lower case, so texts in other scripts have none and score 0. */
 
-static enum err read_rouge(struct words *words, struct slice from)
+static void read_rouge(struct words *words, struct slice from)
 {
     for (size_t at = 0, step; at < from.length; at += step) {
         uint32_t upper = char_at((struct slice){from.start + at, from.length - at}, &step);
@@ -298,29 +277,29 @@ static enum err read_rouge(struct words *words, struct slice from)
         char bytes[] = {(char)(counts ? c : ' '), ' '};
         text_add_bytes(&words->text, bytes, upper == CHAR_DOTTED_I ? 2 : 1);
     }
-    return words_split(words);
+    words_split(words);
 }
 
-static enum err rouge_n_of(struct words *answer, struct words *wanted, size_t n, double *score)
+static double rouge_n_of(struct words *answer, struct words *wanted, size_t n)
 {
-    size_t total = gram_count(answer, n) + gram_count(wanted, n), shared;
-    enum err err = count_shared(answer, wanted, n, &shared);
-    *score = total ? 2.0 * (double)shared / (double)total : 0;
-    return err;
+    size_t total = gram_count(answer, n) + gram_count(wanted, n);
+    return total ? 2.0 * (double)count_shared(answer, wanted, n) / (double)total : 0;
 }
 
 static enum err rouge_1_of(struct words *answer, struct words *wanted, double *score,
                            struct error *why)
 {
     (void)why;
-    return rouge_n_of(answer, wanted, 1, score);
+    *score = rouge_n_of(answer, wanted, 1);
+    return ERR_OK;
 }
 
 static enum err rouge_2_of(struct words *answer, struct words *wanted, double *score,
                            struct error *why)
 {
     (void)why;
-    return rouge_n_of(answer, wanted, 2, score);
+    *score = rouge_n_of(answer, wanted, 2);
+    return ERR_OK;
 }
 
 static enum err rouge_1_score(struct slice answer, const struct references *references,
@@ -344,11 +323,9 @@ SCORE_DRIVER(rouge_2, "rouge_2", "shared pairs of words, ROUGE-2's F-measure");
 static const double CELLS_MAX = 4e8;
 
 /* One row of the dynamic-programming table is enough for the length. */
-static enum err common_length(const struct words *a, const struct words *b, size_t *out)
+static size_t common_length(const struct words *a, const struct words *b)
 {
-    uint32_t *row = calloc(b->count + 1, sizeof *row);
-    if (!row)
-        return ERR_NO_MEMORY;
+    uint32_t *row = xcalloc(b->count + 1, sizeof *row);
     for (size_t i = 0; i < a->count; i++) {
         uint32_t diagonal = 0; /* the cell above and to the left */
         for (size_t j = 0; j < b->count; j++) {
@@ -360,9 +337,9 @@ static enum err common_length(const struct words *a, const struct words *b, size
             diagonal = above;
         }
     }
-    *out = row[b->count];
+    size_t length = row[b->count];
     free(row);
-    return ERR_OK;
+    return length;
 }
 
 static enum err rouge_lcs_of(struct words *answer, struct words *wanted, double *score,
@@ -376,12 +353,9 @@ static enum err rouge_lcs_of(struct words *answer, struct words *wanted, double 
                        "too long for ROUGE-L: %zu words against %zu (at most %.0g pairs)",
                        answer->count, wanted->count, CELLS_MAX);
     struct words *both[] = {answer, wanted};
-    size_t common = 0;
-    enum err err = words_number(both, 2);
-    if (!err)
-        err = common_length(answer, wanted, &common);
-    *score = 2.0 * (double)common / (double)(answer->count + wanted->count);
-    return err;
+    words_number(both, 2);
+    *score = 2.0 * (double)common_length(answer, wanted) / (double)(answer->count + wanted->count);
+    return ERR_OK;
 }
 
 static enum err rouge_lcs_score(struct slice answer, const struct references *references,
@@ -487,8 +461,6 @@ static void swap_lines(struct text *line, struct text *spare)
     struct text written = *spare;
     *spare = *line;
     *line = written;
-    if (spare->failed)
-        line->failed = true;
     text_clear(spare);
 }
 
@@ -516,17 +488,15 @@ static void tokenize_13a(struct text *out, struct slice from)
         swap_lines(&line, &spare);
     }
     text_add(out, text_get(&line));
-    if (line.failed || spare.failed)
-        out->failed = true;
     text_release(&line);
     text_release(&spare);
 }
 
-static enum err read_sentence(struct words *words, struct slice from)
+static void read_sentence(struct words *words, struct slice from)
 {
     *words = (struct words){0};
     tokenize_13a(&words->text, from);
-    return words_split(words);
+    words_split(words);
 }
 
 /* ---- n-grams, sorted so that equal ones are adjacent ---- */
@@ -549,16 +519,14 @@ static int by_ids(const void *a, const void *b)
     return 0;
 }
 
-static enum err grams_make(struct grams *grams, const struct words *words, size_t n)
+static struct grams grams_make(const struct words *words, size_t n)
 {
-    grams->count = words->count >= n ? words->count - n + 1 : 0;
-    grams->items = calloc(grams->count ? grams->count : 1, sizeof *grams->items);
-    if (!grams->items)
-        return ERR_NO_MEMORY;
-    for (size_t i = 0; i < grams->count; i++)
-        memcpy(grams->items[i].ids, words->ids + i, n * sizeof *words->ids);
-    qsort(grams->items, grams->count, sizeof *grams->items, by_ids);
-    return ERR_OK;
+    struct grams grams = {.count = gram_count(words, n)};
+    grams.items = xcalloc(grams.count, sizeof *grams.items);
+    for (size_t i = 0; i < grams.count; i++)
+        memcpy(grams.items[i].ids, words->ids + i, n * sizeof *words->ids);
+    qsort(grams.items, grams.count, sizeof *grams.items, by_ids);
+    return grams;
 }
 
 /* Number of equal n-grams that begin at `at`. */
@@ -593,27 +561,21 @@ struct counts {
     size_t length, reference_length; /* reference nearest in length; of two, the shorter */
 };
 
-static enum err count_order(const struct words *answer, const struct words *references,
-                            size_t reference_count, size_t n, struct counts *counts)
+static void count_order(const struct words *answer, const struct words *references,
+                        size_t reference_count, size_t n, struct counts *counts)
 {
-    struct grams ours = {0};
-    enum err err = grams_make(&ours, answer, n);
-    size_t *best = err ? NULL : calloc(ours.count ? ours.count : 1, sizeof *best);
-    if (!best)
-        err = ERR_NO_MEMORY;
-    for (size_t r = 0; r < reference_count && !err; r++) {
-        struct grams theirs = {0};
-        err = grams_make(&theirs, &references[r], n);
-        if (!err)
-            count_matches(&ours, &theirs, best);
+    struct grams ours = grams_make(answer, n);
+    size_t *best = xcalloc(ours.count, sizeof *best);
+    for (size_t r = 0; r < reference_count; r++) {
+        struct grams theirs = grams_make(&references[r], n);
+        count_matches(&ours, &theirs, best);
         free(theirs.items);
     }
-    for (size_t i = 0; i < ours.count && !err; i++)
+    for (size_t i = 0; i < ours.count; i++)
         counts->correct[n - 1] += best[i];
     counts->total[n - 1] = ours.count;
     free(best);
     free(ours.items);
-    return err;
 }
 
 static double bleu_of(const struct counts *counts)
@@ -650,7 +612,7 @@ static size_t nearest_length(size_t length, const struct words *references, size
 }
 
 /* sentences[0] is the answer, the others are the references. */
-static enum err score_sentences(struct words *sentences, size_t count, double *score)
+static double score_sentences(struct words *sentences, size_t count)
 {
     struct words *all[REFERENCES_MAX + 1];
     for (size_t i = 0; i < count; i++)
@@ -659,12 +621,10 @@ static enum err score_sentences(struct words *sentences, size_t count, double *s
         .length = sentences[0].count,
         .reference_length = nearest_length(sentences[0].count, sentences + 1, count - 1),
     };
-    enum err err = words_number(all, count);
-    for (size_t n = 1; n <= ORDER && !err; n++)
-        err = count_order(&sentences[0], sentences + 1, count - 1, n, &counts);
-    if (!err)
-        *score = bleu_of(&counts);
-    return err;
+    words_number(all, count);
+    for (size_t n = 1; n <= ORDER; n++)
+        count_order(&sentences[0], sentences + 1, count - 1, n, &counts);
+    return bleu_of(&counts);
 }
 
 static enum err bleu_score(struct slice answer, const struct references *references, double *score,
@@ -672,17 +632,14 @@ static enum err bleu_score(struct slice answer, const struct references *referen
 {
     (void)why;
     struct words sentences[REFERENCES_MAX + 1] = {0};
-    enum err err = read_sentence(&sentences[0], answer);
     size_t count = 1;
-    for (unsigned r = 0; r < references->count && !err; r++) {
-        struct slice text = slice_trim(slice_of(references->items[r]));
-        err = read_sentence(&sentences[count++], text);
-    }
-    if (!err)
-        err = score_sentences(sentences, count, score);
+    read_sentence(&sentences[0], answer);
+    for (unsigned r = 0; r < references->count; r++)
+        read_sentence(&sentences[count++], slice_trim(slice_of(references->items[r])));
+    *score = score_sentences(sentences, count);
     for (size_t i = 0; i < count; i++)
         words_release(&sentences[i]);
-    return err;
+    return ERR_OK;
 }
 
 SCORE_DRIVER(bleu, "bleu", "sentence BLEU, as sacrebleu's sentence_bleu");

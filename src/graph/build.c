@@ -50,10 +50,9 @@ tensor_id build_fail(struct build *build, const char *name, const char *what)
 static tensor_id add_tensor(struct build *build, enum graph_role role, enum graph_dtype dtype,
                             const char *name, const char *suffix, int rank, const int64_t *dims)
 {
-    tensor_id id = GRAPH_NONE;
     char full[192];
     if (build->err)
-        return id;
+        return GRAPH_NONE;
     if (rank < 0 || rank > GRAPH_MAX_RANK)
         return build_fail(build, name, "has too many dimensions");
     str_join(full, sizeof full, build->prefix, name, suffix);
@@ -62,8 +61,7 @@ static tensor_id add_tensor(struct build *build, enum graph_role role, enum grap
     for (int i = 0; i < rank; i++)
         if ((tensor.dims[i] = dims[i]) <= 0)
             return build_fail(build, name, "would have no elements: its input is too small");
-    build->err = graph_add_tensor(build->graph, &tensor, &id, build->why);
-    return id;
+    return graph_add_tensor(build->graph, &tensor);
 }
 
 tensor_id build_input(struct build *build, const char *name, enum graph_dtype dtype, int rank,
@@ -122,10 +120,8 @@ tensor_id build_node(struct build *build, const struct graph_node *node, const t
     named.name = full;
     named.layer = build->layer;
     named.component = build->component;
-    node_id id;
-    build->err =
-        graph_add_node(build->graph, &named, inputs, (size_t)input_count, &out, 1, &id, build->why);
-    return build->err ? GRAPH_NONE : out;
+    graph_add_node(build->graph, &named, inputs, (size_t)input_count, &out, 1);
+    return out;
 }
 
 /* A node whose output has the shape of `like`. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/decoder.h"
 #include "graph/gguf.h"
 #include "graph/model_files.h"
@@ -68,12 +69,6 @@ static void key_failed(struct reading *reading, const char *key, const char *wha
                                key_name(reading, key).text, what);
 }
 
-static void no_memory(struct reading *reading)
-{
-    if (!reading->err)
-        reading->err = err_no_memory(reading->why);
-}
-
 enum { WHOLE_MODEL = -1 }; /* in place of a layer */
 
 /* 1 .. limit.  A missing key gives `otherwise`, and is an error if that is 0.  For a layer there is one number for all
@@ -133,11 +128,8 @@ static void read_layer_count(struct reading *reading)
         key_failed(reading, "block_count", "is larger than the number of tensors");
     if (reading->err)
         return;
-    decoder->layers = calloc(count, sizeof *decoder->layers);
-    if (decoder->layers)
-        decoder->layer_count = count;
-    else
-        no_memory(reading);
+    decoder->layers = xcalloc(count, sizeof *decoder->layers);
+    decoder->layer_count = count;
 }
 
 static void read_experts(struct reading *reading)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/gguf.h"
 
 enum { BF16 = 30 }; /* GGUF type number */
@@ -346,9 +347,7 @@ enum err decoder_from_shape(const struct decoder_shape *shape, struct decoder *o
     enum err err = check(shape, why);
     if (err)
         return err;
-    struct decoder_layer *layers = calloc(shape->layers, sizeof *layers);
-    if (!layers)
-        return err_no_memory(why);
+    struct decoder_layer *layers = xcalloc(shape->layers, sizeof *layers);
     *out = (struct decoder){
         .activation = shape->activation,
         .embedding = shape->embedding,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/graph.h"
 
 enum {
@@ -248,11 +249,7 @@ static void draw_graph(struct drawing *draw, size_t limit)
     size_t count = draw->graph->node_count;
     draw->run = count > limit ? (count + limit - 1) / limit : 1;
     size_t boxes = count / draw->run + 1;
-    draw->joined = malloc(boxes * sizeof *draw->joined);
-    if (!draw->joined) {
-        draw->out->failed = true;
-        return;
-    }
+    draw->joined = xreallocarray(NULL, boxes, sizeof *draw->joined);
     for (size_t i = 0; i < boxes; i++)
         draw->joined[i] = GRAPH_NONE;
     if (draw->run > 1)

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/grow.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/model_files.h"
 
 enum {
@@ -97,11 +97,6 @@ static void cursor_fail(struct cursor *cursor, enum err code, const char *format
     show_item(cursor, item, sizeof item);
     cursor->err = err_set(cursor->why, code, "%s: byte %llu%s: %s", cursor->file,
                           (unsigned long long)cursor->at, item, what);
-}
-
-static void cursor_no_memory(struct cursor *cursor)
-{
-    cursor_fail(cursor, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
 }
 
 /* Starts an item whose name is not known yet. */
@@ -436,11 +431,8 @@ static void begin_list(struct cursor *cursor, const char *kind, uint64_t count, 
 static void *grow_list(struct cursor *cursor, void *items, size_t *capacity, size_t count,
                        size_t size)
 {
-    void *grown = grow(items, capacity, count, size);
-    if (!grown)
-        cursor_no_memory(cursor);
     cursor_item(cursor, cursor->kind, count);
-    return grown ? grown : items;
+    return xgrow(items, capacity, count, size);
 }
 
 static void read_values(struct cursor *cursor, uint64_t count, struct gguf *out)
@@ -503,12 +495,10 @@ static void read_all(struct cursor *cursor, struct gguf *out)
     uint64_t tensors = cursor_number(cursor, 8), values = cursor_number(cursor, 8);
     read_values(cursor, values, out);
     read_tensor_list(cursor, tensors, out);
-    out->keys = malloc((out->value_count + 1) * sizeof *out->keys);
-    out->names = malloc((out->tensor_count + 1) * sizeof *out->names);
-    if (!out->keys || !out->names)
-        cursor_no_memory(cursor);
-    if (cursor->err || !out->keys || !out->names)
+    if (cursor->err)
         return;
+    out->keys = xreallocarray(NULL, out->value_count + 1, sizeof *out->keys);
+    out->names = xreallocarray(NULL, out->tensor_count + 1, sizeof *out->names);
     for (size_t i = 0; i < out->value_count; i++)
         out->keys[i] = &out->values[i].key;
     sort_names(cursor, "key", out->keys, out->value_count);
@@ -525,9 +515,7 @@ enum err gguf_read(const char *name, const void *bytes, size_t length, struct gg
                    struct error *why)
 {
     struct cursor cursor = {.file = name, .bytes = bytes, .size = length, .why = why};
-    struct gguf gguf = {.file_bytes = length, .file = strdup(name)};
-    if (!gguf.file)
-        cursor_no_memory(&cursor);
+    struct gguf gguf = {.file_bytes = length, .file = xstrdup(name)};
     read_all(&cursor, &gguf);
     if (cursor.err)
         gguf_close(&gguf);

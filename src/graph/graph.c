@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 
 static const struct {
     const char *name;
@@ -72,76 +72,53 @@ static const char *copy_name(struct graph *graph, const char *string)
         return arena_string(&graph->names, string, strlen(string));
     struct text plain = {0};
     text_add_plain(&plain, string);
-    const char *kept =
-        plain.failed ? NULL : arena_string(&graph->names, text_get(&plain), plain.length);
+    const char *kept = arena_string(&graph->names, text_get(&plain), plain.length);
     text_release(&plain);
     return kept;
 }
 
-enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor, tensor_id *out,
-                          struct error *why)
+tensor_id graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor)
 {
-    struct graph_tensor *tensors =
-        grow(graph->tensors, &graph->tensor_capacity, graph->tensor_count, sizeof *tensors);
-    if (!tensors)
-        return err_no_memory(why);
-    graph->tensors = tensors;
-    const char *name = copy_name(graph, tensor->name ? tensor->name : "");
-    if (!name)
-        return err_no_memory(why);
-    struct graph_tensor *added = &tensors[graph->tensor_count];
+    graph->tensors =
+        xgrow(graph->tensors, &graph->tensor_capacity, graph->tensor_count, sizeof *graph->tensors);
+    struct graph_tensor *added = &graph->tensors[graph->tensor_count];
     *added = *tensor;
-    added->name = name;
+    added->name = copy_name(graph, tensor->name ? tensor->name : "");
     added->producer = GRAPH_NONE;
-    *out = (tensor_id)graph->tensor_count++;
-    return ERR_OK;
+    return (tensor_id)graph->tensor_count++;
 }
 
-static enum err add_links(struct graph *graph, const tensor_id *ids, size_t count, uint32_t *first,
-                          struct error *why)
+/* Returns the index of the first. */
+static uint32_t add_links(struct graph *graph, const tensor_id *ids, size_t count)
 {
-    *first = (uint32_t)graph->link_count;
+    size_t first = graph->link_count;
     for (size_t i = 0; i < count; i++) {
-        tensor_id *links =
-            grow(graph->links, &graph->link_capacity, graph->link_count, sizeof *links);
-        if (!links)
-            return err_no_memory(why);
-        graph->links = links;
-        links[graph->link_count++] = ids[i];
+        graph->links =
+            xgrow(graph->links, &graph->link_capacity, graph->link_count, sizeof *graph->links);
+        graph->links[graph->link_count++] = ids[i];
     }
-    return ERR_OK;
+    return (uint32_t)first;
 }
 
-enum err graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
-                        size_t input_count, const tensor_id *outputs, size_t output_count,
-                        node_id *out, struct error *why)
+void graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
+                    size_t input_count, const tensor_id *outputs, size_t output_count)
 {
-    struct graph_node *nodes =
-        grow(graph->nodes, &graph->node_capacity, graph->node_count, sizeof *nodes);
-    if (!nodes)
-        return err_no_memory(why);
-    graph->nodes = nodes;
+    graph->nodes =
+        xgrow(graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes);
     struct graph_node added = *node;
     added.name = copy_name(graph, node->name ? node->name : "");
     added.label = node->label ? copy_name(graph, node->label) : graph_op_name(node->op);
-    if (!added.name || !added.label)
-        return err_no_memory(why);
     added.input_count = (uint32_t)input_count;
     added.output_count = (uint32_t)output_count;
     if (added.weight_fraction <= 0)
         added.weight_fraction = 1;
-    enum err err = add_links(graph, inputs, input_count, &added.first_input, why);
-    if (!err)
-        err = add_links(graph, outputs, output_count, &added.first_output, why);
-    if (err)
-        return err;
+    added.first_input = add_links(graph, inputs, input_count);
+    added.first_output = add_links(graph, outputs, output_count);
     for (size_t i = 0; i < output_count; i++)
         if (outputs[i] >= 0)
             graph->tensors[outputs[i]].producer = (node_id)graph->node_count;
     graph->unknown_count += node->op == GRAPH_UNKNOWN;
-    nodes[graph->node_count] = added;
-    *out = (node_id)graph->node_count++;
-    return ERR_OK;
+    graph->nodes[graph->node_count++] = added;
 }
 
 void graph_remove_nodes(struct graph *graph, size_t first, size_t count)
@@ -290,11 +267,11 @@ enum err order_nodes(size_t count, order_producer *producer, const void *graph, 
         return ERR_OK;
     struct ordering at = {.producer = producer,
                           .graph = graph,
-                          .state = calloc(count, sizeof *at.state),
-                          .next_input = calloc(count, sizeof *at.next_input),
-                          .stack = malloc(count * sizeof *at.stack),
+                          .state = xcalloc(count, sizeof *at.state),
+                          .next_input = xcalloc(count, sizeof *at.next_input),
+                          .stack = xreallocarray(NULL, count, sizeof *at.stack),
                           .order = order};
-    enum err err = at.state && at.next_input && at.stack ? ERR_OK : ERR_NO_MEMORY;
+    enum err err = ERR_OK;
     for (uint32_t i = 0; i < count && !err; i++)
         if (at.state[i] == UNVISITED && !visit(&at, i, in_cycle))
             err = ERR_BAD_VALUE;
@@ -313,16 +290,14 @@ static int64_t producer(const void *data, uint32_t node, uint32_t index)
     return tensor && tensor->producer >= 0 ? tensor->producer : ORDER_NO_NODE;
 }
 
-static enum err rearrange(struct graph *graph, const uint32_t *order)
+static void rearrange(struct graph *graph, const uint32_t *order)
 {
     size_t in_place = 0;
     while (in_place < graph->node_count && order[in_place] == in_place)
         in_place++;
     if (in_place == graph->node_count)
-        return ERR_OK;
-    struct graph_node *nodes = malloc((graph->node_count + 1) * sizeof *nodes);
-    if (!nodes)
-        return ERR_NO_MEMORY;
+        return;
+    struct graph_node *nodes = xreallocarray(NULL, graph->node_count + 1, sizeof *nodes);
     for (size_t i = 0; i < graph->node_count; i++) {
         nodes[i] = graph->nodes[order[i]];
         for (size_t k = 0; k < nodes[i].output_count; k++) {
@@ -334,20 +309,15 @@ static enum err rearrange(struct graph *graph, const uint32_t *order)
     free(graph->nodes);
     graph->nodes = nodes;
     graph->node_capacity = graph->node_count + 1;
-    return ERR_OK;
 }
 
 enum err graph_finish(struct graph *graph, struct error *why)
 {
-    uint32_t in_cycle, *order = malloc((graph->node_count + 1) * sizeof *order);
-    if (!order)
-        return err_no_memory(why);
+    uint32_t in_cycle, *order = xreallocarray(NULL, graph->node_count + 1, sizeof *order);
     enum err err = order_nodes(graph->node_count, producer, graph, order, &in_cycle);
     if (!err)
-        err = rearrange(graph, order);
+        rearrange(graph, order);
     free(order);
-    if (err == ERR_NO_MEMORY)
-        return err_no_memory(why);
     if (err)
         return err_set(why, err,
                        "the graph has a cycle: node %u (%.100s) depends on its own output",

@@ -171,15 +171,13 @@ struct graph {
 
 void graph_release(struct graph *graph);
 
-/* ---- building; out of memory is ERR_NO_MEMORY with *why set ---- */
+/* ---- building ---- */
 
-enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor, tensor_id *out,
-                          struct error *why) MUST_USE;
+tensor_id graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor);
 
 /* Copies names and links; sets `producer` of the outputs.  A weight_fraction of 0 means 1. */
-enum err graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
-                        size_t input_count, const tensor_id *outputs, size_t output_count,
-                        node_id *out, struct error *why) MUST_USE;
+void graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
+                    size_t input_count, const tensor_id *outputs, size_t output_count);
 
 /* Removes the last nodes or some before them; their tensors stay, without a producer. */
 void graph_remove_nodes(struct graph *graph, size_t first, size_t count);

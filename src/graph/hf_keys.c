@@ -28,10 +28,7 @@ static bool next_name(const char **names, char *out, size_t size)
 
 static void remember(struct hf_keys *keys, const char *names)
 {
-    for (size_t i = 0; i < keys->used_count; i++)
-        if (strcmp(keys->used[i], names) == 0)
-            return;
-    if (keys->used_count < HF_KEYS_USED)
+    if (keys->used_count < HF_KEYS_USED && !str_is_listed(names, keys->used, keys->used_count))
         keys->used[keys->used_count++] = names;
 }
 
@@ -63,11 +60,13 @@ void hf_keys_reject(struct hf_keys *keys, enum err code, const char *names, cons
     const struct jv *found = find(keys, names, name, sizeof name);
     if (keys->err)
         return;
-    if (found && jv_print(found, &value) == ERR_OK && !value.failed)
+    if (found) {
+        jv_print(found, &value);
         keys->err = err_set(keys->why, code, "%s: '%s' is %.60s: %s", keys->file, name,
                             text_get(&value), what);
-    else
+    } else {
         keys->err = err_set(keys->why, code, "%s: '%s' is missing: %s", keys->file, name, what);
+    }
     text_release(&value);
 }
 

@@ -108,10 +108,7 @@ enum err model_json_parse(const char *name, const char *bytes, size_t length, st
     struct error inner = {0};
     if (length > LONGEST_JSON || max_values(bytes, length) > MAX_VALUES)
         return err_set(why, ERR_BAD_VALUE, "%s: longer than the JSON of any model", name);
-    enum err err = jv_available(why);
-    if (err)
-        return err;
-    err = jv_parse(bytes, length, out, &inner);
+    enum err err = jv_parse(bytes, length, out, &inner);
     if (err)
         return err_set(why, err, "%s: %s", name, inner.text);
     if (jv_is_object(*out))

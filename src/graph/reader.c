@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 
 #define READER(name) extern const struct graph_reader graph_reader_##name;
@@ -86,11 +87,10 @@ enum err model_open_with(const struct graph_reader *reader, const char *source, 
                          struct error *why)
 {
     *out = (struct model){.reader = reader,
-                          .state = reader->state_size ? calloc(1, reader->state_size) : NULL};
+                          .state = reader->state_size ? xcalloc(1, reader->state_size) : NULL};
     str_copy(out->source, sizeof out->source, source);
     str_copy(out->name, sizeof out->name, source);
-    enum err err =
-        reader->state_size && !out->state ? err_no_memory(why) : reader->open(source, out, why);
+    enum err err = reader->open(source, out, why);
     str_plain(out->name, sizeof out->name);
     if (err)
         model_close(out);

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/grow.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/decoder_shape.h"
 #include "graph/model_files.h"
 #include "graph/reader.h"
@@ -106,15 +106,9 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
     if ((tensor.elements * dtype->bits + 7) / 8 != tensor.bytes)
         return tensor_failed(reading, name, "has a size that contradicts its shape");
     tensor.is_float = dtype->is_float;
-    struct safetensors_tensor *tensors =
-        grow(out->tensors, &out->capacity, out->count, sizeof *tensors);
-    if (!tensors)
-        return err_no_memory(reading->why);
-    out->tensors = tensors;
+    out->tensors = xgrow(out->tensors, &out->capacity, out->count, sizeof *out->tensors);
     tensor.name = arena_string(&out->names, name, strlen(name));
-    if (!tensor.name)
-        return err_no_memory(reading->why);
-    tensors[out->count++] = tensor;
+    out->tensors[out->count++] = tensor;
     size_t index = (size_t)(dtype - DTYPES);
     if (index < sizeof FLOATS / sizeof *FLOATS)
         out->floats[FLOATS[index]] += (double)tensor.elements;
@@ -217,9 +211,7 @@ static enum err open_index(const char *path, const struct jv *json, struct safet
     size_t count = jv_count(map), used = 0;
     if (!jv_is_object(map) || count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: 'weight_map' is missing", path);
-    const char **files = malloc(count * sizeof *files);
-    if (!files)
-        return err_no_memory(why);
+    const char **files = xreallocarray(NULL, count, sizeof *files);
     enum err err = ERR_OK;
     for (const struct jv *item = jv_first(map); item && !err; item = jv_next(item)) {
         files[used] = jv_text(item);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "live/reading.h"
 #include "report/text/format.h"
 #include "sensors/sensor.h"
@@ -496,11 +497,10 @@ static void live_total(struct live_frame *frame, bool compact)
 
 /* ---- history ---- */
 
-enum err live_init(struct live *live, size_t devices)
+void live_init(struct live *live, size_t devices)
 {
     *live = (struct live){.devices = devices};
-    live->watts = calloc(devices + 1, sizeof *live->watts);
-    return live->watts ? ERR_OK : ERR_NO_MEMORY;
+    live->watts = xcalloc(devices + 1, sizeof *live->watts);
 }
 
 void live_release(struct live *live)

@@ -25,7 +25,7 @@ struct live {
     unsigned long pushed; /* intervals so far */
 };
 
-enum err live_init(struct live *live, size_t devices) MUST_USE;
+void live_init(struct live *live, size_t devices);
 void live_release(struct live *live);
 
 /* Adds the interval's power to the history. */

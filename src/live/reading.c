@@ -12,34 +12,27 @@
 #include "core/json.h"
 #include "core/result.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/proc_tree.h"
 #include "report/text/format.h"
 #include "sampler/sampler.h"
 #include "sensors/sensor.h"
 
-enum err reading_take(struct sampler *sampler, nanos start, nanos from, nanos to,
-                      struct reading *out)
+void reading_take(struct sampler *sampler, nanos start, nanos from, nanos to, struct reading *out)
 {
     *out = (struct reading){
         .wall = to + clock_wall_offset(),
         .interval_s = seconds(to - from),
         .elapsed_s = seconds(to - start),
     };
-    enum err err = ledger_take(sampler, from, to, NULL, &out->now);
-    if (!err)
-        err = ledger_take(sampler, start, to, NULL, &out->since);
-    if (!err && !(out->lost = calloc(out->now.count + 1, sizeof *out->lost)))
-        err = ERR_NO_MEMORY;
-    if (err) {
-        reading_release(out);
-        return err;
-    }
+    ledger_take(sampler, from, to, NULL, &out->now);
+    ledger_take(sampler, start, to, NULL, &out->since);
+    out->lost = xcalloc(out->now.count, sizeof *out->lost);
     for (size_t i = 0; i < out->now.count; i++) {
         struct source_state state;
         sampler_source(sampler, out->now.devices[i].source, &state);
         out->lost[i] = state.is_lost;
     }
-    return ERR_OK;
 }
 
 void reading_release(struct reading *reading)
@@ -374,7 +367,6 @@ void reading_to_markdown(struct reading_table *state, const struct reading *read
     add_rows(&table, state, reading);
     table_write_markdown(&table, &block);
     text_add(out, state->blocks ? skip_header(text_get(&block)) : text_get(&block));
-    out->failed = out->failed || block.failed;
     state->blocks++;
     text_release(&block);
     table_release(&table);
@@ -445,12 +437,6 @@ static void insert(struct top *top, const struct top_row *row)
 
 /* ---- processors ---- */
 
-static double ticks_between(const struct cpu_times *from, const struct cpu_times *to)
-{
-    return (double)(to->busy + to->idle + to->stolen) -
-           (double)(from->busy + from->idle + from->stolen);
-}
-
 /* Index of a process in the previous list, whose pid may have been reused; count if it is new. */
 static size_t find_before(const struct top *top, const struct proc_time *now)
 {
@@ -482,12 +468,12 @@ static void take_cpus(struct top *top, const struct reading *reading, double sec
     struct cpu_times cpus = {0};
     struct proc_time *times;
     size_t count = proc_times(&times);
-    double *joules = calloc(count + 1, sizeof *joules);
+    double *joules = xcalloc(count, sizeof *joules);
     bool known =
         ledger_select(&reading->now, NULL, &power, NULL) == ERR_OK && reading->interval_s > 0;
     double watts = known ? power.joules / reading->interval_s : UNKNOWN;
-    bool readable = joules && proc_stat_now(&cpus);
-    double all = readable ? ticks_between(&top->cpus, &cpus) : 0;
+    bool readable = proc_stat_now(&cpus);
+    double all = readable ? cpu_ticks_between(&top->cpus, &cpus) : 0;
     for (size_t i = 0; readable && top->times && all > 0 && i < count; i++) {
         size_t before = find_before(top, &times[i]);
         bool is_new = before == top->time_count;

@@ -28,8 +28,7 @@ struct reading {
 };
 
 /* The interval is [from, to], the start `start`. */
-enum err reading_take(struct sampler *sampler, nanos start, nanos from, nanos to,
-                      struct reading *out) MUST_USE;
+void reading_take(struct sampler *sampler, nanos start, nanos from, nanos to, struct reading *out);
 void reading_release(struct reading *reading);
 
 /* A current value of a device: the mean over the interval for what fluctuates (utilization, clocks), the newest value

@@ -2,14 +2,6 @@
 
 #include "core/units.h"
 
-/* a / b when both are known and b is above 0; UNKNOWN also for a quotient that overflows. */
-static double divide(double a, double b)
-{
-    if (!is_known(a) || !is_known(b) || b <= 0)
-        return UNKNOWN;
-    return is_known(a / b) ? a / b : UNKNOWN;
-}
-
 /* Counts and amounts cannot be negative: a negative value was not measured. */
 static double non_negative(double value)
 {
@@ -39,14 +31,14 @@ static double decode_bytes(const struct efficiency_inputs *in)
 
 double efficiency_mfu(double flops, double seconds, const struct device_peak *peak, double devices)
 {
-    double rate = divide(non_negative(flops), seconds);
-    return divide(rate, positive(peak->tflops) * 1e12 * positive(devices));
+    double rate = ratio(non_negative(flops), seconds);
+    return ratio(rate, positive(peak->tflops) * 1e12 * positive(devices));
 }
 
 static double mbu(double bytes, double seconds, const struct device_peak *peak, double devices)
 {
-    double rate = divide(non_negative(bytes), seconds);
-    return divide(rate, positive(peak->gb_per_s) * 1e9 * positive(devices));
+    double rate = ratio(non_negative(bytes), seconds);
+    return ratio(rate, positive(peak->gb_per_s) * 1e9 * positive(devices));
 }
 
 struct efficiency_inputs efficiency_inputs_unknown(void)
@@ -79,14 +71,14 @@ void efficiency_of(const struct efficiency_inputs *in, struct efficiency *out)
     *out = (struct efficiency){
         .flops_per_token = flops_per_token,
         .flops = flops,
-        .tokens_per_joule = divide(positive(output), in->joules),
-        .joules_per_output_token = divide(in->joules, output),
-        .joules_per_token = divide(in->joules, tokens),
-        .prefill_joules_per_token = divide(in->prefill_joules, prompt),
-        .decode_joules_per_token = divide(in->decode_joules, output),
-        .flops_per_joule = divide(flops, in->joules),
+        .tokens_per_joule = ratio(positive(output), in->joules),
+        .joules_per_output_token = ratio(in->joules, output),
+        .joules_per_token = ratio(in->joules, tokens),
+        .prefill_joules_per_token = ratio(in->prefill_joules, prompt),
+        .decode_joules_per_token = ratio(in->decode_joules, output),
+        .flops_per_joule = ratio(flops, in->joules),
         .mfu = efficiency_mfu(flops, in->seconds, &in->peak, in->devices),
         .mbu = mbu(bytes, in->decode_seconds, &in->peak, in->devices),
-        .arithmetic_intensity = divide(decode_flops, bytes),
+        .arithmetic_intensity = ratio(decode_flops, bytes),
     };
 }

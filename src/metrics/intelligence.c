@@ -9,8 +9,8 @@
 
 static int by_index(const void *left, const void *right)
 {
-    double a = ((const struct question *)left)->index, b = ((const struct question *)right)->index;
-    return (a > b) - (a < b);
+    return compare_numbers(((const struct question *)left)->index,
+                           ((const struct question *)right)->index);
 }
 
 static void add(struct question *to, const struct question *more)
@@ -89,11 +89,6 @@ struct repeats repeats_of(const struct question *questions, size_t count)
 
 #define Z_95         1.959963984540054
 
-static double divide(double a, double b)
-{
-    return is_known(a) && is_known(b) && b > 0 ? a / b : UNKNOWN;
-}
-
 static bool upstream_has(double value)
 {
     return is_known(value) && value > UPSTREAM_MIN;
@@ -167,11 +162,11 @@ static void fill_accuracy(const struct intelligence_tally *tally, struct intelli
 {
     double graded = (double)(tally->correct + tally->incorrect);
     double n = tally->repeats.questions ? tally->repeats.effective : graded;
-    double p = divide((double)tally->correct, graded);
+    double p = ratio((double)tally->correct, graded);
     out->accuracy = p;
     double z2 = Z_95 * Z_95;
-    double middle = divide(p + z2 / (2 * n), 1 + z2 / n);
-    double half = divide(Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)), 1 + z2 / n);
+    double middle = ratio(p + z2 / (2 * n), 1 + z2 / n);
+    double half = ratio(Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)), 1 + z2 / n);
     /* Rounding may exceed the bounds slightly. */
     out->accuracy_low = is_known(p) ? fmax(0, middle - half) : UNKNOWN;
     out->accuracy_high = is_known(p) ? fmin(1, middle + half) : UNKNOWN;
@@ -182,7 +177,7 @@ static void fill_accuracy(const struct intelligence_tally *tally, struct intelli
 static double accuracy_error(const struct intelligence_tally *tally, const struct intelligence *out)
 {
     double accuracy = out->accuracy, graded = (double)(tally->correct + tally->incorrect);
-    double sampled = sqrt(divide(accuracy * (1 - accuracy), graded - 1));
+    double sampled = sqrt(ratio(accuracy * (1 - accuracy), graded - 1));
     if (accuracy == 0 || accuracy == 1)
         return is_known(sampled) ? (out->accuracy_high - out->accuracy_low) / (2 * Z_95) : UNKNOWN;
     return tally->repeats.questions ? tally->repeats.accuracy_error : sampled;
@@ -193,8 +188,8 @@ static double mean_covariance(const struct intelligence_tally *tally)
 {
     double pairs = (double)tally->graded_right.count;
     double graded = (double)(tally->correct + tally->incorrect);
-    double covariance = divide(tally->right_by_joules, pairs - 1);
-    return covariance * divide(divide(pairs, graded), (double)tally->joules.count);
+    double covariance = ratio(tally->right_by_joules, pairs - 1);
+    return covariance * ratio(ratio(pairs, graded), (double)tally->joules.count);
 }
 
 /* First-order error propagation of accuracy / joules, with their covariance: a longer answer costs more
@@ -204,14 +199,14 @@ static double ipj_error(const struct intelligence_tally *tally, const struct int
     bool repeats = tally->repeats.questions, edge = out->accuracy == 0 || out->accuracy == 1;
     double joules = online_mean(&tally->joules);
     double error = repeats ? tally->repeats.joules_error : online_standard_error(&tally->joules);
-    double slope = divide(out->accuracy, joules);
+    double slope = ratio(out->accuracy, joules);
     if (repeats && !edge)
         return tally->repeats.ipj_error;
     double variance = out->accuracy_error * out->accuracy_error + slope * slope * error * error -
                       (edge ? 0 : 2 * slope * mean_covariance(tally));
     if (!is_known(variance))
         return UNKNOWN;
-    return divide(sqrt(variance > 0 ? variance : 0), joules);
+    return ratio(sqrt(variance > 0 ? variance : 0), joules);
 }
 
 static void fill_ipj(const struct intelligence_tally *tally, double calibration,
@@ -220,8 +215,8 @@ static void fill_ipj(const struct intelligence_tally *tally, double calibration,
     out->energy_queries = tally->joules.count;
     out->joules_per_query = online_mean(&tally->joules);
     out->active_joules_per_query = online_mean(&tally->active_joules);
-    out->ipj = divide(out->accuracy, out->joules_per_query);
-    out->ipj_active = divide(out->accuracy, out->active_joules_per_query);
+    out->ipj = ratio(out->accuracy, out->joules_per_query);
+    out->ipj_active = ratio(out->accuracy, out->active_joules_per_query);
     out->accuracy_error = accuracy_error(tally, out);
     out->ipj_statistical = ipj_error(tally, out);
     out->ipj_plus_minus = hypot(out->ipj_statistical, out->ipj * calibration);
@@ -229,10 +224,10 @@ static void fill_ipj(const struct intelligence_tally *tally, double calibration,
 
 static void fill_ipw(const struct busy_energy *busy, struct intelligence *out)
 {
-    out->busy_watts = divide(busy->joules, busy->seconds);
-    out->ipw = divide(out->accuracy, out->busy_watts);
-    out->ipw_plus_minus = hypot(divide(out->accuracy_error, out->busy_watts),
-                                out->ipw * divide(busy->plus_minus, busy->joules));
+    out->busy_watts = ratio(busy->joules, busy->seconds);
+    out->ipw = ratio(out->accuracy, out->busy_watts);
+    out->ipw_plus_minus = hypot(ratio(out->accuracy_error, out->busy_watts),
+                                out->ipw * ratio(busy->plus_minus, busy->joules));
 }
 
 static void fill_upstream(const struct intelligence_tally *tally, struct intelligence *out)
@@ -240,11 +235,10 @@ static void fill_upstream(const struct intelligence_tally *tally, struct intelli
     double mean = online_mean(&tally->upstream_joules);
     double total = mean * (double)tally->upstream_joules.count;
     out->upstream_ipj_mean_query =
-        divide(out->accuracy, online_mean(&tally->upstream_graded_joules));
-    out->upstream_ipj_total = divide(out->accuracy, total);
-    out->upstream_ipw_mean_query =
-        divide(out->accuracy, online_mean(&tally->upstream_graded_watts));
-    out->upstream_ipw_total = divide(out->accuracy, divide(total, tally->upstream_seconds));
+        ratio(out->accuracy, online_mean(&tally->upstream_graded_joules));
+    out->upstream_ipj_total = ratio(out->accuracy, total);
+    out->upstream_ipw_mean_query = ratio(out->accuracy, online_mean(&tally->upstream_graded_watts));
+    out->upstream_ipw_total = ratio(out->accuracy, ratio(total, tally->upstream_seconds));
 }
 
 void intelligence_of(const struct intelligence_tally *tally, const struct busy_energy *busy,

@@ -7,6 +7,7 @@
 #include "core/energy.h"
 #include "core/units.h"
 #include "catalog/model.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 
@@ -95,9 +96,7 @@ static enum err read_models(const struct position *top, const struct jv *models,
     if (!jv_is_object(models))
         return refuse(top, "models", "must be an object with a key for each model");
     size_t count = jv_count(models);
-    prices->models = calloc(count ? count : 1, sizeof *prices->models);
-    if (!prices->models)
-        return err_set(top->why, ERR_NO_MEMORY, "%s: out of memory", top->file);
+    prices->models = xcalloc(count, sizeof *prices->models);
     for (const struct jv *child = jv_first_member(models); child; child = jv_next(child)) {
         struct position at = {top->file, jv_key(child), top->why};
         if (jv_get(models, at.model) != child)
@@ -143,9 +142,7 @@ enum err prices_load(const char *path, struct prices **out, struct error *why)
 {
     struct position top = {path, NULL, why};
     *out = NULL;
-    struct prices *prices = calloc(1, sizeof *prices);
-    if (!prices)
-        return err_set(why, ERR_NO_MEMORY, "%s: out of memory", path);
+    struct prices *prices = xcalloc(1, sizeof *prices);
     enum err err = jv_read(path, FILE_SMALL, &prices->tree, why);
     if (!err)
         err = read_top(&top, prices);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
+#include "core/xalloc.h"
 #include "monitor/parts.h"
 #include "sampler/sampler.h"
 
@@ -33,7 +33,7 @@ struct instances {
 
 struct instances *instances_new(void)
 {
-    return calloc(1, sizeof(struct instances));
+    return xcalloc(1, sizeof(struct instances));
 }
 
 void instances_free(struct instances *instances)
@@ -57,12 +57,9 @@ static struct partitioned *find_gpu(struct instances *instances, const struct do
     for (size_t i = 0; i < instances->count; i++)
         if (!strcmp(text_get(&instances->gpus[i].brief), text_get(&domain->brief)))
             return &instances->gpus[i];
-    struct partitioned *gpus =
-        grow(instances->gpus, &instances->capacity, instances->count, sizeof *gpus);
-    if (!gpus)
-        return NULL;
-    instances->gpus = gpus;
-    struct partitioned *added = &gpus[instances->count++];
+    instances->gpus =
+        xgrow(instances->gpus, &instances->capacity, instances->count, sizeof *instances->gpus);
+    struct partitioned *added = &instances->gpus[instances->count++];
     *added = (struct partitioned){.taken = domain->joules};
     text_add(&added->brief, text_get(&domain->brief));
     return added;
@@ -79,11 +76,7 @@ static void add_instance(struct partitioned *gpu, const struct sensor *sensor, s
     if (at) {
         text_release(&labels);
     } else {
-        at = calloc(1, sizeof *at);
-        if (!at) {
-            text_release(&labels);
-            return;
-        }
+        at = xcalloc(1, sizeof *at);
         at->labels = labels;
         at->next = gpu->first;
         gpu->first = at;
@@ -108,10 +101,9 @@ void instances_attach(struct instances *instances, struct state *state)
             continue;
         const struct sensor *sensor = sampler_sensor(sampler, domains[d].source);
         for (size_t c = 0; c < sensor->channel_count; c++) {
-            struct partitioned *gpu =
-                sensor->channels[c].share > 0 ? find_gpu(instances, &domains[d]) : NULL;
-            if (!gpu)
+            if (sensor->channels[c].share <= 0)
                 continue;
+            struct partitioned *gpu = find_gpu(instances, &domains[d]);
             gpu->is_present = true;
             add_instance(gpu, sensor, c);
         }

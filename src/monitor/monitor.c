@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/xalloc.h"
 #include "monitor/parts.h"
 #include "port/event_loop.h"
 #include "port/http_server.h"
@@ -54,18 +55,15 @@ static enum err open_session(const struct monitor_options *options, struct sessi
                                 why);
 }
 
-static enum err attach_session(struct monitor *monitor, struct session *session, struct error *why)
+static void attach_session(struct monitor *monitor, struct session *session)
 {
     struct session *former = monitor->session;
-    enum err err =
-        err_explain(why, state_attach(monitor->state, session, monitor->options.interval));
+    state_attach(monitor->state, session, monitor->options.interval);
     monitor->session = session;
-    if (monitor->processes && !err)
+    if (monitor->processes)
         processes_attach(monitor->processes, monitor->state);
-    if (!err)
-        instances_attach(monitor->instances, monitor->state);
+    instances_attach(monitor->instances, monitor->state);
     monitor_session_close(former);
-    return err;
 }
 
 static void *reload_main(void *argument)
@@ -89,19 +87,18 @@ static void begin_reload(struct monitor *monitor)
     monitor->is_reloading = true;
 }
 
-static enum err end_reload(struct monitor *monitor, struct error *why)
+static void end_reload(struct monitor *monitor)
 {
     pthread_join(monitor->reloader, NULL);
     monitor->is_reloading = false;
     if (!monitor->opened) {
         log_warn("cannot reload: %s; continuing with the current sensors", monitor->why.text);
-        return ERR_OK;
+        return;
     }
-    enum err err = attach_session(monitor, monitor->opened, why);
+    attach_session(monitor, monitor->opened);
     monitor->opened = NULL;
     monitor->reloads++;
     monitor->next = 0;
-    return err;
 }
 
 /* ---- pages ---- */
@@ -154,17 +151,11 @@ static void reply_metrics(struct monitor *monitor, struct http_exchange *exchang
     to.out = &own;
     render_self_metrics(monitor, &to);
     exposition_end(&to);
-    if (page->failed || own.failed) {
-        static const char FAILED[] = "out of memory\n";
-        text_release(page);
-        http_exchange_reply(exchange, 500, "text/plain", FAILED, strlen(FAILED));
-    } else {
-        http_exchange_add_header(exchange, "Content-Type", exposition_content_type(open));
-        http_exchange_begin(exchange, 200, page->length + own.length);
-        http_exchange_send(exchange, text_get(page), page->length);
-        http_exchange_send(exchange, text_get(&own), own.length);
-        http_exchange_end(exchange, true);
-    }
+    http_exchange_add_header(exchange, "Content-Type", exposition_content_type(open));
+    http_exchange_begin(exchange, 200, page->length + own.length);
+    http_exchange_send(exchange, text_get(page), page->length);
+    http_exchange_send(exchange, text_get(&own), own.length);
+    http_exchange_end(exchange, true);
     text_release(&own);
 }
 
@@ -192,21 +183,15 @@ static void reply_readings(struct monitor *monitor, struct http_exchange *exchan
 {
     struct readings readings;
     struct text text = {0};
-    enum err err = readings_page(monitor->state,
-                                 query_number(http_exchange_target(exchange), "since"), &readings);
-    if (!err) {
-        str_copy(readings.instance, sizeof readings.instance, monitor->instance);
-        str_copy(readings.host, sizeof readings.host, monitor->host);
-        readings.interval = monitor->options.interval;
-        readings.wall = clock_wall();
-        readings.monotonic = clock_now();
-        readings_write(&readings, &text);
-        readings_release(&readings);
-    }
-    if (err || text.failed)
-        http_exchange_reply(exchange, 500, "text/plain", "out of memory\n", 14);
-    else
-        http_exchange_reply(exchange, 200, "application/json", text_get(&text), text.length);
+    readings_page(monitor->state, query_number(http_exchange_target(exchange), "since"), &readings);
+    str_copy(readings.instance, sizeof readings.instance, monitor->instance);
+    str_copy(readings.host, sizeof readings.host, monitor->host);
+    readings.interval = monitor->options.interval;
+    readings.wall = clock_wall();
+    readings.monotonic = clock_now();
+    readings_write(&readings, &text);
+    readings_release(&readings);
+    http_exchange_reply(exchange, 200, "application/json", text_get(&text), text.length);
     text_release(&text);
 }
 
@@ -318,15 +303,14 @@ static enum err update(struct monitor *monitor, nanos now)
                : ERR_OK;
 }
 
-static enum err run_loop(struct monitor *monitor, struct error *why)
+static void run_loop(struct monitor *monitor)
 {
-    enum err err = ERR_OK;
-    while (!monitor->signal && !err) {
+    while (!monitor->signal) {
         nanos now = clock_now();
         if (now >= monitor->next && update(monitor, now))
             break; /* the process that started us has exited */
         if (monitor->is_reloading && atomic_load(&monitor->is_opened))
-            err = end_reload(monitor, why);
+            end_reload(monitor);
         if (monitor->wants_reload && !monitor->is_reloading)
             begin_reload(monitor);
         nanos due = monitor->next;
@@ -337,7 +321,6 @@ static enum err run_loop(struct monitor *monitor, struct error *why)
         }
         event_loop_run_once(monitor->loop, due);
     }
-    return err;
 }
 
 static enum err check_addresses(const struct monitor_options *options, struct error *why)
@@ -381,13 +364,10 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
     monitor->processes = options->processes ? processes_new(options->processes) : NULL;
     monitor->instances = instances_new();
     monitor->access = http_access_new(&access);
-    if (!err && (!monitor->state || !monitor->instances || !monitor->access ||
-                 (options->processes && !monitor->processes)))
-        err = err_no_memory(why);
     if (!err)
         err = open_session(options, &session, why);
     if (!err)
-        err = attach_session(monitor, session, why);
+        attach_session(monitor, session);
     if (!err && options->otlp_url)
         err = otlp_push_open(options->otlp_url, options->otlp_interval, monitor->instance,
                              monitor->host, &monitor->otlp, why);
@@ -431,9 +411,9 @@ static void make_instance_id(struct monitor *monitor)
 enum err monitor_run(const struct monitor_options *options, int *signal, struct error *why)
 {
     enum err err = check_addresses(options, why);
-    struct monitor *monitor = err ? NULL : calloc(1, sizeof *monitor);
-    if (!monitor)
-        return err ? err : err_no_memory(why);
+    if (err)
+        return err;
+    struct monitor *monitor = xcalloc(1, sizeof *monitor);
     monitor->options = *options;
     monitor->started_at = seconds(clock_wall());
     make_instance_id(monitor);
@@ -442,7 +422,7 @@ enum err monitor_run(const struct monitor_options *options, int *signal, struct 
     if (!err && !update(monitor, clock_now())) {
         if (monitor->server)
             options->listening(http_server_port(monitor->server));
-        err = run_loop(monitor, why);
+        run_loop(monitor);
     }
     *signal = monitor->signal;
     release(monitor);

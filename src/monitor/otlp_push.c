@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/xalloc.h"
 #include "monitor/parts.h"
 #include "port/proc.h"
 #include "port/thread.h"
@@ -228,21 +229,14 @@ static void put_process_metrics(const struct otlp_push *push, struct json *json,
 }
 
 /* Adds the bases of new domains; domains are never removed. */
-static bool grow_bases(struct otlp_push *push, size_t count)
+static void grow_bases(struct otlp_push *push, size_t count)
 {
     if (count <= push->domain_count)
-        return true;
-    double *bases = realloc(push->bases, count * sizeof *bases);
-    if (bases)
-        push->bases = bases;
-    double *sent = realloc(push->sent, count * sizeof *sent);
-    if (sent)
-        push->sent = sent;
-    if (!bases || !sent)
-        return false;
+        return;
+    push->bases = xreallocarray(push->bases, count, sizeof *push->bases);
+    push->sent = xreallocarray(push->sent, count, sizeof *push->sent);
     for (; push->domain_count < count; push->domain_count++)
-        bases[push->domain_count] = sent[push->domain_count] = 0;
-    return true;
+        push->bases[push->domain_count] = push->sent[push->domain_count] = 0;
 }
 
 /* If the wall clock was set, starts a new stream, whose base is the energy sent so far. */
@@ -305,16 +299,13 @@ void otlp_push_update(struct otlp_push *push, struct state *state, nanos now)
     push->next =
         push->next + push->interval > now ? push->next + push->interval : now + push->interval;
     state_domains(state, &count);
-    if (!grow_bases(push, count) || readings_page(state, 0, &readings))
-        return;
+    grow_bases(push, count);
+    readings_page(state, 0, &readings);
     handle_clock_step(push, now);
     write_batch(push, &readings, now, &batch);
     push->last = now;
     readings_release(&readings);
-    if (batch.failed)
-        text_release(&batch);
-    else
-        enqueue(push, &batch);
+    enqueue(push, &batch);
 }
 
 /* ---- sending ---- */
@@ -410,9 +401,7 @@ static void *push_main(void *argument)
 enum err otlp_push_open(const char *url, nanos interval, const char *instance, const char *host,
                         struct otlp_push **out, struct error *why)
 {
-    struct otlp_push *push = *out = calloc(1, sizeof *push);
-    if (!push)
-        return err_no_memory(why);
+    struct otlp_push *push = *out = xcalloc(1, sizeof *push);
     push->interval = interval;
     push->start = push->last = clock_now();
     push->start_wall = clock_wall();

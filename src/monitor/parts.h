@@ -72,7 +72,7 @@ void state_free(struct state *state);
 
 /* Continues with the sensors of another session, which must stay open until the next call; NULL: none.  Takes the
  * remaining readings of the previous session first. */
-enum err state_attach(struct state *state, struct session *session, nanos period) MUST_USE;
+void state_attach(struct state *state, struct session *session, nanos period);
 
 /* Processes the samples collected so far. */
 void state_update(struct state *state, nanos now);
@@ -114,7 +114,7 @@ void state_render_sensors(const struct state *state, struct exposition *to);
 /* ---- view.c ---- */
 
 /* The state for another host: the energy points after `since`.  readings_release frees it. */
-enum err readings_page(struct state *state, nanos since, struct readings *out) MUST_USE;
+void readings_page(struct state *state, nanos since, struct readings *out);
 
 /* A session with the monitor's options; monitor_session_close closes and frees it.  is_fine: each update has the energy
  * up to it, which costs CPU for updates less than half a second apart. */

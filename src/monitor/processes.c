@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
+#include "core/xalloc.h"
 #include "monitor/parts.h"
 #include "port/proc_tree.h"
 #include "port/thread.h"
@@ -107,9 +107,7 @@ static void end_account(struct accounts *accounts, struct account *account)
 static struct account *new_account(struct accounts *accounts, size_t max, double joules)
 {
     if (!accounts->items)
-        accounts->items = calloc(max, sizeof *accounts->items);
-    if (!accounts->items)
-        return NULL;
+        accounts->items = xcalloc(max, sizeof *accounts->items);
     if (accounts->count == max) {
         struct account *min = &accounts->items[0];
         for (size_t i = 1; i < accounts->count; i++)
@@ -250,12 +248,6 @@ static double take_cpu_joules(struct shares *cpu, struct domain *domains, size_t
     return joules;
 }
 
-static double total_ticks(const struct cpu_times *from, const struct cpu_times *to)
-{
-    return (double)(to->busy + to->idle + to->stolen) -
-           (double)(from->busy + from->idle + from->stolen);
-}
-
 /* Ticks since the previous round; of a new process, all of them. */
 static double own_ticks(const struct processes *processes, const struct proc_time *now)
 {
@@ -268,7 +260,7 @@ static void split_cpu(struct processes *processes, const struct cpu_times *cpus,
                       const struct proc_time *times, size_t count, double joules)
 {
     struct shares *cpu = &processes->cpu;
-    double all = total_ticks(&processes->cpus, cpus);
+    double all = cpu_ticks_between(&processes->cpus, cpus);
     double busy = (double)cpus->busy - (double)processes->cpus.busy, seen = 0;
     if (all <= 0 || busy < 0 || busy > all) { /* a CPU went offline, or no tick has passed */
         cpu->parts[PART_ACTIVE] += joules;
@@ -332,17 +324,12 @@ static struct shares *find_gpu(struct processes *processes, const struct domain 
     for (size_t i = 0; i < processes->gpu_count; i++)
         if (!strcmp(text_get(&processes->gpus[i]->labels), text_get(&domain->brief)))
             return processes->gpus[i];
-    struct shares **gpus = grow(processes->gpus, &processes->gpu_capacity, processes->gpu_count,
-                                sizeof(struct shares *));
-    if (!gpus)
-        return NULL;
-    processes->gpus = gpus;
-    struct shares *added = calloc(1, sizeof *added);
-    if (!added)
-        return NULL;
+    processes->gpus = xgrow(processes->gpus, &processes->gpu_capacity, processes->gpu_count,
+                            sizeof *processes->gpus);
+    struct shares *added = xcalloc(1, sizeof *added);
     added->idle_w = UNKNOWN;
     text_add(&added->labels, text_get(&domain->brief));
-    return gpus[processes->gpu_count++] = added;
+    return processes->gpus[processes->gpu_count++] = added;
 }
 
 /* Utilization by a process since the previous round, times time. */
@@ -456,9 +443,8 @@ static void watch(struct processes *processes, struct state *state)
 
 struct processes *processes_new(size_t max)
 {
-    struct processes *processes = calloc(1, sizeof *processes);
-    if (processes)
-        processes->max = max;
+    struct processes *processes = xcalloc(1, sizeof *processes);
+    processes->max = max;
     return processes;
 }
 

@@ -9,7 +9,7 @@
 #include "attribute/channel_energy.h"
 #include "attribute/ledger.h"
 #include "core/clock.h"
-#include "core/grow.h"
+#include "core/xalloc.h"
 #include "monitor/parts.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -83,8 +83,8 @@ void family_begin(struct exposition *to, enum family family)
 
 struct state *state_new(void)
 {
-    struct state *state = calloc(1, sizeof *state);
-    for (int i = 0; state && i <= METHOD_ESTIMATED; i++)
+    struct state *state = xcalloc(1, sizeof *state);
+    for (int i = 0; i <= METHOD_ESTIMATED; i++)
         state->watts[i] = UNKNOWN;
     return state;
 }
@@ -250,7 +250,7 @@ static void add_energy_labels(struct text *labels, const struct sensor *sensor,
         exposition_label(labels, "channel", row->name);
 }
 
-/* The domain with these labels, taking ownership of them; NULL if out of memory. */
+/* The domain with these labels, taking ownership of them. */
 static struct domain *find_domain(struct state *state, struct text *labels)
 {
     for (size_t i = 0; i < state->domain_count; i++)
@@ -258,30 +258,22 @@ static struct domain *find_domain(struct state *state, struct text *labels)
             text_release(labels);
             return &state->domains[i];
         }
-    struct domain *domains = labels->failed ? NULL
-                                            : grow(state->domains, &state->domain_capacity,
-                                                   state->domain_count, sizeof *domains);
-    if (!domains) {
-        text_release(labels);
-        return NULL;
-    }
-    state->domains = domains;
-    struct domain *added = &domains[state->domain_count++];
+    state->domains =
+        xgrow(state->domains, &state->domain_capacity, state->domain_count, sizeof *state->domains);
+    struct domain *added = &state->domains[state->domain_count++];
     *added = (struct domain){.labels = *labels};
     return added;
 }
 
-static enum err add_domain(struct state *state, size_t source, size_t channel)
+static void add_domain(struct state *state, size_t source, size_t channel)
 {
     const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
     const struct sensor_channel *row = &sensor->channels[channel];
     struct text labels = {0};
     if (row->secondary || row->scope == SCOPE_NONE)
-        return ERR_OK;
+        return;
     add_energy_labels(&labels, sensor, row);
     struct domain *domain = find_domain(state, &labels);
-    if (!domain)
-        return ERR_NO_MEMORY;
     domain->kind = kind_of(sensor, row->scope);
     if (domain->kind == DOMAIN_GPU && !domain->brief.length)
         add_gpu_names(&domain->brief, sensor, row->device);
@@ -295,7 +287,6 @@ static enum err add_domain(struct state *state, size_t source, size_t channel)
     domain->t = 0;
     domain->method = channel_energy_method(row);
     domain->watts = domain->utilization = UNKNOWN;
-    return ERR_OK;
 }
 
 static const struct gauge_kind {
@@ -347,19 +338,16 @@ static bool has_gauge(const struct state *state, size_t source, enum family fami
     return false;
 }
 
-static enum err add_gauge(struct state *state, size_t source, size_t channel)
+static void add_gauge(struct state *state, size_t source, size_t channel)
 {
     const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
     const struct sensor_channel *row = &sensor->channels[channel];
     const struct gauge_kind *kind = find_gauge_kind(sensor, row->quantity);
     if (!kind || (kind->is_gpu && has_gauge(state, source, kind->family, row->device)))
-        return ERR_OK;
-    struct gauge *gauges =
-        grow(state->gauges, &state->gauge_capacity, state->gauge_count, sizeof *gauges);
-    if (!gauges)
-        return ERR_NO_MEMORY;
-    state->gauges = gauges;
-    struct gauge *added = &gauges[state->gauge_count++];
+        return;
+    state->gauges =
+        xgrow(state->gauges, &state->gauge_capacity, state->gauge_count, sizeof *state->gauges);
+    struct gauge *added = &state->gauges[state->gauge_count++];
     *added = (struct gauge){source, channel, kind->family, kind->scale, {0}, UNKNOWN, false};
     added->is_part = strstr(row->device, ":gi") != NULL;
     if (kind->is_gpu) {
@@ -369,7 +357,6 @@ static enum err add_gauge(struct state *state, size_t source, size_t channel)
         exposition_label(&added->labels, "sensor", sensor->id);
         exposition_label(&added->labels, "channel", row->name);
     }
-    return added->labels.failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 static struct sensor_row *find_sensor(struct state *state, const char *id)
@@ -377,25 +364,20 @@ static struct sensor_row *find_sensor(struct state *state, const char *id)
     for (size_t i = 0; i < state->sensor_count; i++)
         if (!strcmp(state->sensors[i].id, id))
             return &state->sensors[i];
-    struct sensor_row *sensors =
-        grow(state->sensors, &state->sensor_capacity, state->sensor_count, sizeof *sensors);
-    if (!sensors)
-        return NULL;
-    state->sensors = sensors;
-    struct sensor_row *added = &sensors[state->sensor_count++];
+    state->sensors =
+        xgrow(state->sensors, &state->sensor_capacity, state->sensor_count, sizeof *state->sensors);
+    struct sensor_row *added = &state->sensors[state->sensor_count++];
     *added = (struct sensor_row){0};
     str_copy(added->id, sizeof added->id, id);
     return added;
 }
 
 /* Drivers whose hardware is absent are omitted. */
-static enum err add_sensor(struct state *state, const struct sensor_finding *finding, long source)
+static void add_sensor(struct state *state, const struct sensor_finding *finding, long source)
 {
     if (finding->status == SENSOR_ABSENT || (finding->kind == SENSOR_TEST && source < 0))
-        return ERR_OK;
+        return;
     struct sensor_row *row = find_sensor(state, finding->id);
-    if (!row)
-        return ERR_NO_MEMORY;
     row->has_read = false;
     row->source = source;
     text_clear(&row->labels);
@@ -406,7 +388,6 @@ static enum err add_sensor(struct state *state, const struct sensor_finding *fin
     exposition_label(&row->info, "name", finding->name);
     row->status = finding->status;
     exposition_label(&row->info, "reason", finding->reason);
-    return row->labels.failed || row->info.failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 static void detach(struct state *state)
@@ -429,9 +410,8 @@ static void detach(struct state *state)
     forget_gauges(state);
 }
 
-enum err state_attach(struct state *state, struct session *session, nanos period)
+void state_attach(struct state *state, struct session *session, nanos period)
 {
-    enum err err = ERR_OK;
     if (session)
         sampler_ready(session->sampler);
     if (state->session)
@@ -440,15 +420,16 @@ enum err state_attach(struct state *state, struct session *session, nanos period
     state->session = session;
     state->period = period;
     state->slow_next = 0;
-    for (size_t i = 0; session && !err && i < session->findings.count; i++)
-        err = add_sensor(state, &session->findings.items[i], session->source_of[i]);
+    for (size_t i = 0; session && i < session->findings.count; i++)
+        add_sensor(state, &session->findings.items[i], session->source_of[i]);
     for (size_t s = 0; session && s < sampler_count(session->sampler); s++) {
         const struct sensor *sensor = sampler_sensor(session->sampler, s);
-        for (size_t c = 0; c < sensor->channel_count && !err; c++)
-            err = quantity_gives_joules(sensor->channels[c].quantity) ? add_domain(state, s, c)
-                                                                      : add_gauge(state, s, c);
+        for (size_t c = 0; c < sensor->channel_count; c++)
+            if (quantity_gives_joules(sensor->channels[c].quantity))
+                add_domain(state, s, c);
+            else
+                add_gauge(state, s, c);
     }
-    return err;
 }
 
 /* ---- updating ---- */

@@ -18,6 +18,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/xalloc.h"
 #include "monitor/parts.h"
 #include "monitor/telemetry.h"
 #include "port/proc.h"
@@ -97,7 +98,7 @@ static void fill_energy(struct telemetry_feed *feed, struct state *state, nanos 
     to->ane_power_w = to->ane_energy_j = UNKNOWN;
 }
 
-static double mean_of(const struct state *state, enum family family)
+static double family_mean(const struct state *state, enum family family)
 {
     size_t count;
     double sum = state_sum(state, family, &count);
@@ -112,10 +113,10 @@ static double mebibytes(const struct state *state, enum family family)
 
 static void fill_gauges(struct telemetry *to, const struct state *state)
 {
-    to->temperature_c = mean_of(state, FAMILY_GPU_TEMPERATURE);
-    to->gpu_utilization_pct = 100 * mean_of(state, FAMILY_GPU_UTILIZATION);
-    to->gpu_memory_utilization_pct = 100 * mean_of(state, FAMILY_GPU_MEMORY_UTILIZATION);
-    to->gpu_tensor_pct = 100 * mean_of(state, FAMILY_GPU_TENSOR_UTILIZATION);
+    to->temperature_c = family_mean(state, FAMILY_GPU_TEMPERATURE);
+    to->gpu_utilization_pct = 100 * family_mean(state, FAMILY_GPU_UTILIZATION);
+    to->gpu_memory_utilization_pct = 100 * family_mean(state, FAMILY_GPU_MEMORY_UTILIZATION);
+    to->gpu_tensor_pct = 100 * family_mean(state, FAMILY_GPU_TENSOR_UTILIZATION);
     to->gpu_memory_mib = mebibytes(state, FAMILY_GPU_MEMORY_USED);
     to->gpu_memory_total_mib = mebibytes(state, FAMILY_GPU_MEMORY_TOTAL);
     to->cpu_memory_mib = mebibytes(state, FAMILY_HOST_MEMORY_USED);
@@ -242,9 +243,7 @@ static bool find_energy_monitor(char *to, size_t size)
 enum err telemetry_feed_open(int fd, const char *address, unsigned port,
                              struct telemetry_feed **out, struct error *why)
 {
-    struct telemetry_feed *feed = *out = calloc(1, sizeof *feed);
-    if (!feed)
-        return err_no_memory(why);
+    struct telemetry_feed *feed = *out = xcalloc(1, sizeof *feed);
     feed->fd = fd;
     feed->reading = (struct telemetry){.size = sizeof feed->reading, .version = TELEMETRY_VERSION};
     fill_host(&feed->reading);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "monitor/parts.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -17,9 +18,7 @@ enum err monitor_session_open(const char *drivers, const char *devices, nanos in
                                      .low_overhead = true,
                                      .tick_period = is_fine ? interval : 0,
                                      .sensors = {.devices = devices}};
-    struct session *session = *out = malloc(sizeof *session);
-    if (!session)
-        return err_no_memory(why);
+    struct session *session = *out = xmalloc(sizeof *session);
     enum err err = session_open(session, &wanted, why);
     if (err) {
         free(session);
@@ -45,21 +44,17 @@ struct monitor_view {
 enum err monitor_view_open(const char *drivers, const char *devices, nanos interval,
                            struct monitor_view **out, struct error *why)
 {
-    struct monitor_view *view = *out = calloc(1, sizeof *view);
-    if (!view)
-        return err_no_memory(why);
+    struct monitor_view *view = *out = xcalloc(1, sizeof *view);
     view->state = state_new();
-    enum err err =
-        view->state ? monitor_session_open(drivers, devices, interval, false, &view->session, why)
-                    : err_no_memory(why);
-    if (!err)
-        err = err_explain(why, state_attach(view->state, view->session, interval));
     view->interval = interval;
+    enum err err = monitor_session_open(drivers, devices, interval, false, &view->session, why);
     if (err) {
         monitor_view_close(view);
         *out = NULL;
+        return err;
     }
-    return err;
+    state_attach(view->state, view->session, interval);
+    return ERR_OK;
 }
 
 void monitor_view_close(struct monitor_view *view)
@@ -143,29 +138,24 @@ size_t monitor_view_devices(const struct monitor_view *view, struct monitor_devi
 /* The energy of all domains as points in time, and the newest other values, for another ipw: the response of
  * /api/v1/readings (wire/readings.h). */
 
-/* The points after `since`; NULL: out of memory. */
+/* The points after `since`. */
 static struct reading_point *copy_points(const struct domain *domain, nanos since, size_t *count)
 {
     size_t first = 0;
     while (first < domain->point_count && domain->points[first].t <= since)
         first++;
     *count = domain->point_count - first;
-    struct reading_point *points = malloc((*count + 1) * sizeof *points);
-    if (points)
-        memcpy(points, domain->points + first, *count * sizeof *points);
-    return points;
+    return xmemdup(domain->points + first, *count * sizeof(struct reading_point));
 }
 
-static enum err fill_domain(struct sampler *sampler, const struct domain *domain, nanos since,
-                            nanos now, size_t number, struct reading_domain *out)
+static void fill_domain(struct sampler *sampler, const struct domain *domain, nanos since,
+                        nanos now, size_t number, struct reading_domain *out)
 {
     const struct sensor *sensor = sampler_sensor(sampler, domain->source);
     const struct sensor_channel *row = &sensor->channels[domain->channel];
     struct channel_state read;
     size_t point_count;
     struct reading_point *points = copy_points(domain, since, &point_count);
-    if (!points)
-        return ERR_NO_MEMORY;
     sampler_channel(sampler, domain->source, domain->channel, &read);
     *out = (struct reading_domain){
         .number = number,
@@ -188,7 +178,6 @@ static enum err fill_domain(struct sampler *sampler, const struct domain *domain
     str_format(out->source, sizeof out->source, "%s %s", sensor->id, row->name);
     str_copy(out->channel, sizeof out->channel, row->name);
     str_copy(out->uuid, sizeof out->uuid, sensor_fact(sensor, "uuid"));
-    return ERR_OK;
 }
 
 static void fill_gauges(const struct state *state, struct sampler *sampler, nanos now,
@@ -211,26 +200,19 @@ static void fill_gauges(const struct state *state, struct sampler *sampler, nano
     }
 }
 
-enum err readings_page(struct state *state, nanos since, struct readings *out)
+void readings_page(struct state *state, nanos since, struct readings *out)
 {
     struct sampler *sampler = state_sampler(state);
     size_t count, channels = sampler ? sampler_channel_count(sampler) : 0;
     const struct domain *domains = state_domains(state, &count);
     nanos now = clock_now();
     *out = (struct readings){
-        .domains = calloc(count + 1, sizeof *out->domains),
-        .gauges = calloc(channels + 1, sizeof *out->gauges),
+        .domains = xcalloc(count + 1, sizeof *out->domains),
+        .gauges = xcalloc(channels + 1, sizeof *out->gauges),
     };
-    enum err err = out->domains && out->gauges ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && sampler && i < count; i++) {
-        if (!domains[i].is_present || (!domains[i].point_count && !domains[i].is_pending))
-            continue;
-        err = fill_domain(sampler, &domains[i], since, now, i, &out->domains[out->domain_count]);
-        out->domain_count += !err;
-    }
-    if (!err && sampler)
+    for (size_t i = 0; sampler && i < count; i++)
+        if (domains[i].is_present && (domains[i].point_count || domains[i].is_pending))
+            fill_domain(sampler, &domains[i], since, now, i, &out->domains[out->domain_count++]);
+    if (sampler)
         fill_gauges(state, sampler, now, out);
-    if (err)
-        readings_release(out);
-    return err;
 }

@@ -21,6 +21,8 @@ enum arrow_type { ARROW_TEXT, ARROW_DOUBLE, ARROW_INT64, ARROW_BOOL, ARROW_STRUC
 
 struct arrow_field {
     char *name;
+    const char *
+        former; /* key of rows of earlier versions, read where `name` is absent; borrowed; or NULL */
     enum arrow_type type;
     bool may_be_null;                 /* a missing struct is null rather than a struct of nulls */
     struct arrow_field *first, *last; /* children of a struct, in order */
@@ -35,9 +37,6 @@ void arrow_field_free(struct arrow_field *root);
 /* Removes structs without fields below the root, also those that become so: Parquet cannot store them, and some readers
  * of Arrow reject the whole file. */
 void arrow_field_drop_empty(struct arrow_field *root);
-
-/* ERR_UNSUPPORTED, with how to install it, when this build cannot write Arrow. */
-enum err arrow_write_available(struct error *why) MUST_USE;
 
 /* A file of a run directory (port/file.h).  key and value become metadata of the schema. */
 enum err arrow_writer_open(const char *directory, const char *name, const struct arrow_field *root,
@@ -62,9 +61,6 @@ void arrow_writer_close(struct arrow_writer *writer);
  *
  * Memory is bounded by the file's largest record batch.  A file that is damaged, truncated or uses what is not
  * supported (dictionaries, compression, the other byte order) is rejected with the reason. */
-
-/* ERR_UNSUPPORTED, with how to install it, when this build cannot read Arrow. */
-enum err arrow_read_available(struct error *why) MUST_USE;
 
 enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct error *why) MUST_USE;
 

@@ -2,20 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/xalloc.h"
 #include "port/arrow.h"
 
 struct arrow_field *arrow_field_add(struct arrow_field *parent, const char *name,
                                     enum arrow_type type)
 {
-    struct arrow_field *field = calloc(1, sizeof *field);
-    if (!field)
-        return NULL;
-    field->name = strdup(name);
+    struct arrow_field *field = xcalloc(1, sizeof *field);
+    field->name = xstrdup(name);
     field->type = type;
-    if (!field->name) {
-        free(field);
-        return NULL;
-    }
     if (parent && parent->last)
         parent->last->next = field;
     else if (parent)

@@ -20,12 +20,15 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 
 enum {
     PREFIX = 8,
     MAGIC = 8,
     DEPTH_MAX = 24,         /* limit of recursion */
     ELEMENT_BITS = 1 << 30, /* limit of a fixed-size element: no product with a length overflows */
+    ROW_VALUES =
+        1 << 24, /* limit of values in a row: nulls and offsets need no bytes of the file */
     BATCH_ROWS = INT32_MAX, /* limit of rows, or of elements of one list column, in a batch */
 };
 
@@ -56,12 +59,6 @@ struct arrow_reader {
     int64_t at; /* the next row of the batch */
     char path[256];
 };
-
-enum err arrow_read_available(struct error *why)
-{
-    (void)why;
-    return ERR_OK;
-}
 
 /* ---- columns ---- */
 
@@ -111,13 +108,9 @@ static enum err add_children(const struct ArrowSchema *schema, unsigned depth,
 {
     if (schema->n_children <= 0)
         return ERR_OK;
-    column->children = calloc((size_t)schema->n_children, sizeof *column->children);
-    if (!column->children)
-        return ERR_NO_MEMORY;
+    column->children = xcalloc((size_t)schema->n_children, sizeof *column->children);
     for (int64_t i = 0; i < schema->n_children; i++) {
-        struct arrow_column *child = calloc(1, sizeof *child);
-        if (!child)
-            return ERR_NO_MEMORY;
+        struct arrow_column *child = xcalloc(1, sizeof *child);
         column->children[column->child_count++] = child;
         enum err err = make_column(schema->children[i], depth + 1, child, why);
         if (err)
@@ -145,9 +138,7 @@ static enum err make_column(const struct ArrowSchema *schema, unsigned depth,
     column->type = view.type;
     column->unit = view.time_unit;
     column->in_utc = view.type == NANOARROW_TYPE_TIMESTAMP && view.timezone && *view.timezone;
-    column->name = strdup(name);
-    if (!column->name)
-        return ERR_NO_MEMORY;
+    column->name = xstrdup(name);
     return add_children(schema, depth, column, why);
 }
 
@@ -167,10 +158,8 @@ static enum err column_new(const struct ArrowSchema *schema, struct arrow_column
                            struct error *why)
 {
     *out = NULL;
-    struct arrow_column *column = calloc(1, sizeof *column);
-    enum err err = column ? make_column(schema, 0, column, why) : ERR_NO_MEMORY;
-    if (err == ERR_NO_MEMORY)
-        err_set(why, err, "%s", err_text(err));
+    struct arrow_column *column = xcalloc(1, sizeof *column);
+    enum err err = make_column(schema, 0, column, why);
     if (err)
         column_free(column);
     else
@@ -230,7 +219,7 @@ static struct jv *base64_value(const uint8_t *bytes, size_t length)
         memset(four + 1 + have, '=', 3 - have);
         text_add_bytes(&text, four, sizeof four);
     }
-    struct jv *value = text.failed ? NULL : jv_new_text(text_get(&text));
+    struct jv *value = jv_new_text(text_get(&text));
     text_release(&text);
     return value;
 }
@@ -270,10 +259,10 @@ static struct jv *timestamp_value(const struct arrow_column *column, int64_t val
 }
 
 static struct jv *value_at(const struct arrow_column *column, const struct ArrowArrayView *view,
-                           int64_t at);
+                           int64_t at, size_t *left);
 
 static struct jv *list_value(const struct arrow_column *column, const struct ArrowArrayView *view,
-                             int64_t at)
+                             int64_t at, size_t *left)
 {
     int64_t from, to;
     if (column->type == NANOARROW_TYPE_FIXED_SIZE_LIST) {
@@ -286,23 +275,23 @@ static struct jv *list_value(const struct arrow_column *column, const struct Arr
     struct jv *list = jv_new_array();
     enum err err = ERR_OK;
     for (int64_t i = from; i < to && !err; i++)
-        err = jv_add(list, NULL, value_at(column->children[0], view->children[0], i));
+        err = jv_add(list, NULL, value_at(column->children[0], view->children[0], i, left));
     return jv_finish(list, err);
 }
 
 static struct jv *struct_value(const struct arrow_column *column, const struct ArrowArrayView *view,
-                               int64_t at)
+                               int64_t at, size_t *left)
 {
     struct jv *object = jv_new_object();
     enum err err = ERR_OK;
     for (size_t i = 0; i < column->child_count && !err; i++)
         err = jv_add(object, column->children[i]->name,
-                     value_at(column->children[i], view->children[i], at));
+                     value_at(column->children[i], view->children[i], at, left));
     return jv_finish(object, err);
 }
 
 static struct jv *map_value(const struct arrow_column *column, const struct ArrowArrayView *view,
-                            int64_t at)
+                            int64_t at, size_t *left)
 {
     const struct arrow_column *const *of =
         (const struct arrow_column *const *)column->children[0]->children;
@@ -312,7 +301,7 @@ static struct jv *map_value(const struct arrow_column *column, const struct Arro
     struct jv *map = is_object ? jv_new_object() : jv_new_array();
     enum err err = ERR_OK;
     for (int64_t i = offsets[at]; i < offsets[at + 1] && !err; i++) {
-        struct jv *value = value_at(of[1], in[1], i);
+        struct jv *value = value_at(of[1], in[1], i, left);
         if (is_object) {
             struct ArrowStringView name = ArrowArrayViewGetStringUnsafe(in[0], i);
             struct text key = {0};
@@ -321,7 +310,7 @@ static struct jv *map_value(const struct arrow_column *column, const struct Arro
             text_release(&key);
         } else {
             struct jv *pair = jv_new_array();
-            err = jv_add(pair, NULL, value_at(of[0], in[0], i));
+            err = jv_add(pair, NULL, value_at(of[0], in[0], i, left));
             enum err second = jv_add(pair, NULL, value);
             err = jv_add(map, NULL, jv_finish(pair, err ? err : second));
         }
@@ -329,10 +318,13 @@ static struct jv *map_value(const struct arrow_column *column, const struct Arro
     return jv_finish(map, err);
 }
 
-/* Value `at` of the column; NULL: out of memory. */
+/* Value `at` of the column; NULL if it has more values than are *left. */
 static struct jv *value_at(const struct arrow_column *column, const struct ArrowArrayView *view,
-                           int64_t at)
+                           int64_t at, size_t *left)
 {
+    if (!*left)
+        return NULL;
+    --*left;
     if (ArrowArrayViewIsNull(view, at))
         return jv_new_text(NULL);
     switch (column->type) {
@@ -364,11 +356,11 @@ static struct jv *value_at(const struct arrow_column *column, const struct Arrow
     case NANOARROW_TYPE_LIST:
     case NANOARROW_TYPE_LARGE_LIST:
     case NANOARROW_TYPE_FIXED_SIZE_LIST:
-        return list_value(column, view, at);
+        return list_value(column, view, at, left);
     case NANOARROW_TYPE_STRUCT:
-        return struct_value(column, view, at);
+        return struct_value(column, view, at, left);
     case NANOARROW_TYPE_MAP:
-        return map_value(column, view, at);
+        return map_value(column, view, at, left);
     default:
         return jv_new_integer(ArrowArrayViewGetIntUnsafe(view, at));
     }
@@ -385,7 +377,7 @@ static enum err rejected(const struct arrow_reader *reader, int code,
                          const struct ArrowError *detail, struct error *why)
 {
     if (code == ENOMEM)
-        return err_set(why, ERR_NO_MEMORY, "%s: %s", reader->path, err_text(ERR_NO_MEMORY));
+        end_without_memory();
     return err_set(why, code == ENOTSUP ? ERR_UNSUPPORTED : ERR_BAD_VALUE,
                    "%s, message at byte %lld: %.160s", reader->path, (long long)reader->message_at,
                    detail->message[0] ? detail->message : "not a valid Arrow message");
@@ -398,10 +390,7 @@ static enum err read_bytes(struct arrow_reader *reader, struct buffer *to, size_
     if (length > (size_t)reader->left)
         return truncated(reader, why);
     if (at + length > to->capacity || !to->data) {
-        uint8_t *data = realloc(to->data, at + length + 1);
-        if (!data)
-            return err_set(why, ERR_NO_MEMORY, "%s: %s", reader->path, err_text(ERR_NO_MEMORY));
-        to->data = data;
+        to->data = xrealloc(to->data, at + length + 1);
         to->capacity = at + length;
     }
     while (length > 0) {
@@ -632,17 +621,13 @@ enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct e
 enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, struct error *why)
 {
     *out = NULL;
-    struct arrow_reader *reader = calloc(1, sizeof *reader);
-    if (!reader) {
-        close(fd);
-        return err_no_memory(why);
-    }
+    struct arrow_reader *reader = xcalloc(1, sizeof *reader);
     reader->fd = fd;
     str_copy(reader->path, sizeof reader->path, path);
     bool end = false;
     enum err err = find_size(reader, path, why);
-    if (!err && ArrowIpcDecoderInit(&reader->decoder))
-        err = err_no_memory(why);
+    if (ArrowIpcDecoderInit(&reader->decoder))
+        end_without_memory();
     if (!err)
         err = skip_magic(reader, why);
     if (!err)
@@ -698,14 +683,18 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
 
 enum err arrow_reader_next(struct arrow_reader *reader, struct jv **row, struct error *why)
 {
+    size_t left = ROW_VALUES;
     *row = NULL;
     while (!reader->batch || reader->at >= reader->batch->length) {
         enum err err = next_batch(reader, why);
         if (err || !reader->batch)
             return err;
     }
-    *row = value_at(reader->columns, reader->batch, reader->at++);
-    return *row ? ERR_OK : err_no_memory(why);
+    *row = value_at(reader->columns, reader->batch, reader->at++, &left);
+    if (!*row)
+        return err_set(why, ERR_BAD_VALUE, "%s: a row has more than %d values", reader->path,
+                       ROW_VALUES);
+    return ERR_OK;
 }
 
 void arrow_reader_close(struct arrow_reader *reader)

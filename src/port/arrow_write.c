@@ -11,6 +11,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 
@@ -29,15 +30,11 @@ struct arrow_writer {
     struct text text; /* a value being converted */
 };
 
-enum err arrow_write_available(struct error *why)
-{
-    (void)why;
-    return ERR_OK;
-}
-
 static enum err failed(const struct arrow_writer *writer, int code, const struct ArrowError *detail,
                        struct error *why)
 {
+    if (code == ENOMEM)
+        end_without_memory();
     enum err err = code == EINVAL || code == ENOTSUP ? ERR_BAD_VALUE : err_from_errno(code);
     return err_set(why, err, "cannot write %s: %.160s", writer->file.path,
                    detail && detail->message[0] ? detail->message : strerror(code));
@@ -148,14 +145,12 @@ static int append_text(struct arrow_writer *writer, struct ArrowArray *array,
     size_t length = string ? strlen(string) : 0;
     if (!string || utf8_valid_prefix(string, length) < length) {
         struct text whole = {0};
-        if (!string && jv_print(value, &whole))
-            writer->text.failed = true;
+        if (!string)
+            jv_print(value, &whole);
         text_clear(&writer->text);
         text_add_repaired(&writer->text, string ? string : text_get(&whole),
                           string ? length : whole.length);
         text_release(&whole);
-        if (writer->text.failed)
-            return ENOMEM;
         string = text_get(&writer->text);
         length = writer->text.length;
     }
@@ -184,11 +179,15 @@ static int append_struct(struct arrow_writer *writer, const struct arrow_field *
                          struct ArrowArray *array, const struct jv *object)
 {
     struct jv_index members;
-    int code = jv_index_init(&members, object) ? ENOMEM : NANOARROW_OK;
+    int code = NANOARROW_OK;
     int64_t i = 0;
-    for (const struct arrow_field *child = field->first; !code && child; child = child->next)
-        code =
-            append_value(writer, child, array->children[i++], jv_index_get(&members, child->name));
+    jv_index_init(&members, object);
+    for (const struct arrow_field *child = field->first; !code && child; child = child->next) {
+        const struct jv *value = jv_index_get(&members, child->name);
+        if (child->former && jv_is_null(value))
+            value = jv_index_get(&members, child->former);
+        code = append_value(writer, child, array->children[i++], value);
+    }
     jv_index_release(&members);
     return code ? code : ArrowArrayFinishElement(array);
 }
@@ -246,9 +245,7 @@ enum err arrow_writer_open(const char *directory, const char *name, const struct
                            struct error *why)
 {
     *out = NULL;
-    struct arrow_writer *writer = calloc(1, sizeof *writer);
-    if (!writer)
-        return err_no_memory(why);
+    struct arrow_writer *writer = xcalloc(1, sizeof *writer);
     struct ArrowError detail = {0};
     writer->root = root;
     writer->fingerprint = HASH_START;

@@ -13,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/proc.h"
 #include "port/thread.h"
 
@@ -38,9 +39,7 @@ static void drain(void *context, unsigned events)
 
 enum err event_loop_new(struct event_loop **out, struct error *why)
 {
-    struct event_loop *loop = *out = calloc(1, sizeof *loop);
-    if (!loop)
-        return err_no_memory(why);
+    struct event_loop *loop = *out = xcalloc(1, sizeof *loop);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->signals.fd = -1;
     loop->wake = (struct event_watch){
@@ -304,9 +303,7 @@ static void *jobs_main(void *argument)
 enum err jobs_open(struct event_loop *loop, const char *name, unsigned queue_max, struct jobs **out,
                    struct error *why)
 {
-    struct jobs *jobs = *out = calloc(1, sizeof *jobs);
-    if (!jobs)
-        return err_no_memory(why);
+    struct jobs *jobs = *out = xcalloc(1, sizeof *jobs);
     jobs->loop = loop;
     jobs->name = name;
     jobs->max = queue_max;

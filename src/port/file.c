@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 
 bool file_exists(const char *path)
@@ -375,7 +376,7 @@ static char *target_of(const char *path)
     struct stat link;
     if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
         return realpath(path, NULL);
-    return strdup(path);
+    return memory_string(path);
 }
 
 static bool is_replaced(const struct stat *there)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 static char root_prefix[FS_PATH_MAX];
@@ -200,7 +201,7 @@ static enum err names_add(struct fs_names *names, size_t *capacity, const char *
     if (!items)
         return ERR_NO_MEMORY;
     names->items = items;
-    char *copy = strdup(name);
+    char *copy = memory_string(name);
     if (!copy)
         return ERR_NO_MEMORY;
     names->items[names->count++] = copy;

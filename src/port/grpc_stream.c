@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/params.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "port/http.h"
 #include "port/thread.h"
@@ -61,7 +62,7 @@ void grpc_message_release(struct grpc_message *message)
 static enum err queue_message(struct grpc_stream *stream, const unsigned char *bytes, size_t length,
                               nanos t)
 {
-    struct grpc_message message = {.bytes = malloc(length + 1),
+    struct grpc_message message = {.bytes = memory_resize(NULL, length + 1),
                                    .length = length,
                                    .sent = stream->sent,
                                    .t = t,
@@ -281,7 +282,7 @@ enum err grpc_stream_new(const struct grpc_stream_options *options, struct grpc_
                          struct error *why)
 {
     *out = NULL;
-    struct grpc_stream *stream = calloc(1, sizeof *stream);
+    struct grpc_stream *stream = memory_zeroed(1, sizeof *stream);
     if (!stream)
         return err_no_memory(why);
     stream->attempts = options->attempts;

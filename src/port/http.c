@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "port/http_library.h"
 #include "port/url.h"
 
@@ -37,10 +38,10 @@ enum err http_open(struct http **out, struct error *why)
     enum err err = http_available(why);
     if (err)
         return err;
-    struct http *http = calloc(1, sizeof *http);
+    struct http *http = memory_zeroed(1, sizeof *http);
     if (http) {
-        http->multi = curl.multi_init();
-        http->easy = curl.easy_init();
+        http->multi = memory_need(curl.multi_init());
+        http->easy = memory_need(curl.easy_init());
     }
     if (!http || !http->multi || !http->easy) {
         http_close(http);

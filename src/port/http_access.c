@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/url.h"
 
 /* ---- addresses ---- */
@@ -188,9 +189,8 @@ struct http_access {
 
 struct http_access *http_access_new(const struct http_access_options *options)
 {
-    struct http_access *access = calloc(1, sizeof *access);
-    if (access)
-        access->options = *options;
+    struct http_access *access = xcalloc(1, sizeof *access);
+    access->options = *options;
     return access;
 }
 

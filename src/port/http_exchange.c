@@ -164,6 +164,17 @@ void http_exchange_add_header(struct http_exchange *exchange, const char *name, 
     text_add_bytes(lines, "\r\n", 2);
 }
 
+/* A number and the end of its line, without printf: each token of a stream has one. */
+static void add_number_line(struct text *out, uint64_t number, unsigned base)
+{
+    char line[24], *end = line + sizeof line, *at = end - 2;
+    memcpy(at, "\r\n", 2);
+    do
+        *--at = "0123456789ABCDEF"[number % base];
+    while (number /= base);
+    text_add_bytes(out, at, (size_t)(end - at));
+}
+
 void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t length)
 {
     const struct request_head *request = &exchange->request;
@@ -172,6 +183,7 @@ void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t le
     bool is_empty = status == 204 || status == 304; /* and have no length */
     bool is_unknown = length == HTTP_LENGTH_UNKNOWN && !is_empty;
     exchange->answer = ANSWER_BEGUN;
+    exchange->head_waits = true;
     exchange->has_body = !is_head && !is_empty;
     exchange->is_chunked = is_unknown && !request->is_http_1_0;
     exchange->left = length;
@@ -181,8 +193,10 @@ void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t le
     text_add_bytes(out, text_get(&exchange->headers), exchange->headers.length);
     if (exchange->is_chunked)
         text_add(out, "Transfer-Encoding: chunked\r\n");
-    else if (!is_unknown && !is_empty)
-        text_addf(out, "Content-Length: %llu\r\n", (unsigned long long)length);
+    else if (!is_unknown && !is_empty) {
+        text_add(out, "Content-Length: ");
+        add_number_line(out, length, 10);
+    }
     if (exchange->closes)
         text_add(out, "Connection: close\r\n");
     else if (request->is_http_1_0)
@@ -194,7 +208,6 @@ void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t le
 void http_exchange_send(struct http_exchange *exchange, const char *bytes, size_t length)
 {
     struct text *out = &exchange->out;
-    char size[32];
     if (exchange->left != HTTP_LENGTH_UNKNOWN) {
         length = length < exchange->left ? length : (size_t)exchange->left;
         exchange->left -= length;
@@ -205,10 +218,9 @@ void http_exchange_send(struct http_exchange *exchange, const char *bytes, size_
         text_drop(out, exchange->sent);
         exchange->sent = 0;
     }
-    if (exchange->is_chunked) {
-        str_format(size, sizeof size, "%zX\r\n", length);
-        text_add(out, size);
-    }
+    exchange->head_waits = false;
+    if (exchange->is_chunked)
+        add_number_line(out, length, 16);
     text_add_bytes(out, bytes, length);
     if (exchange->is_chunked)
         text_add_bytes(out, "\r\n", 2);
@@ -220,6 +232,7 @@ void http_exchange_end(struct http_exchange *exchange, bool whole)
     bool is_short = exchange->has_body && exchange->left && exchange->left != HTTP_LENGTH_UNKNOWN;
     bool is_whole = whole && exchange->answer == ANSWER_BEGUN && !is_short;
     exchange->answer = is_whole ? ANSWER_WHOLE : ANSWER_CUT;
+    exchange->head_waits = false;
     if (is_whole && exchange->has_body && exchange->is_chunked)
         text_add(&exchange->out, "0\r\n\r\n");
     connection_set_ready(exchange->connection);

@@ -86,7 +86,9 @@ struct http_exchange {
     uint64_t left; /* bytes of the response's body that were not given yet; HTTP_LENGTH_UNKNOWN */
     enum answer_state answer;
     bool has_body, is_chunked; /* the response */
-    bool closes;               /* the connection, after the response */
+    bool
+        head_waits; /* for one turn of the loop, for the first bytes of the body: one segment, not two */
+    bool closes; /* the connection, after the response */
     bool is_dispatched;
     bool is_shed; /* its body was discarded: the bodies of all requests together are too large */
 };

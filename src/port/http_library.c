@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/memory.h"
 #include "port/dl.h"
 
 struct curl_library curl;
@@ -30,7 +31,7 @@ enum err curl_load(struct error *why)
 
 enum err curl_add_line(struct curl_slist **list, const char *line)
 {
-    struct curl_slist *longer = curl.slist_append(*list, line);
+    struct curl_slist *longer = memory_need(curl.slist_append(*list, line));
     if (!longer)
         return ERR_NO_MEMORY;
     *list = longer;

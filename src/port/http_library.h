@@ -47,7 +47,8 @@ extern struct curl_library curl;
 /* ERR_UNSUPPORTED, with how to install it, when it cannot be opened.  Any thread. */
 enum err curl_load(struct error *why) MUST_USE;
 
-enum err curl_add_line(struct curl_slist **list, const char *line) MUST_USE;
+enum err curl_add_line(struct curl_slist **list,
+                       const char *line); /* fails only in libipw, for lack of memory */
 
 /* Options of every transfer: trusted certificates, and no proxy for this machine. */
 void curl_set_peer(CURL *easy, bool is_local);

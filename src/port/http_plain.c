@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "port/event_loop.h"
 
 enum {
@@ -98,9 +99,8 @@ struct plain_pool {
 
 struct plain_pool *plain_pool_new(struct event_loop *loop)
 {
-    struct plain_pool *pool = calloc(1, sizeof *pool);
-    if (pool)
-        pool->loop = loop;
+    struct plain_pool *pool = xcalloc(1, sizeof *pool);
+    pool->loop = loop;
     return pool;
 }
 
@@ -242,15 +242,14 @@ static struct link *connect_new(struct plain_call *call)
         return NULL;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    bool failed = connect(fd, (struct sockaddr *)&server->address, server->address_size) &&
-                  errno != EINPROGRESS;
-    struct link *link = failed ? NULL : calloc(1, sizeof *link);
-    if (!link) {
-        int failure = failed ? errno : ENOMEM;
+    if (connect(fd, (struct sockaddr *)&server->address, server->address_size) &&
+        errno != EINPROGRESS) {
+        int failure = errno;
         close(fd);
         errno = failure;
         return NULL;
     }
+    struct link *link = xcalloc(1, sizeof *link);
     link->pool = call->pool;
     link->watch = (struct event_watch){.fd = fd, .ready = on_link, .context = link};
     link->server = call->server;
@@ -417,10 +416,6 @@ static void receive(struct plain_call *call)
             return;
         }
         text_add_bytes(&call->in, pool->buffer, (size_t)got);
-        if (call->in.failed) {
-            finish(call, ERR_NO_MEMORY, "out of memory");
-            return;
-        }
         if (!handle(call) || (size_t)got < sizeof pool->buffer)
             return;
     }
@@ -584,8 +579,9 @@ bool plain_pool_serves(const struct plain_pool *pool, const struct relay_request
 static struct server *find_server(struct plain_pool *pool, const char *url)
 {
     struct server *server = find_known(pool, url);
-    if (server || !(server = malloc(sizeof *server)))
+    if (server)
         return server;
+    server = xmalloc(sizeof *server);
     if (!read_address(url, server)) {
         free(server);
         return NULL;
@@ -649,23 +645,20 @@ static void start_again(struct plain_call *call)
 enum err plain_call_start(struct plain_pool *pool, const struct relay_request *request,
                           struct plain_call **out, struct error *why)
 {
-    struct plain_call *call = *out = calloc(1, sizeof *call);
-    if (!call)
-        return err_no_memory(why);
+    struct plain_call *call = *out = xcalloc(1, sizeof *call);
     call->base.is_plain = true;
     call->pool = pool;
     call->request = *request;
     call->response.is_of_head = strcmp(request->method, "HEAD") == 0;
     call->server = find_server(pool, request->url);
     write_request(call);
-    bool is_ready = call->server && !call->out.failed;
-    bool is_open = is_ready && open_connection(call, true);
+    bool is_open = call->server && open_connection(call, true);
     call->next = pool->calls;
     if (call->next)
         call->next->previous = call;
     pool->calls = call;
     if (!is_open) {
-        int failure = is_ready ? errno : ENOMEM;
+        int failure = call->server ? errno : EINVAL;
         release(call);
         *out = NULL;
         return err_set(why, err_from_errno(failure), "%s", strerror(failure));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "port/event_loop.h"
 #include "port/http_library.h"
 #include "port/http_plain.h"
@@ -75,9 +76,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
         return 0;
     }
     if (!socket) {
-        socket = calloc(1, sizeof *socket);
-        if (!socket)
-            return -1;
+        socket = xcalloc(1, sizeof *socket);
         *socket = (struct relay_socket){relay, {.fd = fd, .ready = on_ready, .context = socket}};
         curl.multi_assign(relay->multi, fd, socket);
     }
@@ -99,16 +98,11 @@ enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct
 {
     *out = NULL;
     enum err err = curl_load(why);
-    struct http_relay *relay = err ? NULL : calloc(1, sizeof *relay);
-    if (!err &&
-        (!relay || !(relay->plain = plain_pool_new(loop)) || !(relay->multi = curl.multi_init())))
-        err = err_no_memory(why);
-    if (err) {
-        if (relay)
-            plain_pool_free(relay->plain);
-        free(relay);
+    if (err)
         return err;
-    }
+    struct http_relay *relay = xcalloc(1, sizeof *relay);
+    relay->plain = plain_pool_new(loop);
+    relay->multi = xneed(curl.multi_init());
     relay->loop = loop;
     relay->due = INT64_MAX;
     curl.multi_setopt(relay->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -203,15 +197,16 @@ static size_t on_upload(char *to, size_t unit, size_t count, void *context)
 }
 
 /* For libcurl "Name:" removes a header, and "Name;" sends it empty. */
-static enum err add_header(struct curl_slist **list, const char *line)
+static void add_header(struct curl_slist **list, const char *line)
 {
     const char *colon = strchr(line, ':');
     char empty[256];
-    if (!colon || colon[1 + strspn(colon + 1, " \t")])
-        return colon ? curl_add_line(list, line) : ERR_OK;
-    if (!str_format(empty, sizeof empty, "%.*s;", (int)(colon - line), line))
-        return ERR_OK;
-    return curl_add_line(list, empty);
+    if (!colon)
+        return;
+    if (colon[1 + strspn(colon + 1, " \t")])
+        curl_add_line(list, line);
+    else if (str_format(empty, sizeof empty, "%.*s;", (int)(colon - line), line))
+        curl_add_line(list, empty);
 }
 
 static bool has_header(const struct text *headers, const char *name)
@@ -230,19 +225,18 @@ static bool has_header(const struct text *headers, const char *name)
 }
 
 /* The client's headers, and none that libcurl would add. */
-static enum err build_headers(const struct text *headers, struct curl_slist **list)
+static void build_headers(const struct text *headers, struct curl_slist **list)
 {
     static const char *const OWN[] = {"Accept", "Content-Type", "User-Agent"};
-    enum err err = curl_add_line(list, "Expect:");
-    for (size_t i = 0; i < sizeof OWN / sizeof *OWN && !err; i++) {
+    curl_add_line(list, "Expect:");
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) {
         char line[32];
         str_format(line, sizeof line, "%s:", OWN[i]);
         if (!has_header(headers, OWN[i]))
-            err = curl_add_line(list, line);
+            curl_add_line(list, line);
     }
-    for (size_t at = 0; at < headers->length && !err; at += strlen(headers->bytes + at) + 1)
-        err = add_header(list, headers->bytes + at);
-    return err;
+    for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1)
+        add_header(list, headers->bytes + at);
 }
 
 static void set_options(struct curl_call *call)
@@ -282,29 +276,18 @@ enum err http_relay_start(struct http_relay *relay, const struct relay_request *
 {
     if (plain_pool_serves(relay->plain, request)) {
         struct plain_call *plain;
-        enum err failed = plain_call_start(relay->plain, request, &plain, why);
+        enum err err = plain_call_start(relay->plain, request, &plain, why);
         *out = (struct relay_call *)plain;
-        return failed;
+        return err;
     }
-    struct curl_call *call = calloc(1, sizeof *call);
+    struct curl_call *call = xcalloc(1, sizeof *call);
     *out = (struct relay_call *)call;
-    if (!call)
-        return err_no_memory(why);
     *call = (struct curl_call){.relay = relay, .request = *request, .next = relay->calls};
-    call->easy = relay->kept_count ? relay->kept[--relay->kept_count] : curl.easy_init();
-    enum err err = call->easy ? build_headers(request->headers, &call->headers) : ERR_NO_MEMORY;
-    if (!err) {
-        set_options(call);
-        err = curl.multi_add_handle(relay->multi, call->easy) ? ERR_NO_MEMORY : ERR_OK;
-    }
-    if (err) {
-        if (call->easy)
-            curl.easy_cleanup(call->easy);
-        curl.slist_free_all(call->headers);
-        free(call);
-        *out = NULL;
-        return err_explain(why, err);
-    }
+    call->easy = relay->kept_count ? relay->kept[--relay->kept_count] : xneed(curl.easy_init());
+    build_headers(request->headers, &call->headers);
+    set_options(call);
+    if (curl.multi_add_handle(relay->multi, call->easy)) /* refuses only handles that it has */
+        end_without_memory();
     if (call->next)
         call->next->previous = call;
     relay->calls = call;
@@ -340,8 +323,6 @@ static enum err err_of(CURLcode code)
         return ERR_TIMEOUT;
     case CURLE_COULDNT_RESOLVE_HOST:
         return ERR_NOT_FOUND;
-    case CURLE_OUT_OF_MEMORY:
-        return ERR_NO_MEMORY;
     default:
         return ERR_LOST;
     }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "port/http_exchange.h"
 
 enum {
@@ -81,7 +82,7 @@ static void discard_body(struct http_exchange *exchange)
 
 static void recycle(struct text *text)
 {
-    if (text->capacity > KEPT || text->failed)
+    if (text->capacity > KEPT)
         text_release(text);
     else
         text_clear(text);
@@ -271,9 +272,7 @@ static size_t take_body(struct connection *connection, const char *bytes, size_t
             return 0;
         taken = (size_t)parsed;
     }
-    if (exchange->body.failed)
-        refuse(connection, 503, "out of memory");
-    else if (exchange->received / DISCARD_MAX > connection->server->options.body_max)
+    if (exchange->received / DISCARD_MAX > connection->server->options.body_max)
         refuse(connection, 413, "the request body is too large");
     else if (plain_response_is_complete(&exchange->framing))
         dispatch(connection);
@@ -323,7 +322,7 @@ static bool receive(struct connection *connection)
         ssize_t got = receive_some(connection);
         if (got < 0 && errno == EAGAIN)
             break;
-        if (got <= 0 || in->failed) {
+        if (got <= 0) {
             close_connection(connection);
             return false;
         }
@@ -415,10 +414,6 @@ static bool on_sent(struct connection *connection)
 static bool flush(struct connection *connection)
 {
     struct http_exchange *exchange = &connection->exchange;
-    if (exchange->out.failed) {
-        close_connection(connection);
-        return false;
-    }
     size_t unsent;
     while ((unsent = http_exchange_unsent(exchange)) > 0) {
         ssize_t sent = send_some(connection, exchange->out.bytes + exchange->sent, unsent);
@@ -484,12 +479,9 @@ static void tune_socket(int fd, nanos write_limit)
 
 static void add_connection(struct http_server *server, int fd, const struct sockaddr_storage *peer)
 {
-    struct connection *connection = calloc(1, sizeof *connection);
-    if (connection && server->tls && !(connection->tls = tls_session_new(server->tls, fd))) {
+    struct connection *connection = xcalloc(1, sizeof *connection);
+    if (server->tls && !(connection->tls = tls_session_new(server->tls, fd))) {
         free(connection);
-        connection = NULL;
-    }
-    if (!connection) {
         close(fd);
         return;
     }
@@ -599,9 +591,7 @@ enum err http_server_open(struct event_loop *loop, const struct http_server_opti
                           struct http_server **out, struct error *why)
 {
     *out = NULL;
-    struct http_server *server = calloc(1, sizeof *server);
-    if (!server)
-        return err_no_memory(why);
+    struct http_server *server = xcalloc(1, sizeof *server);
     server->options = *options;
     set_defaults(&server->options);
     server->loop = loop;
@@ -644,8 +634,13 @@ void http_server_process(struct http_server *server)
     for (const struct connection *c = server->ready.first; c; c = c->next_ready)
         count++;
     for (struct connection *c; count && (c = server->ready.first); count--) {
+        bool must_wait = c->exchange.head_waits;
         remove_ready(&server->ready, c);
-        run_connection(c);
+        c->exchange.head_waits = false;
+        if (must_wait)
+            connection_set_ready(c);
+        else
+            run_connection(c); /* may free it */
     }
 }
 

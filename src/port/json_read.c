@@ -15,9 +15,7 @@ enum err jv_read(const char *path, size_t max, struct jv **out, struct error *wh
 {
     struct text bytes = {0};
     *out = NULL;
-    enum err err = jv_available(why);
-    if (!err)
-        err = file_read(path, max, &bytes, why);
+    enum err err = file_read(path, max, &bytes, why);
     if (!err)
         err = jv_parse_file(path, &bytes, out, why);
     text_release(&bytes);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/fs.h"
@@ -144,7 +145,7 @@ static bool read_processes(struct processes *out)
     *out = (struct processes){0};
     if (fs_list("/proc", &names) != ERR_OK)
         return false;
-    out->items = calloc(names.count + 1, sizeof *out->items);
+    out->items = memory_zeroed(names.count + 1, sizeof *out->items);
     for (size_t i = 0; out->items && i < names.count; i++)
         if (is_pid(names.items[i]))
             out->count += read_process(names.items[i], &out->items[out->count]);
@@ -158,7 +159,7 @@ size_t proc_times(struct proc_time **out)
     *out = NULL;
     if (!read_processes(&all))
         return 0;
-    *out = malloc((all.count + 1) * sizeof **out);
+    *out = memory_resize(NULL, (all.count + 1) * sizeof **out);
     for (size_t i = 0; *out && i < all.count; i++)
         (*out)[i] = all.items[i].own;
     free(all.items);

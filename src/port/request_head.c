@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 
 size_t request_head_find_end(const char *bytes, size_t length, size_t searched)
 {
@@ -170,11 +171,7 @@ static int check_facts(const struct request_head *request, const struct facts *f
 int request_head_parse(struct request_head *request, const char *head, size_t length,
                        const char **why)
 {
-    *why = "out of memory";
-    if (!(request->head = malloc(length + 1)))
-        return 503;
-    memcpy(request->head, head, length);
-    request->head[length] = '\0';
+    request->head = xstrndup(head, length);
     struct facts facts = {0};
     char *next, *all_end = request->head + length;
     char *end = end_line(request->head, all_end, &next);

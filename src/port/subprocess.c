@@ -602,7 +602,7 @@ enum err subprocess_run(const struct subprocess_options *options, const struct s
     stop(&watch.process); /* background processes would keep the pipes open */
     take_output(&watch);
     subprocess_end(&watch.process, &result->end);
-    return output->failed ? err_no_memory(why) : ERR_OK;
+    return ERR_OK;
 }
 
 /* ---- command templates ---- */

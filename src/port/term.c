@@ -15,6 +15,7 @@
 
 #include "core/clock.h"
 #include "port/file.h"
+#include "port/out_of_memory.h"
 
 /* Alternate screen, cursor hidden, no wrapping at the right edge; and the reverse. */
 static const char ENTER[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
@@ -99,6 +100,14 @@ static enum err enter_screen(void)
     return term_write(ENTER, sizeof ENTER - 1);
 }
 
+static void leave_at_last(void *context)
+{
+    (void)context;
+    leave_screen();
+}
+
+static struct last_action leaving = {.run = leave_at_last};
+
 static void crash(int number)
 {
     leave_screen();
@@ -133,6 +142,7 @@ enum err term_open(struct error *why)
     struct sigaction action = {.sa_handler = crash, .sa_flags = (int)SA_RESETHAND};
     for (size_t i = 0; i < CRASH_COUNT; i++)
         sigaction(CRASHES[i], &action, &term.crash_before[i]);
+    last_action_add(&leaving);
     term.key_count = 0;
     term.input_ended = false;
     return ERR_OK;
@@ -140,6 +150,7 @@ enum err term_open(struct error *why)
 
 void term_close(void)
 {
+    last_action_remove(&leaving);
     if (term.is_entered)
         for (size_t i = 0; i < CRASH_COUNT; i++)
             sigaction(CRASHES[i], &term.crash_before[i], NULL);

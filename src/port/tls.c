@@ -132,7 +132,7 @@ enum err tls_server_new(const char *cert, const char *key, struct tls_server **o
     enum err err = load(why);
     void *ctx = err ? NULL : openssl.ctx_new(openssl.server_method());
     if (!ctx)
-        return err ? err : err_no_memory(why);
+        return err ? err : err_set(why, ERR_UNSUPPORTED, "OpenSSL offers no TLS for servers");
     openssl.ctx_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
     openssl.ctx_ctrl(ctx, SSL_CTRL_MODE,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |

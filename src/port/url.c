@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/http_library.h"
@@ -88,7 +89,7 @@ enum err url_read(const char *given, struct url *out, struct error *why)
     enum err err = curl_load(why);
     if (err)
         return err;
-    CURLU *parsed = curl.url();
+    CURLU *parsed = memory_need(curl.url());
     if (!parsed)
         return err_set(why, ERR_NO_MEMORY, "out of memory for a URL");
     err = read_parts(parsed, given, out, why);

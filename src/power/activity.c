@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 
 enum { NEAR_FMAX = 5, PROBES_MAX = 64 };
@@ -39,9 +40,7 @@ enum err activity_rows_of(const struct freq_curves *curves, struct activity_rows
     size_t samples = 0;
     for (size_t i = 0; i < curves->count; i++)
         samples += curves->items[i].count;
-    *out = (struct activity_rows){.items = calloc(samples + 1, sizeof *out->items)};
-    if (!out->items)
-        return err_no_memory(why);
+    *out = (struct activity_rows){.items = xcalloc(samples + 1, sizeof *out->items)};
     for (size_t i = 0; i < curves->count; i++)
         add_curve(&curves->items[i], out);
     if (out->count)
@@ -107,9 +106,9 @@ enum err activity_predict(activity_function *function, const void *state,
                           struct freq_prediction *out, struct error *why)
 {
     size_t all = count + target->probe_count;
-    double(*features)[ACTIVITY_FEATURES] = calloc(all + 1, sizeof *features);
-    double *watts = calloc(all + 1, sizeof *watts), *relative = calloc(all + 1, sizeof *relative);
-    enum err err = features && watts && relative ? ERR_OK : err_no_memory(why);
+    double(*features)[ACTIVITY_FEATURES] = xcalloc(all + 1, sizeof *features);
+    double *watts = xcalloc(all + 1, sizeof *watts), *relative = xcalloc(all + 1, sizeof *relative);
+    enum err err = ERR_OK;
     for (size_t i = 0; !err && i < all; i++)
         err = activity_features(target, i < count ? mhz[i] : target->probes[i - count].freq_mhz,
                                 features[i], why);

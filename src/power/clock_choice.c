@@ -2,9 +2,7 @@
  * clock changes when the model is refitted without every fifth clock (a jackknife), and the clocks that those fits
  * select give the regret.  Without refits it is the scatter of measurements about the fit at both ends.
  *
- * Measurements that are not fitted have the scatter of their repeats, pooled over all settings, since a few repeats
- * determine it poorly.  The best of many noisy settings looks better than it is, so the ± holds for all of them
- * simultaneously (Bonferroni). */
+ * Measurements that are not fitted have the scatter of their repeats (power/repeat_scatter.h). */
 #include "power/clock_choice.h"
 
 #include <math.h>
@@ -12,9 +10,11 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "power/clock_list.h"
 #include "power/curve_fit.h"
 #include "power/freq_model.h"
+#include "power/repeat_scatter.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
 #include "stats/fit.h"
@@ -24,9 +24,8 @@ enum { REFITS = 5 };
 #define REFIT_T 2.1318
 /* With fewer clocks, a fit without a fifth of them would no longer be a fit of a sweep. */
 enum { REFIT_MIN = POWER_SWEEP_MIN * REFITS / (REFITS - 1) };
-#define SAME_MHZ       0.5 /* drivers round 7.5 MHz steps */
-#define SLOWER         0.05
-#define COPY_TOLERANCE 1e-9 /* relative: closer measurements are copies, not repeats */
+#define SAME_MHZ 0.5 /* drivers round 7.5 MHz steps */
+#define SLOWER   0.05
 
 void clock_choice_flags(const struct clock_choice *choice,
                         void (*take)(void *context, const char *name), void *context)
@@ -41,7 +40,7 @@ void clock_choice_flags(const struct clock_choice *choice,
                  {CHOICE_LOWEST, "lowest_clock"},
                  {CHOICE_FAR_BASELINE, "baseline_extrapolated"},
                  {CHOICE_SLOW_BASELINE, "slow_baseline"},
-                 {CHOICE_UNCHECKED, "measurements_not_at_hand"},
+                 {CHOICE_UNCHECKED, "measurements_unavailable"},
                  {CHOICE_NO_REPEATS, "no_repeats"},
                  {CHOICE_BELOW_MAX, "highest_clock_not_measured"},
                  {CHOICE_NEAR_SLO, "slo_within_uncertainty"}};
@@ -50,9 +49,9 @@ void clock_choice_flags(const struct clock_choice *choice,
             take(context, NAMES[i].name);
     if (choice->flags & CHOICE_STAY)
         take(context, choice->baseline.setting[0] ? "baseline_is_best" : "highest_clock_is_best");
-    for (unsigned check = 0; check < DATA_CHECKS; check++)
-        if (choice->checks & 1u << check)
-            take(context, data_check_name((enum data_check)check));
+    for (enum finding_code code = 0; code < FINDING_CODES; code++)
+        if (choice->found[code])
+            take(context, finding_row(code)->code);
 }
 
 void clock_choice_release(struct clock_choice *choice)
@@ -78,10 +77,7 @@ static double *candidate_clocks(const struct clock_question *q, size_t *count)
     const struct freq_curve *curve = q->curve;
     bool is_listed = q->clocks && clock_list_has(q->clocks, curve->gpu);
     size_t limit = is_listed ? q->clocks->count : curve->count, kept = 0;
-    double *mhz = calloc(limit + 1, sizeof *mhz);
-    *count = 0;
-    if (!mhz)
-        return NULL;
+    double *mhz = xcalloc(limit + 1, sizeof *mhz);
     if (is_listed)
         limit = clock_list_usable(q->clocks, curve->gpu, q->lowest_mhz - SAME_MHZ, mhz, limit);
     for (size_t i = 0; i < limit; i++) {
@@ -96,14 +92,12 @@ static double *candidate_clocks(const struct clock_question *q, size_t *count)
 
 /* Uses all usable measurements of the GPU: the heat sink is the same for every application.  Theil-Sen, since a GPU
  * that was not warm yet is an outlier. */
-static enum err fit_thermal(const struct clock_question *q, struct thermal_fit *out)
+static void fit_thermal(const struct clock_question *q, struct thermal_fit *out)
 {
     enum { POINTS_MIN = 3 };
     const struct freq_points *points = &q->data->points;
-    double *watts = malloc((points->count + 1) * 2 * sizeof *watts);
+    double *watts = xcalloc(2 * points->count, sizeof *watts);
     struct theil_sen line;
-    if (!watts)
-        return ERR_NO_MEMORY;
     double *celsius = watts + points->count;
     for (size_t i = 0; i < points->count; i++) {
         const struct freq_point *p = &points->items[i];
@@ -113,13 +107,12 @@ static enum err fit_thermal(const struct clock_question *q, struct thermal_fit *
         watts[out->count] = p->power_w;
         celsius[out->count++] = p->temperature_c;
     }
-    enum err err = theil_sen(watts, celsius, out->count, &line);
-    if (!err && out->count >= POINTS_MIN && line.slope > 0) {
+    theil_sen(watts, celsius, out->count, &line);
+    if (out->count >= POINTS_MIN && line.slope > 0) {
         out->resistance_c_per_w = line.slope;
         out->ambient_c = line.intercept;
     }
     free(watts);
-    return err;
 }
 
 /* The median of the usable points at the nearest measured clock; elsewhere from the fit, if there is one.  UNKNOWN:
@@ -149,24 +142,20 @@ static double temperature_at(const struct clock_question *q, const struct therma
     return count ? select_median(values, count) : UNKNOWN;
 }
 
-static enum err add_temperatures(const struct clock_question *q, struct clock_choice *out,
-                                 struct error *why)
+static void add_temperatures(const struct clock_question *q, struct clock_choice *out)
 {
     bool any = false;
     for (size_t i = 0; q->data && !any && i < q->data->points.count; i++)
         any = is_known(q->data->points.items[i].temperature_c);
     if (!any)
-        return ERR_OK;
-    double *values = malloc(q->data->points.count * sizeof *values);
-    if (!values)
-        return err_no_memory(why);
-    enum err err = fit_thermal(q, &out->thermal);
-    for (size_t i = 0; i < out->count && !err; i++)
+        return;
+    double *values = xcalloc(q->data->points.count, sizeof *values);
+    fit_thermal(q, &out->thermal);
+    for (size_t i = 0; i < out->count; i++)
         out->points[i].temperature_c = temperature_at(q, &out->thermal, &out->points[i], values);
-    if (!err && out->count) /* the last is fmax */
+    if (out->count) /* the last is fmax */
         out->baseline.temperature_c = out->points[out->count - 1].temperature_c;
     free(values);
-    return err_explain(why, err);
 }
 
 static struct freq_target target_of(const struct freq_curve *curve)
@@ -183,9 +172,8 @@ static enum err predict_points(const struct freq_model *model, const struct freq
                                struct error *why)
 {
     struct freq_target target = target_of(curve);
-    struct freq_prediction *rows = calloc(count + 1, sizeof *rows);
-    enum err err =
-        rows ? freq_model_predict(model, &target, mhz, count, rows, why) : err_no_memory(why);
+    struct freq_prediction *rows = xcalloc(count, sizeof *rows);
+    enum err err = freq_model_predict(model, &target, mhz, count, rows, why);
     for (size_t i = 0; !err && i < count; i++) {
         points[i] = optimize_point_unknown();
         points[i].freq_mhz = mhz[i];
@@ -200,10 +188,8 @@ static enum err fitted_points(const struct clock_question *q, struct clock_choic
                               struct error *why)
 {
     double *mhz = candidate_clocks(q, &out->count);
-    out->points = calloc(out->count + 1, sizeof *out->points);
-    enum err err = mhz && out->points
-                       ? predict_points(q->model, q->curve, mhz, out->count, out->points, why)
-                       : err_no_memory(why);
+    out->points = xcalloc(out->count, sizeof *out->points);
+    enum err err = predict_points(q->model, q->curve, mhz, out->count, out->points, why);
     free(mhz);
     if (!err)
         out->baseline = out->points[out->count - 1];
@@ -212,13 +198,10 @@ static enum err fitted_points(const struct clock_question *q, struct clock_choic
     return err;
 }
 
-static enum err measured_points(const struct clock_question *q, struct clock_choice *out,
-                                struct error *why)
+static void measured_points(const struct clock_question *q, struct clock_choice *out)
 {
     const struct freq_curve *curve = q->curve;
-    out->points = calloc(curve->count + 1, sizeof *out->points);
-    if (!out->points)
-        return err_no_memory(why);
+    out->points = xcalloc(curve->count, sizeof *out->points);
     for (size_t i = 0; i < curve->count; i++) {
         const struct freq_sample *sample = &curve->samples[i];
         struct optimize_point *point = &out->points[out->count++];
@@ -234,7 +217,6 @@ static enum err measured_points(const struct clock_question *q, struct clock_cho
     if (out->count)
         out->baseline = out->points[out->count - 1];
     out->flags |= CHOICE_MEASURED;
-    return ERR_OK;
 }
 
 /* ---- uncertainty ---- */
@@ -252,17 +234,16 @@ static enum err refit(const struct clock_question *q, const struct clock_choice 
     struct freq_curve curve = *q->curve;
     struct freq_curves one = {&curve, 1};
     struct freq_model model = {0};
-    double *mhz = malloc(choice->count * sizeof *mhz);
+    double *mhz = xcalloc(choice->count, sizeof *mhz);
     curve.samples = samples;
     curve.count = 0;
     for (size_t i = 0; i < q->curve->count; i++)
         if (i % REFITS != fold)
             samples[curve.count++] = q->curve->samples[i];
-    for (size_t i = 0; mhz && i < choice->count; i++)
+    for (size_t i = 0; i < choice->count; i++)
         mhz[i] = choice->points[i].freq_mhz;
-    enum err err = mhz ? freq_model_fit(&model, q->model->kind->name, &one,
-                                        &(struct freq_model_options){.without_interval = true}, why)
-                       : err_no_memory(why);
+    enum err err = freq_model_fit(&model, q->model->kind->name, &one,
+                                  &(struct freq_model_options){.without_interval = true}, why);
     if (!err)
         err = predict_points(&model, &curve, mhz, choice->count, points, why);
     freq_model_release(&model);
@@ -274,10 +255,10 @@ static enum err refit(const struct clock_question *q, const struct clock_choice 
 static enum err errors_by_refits(const struct clock_question *q, struct clock_choice *out,
                                  struct error *why)
 {
-    struct freq_sample *samples = calloc(q->curve->count, sizeof *samples);
-    struct optimize_point *points = calloc(out->count, sizeof *points);
-    struct online *savings = calloc(out->count, sizeof *savings);
-    enum err err = samples && points && savings ? ERR_OK : err_no_memory(why);
+    struct freq_sample *samples = xcalloc(q->curve->count, sizeof *samples);
+    struct optimize_point *points = xcalloc(out->count, sizeof *points);
+    struct online *savings = xcalloc(out->count, sizeof *savings);
+    enum err err = ERR_OK;
     double regret = 0, max = 0;
     size_t picked = 0;
     for (size_t fold = 0; !err && fold < REFITS; fold++) {
@@ -409,13 +390,11 @@ static enum err widen_by_residuals(const struct clock_question *q, struct clock_
                                    struct error *why)
 {
     size_t count = q->curve->count;
-    struct optimize_point *points = calloc(count, sizeof *points);
-    double *scratch = malloc(count * sizeof *scratch);
-    struct residuals residuals = {.mhz = malloc(count * sizeof *residuals.mhz),
-                                  .off = malloc(count * sizeof *residuals.off)};
-    enum err err = points && scratch && residuals.mhz && residuals.off
-                       ? find_residuals(q, points, scratch, &residuals, why)
-                       : err_no_memory(why);
+    struct optimize_point *points = xcalloc(count, sizeof *points);
+    double *scratch = xcalloc(count, sizeof *scratch);
+    struct residuals residuals = {.mhz = xcalloc(count, sizeof *residuals.mhz),
+                                  .off = xcalloc(count, sizeof *residuals.off)};
+    enum err err = find_residuals(q, points, scratch, &residuals, why);
     for (size_t i = 0; !err && is_known(residuals.scatter) && i < out->count; i++)
         widen_at(&residuals, out, i);
     free(points);
@@ -425,52 +404,31 @@ static enum err widen_by_residuals(const struct clock_question *q, struct clock_
     return err;
 }
 
-/* Relative scatter of a single run, pooled over all points with repeats.  Copies of one measurement are ignored. */
-static double pooled_scatter(const struct clock_choice *choice, enum freq_figure figure,
-                             double *freedom)
-{
-    double squares = 0;
-    *freedom = 0;
-    for (size_t i = 0; i < choice->count; i++) {
-        const struct optimize_point *point = &choice->points[i];
-        if (point->runs < 2 || !is_known(point->scatter[figure]))
-            continue;
-        squares += (point->runs - 1) * point->scatter[figure] * point->scatter[figure];
-        *freedom += point->runs - 1;
-    }
-    if (!(squares > *freedom * COPY_TOLERANCE * COPY_TOLERANCE))
-        *freedom = 0;
-    return *freedom > 0 ? sqrt(squares / *freedom) : UNKNOWN;
-}
-
 static unsigned repeats_flag(const struct clock_choice *choice)
 {
-    double freedom;
-    (void)pooled_scatter(choice, FREQ_ENERGY_J, &freedom);
-    return freedom > 0 ? 0 : CHOICE_NO_REPEATS;
+    return repeat_scatter_of(choice->points, choice->count, choice->count).freedom > 0
+               ? 0
+               : CHOICE_NO_REPEATS;
 }
 
 /* Sets the saving's ±; returns that of the objective relative to the baseline's, UNKNOWN without repeats. */
 static double errors_by_repeats(const struct optimize_goal *goal, struct clock_choice *out)
 {
-    double freedom, unused;
-    double energy = pooled_scatter(out, FREQ_ENERGY_J, &freedom);
-    double time = pooled_scatter(out, FREQ_TIME_S, &unused);
-    const struct optimize_point *best = &out->points[out->optimum.best];
-    if (!(freedom > 0) || !best->runs || !out->baseline.runs)
+    const struct optimize_goal energy = {.time_exponent = 0};
+    const struct repeat_scatter scatter =
+        repeat_scatter_of(out->points, out->count, out->optimum.usable);
+    unsigned runs = out->points[out->optimum.best].runs, base_runs = out->baseline.runs;
+    double apart = repeat_scatter_apart(&scatter, goal, runs, base_runs);
+    if (!is_known(apart))
         return UNKNOWN;
-    double others = out->optimum.usable > 2 ? (double)(out->optimum.usable - 1) : 1;
-    double t = student_quantile((1 - FREQ_LEVEL) / others, freedom);
     for (size_t i = 0; i < out->count; i++)
         if (out->points[i].runs)
             out->points[i].saving_error =
-                (1 - saving_of(&out->points[i], &out->baseline)) * t * energy *
-                sqrt(1.0 / out->points[i].runs + 1.0 / out->baseline.runs);
-    double apart = t * sqrt(1.0 / best->runs + 1.0 / out->baseline.runs);
+                (1 - saving_of(&out->points[i], &out->baseline)) *
+                repeat_scatter_apart(&scatter, &energy, out->points[i].runs, base_runs);
     out->error_method = "repeats, for all settings at once";
     out->flags &= ~(unsigned)CHOICE_NO_INTERVAL;
-    /* A slow run also uses more energy: the two errors do not cancel. */
-    return apart * (energy + goal->time_exponent * (is_known(time) ? time : 0));
+    return apart;
 }
 
 /* Pauses of the logs at both ends, which neither refits nor residuals include. */
@@ -558,15 +516,14 @@ static void name_limits(const struct optimize_goal *goal, struct clock_choice *o
     text_release(&reason);
 }
 
-static const char *void_finding(const struct clock_question *q, struct clock_choice *out)
+static const char *invalid_finding(const struct clock_question *q, struct clock_choice *out)
 {
     const char *text = q->void_because;
-    for (unsigned i = 0; q->data && i < DATA_CHECKS; i++)
-        if (data_findings_has(&q->data->findings, (enum data_check)i, q->curve))
-            out->checks |= 1u << i;
+    for (enum finding_code code = 0; q->data && code < FINDING_CODES; code++)
+        out->found[code] |= data_findings_has(&q->data->findings, code, q->curve);
     for (size_t i = 0; q->data && i < q->data->findings.count; i++) {
-        const struct data_finding *f = &q->data->findings.items[i];
-        if (data_check_severity(f->check) == DATA_VOID && strcmp(f->gpu, q->curve->gpu) == 0 &&
+        const struct finding *f = &q->data->findings.items[i];
+        if (f->severity == FINDING_INVALID && strcmp(f->gpu, q->curve->gpu) == 0 &&
             strcmp(f->application, q->curve->application) == 0)
             text = f->text;
     }
@@ -676,18 +633,21 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
     (void)str_copy(out->application, sizeof out->application, q->curve->application);
     out->measured = q->curve->count;
     out->flags = (q->data ? 0 : CHOICE_UNCHECKED) | (is_below_max(q) ? CHOICE_BELOW_MAX : 0);
-    const char *is_void = void_finding(q, out);
+    const char *invalid = invalid_finding(q, out);
     /* With a few clocks the fit is dominated by the prior from other applications: only on request. */
     bool is_fitted =
         !q->data || q->curve->count >= POWER_SWEEP_MIN || (q->is_always_fitted && q->curve->count);
-    enum err err = is_fitted ? fitted_points(q, out, why) : measured_points(q, out, why);
-    if (!err)
-        err = add_temperatures(q, out, why);
+    enum err err = ERR_OK;
+    if (is_fitted)
+        err = fitted_points(q, out, why);
+    else
+        measured_points(q, out);
     if (err)
         return err;
+    add_temperatures(q, out);
     set_result(&q->goal, out);
-    if (is_void)
-        refuse(out, CHOICE_NO_OPTIMUM, is_void);
+    if (invalid)
+        refuse(out, CHOICE_NO_OPTIMUM, invalid);
     if (!out->is_recommended)
         return ERR_OK;
     bool is_refitted =
@@ -699,7 +659,7 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         (void)errors_by_repeats(&q->goal, out);
     }
     if (!is_known(out->points[out->optimum.best].saving_error) ||
-        (is_refitted && out->checks & 1u << CHECK_NOISY_TIME))
+        (is_refitted && out->found[FINDING_NOISY_TIME]))
         errors_by_intervals(out);
     else
         widen_by_pauses(q->curve, out); /* the intervals of the fit include it already */

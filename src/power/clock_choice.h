@@ -65,8 +65,8 @@ struct clock_choice {
     double regret_mean,
         regret_max; /* of the clocks that refits choose; relative to the best objective */
     size_t refits;
-    unsigned flags;  /* enum choice_flag */
-    unsigned checks; /* bits of enum data_check */
+    unsigned flags;            /* enum choice_flag */
+    bool found[FINDING_CODES]; /* in the data */
 };
 
 enum err clock_choice_of(const struct clock_question *question, struct clock_choice *out,

@@ -6,21 +6,17 @@
 #include <strings.h>
 
 #include "core/csv.h"
-#include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "stats/descriptive.h"
 
-enum err clock_list_add(struct clock_list *list, const char *gpu, double mem_mhz, double mhz)
+void clock_list_add(struct clock_list *list, const char *gpu, double mem_mhz, double mhz)
 {
-    struct clock_entry *items = grow(list->items, &list->capacity, list->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    list->items = items;
-    items[list->count] = (struct clock_entry){.mem_mhz = mem_mhz, .mhz = mhz};
-    (void)str_copy(items[list->count++].gpu, sizeof items->gpu, gpu);
-    return ERR_OK;
+    list->items = xgrow(list->items, &list->capacity, list->count, sizeof *list->items);
+    list->items[list->count] = (struct clock_entry){.mem_mhz = mem_mhz, .mhz = mhz};
+    (void)str_copy(list->items[list->count++].gpu, sizeof list->items->gpu, gpu);
 }
 
 void clock_list_release(struct clock_list *list)
@@ -43,8 +39,7 @@ static enum err read_rows(struct clock_list *list, const char *path, const struc
                            path, grid->lines[row]);
         if (parse_double(csv_grid_cell(grid, row, mem), &mem_mhz) != ERR_OK)
             mem_mhz = UNKNOWN;
-        if (clock_list_add(list, csv_grid_cell(grid, row, gpu), mem_mhz, mhz))
-            return err_no_memory(why);
+        clock_list_add(list, csv_grid_cell(grid, row, gpu), mem_mhz, mhz);
     }
     return ERR_OK;
 }

@@ -20,8 +20,7 @@ struct clock_list {
     size_t count, capacity;
 };
 
-enum err clock_list_add(struct clock_list *list, const char *gpu, double mem_mhz, double mhz)
-    MUST_USE;
+void clock_list_add(struct clock_list *list, const char *gpu, double mem_mhz, double mhz);
 enum err clock_list_read(struct clock_list *list, const char *path, struct error *why) MUST_USE;
 void clock_list_release(struct clock_list *list);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "power/freq_points.h"
 #include "stats/least_squares.h"
 
@@ -167,31 +168,28 @@ double power_fit_at(const struct power_fit *fit, double x)
 static enum err fit_sweep(const struct freq_sample *samples, size_t count, double fmax_mhz,
                           size_t terms, double *c)
 {
-    double *a = malloc(count * terms * sizeof *a), *b = malloc(count * sizeof *b);
-    enum err err = a && b ? ERR_OK : ERR_NO_MEMORY;
+    double *a = xmalloc(count * terms * sizeof *a), *b = xmalloc(count * sizeof *b);
     memset(c, 0, POWER_TERMS * sizeof *c);
-    for (size_t i = 0; !err && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         terms_of(samples[i].freq_mhz / fmax_mhz, terms, a + i * terms);
         b[i] = samples[i].power_w;
     }
-    if (!err)
-        err = least_absolute(a, b, count, terms, c);
+    enum err err = least_absolute(a, b, count, terms, c);
     free(a);
     free(b);
     return err;
 }
 
-enum err power_shape(const struct freq_curve *curve, struct power_shape *out)
+void power_shape(const struct freq_curve *curve, struct power_shape *out)
 {
     *out = (struct power_shape){0};
     if (curve->count < POWER_SWEEP_MIN)
-        return ERR_OK;
+        return;
     enum err err = fit_sweep(curve->samples, curve->count, curve->fmax_mhz, POWER_TERMS, out->c);
     out->is_known = !err && out->c[0] > 0;
     double first = out->c[0];
     for (size_t k = 0; out->is_known && k < POWER_TERMS; k++)
         out->c[k] /= first;
-    return err == ERR_NO_MEMORY ? err : ERR_OK;
 }
 
 /* Quartics fitted to the sweeps of 14 applications on one V100 (510 to 1380 MHz). */

@@ -53,7 +53,7 @@ struct power_shape {
     double c[POWER_TERMS];
     bool is_known;
 };
-enum err power_shape(const struct freq_curve *curve, struct power_shape *out) MUST_USE;
+void power_shape(const struct freq_curve *curve, struct power_shape *out);
 
 /* From the known shapes except shapes[left_out] (count: all of them); the built-in one for fewer than
  * POWER_PRIOR_MIN. */

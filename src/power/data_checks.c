@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/device_peak.h"
 #include "catalog/hardware.h"
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "power/curve_fit.h"
 #include "power/sweep_points.h"
 #include "stats/descriptive.h"
@@ -26,113 +27,68 @@
 
 enum { VECTOR_MIN = 5, POINTS_MIN = 5 };
 
-static const struct {
-    const char *name, *done;
-    enum data_severity severity;
-} CHECKS[DATA_CHECKS] = {
-#define DATA_CHECK(id, name, severity, done) [CHECK_##id] = {name, done, DATA_##severity},
-#include "power/data_checks.def"
-#undef DATA_CHECK
-};
-
-const char *data_check_name(enum data_check check)
-{
-    return CHECKS[check].name;
-}
-
-const char *data_check_done(enum data_check check)
-{
-    return CHECKS[check].done;
-}
-
-enum data_severity data_check_severity(enum data_check check)
-{
-    return CHECKS[check].severity;
-}
-
-const char *data_severity_name(enum data_severity severity)
-{
-    static const char *const NAMES[] = {"note", "warning", "void"};
-    return NAMES[severity];
-}
-
 /* ---- findings ---- */
 
 /* One group of points, and the destination of findings. */
 struct checking {
     struct freq_points *points;
     const struct clock_list *clocks;
-    struct data_findings *out;
+    struct findings *out;
     enum err err;
 };
 
-static enum err append(struct data_findings *out, const struct data_finding *finding)
+void data_findings_add(struct findings *findings, enum finding_code code, size_t rows,
+                       const char *text)
 {
-    struct data_finding *items = grow(out->items, &out->capacity, out->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    out->items = items;
-    items[out->count++] = *finding;
-    return ERR_OK;
+    struct finding *finding = finding_raise(findings, code, "%s", text);
+    finding->scope = FINDING_OF_DATA;
+    finding->rows = rows;
 }
 
-enum err data_findings_add(struct data_findings *findings, enum data_check check, size_t rows,
-                           const char *text)
-{
-    struct data_finding finding = {.check = check, .rows = rows};
-    (void)str_copy(finding.text, sizeof finding.text, text);
-    return append(findings, &finding);
-}
-
+/* `of`: a point of the curve that it is about, NULL for all of the data. */
 PRINTF_LIKE(5, 6)
-static void add_finding(struct checking *c, enum data_check check, const struct freq_point *of,
+static void add_finding(struct checking *c, enum finding_code code, const struct freq_point *of,
                         size_t rows, const char *format, ...)
 {
-    struct data_finding finding = {.check = check, .rows = rows};
+    char text[sizeof((struct finding *)0)->text];
     va_list arguments;
-    finding.scope = !of ? DATA_ALL : check == CHECK_UNKNOWN_GPU ? DATA_GPU : DATA_CURVE;
-    if (of) {
-        (void)str_copy(finding.gpu, sizeof finding.gpu, of->gpu);
-        (void)str_copy(finding.application, sizeof finding.application, of->application);
-    }
     va_start(arguments, format);
-    vsnprintf(finding.text, sizeof finding.text, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (append(c->out, &finding))
-        c->err = ERR_NO_MEMORY;
+    struct finding *finding = finding_raise(c->out, code, "%s", text);
+    finding->rows = rows;
+    finding->scope = !of                           ? FINDING_OF_DATA
+                     : code == FINDING_UNKNOWN_GPU ? FINDING_OF_GPU
+                                                   : FINDING_OF_CURVE;
+    if (of) {
+        (void)str_copy(finding->gpu, sizeof finding->gpu, of->gpu);
+        (void)str_copy(finding->application, sizeof finding->application, of->application);
+    }
 }
 
-static void data_findings_release(struct data_findings *findings)
+static bool is_about(const struct finding *finding, const struct freq_curve *curve)
 {
-    free(findings->items);
-    *findings = (struct data_findings){0};
+    bool is_gpu = finding->scope == FINDING_OF_DATA || strcmp(finding->gpu, curve->gpu) == 0;
+    return is_gpu && (finding->scope != FINDING_OF_CURVE ||
+                      strcmp(finding->application, curve->application) == 0);
 }
 
-bool data_findings_has(const struct data_findings *findings, enum data_check check,
+bool data_findings_has(const struct findings *findings, enum finding_code code,
                        const struct freq_curve *curve)
 {
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct data_finding *f = &findings->items[i];
-        bool is_gpu = f->scope == DATA_ALL || strcmp(f->gpu, curve->gpu) == 0;
-        bool is_application =
-            f->scope != DATA_CURVE || strcmp(f->application, curve->application) == 0;
-        if (f->check == check && is_gpu && is_application)
+    for (size_t i = 0; i < findings->count; i++)
+        if (finding_is(&findings->items[i], code) && is_about(&findings->items[i], curve))
             return true;
-    }
     return false;
 }
 
-void data_findings_names(const struct data_findings *findings, char *to, size_t size)
+const struct finding *data_findings_invalid(const struct findings *findings,
+                                            const struct freq_curve *curve)
 {
-    bool has[DATA_CHECKS] = {0};
-    struct text names = {0};
-    for (size_t i = 0; i < findings->count; i++)
-        has[findings->items[i].check] = true;
-    for (size_t i = 0; i < DATA_CHECKS; i++)
-        if (has[i])
-            text_addf(&names, "%s%s", names.length ? "," : "", CHECKS[i].name);
-    (void)str_copy(to, size, text_get(&names));
-    text_release(&names);
+    for (size_t i = 0; findings && i < findings->count; i++)
+        if (findings->items[i].severity == FINDING_INVALID && is_about(&findings->items[i], curve))
+            return &findings->items[i];
+    return NULL;
 }
 
 /* ---- single values ---- */
@@ -173,25 +129,25 @@ static void check_values(struct checking *c, size_t first, size_t end)
         }
     }
     if (invalid)
-        add_finding(c, CHECK_INVALID_VALUE, &items[first], invalid,
+        add_finding(c, FINDING_INVALID_VALUE, &items[first], invalid,
                     "%zu rows with a frequency, time, power or energy that is not above 0",
                     invalid);
     if (illegal)
-        add_finding(c, CHECK_ILLEGAL_CLOCK, &items[first], illegal,
+        add_finding(c, FINDING_ILLEGAL_CLOCK, &items[first], illegal,
                     "%zu rows at unsupported clocks, for example %g MHz", illegal,
                     items[example].freq_mhz);
     if (off)
-        add_finding(c, CHECK_CLOCK_MISMATCH, &items[first], off,
+        add_finding(c, FINDING_CLOCK_MISMATCH, &items[first], off,
                     "%zu rows ran at another clock, for example %g MHz instead of %g", off,
                     items[example].achieved_mhz, items[example].freq_mhz);
     if (missed)
-        add_finding(c, CHECK_CLOCK_MISMATCH, &items[first], missed,
+        add_finding(c, FINDING_CLOCK_MISMATCH, &items[first], missed,
                     "%zu runs did not reach their clock", missed);
     if (throttled)
-        add_finding(c, CHECK_THROTTLED_RUNS, &items[first], throttled, "%zu runs were throttled",
+        add_finding(c, FINDING_THROTTLED_RUNS, &items[first], throttled, "%zu runs were throttled",
                     throttled);
     if (failed)
-        add_finding(c, CHECK_FAILED_RUNS, &items[first], failed, "%zu runs failed", failed);
+        add_finding(c, FINDING_FAILED_RUNS, &items[first], failed, "%zu runs failed", failed);
 }
 
 static bool is_in_catalog(const char *gpu)
@@ -201,7 +157,7 @@ static bool is_in_catalog(const char *gpu)
         return true;
     for (size_t i = 0; i < hardware_count(); i++)
         if (str_contains_nocase(hardware_at(i)->name, gpu) ||
-            str_contains_nocase(gpu, hardware_at(i)->id))
+            str_contains_nocase(gpu, hardware_id(i)))
             return true;
     return false;
 }
@@ -211,21 +167,21 @@ static void check_logs(struct checking *c, size_t first, size_t end)
 {
     static const struct {
         unsigned flag;
-        enum data_check check;
+        enum finding_code code;
         const char *text;
     } FLAG_CHECKS[] = {
-        {FREQ_LOG_DAMAGED, CHECK_DAMAGED_LOG, "logs with rows that cannot be read"},
-        {FREQ_LOG_UNORDERED, CHECK_UNORDERED_TIMESTAMPS, "logs whose clock was set"},
-        {FREQ_LOG_PAUSES, CHECK_LOG_PAUSES, "logs with gaps of more than 10 sampling intervals"},
-        {FREQ_LOG_IDLE_PARTS, CHECK_IDLE_PARTS, "logs that begin or end with an idle GPU"},
-        {FREQ_GPU_MISMATCH, CHECK_GPU_MISMATCH, "logs whose GPU differs from their file name"},
+        {FREQ_LOG_DAMAGED, FINDING_DAMAGED_LOG, "logs with rows that cannot be read"},
+        {FREQ_LOG_UNORDERED, FINDING_UNORDERED_TIMESTAMPS, "logs whose clock was set"},
+        {FREQ_LOG_PAUSES, FINDING_LOG_PAUSES, "logs with gaps of more than 10 sampling intervals"},
+        {FREQ_LOG_IDLE_PARTS, FINDING_IDLE_PARTS, "logs that begin or end with an idle GPU"},
+        {FREQ_GPU_MISMATCH, FINDING_GPU_MISMATCH, "logs whose GPU differs from their file name"},
     };
     for (size_t k = 0; k < sizeof FLAG_CHECKS / sizeof *FLAG_CHECKS; k++) {
         size_t logs = 0;
         for (size_t i = first; i < end; i++)
             logs += (c->points->items[i].flags & FLAG_CHECKS[k].flag) != 0;
         if (logs)
-            add_finding(c, FLAG_CHECKS[k].check, &c->points->items[first], logs, "%s: %zu",
+            add_finding(c, FLAG_CHECKS[k].code, &c->points->items[first], logs, "%s: %zu",
                         FLAG_CHECKS[k].text, logs);
     }
 }
@@ -240,7 +196,7 @@ static void check_gpus(struct checking *c)
         struct freq_point all = {0};
         (void)str_copy(all.gpu, sizeof all.gpu, gpu);
         if (gpu[0] && !is_in_catalog(gpu))
-            add_finding(c, CHECK_UNKNOWN_GPU, &all, next - i, "'%s' is not in the catalog", gpu);
+            add_finding(c, FINDING_UNKNOWN_GPU, &all, next - i, "'%s' is not in the catalog", gpu);
     }
 }
 
@@ -254,7 +210,7 @@ static void check_duplicates(struct checking *c, size_t first, size_t end)
         duplicates +=
             items[i].freq_mhz == items[i - 1].freq_mhz && items[i].run == items[i - 1].run;
     if (duplicates)
-        add_finding(c, CHECK_DUPLICATE_POINTS, &items[first], duplicates,
+        add_finding(c, FINDING_DUPLICATE_POINTS, &items[first], duplicates,
                     "%zu rows repeat a frequency%s", duplicates,
                     items[first].run ? " and run" : "");
 }
@@ -271,13 +227,9 @@ static int by_seq(const void *a, const void *b)
 /* Timestamps must not decrease in the recorded order of measurement. */
 static void check_timestamps(struct checking *c, size_t first, size_t end)
 {
-    const struct freq_point **order = calloc(end - first + 1, sizeof *order);
+    const struct freq_point **order = xcalloc(end - first + 1, sizeof *order);
     const struct freq_point *last = NULL;
     size_t falls = 0;
-    if (!order) {
-        c->err = ERR_NO_MEMORY;
-        return;
-    }
     for (size_t i = first; i < end; i++)
         order[i - first] = &c->points->items[i];
     qsort(order, end - first, sizeof *order, by_seq);
@@ -288,7 +240,7 @@ static void check_timestamps(struct checking *c, size_t first, size_t end)
         last = order[i];
     }
     if (falls)
-        add_finding(c, CHECK_UNORDERED_TIMESTAMPS, &c->points->items[first], falls,
+        add_finding(c, FINDING_UNORDERED_TIMESTAMPS, &c->points->items[first], falls,
                     "%zu timestamps are earlier than those before them", falls);
     free(order);
 }
@@ -311,7 +263,7 @@ static void check_first_runs(struct checking *c, size_t first, size_t end)
             }
     }
     if (cold)
-        add_finding(c, CHECK_COLD_RUNS, &items[first], cold, "%zu first runs at a clock", cold);
+        add_finding(c, FINDING_COLD_RUNS, &items[first], cold, "%zu first runs at a clock", cold);
 }
 
 /* ---- identical vectors ---- */
@@ -360,8 +312,8 @@ static void mark_identical(struct checking *c, const struct vector_group *group,
 static void check_vectors(struct checking *c, struct vector_group *groups, size_t count,
                           enum vector which)
 {
-    static const enum data_check CHECK[] = {CHECK_IDENTICAL_TIMES, CHECK_IDENTICAL_RAW_TIMES,
-                                            CHECK_IDENTICAL_POWER};
+    static const enum finding_code CODES[] = {FINDING_IDENTICAL_TIMES, FINDING_IDENTICAL_RAW_TIMES,
+                                              FINDING_IDENTICAL_POWER};
     const struct freq_point *items = c->points->items;
     const char *column = which == VECTOR_POWER      ? "power"
                          : which == VECTOR_RAW_TIME ? c->points->raw_time_column
@@ -378,14 +330,14 @@ static void check_vectors(struct checking *c, struct vector_group *groups, size_
                 same++;
                 rows += groups[k].end - groups[k].first;
                 if (which == VECTOR_TIME) /* one finding each: a command may query one of them */
-                    add_finding(c, CHECK[which], &items[groups[k].first], 0,
+                    add_finding(c, CODES[which], &items[groups[k].first], 0,
                                 "%s: the same vector as '%s'", column,
                                 items[groups[i].first].application);
             }
         if (same == 1)
             continue;
         mark_identical(c, &groups[i], which);
-        add_finding(c, CHECK[which], which == VECTOR_TIME ? &items[groups[i].first] : NULL, rows,
+        add_finding(c, CODES[which], which == VECTOR_TIME ? &items[groups[i].first] : NULL, rows,
                     "%s: identical vector in %zu applications", column, same);
     }
 }
@@ -393,11 +345,7 @@ static void check_vectors(struct checking *c, struct vector_group *groups, size_
 static void check_identical(struct checking *c)
 {
     size_t count = 0;
-    struct vector_group *groups = calloc(c->points->count + 1, sizeof *groups);
-    if (!groups) {
-        c->err = ERR_NO_MEMORY;
-        return;
-    }
+    struct vector_group *groups = xcalloc(c->points->count + 1, sizeof *groups);
     for (size_t i = 0; i < c->points->count; i = groups[count++].end)
         groups[count] = (struct vector_group){i, freq_points_group(c->points, i), 0};
     check_vectors(c, groups, count, VECTOR_TIME);
@@ -418,18 +366,16 @@ struct time_residuals {
 static enum err residuals_of(const struct freq_curve *curve, struct time_residuals *out)
 {
     size_t n = curve->count, known = 0;
-    double *u = malloc((n + 1) * sizeof *u), *t = malloc((n + 1) * sizeof *t);
-    double *w = malloc((n + 1) * sizeof *w);
-    out->relative = malloc((n + 1) * sizeof *out->relative);
-    enum err err = u && t && w && out->relative ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < n; i++)
+    double *u = xcalloc(n + 1, sizeof *u), *t = xcalloc(n + 1, sizeof *t);
+    double *w = xcalloc(n + 1, sizeof *w);
+    out->relative = xcalloc(n + 1, sizeof *out->relative);
+    for (size_t i = 0; i < n; i++)
         if (curve->samples[i].time_s > 0 && curve->samples[i].window_s > 0) {
             u[known] = curve->fmax_mhz / curve->samples[i].freq_mhz;
             w[known] = curve->samples[i].window_s;
             t[known++] = curve->samples[i].time_s;
         }
-    if (!err)
-        err = time_fit(u, t, known, &out->fit);
+    enum err err = time_fit(u, t, known, &out->fit);
     if (!err)
         err = time_fit(u, w, known, &out->window);
     for (size_t i = 0, at = 0; !err && i < n; i++) {
@@ -481,13 +427,9 @@ static size_t mark_cold(struct checking *c, size_t first, size_t end, double mhz
 static void check_baseline(struct checking *c, const struct freq_curve *curve,
                            const struct time_residuals *r, size_t first, size_t end)
 {
-    struct sequenced *order = calloc(curve->count + 1, sizeof *order);
+    struct sequenced *order = xcalloc(curve->count + 1, sizeof *order);
     double limit = fmax(COLD_MIN, COLD_SPREADS * r->spread), worst = 0, excess = 0;
     size_t rows = 0, clocks = 0;
-    if (!order) {
-        c->err = ERR_NO_MEMORY;
-        return;
-    }
     for (size_t i = 0; i < curve->count; i++)
         order[i] =
             (struct sequenced){i, first_seq(c->points, first, end, curve->samples[i].freq_mhz)};
@@ -504,7 +446,7 @@ static void check_baseline(struct checking *c, const struct freq_curve *curve,
     }
     if (rows)
         add_finding(
-            c, CHECK_COLD_BASELINE, &c->points->items[first], rows,
+            c, FINDING_COLD_BASELINE, &c->points->items[first], rows,
             "the first clock%s measured took %.0f %% longer than the fit of the sweep: a saving of "
             "%.0f %% against them would be spurious",
             clocks == 1 ? "" : "s", 100 * worst, 100 * excess);
@@ -513,10 +455,10 @@ static void check_baseline(struct checking *c, const struct freq_curve *curve,
 
 static double median_power(const struct freq_curve *curve)
 {
-    double *watts = malloc((curve->count + 1) * sizeof *watts);
-    for (size_t i = 0; watts && i < curve->count; i++)
+    double *watts = xcalloc(curve->count + 1, sizeof *watts);
+    for (size_t i = 0; i < curve->count; i++)
         watts[i] = curve->samples[i].power_w;
-    double median = watts && curve->count ? select_median(watts, curve->count) : UNKNOWN;
+    double median = curve->count ? select_median(watts, curve->count) : UNKNOWN;
     free(watts);
     return median;
 }
@@ -539,12 +481,12 @@ static void check_idle(struct checking *c, const struct freq_curve *curve,
     double watts = median_power(curve), idle = idle_power(curve);
     double active = freq_curve_activity(curve, FREQ_SM);
     if (watts < IDLE_RATIO * idle)
-        add_finding(c, CHECK_IDLE_GPU, of, 0,
+        add_finding(c, FINDING_IDLE_GPU, of, 0,
                     "median power is %.1f W, idle power %.1f W: the GPU is mostly idle", watts,
                     idle);
     else if (active < IDLE_ACTIVITY)
-        add_finding(c, CHECK_IDLE_GPU, of, 0, "the GPU is active %.0f %% of the time: mostly idle",
-                    100 * active);
+        add_finding(c, FINDING_IDLE_GPU, of, 0,
+                    "the GPU is active %.0f %% of the time: mostly idle", 100 * active);
 }
 
 static void check_curve(struct checking *c, const struct freq_curve *curve, size_t first,
@@ -559,14 +501,14 @@ static void check_curve(struct checking *c, const struct freq_curve *curve, size
         if (!c->err && !is_final)
             check_baseline(c, curve, &r, first, end);
         if (!c->err && is_final && r.spread > NOISE_MAX)
-            add_finding(c, CHECK_NOISY_TIME, &c->points->items[first], 0,
+            add_finding(c, FINDING_NOISY_TIME, &c->points->items[first], 0,
                         "times scatter by %.1f %% around their fit", 100 * r.spread);
         free(r.relative);
     }
     if (c->err || !is_final)
         return;
     if (curve->count < POINTS_MIN)
-        add_finding(c, CHECK_TOO_FEW_POINTS, &c->points->items[first], curve->count,
+        add_finding(c, FINDING_TOO_FEW_POINTS, &c->points->items[first], curve->count,
                     "%zu usable clock%s", curve->count, curve->count == 1 ? "" : "s");
     if (curve->count)
         check_idle(c, curve, &c->points->items[first]);
@@ -583,7 +525,7 @@ static void check_curves(struct checking *c, const struct freq_curves *curves, b
 }
 
 enum err data_checks_run(struct freq_points *points, const struct clock_list *clocks,
-                         struct freq_curves *curves, struct data_findings *out, struct error *why)
+                         struct freq_curves *curves, struct findings *out, struct error *why)
 {
     struct checking c = {points, clocks, out, ERR_OK};
     *curves = (struct freq_curves){0};
@@ -601,12 +543,12 @@ enum err data_checks_run(struct freq_points *points, const struct clock_list *cl
     if (!c.err)
         check_identical(&c);
     if (!c.err)
-        c.err = freq_curves_of(points, curves);
+        freq_curves_of(points, curves);
     if (!c.err)
         check_curves(&c, curves, false);
     freq_curves_release(curves);
     if (!c.err)
-        c.err = freq_curves_of(points, curves);
+        freq_curves_of(points, curves);
     if (!c.err)
         check_curves(&c, curves, true);
     return err_explain(why, c.err);
@@ -622,6 +564,16 @@ size_t freq_data_usable(const struct freq_data *data)
     return usable;
 }
 
+enum err freq_data_check(struct freq_data *data, struct error *why)
+{
+    enum err err = data_checks_run(&data->points, data->clocks.count ? &data->clocks : NULL,
+                                   &data->curves, &data->findings, why);
+    if (!err && freq_data_usable(data) == 0)
+        err = err_set(why, ERR_NO_DATA, "none of %zu rows is usable: %s", data->points.count,
+                      data->findings.count ? data->findings.items[0].text : "no values");
+    return err;
+}
+
 enum err freq_data_read(struct freq_data *data, const struct freq_source *sources, size_t count,
                         const char *clocks_path, struct error *why)
 {
@@ -631,13 +583,7 @@ enum err freq_data_read(struct freq_data *data, const struct freq_source *source
               : freq_points_is_log(sources[i].path)
                   ? freq_points_import(&data->points, &sources[i], why)
                   : freq_points_read(&data->points, &sources[i], why);
-    if (!err)
-        err = data_checks_run(&data->points, data->clocks.count ? &data->clocks : NULL,
-                              &data->curves, &data->findings, why);
-    if (!err && freq_data_usable(data) == 0)
-        err = err_set(why, ERR_NO_DATA, "none of %zu rows is usable: %s", data->points.count,
-                      data->findings.count ? data->findings.items[0].text : "no values");
-    return err;
+    return err ? err : freq_data_check(data, why);
 }
 
 void freq_data_release(struct freq_data *data)
@@ -645,5 +591,5 @@ void freq_data_release(struct freq_data *data)
     freq_points_release(&data->points);
     clock_list_release(&data->clocks);
     freq_curves_release(&data->curves);
-    data_findings_release(&data->findings);
+    findings_release(&data->findings);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 
 struct freq_target freq_target_of(const struct freq_curve *curve, const struct freq_sample *probes,
@@ -24,18 +25,14 @@ struct freq_target freq_target_of(const struct freq_curve *curve, const struct f
 
 /* ---- errors ---- */
 
-enum err freq_errors_init(struct freq_errors *errors, const struct freq_curves *curves)
+void freq_errors_init(struct freq_errors *errors, const struct freq_curves *curves)
 {
     size_t samples = 0;
-    enum err err = ERR_OK;
     *errors = (struct freq_errors){0};
     for (size_t i = 0; i < curves->count; i++)
         samples += curves->items[i].count;
-    for (size_t k = 0; k < FREQ_FIGURES; k++) {
-        errors->items[k] = calloc(samples + 1, sizeof(double));
-        err = errors->items[k] ? err : ERR_NO_MEMORY;
-    }
-    return err;
+    for (size_t k = 0; k < FREQ_FIGURES; k++)
+        errors->items[k] = xcalloc(samples, sizeof(double));
 }
 
 void freq_errors_add(struct freq_errors *errors, const struct freq_sample *measured,
@@ -52,9 +49,7 @@ void freq_errors_add(struct freq_errors *errors, const struct freq_sample *measu
 void freq_errors_finish(struct freq_errors *errors, double *error)
 {
     for (size_t k = 0; k < FREQ_FIGURES; k++) {
-        error[k] = errors->items[k]
-                       ? conformal_quantile(errors->items[k], errors->count[k], FREQ_LEVEL)
-                       : UNKNOWN;
+        error[k] = conformal_quantile(errors->items[k], errors->count[k], FREQ_LEVEL);
         free(errors->items[k]);
     }
     *errors = (struct freq_errors){0};
@@ -70,12 +65,11 @@ static enum err collect(const struct freq_model_kind *kind, const void *state,
     size_t wanted = kind->has_probes ? FREQ_PROBES : 0;
     size_t count = freq_curve_probes(curve, wanted, FREQ_PROBE_NEAR, probes);
     struct freq_target target = freq_target_of(curve, probes, count);
-    struct freq_prediction *out = calloc(curve->count + 1, sizeof *out);
-    double *mhz = calloc(curve->count + 1, sizeof *mhz);
-    for (size_t i = 0; mhz && i < curve->count; i++)
+    struct freq_prediction *out = xcalloc(curve->count + 1, sizeof *out);
+    double *mhz = xcalloc(curve->count + 1, sizeof *mhz);
+    for (size_t i = 0; i < curve->count; i++)
         mhz[i] = curve->samples[i].freq_mhz;
-    enum err err = out && mhz ? kind->predict(state, &target, mhz, curve->count, out, why)
-                              : err_no_memory(why);
+    enum err err = kind->predict(state, &target, mhz, curve->count, out, why);
     for (size_t i = 0; !err && i < curve->count; i++)
         freq_errors_add(errors, &curve->samples[i], &out[i]);
     free(out);
@@ -104,9 +98,9 @@ enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
     struct freq_errors errors;
     if (kind->calibrate)
         return kind->calibrate(state, curves, options, error, why);
-    struct freq_curve *scratch = calloc(curves->count + 1, sizeof *scratch);
-    enum err err = freq_errors_init(&errors, curves);
-    err = err || !scratch ? err_no_memory(why) : ERR_OK;
+    struct freq_curve *scratch = xcalloc(curves->count + 1, sizeof *scratch);
+    enum err err = ERR_OK;
+    freq_errors_init(&errors, curves);
     for (size_t fold = 0; !err && curves->count > 1 && fold < folds; fold++) {
         struct freq_curves rest = without(curves, fold, folds, scratch);
         struct error unable = {0};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 
 static int by_place(const void *a, const void *b)
@@ -125,14 +126,12 @@ static double idle_of(const struct freq_point *points, size_t count, double *scr
     return known ? quantile(scratch, known, 0.25) : UNKNOWN;
 }
 
-static enum err add_curve(struct freq_curves *curves, const struct freq_point *points, size_t count,
-                          double *scratch)
+static void add_curve(struct freq_curves *curves, const struct freq_point *points, size_t count,
+                      double *scratch)
 {
     struct freq_curve *curve = &curves->items[curves->count];
     *curve = (struct freq_curve){.idle_w = idle_of(points, count, scratch)};
-    curve->samples = calloc(count, sizeof *curve->samples);
-    if (!curve->samples)
-        return ERR_NO_MEMORY;
+    curve->samples = xcalloc(count, sizeof *curve->samples);
     curves->count++;
     (void)str_copy(curve->gpu, sizeof curve->gpu, points[0].gpu);
     (void)str_copy(curve->application, sizeof curve->application, points[0].application);
@@ -147,7 +146,6 @@ static enum err add_curve(struct freq_curves *curves, const struct freq_point *p
             if (!(points[k].flags & (FREQ_ILLEGAL | FREQ_OFF_CLOCK | FREQ_INVALID)))
                 curve->fmax_mhz = fmax(curve->fmax_mhz, points[k].freq_mhz);
     }
-    return ERR_OK;
 }
 
 /* The clock that all curves of a GPU are normalized by. */
@@ -164,25 +162,20 @@ static void set_fmax(struct freq_curves *curves)
     }
 }
 
-enum err freq_curves_of(struct freq_points *points, struct freq_curves *out)
+void freq_curves_of(struct freq_points *points, struct freq_curves *out)
 {
-    double *scratch = calloc(points->count + 1, sizeof *scratch);
+    double *scratch = xcalloc(points->count + 1, sizeof *scratch);
     size_t groups = 0;
     freq_points_sort(points);
     for (size_t i = 0; i < points->count; i = freq_points_group(points, i))
         groups++;
-    *out = (struct freq_curves){.items = calloc(groups + 1, sizeof *out->items)};
-    enum err err = scratch && out->items ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0, next; !err && i < points->count; i = next) {
+    *out = (struct freq_curves){.items = xcalloc(groups + 1, sizeof *out->items)};
+    for (size_t i = 0, next; i < points->count; i = next) {
         next = freq_points_group(points, i);
-        err = add_curve(out, points->items + i, next - i, scratch);
+        add_curve(out, points->items + i, next - i, scratch);
     }
     free(scratch);
-    if (err)
-        freq_curves_release(out);
-    else
-        set_fmax(out);
-    return err;
+    set_fmax(out);
 }
 
 void freq_curves_release(struct freq_curves *curves)

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "core/csv.h"
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/params.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "power/freq_points.h"
 #include "stats/descriptive.h"
@@ -269,7 +269,7 @@ struct log_rows {
 };
 
 /* A last line without a newline may be truncated and is ignored. */
-static enum err read_rows(struct text *bytes, struct log_rows *out)
+static void read_rows(struct text *bytes, struct log_rows *out)
 {
     struct gpu_log log = {0};
     const char *last = bytes->bytes + bytes->length;
@@ -281,14 +281,10 @@ static enum err read_rows(struct text *bytes, struct log_rows *out)
         out->damaged += kind == GPU_LOG_DAMAGED;
         if (kind != GPU_LOG_ROW)
             continue;
-        struct gpu_log_row *items = grow(out->items, &out->capacity, out->count, sizeof *items);
-        if (!items)
-            return ERR_NO_MEMORY;
-        out->items = items;
-        items[out->count++] = row;
+        out->items = xgrow(out->items, &out->capacity, out->count, sizeof *out->items);
+        out->items[out->count++] = row;
     }
     (void)str_copy(out->gpu_name, sizeof out->gpu_name, log.gpu_name);
-    return ERR_OK;
 }
 
 /* The rows of one GPU, the duration that each represents, and the range of the workload, [first, end). */
@@ -368,7 +364,7 @@ static double median_in_work(const struct gpu_rows *rows, enum gpu_log_value val
     return known ? select_median(rows->scratch, known) : UNKNOWN;
 }
 
-static double mean_of(const struct gpu_rows *rows, size_t first, size_t end, unsigned which)
+static double channel_mean(const struct gpu_rows *rows, size_t first, size_t end, unsigned which)
 {
     double sum = 0;
     size_t known = 0;
@@ -478,7 +474,7 @@ static void span_by_counter(struct gpu_rows *rows, double recorded_s)
             last = rows->items[i];
             to = i;
         }
-    double watts = mean_of(rows, from + 1, to + 1, GPU_LOG_POWER_W), span = UNKNOWN;
+    double watts = channel_mean(rows, from + 1, to + 1, GPU_LOG_POWER_W), span = UNKNOWN;
     if (to > from && last->values[GPU_LOG_ENERGY_J] > first->values[GPU_LOG_ENERGY_J])
         span = ratio(last->values[GPU_LOG_ENERGY_J] - first->values[GPU_LOG_ENERGY_J], watts) /
                (double)(to - from);
@@ -523,7 +519,7 @@ static void set_energy(const struct gpu_rows *rows, struct freq_point *point)
     point->time_s = is_known(time_s) ? time_s : point->raw_time_s;
     point->energy_j = point->power_w * time_s;
     if (!is_known(point->power_w))
-        point->power_w = mean_of(rows, rows->first, rows->end, GPU_LOG_POWER_W);
+        point->power_w = channel_mean(rows, rows->first, rows->end, GPU_LOG_POWER_W);
     double counted = rows->first ? rows->items[rows->end - 1]->values[GPU_LOG_ENERGY_J] -
                                        rows->items[rows->first - 1]->values[GPU_LOG_ENERGY_J]
                                  : UNKNOWN;
@@ -562,8 +558,8 @@ static void set_figures(struct gpu_rows *rows, struct freq_point *point)
     point->activity[FREQ_FP] =
         mean_nonzero(rows, GPU_LOG_FP32) / 2 + mean_nonzero(rows, GPU_LOG_FP64);
     point->activity[FREQ_DRAM] = mean_nonzero(rows, GPU_LOG_DRAM);
-    point->activity[FREQ_SM] = mean_of(rows, rows->first, rows->end, ACTIVE);
-    point->activity[FREQ_UTIL] = mean_of(rows, rows->first, rows->end, GPU_LOG_UTILIZATION);
+    point->activity[FREQ_SM] = channel_mean(rows, rows->first, rows->end, ACTIVE);
+    point->activity[FREQ_UTIL] = channel_mean(rows, rows->first, rows->end, GPU_LOG_UTILIZATION);
     point->flags |= (rows->is_unordered ? FREQ_LOG_UNORDERED : 0U) |
                     (rows->has_pauses ? FREQ_LOG_PAUSES : 0U) |
                     (rows->end - rows->first < rows->count ? FREQ_LOG_IDLE_PARTS : 0U);
@@ -621,7 +617,9 @@ static enum err add_point(struct importing *im, const struct freq_point *point)
     if (err)
         return err;
     im->points->other_rows += !wanted;
-    return wanted && freq_points_add(im->points, point) ? err_no_memory(im->why) : ERR_OK;
+    if (wanted)
+        freq_points_add(im->points, point);
+    return ERR_OK;
 }
 
 static enum err add_gpu(struct importing *im, const struct log_rows *all, unsigned gpu,
@@ -629,14 +627,14 @@ static enum err add_gpu(struct importing *im, const struct log_rows *all, unsign
 {
     struct freq_point point = *begin;
     struct gpu_rows rows = {.usual_s = UNKNOWN,
-                            .items = calloc(all->count, sizeof *rows.items),
-                            .spans = calloc(all->count, sizeof *rows.spans),
-                            .scratch = calloc(all->count, sizeof *rows.scratch)};
-    enum err err = rows.items && rows.spans && rows.scratch ? ERR_OK : err_no_memory(im->why);
-    for (size_t i = 0; !err && i < all->count; i++)
+                            .items = xcalloc(all->count, sizeof *rows.items),
+                            .spans = xcalloc(all->count, sizeof *rows.spans),
+                            .scratch = xcalloc(all->count, sizeof *rows.scratch)};
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < all->count; i++)
         if (all->items[i].gpu == gpu)
             rows.items[rows.count++] = &all->items[i];
-    for (size_t i = 0; !err && i < rows.count; i++)
+    for (size_t i = 0; i < rows.count; i++)
         rows.has_activities |= is_known(value_of(&rows, i, GPU_LOG_GRAPHICS)) ||
                                is_known(value_of(&rows, i, GPU_LOG_SM));
     if (!err) {
@@ -690,13 +688,10 @@ static enum err import_log(struct importing *im, const char *path, struct text *
     read_perf(folder, &name, &point);
     im->points->hash =
         hash_bytes(im->points->hash ? im->points->hash : HASH_START, bytes->bytes, bytes->length);
-    enum err err = read_rows(bytes, &rows);
-    if (err)
-        err_no_memory(im->why);
+    read_rows(bytes, &rows);
     set_gpu(im, &name, &rows, &point);
     point.flags |= rows.damaged ? FREQ_LOG_DAMAGED : 0U;
-    if (!err)
-        err = add_gpus(im, &rows, &point);
+    enum err err = add_gpus(im, &rows, &point);
     free(rows.items);
     return err;
 }

@@ -115,7 +115,7 @@ static const struct json_field PROVENANCE_FIELDS[] = {
     BIND_SIZE(freq_provenance, curves, "curves"),
     BIND_SIZE(freq_provenance, seed, "seed"),
     BIND_CHARS(freq_provenance, findings, "findings", .flags = FIELD_NULL),
-    BIND_CHARS(freq_provenance, voids, "void", .flags = FIELD_NULL),
+    BIND_CHARS(freq_provenance, invalid, "invalid", .flags = FIELD_NULL, .former = "void"),
     {0},
 };
 

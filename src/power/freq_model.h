@@ -74,7 +74,7 @@ struct freq_provenance {
     size_t curves;
     uint64_t seed;
     char findings[256]; /* comma-separated names of the data checks with findings */
-    char voids[512];    /* comma-separated "GPU application" whose optimum is meaningless */
+    char invalid[512];  /* comma-separated "GPU application" whose optimum is meaningless */
 };
 
 struct freq_model {
@@ -160,7 +160,7 @@ struct freq_errors {
     size_t count[FREQ_FIGURES];
 };
 /* With capacity for every sample of the curves. */
-enum err freq_errors_init(struct freq_errors *errors, const struct freq_curves *curves) MUST_USE;
+void freq_errors_init(struct freq_errors *errors, const struct freq_curves *curves);
 void freq_errors_add(struct freq_errors *errors, const struct freq_sample *measured,
                      const struct freq_prediction *predicted);
 /* The half-widths; releases the errors. */

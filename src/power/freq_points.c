@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "core/csv.h"
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/params.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 
 #define FILE_LIMIT ((size_t)1 << 30)
@@ -31,14 +31,10 @@ struct freq_point freq_point_unknown(void)
     return point;
 }
 
-enum err freq_points_add(struct freq_points *points, const struct freq_point *point)
+void freq_points_add(struct freq_points *points, const struct freq_point *point)
 {
-    struct freq_point *items = grow(points->items, &points->capacity, points->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    points->items = items;
-    items[points->count++] = *point;
-    return ERR_OK;
+    points->items = xgrow(points->items, &points->capacity, points->count, sizeof *points->items);
+    points->items[points->count++] = *point;
 }
 
 void freq_points_release(struct freq_points *points)
@@ -345,10 +341,9 @@ static enum err read_rows(struct reading *r, struct freq_points *points)
             continue;
         }
         err = read_point(r, &point);
-        if (!err && freq_points_add(points, &point))
-            err = err_no_memory(r->why);
         if (err)
             return err;
+        freq_points_add(points, &point);
     }
 }
 

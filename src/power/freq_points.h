@@ -77,7 +77,7 @@ struct freq_points {
 
 /* All figures UNKNOWN. */
 struct freq_point freq_point_unknown(void);
-enum err freq_points_add(struct freq_points *points, const struct freq_point *point) MUST_USE;
+void freq_points_add(struct freq_points *points, const struct freq_point *point);
 void freq_points_release(struct freq_points *points);
 
 /* How a CSV file is read. */
@@ -134,7 +134,7 @@ struct freq_curves {
 };
 
 /* Medians of the usable points, which are sorted first.  A frequency may have no sample, a curve may be empty. */
-enum err freq_curves_of(struct freq_points *points, struct freq_curves *out) MUST_USE;
+void freq_curves_of(struct freq_points *points, struct freq_curves *out);
 void freq_curves_release(struct freq_curves *curves);
 
 /* The mean of the samples' pause_error. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/json_bind.h"
+#include "core/xalloc.h"
 #include "power/freq_model.h"
 
 void freq_state_free(const struct json_field *fields, void *state)
@@ -28,9 +29,7 @@ static enum err read_state(const struct json_place *at, const struct json_field 
 {
     struct freq_model *model = model_of(field, object);
     struct json_place place = json_place_in(at, field->path);
-    void *state = calloc(1, model->kind->size);
-    if (!state)
-        return err_no_memory(json_place_why(at));
+    void *state = xcalloc(1, model->kind->size);
     json_fields_clear(model->kind->fields, state);
     enum err err = json_fields_read_at(&place, value, model->kind->fields, state);
     if (!err && model->kind->check)

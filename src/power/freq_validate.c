@@ -11,6 +11,7 @@
 
 #include "core/random.h"
 #include "core/registry.h"
+#include "core/xalloc.h"
 #include "metrics/efficiency.h"
 #include "power/freq_model.h"
 #include "stats/descriptive.h"
@@ -59,19 +60,16 @@ struct work {
     struct error *why;
 };
 
-static enum err list_trials(struct work *w)
+static void list_trials(struct work *w)
 {
     size_t samples = 0;
     for (size_t i = 0; i < w->curves->count; i++)
         samples += w->curves->items[i].count;
-    w->trials = calloc(samples + 1, sizeof *w->trials);
-    if (!w->trials)
-        return err_no_memory(w->why);
+    w->trials = xcalloc(samples + 1, sizeof *w->trials);
     for (size_t i = 0; i < w->curves->count; i++)
         for (size_t k = 0; k < w->curves->items[i].count; k++)
             w->trials[w->count++] = (struct trial){.curve = &w->curves->items[i],
                                                    .sample = &w->curves->items[i].samples[k]};
-    return ERR_OK;
 }
 
 static void fold_rows(struct work *w)
@@ -89,12 +87,10 @@ static void fold_rows(struct work *w)
 }
 
 /* Equal clocks of all applications are left out together. */
-static enum err fold_frequencies(struct work *w)
+static void fold_frequencies(struct work *w)
 {
-    double *clocks = malloc((w->count + 1) * sizeof *clocks);
+    double *clocks = xmalloc((w->count + 1) * sizeof *clocks);
     size_t different = 0;
-    if (!clocks)
-        return err_no_memory(w->why);
     for (size_t i = 0; i < w->count; i++)
         clocks[i] = w->trials[i].sample->freq_mhz;
     qsort(clocks, w->count, sizeof *clocks, compare_doubles);
@@ -108,7 +104,6 @@ static enum err fold_frequencies(struct work *w)
         w->trials[i].fold = (int)((size_t)(at - clocks) % w->folds);
     }
     free(clocks);
-    return ERR_OK;
 }
 
 /* By application (the same on every GPU is one) or by GPU. */
@@ -130,33 +125,28 @@ static void fold_names(struct work *w, bool is_gpu)
 static enum err make_folds(struct work *w)
 {
     enum freq_protocol protocol = w->options->protocol;
-    enum err err = ERR_OK;
     if (protocol == FREQ_RANDOM)
         fold_rows(w);
     else if (protocol == FREQ_FREQUENCY)
-        err = fold_frequencies(w);
+        fold_frequencies(w);
     else
         fold_names(w, protocol == FREQ_GPU);
-    if (!err && (w->folds < 2 || w->folds > w->count))
-        err = err_set(w->why, ERR_NO_DATA, "validation by %s needs at least two of them",
-                      PROTOCOLS[protocol]);
-    return err;
+    if (w->folds < 2 || w->folds > w->count)
+        return err_set(w->why, ERR_NO_DATA, "validation by %s needs at least two of them",
+                       PROTOCOLS[protocol]);
+    return ERR_OK;
 }
 
 /* The curves without the samples of a fold; their samples are copies. */
-static enum err without_fold(const struct work *w, int fold, struct freq_curves *out)
+static void without_fold(const struct work *w, int fold, struct freq_curves *out)
 {
-    *out = (struct freq_curves){.items = calloc(w->curves->count + 1, sizeof *out->items)};
-    if (!out->items)
-        return err_no_memory(w->why);
+    *out = (struct freq_curves){.items = xcalloc(w->curves->count + 1, sizeof *out->items)};
     for (size_t i = 0, at = 0; i < w->curves->count; i++) {
         const struct freq_curve *curve = &w->curves->items[i];
         struct freq_curve *copy = &out->items[out->count];
         *copy = *curve;
         copy->count = 0;
-        copy->samples = malloc((curve->count + 1) * sizeof *copy->samples);
-        if (!copy->samples)
-            return err_no_memory(w->why);
+        copy->samples = xmalloc((curve->count + 1) * sizeof *copy->samples);
         for (size_t k = 0; k < curve->count; k++, at++)
             if (w->trials[at].fold != fold)
                 copy->samples[copy->count++] = curve->samples[k];
@@ -165,7 +155,6 @@ static enum err without_fold(const struct work *w, int fold, struct freq_curves 
         else
             free(copy->samples);
     }
-    return ERR_OK;
 }
 
 /* ---- predicting ---- */
@@ -222,14 +211,14 @@ static enum err predict_curve(const struct work *w, const void *state, struct tr
                               size_t count, int fold)
 {
     struct freq_sample probes[PROBES_MAX] = {0};
-    struct freq_prediction *out = calloc(count + 1, sizeof *out);
-    double *mhz = calloc(count + 1, sizeof *mhz);
+    struct freq_prediction *out = xcalloc(count + 1, sizeof *out);
+    double *mhz = xcalloc(count + 1, sizeof *mhz);
     size_t wanted = 0, at = 0;
-    enum err err = out && mhz ? ERR_OK : err_no_memory(w->why);
-    for (size_t i = 0; !err && i < count; i++)
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < count; i++)
         if (trials[i].fold == fold)
             mhz[wanted++] = trials[i].sample->freq_mhz;
-    if (!err && wanted) {
+    if (wanted) {
         struct freq_target target = target_of(w, trials, count, probes);
         err = freq_protocol_leaks(w->options->protocol)
                   ? predict_rows(w, state, &target, trials, count, fold, out)
@@ -251,9 +240,8 @@ static enum err run_fold(const struct work *w, int fold)
     struct freq_curves rest;
     struct freq_model_options options = w->options->model;
     void *state = NULL;
-    enum err err = without_fold(w, fold, &rest);
-    if (!err)
-        err = w->kind->fit(&rest, &options, &state, w->why);
+    without_fold(w, fold, &rest);
+    enum err err = w->kind->fit(&rest, &options, &state, w->why);
     for (size_t i = 0, next; !err && i < w->count; i = next) {
         next = i + w->trials[i].curve->count;
         err = predict_curve(w, state, w->trials + i, next - i, fold);
@@ -280,14 +268,12 @@ static bool is_scored(const struct trial *trial, size_t figure)
 }
 
 /* A fold without an interval of its own gets that of the others' errors. */
-static enum err set_intervals(struct work *w, size_t figure)
+static void set_intervals(struct work *w, size_t figure)
 {
-    double *errors = malloc((w->count + 1) * sizeof *errors);
+    double *errors = xmalloc((w->count + 1) * sizeof *errors);
     /* Few enough folds to iterate over all trials for each: left-out clocks have the model's own interval, or share
      * that of their fold modulo this. */
     enum { GROUPS = 24 };
-    if (!errors)
-        return err_no_memory(w->why);
     for (int group = 0; group < GROUPS; group++) {
         size_t known = 0;
         for (size_t i = 0; i < w->count; i++)
@@ -303,7 +289,6 @@ static enum err set_intervals(struct work *w, size_t figure)
         }
     }
     free(errors);
-    return ERR_OK;
 }
 
 /* ---- scores ---- */
@@ -405,23 +390,12 @@ static enum err set_regret(const struct work *w, const struct trial *trials, siz
     return err;
 }
 
-static bool is_meaningless(const struct data_findings *findings, const struct freq_curve *curve)
-{
-    for (int check = 0; findings && check < DATA_CHECKS; check++)
-        if (data_check_severity((enum data_check)check) == DATA_VOID &&
-            data_findings_has(findings, (enum data_check)check, curve))
-            return true;
-    return false;
-}
-
-static enum err score_curves(const struct work *w, const struct data_findings *findings,
+static enum err score_curves(const struct work *w, const struct findings *findings,
                              struct freq_validation *out)
 {
     struct online regrets = {0};
     enum err err = ERR_OK;
-    out->curves = calloc(w->curves->count + 1, sizeof *out->curves);
-    if (!out->curves)
-        return err_no_memory(w->why);
+    out->curves = xcalloc(w->curves->count + 1, sizeof *out->curves);
     for (size_t i = 0, next; !err && i < w->count; i = next) {
         struct freq_curve_score *score = &out->curves[out->curve_count++];
         *score = (struct freq_curve_score){
@@ -429,7 +403,7 @@ static enum err score_curves(const struct work *w, const struct data_findings *f
         next = i + score->curve->count;
         for (size_t k = 0; k < FREQ_FIGURES; k++)
             score->mape[k] = curve_mape(w->trials + i, next - i, k);
-        if (!is_meaningless(findings, score->curve))
+        if (!data_findings_invalid(findings, score->curve))
             err = set_regret(w, w->trials + i, next - i, score);
         online_add(&regrets, score->regret);
     }
@@ -457,9 +431,8 @@ static size_t probes_of(const struct freq_model_kind *kind,
 }
 
 enum err freq_validate(const struct freq_model_kind *kind, const struct freq_curves *curves,
-                       const struct data_findings *findings,
-                       const struct freq_validate_options *options, struct freq_validation *out,
-                       struct error *why)
+                       const struct findings *findings, const struct freq_validate_options *options,
+                       struct freq_validation *out, struct error *why)
 {
     struct work w = {.kind = kind, .curves = curves, .options = options, .why = why};
     w.near = options->probe_near ? options->probe_near : NEAR_DEFAULT;
@@ -468,13 +441,12 @@ enum err freq_validate(const struct freq_model_kind *kind, const struct freq_cur
         (struct freq_validation){.kind = kind, .protocol = options->protocol, .probes = w.probes};
     if (kind->has_probes && !freq_protocol_leaks(options->protocol) && w.probes == 0)
         return err_set(why, ERR_USAGE, "model %s needs probes of a new application", kind->name);
-    enum err err = list_trials(&w);
-    if (!err)
-        err = make_folds(&w);
+    list_trials(&w);
+    enum err err = make_folds(&w);
     for (size_t fold = 0; !err && fold < w.folds; fold++)
         err = run_fold(&w, (int)fold);
     for (size_t k = 0; !err && k < FREQ_FIGURES; k++)
-        err = set_intervals(&w, k);
+        set_intervals(&w, k);
     if (!err)
         err = score_curves(&w, findings, out);
     for (size_t k = 0; !err && k < FREQ_FIGURES; k++)

@@ -61,9 +61,8 @@ struct freq_validation {
 /* `findings` (NULL: none) name curves whose optimum is meaningless: these have no regret.  ERR_NO_DATA if the
  * protocol is not applicable: one application, one GPU, too few rows. */
 enum err freq_validate(const struct freq_model_kind *kind, const struct freq_curves *curves,
-                       const struct data_findings *findings,
-                       const struct freq_validate_options *options, struct freq_validation *out,
-                       struct error *why) MUST_USE;
+                       const struct findings *findings, const struct freq_validate_options *options,
+                       struct freq_validation *out, struct error *why) MUST_USE;
 void freq_validation_release(struct freq_validation *validation);
 
 #endif

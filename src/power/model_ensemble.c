@@ -8,6 +8,7 @@
 #include "core/json_bind.h"
 #include "core/jv.h"
 #include "core/registry.h"
+#include "core/xalloc.h"
 #include "power/freq_model.h"
 
 extern const struct freq_model_kind freq_model_roofline, freq_model_poly2, freq_model_fgcs;
@@ -95,10 +96,8 @@ static enum err ensemble_fit(const struct freq_curves *curves,
                              const struct freq_model_options *options, void **state,
                              struct error *why)
 {
-    struct ensemble *ensemble = calloc(1, sizeof *ensemble);
+    struct ensemble *ensemble = xcalloc(1, sizeof *ensemble);
     *state = NULL;
-    if (!ensemble)
-        return err_no_memory(why);
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < COUNT; i++) {
         struct member *member = &ensemble->members[ensemble->count];
@@ -157,12 +156,12 @@ static enum err ensemble_predict(const void *state, const struct freq_target *ta
                                  struct error *why)
 {
     const struct ensemble *ensemble = state;
-    struct freq_prediction *one = calloc(count + 1, sizeof *one);
-    double(*sums)[FREQ_FIGURES] = calloc(count + 1, sizeof *sums);
-    enum err err = one && sums ? ERR_NO_DATA : err_no_memory(why);
+    struct freq_prediction *one = xcalloc(count + 1, sizeof *one);
+    double(*sums)[FREQ_FIGURES] = xcalloc(count + 1, sizeof *sums);
+    enum err err = ERR_NO_DATA;
     for (size_t i = 0; i < count; i++)
         out[i] = (struct freq_prediction){.freq_mhz = mhz[i]};
-    for (size_t m = 0; err != ERR_NO_MEMORY && m < ensemble->count; m++) {
+    for (size_t m = 0; m < ensemble->count; m++) {
         const struct member *member = &ensemble->members[m];
         if (member->model.kind->predict(member->model.state, target, mhz, count, one, why))
             continue;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/json_bind.h"
+#include "core/xalloc.h"
 #include "power/activity.h"
 #include "stats/least_squares.h"
 
@@ -45,17 +46,15 @@ static void time_terms(double fp, double d, double *row)
 
 static enum err refit_power(const struct activity_rows *rows, struct fgcs *out)
 {
-    double *a = malloc((rows->count + 1) * POWER_TERMS * sizeof *a);
-    double *b = malloc((rows->count + 1) * sizeof *b);
-    enum err err = a && b ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < rows->count; i++) {
+    double *a = xmalloc((rows->count + 1) * POWER_TERMS * sizeof *a);
+    double *b = xmalloc((rows->count + 1) * sizeof *b);
+    for (size_t i = 0; i < rows->count; i++) {
         const struct activity_row *row = &rows->items[i];
         power_terms(row->features[ACTIVITY_FP], row->features[ACTIVITY_DRAM],
                     row->features[ACTIVITY_CLOCK] * row->fmax_mhz, a + i * POWER_TERMS);
         b[i] = log1p(row->power_w);
     }
-    if (!err)
-        err = least_squares(a, b, rows->count, POWER_TERMS, out->power);
+    enum err err = least_squares(a, b, rows->count, POWER_TERMS, out->power);
     free(a);
     free(b);
     return err;
@@ -63,11 +62,11 @@ static enum err refit_power(const struct activity_rows *rows, struct fgcs *out)
 
 static enum err refit_time(const struct activity_rows *rows, struct fgcs *out)
 {
-    double *a = malloc((rows->count + 1) * TIME_TERMS * sizeof *a);
-    double *b = malloc((rows->count + 1) * sizeof *b);
+    double *a = xmalloc((rows->count + 1) * TIME_TERMS * sizeof *a);
+    double *b = xmalloc((rows->count + 1) * sizeof *b);
     size_t count = 0;
-    enum err err = a && b ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < rows->count; i++) {
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < rows->count; i++) {
         const struct activity_row *row = &rows->items[i];
         double mhz = row->features[ACTIVITY_CLOCK] * row->fmax_mhz;
         double longer = log1p(row->time_s) - log1p(row->fmax_time_s);
@@ -78,7 +77,7 @@ static enum err refit_time(const struct activity_rows *rows, struct fgcs *out)
         b[count++] = longer;
     }
     out->time_terms = count ? TIME_TERMS : 0;
-    if (!err && count)
+    if (count)
         err = least_squares(a, b, count, TIME_TERMS, out->time);
     free(a);
     free(b);
@@ -103,11 +102,8 @@ static enum err fgcs_fit(const struct freq_curves *curves, const struct freq_mod
             err_set(why, err, "the measurements do not determine the coefficients of fgcs");
         activity_rows_release(&rows);
     }
-    struct fgcs *copy = err ? NULL : malloc(sizeof *copy);
-    if (copy)
-        *copy = fitted;
-    *state = copy;
-    return err ? err : copy ? ERR_OK : err_no_memory(why);
+    *state = err ? NULL : xmemdup(&fitted, sizeof fitted);
+    return err;
 }
 
 /* ---- predicting ---- */

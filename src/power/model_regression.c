@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/json_bind.h"
+#include "core/xalloc.h"
 #include "power/activity.h"
 #include "stats/least_squares.h"
 
@@ -76,10 +77,10 @@ static enum err fit_surface(const struct regression *r, const double *x, const d
                             size_t count, struct row *out)
 {
     size_t rows = count + r->terms - 1;
-    double *a = calloc((rows + 1) * r->terms, sizeof *a), *b = calloc(rows + 1, sizeof *b);
+    double *a = xcalloc((rows + 1) * r->terms, sizeof *a), *b = xcalloc(rows + 1, sizeof *b);
     double penalty = r->ridge > 0 ? r->ridge : 1e-9 * (double)count;
-    enum err err = a && b ? ERR_OK : ERR_NO_MEMORY;
-    out->count = !err && count > 0 ? r->terms : 0;
+    enum err err = ERR_OK;
+    out->count = count > 0 ? r->terms : 0;
     if (out->count) {
         memcpy(a, x, count * r->terms * sizeof *a);
         memcpy(b, y, count * sizeof *b);
@@ -94,16 +95,14 @@ static enum err fit_surface(const struct regression *r, const double *x, const d
 
 static enum err fit_surfaces(struct regression *r, const struct activity_rows *rows)
 {
-    double *x = calloc((rows->count + 1) * r->terms, sizeof *x);
-    double *y = calloc(rows->count + 1, sizeof *y);
+    double *x = xcalloc((rows->count + 1) * r->terms, sizeof *x);
+    double *y = xcalloc(rows->count + 1, sizeof *y);
     size_t timed = 0;
-    enum err err = x && y ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < rows->count; i++) {
+    for (size_t i = 0; i < rows->count; i++) {
         standardized(r, rows->items[i].features, x + i * r->terms);
         y[i] = rows->items[i].power_w;
     }
-    if (!err)
-        err = fit_surface(r, x, y, rows->count, &r->power);
+    enum err err = fit_surface(r, x, y, rows->count, &r->power);
     for (size_t i = 0; !err && i < rows->count; i++) {
         double relative = rows->items[i].time_s / rows->items[i].fmax_time_s;
         if (!is_known(relative))
@@ -122,10 +121,8 @@ static enum err regression_fit(const struct freq_curves *curves, unsigned degree
                                void **state, struct error *why)
 {
     struct activity_rows rows = {0};
-    struct regression *r = calloc(1, sizeof *r);
+    struct regression *r = xcalloc(1, sizeof *r);
     *state = NULL;
-    if (!r)
-        return err_no_memory(why);
     r->degree = degree;
     r->ridge = ridge;
     enum err err = activity_rows_of(curves, &rows, why);

@@ -7,6 +7,7 @@
 
 #include "core/json_bind.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "power/curve_fit.h"
 #include "power/freq_model.h"
 #include "stats/descriptive.h"
@@ -107,9 +108,9 @@ static size_t times_of(const struct freq_sample *samples, size_t count, double f
 
 static enum err fit_times(const struct freq_sample *samples, size_t count, struct roofline_fit *fit)
 {
-    double *u = malloc((count + 1) * sizeof *u), *t = malloc((count + 1) * sizeof *t);
-    enum err err = u && t ? ERR_OK : ERR_NO_MEMORY;
-    size_t known = err ? 0 : times_of(samples, count, fit->fmax_mhz, false, u, t);
+    double *u = xmalloc((count + 1) * sizeof *u), *t = xmalloc((count + 1) * sizeof *t);
+    enum err err = ERR_OK;
+    size_t known = times_of(samples, count, fit->fmax_mhz, false, u, t);
     fit->has_time = known > 0;
     if (known)
         err = time_fit(u, t, known, &fit->time);
@@ -135,15 +136,12 @@ static void predict_one(const struct roofline_fit *fit, double mhz, struct freq_
 }
 
 /* Half-widths from the residuals, with a correction for the degrees of freedom. */
-static enum err set_errors(const struct freq_sample *samples, size_t count,
-                           struct roofline_fit *fit)
+static void set_errors(const struct freq_sample *samples, size_t count, struct roofline_fit *fit)
 {
     enum { PARAMETERS = 4 };
-    double *errors = malloc((count + 1) * sizeof *errors);
+    double *errors = xmalloc((count + 1) * sizeof *errors);
     double widen =
         count > PARAMETERS ? sqrt((double)count / (double)(count - PARAMETERS)) : UNKNOWN;
-    if (!errors)
-        return ERR_NO_MEMORY;
     for (size_t k = 0; k < FREQ_FIGURES; k++) {
         size_t known = 0;
         for (size_t i = 0; i < count; i++) {
@@ -160,7 +158,6 @@ static enum err set_errors(const struct freq_sample *samples, size_t count,
             fit->error[k] = hypot(fit->error[k], freq_samples_pause_error(samples, count));
     }
     free(errors);
-    return ERR_OK;
 }
 
 static enum err fit_samples(const struct freq_sample *samples, size_t count, double idle_w,
@@ -178,7 +175,7 @@ static enum err fit_samples(const struct freq_sample *samples, size_t count, dou
     if (!err)
         err = fit_times(samples, count, fit);
     if (!err && count >= POWER_SWEEP_MIN)
-        err = set_errors(samples, count, fit);
+        set_errors(samples, count, fit);
     return err;
 }
 
@@ -187,7 +184,8 @@ static enum err calibrate_probes(struct roofline *roofline, const struct freq_cu
                                  const struct power_shape *shapes, size_t wanted)
 {
     struct freq_errors errors;
-    enum err err = freq_errors_init(&errors, curves);
+    enum err err = ERR_OK;
+    freq_errors_init(&errors, curves);
     for (size_t i = 0; !err && i < curves->count; i++) {
         const struct freq_curve *curve = &curves->items[i];
         struct power_prior prior = power_prior_of(shapes, curves->count, i);
@@ -211,8 +209,8 @@ static enum err fit_all(struct roofline *roofline, const struct freq_curves *cur
                         struct power_shape *shapes)
 {
     enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < curves->count; i++)
-        err = power_shape(&curves->items[i], &shapes[i]);
+    for (size_t i = 0; i < curves->count; i++)
+        power_shape(&curves->items[i], &shapes[i]);
     roofline->prior = power_prior_of(shapes, curves->count, curves->count);
     for (size_t i = 0; !err && i < curves->count; i++) {
         const struct freq_curve *curve = &curves->items[i];
@@ -234,15 +232,12 @@ static enum err roofline_fit(const struct freq_curves *curves,
                              const struct freq_model_options *options, void **state,
                              struct error *why)
 {
-    struct roofline *roofline = calloc(1, sizeof *roofline);
-    struct power_shape *shapes = calloc(curves->count + 1, sizeof *shapes);
-    enum err err = ERR_NO_MEMORY;
+    struct roofline *roofline = xcalloc(1, sizeof *roofline);
+    struct power_shape *shapes = xcalloc(curves->count + 1, sizeof *shapes);
     (void)options;
     *state = NULL;
-    if (roofline && shapes) {
-        roofline->fits = calloc(curves->count + 1, sizeof *roofline->fits);
-        err = roofline->fits ? fit_all(roofline, curves, shapes) : ERR_NO_MEMORY;
-    }
+    roofline->fits = xcalloc(curves->count + 1, sizeof *roofline->fits);
+    enum err err = fit_all(roofline, curves, shapes);
     free(shapes);
     if (err)
         freq_state_free(ROOFLINE_FIELDS, roofline);
@@ -253,7 +248,7 @@ static enum err roofline_fit(const struct freq_curves *curves,
 
 /* ---- predicting ---- */
 
-static bool is_named(const char *name, const char *wanted)
+static bool matches_name(const char *name, const char *wanted)
 {
     return !wanted || !wanted[0] || str_equal_nocase(name, wanted);
 }
@@ -264,8 +259,8 @@ static const struct roofline_fit *find_fit(const struct roofline *roofline,
     const struct roofline_fit *found = NULL;
     *matches = 0;
     for (size_t i = 0; i < roofline->count; i++)
-        if (is_named(roofline->fits[i].gpu, target->gpu) &&
-            is_named(roofline->fits[i].application, target->application)) {
+        if (matches_name(roofline->fits[i].gpu, target->gpu) &&
+            matches_name(roofline->fits[i].application, target->application)) {
             found = &roofline->fits[i];
             ++*matches;
         }

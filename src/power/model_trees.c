@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/json_bind.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/dl.h"
 #include "port/json_read.h"
 #include "power/activity.h"
@@ -123,8 +124,8 @@ static bool is_tree(const struct jv *tree, size_t id)
                                              "categories_segments", "categories_sizes"};
     enum { LINK_COUNT = sizeof LINKS / sizeof *LINKS };
     size_t count = jv_count(jv_get(tree, LINKS[0]));
-    double *links = malloc((LINK_COUNT * count + 1) * sizeof *links);
-    bool is_valid = links && count && is_count(jv_get(tree, "tree_param"), "num_nodes", count) &&
+    double *links = xmalloc((LINK_COUNT * count + 1) * sizeof *links);
+    bool is_valid = count && is_count(jv_get(tree, "tree_param"), "num_nodes", count) &&
                     is_count(jv_get(tree, "tree_param"), "num_feature", ACTIVITY_FEATURES) &&
                     jv_number(jv_get(tree, "id")) == (double)id;
     for (size_t i = 0; is_valid && i < LINK_COUNT; i++)
@@ -247,12 +248,12 @@ static enum err fit_booster(const struct tree_fit *fit, const struct activity_ro
                             bool is_time, handle *out, struct error *why)
 {
     const struct xgboost *x = fit->library;
-    float *a = malloc((rows->count + 1) * ACTIVITY_FEATURES * sizeof *a);
-    float *b = malloc((rows->count + 1) * sizeof *b);
+    float *a = xmalloc((rows->count + 1) * ACTIVITY_FEATURES * sizeof *a);
+    float *b = xmalloc((rows->count + 1) * sizeof *b);
     size_t count = 0;
     handle matrix = NULL;
-    enum err err = a && b ? ERR_OK : err_no_memory(why);
-    for (size_t i = 0; !err && i < rows->count; i++) {
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < rows->count; i++) {
         const struct activity_row *row = &rows->items[i];
         double value = is_time ? row->time_s / row->fmax_time_s : row->power_w;
         if (!is_known(value))
@@ -261,10 +262,9 @@ static enum err fit_booster(const struct tree_fit *fit, const struct activity_ro
             a[count * ACTIVITY_FEATURES + j] = (float)row->features[j];
         b[count++] = (float)value;
     }
-    if (!err && count &&
-        (x->matrix_create(a, count, ACTIVITY_FEATURES, NAN, &matrix) ||
-         x->matrix_set(matrix, "label", b, count) || x->create(&matrix, 1, out) ||
-         boost(fit, matrix, *out)))
+    if (count && (x->matrix_create(a, count, ACTIVITY_FEATURES, NAN, &matrix) ||
+                  x->matrix_set(matrix, "label", b, count) || x->create(&matrix, 1, out) ||
+                  boost(fit, matrix, *out)))
         err = failed(x, why);
     if (matrix)
         x->matrix_free(matrix);
@@ -277,10 +277,8 @@ static enum err trees_fit(const struct freq_curves *curves, struct tree_fit *fit
                           void **state, struct error *why)
 {
     struct activity_rows rows = {0};
-    struct trees *trees = calloc(1, sizeof *trees);
+    struct trees *trees = xcalloc(1, sizeof *trees);
     *state = NULL;
-    if (!trees)
-        return err_no_memory(why);
     (void)str_format(fit->seed, sizeof fit->seed, "%u", (unsigned)(seed & 0x7fffffff));
     fit->library = &trees->library;
     enum err err = open_library(&trees->library, why);
@@ -359,11 +357,9 @@ static enum err trees_values(const void *state, const struct freq_target *target
 {
     const struct trees *trees = state;
     const struct xgboost *x = &trees->library;
-    float *a = malloc((count + 1) * ACTIVITY_FEATURES * sizeof *a);
+    float *a = xmalloc((count + 1) * ACTIVITY_FEATURES * sizeof *a);
     handle matrix = NULL;
     (void)target;
-    if (!a)
-        return err_no_memory(why);
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < ACTIVITY_FEATURES; j++)
             a[i * ACTIVITY_FEATURES + j] = (float)features[i][j];

@@ -8,6 +8,7 @@
 #include "core/csv.h"
 #include "core/params.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "stats/descriptive.h"
 
@@ -339,12 +340,11 @@ static void summarize(const struct reading *r, size_t index, double *scratch,
 static enum err read_grid(struct reading *r, struct setting_points *out)
 {
     size_t rows = r->grid.rows;
-    double *scratch = calloc(rows + 1, sizeof *scratch);
-    r->values = calloc(rows + 1, COLUMNS * sizeof *r->values);
-    r->settings_of = calloc(rows + 1, sizeof *r->settings_of);
-    out->items = calloc(rows + 1, sizeof *out->items);
-    enum err err = scratch && r->values && r->settings_of && out->items ? find_columns(r)
-                                                                        : err_no_memory(r->why);
+    double *scratch = xcalloc(rows + 1, sizeof *scratch);
+    r->values = xcalloc(rows + 1, COLUMNS * sizeof *r->values);
+    r->settings_of = xcalloc(rows + 1, sizeof *r->settings_of);
+    out->items = xcalloc(rows + 1, sizeof *out->items);
+    enum err err = find_columns(r);
     for (size_t row = 0; !err && row < rows; row++)
         err = read_row(r, row, out);
     for (size_t i = 0; !err && i < out->count; i++)
@@ -412,8 +412,8 @@ enum err setting_points_add_quality(const char *path, struct setting_points *poi
     struct csv_grid grid = {0};
     struct text bytes = {0};
     struct error inner = {0};
-    size_t *counts = calloc(points->count + 1, sizeof *counts);
-    enum err err = counts ? file_read(path, FILE_SMALL, &bytes, why) : err_no_memory(why);
+    size_t *counts = xcalloc(points->count + 1, sizeof *counts);
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err) {
         err = bytes.length ? csv_grid_read(bytes.bytes, bytes.length, &grid, &inner)
                            : err_set(&inner, ERR_BAD_VALUE, "empty");

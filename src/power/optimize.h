@@ -22,6 +22,7 @@ const char *optimize_latency_name(enum optimize_latency latency); /* "ttft" */
 
 struct optimize_point {
     char setting[200]; /* "": the clock alone identifies the setting */
+    size_t point;      /* of a sweep */
     double freq_mhz;   /* UNKNOWN: not a clock */
     struct freq_value figures[FREQ_FIGURES];
     double quality; /* in any unit */
@@ -69,6 +70,7 @@ static inline bool optimize_limit_is_latency(unsigned limit)
 
 struct optimize_goal {
     double time_exponent;           /* n of E T^n: 0 energy, 1 EDP, 2 ED2P */
+    bool is_time_only;              /* minimize T instead */
     double limits[OPTIMIZE_LIMITS]; /* UNKNOWN: none */
     double slo_quantile;            /* quantile of the queries for latency SLOs; 0: their mean */
     bool is_quality_falling;        /* lower is better: perplexity, FID, LPIPS */
@@ -93,8 +95,10 @@ static inline bool optimize_has_slo(const struct optimize_goal *goal)
 static inline double optimize_objective(const struct optimize_goal *goal,
                                         const struct optimize_point *point)
 {
-    return energy_delay_product(point->figures[FREQ_ENERGY_J].value,
-                                point->figures[FREQ_TIME_S].value, goal->time_exponent);
+    double seconds = point->figures[FREQ_TIME_S].value;
+    return goal->is_time_only ? seconds
+                              : energy_delay_product(point->figures[FREQ_ENERGY_J].value, seconds,
+                                                     goal->time_exponent);
 }
 /* Bit mask (1 << limit) of the limits that a point violates. */
 unsigned optimize_violations(const struct optimize_goal *goal,

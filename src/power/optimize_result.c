@@ -225,7 +225,7 @@ static void put_certainty(struct result *result, const struct clock_choice *choi
     result_number(result, "objective_value", best ? choice->optimum.objective : UNKNOWN, "");
     result_group(result, "regret_pct");
     result_number(result, "mean", 100 * choice->regret_mean, "");
-    result_number(result, "most", 100 * choice->regret_max, "");
+    result_number(result, "max", 100 * choice->regret_max, "");
     result_count(result, "refits", choice->refits);
     result_end(result);
     result_group(result, "sensitivity");
@@ -315,7 +315,6 @@ static void put_view(struct result *result, const struct optimize_result *from,
     result_text(result, "flags", text_get(&flags));
     put_slo(result, from->goal);
     result_end(result);
-    result->failed |= flags.failed || answer.failed;
     text_release(&flags);
     text_release(&answer);
 }
@@ -438,7 +437,7 @@ void optimize_result_fill(const struct optimize_result *from, struct result *out
         result_end(out);
     }
     if (from->findings)
-        power_result_findings(out, "findings", from->findings);
+        findings_to_result(from->findings, "findings", out);
     result_end(out);
     result_table(out, is_one ? "" : "applications", COLUMNS);
 }

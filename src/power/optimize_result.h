@@ -7,7 +7,7 @@
 
 #include "power/clock_choice.h"
 
-struct data_findings;
+struct findings;
 struct optimize_goal;
 struct result;
 struct text;
@@ -20,9 +20,9 @@ struct optimize_result {
     size_t count;
     const struct clock_policy *policies;
     size_t policy_count;
-    enum policy_rule rule;                /* of the policies */
-    const struct data_findings *findings; /* NULL: not available */
-    const char *source;                   /* the model's file; NULL: measurements */
+    enum policy_rule rule;           /* of the policies */
+    const struct findings *findings; /* NULL: not available */
+    const char *source;              /* the model's file; NULL: measurements */
     const char *apply; /* command that applies the recommended setting; NULL: for its clock */
     const char *gpus;  /* UUIDs of the measured GPUs, comma-separated; NULL: unknown */
 };

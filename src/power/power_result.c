@@ -2,6 +2,7 @@
  * JSON has as groups beside others: the rows are set aside. */
 #include "power/power_result.h"
 
+#include "core/finding.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -11,26 +12,6 @@
 #include "power/freq_validate.h"
 
 /* ---- parts of several results ---- */
-
-void power_result_findings(struct result *result, const char *key,
-                           const struct data_findings *findings)
-{
-    result_list(result, key);
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct data_finding *finding = &findings->items[i];
-        enum data_severity severity = data_check_severity(finding->check);
-        result_group(result, NULL);
-        result_text(result, "check", data_check_name(finding->check));
-        result_text(result, "severity", data_severity_name(severity));
-        result_text(result, "gpu", str_or_null(finding->gpu));
-        result_text(result, "application", str_or_null(finding->application));
-        result_count(result, "rows", finding->rows);
-        result_text(result, "found", finding->text);
-        result_text(result, "action", data_check_done(finding->check));
-        result_end(result);
-    }
-    result_end(result);
-}
 
 /* The interval is of FREQ_LEVEL, so it is not that of the figure's item, which is of 95 %. */
 void power_result_value(struct result *result, const char *key, const struct freq_value *value,
@@ -77,11 +58,11 @@ void power_result_fit(struct result *result, const struct power_fitted *fit)
         result_group(result, "at_fmax");
         put_prediction(result, row->at_fmax);
         result_end(result);
-        result_text(result, "void", row->no_optimum_reason);
+        result_text(result, "invalid", row->no_optimum_reason);
         result_end(result);
     }
     result_end(result);
-    power_result_findings(result, "findings", &fit->data->findings);
+    findings_to_result(&fit->data->findings, "findings", result);
     result_text(result, "file", fit->file);
     result_aside(result, "view");
     result_text(result, "summary", kind->summary);
@@ -144,7 +125,7 @@ static const struct result_column SCORE_COLUMNS[] = {
     {"total_error", "total_error", 0},
     {"coverage", "coverage", 0},
     {"edp_regret_mean", "edp_regret.mean", 0},
-    {"edp_regret_most", "edp_regret.most", 0},
+    {"edp_regret_max", "edp_regret.max", 0},
     {0},
 };
 
@@ -179,7 +160,7 @@ static void put_regret(struct result *result, const struct freq_validation *vali
 {
     result_group(result, "edp_regret");
     result_number(result, "mean", validation->regret_mean, "%");
-    result_number(result, "most", validation->regret_max, "%");
+    result_number(result, "max", validation->regret_max, "%");
     result_end(result);
 }
 
@@ -234,7 +215,7 @@ void power_result_validate(struct result *result, const struct power_validations
     for (size_t i = 0; i < validations->count; i++)
         put_validation(result, &validations->items[i]);
     result_end(result);
-    power_result_findings(result, "findings", &validations->data->findings);
+    findings_to_result(&validations->data->findings, "findings", result);
     result_number(result, "max_mape", validations->max, "%");
     if (is_known(validations->max))
         result_flag(result, "pass", validations->pass);

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct data_findings;
 struct freq_data;
 struct freq_model;
 struct freq_prediction;
@@ -16,8 +15,6 @@ struct freq_value;
 struct result;
 
 /* A list, also for commands other than `ipw power`. */
-void power_result_findings(struct result *result, const char *key,
-                           const struct data_findings *findings);
 /* A group of the value and the ends of its interval. */
 void power_result_value(struct result *result, const char *key, const struct freq_value *value,
                         const char *unit);

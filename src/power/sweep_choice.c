@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "power/clock_choice.h"
+#include "power/repeat_scatter.h"
 #include "power/sweep_points.h"
 #include "rundir/run_table.h"
 
@@ -43,8 +46,8 @@ static enum err load_latencies(const char *directory, const struct optimize_goal
     enum err err = run_table_load(directory, NULL, WANTED, &table, why);
     if (err)
         return err == ERR_NO_DATA ? ERR_OK : err; /* without records the latency is unknown */
-    double *seconds = malloc((table.rows + 1) * sizeof *seconds);
-    for (unsigned k = 0; seconds && k < OPTIMIZE_LATENCIES; k++) {
+    double *seconds = xcalloc(table.rows, sizeof *seconds);
+    for (unsigned k = 0; k < OPTIMIZE_LATENCIES; k++) {
         size_t count = 0;
         if (!is_known(goal->limits[LIMIT_LATENCY + k]))
             continue;
@@ -55,10 +58,9 @@ static enum err load_latencies(const char *directory, const struct optimize_goal
         }
         out->latency[k] = clock_choice_latency(seconds, count, goal->slo_quantile);
     }
-    err = seconds ? ERR_OK : err_no_memory(why);
     free(seconds);
     run_table_release(&table);
-    return err;
+    return ERR_OK;
 }
 
 enum err sweep_choice_latencies(struct sweep_points *points, const char *directory,
@@ -70,10 +72,11 @@ enum err sweep_choice_latencies(struct sweep_points *points, const char *directo
         return err_set(why, ERR_USAGE,
                        "a latency SLO needs a sweep of profiles (`ipw sweep --profile`)");
     for (size_t i = 0; !err && i < sweep->count; i++) {
-        char path[FILE_PATH_MAX];
-        if (!points->items[i].exclusion && sweep->attempts[i].path &&
-            str_format(path, sizeof path, "%s/%s", directory, sweep->attempts[i].path))
-            err = load_latencies(path, goal, &points->items[i], why);
+        if (points->items[i].exclusion || !sweep->attempts[i].path)
+            continue;
+        char *path = path_join(directory, sweep->attempts[i].path);
+        err = load_latencies(path, goal, &points->items[i], why);
+        free(path);
     }
     return err;
 }
@@ -81,50 +84,46 @@ enum err sweep_choice_latencies(struct sweep_points *points, const char *directo
 /* ---- excluded attempts ---- */
 
 /* Adds findings for excluded attempts, as the checks of a file do. */
-static enum err note_exclusions(const struct sweep_points *points, struct clock_choice *out,
-                                struct data_findings *findings)
+static void note_exclusions(const struct sweep_points *points, struct clock_choice *out,
+                            struct findings *findings)
 {
-    static const enum data_check CHECKS[SWEEP_EXCLUSIONS] = {
-        [SWEEP_FAILED] = CHECK_FAILED_RUNS,
-        [SWEEP_THROTTLED] = CHECK_THROTTLED_RUNS,
-        [SWEEP_OFF_TARGET] = CHECK_CLOCK_MISMATCH,
-        [SWEEP_UNMEASURED] = CHECK_INVALID_VALUE};
-    enum err err = ERR_OK;
-    for (enum sweep_exclusion e = SWEEP_USED + 1; !err && e < SWEEP_EXCLUSIONS; e++) {
+    static const enum finding_code CODES[SWEEP_EXCLUSIONS] = {
+        [SWEEP_FAILED] = FINDING_FAILED_RUNS,
+        [SWEEP_THROTTLED] = FINDING_THROTTLED_RUNS,
+        [SWEEP_OFF_TARGET] = FINDING_CLOCK_MISMATCH,
+        [SWEEP_UNMEASURED] = FINDING_INVALID_VALUE};
+    for (enum sweep_exclusion e = SWEEP_USED + 1; e < SWEEP_EXCLUSIONS; e++) {
         char text[80];
         size_t rows = sweep_points_excluded(points, e);
         if (!rows)
             continue;
         (void)str_format(text, sizeof text, "%zu of %zu attempts: %s", rows, points->sweep.count,
                          sweep_exclusion_name(e));
-        out->checks |= 1u << CHECKS[e];
+        out->found[CODES[e]] = true;
         if (findings)
-            err = data_findings_add(findings, CHECKS[e], rows, text);
+            data_findings_add(findings, CODES[e], rows, text);
     }
-    return err;
 }
 
-enum err sweep_choice_note(const struct sweep_points *points, struct clock_choice *out,
-                           struct data_findings *findings)
+void sweep_choice_note(const struct sweep_points *points, struct clock_choice *out,
+                       struct findings *findings)
 {
     char text[200] = "the sweep has not ended: `ipw sweep --resume` continues it", example[100];
     size_t missing = sweep_points_missing(points, example, sizeof example);
-    enum err err = ERR_OK;
     if (missing || !points->sweep.ended) {
-        out->checks |= 1u << CHECK_INCOMPLETE_SWEEP;
+        out->found[FINDING_INCOMPLETE_SWEEP] = true;
         if (missing)
             (void)str_format(text, sizeof text, "%zu of %zu settings were not measured, such as %s",
                              missing, points->sweep.point_count, example);
         if (findings)
-            err = data_findings_add(findings, CHECK_INCOMPLETE_SWEEP, missing, text);
+            data_findings_add(findings, FINDING_INCOMPLETE_SWEEP, missing, text);
     }
     if (points->is_uneven) {
-        out->checks |= 1u << CHECK_UNEVEN_QUERIES;
-        if (findings && !err)
-            err = data_findings_add(findings, CHECK_UNEVEN_QUERIES, points->sweep.count,
-                                    "settings have different numbers of queries");
+        out->found[FINDING_UNEVEN_QUERIES] = true;
+        if (findings)
+            data_findings_add(findings, FINDING_UNEVEN_QUERIES, points->sweep.count,
+                              "settings have different numbers of queries");
     }
-    return err;
 }
 
 /* ---- the choice ---- */
@@ -138,7 +137,7 @@ static size_t find_setting(const struct setting_points *settings, const char *na
 }
 
 enum err sweep_choice_of_settings(const struct sweep_question *q, struct clock_choice *out,
-                                  struct data_findings *findings, struct error *why)
+                                  struct findings *findings, struct error *why)
 {
     struct setting_points settings;
     *out = (struct clock_choice){0};
@@ -166,9 +165,11 @@ enum err sweep_choice_of_settings(const struct sweep_question *q, struct clock_c
         (void)str_copy(out->gpu, sizeof out->gpu, q->points->items[i].gpu);
         (void)str_copy(out->application, sizeof out->application, q->points->items[i].application);
     }
-    if (!err)
-        err = err_explain(why, note_exclusions(q->points, out, findings));
-    return err ? err : err_explain(why, sweep_choice_note(q->points, out, findings));
+    if (!err) {
+        note_exclusions(q->points, out, findings);
+        sweep_choice_note(q->points, out, findings);
+    }
+    return err;
 }
 
 static enum err choose_clock(const struct sweep_points *points, const struct freq_data *data,
@@ -204,11 +205,71 @@ enum err sweep_choice_of(const struct sweep_points *points, const char *director
     if (!sweep_points_is_fitted(points))
         return sweep_choice_of_settings(&(struct sweep_question){.points = points, .goal = goal},
                                         out, NULL, why);
-    enum err err = freq_data_read(&data, &(struct freq_source){.path = directory}, 1, NULL, why);
+    enum err err =
+        sweep_points_add(points, &(struct freq_source){.path = directory}, &data.points, why);
+    if (!err)
+        err = freq_data_check(&data, why);
     if (!err)
         err = choose_clock(points, &data, goal, out, why);
     if (!err)
-        err = err_explain(why, sweep_choice_note(points, out, NULL));
+        sweep_choice_note(points, out, NULL);
     freq_data_release(&data);
     return err;
+}
+
+/* ---- the best of all ---- */
+
+/* The point of a candidate: a clock that was fitted is that of one point. */
+static size_t point_of(const struct sweep_points *points, const struct optimize_point *best)
+{
+    const struct sweep *sweep = &points->sweep;
+    size_t point = 0;
+    if (best->setting[0])
+        return best->point;
+    while (point < sweep->point_count &&
+           sweep_point(sweep, point)[points->clock].number != best->freq_mhz)
+        point++;
+    return point;
+}
+
+static size_t count_alike(const struct setting_points *settings,
+                          const struct repeat_scatter *scatter, const struct optimize_goal *goal,
+                          size_t point)
+{
+    const struct optimize_point *best = NULL;
+    size_t alike = 0;
+    for (size_t i = 0; i < settings->count; i++)
+        if (settings->items[i].point == point)
+            best = &settings->items[i];
+    for (size_t i = 0; best && i < settings->count; i++) {
+        const struct optimize_point *other = &settings->items[i];
+        double min = optimize_objective(goal, best), value = optimize_objective(goal, other);
+        double apart = repeat_scatter_apart(scatter, goal, best->runs, other->runs);
+        alike += other != best && is_known(value) && !(value - min > min * apart);
+    }
+    return alike;
+}
+
+enum err sweep_choice_best(const struct sweep_points *points, const struct clock_choice *choice,
+                           const struct optimize_goal *goals, size_t count,
+                           struct best_setting *out, struct error *why)
+{
+    struct setting_points settings;
+    enum err err = sweep_points_settings(points, NULL, &settings, why);
+    if (err)
+        return err;
+    const struct repeat_scatter scatter =
+        repeat_scatter_of(settings.items, settings.count, settings.count);
+    for (size_t i = 0; i < count; i++) {
+        const struct optimum optimum =
+            optimize_pick(&goals[i], &choice->baseline, choice->points, choice->count);
+        out[i] = (struct best_setting){.point = points->sweep.point_count};
+        if (!optimum.is_found)
+            continue;
+        out[i].point = point_of(points, &choice->points[optimum.best]);
+        out[i].is_tested = scatter.freedom > 0;
+        out[i].alike = count_alike(&settings, &scatter, &goals[i], out[i].point);
+    }
+    free(settings.items);
+    return ERR_OK;
 }

@@ -8,18 +8,13 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "power/curve_fit.h"
 #include "power/freq_points.h"
 #include "core/json_field.h"
+#include "rundir/setting.h"
 #include "rundir/summary.h"
-
-const char *sweep_exclusion_name(enum sweep_exclusion exclusion)
-{
-    static const char *const NAMES[SWEEP_EXCLUSIONS] = {"used", "failed", "throttled", "off target",
-                                                        "without energy or time"};
-    return NAMES[exclusion];
-}
 
 const char *sweep_quality_name(enum sweep_quality quality)
 {
@@ -30,22 +25,7 @@ const char *sweep_quality_name(enum sweep_quality quality)
 
 /* ---- knobs ---- */
 
-/* '-' and '_' are equivalent; case-insensitive. */
-static bool is_named(const char *knob, const char *name)
-{
-    char plain[40];
-    (void)str_copy(plain, sizeof plain, knob);
-    for (char *at = plain; (at = strchr(at, '-'));)
-        *at = '_';
-    return str_equal_nocase(plain, name);
-}
-
-static const char *value_of(const struct sweep *sweep, size_t point, size_t knob)
-{
-    return sweep->values[point * sweep->knob_count + knob];
-}
-
-static long knob_named(const struct sweep *sweep, const char *name)
+static long knob_with_name(const struct sweep *sweep, const char *name)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
         if (str_equal_nocase(sweep->knobs[k], name))
@@ -53,21 +33,16 @@ static long knob_named(const struct sweep *sweep, const char *name)
     return -1;
 }
 
-static bool is_default(const char *value)
-{
-    return str_equal_nocase(value, "default");
-}
-
 /* Only a knob with numeric values can be a clock; one value may be the default. */
 static bool has_numbers(const struct sweep *sweep, size_t knob)
 {
     size_t numbers = 0;
     for (size_t p = 0; p < sweep->point_count; p++) {
-        double value = UNKNOWN;
-        if (!is_default(value_of(sweep, p, knob)) &&
-            (parse_double(value_of(sweep, p, knob), &value) || !(value > 0)))
+        const struct setting *setting = &sweep_point(sweep, p)[knob];
+        if (setting->kind == SETTING_TEXT ||
+            (setting->kind == SETTING_NUMBER && !(setting->number > 0)))
             return false;
-        numbers += is_known(value);
+        numbers += setting->kind == SETTING_NUMBER;
     }
     return numbers > 0;
 }
@@ -76,51 +51,26 @@ static bool has_numbers(const struct sweep *sweep, size_t knob)
 static long find_clock(const struct sweep *sweep)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
-        if (is_named(sweep->knobs[k], "gpu_clock") && has_numbers(sweep, k))
+        if (knob_named(sweep->knobs[k]) == KNOB_GRAPHICS_CLOCK && has_numbers(sweep, k))
             return (long)k;
     return -1;
 }
 
-/* The GPU clock at a setting; UNKNOWN without such a knob, or at its default. */
+/* The GPU clock at a point; UNKNOWN without such a knob, or at its default. */
 static double clock_at(const struct sweep_points *points, size_t point)
 {
-    double mhz = UNKNOWN;
-    if (points->clock >= 0 &&
-        parse_double(value_of(&points->sweep, point, (size_t)points->clock), &mhz))
-        return UNKNOWN;
-    return mhz;
+    return points->clock < 0 ? UNKNOWN : sweep_point(&points->sweep, point)[points->clock].number;
 }
 
-const char *sweep_points_gpu_option(const struct sweep_points *points, size_t knob)
+enum gpu_knob sweep_points_gpu_knob(const struct sweep_points *points, size_t knob)
 {
-    const char *name = points->sweep.knobs[knob];
-    return (long)knob == points->clock                                        ? "-lgc"
-           : is_named(name, "mem_clock") || is_named(name, "memory_clock")    ? "-lmc"
-           : is_named(name, "power_limit") || is_named(name, "power_limit_w") ? "-pl"
-                                                                              : NULL;
+    enum gpu_knob named = knob_named(points->sweep.knobs[knob]);
+    if ((long)knob == points->clock)
+        return KNOB_GRAPHICS_CLOCK;
+    return named == KNOB_GRAPHICS_CLOCK ? KNOB_COUNT : named; /* a clock has numbers */
 }
 
 /* ---- loading ---- */
-
-static bool has_flag(const char *flags, const char *flag)
-{
-    size_t length = strlen(flag);
-    for (const char *at = flags; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, flag, length) == 0 && (at[length] == ',' || !at[length]))
-            return true;
-    return false;
-}
-
-static enum sweep_exclusion exclusion_of(const struct sweep_attempt *attempt)
-{
-    if (attempt->exit_code)
-        return SWEEP_FAILED;
-    if (has_flag(attempt->flags, "throttled"))
-        return SWEEP_THROTTLED;
-    if (has_flag(attempt->flags, "off_target_clock") || has_flag(attempt->flags, "gpu_lost"))
-        return SWEEP_OFF_TARGET;
-    return attempt->joules > 0 && attempt->seconds > 0 ? SWEEP_USED : SWEEP_UNMEASURED;
-}
 
 /* Energy and time of a profile per answer. */
 static void take_query(const struct summary *summary, const struct sweep_attempt *attempt,
@@ -133,7 +83,7 @@ static void take_query(const struct summary *summary, const struct sweep_attempt
     out->query_seconds = latency->count > 0 ? latency->avg : ratio(attempt->seconds, queries);
 }
 
-/* Of the busiest GPU. */
+/* Takes the activities of the busiest GPU. */
 static void take_activities(const struct summary_conditions *conditions, double *out)
 {
     double busiest = -1;
@@ -184,7 +134,6 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
 static void load_attempt(const char *directory, const struct sweep *sweep,
                          struct sweep_attempt *attempt, struct sweep_measurement *out)
 {
-    char path[FILE_PATH_MAX];
     struct summary summary;
     *out = (struct sweep_measurement){.watts = ratio(attempt->joules, attempt->seconds),
                                       .qualities = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN},
@@ -199,8 +148,9 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
     for (size_t i = 0; i < OPTIMIZE_LATENCIES; i++)
         out->latency[i] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
     summary_init(&summary);
-    bool found = attempt->path && str_format(path, sizeof path, "%s/%s", directory, attempt->path);
-    found = found && summary_load(path, &summary, NULL) == ERR_OK;
+    char *path = attempt->path ? path_join(directory, attempt->path) : NULL;
+    bool found = path && summary_load(path, &summary, NULL) == ERR_OK;
+    free(path);
     if (found)
         take_summary(&summary, sweep, attempt, out);
     else if (sweep->profile) /* the unit of its figure is unknown */
@@ -237,7 +187,7 @@ static void normalize_attempt(const struct sweep_points *points, struct sweep_at
         attempt->plus_minus *= share;
         attempt->statistical *= share;
     }
-    out->exclusion = exclusion_of(attempt);
+    out->exclusion = sweep_exclusion_of(attempt);
     out->joules = attempt->joules;
     out->plus_minus = attempt->plus_minus;
     out->seconds = attempt->seconds;
@@ -267,18 +217,15 @@ enum err sweep_points_load(const char *directory, struct sweep_points *out, stru
         return err;
     struct sweep *sweep = &out->sweep;
     out->clock = find_clock(sweep);
-    out->items = calloc(sweep->count + 1, sizeof *out->items);
-    if (!out->items) {
-        sweep_points_release(out);
-        return err_no_memory(why);
-    }
+    out->items = xcalloc(sweep->count, sizeof *out->items);
     for (size_t i = 0; i < sweep->count; i++)
         load_attempt(directory, sweep, &sweep->attempts[i], &out->items[i]);
     out->is_uneven = sweep->profile && has_uneven_queries(out);
     out->is_per_query = sweep->profile && !out->is_uneven;
     for (size_t i = 0; i < sweep->count; i++) {
         normalize_attempt(out, &sweep->attempts[i], &out->items[i]);
-        out->idled += !out->items[i].exclusion && has_flag(sweep->attempts[i].flags, "gpu_idle");
+        out->idled +=
+            !out->items[i].exclusion && (sweep->attempts[i].flag_bits & 1U << ATTEMPT_GPU_IDLE);
     }
     out->quality = first_quality(out);
     return ERR_OK;
@@ -298,11 +245,9 @@ struct sweep_figures sweep_points_figures(const struct sweep_points *points, siz
 {
     struct sweep_figures figures = sweep_figures(&points->sweep, point);
     double sum = UNKNOWN, graded = 0;
-    figures.measured = 0;
     for (size_t i = 0; i < points->sweep.count; i++) {
         if (points->sweep.attempts[i].point != point || points->items[i].exclusion)
             continue;
-        figures.measured++;
         double of_run = points->items[i].qualities[points->quality];
         add_known(&sum, of_run);
         graded += is_known(of_run);
@@ -359,20 +304,6 @@ bool sweep_points_is_estimated(const struct sweep_points *points)
     return false;
 }
 
-size_t sweep_points_find(const struct sweep_points *points, const char *setting)
-{
-    size_t at = 0;
-    struct text text = {0};
-    for (; at < points->sweep.point_count; at++) {
-        text_clear(&text);
-        sweep_setting(&points->sweep, at, &text);
-        if (str_starts(text_get(&text), setting))
-            break;
-    }
-    text_release(&text);
-    return at;
-}
-
 const char *sweep_points_gpus(const struct sweep_points *points)
 {
     static const char LETTERS[] =
@@ -396,12 +327,11 @@ static enum err is_wanted(const struct sweep_points *points, size_t point,
 {
     *out = true;
     for (size_t i = 0; where && i < where->count; i++) {
-        long knob = knob_named(&points->sweep, where->items[i].key);
+        long knob = knob_with_name(&points->sweep, where->items[i].key);
         if (knob < 0)
             return err_set(why, ERR_USAGE, "--where: the sweep has no knob '%.40s'",
                            plain_text(where->items[i].key).text);
-        *out &=
-            str_equal_nocase(value_of(&points->sweep, point, (size_t)knob), where->items[i].value);
+        *out &= setting_is(&sweep_point(&points->sweep, point)[knob], where->items[i].value);
     }
     return ERR_OK;
 }
@@ -456,6 +386,7 @@ static struct optimize_point setting_at(const struct sweep_points *points, size_
     text_release(&setting);
     mean_conditions(points, point, &out);
     mean_latencies(points, point, &out);
+    out.point = point;
     out.freq_mhz = clock_at(points, point);
     out.runs = (unsigned)figures.measured;
     out.figures[FREQ_ENERGY_J].value = figures.joules;
@@ -469,8 +400,8 @@ enum err sweep_points_settings(const struct sweep_points *points, const struct p
                                struct setting_points *out, struct error *why)
 {
     const struct sweep *sweep = &points->sweep;
-    *out = (struct setting_points){.items = calloc(sweep->point_count + 1, sizeof *out->items)};
-    enum err err = out->items ? ERR_OK : err_no_memory(why);
+    *out = (struct setting_points){.items = xcalloc(sweep->point_count, sizeof *out->items)};
+    enum err err = ERR_OK;
     for (size_t p = 0; !err && p < sweep->point_count; p++) {
         bool wanted = false;
         err = is_wanted(points, p, where, &wanted, why);
@@ -493,15 +424,14 @@ enum err sweep_points_settings(const struct sweep_points *points, const struct p
     return err;
 }
 
-/* How many of the GPU's own knobs a setting leaves at their default. */
-static size_t defaults_at(const struct sweep_points *points, const char *setting)
+/* How many of the GPU's own knobs a point leaves at their default. */
+static size_t defaults_at(const struct sweep_points *points, size_t point)
 {
+    const struct setting *settings = sweep_point(&points->sweep, point);
     size_t count = 0;
-    for (size_t k = 0; k < points->sweep.knob_count; k++) {
-        char part[80];
-        (void)str_format(part, sizeof part, "%.60s=default", points->sweep.knobs[k]);
-        count += sweep_points_gpu_option(points, k) && strstr(setting, part);
-    }
+    for (size_t k = 0; k < points->sweep.knob_count; k++)
+        count +=
+            sweep_points_gpu_knob(points, k) != KNOB_COUNT && settings[k].kind == SETTING_DEFAULT;
     return count;
 }
 
@@ -511,7 +441,7 @@ size_t sweep_points_baseline(const struct sweep_points *points,
     size_t best = 0;
     for (size_t i = 1; i < settings->count; i++) {
         const struct optimize_point *one = &settings->items[i], *other = &settings->items[best];
-        size_t mine = defaults_at(points, one->setting), its = defaults_at(points, other->setting);
+        size_t mine = defaults_at(points, one->point), its = defaults_at(points, other->point);
         if (mine > its || (mine == its && one->freq_mhz > other->freq_mhz))
             best = i;
     }
@@ -544,7 +474,7 @@ static enum err choose_clock(const struct freq_source *source, struct sweep_poin
     for (size_t i = 0; columns && i < columns->count; i++) {
         if (!str_equal_nocase(columns->items[i].key, "freq_mhz"))
             return err_set(why, ERR_USAGE, "--columns: a sweep accepts only freq_mhz=KNOB");
-        points->clock = knob_named(&points->sweep, columns->items[i].value);
+        points->clock = knob_with_name(&points->sweep, columns->items[i].value);
         if (points->clock < 0 || !has_numbers(&points->sweep, (size_t)points->clock))
             return err_set(why, ERR_USAGE, "--columns: the sweep has no knob '%.40s' with numbers",
                            plain_text(columns->items[i].value).text);
@@ -566,7 +496,7 @@ static void name_application(const struct sweep_points *points, size_t point, co
     for (size_t k = 0; k < points->sweep.knob_count; k++)
         if ((long)k != points->clock)
             text_addf(&name, "%s%s=%s", name.length ? " " : "", points->sweep.knobs[k],
-                      value_of(&points->sweep, point, k));
+                      sweep_point(&points->sweep, point)[k].text);
     (void)str_copy(to, size, text_get(&name));
     str_plain(to, size);
     text_release(&name);
@@ -597,10 +527,11 @@ static struct freq_point freq_point_of(const struct sweep_points *points, size_t
     return point;
 }
 
-static enum err add_attempts(struct freq_points *out, const struct freq_source *source,
-                             const struct sweep_points *points, struct error *why)
+enum err sweep_points_add(const struct sweep_points *points, const struct freq_source *source,
+                          struct freq_points *out, struct error *why)
 {
     enum err err = ERR_OK;
+    size_t before = out->count;
     uint64_t hash = out->hash ? out->hash : HASH_START;
     for (size_t i = 0; !err && i < points->sweep.count; i++) {
         bool wanted = false;
@@ -612,10 +543,13 @@ static enum err add_attempts(struct freq_points *out, const struct freq_source *
         }
         const double figures[] = {point.freq_mhz, point.time_s, point.energy_j};
         hash = hash_bytes(hash, figures, sizeof figures);
-        if (freq_points_add(out, &point))
-            err = err_no_memory(why);
+        freq_points_add(out, &point);
     }
     out->hash = hash;
+    (void)str_copy(out->time_column, sizeof out->time_column, "time_s");
+    if (!err && out->count == before)
+        err = err_set(why, ERR_NO_DATA, "%.200s: no attempt%s", source->path,
+                      out->other_rows ? " (--where selects none)" : " has ended yet");
     return err;
 }
 
@@ -623,17 +557,12 @@ enum err sweep_points_read(struct freq_points *points, const struct freq_source 
                            struct error *why)
 {
     struct sweep_points sweep;
-    size_t before = points->count;
     enum err err = sweep_points_load(source->path, &sweep, why);
     if (err)
         return err;
     err = choose_clock(source, &sweep, why);
     if (!err)
-        err = add_attempts(points, source, &sweep, why);
-    if (!err && points->count == before)
-        err = err_set(why, ERR_NO_DATA, "%.200s: no attempt%s", source->path,
-                      points->other_rows ? " (--where selects none)" : " has ended yet");
-    (void)str_copy(points->time_column, sizeof points->time_column, "time_s");
+        err = sweep_points_add(&sweep, source, points, why);
     sweep_points_release(&sweep);
     return err;
 }

@@ -15,21 +15,10 @@
 #include "rundir/sweep.h"
 
 struct clock_choice;
-struct data_findings;
+struct findings;
 struct freq_points;
 struct freq_source;
 struct params;
-
-/* Why an attempt is not used. */
-enum sweep_exclusion {
-    SWEEP_USED,
-    SWEEP_FAILED,     /* the command's exit status is not 0 */
-    SWEEP_THROTTLED,  /* throttled by heat or a power limit */
-    SWEEP_OFF_TARGET, /* the requested clock or power limit was not reached */
-    SWEEP_UNMEASURED, /* energy or time is not known */
-    SWEEP_EXCLUSIONS
-};
-const char *sweep_exclusion_name(enum sweep_exclusion exclusion); /* "off target" */
 
 /* Quality measures of a setting.  Lower is better for perplexity and bits per byte. */
 enum sweep_quality {
@@ -88,9 +77,6 @@ bool sweep_points_is_estimated(const struct sweep_points *points);
 enum err sweep_points_settings(const struct sweep_points *points, const struct params *where,
                                struct setting_points *out, struct error *why) MUST_USE;
 
-/* The point of a setting as in struct setting_points, which may be truncated; point_count: none. */
-size_t sweep_points_find(const struct sweep_points *points, const char *setting);
-
 /* The baseline of savings: the setting with clocks and power limit at their default, else at the highest clock, else
  * the first. */
 size_t sweep_points_baseline(const struct sweep_points *points,
@@ -101,8 +87,8 @@ size_t sweep_points_missing(const struct sweep_points *points, char *example, si
 /* Comma-separated UUIDs of the GPUs that every used attempt ran on; NULL: unknown, or not always the same. */
 const char *sweep_points_gpus(const struct sweep_points *points);
 
-/* The nvidia-smi option of a knob that is set on the GPU: "-lgc", "-lmc", "-pl"; NULL: other knobs. */
-const char *sweep_points_gpu_option(const struct sweep_points *points, size_t knob);
+/* The GPU's knob that a knob of the sweep sets, in the command or by --control; KNOB_COUNT: another knob. */
+enum gpu_knob sweep_points_gpu_knob(const struct sweep_points *points, size_t knob);
 
 /* Whether the clock is the only knob, with enough clocks for a fit or without a default for comparison. */
 bool sweep_points_is_fitted(const struct sweep_points *points);
@@ -113,6 +99,9 @@ const char *sweep_points_void(const struct sweep_points *points);
  * are part of the application's name.  ERR_BAD_VALUE without a clock knob. */
 enum err sweep_points_read(struct freq_points *points, const struct freq_source *source,
                            struct error *why) MUST_USE;
+/* The same for a sweep that is loaded and has a clock; source->columns is ignored. */
+enum err sweep_points_add(const struct sweep_points *points, const struct freq_source *source,
+                          struct freq_points *out, struct error *why) MUST_USE;
 
 /* ---- the best setting (sweep_choice.c) ---- */
 
@@ -124,18 +113,29 @@ struct sweep_question {
     const char *quality_file;   /* quality per setting, see optimize.h; NULL: that of the runs */
 };
 /* Adds flags and findings (may be NULL) about the sweep as a whole to a choice. */
-enum err sweep_choice_note(const struct sweep_points *points, struct clock_choice *out,
-                           struct data_findings *findings) MUST_USE;
+void sweep_choice_note(const struct sweep_points *points, struct clock_choice *out,
+                       struct findings *findings);
 /* Reads the latencies for the goal's SLOs from the records of the runs.  UNKNOWN if a run has too few queries for
  * the upper end of its percentile.  ERR_USAGE if the points are not profiles. */
 enum err sweep_choice_latencies(struct sweep_points *points, const char *directory,
                                 const struct optimize_goal *goal, struct error *why) MUST_USE;
 /* As measured; excluded attempts are added to the findings, which may be NULL. */
 enum err sweep_choice_of_settings(const struct sweep_question *question, struct clock_choice *out,
-                                  struct data_findings *findings, struct error *why) MUST_USE;
+                                  struct findings *findings, struct error *why) MUST_USE;
 /* By a fit if sweep_points_is_fitted, for the GPU with the most measurements; else as measured. */
 enum err sweep_choice_of(const struct sweep_points *points, const char *directory,
                          const struct optimize_goal *goal, struct clock_choice *out,
                          struct error *why) MUST_USE;
+/* The best by an objective, and what the repeats say about the others. */
+struct best_setting {
+    size_t point;   /* point_count: none */
+    bool is_tested; /* there are repeats */
+    size_t alike;   /* others that cannot be distinguished from it */
+};
+/* The best by each of the goals, out[count], among the candidates of a choice by sweep_choice_of, whose figures are the
+ * same for every goal: nothing is read or fitted again. */
+enum err sweep_choice_best(const struct sweep_points *points, const struct clock_choice *choice,
+                           const struct optimize_goal *goals, size_t count,
+                           struct best_setting *out, struct error *why) MUST_USE;
 
 #endif

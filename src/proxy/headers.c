@@ -146,12 +146,22 @@ void header_lines_connection(const struct text *lines, struct text *list)
 
 bool header_is_hop_by_hop(const char *name, const char *connection)
 {
-    static const char NAMES[] =
-        "Connection, Keep-Alive, Proxy-Authenticate, Proxy-Authorization, Proxy-Connection, TE, "
-        "Trailer, Transfer-Encoding, Upgrade, Content-Length";
-    /* Most names begin with another letter. */
-    return (strchr("CKPTUckptu", *name) && str_list_has(NAMES, name)) ||
-           str_list_has(connection, name);
+    static const char *const NAMES[] = {
+        "Connection",
+        "Keep-Alive",
+        "Proxy-Authenticate",
+        "Proxy-Authorization",
+        "Proxy-Connection",
+        "TE",
+        "Trailer",
+        "Transfer-Encoding",
+        "Upgrade",
+        "Content-Length",
+    };
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (str_equal_nocase(name, NAMES[i]))
+            return true;
+    return str_list_has(connection, name);
 }
 
 static bool is_replaced(const struct params *ours, const char *name)

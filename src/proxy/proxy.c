@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
+#include "core/xalloc.h"
 #include "core/json.h"
 #include "port/event_loop.h"
 #include "port/http_relay.h"
@@ -348,11 +348,9 @@ static void begin_inference(struct transfer *transfer, const struct proxy_endpoi
                             const char *path)
 {
     struct proxy *proxy = transfer->proxy;
-    struct proxy_request *request = transfer->request = calloc(1, sizeof *request);
+    struct proxy_request *request = transfer->request = xcalloc(1, sizeof *request);
     size_t length;
     const char *body = http_exchange_body(transfer->exchange, &length);
-    if (!request)
-        return;
     request->id = transfer->id = proxy->next_id++;
     request->endpoint = endpoint;
     keys_label(&transfer->keys, &proxy->options, request->key, sizeof request->key);
@@ -435,9 +433,7 @@ static void start_call(struct transfer *transfer)
 
 static struct transfer *new_transfer(struct proxy *proxy, struct http_exchange *exchange)
 {
-    struct transfer *transfer = calloc(1, sizeof *transfer);
-    if (!transfer)
-        return NULL;
+    struct transfer *transfer = xcalloc(1, sizeof *transfer);
     transfer->proxy = proxy;
     transfer->exchange = exchange;
     transfer->next = proxy->transfers;
@@ -497,7 +493,9 @@ static void on_request(void *context, struct http_exchange *exchange)
     struct proxy *proxy = context;
     const char *target = http_exchange_target(exchange);
     char path[512];
-    bool fits = str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
+    size_t end = strcspn(target, "?");
+    bool fits = end < sizeof path;
+    str_copy(path, fits ? end + 1 : sizeof path, target);
     if (refuse_malformed(exchange, fits && header_is_target(target)))
         return;
     struct client_keys keys = {0};
@@ -518,10 +516,6 @@ static void on_request(void *context, struct http_exchange *exchange)
         return;
     }
     struct transfer *transfer = new_transfer(proxy, exchange);
-    if (!transfer) {
-        reply_error(exchange, 500, "server_error", "out of memory");
-        return;
-    }
     transfer->keys = keys;
     size_t length;
     const char *body = http_exchange_body(exchange, &length);
@@ -599,12 +593,9 @@ uint64_t proxy_forwarded(const struct proxy *proxy, unsigned *in_flight)
 void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy, bool again)
 {
     pthread_mutex_lock(&proxy->lock);
-    struct settled *items =
-        grow(proxy->settled, &proxy->settled_capacity, proxy->settled_count, sizeof *items);
-    if (items) {
-        proxy->settled = items;
-        items[proxy->settled_count++] = (struct settled){id, *energy, again};
-    }
+    proxy->settled = xgrow(proxy->settled, &proxy->settled_capacity, proxy->settled_count,
+                           sizeof *proxy->settled);
+    proxy->settled[proxy->settled_count++] = (struct settled){id, *energy, again};
     bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
     /* Wakes the loop only for held responses; a request for the metrics wakes it anyway. */
@@ -734,14 +725,12 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
         err = http_server_open(proxy->loop, &server, &proxy->server, why);
     proxy->status = status_new();
     proxy->access = http_access_new(&access);
-    return err || (proxy->status && proxy->access) ? err : err_no_memory(why);
+    return err;
 }
 
 enum err proxy_start(const struct proxy_options *options, struct proxy **out, struct error *why)
 {
-    struct proxy *proxy = *out = calloc(1, sizeof *proxy);
-    if (!proxy)
-        return err_no_memory(why);
+    struct proxy *proxy = *out = xcalloc(1, sizeof *proxy);
     proxy->options = *options;
     if (!proxy->options.address)
         proxy->options.address = "127.0.0.1";

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/xalloc.h"
 #include "wire/prometheus.h"
 
 enum { RECENT = 1024, MODELS_MAX = 32, UNSETTLED_MAX = 1 << 16 };
@@ -55,7 +56,7 @@ struct status {
 
 struct status *status_new(void)
 {
-    return calloc(1, sizeof(struct status));
+    return xcalloc(1, sizeof(struct status));
 }
 
 void status_free(struct status *status)

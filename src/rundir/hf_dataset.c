@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "rundir/record.h"
 #include "rundir/run_dir.h"
@@ -51,30 +52,19 @@ static enum err open_writer(struct hf_dataset *dataset, struct error *why)
     schema_features(dataset->root, "features", &json);
     json_object_end(&json);
     json_object_end(&json);
-    enum err err = text.failed
-                       ? err_no_memory(why)
-                       : arrow_writer_open(dataset->directory, DATA_FILE, dataset->root,
-                                           "huggingface", text_get(&text), &dataset->writer, why);
+    enum err err = arrow_writer_open(dataset->directory, DATA_FILE, dataset->root, "huggingface",
+                                     text_get(&text), &dataset->writer, why);
     text_release(&text);
     return err;
-}
-
-enum err hf_dataset_available(struct error *why)
-{
-    enum err err = jv_available(why);
-    return err ? err : arrow_write_available(why);
 }
 
 enum err hf_dataset_open(const char *directory, struct arrow_field *root, struct hf_dataset **out,
                          struct error *why)
 {
-    struct hf_dataset *dataset = root ? calloc(1, sizeof *dataset) : NULL;
-    enum err err = dataset ? ERR_OK : err_no_memory(why);
-    if (!dataset)
-        arrow_field_free(root);
-    else
-        arrow_field_drop_empty(dataset->root = root);
-    if (!err && !str_copy(dataset->directory, sizeof dataset->directory, directory))
+    struct hf_dataset *dataset = xcalloc(1, sizeof *dataset);
+    enum err err = ERR_OK;
+    arrow_field_drop_empty(dataset->root = root);
+    if (!str_copy(dataset->directory, sizeof dataset->directory, directory))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
     if (!err)
         err = open_writer(dataset, why);
@@ -161,15 +151,12 @@ static enum arrow_type type_of(const struct jv *example)
     return is_known(jv_number(example)) ? ARROW_DOUBLE : ARROW_TEXT;
 }
 
-static bool add_metadata(struct arrow_field *parent, const char *name, const struct jv *metadata)
+static void add_metadata(struct arrow_field *parent, const char *name, const struct jv *metadata)
 {
     struct arrow_field *field = arrow_field_add(parent, name, ARROW_STRUCT);
-    if (!field || !jv_is_object(metadata))
-        return field;
-    for (const struct jv *child = jv_first(metadata); child; child = jv_next(child))
-        if (!arrow_field_add(field, jv_key(child), type_of(child)))
-            return false;
-    return true;
+    for (const struct jv *child = jv_is_object(metadata) ? jv_first(metadata) : NULL; child;
+         child = jv_next(child))
+        arrow_field_add(field, jv_key(child), type_of(child));
 }
 
 /* The struct of that name in `parent`, added unless it is the last one. */
@@ -185,7 +172,7 @@ static struct arrow_field *enter(struct arrow_field *parent, const struct json_f
     return arrow_field_add(parent, json_field_key(name, key), ARROW_STRUCT);
 }
 
-static bool add_leaf(struct arrow_field *parent, const struct record_field *field, const char *name,
+static void add_leaf(struct arrow_field *parent, const struct record_field *field, const char *name,
                      const struct jv *metadata)
 {
     static const enum arrow_type TYPES[] = {
@@ -198,53 +185,48 @@ static bool add_leaf(struct arrow_field *parent, const struct record_field *fiel
     case ROLE_NULLABLE:
     case ROLE_EMPTY:
         added = arrow_field_add(parent, name, ARROW_STRUCT);
-        if (added)
-            added->may_be_null = field->role == ROLE_NULLABLE;
-        return added;
+        added->may_be_null = field->role == ROLE_NULLABLE;
+        break;
     case ROLE_FIELD:
     case ROLE_PART:
-        if (field->at.type == FIELD_METADATA)
-            return add_metadata(parent, name, metadata);
-        return arrow_field_add(parent, name, TYPES[field->at.type]);
+        if (field->at.type == FIELD_METADATA) {
+            add_metadata(parent, name, metadata);
+            break;
+        }
+        added = arrow_field_add(parent, name, TYPES[field->at.type]);
+        if (field->at.former)
+            added->former = strrchr(field->at.former, '.') + 1;
+        break;
     case ROLE_GROUP: /* its parts are the fields */
     case ROLE_EXTRA:
     case ROLE_DERIVED:
         break;
     }
-    return true;
 }
 
-static enum err schema_new(const char *model, const struct jv *metadata, struct arrow_field **out,
-                           struct error *why)
+static struct arrow_field *schema_new(const char *model, const struct jv *metadata)
 {
     struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
-    bool fine = root;
-    for (const struct record_field *field = RECORD_FIELDS; fine && field->at.path; field++) {
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++) {
         struct json_field_name names[FIELD_DEPTH_MAX];
         struct arrow_field *parent = root;
         if (field->role == ROLE_DERIVED || field->role == ROLE_EXTRA)
             continue;
         size_t count = json_field_split(field->at.path, record_base(model), names);
-        for (size_t i = 0; parent && i + 1 < count; i++)
+        for (size_t i = 0; i + 1 < count; i++)
             parent = enter(parent, &names[i]);
-        fine = parent && add_leaf(parent, field, names[count - 1].bytes, metadata);
+        add_leaf(parent, field, names[count - 1].bytes, metadata);
     }
-    *out = fine ? root : NULL;
-    if (fine)
-        return ERR_OK;
-    arrow_field_free(root);
-    return err_no_memory(why);
+    return root;
 }
 
 /* ---- the store ---- */
 
 static enum err arrow_open(const struct store_run *run, struct store *out, struct error *why)
 {
-    struct arrow_field *root;
     struct hf_dataset *dataset;
-    enum err err = schema_new(run->model, run->metadata, &root, why);
-    if (!err)
-        err = hf_dataset_open(run->directory, root, &dataset, why);
+    enum err err =
+        hf_dataset_open(run->directory, schema_new(run->model, run->metadata), &dataset, why);
     if (!err)
         out->state = dataset;
     return err;
@@ -269,7 +251,6 @@ static void arrow_close(struct store *store)
 const struct store_driver store_arrow = {
     .name = "arrow",
     .summary = "a Hugging Face dataset on disk, readable by datasets and by the Python IPW",
-    .available = hf_dataset_available,
     .open = arrow_open,
     .put = arrow_put,
     .finish = arrow_finish,

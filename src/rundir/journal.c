@@ -10,20 +10,23 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include "core/grow.h"
 #include "core/json.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/arrow.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/record.h"
 
-enum { BLOCK = 1 << 16 };
+enum {
+    BLOCK = 1 << 16,
+    WAITING_MAX = 1 << 16,  /* bytes of a batch that wait */
+    WAITING_KEPT = 1 << 20, /* bytes of the buffer that are kept for the next lines */
+};
 
 static enum err failed(const struct journal *journal, const char *what, int problem,
                        struct error *why)
@@ -69,6 +72,45 @@ static enum err truncate_partial_line(struct journal *journal, struct error *why
     return err;
 }
 
+/* Writes what is waiting at once.  What remains of a short write are complete lines. */
+static enum err write_waiting(struct journal *journal, struct error *why)
+{
+    struct text *waiting = &journal->waiting;
+    ssize_t n, length = (ssize_t)waiting->length;
+    if (!length)
+        return ERR_OK;
+    do
+        n = write(journal->fd, waiting->bytes, waiting->length);
+    while (n < 0 && errno == EINTR);
+    int problem = errno;
+    const char *last = n > 0 ? memrchr(waiting->bytes, '\n', (size_t)n) : NULL;
+    journal->size += n == length ? n : last ? last + 1 - waiting->bytes : 0;
+    journal->dirty = journal->dirty || n > 0;
+    if (waiting->capacity > WAITING_KEPT)
+        text_release(waiting);
+    else
+        text_clear(waiting);
+    if (n == length)
+        return ERR_OK;
+    if (n >= 0) /* short write: the next byte fails with the reason */
+        problem = write(journal->fd, "\n", 1) < 0 ? errno : ENOSPC;
+    if (n >= 0 && ftruncate(journal->fd, journal->size))
+        problem = errno;
+    journal->allocated_end = 0;
+    return failed(journal, "write", problem, why);
+}
+
+/* Without the lock if the thread that is out of memory may hold it; then lines that wait are lost. */
+static void flush_at_last(void *context)
+{
+    struct journal *journal = context;
+    if (pthread_mutex_trylock(&journal->lock) == 0) {
+        (void)!write_waiting(journal, NULL);
+        pthread_mutex_unlock(&journal->lock);
+    }
+    (void)fdatasync(journal->fd);
+}
+
 enum err journal_open(struct journal *journal, const char *path, struct error *why)
 {
     *journal = (struct journal){.fd = -1};
@@ -78,39 +120,15 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
     if (err)
         return err;
     err = truncate_partial_line(journal, why);
-    if (!err && pthread_mutex_init(&journal->lock, NULL))
-        err = err_no_memory(why);
     if (err) {
         close(journal->fd);
         journal->fd = -1;
+        return err;
     }
-    return err;
-}
-
-/* One write for the line and its newline; truncated again unless it was complete. */
-static enum err append_atomically(struct journal *journal, const struct text *line,
-                                  struct error *why)
-{
-    struct iovec parts[] = {
-        {.iov_base = line->bytes, .iov_len = line->length},
-        {.iov_base = "\n", .iov_len = 1},
-    };
-    ssize_t n;
-    do
-        n = writev(journal->fd, parts, 2);
-    while (n < 0 && errno == EINTR);
-    if (n == (ssize_t)line->length + 1) {
-        journal->size += n;
-        journal->dirty = true;
-        return ERR_OK;
-    }
-    int problem = errno;
-    if (n >= 0) /* short write: the next byte fails with the reason */
-        problem = write(journal->fd, "\n", 1) < 0 ? errno : ENOSPC;
-    if (n >= 0 && ftruncate(journal->fd, journal->size))
-        problem = errno;
-    journal->allocated_end = 0;
-    return failed(journal, "write", problem, why);
+    pthread_mutex_init(&journal->lock, NULL);
+    journal->flush = (struct last_action){.run = flush_at_last, .context = journal};
+    last_action_add(&journal->flush);
+    return ERR_OK;
 }
 
 /* ---- space for lines to come ---- */
@@ -129,9 +147,10 @@ static int allocate_bytes(const struct journal *journal, off_t bytes)
     return fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, journal->size, bytes) ? errno : 0;
 }
 
-/* Whether the file can grow by this much. */
+/* Whether the file can grow by this much, in addition to the lines that wait. */
 static enum err allocate(struct journal *journal, size_t bytes, struct error *why)
 {
+    bytes += journal->waiting.length;
     off_t end = journal->size + (off_t)bytes, ahead = AHEAD + (off_t)bytes / 2;
     if (end <= journal->allocated_end)
         return ERR_OK;
@@ -146,10 +165,11 @@ static enum err allocate(struct journal *journal, size_t bytes, struct error *wh
     return ERR_OK;
 }
 
-/* Frees allocated space that was not used. */
+/* Frees allocated space that is not used. */
 static void trim(struct journal *journal)
 {
-    if (journal->allocated_end && ftruncate(journal->fd, journal->size) == 0)
+    if (journal->allocated_end && !journal->reserved && !journal->waiting.length &&
+        ftruncate(journal->fd, journal->size) == 0)
         journal->allocated_end = 0;
 }
 
@@ -165,8 +185,7 @@ enum err journal_reserve(struct journal *journal, size_t bytes, struct error *wh
 static void release_bytes(struct journal *journal, size_t bytes)
 {
     journal->reserved -= bytes < journal->reserved ? bytes : journal->reserved;
-    if (!journal->reserved)
-        trim(journal);
+    trim(journal);
 }
 
 void journal_unreserve(struct journal *journal, size_t bytes)
@@ -182,8 +201,6 @@ static enum err append(struct journal *journal, const struct text *line, bool ha
                        size_t bytes, struct error *why)
 {
     struct text hidden = {0};
-    if (line->failed)
-        return err_no_memory(why);
     if (line->length >= JOURNAL_LINE_MAX)
         return err_set(why, ERR_BAD_VALUE, "a journal line of %zu MiB is too long",
                        line->length >> 20);
@@ -192,16 +209,18 @@ static enum err append(struct journal *journal, const struct text *line, bool ha
     if (secret_in_json(line)) {
         text_add_bytes(&hidden, line->bytes, line->length);
         secret_hide_json(&hidden);
-        if (hidden.failed)
-            return err_no_memory(why);
         line = &hidden;
     }
     pthread_mutex_lock(&journal->lock);
     enum err err = ERR_OK;
     if (journal->reserved && !has_space)
         err = allocate(journal, line->length + 1 + journal->reserved, why);
-    if (!err)
-        err = append_atomically(journal, line, why);
+    if (!err) {
+        text_add_bytes(&journal->waiting, line->bytes, line->length);
+        text_add_bytes(&journal->waiting, "\n", 1);
+        if (!journal->batches || journal->waiting.length >= WAITING_MAX)
+            err = write_waiting(journal, why);
+    }
     if (has_space)
         release_bytes(journal, bytes);
     pthread_mutex_unlock(&journal->lock);
@@ -218,6 +237,23 @@ enum err journal_append_reserved(struct journal *journal, const struct text *lin
                                  struct error *why)
 {
     return append(journal, line, true, bytes, why);
+}
+
+void journal_batch_begin(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    journal->batches++;
+    pthread_mutex_unlock(&journal->lock);
+}
+
+enum err journal_batch_end(struct journal *journal, struct error *why)
+{
+    pthread_mutex_lock(&journal->lock);
+    journal->batches--;
+    enum err err = write_waiting(journal, why);
+    trim(journal);
+    pthread_mutex_unlock(&journal->lock);
+    return err;
 }
 
 enum err journal_sync(struct journal *journal, struct error *why)
@@ -240,8 +276,11 @@ void journal_close(struct journal *journal)
 {
     if (journal->fd < 0)
         return;
+    last_action_remove(&journal->flush);
+    journal->reserved = 0;
     trim(journal);
     close(journal->fd);
+    text_release(&journal->waiting);
     journal->fd = -1;
     pthread_mutex_destroy(&journal->lock);
 }
@@ -265,9 +304,10 @@ void journal_header_line(const struct journal_header *header, struct text *line)
         json_string(&json, "repeat_group", header->repeat.group);
         json_integer(&json, "repeat_number", header->repeat.number);
     }
-    if ((header->settings && jv_to_json(header->settings, "settings", &json)) ||
-        (header->measuring && jv_to_json(header->measuring, "measuring", &json)))
-        line->failed = true;
+    if (header->settings)
+        jv_to_json(header->settings, "settings", &json);
+    if (header->measuring)
+        jv_to_json(header->measuring, "measuring", &json);
     json_object_end(&json);
 }
 
@@ -356,10 +396,11 @@ static enum err compare_setting(const struct jv *now, const struct jv *then,
                                 journal_differs *differs, void *context)
 {
     struct text a = {0}, b = {0};
-    enum err err = jv_print(now, &a);
-    if (!err && then)
-        err = jv_print(then, &b);
-    if (!err && strcmp(text_get(&a), then ? text_get(&b) : "null") != 0)
+    enum err err = ERR_OK;
+    jv_print(now, &a);
+    if (then)
+        jv_print(then, &b);
+    if (strcmp(text_get(&a), then ? text_get(&b) : "null") != 0)
         err = differs(context, jv_key(now), then ? text_get(&b) : NULL, text_get(&a));
     text_release(&a);
     text_release(&b);
@@ -404,12 +445,9 @@ static enum err take_start(void *context, const struct jv *line)
         !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MAX)
         return ERR_OK;
     while (starts->count < (size_t)number) {
-        int64_t *longer =
-            grow(starts->zero_ns, &starts->capacity, starts->count, sizeof *starts->zero_ns);
-        if (!longer)
-            return ERR_NO_MEMORY;
-        starts->zero_ns = longer;
-        longer[starts->count++] = 0;
+        starts->zero_ns =
+            xgrow(starts->zero_ns, &starts->capacity, starts->count, sizeof *starts->zero_ns);
+        starts->zero_ns[starts->count++] = 0;
     }
     starts->zero_ns[number - 1] = (int64_t)llround(at * 1e9);
     return ERR_OK;
@@ -440,17 +478,15 @@ enum err run_records_open(const char *directory, struct run_records *out, struct
 {
     char journal[FILE_PATH_MAX];
     *out = (struct run_records){.directory = directory, .format = UNKNOWN};
-    enum err err = jv_available(why);
-    if (!err)
-        err = run_shards_find(directory, &out->shards, why);
+    enum err err = run_shards_find(directory, &out->shards, why);
     if (!err && !run_path_file(directory, RUN_FILE_RECORDS, journal, sizeof journal))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     if (!err && run_has_file(journal)) {
         err = journal_index_new(&out->index, journal, why);
         out->format = journal_facts(journal).format;
     } else if (!err && !out->shards.count) {
-        err = err_set(why, ERR_NOT_FOUND, "%s holds no run: neither records.jsonl nor data-*.arrow",
-                      directory);
+        err = err_set(why, ERR_NOT_FOUND,
+                      "%s: not a run directory: neither records.jsonl nor data-*.arrow", directory);
     }
     if (err)
         run_records_close(out);

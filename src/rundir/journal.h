@@ -1,5 +1,5 @@
-/* The journal of a run, records.jsonl: append-only, one JSON object per line, one write per line, so that a crash
- * leaves no partial line; synced to disk in groups.
+/* The journal of a run, records.jsonl: append-only, one JSON object per line, one write per line or per batch of
+ * lines, of which a crash leaves at most the last line incomplete; synced to disk in groups.
  *
  * Kinds of lines ("kind"):
  *   run     first line of each start (a resumed run has several): the settings
@@ -21,10 +21,11 @@
 
 #include "core/energy.h"
 #include "core/err.h"
+#include "core/text.h"
+#include "port/out_of_memory.h"
 #include "rundir/run_path.h"
 
 struct jv;
-struct text;
 
 /* Maximum length of a line without its newline: a file that lost its newlines must not exhaust memory.  The longest
  * answer and the longest row of a dataset fit. */
@@ -35,11 +36,14 @@ enum { JOURNAL_FORMAT = 1 };
 
 struct journal {
     int fd;
-    bool dirty;              /* something was appended since the last sync */
+    bool dirty;              /* something was written since the last sync */
     long long size;          /* of the file, which only this journal extends */
+    unsigned batches;        /* begun and not ended */
+    struct text waiting;     /* complete lines that are not written yet */
     size_t reserved;         /* bytes reserved for later lines */
     long long allocated_end; /* end of the file's allocated space; 0: unknown */
     pthread_mutex_t lock;
+    struct last_action flush;
     char path[512];
 };
 
@@ -51,6 +55,11 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
 enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
     MUST_USE;
 
+/* Until the batch ends, lines wait in memory, at most some dozens of KiB, and are written by few system calls; batches
+ * may overlap.  An error may be that of a line whose append succeeded: those before it are written. */
+void journal_batch_begin(struct journal *journal);
+enum err journal_batch_end(struct journal *journal, struct error *why) MUST_USE;
+
 /* Reserves space for later lines that must not fail, when the disk may be full: journal_append does not use it.
  * ERR_NO_SPACE: not enough space.  Best effort on a file system that cannot reserve space. */
 enum err journal_reserve(struct journal *journal, size_t bytes, struct error *why) MUST_USE;
@@ -60,7 +69,7 @@ void journal_unreserve(struct journal *journal, size_t bytes);
 enum err journal_append_reserved(struct journal *journal, const struct text *line, size_t bytes,
                                  struct error *why) MUST_USE;
 
-/* Syncs to disk, if anything was appended. */
+/* Syncs to disk what was written, if anything. */
 enum err journal_sync(struct journal *journal, struct error *why) MUST_USE;
 void journal_close(struct journal *journal);
 

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 
@@ -40,29 +40,23 @@ struct window {
     uint64_t at; /* offset of bytes[0] */
 };
 
-static enum err window_reserve(struct window *window, size_t wanted, struct error *why)
+static void window_reserve(struct window *window, size_t wanted)
 {
     size_t capacity = window->capacity ? window->capacity : BLOCK;
     while (capacity < wanted)
         capacity *= 2;
     if (capacity == window->capacity)
-        return ERR_OK;
-    char *bytes = realloc(window->bytes, capacity);
-    if (!bytes)
-        return err_no_memory(why);
-    window->bytes = bytes;
+        return;
+    window->bytes = xrealloc(window->bytes, capacity);
     window->capacity = capacity;
-    return ERR_OK;
 }
 
 /* Reads more after the window's contents; *more is false at the end of the file. */
 static enum err window_extend(struct window *window, int fd, const char *path, bool *more,
                               struct error *why)
 {
-    enum err err = window_reserve(window, window->length + BLOCK / 2, why);
+    window_reserve(window, window->length + BLOCK / 2);
     ssize_t n;
-    if (err)
-        return err;
     do
         n = pread(fd, window->bytes + window->length, window->capacity - window->length,
                   (off_t)(window->at + window->length));
@@ -174,9 +168,7 @@ enum err journal_read(const char *path, journal_take *take, void *context, uint6
     struct line line;
     bool end = false;
     *damaged = 0;
-    enum err err = jv_available(why);
-    if (!err)
-        err = lines_open(&lines, path, why);
+    enum err err = lines_open(&lines, path, why);
     if (err)
         return err;
     while (!err && !(err = lines_next(&lines, &line, &end, why)) && !end) {
@@ -213,7 +205,7 @@ static enum err take_header(void *context, const struct jv *line)
     if (journal_line_kind(line) != JOURNAL_RUN)
         return ERR_OK;
     *header = jv_copy(line);
-    return *header ? ERR_INTERRUPTED : ERR_NO_MEMORY; /* only this line is needed */
+    return ERR_INTERRUPTED; /* only this line is needed */
 }
 
 struct jv *journal_header(const char *path)
@@ -389,13 +381,10 @@ static enum err add_entry(struct journal_index *index, const struct line *line,
         return ERR_OK;
     if (line->at > OFFSET_MAX)
         return err_set(why, ERR_BAD_VALUE, "%s is larger than can be read", index->lines.path);
-    struct entry *entries = grow(index->entries, &index->capacity, index->count, sizeof *entries);
-    if (!entries)
-        return err_no_memory(why);
-    index->entries = entries;
+    index->entries = xgrow(index->entries, &index->capacity, index->count, sizeof *index->entries);
     uint64_t start = index->starts < START_MAX ? index->starts : START_MAX;
-    entries[index->count++] = (struct entry){code_of(scanned->key, scanned->key_length),
-                                             line->at << OFFSET_SHIFT | start << 1 | own};
+    index->entries[index->count++] = (struct entry){code_of(scanned->key, scanned->key_length),
+                                                    line->at << OFFSET_SHIFT | start << 1 | own};
     return ERR_OK;
 }
 
@@ -589,9 +578,7 @@ void journal_index_free(struct journal_index *index)
 
 static enum err fill_index(struct journal_index *index, const char *path, struct error *why)
 {
-    enum err err = jv_available(why);
-    if (!err)
-        err = lines_open(&index->lines, path, why);
+    enum err err = lines_open(&index->lines, path, why);
     if (!err)
         err = find_lines(index, why);
     return err ? err : select_valid(index, why);
@@ -599,10 +586,8 @@ static enum err fill_index(struct journal_index *index, const char *path, struct
 
 enum err journal_index_new(struct journal_index **out, const char *path, struct error *why)
 {
-    struct journal_index *index = calloc(1, sizeof *index);
+    struct journal_index *index = xcalloc(1, sizeof *index);
     *out = NULL;
-    if (!index)
-        return err_no_memory(why);
     index->lines.fd = -1;
     enum err err = fill_index(index, path, why);
     if (err)

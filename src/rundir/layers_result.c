@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/memory.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "core/json_bind.h"
@@ -148,7 +150,8 @@ static enum err read_raw(const struct json_place *at, const struct json_field *f
                          const struct jv *value, void *object)
 {
     (void)at;
-    return jv_print(value, raw_of(field, object));
+    jv_print(value, raw_of(field, object));
+    return ERR_OK;
 }
 
 static void clear_raw(const struct json_field *field, void *object)
@@ -347,9 +350,7 @@ static bool is_model(const struct jv *tree)
 
 static enum err add_model(struct layers_results *into, const struct jv *tree, const struct jv *run)
 {
-    struct layers_result *models = realloc(into->models, (into->count + 1) * sizeof *models);
-    if (!models)
-        return ERR_NO_MEMORY;
+    struct layers_result *models = xrealloc(into->models, (into->count + 1) * sizeof *models);
     into->models = models;
     return read_model(tree, run, &models[into->count++]);
 }
@@ -390,23 +391,23 @@ static enum err add_file(struct layers_results *into, const char *path, struct e
 }
 
 /* Escapes characters in the directory's name that are special in a glob pattern. */
-static enum err pattern_of(const char *directory, struct text *out)
+static void pattern_of(const char *directory, struct text *out)
 {
     for (const char *at = directory; *at; at++)
         text_addf(out, strchr("*?[\\", *at) ? "\\%c" : "%c", *at);
     text_add(out, "/layers*.json");
-    return out->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 static enum err add_directory(struct layers_results *into, const char *path, struct error *why)
 {
     struct text pattern = {0};
     glob_t found = {0};
-    enum err err = pattern_of(path, &pattern);
-    int code = err ? GLOB_NOSPACE : glob(text_get(&pattern), 0, NULL, &found);
+    enum err err = ERR_OK;
+    pattern_of(path, &pattern);
+    int code = glob(text_get(&pattern), 0, NULL, &found);
     text_release(&pattern);
     if (code == GLOB_NOSPACE)
-        err = err_no_memory(why);
+        memory_need(NULL);
     for (size_t i = 0; !code && !err && i < found.gl_pathc; i++)
         if (run_has_regular(found.gl_pathv[i])) /* otherwise the reader of the run reports it */
             err = add_file(into, found.gl_pathv[i], why);
@@ -417,9 +418,8 @@ static enum err add_directory(struct layers_results *into, const char *path, str
 enum err layers_results_load(const char *path, struct layers_results *into, struct error *why)
 {
     size_t before = into->count;
-    enum err err = jv_available(why);
-    if (!err)
-        err = run_has_directory(path) ? add_directory(into, path, why) : add_file(into, path, why);
+    enum err err =
+        run_has_directory(path) ? add_directory(into, path, why) : add_file(into, path, why);
     while (err && into->count > before)
         release_model(&into->models[--into->count]);
     return err;

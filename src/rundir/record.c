@@ -1,7 +1,9 @@
 /* The table of a record's fields, generated from record.def, and records as JSON. */
 #include "rundir/record.h"
 
+#include <assert.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "core/json.h"
@@ -14,23 +16,23 @@
 /* ---- the table ---- */
 
 #define AT(member, type_, path_)                                                                   \
-    .at = {.path = (path_), .type = FIELD_##type_, .offset = offsetof(struct record, member)}
+    .at.path = (path_), .at.type = FIELD_##type_, .at.offset = offsetof(struct record, member)
 
 const struct record_field RECORD_FIELDS[] = {
-#define FIELD(member, type_, path_, unit_, views, description_)                                    \
+#define FIELD(member, type_, path_, unit_, description_, ...)                                      \
     {AT(member, type_, path_), .role = ROLE_FIELD, .unit = (unit_), .description = (description_), \
-     views},
-#define PART(member, type_, path_, unit_, views, description_)                                     \
+     VIEWS(__VA_ARGS__)},
+#define PART(member, type_, path_, unit_, description_, ...)                                       \
     {AT(member, type_, path_), .role = ROLE_PART, .unit = (unit_), .description = (description_),  \
-     views},
-#define EXTRA(member, type_, path_, unit_, views, description_)                                    \
+     VIEWS(__VA_ARGS__)},
+#define EXTRA(member, type_, path_, unit_, description_, ...)                                      \
     {AT(member, type_, path_), .role = ROLE_EXTRA, .unit = (unit_), .description = (description_), \
-     views},
-#define STATS(member, path_, unit_, avg_views, max_views, description_)                            \
+     VIEWS(__VA_ARGS__)},
+#define STATS(member, path_, unit_, description_, avg_views, max_views)                            \
     {AT(member.avg, NUMBER, path_ ".avg"), .role = ROLE_FIELD, .unit = (unit_),                    \
-     .description = (description_), avg_views},                                                    \
+     .description = (description_), VIEWS avg_views},                                              \
         {AT(member.max, NUMBER, path_ ".max"), .role = ROLE_FIELD, .unit = (unit_),                \
-         .description = (description_), max_views},                                                \
+         .description = (description_), VIEWS max_views},                                          \
         {AT(member.median, NUMBER, path_ ".median"), .role = ROLE_FIELD, .unit = (unit_),          \
          .description = (description_)},                                                           \
         {AT(member.min, NUMBER, path_ ".min"), .role = ROLE_FIELD, .unit = (unit_),                \
@@ -38,38 +40,79 @@ const struct record_field RECORD_FIELDS[] = {
 #define GROUP(type_, member, path_) {AT(member, JSON, path_), .role = ROLE_GROUP},
 #define NULLABLE(path_)             {.at = {.path = (path_)}, .role = ROLE_NULLABLE},
 #define EMPTY(path_)                {.at = {.path = (path_)}, .role = ROLE_EMPTY},
-#define DERIVED(type_, path_, unit_, views, description_)                                          \
-    {.at = {.path = (path_), .type = FIELD_##type_},                                               \
+#define DERIVED(type_, paths, unit_, description_, ...)                                            \
+    {.at = {.path = (paths), .type = FIELD_##type_},                                               \
      .role = ROLE_DERIVED,                                                                         \
      .unit = (unit_),                                                                              \
      .description = (description_),                                                                \
-     views},
+     VIEWS(__VA_ARGS__)},
 #define NUMBER_COLUMN(constant, name_, label_)                                                     \
-    .column_kind = COLUMN_NUMBER, .column = RUN_##constant, .name = (name_), .label = (label_),
+    (.column_kind = COLUMN_NUMBER, .column = RUN_##constant, .name = (name_), .label = (label_), )
 #define FLAG_COLUMN(constant, name_, label_)                                                       \
-    .column_kind = COLUMN_FLAG, .column = RUN_##constant, .name = (name_), .label = (label_),
+    (.column_kind = COLUMN_FLAG, .column = RUN_##constant, .name = (name_), .label = (label_), )
 #define WORD_COLUMN(constant, name_, label_)                                                       \
-    .column_kind = COLUMN_WORD, .column = RUN_##constant, .name = (name_), .label = (label_),
-#define EXPORT(n, name_) .export_number = (n), .export_name = #name_,
-#define STATISTIC(n, constant, key, label_, unit_, scale)                                          \
-    .statistic = (n), .statistic_key = (key), .statistic_label = (label_),                         \
-    .statistic_unit = (unit_), .statistic_scale = (scale),
+    (.column_kind = COLUMN_WORD, .column = RUN_##constant, .name = (name_), .label = (label_), )
+#define EXPORT(name_)      (.export_name = #name_, )
+#define FORMER(path, name) (.at.former = (path), .former_export_name = #name, )
+#define STATISTIC(constant, key, label_, unit_, scale)                                             \
+    (.statistic_key = (key), .statistic_label = (label_), .statistic_unit = (unit_),               \
+     .statistic_scale = (scale), )
 #include "rundir/record.def"
     {.at = {.path = NULL}},
 };
+enum { ROWS = sizeof RECORD_FIELDS / sizeof *RECORD_FIELDS - 1 };
 
-/* Rows by export, statistic or column number; built once. */
+/* ---- order ---- */
+
+static const char *const EXPORT_NAMES[] = {
+#define EXPORT(name) (#name, )
+#include "rundir/record.def"
+};
+static const char *const STATISTIC_KEYS[] = {
+#define STATISTIC(constant, key, label, unit, scale) (key, )
+#include "rundir/record.def"
+};
+static const char *const FIRST_EXPORTS[] = {
+#define FROZEN_EXPORTS(...) __VA_ARGS__
+#include "rundir/record.def"
+};
+static const char *const FIRST_STATISTICS[] = {
+#define FROZEN_STATISTICS(...) __VA_ARGS__
+#include "rundir/record.def"
+};
+
+void record_order(const char *const *names, size_t count, const char *const *frozen,
+                  size_t frozen_count, size_t *order)
+{
+    size_t places = 0;
+    for (size_t i = 0; i < frozen_count; i++)
+        for (size_t row = 0; row < count; row++)
+            if (strcmp(names[row], frozen[i]) == 0)
+                order[places++] = row;
+    for (size_t row = 0; row < count; row++) {
+        bool is_frozen = false;
+        for (size_t i = 0; i < frozen_count && !is_frozen; i++)
+            is_frozen = strcmp(names[row], frozen[i]) == 0;
+        if (!is_frozen)
+            order[places++] = row;
+    }
+}
+
+/* Rows by place, by statistic and by column; built once. */
 static const struct record_field *EXPORTS[RECORD_EXPORTS];
 static const struct record_field *STATISTICS[RECORD_STATISTICS];
+static size_t STATISTIC_ORDER[RECORD_STATISTICS];
 static const struct record_field *NUMBERS[RUN_NUMBERS], *FLAGS[RUN_FLAGS], *WORDS[RUN_WORDS];
 
 static void find_views(void)
 {
+    const struct record_field *exports[RECORD_EXPORTS];
+    size_t export_count = 0, statistics = 0, order[RECORD_EXPORTS];
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++) {
-        if (field->export_number)
-            EXPORTS[field->export_number - 1] = field;
-        if (field->statistic)
-            STATISTICS[field->statistic - 1] = field;
+        if (field->export_name)
+            exports[export_count++] = field;
+        if (field->statistic_key)
+            STATISTICS[statistics++] = field;
         if (field->column_kind == COLUMN_NUMBER)
             NUMBERS[field->column] = field;
         if (field->column_kind == COLUMN_FLAG)
@@ -77,6 +120,12 @@ static void find_views(void)
         if (field->column_kind == COLUMN_WORD)
             WORDS[field->column] = field;
     }
+    record_order(EXPORT_NAMES, RECORD_EXPORTS, FIRST_EXPORTS,
+                 sizeof FIRST_EXPORTS / sizeof *FIRST_EXPORTS, order);
+    for (size_t i = 0; i < RECORD_EXPORTS; i++)
+        EXPORTS[i] = exports[order[i]];
+    record_order(STATISTIC_KEYS, RECORD_STATISTICS, FIRST_STATISTICS,
+                 sizeof FIRST_STATISTICS / sizeof *FIRST_STATISTICS, STATISTIC_ORDER);
 }
 
 static void init_views(void)
@@ -85,16 +134,22 @@ static void init_views(void)
     pthread_once(&once, find_views);
 }
 
-const struct record_field *record_export(size_t n)
+const struct record_field *record_export(size_t place)
 {
     init_views();
-    return EXPORTS[n];
+    return EXPORTS[place];
 }
 
 const struct record_field *record_statistic(enum record_statistic statistic)
 {
     init_views();
     return STATISTICS[statistic];
+}
+
+enum record_statistic record_statistic_at(size_t place)
+{
+    init_views();
+    return (enum record_statistic)STATISTIC_ORDER[place];
 }
 
 const struct record_field *record_column(enum record_column_kind kind, int column)
@@ -195,11 +250,44 @@ void record_energy_from_json(const struct jv *value, struct record_energy *out)
 
 /* ---- JSON ---- */
 
-/* Whether any part of the group is known.  Its parts follow its row. */
-static bool is_group_known(const struct record_field *group, const struct record *record)
+/* What deciding whether a value is written needs of its row: a line has few of the values, and the rows are so large
+ * that reading them all took longer than writing the line. */
+struct line_field {
+    uint16_t row, offset;
+    uint8_t type, role;
+};
+static struct line_field LINE_FIELDS[ROWS];
+static size_t LINE_FIELD_COUNT;
+
+static void find_line_fields(void)
 {
-    for (const struct record_field *part = group + 1; part->role == ROLE_PART; part++)
-        if (json_field_is_known(&part->at, record))
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+        if (is_member(field) || field->role == ROLE_GROUP)
+            LINE_FIELDS[LINE_FIELD_COUNT++] = (struct line_field){
+                .row = (uint16_t)(field - RECORD_FIELDS),
+                .offset = (uint16_t)field->at.offset,
+                .type = (uint8_t)field->at.type,
+                .role = (uint8_t)field->role,
+            };
+}
+static_assert(sizeof(struct record) <= UINT16_MAX, "offsets of line fields");
+
+static bool is_line_field_known(const struct line_field *field, const struct record *record)
+{
+    const void *member = (const char *)record + field->offset;
+    if (field->type == FIELD_NUMBER || field->type == FIELD_INTEGRAL)
+        return is_known(*(const double *)member);
+    if (field->type == FIELD_TEXT)
+        return *(const char *const *)member;
+    return json_field_is_known(&RECORD_FIELDS[field->row].at, record);
+}
+
+/* Whether any part of the group is known.  Its parts follow its row. */
+static bool is_group_known(const struct line_field *group, const struct record *record)
+{
+    const struct line_field *end = LINE_FIELDS + LINE_FIELD_COUNT;
+    for (const struct line_field *part = group + 1; part < end && part->role == ROLE_PART; part++)
+        if (is_line_field_known(part, record))
             return true;
     return false;
 }
@@ -207,20 +295,25 @@ static bool is_group_known(const struct record_field *group, const struct record
 void record_line(const struct record *record, const char *model, const char *kind, const char *key,
                  struct text *line)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct json json;
     struct json_field_writer writer = {.json = &json, .base = record_base(model)};
+    pthread_once(&once, find_line_fields);
     text_clear(line);
     json_init(&json, line, false);
     json_object(&json, NULL);
     json_string(&json, "kind", kind);
     json_string(&json, "key", key);
-    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+    for (size_t i = 0; i < LINE_FIELD_COUNT; i++) {
+        const struct line_field *field = &LINE_FIELDS[i];
+        const struct json_field *row = &RECORD_FIELDS[field->row].at;
         if (field->role == ROLE_GROUP && is_group_known(field, record))
-            json_fields_write_object(&json, json_field_enter(&writer, field->at.path),
-                                     RECORD_ENERGY_FIELDS, json_field_member(&field->at, record));
+            json_fields_write_object(&json, json_field_enter(&writer, row->path),
+                                     RECORD_ENERGY_FIELDS, json_field_member(row, record));
         else if ((field->role == ROLE_FIELD || field->role == ROLE_EXTRA) &&
-                 json_field_is_known(&field->at, record))
-            json_field_write(&writer, &field->at, record);
+                 is_line_field_known(field, record))
+            json_field_write(&writer, row, record);
+    }
     json_field_writer_end(&writer);
     json_object_end(&json);
 }
@@ -273,7 +366,7 @@ void record_put_evaluation(struct record *record, const struct evaluation *evalu
     json_optional_string(&json, "extracted", str_or_null(evaluation->extracted));
     json_optional_string(&json, "reason", str_or_null(evaluation->reason));
     json_integer(&json, "evaluation_attempts", evaluation->attempts ? evaluation->attempts : 1);
-    if (evaluation->failed) /* key of the Python IPW */
+    if (evaluation->is_undecided) /* key of the Python IPW */
         json_bool(&json, "evaluation_failed", true);
     json_object_end(&json);
     record->evaluation = text_get(text);

@@ -34,10 +34,10 @@ struct record_energy {
 };
 
 struct record {
-#define FIELD(member, type, path, unit, views, description) FIELD_C_##type member;
-#define EXTRA(member, type, path, unit, views, description) FIELD_C_##type member;
-#define STATS(member, path, unit, avg, max, description)    struct record_stats member;
-#define GROUP(type, member, path)                           struct type member;
+#define FIELD(member, type, path, unit, description, ...) FIELD_C_##type member;
+#define EXTRA(member, type, path, unit, description, ...) FIELD_C_##type member;
+#define STATS(member, path, unit, description, avg, max)  struct record_stats member;
+#define GROUP(type, member, path)                         struct type member;
 #include "rundir/record.def"
 };
 
@@ -75,7 +75,7 @@ struct evaluation {
     char grader[64], label[24], extracted[120], reason[200];
     double score;
     unsigned attempts; /* of a judge */
-    bool failed;       /* the judge gave no verdict */
+    bool is_undecided; /* the judge gave no verdict */
 };
 void record_put_evaluation(struct record *record, const struct evaluation *evaluation,
                            struct text *text);
@@ -122,13 +122,12 @@ struct record_field {
     enum record_role role;
     const char *unit, *description;
     enum record_column_kind column_kind;
-    int column;               /* RUN_...: an enum of run_table.h */
-    const char *name, *label; /* of that column */
-    unsigned export_number;   /* from 1; 0: not exported */
-    const char *export_name;
-    unsigned statistic;          /* from 1; 0: none */
-    const char *statistic_key;   /* in summary.json */
-    const char *statistic_label; /* "": only in JSON */
+    int column;                     /* RUN_...: an enum of run_table.h */
+    const char *name, *label;       /* of that column */
+    const char *export_name;        /* NULL: not exported */
+    const char *former_export_name; /* in earlier versions, as at.former; NULL: the same */
+    const char *statistic_key;      /* in summary.json; NULL: no statistic */
+    const char *statistic_label;    /* "": only in JSON */
     const char *statistic_unit;
     double statistic_scale;
 };
@@ -136,36 +135,28 @@ struct record_field {
 /* In the order of record.def; terminated by a row without a path. */
 extern const struct record_field RECORD_FIELDS[];
 
-/* Columns of flat exports, from 0. */
+/* Columns of flat exports, from 0, in their order. */
 enum {
     RECORD_EXPORTS = 0
-#define FIELD(member, type, path, unit, views, description)          views
-#define PART(member, type, path, unit, views, description)           views
-#define EXTRA(member, type, path, unit, views, description)          views
-#define STATS(member, path, unit, avg_views, max_views, description) avg_views max_views
-#define DERIVED(type, path, unit, views, description)                views
-#define EXPORT(n, name)                                              +1
+#define EXPORT(name) (+1)
 #include "rundir/record.def"
 };
-const struct record_field *record_export(size_t n);
+const struct record_field *record_export(size_t place);
 
-/* The distributions over queries in a summary, in display order. */
+/* The distributions over queries in a summary. */
 enum record_statistic {
-#define FIELD(member, type, path, unit, views, description) views
-#define PART(member, type, path, unit, views, description)  views
-#define DERIVED(type, path, unit, views, description)       views
-#define STATISTIC(n, constant, key, label, unit, scale)     STATISTIC_##constant = (n) - 1,
+#define STATISTIC(constant, key, label, unit, scale) (STATISTIC_##constant, )
 #include "rundir/record.def"
-};
-enum {
-    RECORD_STATISTICS = 0
-#define FIELD(member, type, path, unit, views, description) views
-#define PART(member, type, path, unit, views, description)  views
-#define DERIVED(type, path, unit, views, description)       views
-#define STATISTIC(n, constant, key, label, unit, scale)     +1
-#include "rundir/record.def"
+    RECORD_STATISTICS
 };
 const struct record_field *record_statistic(enum record_statistic statistic);
+/* In the order of summary.json and of tables, from 0. */
+enum record_statistic record_statistic_at(size_t place);
+
+/* The order of the rows of a view with these names: first those in `frozen`, in its order, which may have names without
+ * a row; then the others. order[place] is an index in `names`. */
+void record_order(const char *const *names, size_t count, const char *const *frozen,
+                  size_t frozen_count, size_t *order);
 
 /* The row of a column of the run's table; `column` is a value of that kind's enum. */
 const struct record_field *record_column(enum record_column_kind kind, int column);

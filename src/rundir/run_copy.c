@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
@@ -26,22 +26,18 @@
 
 /* ---- listing files ---- */
 
-static enum err add_file(struct run_copy *copy, const char *folder, const char *name,
-                         const struct stat *status)
+static void add_file(struct run_copy *copy, const char *folder, const char *name,
+                     const struct stat *status)
 {
-    struct run_copy_file *files = grow(copy->files, &copy->capacity, copy->count, sizeof *files);
-    if (!files)
-        return ERR_NO_MEMORY;
-    copy->files = files;
-    struct run_copy_file *file = &files[copy->count];
+    copy->files = xgrow(copy->files, &copy->capacity, copy->count, sizeof *copy->files);
+    struct run_copy_file *file = &copy->files[copy->count];
     if (!str_format(file->name, sizeof file->name, "%s%s%s", folder, *folder ? "/" : "", name))
-        return ERR_OK; /* none of our files has such a long name */
+        return; /* none of our copy->files has such a long name */
     file->size = (uint64_t)status->st_size;
     file->changed_ns =
         (int64_t)status->st_mtim.tv_sec * 1000000000 + (int64_t)status->st_mtim.tv_nsec;
     copy->bytes += file->size;
     copy->count++;
-    return ERR_OK;
 }
 
 static enum err add_folder(struct run_copy *copy, const char *folder, struct error *why)
@@ -61,7 +57,7 @@ static enum err add_folder(struct run_copy *copy, const char *folder, struct err
     while (!err && (entry = readdir(dir)))
         if (run_dir_is_measured(folder, entry->d_name) && !fstatat(fd, entry->d_name, &status, 0) &&
             S_ISREG(status.st_mode))
-            err = add_file(copy, folder, entry->d_name, &status);
+            add_file(copy, folder, entry->d_name, &status);
     closedir(dir);
     return err_explain(why, err);
 }
@@ -129,8 +125,8 @@ static enum err read_all(const struct run_copy *copy, run_copy_take *take, void 
                          char digest[static RUN_ID_MAX], struct error *why)
 {
     uint64_t hash = HASH_START;
-    char *buffer = malloc(RUN_COPY_PIECE);
-    enum err err = buffer ? ERR_OK : err_no_memory(why);
+    char *buffer = xmalloc(RUN_COPY_PIECE);
+    enum err err = ERR_OK;
     for (size_t i = 0; !err && i < copy->count; i++)
         err = read_file(copy, i, buffer, &hash, take, context, why);
     free(buffer);
@@ -207,7 +203,7 @@ enum err run_copy_open(const char *directory, struct run_copy *out, struct error
     *out = (struct run_copy){.began_at = UNKNOWN};
     enum err err = run_dir_inspect(directory, &state, why);
     if (!err && state != RUN_DIR_HAS_RUN)
-        err = err_set(why, ERR_NOT_FOUND, "%s holds no run", directory);
+        err = err_set(why, ERR_NOT_FOUND, "%s: not a run directory", directory);
     if (!err)
         err = resolve(out, directory, why);
     if (!err)

@@ -425,7 +425,5 @@ enum err run_dir_lock(const char *path, int *fd, struct error *why)
 enum err run_dir_put(const char *directory, const char *name, const struct text *content,
                      struct error *why)
 {
-    if (content->failed)
-        return err_set(why, ERR_NO_MEMORY, "cannot write %s/%s: out of memory", directory, name);
     return output_put_within(directory, name, text_get(content), content->length, why);
 }

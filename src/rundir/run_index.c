@@ -12,8 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "port/proc.h"
@@ -37,6 +39,8 @@ struct index {
 enum err run_rows_failed(sqlite3 *db, const char *path, int code, struct error *why)
 {
     enum err err;
+    if (code == SQLITE_NOMEM)
+        memory_need(NULL);
     switch (code & 0xFF) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -53,9 +57,6 @@ enum err run_rows_failed(sqlite3 *db, const char *path, int code, struct error *
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
         err = ERR_BAD_VALUE;
-        break;
-    case SQLITE_NOMEM:
-        err = ERR_NO_MEMORY;
         break;
     default:
         err = ERR_IO;
@@ -105,7 +106,7 @@ int run_rows_create(sqlite3 *db, const char *key)
         text_addf(&sql, ", %s %s", summary_index(i)->index_name,
                   run_rows_type(&summary_index(i)->at));
     text_add(&sql, ", summary TEXT)");
-    int code = sql.failed ? SQLITE_NOMEM : sqlite.exec(db, text_get(&sql), NULL, NULL, NULL);
+    int code = sqlite.exec(db, text_get(&sql), NULL, NULL, NULL);
     text_release(&sql);
     return code;
 }
@@ -125,16 +126,13 @@ int run_rows_bind(sqlite3_stmt *statement, int at, const struct json_field *fiel
 static int bind_summary(sqlite3_stmt *statement, int at, const struct summary *summary)
 {
     struct text json = {0};
-    int code = SQLITE_OK;
     if (!summary)
         return sqlite.bind_null(statement, at);
     if (!summary->tree)
         summary_to_json(summary, false, &json);
-    else if (jv_print(summary->tree, &json))
-        code = SQLITE_NOMEM;
-    if (!code && !json.failed)
-        code = sqlite.bind_text(statement, at, text_get(&json), -1, SQLITE_TRANSIENT);
-    code = json.failed ? SQLITE_NOMEM : code;
+    else
+        jv_print(summary->tree, &json);
+    int code = sqlite.bind_text(statement, at, text_get(&json), -1, SQLITE_TRANSIENT);
     text_release(&json);
     return code;
 }
@@ -151,8 +149,7 @@ int run_rows_put(sqlite3 *db, const char *key, const char *name, const struct su
     for (size_t i = 0; i <= SUMMARY_INDEXES; i++)
         text_add(&sql, ", ?");
     text_add(&sql, ")");
-    int code =
-        sql.failed ? SQLITE_NOMEM : sqlite.prepare_v2(db, text_get(&sql), -1, &statement, NULL);
+    int code = sqlite.prepare_v2(db, text_get(&sql), -1, &statement, NULL);
     text_release(&sql);
     if (!code)
         code = sqlite.bind_text(statement, at++, name, -1, SQLITE_STATIC);
@@ -368,8 +365,8 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
 {
     struct index index = {0};
     struct refresh refresh = {.list = list,
-                              .indexed = calloc(list->count + 1, sizeof *refresh.indexed)};
-    enum err err = refresh.indexed ? sqlite_load(why) : err_no_memory(why);
+                              .indexed = xcalloc(list->count + 1, sizeof *refresh.indexed)};
+    enum err err = sqlite_load(why);
     if (!err && !str_format(index.path, sizeof index.path, "%s/%s", parent, INDEX_FILE))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
     if (!err && !is_current(&index, list, &refresh.changed_at))
@@ -396,8 +393,7 @@ static int prepare_find(struct run_index *index)
     for (size_t i = 0; i < SUMMARY_INDEXES; i++)
         text_addf(&sql, "%s%s", i ? ", " : "SELECT ", summary_index(i)->index_name);
     text_add(&sql, " FROM runs WHERE " KEY " = ?");
-    int code = sql.failed ? SQLITE_NOMEM
-                          : sqlite.prepare_v2(index->db, text_get(&sql), -1, &index->find, NULL);
+    int code = sqlite.prepare_v2(index->db, text_get(&sql), -1, &index->find, NULL);
     text_release(&sql);
     return code;
 }
@@ -413,9 +409,7 @@ enum err run_index_open(const char *parent, struct run_index **out, struct error
         return err;
     if (!str_format(path, sizeof path, "%s/%s", parent, INDEX_FILE) || !run_stat(path, &status))
         return err_set(why, ERR_NOT_FOUND, "no run index in %.200s", parent);
-    struct run_index *index = calloc(1, sizeof *index);
-    if (!index)
-        return err_no_memory(why);
+    struct run_index *index = xcalloc(1, sizeof *index);
     index->changed_at = (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
     int code = sqlite.open_v2(path, &index->db, SQLITE_OPEN_READONLY, NULL);
     if (!code)

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/grow.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
@@ -43,27 +43,24 @@ void run_list_entry_release(struct run_list_entry *entry)
     free(entry->name);
 }
 
-static enum err read_entry(const char *directory, const char *name, struct run_list_entry *out,
-                           bool *found)
+static void read_entry(const char *directory, const char *name, struct run_list_entry *out,
+                       bool *found)
 {
     enum run_dir_state state;
     *found = !run_dir_inspect(directory, &state, NULL) && state == RUN_DIR_HAS_RUN;
     if (!*found)
-        return ERR_OK;
+        return;
     *out = (struct run_list_entry){
-        .name = strdup(name), .written_at = written_at(directory), .began_at = UNKNOWN};
-    if (!out->name)
-        return ERR_NO_MEMORY;
+        .name = xstrdup(name), .written_at = written_at(directory), .began_at = UNKNOWN};
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
     out->kind = run_kind_named(out->summary.run_kind);
     if (!out->has_summary)
         read_journal(directory, out);
-    return ERR_OK;
 }
 
-enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found)
+void run_list_read(const char *directory, struct run_list_entry *out, bool *found)
 {
-    return read_entry(directory, str_last_part(directory), out, found);
+    read_entry(directory, str_last_part(directory), out, found);
 }
 
 /* How each run of a folder is processed: added to `kept`, or passed to `take`. */
@@ -76,17 +73,10 @@ struct visit {
 };
 
 /* Takes ownership of the entry. */
-static enum err keep_entry(struct run_list *list, struct run_list_entry *entry)
+static void keep_entry(struct run_list *list, struct run_list_entry *entry)
 {
-    struct run_list_entry *entries =
-        grow(list->entries, &list->capacity, list->count, sizeof *entries);
-    if (!entries) {
-        run_list_entry_release(entry);
-        return ERR_NO_MEMORY;
-    }
-    list->entries = entries;
-    entries[list->count++] = *entry;
-    return ERR_OK;
+    list->entries = xgrow(list->entries, &list->capacity, list->count, sizeof *list->entries);
+    list->entries[list->count++] = *entry;
 }
 
 /* Returns false unless the index has a row as new as the summary. */
@@ -114,11 +104,13 @@ static enum err visit_entry(const struct visit *visit, const char *parent, const
     if ((visit->wants && !visit->wants(visit->context, name, written)) ||
         visit_indexed(visit, name, written, &err) || !run_has_directory(directory))
         return err;
-    err = read_entry(directory, name, &entry, &found);
-    if (err || !found)
-        return err;
-    if (visit->kept)
-        return keep_entry(visit->kept, &entry);
+    read_entry(directory, name, &entry, &found);
+    if (!found)
+        return ERR_OK;
+    if (visit->kept) {
+        keep_entry(visit->kept, &entry);
+        return ERR_OK;
+    }
     err = visit->take(visit->context, &entry);
     run_list_entry_release(&entry);
     return err;
@@ -127,9 +119,7 @@ static enum err visit_entry(const struct visit *visit, const char *parent, const
 static enum err visit_children(const struct visit *visit, const char *parent, struct error *why)
 {
     const struct dirent *file;
-    enum err err = jv_available(why);
-    if (err)
-        return err;
+    enum err err = ERR_OK;
     DIR *dir = run_open_directory(parent);
     if (!dir)
         return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
@@ -201,20 +191,12 @@ enum err run_list_visit(const char *parent,
 
 /* ---- arguments ---- */
 
-static enum err add_input(struct run_inputs *inputs, const char *parent, const char *name)
+static void add_input(struct run_inputs *inputs, const char *parent, const char *name)
 {
-    struct text path = {0};
-    text_addf(&path, "%s%s%s", parent, name ? "/" : "", name ? name : "");
-    char **paths = grow(inputs->paths, &inputs->capacity, inputs->count + 1, sizeof *paths);
-    if (paths)
-        inputs->paths = paths;
-    char *copy = paths && !path.failed ? strdup(text_get(&path)) : NULL;
-    text_release(&path);
-    if (!copy)
-        return ERR_NO_MEMORY;
-    inputs->paths[inputs->count++] = copy;
+    inputs->paths =
+        xgrow(inputs->paths, &inputs->capacity, inputs->count + 1, sizeof *inputs->paths);
+    inputs->paths[inputs->count++] = name ? xformat("%s/%s", parent, name) : xstrdup(parent);
     inputs->paths[inputs->count] = NULL;
-    return ERR_OK;
 }
 
 static bool is_run(const char *directory)
@@ -238,9 +220,9 @@ static enum err add_points(struct run_inputs *inputs, const char *directory, boo
             if (attempt->point != point || attempt->exit_code || !attempt->path)
                 continue;
             if (separated && *added && last != point)
-                err = add_input(inputs, "--", NULL);
+                add_input(inputs, "--", NULL);
             if (!err)
-                err = add_input(inputs, directory, attempt->path);
+                add_input(inputs, directory, attempt->path);
             (*added)++;
             last = point;
         }
@@ -256,7 +238,8 @@ static enum err add_entry_input(struct run_inputs *inputs, const char *parent,
     if (entry->kind == RUN_KIND_SWEEP && !whole_sweeps &&
         str_format(directory, sizeof directory, "%s/%s", parent, entry->name))
         return add_points(inputs, directory, false, &added);
-    return add_input(inputs, parent, entry->name);
+    add_input(inputs, parent, entry->name);
+    return ERR_OK;
 }
 
 /* *added counts those found.  A folder that cannot be read is left to the command, which reports it. */
@@ -265,12 +248,12 @@ static enum err add_children(struct run_inputs *inputs, const char *folder, bool
 {
     struct run_list list;
     size_t length = strlen(folder);
-    char *parent = strdup(folder);
-    enum err err = parent ? ERR_OK : ERR_NO_MEMORY;
+    char *parent = xstrdup(folder);
+    enum err err = ERR_OK;
     while (parent && length > 1 && parent[length - 1] == '/')
         parent[--length] = '\0';
-    if (!err && run_list_load(parent, &list, NULL) == ERR_OK) {
-        for (size_t i = 0; !err && i < list.count; i++)
+    if (run_list_load(parent, &list, NULL) == ERR_OK) {
+        for (size_t i = 0; i < list.count; i++)
             err = add_entry_input(inputs, parent, &list.entries[i], whole_sweeps);
         *added = list.count;
         run_list_release(&list);
@@ -299,7 +282,9 @@ static enum err add_word(struct run_inputs *inputs, const char *word, bool whole
         err = add_children(inputs, word, whole_sweeps, &added);
     else if (!whole_sweeps && sweep_is(word))
         err = add_points(inputs, word, false, &added);
-    return err || added ? err : add_input(inputs, word, NULL);
+    if (!err && !added)
+        add_input(inputs, word, NULL);
+    return err;
 }
 
 enum err run_inputs_find(const char *const *words, size_t count, bool whole_sweeps,

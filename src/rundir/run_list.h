@@ -34,7 +34,7 @@ void run_list_release(struct run_list *list);
 void run_list_put(const struct run_list *list, struct result *out);
 
 /* Reads one directory; *found: it is a run, and run_list_entry_release frees the entry. */
-enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found) MUST_USE;
+void run_list_read(const char *directory, struct run_list_entry *out, bool *found);
 void run_list_entry_release(struct run_list_entry *entry);
 
 /* The same one by one, in no order, without keeping them: `wants` is called first, with the mtime of the summary, and

@@ -20,6 +20,7 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/arrow.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -542,9 +543,7 @@ enum err run_read_json(const char *path, size_t limit, struct jv **out, struct e
 {
     struct text bytes = {0};
     *out = NULL;
-    enum err err = jv_available(why);
-    if (!err)
-        err = run_read(path, limit, &bytes, why);
+    enum err err = run_read(path, limit, &bytes, why);
     if (!err)
         err = jv_parse_file(path, &bytes, out, why);
     text_release(&bytes);
@@ -604,9 +603,7 @@ static enum err add_shard(struct run_shards *shards, const char *directory, cons
         return ERR_OK;
     if (sscanf(name, "data-%u-of-%u.arrow", &number, &expected) == 2 && !shards->count)
         shards->expected = expected;
-    shards->paths[shards->count] = strdup(path);
-    if (!shards->paths[shards->count])
-        return ERR_NO_MEMORY;
+    shards->paths[shards->count] = xstrdup(path);
     shards->count++;
     return ERR_OK;
 }
@@ -621,8 +618,8 @@ enum err run_shards_find(const char *directory, struct run_shards *out, struct e
     if (count < 0)
         return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", directory,
                        strerror(errno));
-    out->paths = calloc((size_t)count + 1, sizeof *out->paths);
-    enum err err = out->paths ? ERR_OK : ERR_NO_MEMORY;
+    out->paths = xcalloc((size_t)count + 1, sizeof *out->paths);
+    enum err err = ERR_OK;
     for (int i = 0; i < count; i++) {
         err = err ? err : add_shard(out, directory, entries[i]->d_name);
         free(entries[i]);

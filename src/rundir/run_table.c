@@ -10,6 +10,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
@@ -64,8 +65,6 @@ static enum err derive_index(struct run_table *table)
     if (table->numbers[RUN_INDEX])
         return ERR_OK;
     double *index = builder_new_column(table);
-    if (!index)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++)
         index[i] = (double)i;
     table->numbers[RUN_INDEX] = index;
@@ -77,8 +76,6 @@ static enum err derive_total(struct run_table *table)
     double *total = table->numbers[RUN_TOTAL_TOKENS];
     if (!total && table->numbers[RUN_INPUT_TOKENS] && table->numbers[RUN_OUTPUT_TOKENS]) {
         total = table->numbers[RUN_TOTAL_TOKENS] = builder_new_column(table);
-        if (!total)
-            return ERR_NO_MEMORY;
     }
     for (size_t i = 0; total && i < table->rows; i++)
         if (!is_known(total[i]))
@@ -101,8 +98,6 @@ static enum err derive_basis(struct run_table *table, enum run_number out, enum 
     if (!table->numbers[gpu] && !table->numbers[board])
         return ERR_OK;
     double *column = table->numbers[out] = builder_new_column(table);
-    if (!column)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
         bool is_board = takes_board(table, i);
         column[i] = run_number(table, is_board ? board : gpu, i);
@@ -118,8 +113,6 @@ static enum err derive_joules(struct run_table *table)
     if (table->ours || table->numbers[RUN_JOULES] || !basis)
         return ERR_OK;
     double *joules = table->numbers[RUN_JOULES] = builder_new_column(table);
-    if (!joules)
-        return ERR_NO_MEMORY;
     /* The Python IPW writes exactly 0 for a query without a sample: missing, not measured. */
     for (size_t i = 0; i < table->rows; i++)
         joules[i] = basis[i] == 0 ? UNKNOWN : basis[i];
@@ -131,8 +124,6 @@ static enum err derive_watts(struct run_table *table)
     if (!table->numbers[RUN_JOULES] && !table->numbers[RUN_BASIS_WATTS])
         return ERR_OK;
     double *watts = table->numbers[RUN_WATTS] = builder_new_column(table);
-    if (!watts)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
         double joules = run_number(table, RUN_JOULES, i), s = run_number(table, RUN_LATENCY, i);
         watts[i] = is_known(joules) && s > 0 ? joules / s : run_number(table, RUN_BASIS_WATTS, i);
@@ -251,18 +242,14 @@ static bool is_journal_newer(const char *directory, const struct run_shards *sha
 
 /* ---- choosing the model ---- */
 
-static enum err set_model(struct run_table *table, const char *model, struct error *why)
+static void set_model(struct run_table *table, const char *model)
 {
-    table->model = strdup(model);
-    return table->model ? ERR_OK : err_no_memory(why);
+    table->model = xstrdup(model);
 }
 
 static bool has_model(const struct run_table *table, const char *model)
 {
-    for (size_t i = 0; i < table->model_count; i++)
-        if (strcmp(table->models[i], model) == 0)
-            return true;
-    return false;
+    return str_is_listed(model, (const char *const *)table->models, table->model_count);
 }
 
 static enum err no_model(const struct run_table *table, const char *model, struct error *why)
@@ -286,7 +273,8 @@ static enum err choose_model(struct run_table *table, const char *wanted, struct
     if (!wanted)
         return err_set(why, ERR_NO_DATA, "%s holds a dataset, but no metrics of any model",
                        table->directory);
-    return set_model(table, wanted, why);
+    set_model(table, wanted);
+    return ERR_OK;
 }
 
 /* ---- loading ---- */
@@ -375,7 +363,7 @@ static enum err from_journal(struct run_table *table, const char *model,
     table->source = RUN_FROM_JOURNAL;
     model = model ? model : table->summary.model;
     if (!err && model)
-        err = set_model(table, model, why);
+        set_model(table, model);
     if (err)
         return err;
     err = begin_builder(&builder, table, request, why);
@@ -415,7 +403,7 @@ static enum err load_rows(struct run_table *table, const struct run_shards *shar
     bool has_journal = run_has_file(journal);
     if (!shards->count && !has_journal)
         return err_set(why, ERR_NOT_FOUND,
-                       "%s holds no run: neither data-*.arrow nor records.jsonl%s",
+                       "%s: not a run directory: neither data-*.arrow nor records.jsonl%s",
                        table->directory,
                        is_of_sweep(table->directory)
                            ? "; these are the points of a sweep, which is the directory above"
@@ -493,13 +481,9 @@ enum err run_table_load_texts(const char *directory, const char *model, struct r
                               size_t excerpts, struct run_table *out, struct error *why)
 {
     struct error reason = {0};
-    *out = (struct run_table){.directory = strdup(directory), .format = UNKNOWN};
+    *out = (struct run_table){.directory = xstrdup(directory), .format = UNKNOWN};
     summary_init(&out->summary);
-    if (!out->directory)
-        return err_no_memory(why);
-    enum err err = jv_available(&reason);
-    if (!err)
-        err = load_into(out, model, (struct load_request){wanted, excerpts}, &reason);
+    enum err err = load_into(out, model, (struct load_request){wanted, excerpts}, &reason);
     if (err) {
         err_set(why, err, "%s", reason.text);
         run_table_release(out);

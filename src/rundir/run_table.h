@@ -20,29 +20,19 @@
 /* RUN_JOULES, RUN_TTFT ... RUN_CORRECT ... RUN_SUBJECT ...: one enum per kind, from record.def; record_column
  * (record.h) returns the name, unit and label of a column. */
 enum run_number {
-#define FIELD(member, type, path, unit, views, description)          views
-#define PART(member, type, path, unit, views, description)           views
-#define STATS(member, path, unit, avg_views, max_views, description) avg_views max_views
-#define DERIVED(type, path, unit, views, description)                views
-#define NUMBER_COLUMN(constant, name, label)                         RUN_##constant,
+#define NUMBER_COLUMN(constant, name, label) (RUN_##constant, )
 #include "rundir/record.def"
     RUN_NUMBERS
 };
 
 enum run_flag {
-#define FIELD(member, type, path, unit, views, description) views
-#define PART(member, type, path, unit, views, description)  views
-#define DERIVED(type, path, unit, views, description)       views
-#define FLAG_COLUMN(constant, name, label)                  RUN_##constant,
+#define FLAG_COLUMN(constant, name, label) (RUN_##constant, )
 #include "rundir/record.def"
     RUN_FLAGS
 };
 
 enum run_word {
-#define FIELD(member, type, path, unit, views, description) views
-#define PART(member, type, path, unit, views, description)  views
-#define DERIVED(type, path, unit, views, description)       views
-#define WORD_COLUMN(constant, name, label)                  RUN_##constant,
+#define WORD_COLUMN(constant, name, label) (RUN_##constant, )
 #include "rundir/record.def"
     RUN_WORDS
 };

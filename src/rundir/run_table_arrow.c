@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/arrow.h"
 #include "rundir/run_path.h"
 
@@ -40,7 +41,7 @@ enum err arrow_models(const char *path, struct run_table *table, struct error *w
         return err;
     if (arrow_reader_find(reader, &top, 1, &top_path))
         for (size_t i = 0; !err && (name = arrow_reader_child(reader, &top_path, i)); i++)
-            err = err_explain(why, table_add_model(table, name));
+            table_add_model(table, name);
     arrow_reader_close(reader);
     return err;
 }
@@ -88,22 +89,20 @@ static void find_columns(struct loading *loading)
 
 /* ---- one batch ---- */
 
-static enum err reserve_row(struct loading *loading)
+static void reserve_row(struct loading *loading)
 {
     size_t rows = loading->rows;
     if (rows <= loading->capacity)
-        return ERR_OK;
+        return;
     free(loading->values);
     free(loading->more);
     free(loading->texts);
     free(loading->there);
-    loading->values = malloc(rows * sizeof *loading->values);
-    loading->more = malloc(rows * sizeof *loading->more);
-    loading->texts = malloc(rows * sizeof *loading->texts);
-    loading->there = malloc(rows * sizeof *loading->there);
+    loading->values = xmalloc(rows * sizeof *loading->values);
+    loading->more = xmalloc(rows * sizeof *loading->more);
+    loading->texts = xmalloc(rows * sizeof *loading->texts);
+    loading->there = xmalloc(rows * sizeof *loading->there);
     loading->capacity = rows;
-    return loading->values && loading->more && loading->texts && loading->there ? ERR_OK
-                                                                                : ERR_NO_MEMORY;
 }
 
 /* Copies values of records with this model; returns their number. */
@@ -189,8 +188,8 @@ static void find_text(const struct loading *loading, const char *top, const char
 
 static struct arrow_text *texts_of(const struct loading *loading, const struct found *found)
 {
-    struct arrow_text *texts = calloc(loading->rows + 1, sizeof *texts);
-    if (texts && found->count)
+    struct arrow_text *texts = xcalloc(loading->rows + 1, sizeof *texts);
+    if (found->count)
         arrow_reader_texts(loading->reader, &found->paths[0], texts);
     return texts;
 }
@@ -202,8 +201,7 @@ static enum err add_texts(struct loading *loading)
     struct arrow_text *texts[ROW_TEXTS];
     enum err err = ERR_OK;
     for (size_t t = 0; t < ROW_TEXTS; t++)
-        if (!(texts[t] = texts_of(loading, &loading->row_texts[t])))
-            err = ERR_NO_MEMORY;
+        texts[t] = texts_of(loading, &loading->row_texts[t]);
     size_t row = builder->table->rows;
     for (size_t i = 0; i < loading->rows && !err; i++) {
         if (!loading->there[i] || !builder_wants_texts(builder, row++))
@@ -211,7 +209,7 @@ static enum err add_texts(struct loading *loading)
         struct slice slices[ROW_TEXTS];
         for (size_t t = 0; t < ROW_TEXTS; t++)
             slices[t] = (struct slice){texts[t][i].bytes, texts[t][i].length};
-        err = builder_texts(builder, slices);
+        builder_texts(builder, slices);
     }
     for (size_t t = 0; t < ROW_TEXTS; t++)
         free(texts[t]);
@@ -231,18 +229,16 @@ static size_t count_there(struct loading *loading)
 static enum err add_batch(struct loading *loading)
 {
     struct builder *builder = loading->builder;
-    enum err err = reserve_row(loading);
-    if (err)
-        return err;
+    reserve_row(loading);
     size_t count = count_there(loading);
-    err = builder_reserve(builder, count);
+    enum err err = builder_reserve(builder, count);
     for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
         if (loading->numbers[i].count) {
             if (i == RUN_QUESTION)
                 take_fingerprints(loading, &loading->numbers[i]);
             else
                 take_numbers(loading, &loading->numbers[i]);
-            err = builder_numbers(builder, (enum run_number)i, loading->values, count);
+            builder_numbers(builder, (enum run_number)i, loading->values, count);
         }
     for (size_t i = 0; !err && i < RUN_FLAGS; i++) {
         take_numbers(loading, &loading->flags[i]);

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "rundir/record.h"
 
@@ -28,11 +28,11 @@ static bool add_name(struct field_path *field, const char *name)
     return true;
 }
 
-static enum err field_paths_init(struct field_paths *paths, const char *text)
+/* The paths of a field, the former one last: the first known value is used. */
+static enum err field_paths_init(struct field_paths *paths, const struct json_field *from)
 {
-    *paths = (struct field_paths){.text = strdup(text)};
-    if (!paths->text)
-        return ERR_NO_MEMORY;
+    *paths = (struct field_paths){.text = xformat("%s%s%s", from->path, from->former ? "|" : "",
+                                                  text_or_empty(from->former))};
     char *rest = NULL;
     for (char *part = strtok_r(paths->text, "|", &rest); part; part = strtok_r(NULL, "|", &rest)) {
         if (paths->count == PATHS_MAX)
@@ -83,39 +83,30 @@ static size_t slot_of(const struct word_index *index, const struct run_words *wo
     return slot;
 }
 
-static enum err widen(struct word_index *index, const struct run_words *words)
+static void widen(struct word_index *index, const struct run_words *words)
 {
     struct word_index wider = *index;
     wider.size = index->size ? 2 * index->size : SLOTS_FIRST;
-    wider.slots = calloc(wider.size, sizeof *wider.slots);
-    if (!wider.slots)
-        return ERR_NO_MEMORY;
+    wider.slots = xcalloc(wider.size, sizeof *wider.slots);
     for (uint32_t id = 0; id < words->count; id++)
         wider.slots[slot_of(&wider, words, words->texts[id], strlen(words->texts[id]))] = id + 1;
     free(index->slots);
     *index = wider;
-    return ERR_OK;
 }
 
-static enum err add_text(struct word_index *index, struct run_words *words, const char *bytes,
-                         size_t length)
+static void add_text(struct word_index *index, struct run_words *words, const char *bytes,
+                     size_t length)
 {
-    char **texts = grow((void *)words->texts, &index->capacity, words->count, sizeof *texts);
-    if (!texts)
-        return ERR_NO_MEMORY;
-    words->texts = texts;
-    texts[words->count] = strndup(bytes, length);
-    if (!texts[words->count])
-        return ERR_NO_MEMORY;
-    words->count++;
-    return ERR_OK;
+    words->texts =
+        xgrow((void *)words->texts, &index->capacity, words->count, sizeof *words->texts);
+    words->texts[words->count++] = xstrndup(bytes, length);
 }
 
 static enum err intern(struct word_index *index, struct run_words *words, const char *bytes,
                        size_t length, uint32_t *id)
 {
-    if (2 * ((size_t)words->count + 1) > index->size && widen(index, words))
-        return ERR_NO_MEMORY;
+    if (2 * ((size_t)words->count + 1) > index->size)
+        widen(index, words);
     size_t slot = slot_of(index, words, bytes, length);
     if (!index->slots[slot] && words->count >= WORDS_MAX) {
         bytes = "(others)";
@@ -123,8 +114,7 @@ static enum err intern(struct word_index *index, struct run_words *words, const 
         slot = slot_of(index, words, bytes, length);
     }
     if (!index->slots[slot]) {
-        if (add_text(index, words, bytes, length))
-            return ERR_NO_MEMORY;
+        add_text(index, words, bytes, length);
         index->slots[slot] = words->count;
     }
     *id = index->slots[slot] - 1;
@@ -149,9 +139,7 @@ enum err builder_word(struct builder *builder, enum run_word column, const char 
     if (!words->ids && id == words->same)
         return ERR_OK;
     if (!words->ids) {
-        words->ids = malloc(builder->capacity * sizeof *words->ids);
-        if (!words->ids)
-            return ERR_NO_MEMORY;
+        words->ids = xmalloc(builder->capacity * sizeof *words->ids);
         for (size_t i = 0; i < row; i++)
             words->ids[i] = words->same;
     }
@@ -220,22 +208,19 @@ bool builder_wants_texts(const struct builder *builder, size_t row)
 }
 
 /* Truncated at a character boundary, with an ellipsis. */
-static enum err keep_text(struct slice text, char **out)
+static void keep_text(struct slice text, char **out)
 {
     static const char MORE[] = " …";
     bool cut = text.length > RUN_EXCERPT_MAX;
     if (!text.start)
-        return ERR_OK;
+        return;
     if (cut)
         for (text.length = RUN_EXCERPT_MAX;
              text.length && utf8_is_continuation(text.start[text.length]);)
             text.length--;
-    *out = malloc(text.length + sizeof MORE);
-    if (!*out)
-        return ERR_NO_MEMORY;
+    *out = xmalloc(text.length + sizeof MORE);
     memcpy(*out, text.start, text.length);
     memcpy(*out + text.length, cut ? MORE : "", cut ? sizeof MORE : 1);
-    return ERR_OK;
 }
 
 static void excerpt_release(struct run_excerpt *excerpt)
@@ -257,25 +242,21 @@ static void downsample_excerpts(struct run_excerpts *kept)
     kept->stride *= 2;
 }
 
-enum err builder_texts(struct builder *builder, const struct slice texts[static ROW_TEXTS])
+void builder_texts(struct builder *builder, const struct slice texts[static ROW_TEXTS])
 {
     struct run_excerpts *kept = &builder->table->excerpts;
     if (!kept->items) {
-        kept->items = malloc(2 * builder->excerpts * sizeof *kept->items);
+        kept->items = xmalloc(2 * builder->excerpts * sizeof *kept->items);
         kept->stride = 1;
     }
-    if (!kept->items)
-        return ERR_NO_MEMORY;
     struct run_excerpt *excerpt = &kept->items[kept->count];
     *excerpt = (struct run_excerpt){0};
     char **const to[ROW_TEXTS] = {&excerpt->problem, &excerpt->expected, &excerpt->answer};
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < ROW_TEXTS; i++)
-        err = keep_text(texts[i], to[i]);
+    for (size_t i = 0; i < ROW_TEXTS; i++)
+        keep_text(texts[i], to[i]);
     kept->count++;
     if (kept->count == 2 * builder->excerpts)
         downsample_excerpts(kept);
-    return err;
 }
 
 /* ---- numbers ---- */
@@ -286,21 +267,18 @@ static void fill_unknown(double *column, size_t from, size_t to)
         column[i] = UNKNOWN;
 }
 
-enum err builder_numbers(struct builder *builder, enum run_number column, const double *values,
-                         size_t count)
+void builder_numbers(struct builder *builder, enum run_number column, const double *values,
+                     size_t count)
 {
     double **to = &builder->table->numbers[column];
     size_t rows = builder->table->rows;
     if (!is_any_known(values, count))
-        return ERR_OK;
+        return;
     if (!*to)
-        *to = malloc(builder->capacity * sizeof **to);
-    if (!*to)
-        return ERR_NO_MEMORY;
+        *to = xmalloc(builder->capacity * sizeof **to);
     fill_unknown(*to, builder->filled[column], rows);
     memcpy(*to + rows, values, count * sizeof *values);
     builder->filled[column] = rows + count;
-    return ERR_OK;
 }
 
 void builder_flags(struct builder *builder, enum run_flag column, const double *values,
@@ -313,14 +291,10 @@ void builder_flags(struct builder *builder, enum run_flag column, const double *
 
 /* ---- rows ---- */
 
-static enum err resize(void *pointer_to_array, size_t count, size_t size)
+static void resize(void *pointer_to_array, size_t count, size_t size)
 {
     void **array = pointer_to_array;
-    void *moved = realloc(*array, count * size);
-    if (!moved)
-        return ERR_NO_MEMORY;
-    *array = moved;
-    return ERR_OK;
+    *array = xreallocarray(*array, count, size);
 }
 
 enum err builder_reserve(struct builder *builder, size_t more)
@@ -334,12 +308,12 @@ enum err builder_reserve(struct builder *builder, size_t more)
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
         if (table->numbers[i])
-            err = resize(&table->numbers[i], capacity, sizeof *table->numbers[i]);
+            resize(&table->numbers[i], capacity, sizeof *table->numbers[i]);
     for (size_t i = 0; !err && i < RUN_WORDS; i++)
         if (table->words[i].ids)
-            err = resize(&table->words[i].ids, capacity, sizeof *table->words[i].ids);
+            resize(&table->words[i].ids, capacity, sizeof *table->words[i].ids);
     for (size_t i = 0; !err && i < RUN_FLAGS; i++)
-        err = resize(&table->flags[i], capacity, sizeof *table->flags[i]);
+        resize(&table->flags[i], capacity, sizeof *table->flags[i]);
     if (!err)
         builder->capacity = capacity;
     return err;
@@ -360,7 +334,7 @@ void builder_finish(struct builder *builder)
 
 double *builder_new_column(const struct run_table *table)
 {
-    double *column = malloc((table->rows ? table->rows : 1) * sizeof *column);
+    double *column = xmalloc((table->rows ? table->rows : 1) * sizeof *column);
     if (column)
         fill_unknown(column, 0, table->rows);
     return column;
@@ -372,7 +346,7 @@ static enum err init_paths(enum record_column_kind kind, size_t count, struct fi
 {
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < count; i++)
-        err = field_paths_init(&out[i], record_column(kind, (int)i)->at.path);
+        err = field_paths_init(&out[i], &record_column(kind, (int)i)->at);
     return err;
 }
 
@@ -410,30 +384,20 @@ void excerpts_release(struct run_excerpts *excerpts)
     *excerpts = (struct run_excerpts){0};
 }
 
-enum err table_add_model(struct run_table *table, const char *name)
+void table_add_model(struct run_table *table, const char *name)
 {
-    for (size_t i = 0; i < table->model_count; i++)
-        if (strcmp(table->models[i], name) == 0)
-            return ERR_OK;
-    char **models = realloc((void *)table->models, (table->model_count + 1) * sizeof *models);
-    if (!models)
-        return ERR_NO_MEMORY;
-    table->models = models;
-    models[table->model_count] = strdup(name);
-    if (!models[table->model_count])
-        return ERR_NO_MEMORY;
-    table->model_count++;
-    return ERR_OK;
+    if (str_is_listed(name, (const char *const *)table->models, table->model_count))
+        return;
+    table->models =
+        xrealloc((void *)table->models, (table->model_count + 1) * sizeof *table->models);
+    table->models[table->model_count++] = xstrdup(name);
 }
 
 void table_note(struct run_table *table, const char *format, ...)
 {
-    struct run_note *notes = realloc(table->notes, (table->note_count + 1) * sizeof *notes);
     va_list arguments;
-    if (!notes)
-        return; /* losing a note is better than losing the table */
-    table->notes = notes;
+    table->notes = xrealloc(table->notes, (table->note_count + 1) * sizeof *table->notes);
     va_start(arguments, format);
-    vsnprintf(notes[table->note_count++].text, sizeof notes->text, format, arguments);
+    vsnprintf(table->notes[table->note_count++].text, sizeof table->notes->text, format, arguments);
     va_end(arguments);
 }

@@ -60,8 +60,8 @@ void builder_release(struct builder *builder);
 enum err builder_reserve(struct builder *builder, size_t more) MUST_USE;
 
 /* Values of the following rows, which must be reserved. */
-enum err builder_numbers(struct builder *builder, enum run_number column, const double *values,
-                         size_t count) MUST_USE;
+void builder_numbers(struct builder *builder, enum run_number column, const double *values,
+                     size_t count);
 void builder_flags(struct builder *builder, enum run_flag column, const double *values,
                    size_t count);
 
@@ -84,8 +84,8 @@ double builder_fingerprint(const char *bytes, size_t length);
 /* Whether the texts of this row are kept; they are then added, in the order of the rows. */
 bool builder_wants_texts(const struct builder *builder, size_t row);
 enum { ROW_PROBLEM, ROW_EXPECTED, ROW_ANSWER, ROW_TEXTS };
-enum err builder_texts(struct builder *builder, const struct slice texts[static ROW_TEXTS])
-    MUST_USE; /* start is NULL: unknown */
+void builder_texts(struct builder *builder,
+                   const struct slice texts[static ROW_TEXTS]); /* start is NULL: unknown */
 
 /* Completes `count` rows. */
 void builder_advance(struct builder *builder, size_t count);
@@ -99,7 +99,7 @@ double *builder_new_column(const struct run_table *table);
 void excerpts_release(struct run_excerpts *excerpts);
 
 /* Adds a model to the table's list, unless it is in it. */
-enum err table_add_model(struct run_table *table, const char *name) MUST_USE;
+void table_add_model(struct run_table *table, const char *name);
 
 /* Adds a note for the user. */
 void table_note(struct run_table *table, const char *format, ...) PRINTF_LIKE(2, 3);

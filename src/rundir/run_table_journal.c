@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 
@@ -59,7 +60,8 @@ static enum err add_texts(struct builder *builder, const struct jv *record)
     for (size_t i = 0; i < ROW_TEXTS; i++)
         if (texts[i])
             slices[i] = slice_of(texts[i]);
-    return builder_texts(builder, slices);
+    builder_texts(builder, slices);
+    return ERR_OK;
 }
 
 static enum err take_record(void *context, const struct jv *record)
@@ -69,10 +71,10 @@ static enum err take_record(void *context, const struct jv *record)
     const struct jv *all = record_models(record);
     enum err err = ERR_OK;
     for (const struct jv *model = jv_first_member(all); model && !err; model = jv_next(model))
-        err = table_add_model(table, jv_key(model));
+        table_add_model(table, jv_key(model));
     if (!err && !table->model && table->model_count) {
-        char *copy = strdup(table->models[0]);
-        err = copy ? ERR_OK : ERR_NO_MEMORY;
+        char *copy = xstrdup(table->models[0]);
+        err = ERR_OK;
         table->model = copy;
     }
     if (err || !table->model)
@@ -84,7 +86,7 @@ static enum err take_record(void *context, const struct jv *record)
     for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
         if (builder->wanted.numbers >> i & 1) {
             double value = value_of(builder, i, record, metrics);
-            err = builder_numbers(builder, (enum run_number)i, &value, 1);
+            builder_numbers(builder, (enum run_number)i, &value, 1);
         }
     for (size_t i = 0; !err && i < RUN_FLAGS; i++) {
         double value = number_at(&builder->flags[i], record, metrics);

@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
@@ -168,8 +169,7 @@ static enum err take_first(void *context, const struct jv *line)
         if (strcmp(jv_key(item), RUN_PART_KEY) == 0)
             continue;
         text_addf(&first->settings, "%s=", jv_key(item));
-        if (jv_print(item, &first->settings))
-            return ERR_NO_MEMORY;
+        jv_print(item, &first->settings);
         text_add(&first->settings, "\n");
     }
     first->taken = true;
@@ -245,7 +245,7 @@ static enum err renumber(struct jv *line, enum journal_line_kind kind, unsigned 
         return err;
     err = jv_put_bool(line, JOURNAL_MERGED, true);
     struct jv *settings = err ? NULL : jv_put_object(line, "settings");
-    return settings ? jv_put_text(settings, RUN_PART_KEY, NULL) : ERR_NO_MEMORY;
+    return jv_put_text(settings, RUN_PART_KEY, NULL);
 }
 
 static enum err take_line(void *context, const struct jv *value)
@@ -255,8 +255,7 @@ static enum err take_line(void *context, const struct jv *value)
     enum journal_line_kind kind = journal_line_kind(value);
     merge->starts += kind == JOURNAL_RUN;
     enum err err = renumber((struct jv *)value, kind, merge->before);
-    if (!err)
-        err = jv_print(value, &line);
+    jv_print(value, &line);
     if (!err)
         err = journal_append(&merge->out, &line, &merge->why);
     text_release(&line);
@@ -328,9 +327,9 @@ static enum err copy_samples(const char *const *parts, size_t count, const char 
 enum err run_parts_merge(const char *const *directories, size_t count, const char *to,
                          struct error *why)
 {
-    const char **parts = calloc(count + 1, sizeof *parts);
-    unsigned *starts = calloc(count + 1, sizeof *starts);
-    enum err err = parts && starts ? jv_available(why) : err_no_memory(why);
+    const char **parts = xcalloc(count + 1, sizeof *parts);
+    unsigned *starts = xcalloc(count + 1, sizeof *starts);
+    enum err err = ERR_OK;
     if (!err)
         err = sort_parts(directories, count, parts, why);
     if (!err)

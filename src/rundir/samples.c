@@ -17,6 +17,7 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "rundir/run_path.h"
 #include "rundir/summary.h"
 
@@ -67,9 +68,7 @@ enum err samples_create(struct samples_writer *writer, const char *path, bool ow
 
 enum err samples_flush(struct samples_writer *writer)
 {
-    enum err err = writer->text.failed ? ERR_NO_MEMORY
-                                       : file_write_all(writer->file.fd, text_get(&writer->text),
-                                                        writer->text.length);
+    enum err err = file_write_all(writer->file.fd, text_get(&writer->text), writer->text.length);
     text_clear(&writer->text);
     return err;
 }
@@ -90,7 +89,7 @@ enum err samples_add(struct samples_writer *writer, const struct sample *sample)
     if (is_known(sample->t_plus_minus_s))
         text_addf(out, "%.3g", sample->t_plus_minus_s);
     text_add(out, "\n");
-    return out->length >= PIECE || out->failed ? samples_flush(writer) : ERR_OK;
+    return out->length >= PIECE ? samples_flush(writer) : ERR_OK;
 }
 
 enum err samples_close(struct samples_writer *writer)
@@ -425,7 +424,7 @@ static bool choose(struct power *power, const struct summary *summary)
 
 /* ---- buckets ---- */
 
-static enum err make_grid(struct power *power, size_t buckets_max)
+static void make_grid(struct power *power, size_t buckets_max)
 {
     double from = INFINITY, to = -INFINITY;
     uint64_t rows = 1;
@@ -443,9 +442,7 @@ static enum err make_grid(struct power *power, size_t buckets_max)
         struct power_channel *channel = &power->channels[i];
         if (!channel->shown)
             continue;
-        double *all = calloc(4 * count, sizeof *all);
-        if (!all)
-            return ERR_NO_MEMORY;
+        double *all = xcalloc(4 * count, sizeof *all);
         channel->joules = all;
         channel->covered_s = all + count;
         channel->min = all + 2 * count;
@@ -454,7 +451,6 @@ static enum err make_grid(struct power *power, size_t buckets_max)
             channel->min[b] = channel->max[b] = UNKNOWN;
         channel->first_t = UNKNOWN; /* until its first row is read again */
     }
-    return ERR_OK;
 }
 
 static size_t bucket_at(const struct time_grid *grid, double t)
@@ -513,17 +509,15 @@ enum err power_read(const char *directory, unsigned start, const struct summary 
 {
     const struct samples_query query = {.kind = SAMPLES_ENERGY};
     struct samples_found found = {0};
-    *out = (struct power){.channels = calloc(CHANNELS_MAX, sizeof *out->channels)};
-    if (!out->channels)
-        return err_no_memory(why);
+    *out = (struct power){.channels = xcalloc(CHANNELS_MAX, sizeof *out->channels)};
     enum err err = samples_read(directory, start, &query, update_channel, out, &found, why);
     if (!err && !choose(out, summary))
         err = err_set(why, ERR_NO_DATA, "no reading of energy or power in the samples of start %u",
                       start);
-    if (!err && make_grid(out, buckets_max))
-        err = err_no_memory(why);
-    if (!err)
+    if (!err) {
+        make_grid(out, buckets_max);
         err = samples_read(directory, start, &query, add_row, out, &found, why);
+    }
     out->damaged = found.damaged;
     if (err)
         power_release(out);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
@@ -85,11 +85,8 @@ static enum err take_line(void *context, const struct jv *line)
     if (!read_kind(jv_text(jv_get(line, "span")), &span) || !(span.to >= span.from))
         return ERR_OK; /* it has not ended */
     read_key(jv_text(jv_get(line, "key")), &span);
-    struct span *items = grow(spans->items, &spans->capacity, spans->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    spans->items = items;
-    items[spans->count++] = span;
+    spans->items = xgrow(spans->items, &spans->capacity, spans->count, sizeof *spans->items);
+    spans->items[spans->count++] = span;
     spans->starts = span.start > spans->starts ? span.start : spans->starts;
     return ERR_OK;
 }
@@ -141,7 +138,7 @@ enum err spans_load_requests(const char *directory, struct spans *out, struct er
 
 size_t spans_assign_lanes(struct spans *spans, size_t lanes_max)
 {
-    double *free_at = malloc((lanes_max + 1) * sizeof *free_at);
+    double *free_at = xmalloc((lanes_max + 1) * sizeof *free_at);
     size_t used = 0, max = 0;
     unsigned start = 0;
     for (size_t i = 0; free_at && lanes_max && i < spans->count; i++) {

@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
@@ -26,8 +27,8 @@ static enum err jsonl_open(const struct store_run *run, struct store *out, struc
     if (access(path, R_OK))
         return err_set(why, err_from_errno(errno), "no journal in %s: %s", run->directory,
                        strerror(errno));
-    out->state = strdup(path);
-    return out->state ? ERR_OK : err_no_memory(why);
+    out->state = xstrdup(path);
+    return ERR_OK;
 }
 
 static enum err jsonl_finish(struct store *store, const struct summary *summary, struct error *why)

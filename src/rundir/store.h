@@ -57,8 +57,8 @@ enum err store_finish(struct store *store, const struct summary *summary, struct
     MUST_USE;
 void store_close(struct store *store);
 
-/* Fills all stores from the records of a journal, with the summary's constants merged into each.  A store that this
- * build lacks is skipped with a warning. */
+/* Fills all stores from the records of a journal, with the summary's constants merged into each.  A store that was not
+ * compiled in is skipped with a warning. */
 enum err stores_fill(const struct store_run *run, struct journal_index *records,
                      const struct summary *summary, struct error *why) MUST_USE;
 
@@ -66,9 +66,6 @@ enum err stores_fill(const struct store_run *run, struct journal_index *records,
 
 /* A dataset on disk in the format of Hugging Face and the Python IPW, written row by row.  hf_dataset_open allocates
  * what hf_dataset_close frees; an unfinished dataset is removed. */
-
-/* ERR_UNSUPPORTED, with how to install it, in a build without Arrow or JSON. */
-enum err hf_dataset_available(struct error *why) MUST_USE;
 
 /* Takes ownership of the fields, also if it fails; NULL: out of memory. */
 enum err hf_dataset_open(const char *directory, struct arrow_field *root, struct hf_dataset **out,

@@ -27,40 +27,82 @@
     .at = {.path = (path_), .type = FIELD_##type_, .offset = offsetof(struct summary, member)}
 
 const struct summary_field SUMMARY_FIELDS[] = {
-#define SUMMARY(member, type_, path_, views)                                                       \
-    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, views},
-#define SUMMARY_PART(member, type_, path_, views)                                                  \
-    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, views},
+#define SUMMARY(member, type_, path_, ...)                                                         \
+    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, VIEWS(__VA_ARGS__)},
+#define SUMMARY_PART(member, type_, path_, ...)                                                    \
+    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, VIEWS(__VA_ARGS__)},
 #define SUMMARY_NULLABLE(path_) {.at = {.path = (path_)}, .role = SUMMARY_IS_NULLABLE},
-#define SUMMARY_LIST(member, path_, views)                                                         \
-    {AT(member, JSON, path_), .role = SUMMARY_IS_LIST, views},
-#define INDEX(n, name, heading) .index = (n), .index_name = #name,
-#define GAUGE(n, name, help, label)                                                                \
-    .gauge = (n), .gauge_name = (name), .gauge_help = (help), .gauge_label = (label),
+#define SUMMARY_LIST(member, path_, ...)                                                           \
+    {AT(member, JSON, path_), .role = SUMMARY_IS_LIST, VIEWS(__VA_ARGS__)},
+#define INDEX(name, heading) (.index_name = #name, )
+#define GAUGE(name, help, label)                                                                   \
+    (.gauge_name = (name), .gauge_help = (help), .gauge_label = (label), )
 #define LABEL(label_, heading_, unit_, better_)                                                    \
-    .label = (label_), .heading = (heading_), .unit = (unit_), .better = (better_),
-#define REPORT .report = true,
+    (.label = (label_), .heading = (heading_), .unit = (unit_), .better = (better_), )
+#define REPORT (.report = true, )
 #include "rundir/record.def"
     {.at = {.path = NULL}},
 };
 
 const char *const SUMMARY_HEADINGS[SUMMARY_INDEXES] = {
-#define SUMMARY(member, type, path, views)      views
-#define SUMMARY_PART(member, type, path, views) views
-#define INDEX(n, name, heading)                 [(n) - 1] = (heading),
+#define INDEX(name, heading) (heading, )
 #include "rundir/record.def"
 };
 
+/* ---- order ---- */
+
+static const char *const INDEX_NAMES[] = {
+#define INDEX(name, heading) (#name, )
+#include "rundir/record.def"
+};
+static const char *const FIRST_INDEXES[] = {
+#define FROZEN_INDEXES(...) __VA_ARGS__
+#include "rundir/record.def"
+};
+static const char *const FIRST_GAUGES[] = {
+#define FROZEN_GAUGES(...) __VA_ARGS__
+#include "rundir/record.def"
+};
+
+/* Rows by place, and places of columns; built once. */
 static const struct summary_field *INDEXES[SUMMARY_INDEXES], *GAUGES[SUMMARY_GAUGES];
+static size_t INDEX_PLACES[SUMMARY_INDEXES];
+
+/* Several gauges of one name differ in a label. */
+static void order_gauges(const struct summary_field *const *gauges)
+{
+    char texts[SUMMARY_GAUGES][128];
+    const char *names[SUMMARY_GAUGES];
+    size_t order[SUMMARY_GAUGES];
+    for (size_t i = 0; i < SUMMARY_GAUGES; i++) {
+        const char *label = gauges[i]->gauge_label;
+        str_format(texts[i], sizeof texts[i], label[0] ? "%s{%s}" : "%s%s", gauges[i]->gauge_name,
+                   label);
+        names[i] = texts[i];
+    }
+    record_order(names, SUMMARY_GAUGES, FIRST_GAUGES, sizeof FIRST_GAUGES / sizeof *FIRST_GAUGES,
+                 order);
+    for (size_t i = 0; i < SUMMARY_GAUGES; i++)
+        GAUGES[i] = gauges[order[i]];
+}
 
 static void find_views(void)
 {
+    const struct summary_field *indexes[SUMMARY_INDEXES], *gauges[SUMMARY_GAUGES];
+    size_t index_count = 0, gauge_count = 0, order[SUMMARY_INDEXES];
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
-        if (field->index)
-            INDEXES[field->index - 1] = field;
-        if (field->gauge)
-            GAUGES[field->gauge - 1] = field;
+        if (field->index_name)
+            indexes[index_count++] = field;
+        if (field->gauge_name)
+            gauges[gauge_count++] = field;
     }
+    record_order(INDEX_NAMES, SUMMARY_INDEXES, FIRST_INDEXES,
+                 sizeof FIRST_INDEXES / sizeof *FIRST_INDEXES, order);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
+        INDEXES[i] = indexes[order[i]];
+        INDEX_PLACES[order[i]] = i;
+    }
+    order_gauges(gauges);
 }
 
 static void init_views(void)
@@ -69,16 +111,22 @@ static void init_views(void)
     pthread_once(&once, find_views);
 }
 
-const struct summary_field *summary_index(size_t n)
+const struct summary_field *summary_index(size_t place)
 {
     init_views();
-    return INDEXES[n];
+    return INDEXES[place];
 }
 
-const struct summary_field *summary_gauge(size_t n)
+size_t summary_index_place(enum summary_index index)
 {
     init_views();
-    return GAUGES[n];
+    return INDEX_PLACES[index];
+}
+
+const struct summary_field *summary_gauge(size_t place)
+{
+    init_views();
+    return GAUGES[place];
 }
 
 static void put_label(struct json *json, const char *key, const char *label, const char *heading,
@@ -102,7 +150,8 @@ void summary_labels_to_json(struct json *json)
     json_object(json, "figures");
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
         if (field->label)
-            put_label(json, field->index ? field->index_name : strrchr(field->at.path, '.') + 1,
+            put_label(json,
+                      field->index_name ? field->index_name : strrchr(field->at.path, '.') + 1,
                       field->label, field->heading, field->unit);
     json_object_end(json);
 }
@@ -146,21 +195,18 @@ static const struct json_field STATISTIC_FIELDS[] = {
     {0},
 };
 
-static const char *statistic_key(int statistic)
-{
-    return record_statistic((enum record_statistic)statistic)->statistic_key;
-}
-
 static void write_statistics(struct json *json, const char *key, const struct json_field *field,
                              const void *object)
 {
     const struct summary *summary = object;
     (void)field;
     json_object(json, key);
-    for (int i = 0; i < RECORD_STATISTICS; i++)
+    for (size_t place = 0; place < RECORD_STATISTICS; place++) {
+        enum record_statistic i = record_statistic_at(place);
         if (summary->statistics[i].count)
-            json_fields_write_object(json, statistic_key(i), STATISTIC_FIELDS,
+            json_fields_write_object(json, record_statistic(i)->statistic_key, STATISTIC_FIELDS,
                                      &summary->statistics[i]);
+    }
     json_object_end(json);
 }
 
@@ -169,9 +215,10 @@ static enum err read_statistics(const struct json_place *at, const struct json_f
 {
     (void)at, (void)field;
     for (int i = 0; i < RECORD_STATISTICS; i++) {
+        const char *key = record_statistic((enum record_statistic)i)->statistic_key;
         struct summary_statistic statistic;
         json_fields_clear(STATISTIC_FIELDS, &statistic);
-        (void)json_fields_read(jv_get(value, statistic_key(i)), STATISTIC_FIELDS, &statistic);
+        (void)json_fields_read(jv_get(value, key), STATISTIC_FIELDS, &statistic);
         if (statistic.count >= 1)
             ((struct summary *)object)->statistics[i] = statistic;
     }
@@ -229,12 +276,6 @@ static const struct json_field DEVICE_FIELDS[] = {
 
 /* ---- conditions ---- */
 
-static const char *severity_name(int severity)
-{
-    static const char *const NAMES[] = {"note", "warning", "breaks"};
-    return NAMES[severity];
-}
-
 static bool has_activity(const struct json_field *field, const void *object)
 {
     (void)field;
@@ -284,12 +325,34 @@ static const struct json_field GPU_PROCESS_FIELDS[] = {
     {0},
 };
 
-/* An unknown severity was written by a later version: it may matter. */
+static void write_severity(struct json *json, const char *key, const struct json_field *field,
+                           const void *object)
+{
+    (void)field;
+    json_string(json, key, finding_severity_name(((const struct finding *)object)->severity));
+}
+
+static enum err read_severity(const struct json_place *at, const struct json_field *field,
+                              const struct jv *value, void *object)
+{
+    (void)at, (void)field;
+    ((struct finding *)object)->severity = finding_severity_named(text_or_empty(jv_text(value)));
+    return ERR_OK;
+}
+
+static void clear_severity(const struct json_field *field, void *object)
+{
+    (void)field;
+    ((struct finding *)object)->severity = finding_severity_named("");
+}
+
+static const struct json_custom SEVERITY = {
+    .write = write_severity, .read = read_severity, .clear = clear_severity};
+
 static const struct json_field FINDING_FIELDS[] = {
-    BIND_CHARS(summary_finding, code, "code", .flags = FIELD_ANY_TEXT),
-    BIND_ENUM(summary_finding, severity, severity_name, FINDING_NOTE, FINDING_BREAKS + 1,
-              "severity", .flags = FIELD_DEFAULT, .otherwise = FINDING_WARNING),
-    BIND_CHARS(summary_finding, text, "text", .flags = FIELD_ANY_TEXT),
+    BIND_CHARS(finding, code, "code", .flags = FIELD_ANY_TEXT),
+    BIND_CUSTOM(finding, severity, SEVERITY, "severity"),
+    BIND_CHARS(finding, text, "text", .flags = FIELD_ANY_TEXT),
     {0},
 };
 
@@ -412,6 +475,15 @@ void summary_conditions_init(struct summary_conditions *conditions)
     *conditions = summary.conditions;
 }
 
+void summary_conditions_find(struct summary_conditions *conditions, struct findings *found)
+{
+    findings_order(found->items, found->count);
+    conditions->finding_count =
+        found->count < SUMMARY_FINDINGS_MAX ? found->count : SUMMARY_FINDINGS_MAX;
+    for (size_t i = 0; i < conditions->finding_count; i++)
+        conditions->findings[i] = found->items[i];
+}
+
 void summary_conditions_to_json(struct json *json, const char *key,
                                 const struct summary_conditions *conditions)
 {
@@ -444,8 +516,10 @@ void summary_conditions_from_json(const struct jv *value, struct summary_conditi
         if (!is_below(row.at.path, CONDITIONS))
             continue;
         row.at.path += strlen(CONDITIONS ".");
+        if (row.at.former)
+            row.at.former += strlen(CONDITIONS ".");
         if (row.role == SUMMARY_IS_LIST)
-            (void)json_member_read(json_field_find(&reader, row.at.path), list_at(field->at.path),
+            (void)json_member_read(json_field_find(&reader, &row.at), list_at(field->at.path),
                                    &summary);
         else
             json_field_read(&reader, &row.at, &summary);
@@ -542,7 +616,7 @@ static bool is_in_records(const char *path)
 enum err summary_constants(const struct summary *summary, const char *model, struct jv **out)
 {
     *out = jv_new_object();
-    enum err err = *out ? ERR_OK : ERR_NO_MEMORY;
+    enum err err = ERR_OK;
     for (const struct summary_field *field = SUMMARY_FIELDS; summary && !err && field->at.path;
          field++)
         if (field->role == SUMMARY_IS_FIELD && json_field_is_known(&field->at, summary) &&
@@ -562,9 +636,8 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
     struct json_field_reader reader = {.root = tree};
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
         if (field->role == SUMMARY_IS_LIST)
-            /* If out of memory, the list is omitted; other figures are still reported. */
-            (void)json_member_read(json_field_find(&reader, field->at.path),
-                                   list_at(field->at.path), out);
+            (void)json_member_read(json_field_find(&reader, &field->at), list_at(field->at.path),
+                                   out);
         else if (field->role == SUMMARY_IS_FIELD)
             json_field_read(&reader, &field->at, out);
     return ERR_OK;

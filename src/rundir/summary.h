@@ -6,6 +6,7 @@
 #ifndef IPW_RUNDIR_SUMMARY_H
 #define IPW_RUNDIR_SUMMARY_H
 
+#include "core/finding.h"
 #include "core/energy.h"
 #include "core/err.h"
 #include "core/quantity.h"
@@ -43,18 +44,6 @@ struct summary_device {
 
 /* The state of the machine during the measurement (attribute/conditions.h), and findings that may have affected the
  * figures.  Plain data without pointers: it may be copied. */
-enum finding_severity {
-    FINDING_NOTE,    /* informational */
-    FINDING_WARNING, /* figures are less certain than their ± */
-    FINDING_BREAKS,  /* figures are not representative: not comparable */
-};
-
-struct summary_finding {
-    char code[32]; /* "background_cpu" ... (docs/formats.md) */
-    enum finding_severity severity;
-    char text[240]; /* one sentence */
-};
-
 /* Shares of time in which units of a GPU were active. */
 enum summary_activity {
     SUMMARY_SM_ACTIVE,
@@ -105,13 +94,13 @@ struct summary_conditions {
     int64_t idle_tries;        /* attempts until idle power was accepted, or given up */
     struct summary_condition devices[SUMMARY_CONDITIONS_MAX];
     size_t device_count;
-    struct summary_finding findings[SUMMARY_FINDINGS_MAX];
+    struct finding findings[SUMMARY_FINDINGS_MAX]; /* core/finding.h */
     size_t finding_count;
 };
 
 struct summary {
-#define SUMMARY(member, type, path, views) FIELD_C_##type member;
-#define SUMMARY_GROUP(type, member)        struct type member;
+#define SUMMARY(member, type, path, ...) FIELD_C_##type member;
+#define SUMMARY_GROUP(type, member)      struct type member;
 #include "rundir/record.def"
     struct summary_interval accuracy_interval;
     struct summary_statistic statistics[RECORD_STATISTICS];
@@ -140,6 +129,8 @@ double summary_device_seconds(const struct summary *summary);
 
 /* The conditions alone, written to or read from a member of an object. */
 void summary_conditions_init(struct summary_conditions *conditions); /* sets all to unknown */
+/* Sets the findings: the most severe of these, in order. */
+void summary_conditions_find(struct summary_conditions *conditions, struct findings *found);
 void summary_conditions_to_json(struct json *json, const char *key,
                                 const struct summary_conditions *conditions);
 void summary_conditions_from_json(const struct jv *value, struct summary_conditions *out);
@@ -171,39 +162,34 @@ struct summary_field {
     struct json_field at;
     enum summary_role role;
     bool report;
-    unsigned index, gauge; /* column of the run index, line of the gauges, from 1; 0: none */
-    const char *index_name, *gauge_name, *gauge_help, *gauge_label;
-    const char *label, *heading, *unit; /* NULL: not shown in pages */
+    const char *index_name;                            /* column of the run index; NULL: none */
+    const char *gauge_name, *gauge_help, *gauge_label; /* NULL: no gauge */
+    const char *label, *heading, *unit;                /* NULL: not shown in pages */
     enum better better;
 };
 
 extern const struct summary_field SUMMARY_FIELDS[]; /* as in summary.json; the last has no path */
 
-/* Columns of the run index and gauges, from 0. */
+/* Columns of the run index. */
 enum summary_index {
     SUMMARY_INDEX_none = -1,
-#define SUMMARY(member, type, path, views)      views
-#define SUMMARY_PART(member, type, path, views) views
-#define INDEX(n, name, heading)                 SUMMARY_INDEX_##name = (n) - 1,
+#define INDEX(name, heading) (SUMMARY_INDEX_##name, )
 #include "rundir/record.def"
+    SUMMARY_INDEXES
 };
-enum {
-    SUMMARY_INDEXES = 0
-#define SUMMARY(member, type, path, views)      views
-#define SUMMARY_PART(member, type, path, views) views
-#define INDEX(n, name, heading)                 +1
-#include "rundir/record.def"
-};
+extern const char *const SUMMARY_HEADINGS[SUMMARY_INDEXES]; /* in tables for a terminal */
+
+/* By their places in the order of the index, from 0. */
+const struct summary_field *summary_index(size_t place);
+size_t summary_index_place(enum summary_index index);
+
+/* Gauges, from 0, in their order. */
 enum {
     SUMMARY_GAUGES = 0
-#define SUMMARY(member, type, path, views)      views
-#define SUMMARY_PART(member, type, path, views) views
-#define GAUGE(n, name, help, label)             +1
+#define GAUGE(name, help, label) (+1)
 #include "rundir/record.def"
 };
-const struct summary_field *summary_index(size_t n);
-extern const char *const SUMMARY_HEADINGS[SUMMARY_INDEXES]; /* in tables for a terminal */
-const struct summary_field *summary_gauge(size_t n);
+const struct summary_field *summary_gauge(size_t place);
 
 /* "columns" of a run's table and "figures", by their name in the index or the file: {key: {"label", "heading", "unit"}} */
 void summary_labels_to_json(struct json *json);

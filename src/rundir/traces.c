@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/json_bind.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
@@ -252,43 +252,34 @@ struct query_trace *traces_find(const struct traces *traces, const char *key)
 }
 
 /* Keeps the table at most half full. */
-static enum err reserve_slot(struct traces *traces)
+static void reserve_slot(struct traces *traces)
 {
     if (2 * (traces->count + 1) <= traces->slot_count)
-        return ERR_OK;
+        return;
     size_t wanted = traces->slot_count ? 2 * traces->slot_count : 64;
-    size_t *slots = calloc(wanted, sizeof *slots);
-    if (!slots)
-        return ERR_NO_MEMORY;
+    size_t *slots = xcalloc(wanted, sizeof *slots);
     free(traces->slots);
     traces->slots = slots;
     traces->slot_count = wanted;
     for (size_t i = 0; i < traces->count; i++)
         if (traces->items[i].ipw.key)
             *find_slot(traces, traces->items[i].ipw.key) = i + 1;
-    return ERR_OK;
 }
 
 /* Replaces one with the same key. */
-static enum err add_trace(struct traces *traces, const struct query_trace *trace)
+static void add_trace(struct traces *traces, const struct query_trace *trace)
 {
     struct query_trace *known = traces_find(traces, trace->ipw.key);
     if (known) {
         query_trace_release(known);
         *known = *trace;
-        return ERR_OK;
+        return;
     }
-    struct query_trace *items =
-        grow(traces->items, &traces->capacity, traces->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    traces->items = items;
-    if (reserve_slot(traces))
-        return ERR_NO_MEMORY;
-    items[traces->count++] = *trace;
+    traces->items = xgrow(traces->items, &traces->capacity, traces->count, sizeof *traces->items);
+    reserve_slot(traces);
+    traces->items[traces->count++] = *trace;
     if (trace->ipw.key)
         *find_slot(traces, trace->ipw.key) = traces->count;
-    return ERR_OK;
 }
 
 static enum err take_line(void *context, const struct jv *line)
@@ -296,17 +287,16 @@ static enum err take_line(void *context, const struct jv *line)
     struct traces *traces = context;
     struct query_trace trace = {0};
     struct jv *tree = jv_copy(line); /* its strings point into the tree */
-    enum err err = tree ? read_trace(tree, &trace) : ERR_NO_MEMORY;
+    enum err err = read_trace(tree, &trace);
     trace.tree = tree;
-    if (!err) {
-        query_trace_compute(&trace);
-        err = add_trace(traces, &trace);
-    }
-    if (!err)
+    if (err) {
+        query_trace_release(&trace);
+        traces->damaged++;
         return ERR_OK;
-    query_trace_release(&trace);
-    traces->damaged += err == ERR_BAD_VALUE;
-    return err == ERR_BAD_VALUE ? ERR_OK : ERR_NO_MEMORY;
+    }
+    query_trace_compute(&trace);
+    add_trace(traces, &trace);
+    return ERR_OK;
 }
 
 bool traces_exist(const char *directory)

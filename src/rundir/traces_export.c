@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
@@ -86,7 +87,7 @@ static double sum_of(const struct selection *some, int figure)
     return sum;
 }
 
-static double mean_of(const struct selection *some, int figure)
+static double figure_mean(const struct selection *some, int figure)
 {
     struct online stats = {0};
     for (size_t i = 0; i < some->count; i++)
@@ -133,12 +134,12 @@ static void put_totals(struct json *json, const struct selection *all)
 static void put_efficiency(struct json *json, const struct selection *some)
 {
     double accuracy = tally_of(some).accuracy, joules = sum_of(some, GPU_JOULES),
-           watts = mean_of(some, GPU_WATTS);
+           watts = figure_mean(some, GPU_WATTS);
     json_number(json, "accuracy", accuracy);
     json_number(json, "total_gpu_energy_joules", joules);
     json_number(json, "total_cpu_energy_joules", sum_of(some, CPU_JOULES));
     json_number(json, "avg_gpu_power_watts", watts);
-    json_number(json, "avg_cpu_power_watts", mean_of(some, CPU_WATTS));
+    json_number(json, "avg_cpu_power_watts", figure_mean(some, CPU_WATTS));
     json_number(json, "ipj", ratio(accuracy, joules));
     json_number(json, "ipw", ratio(accuracy, watts));
 }
@@ -146,9 +147,9 @@ static void put_efficiency(struct json *json, const struct selection *some)
 static void put_averages(struct json *json, const struct selection *all)
 {
     json_object(json, "averages");
-    json_number(json, "turns_per_query", mean_of(all, TURNS));
-    json_number(json, "wall_clock_per_query_s", mean_of(all, WALL_CLOCK));
-    json_number(json, "gpu_energy_per_query_joules", mean_of(all, GPU_JOULES));
+    json_number(json, "turns_per_query", figure_mean(all, TURNS));
+    json_number(json, "wall_clock_per_query_s", figure_mean(all, WALL_CLOCK));
+    json_number(json, "gpu_energy_per_query_joules", figure_mean(all, GPU_JOULES));
     json_object_end(json);
 }
 
@@ -172,10 +173,9 @@ static void put_statistic(struct json *json, const struct figure *figure,
 
 static void put_statistics(struct json *json, const struct selection *some)
 {
-    double *values = calloc(some->count + 1, sizeof *values);
-    for (size_t i = 0; values && i < FIGURE_COUNT; i++)
+    double *values = xcalloc(some->count + 1, sizeof *values);
+    for (size_t i = 0; i < FIGURE_COUNT; i++)
         put_statistic(json, &FIGURES[i], some, values);
-    json->out->failed = json->out->failed || !values;
     free(values);
 }
 
@@ -252,17 +252,13 @@ static void put_events(struct json *json, const struct selection *all, uint64_t 
 
 void traces_summary_to_json(const struct traces *traces, struct json *json)
 {
-    struct selection all = {calloc(traces->count + 1, sizeof *all.items), traces->count};
-    if (!all.items) {
-        json->out->failed = true;
-        return;
-    }
+    struct selection all = {xcalloc(traces->count + 1, sizeof *all.items), traces->count};
     for (size_t i = 0; i < traces->count; i++)
         all.items[i] = &traces->items[i];
     if (!traces->config)
         json_raw(json, "config", "{}");
-    else if (jv_to_json(traces->config, "config", json))
-        json->out->failed = true;
+    else
+        jv_to_json(traces->config, "config", json);
     put_totals(json, &all);
     json_object(json, "efficiency");
     put_efficiency(json, &all);
@@ -340,14 +336,11 @@ static enum arrow_type type_of(const struct column *column)
 static struct arrow_field *make_fields(void)
 {
     struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
-    bool fine = root;
-    for (size_t i = 0; fine && i < COLUMN_COUNT; i++)
-        fine = arrow_field_add(root, COLUMNS[i].name, type_of(&COLUMNS[i]));
-    if (fine && arrow_field_add(root, SCORE_COLUMN, ARROW_TEXT) &&
-        arrow_field_add(root, TRACE_COLUMN, ARROW_TEXT))
-        return root;
-    arrow_field_free(root);
-    return NULL;
+    for (size_t i = 0; i < COLUMN_COUNT; i++)
+        arrow_field_add(root, COLUMNS[i].name, type_of(&COLUMNS[i]));
+    arrow_field_add(root, SCORE_COLUMN, ARROW_TEXT);
+    arrow_field_add(root, TRACE_COLUMN, ARROW_TEXT);
+    return root;
 }
 
 static enum err put_texts(const struct query_trace *trace, struct jv *row)
@@ -357,9 +350,9 @@ static enum err put_texts(const struct query_trace *trace, struct jv *row)
     query_trace_to_json(trace, &line);
     if (!metadata->value)
         text_add(&score, metadata->text ? metadata->text : "{}");
-    else if (jv_print(metadata->value, &score))
-        score.failed = true;
-    enum err err = line.failed || score.failed ? ERR_NO_MEMORY : ERR_OK;
+    else
+        jv_print(metadata->value, &score);
+    enum err err = ERR_OK;
     if (!err)
         err = jv_put_text(row, SCORE_COLUMN, text_get(&score));
     if (!err)
@@ -372,7 +365,7 @@ static enum err put_texts(const struct query_trace *trace, struct jv *row)
 static enum err make_row(const struct query_trace *trace, struct jv **row)
 {
     *row = jv_new_object();
-    enum err err = *row ? ERR_OK : ERR_NO_MEMORY;
+    enum err err = ERR_OK;
     for (size_t i = 0; !err && i < COLUMN_COUNT; i++) {
         const struct column *column = &COLUMNS[i];
         err = column->figure != NO_FIGURE
@@ -387,7 +380,9 @@ static enum err add_row(struct hf_dataset *dataset, const struct query_trace *tr
                         struct error *why)
 {
     struct jv *row = NULL;
-    enum err err = make_row(trace, &row) ? err_no_memory(why) : hf_dataset_add(dataset, row, why);
+    enum err err = err_explain(why, make_row(trace, &row));
+    if (!err)
+        err = hf_dataset_add(dataset, row, why);
     jv_free(row);
     return err;
 }
@@ -396,8 +391,8 @@ enum err traces_save_dataset(const char *directory, const struct traces *traces,
 {
     struct hf_dataset *dataset = NULL;
     char path[600];
-    enum err err = hf_dataset_available(why);
-    if (!err && !str_format(path, sizeof path, "%s/" RUN_TRACE_DATASET, directory))
+    enum err err = ERR_OK;
+    if (!str_format(path, sizeof path, "%s/" RUN_TRACE_DATASET, directory))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     if (!err)
         err = run_dir_make(path, why);
@@ -440,7 +435,6 @@ enum err traces_save(const char *directory, const struct traces *traces, struct 
         return ERR_OK;
     for (size_t i = 0; i < traces->count; i++) {
         query_trace_to_json(&traces->items[i], &line);
-        lines.failed = lines.failed || line.failed;
         text_add(&lines, text_get(&line));
         text_add(&lines, "\n");
     }

@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/thread.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -54,9 +55,7 @@ struct load *load_start(unsigned threads)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned wanted = threads ? threads : (online > 0 ? (unsigned)online : 1);
-    struct load *load = malloc(sizeof *load + wanted * sizeof load->threads[0]);
-    if (!load)
-        return NULL;
+    struct load *load = xmalloc(sizeof *load + wanted * sizeof load->threads[0]);
     load->count = 0;
     atomic_init(&load->stopping, false);
     atomic_init(&load->rounds, 0);
@@ -68,8 +67,6 @@ struct load *load_start(unsigned threads)
 
 double load_stop(struct load *load)
 {
-    if (!load)
-        return 0;
     atomic_store(&load->stopping, true);
     for (unsigned i = 0; i < load->count; i++)
         pthread_join(load->threads[i], NULL);

@@ -1,31 +1,20 @@
 /* The keys of the result in order.  Drivers that exist only for tests are not shown. */
 #include "runner/doctor.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "core/json.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "engine/engine.h"
-#include "port/arrow.h"
 #include "port/http.h"
-#include "port/json_read.h"
-#include "rundir/store.h"
+#include "port/sqlite.h"
 #include "runner/check.h"
 #include "runner/host_report.h"
 #include "sensors/registry.h"
 #include "sensors/sensor.h"
 
 /* ---- parts of the program that need a library ---- */
-
-static enum err sqlite_available(struct error *why)
-{
-    for (size_t i = 0; STORE_DRIVERS[i]; i++)
-        if (strcmp(STORE_DRIVERS[i]->name, "sqlite") == 0)
-            return STORE_DRIVERS[i]->available ? STORE_DRIVERS[i]->available(why) : ERR_OK;
-    return err_set(why, ERR_UNSUPPORTED, "not in this build");
-}
 
 static enum err llama_available(struct error *why)
 {
@@ -35,34 +24,31 @@ static enum err llama_available(struct error *why)
 
 static const struct part {
     const char *name, *needed_by;
-    enum err (*available)(struct error *why);
-    size_t check; /* without `available`: offset of the check in the caller's */
+    enum err (*available)(struct error *why); /* NULL: part of the program */
+    bool is_plots;                            /* the caller checks it */
 } PARTS[] = {
-    {"cJSON", "ipw profile", jv_available, 0},
-    {"libcurl", "ipw profile: clients openai and ollama, dataset hub", http_available, 0},
-    {"nanoarrow", "ipw profile: Arrow output, dataset hf", arrow_write_available, 0},
-    {"llama.cpp", "client llama: in-process inference", llama_available, 0},
-    {"gnuplot", "ipw plot", NULL, offsetof(struct doctor_checks, plots)},
-    {"SQLite", "ipw profile: index of runs", sqlite_available, 0},
-    {"ECharts", "ipw report", NULL, offsetof(struct doctor_checks, pages)},
+    {"cJSON", "ipw profile", NULL, false},
+    {"libcurl", "ipw profile: clients openai and ollama, dataset hub", http_available, false},
+    {"nanoarrow", "ipw profile: Arrow output, dataset hf", NULL, false},
+    {"llama.cpp", "client llama: in-process inference", llama_available, false},
+    {"gnuplot", "ipw plot", NULL, true},
+    {"SQLite", "ipw profile: index of runs", sqlite_load, false},
+    {"ECharts", "ipw report", NULL, false},
 };
 enum { PART_COUNT = sizeof PARTS / sizeof *PARTS };
 
-static bool is_available(const struct part *part, const struct doctor_checks *checks,
-                         struct error *why)
+static bool is_available(const struct part *part, doctor_plots_available *plots, struct error *why)
 {
-    enum err (*available)(struct error *) = part->available;
-    if (!available)
-        memcpy(&available, (const char *)checks + part->check, sizeof available);
-    return available(why) == ERR_OK;
+    enum err (*available)(struct error *) = part->is_plots ? plots : part->available;
+    return !available || available(why) == ERR_OK;
 }
 
-static void put_parts(const struct doctor_checks *checks, struct result *out)
+static void put_parts(doctor_plots_available *plots, struct result *out)
 {
     result_list(out, "parts");
     for (size_t i = 0; i < PART_COUNT; i++) {
         struct error why = {0};
-        bool available = is_available(&PARTS[i], checks, &why);
+        bool available = is_available(&PARTS[i], plots, &why);
         result_group(out, NULL);
         result_text(out, "name", PARTS[i].name);
         result_text(out, "needed_by", PARTS[i].needed_by);
@@ -73,12 +59,12 @@ static void put_parts(const struct doctor_checks *checks, struct result *out)
     result_end(out);
 }
 
-void doctor_note_parts(const struct doctor_checks *checks, struct result *out)
+void doctor_note_parts(doctor_plots_available *plots, struct result *out)
 {
     const struct engine_library *library;
     for (size_t i = 0; i < PART_COUNT; i++) {
         struct error why = {0};
-        if (!is_available(&PARTS[i], checks, &why))
+        if (!is_available(&PARTS[i], plots, &why))
             result_note(out, "missing %s (%s): %s", PARTS[i].name, PARTS[i].needed_by, why.text);
     }
     if (engine_library_open(&library, NULL) == ERR_OK && !library->is_tested)
@@ -135,8 +121,7 @@ static void put_sensors(const struct sensor_findings *findings, const struct che
 }
 
 void doctor_fill(const struct host_report *host, const struct sensor_findings *findings,
-                 const struct check_row *rows, const struct doctor_checks *checks,
-                 struct result *out)
+                 const struct check_row *rows, doctor_plots_available *plots, struct result *out)
 {
     struct json json;
     result_begin(out, "doctor");
@@ -145,8 +130,8 @@ void doctor_fill(const struct host_report *host, const struct sensor_findings *f
     put_sensors(findings, rows, out);
     result_flag(out, "energy_measured", check_is_measured(findings, rows));
     result_text(out, "version", IPW_VERSION);
-    put_parts(checks, out);
+    put_parts(plots, out);
     result_end(out);
     result_table(out, "sensors", NULL);
-    doctor_note_parts(checks, out);
+    doctor_note_parts(plots, out);
 }

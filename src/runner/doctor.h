@@ -10,19 +10,15 @@ struct host_report;
 struct result;
 struct sensor_findings;
 
-/* Checks that belong to layers above this one. */
-struct doctor_checks {
-    enum err (*plots)(struct error *why);
-    enum err (*pages)(struct error *why);
-};
+/* Whether gnuplot is there, which layers above this one use. */
+typedef enum err doctor_plots_available(struct error *why);
 
 /* `rows` are those of check_run (runner/check.h). */
 void doctor_fill(const struct host_report *host, const struct sensor_findings *findings,
-                 const struct check_row *rows, const struct doctor_checks *checks,
-                 struct result *out);
+                 const struct check_row *rows, doctor_plots_available *plots, struct result *out);
 
 /* A note for each missing library, with how to install it, and for an untested version of one.  The measuring commands
  * need none of them. */
-void doctor_note_parts(const struct doctor_checks *checks, struct result *out);
+void doctor_note_parts(doctor_plots_available *plots, struct result *out);
 
 #endif

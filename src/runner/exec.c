@@ -5,6 +5,8 @@
 
 #include "attribute/ledger.h"
 #include "core/clock.h"
+#include "core/xalloc.h"
+#include "port/out_of_memory.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -42,6 +44,12 @@ static void wait_for_end(struct child *child, struct child_end *end, int *signal
     }
 }
 
+static void terminate_child(void *context)
+{
+    const struct child *child = context;
+    kill(child->pid, SIGTERM);
+}
+
 static enum err run_once(struct session *session, const struct exec_options *options,
                          struct exec_result *result, struct exec_run *run, struct error *why)
 {
@@ -60,7 +68,10 @@ static enum err run_once(struct session *session, const struct exec_options *opt
     err = child_go(&child, &result->exit_code, why);
     if (err)
         return err;
+    struct last_action terminate = {.run = terminate_child, .context = &child};
+    last_action_add(&terminate);
     wait_for_end(&child, &run->end, &result->signal);
+    last_action_remove(&terminate);
     if (run->end.rss_mb <= own.rss_mb)
         run->end.rss_mb = UNKNOWN; /* includes our own pages before the exec */
     if (options->wait_all && !result->signal)
@@ -110,18 +121,15 @@ static enum err run_all(struct session *session, const struct exec_options *opti
     return ERR_OK;
 }
 
-static enum err set_mean(struct exec_result *result)
+static void set_mean(struct exec_result *result)
 {
     if (result->count == 0)
-        return ERR_OK;
-    const struct ledger **ledgers = calloc(result->count, sizeof *ledgers);
-    if (!ledgers)
-        return ERR_NO_MEMORY;
+        return;
+    const struct ledger **ledgers = xcalloc(result->count, sizeof *ledgers);
     for (size_t i = 0; i < result->count; i++)
         ledgers[i] = &result->runs[i].ledger;
-    enum err err = ledger_mean(ledgers, result->count, &result->mean);
+    ledger_mean(ledgers, result->count, &result->mean);
     free(ledgers);
-    return err;
 }
 
 enum err exec_measure(struct session *session, const struct exec_options *options,
@@ -129,9 +137,7 @@ enum err exec_measure(struct session *session, const struct exec_options *option
 {
     *out = (struct exec_result){.started = clock_now(), .started_wall = clock_wall()};
     out->mean.total = energy_unknown("no run was completed");
-    out->runs = calloc(options->repeats, sizeof *out->runs);
-    if (!out->runs)
-        return err_no_memory(why);
+    out->runs = xcalloc(options->repeats, sizeof *out->runs);
     conditions_init(&out->conditions, session);
     proc_adopt_orphans();
     sampler_ready(session->sampler);
@@ -146,9 +152,7 @@ enum err exec_measure(struct session *session, const struct exec_options *option
     if (!out->signal)
         conditions_idle_after(&out->conditions, options->idle_s);
     conditions_conclude(&out->conditions);
-    enum err mean_err = set_mean(out);
-    if (mean_err && !err)
-        err = err_set(why, mean_err, "out of memory");
+    set_mean(out);
     return err;
 }
 

@@ -10,6 +10,7 @@
 #include "attribute/ledger.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/http.h"
 #include "port/proc.h"
 #include "power/freq_model.h"
@@ -125,9 +126,7 @@ static enum err list_limits(struct loop *loop, const struct sensor *sensor,
     if (!(low > 0 && high >= low))
         return err_set(why, ERR_UNSUPPORTED, "%s does not report the range of its power limit",
                        sensor->id);
-    loop->settings = calloc(LIMIT_STEPS + 1, sizeof *loop->settings);
-    if (!loop->settings)
-        return err_no_memory(why);
+    loop->settings = xcalloc(LIMIT_STEPS + 1, sizeof *loop->settings);
     for (size_t i = 0; i < LIMIT_STEPS; i++) {
         double watts = ceil(low + (high - low) * (double)i / LIMIT_STEPS);
         if (watts < high && (!loop->count || watts > loop->settings[loop->count - 1]))
@@ -182,12 +181,10 @@ static enum err predict(struct loop *loop, const struct freq_model *model, struc
 {
     struct freq_curve curve = {0};
     double lowest = 0;
-    struct freq_prediction *at = calloc(loop->count, sizeof *at);
-    loop->slowdown = calloc(loop->count, sizeof *loop->slowdown);
-    loop->energy = calloc(loop->count, sizeof *loop->energy);
-    enum err err = at && loop->slowdown && loop->energy ? ERR_OK : err_no_memory(why);
-    if (!err)
-        err = find_application(loop->options, model, &curve, &lowest, why);
+    struct freq_prediction *at = xcalloc(loop->count, sizeof *at);
+    loop->slowdown = xcalloc(loop->count, sizeof *loop->slowdown);
+    loop->energy = xcalloc(loop->count, sizeof *loop->energy);
+    enum err err = find_application(loop->options, model, &curve, &lowest, why);
     struct freq_target target = {.gpu = curve.gpu,
                                  .application = curve.application,
                                  .fmax_mhz = curve.fmax_mhz,
@@ -519,7 +516,7 @@ static enum err open_gpu(struct loop *loop, struct govern_result *out, struct er
 
 static enum err set_decided(struct loop *loop, const struct govern_step *step, struct error *why)
 {
-    enum sensor_knob knob = loop->options->knob;
+    enum gpu_knob knob = loop->options->knob;
     if (!step->decision.is_change || loop->options->dry_run)
         return ERR_OK;
     return step->decision.is_default ? gpu_control_reset(loop->control, knob, why)

@@ -21,7 +21,7 @@ enum govern_metric { GOVERN_TTFT, GOVERN_ITL, GOVERN_METRICS };
 
 struct govern_options {
     const char *devices;           /* "": the only GPU */
-    enum sensor_knob knob;         /* KNOB_GRAPHICS_CLOCK or KNOB_POWER_LIMIT */
+    enum gpu_knob knob;            /* KNOB_GRAPHICS_CLOCK or KNOB_POWER_LIMIT */
     double slo_ms[GOVERN_METRICS]; /* UNKNOWN: none */
     double max_power_w;            /* UNKNOWN: none */
     double lowest;           /* MHz or W; UNKNOWN: half of the highest clock, the lowest limit */

@@ -2,31 +2,10 @@
 #include "runner/govern_result.h"
 
 #include "core/energy.h"
+#include "core/json.h"
 #include "core/result.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "runner/govern.h"
-
-static void put_energy(struct result *result, const struct energy *energy)
-{
-    result_group(result, "energy");
-    result_number(result, "joules", energy->joules, "J");
-    result_uncertain(result, "joules", energy->plus_minus);
-    result_number(result, "plus_minus", energy->plus_minus, "J");
-    result_number(result, "plus_minus_statistical", energy->statistical, "J");
-    result_text(result, "method", method_name(energy->method));
-    result_text(result, "source", str_or_null(energy->source));
-    result_number(result, "coverage", energy->coverage, "%");
-    result_number(result, "idle_joules", energy->idle_joules, "J");
-    result_number(result, "active_joules", energy->active_joules, "J");
-    if (energy->method == METHOD_NONE)
-        result_null(result, "updates");
-    else
-        result_integer(result, "updates", (int64_t)energy->updates);
-    result_flag(result, "low_confidence", energy->low_confidence);
-    result_text(result, "note", str_or_null(energy->note));
-    result_end(result);
-}
 
 static void put_objective(struct result *result, const struct govern_options *options)
 {
@@ -42,6 +21,8 @@ static void put_objective(struct result *result, const struct govern_options *op
 void govern_result_fill(struct result *result, const struct govern_options *options,
                         const struct govern_result *from)
 {
+    struct json json;
+    result_writer(result, &json);
     result_begin(result, "govern");
     result_text(result, "device", from->device);
     result_text(result, "name", from->name);
@@ -61,7 +42,7 @@ void govern_result_fill(struct result *result, const struct govern_options *opti
     result_number(result, "default", from->default_w, "W");
     result_number(result, "governed", from->governed_w, "W");
     result_end(result);
-    put_energy(result, &from->energy);
+    energy_to_json(&json, "energy", &from->energy);
     result_integer(result, "signal", from->signal);
     result_aside(result, "view");
     result_flag(result, "was_set", from->was_set);

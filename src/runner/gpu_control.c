@@ -16,6 +16,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/fs.h"
 #include "port/proc.h"
@@ -44,7 +45,7 @@ struct gpu_control {
     double set[KNOB_COUNT]; /* UNKNOWN: not set */
 };
 
-static bool has(unsigned knobs, enum sensor_knob knob)
+static bool has(unsigned knobs, enum gpu_knob knob)
 {
     return knobs & 1U << knob;
 }
@@ -257,7 +258,7 @@ static enum err request_saved(struct sensor *sensor, const struct saved *saved, 
 {
     const struct sensor_control *control = sensor->driver->control;
     enum err first = ERR_OK;
-    for (enum sensor_knob knob = 0; knob < KNOB_COUNT; knob++) {
+    for (enum gpu_knob knob = 0; knob < KNOB_COUNT; knob++) {
         struct error detail = {0};
         if (!has(saved->knobs, knob))
             continue;
@@ -340,13 +341,11 @@ static void release(struct gpu_control *control, bool run_command)
 
 enum err gpu_control_open(const char *device, struct gpu_control **out, struct error *why)
 {
-    struct gpu_control *control = calloc(1, sizeof *control);
+    struct gpu_control *control = xcalloc(1, sizeof *control);
     *out = NULL;
-    if (!control)
-        return err_no_memory(why);
     control->lock = control->watchdog.alive = -1;
     control->saved.limit_w = UNKNOWN;
-    for (enum sensor_knob knob = 0; knob < KNOB_COUNT; knob++)
+    for (enum gpu_knob knob = 0; knob < KNOB_COUNT; knob++)
         control->set[knob] = UNKNOWN;
     enum err err = open_device(device, &control->sensor, why);
     if (err != ERR_OK) {
@@ -400,7 +399,7 @@ struct sensor *gpu_control_sensor(struct gpu_control *control)
     return &control->sensor;
 }
 
-enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, double value,
+enum err gpu_control_set(struct gpu_control *control, enum gpu_knob knob, double value,
                          struct error *why)
 {
     if (!has(control->saved.knobs, knob))
@@ -411,7 +410,7 @@ enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, dou
     return err;
 }
 
-enum err gpu_control_reset(struct gpu_control *control, enum sensor_knob knob, struct error *why)
+enum err gpu_control_reset(struct gpu_control *control, enum gpu_knob knob, struct error *why)
 {
     struct saved one = control->saved;
     if (!has(one.knobs, knob) || !is_known(control->set[knob]))

@@ -28,7 +28,7 @@ struct gpu_control;
 /* Opens the device without control, for queries alone: driver->control->clocks, limits.  sensor_close closes it. */
 enum err gpu_control_query(const char *device, struct sensor *out, struct error *why) MUST_USE;
 
-/* Takes control of the knobs (bits 1U << enum sensor_knob) of the device that --devices would select ("": the only
+/* Takes control of the knobs (bits 1U << enum gpu_knob) of the device that --devices would select ("": the only
  * one); changes nothing.
  * The errors that mean "measure only":
  *   ERR_DENIED       needs root, or is refused in this container
@@ -52,10 +52,10 @@ enum err gpu_control_open(const char *device, struct gpu_control **out, struct e
 enum err gpu_control_is_free(struct gpu_control *control, struct error *why) MUST_USE;
 
 /* Requests a clock (MHz) or power limit (W). */
-enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, double value,
+enum err gpu_control_set(struct gpu_control *control, enum gpu_knob knob, double value,
                          struct error *why) MUST_USE;
 /* Restores the initial value of one knob. */
-enum err gpu_control_reset(struct gpu_control *control, enum sensor_knob knob, struct error *why)
+enum err gpu_control_reset(struct gpu_control *control, enum gpu_knob knob, struct error *why)
     MUST_USE;
 
 enum gpu_clock_state {

@@ -9,6 +9,8 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
+#include "catalog/device_peak.h"
 #include "catalog/hardware.h"
 #include "sensors/registry.h"
 #include "sensors/sensor.h"
@@ -154,15 +156,13 @@ double run_devices(const struct ledger *ledger)
     return gpus ? gpus : 1;
 }
 
-enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
-                             struct summary *out)
+void run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
+                         struct summary *out)
 {
     size_t rows = idle ? idle->count : 0, count = ledger ? ledger->count : 0;
     out->idle = (struct summary_idle){.known = idle != NULL, .seconds = idle ? idle->seconds : 0};
-    out->idle.devices = calloc(rows + 1, sizeof *out->idle.devices);
-    out->devices = calloc(count + 1, sizeof *out->devices);
-    if (!out->idle.devices || !out->devices)
-        return ERR_NO_MEMORY;
+    out->idle.devices = xcalloc(rows + 1, sizeof *out->idle.devices);
+    out->devices = xcalloc(count + 1, sizeof *out->devices);
     for (size_t i = 0; i < rows; i++)
         out->idle.devices[out->idle.count++] = (struct summary_idle_device){
             idle->rows[i].device, idle->rows[i].watts, idle->rows[i].sigma};
@@ -179,5 +179,4 @@ enum err run_summary_devices(const struct baseline *idle, const struct ledger *l
             };
     }
     out->device_seconds = out->seconds * run_devices(ledger);
-    return ERR_OK;
 }

@@ -33,8 +33,8 @@ void run_summary_host(const struct host_report *host, struct summary *out);
 /* Number of devices with an hourly price: the GPUs, or 1 for a machine without any. */
 double run_devices(const struct ledger *ledger); /* NULL is allowed */
 
-/* Idle power, energy of each device, and device time; either argument may be NULL.  ERR_NO_MEMORY is the only error. */
-enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
-                             struct summary *out) MUST_USE;
+/* Idle power, energy of each device, and device time; either argument may be NULL. */
+void run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
+                         struct summary *out);
 
 #endif

@@ -12,9 +12,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "engine/engine.h"
 #include "engine/timers.h"
 #include "graph/gguf.h"
@@ -104,26 +104,22 @@ static enum err report(struct grid *grid, const char *what)
     return grid->out->signal ? err_set(grid->why, ERR_INTERRUPTED, "interrupted") : ERR_OK;
 }
 
-static enum err add(struct grid *grid, const char *label, struct hardware_timing timing,
-                    const struct op_timer_shape *shape)
+static void add(struct grid *grid, const char *label, struct hardware_timing timing,
+                const struct op_timer_shape *shape)
 {
-    struct point *points = grow(grid->points, &grid->capacity, grid->count, sizeof *points);
-    if (!points)
-        return err_set(grid->why, ERR_NO_MEMORY, "out of memory");
-    grid->points = points;
-    points[grid->count++] = (struct point){.timing = timing,
-                                           .shape = *shape,
-                                           .label = label,
-                                           .best_s = INFINITY,
-                                           .second_s = INFINITY,
-                                           .disturbed_s = INFINITY};
-    return ERR_OK;
+    grid->points = xgrow(grid->points, &grid->capacity, grid->count, sizeof *grid->points);
+    grid->points[grid->count++] = (struct point){.timing = timing,
+                                                 .shape = *shape,
+                                                 .label = label,
+                                                 .best_s = INFINITY,
+                                                 .second_s = INFINITY,
+                                                 .disturbed_s = INFINITY};
 }
 
 /* ---- products ---- */
 
-static enum err add_product(struct grid *grid, const struct tensor_type *type, int64_t rows,
-                            int64_t side, double held)
+static void add_product(struct grid *grid, const struct tensor_type *type, int64_t rows,
+                        int64_t side, double held)
 {
     double bytes = (double)(side * side) * type->block_bytes / type->block_elements;
     int64_t matrices = (int64_t)fmin(fmax(1, held / bytes), MATRICES_MAX);
@@ -136,43 +132,39 @@ static enum err add_product(struct grid *grid, const struct tensor_type *type, i
                                          .columns = side,
                                          .matrices = matrices,
                                          .graphs = graphs};
-    return add(grid, type->name,
-               (struct hardware_timing){.op = TIMING_PRODUCT,
-                                        .format = type->name,
-                                        .rows = (double)rows,
-                                        .depth = (double)side,
-                                        .columns = (double)side,
-                                        .held = bytes * (double)matrices},
-               &shape);
+    add(grid, type->name,
+        (struct hardware_timing){.op = TIMING_PRODUCT,
+                                 .format = type->name,
+                                 .rows = (double)rows,
+                                 .depth = (double)side,
+                                 .columns = (double)side,
+                                 .held = bytes * (double)matrices},
+        &shape);
 }
 
 /* Weights used by many tokens are in a cache: two matrices suffice, or enough to amortize the start of a graph. */
-static enum err add_side(struct grid *grid, const struct tensor_type *type, int64_t side)
+static void add_side(struct grid *grid, const struct tensor_type *type, int64_t side)
 {
     double bytes = (double)(side * side) * type->block_bytes / type->block_elements;
-    enum err err = ERR_OK;
-    for (size_t r = 0; !err && r < COUNT_OF(ROWS); r++) {
+    for (size_t r = 0; r < COUNT_OF(ROWS); r++) {
         if (ROWS[r] > FEW_ROWS) {
-            err = add_product(grid, type, ROWS[r], side, fmax(2 * bytes, 1 * MEBI));
+            add_product(grid, type, ROWS[r], side, fmax(2 * bytes, 1 * MEBI));
             continue;
         }
-        for (size_t h = 0; !err && h < COUNT_OF(WORKING_SETS); h++)
+        for (size_t h = 0; h < COUNT_OF(WORKING_SETS); h++)
             if (side >= WORKING_SETS[h].min && side <= WORKING_SETS[h].max &&
                 (ROWS[r] == 1 || WORKING_SETS[h].has_several))
-                err = add_product(grid, type, ROWS[r], side, fmax(WORKING_SETS[h].bytes, bytes));
+                add_product(grid, type, ROWS[r], side, fmax(WORKING_SETS[h].bytes, bytes));
     }
-    return err;
 }
 
-static enum err add_format(struct grid *grid, uint32_t number)
+static void add_format(struct grid *grid, uint32_t number)
 {
     const struct tensor_type *type = tensor_type_numbered(number);
-    enum err err = ERR_OK;
-    for (size_t s = 0; type && !err && s < COUNT_OF(SIDES); s++) {
+    for (size_t s = 0; type && s < COUNT_OF(SIDES); s++) {
         bool is_whole = SIDES[s] % type->block_elements == 0;
-        err = add_side(grid, type, is_whole ? SIDES[s] : BLOCK);
+        add_side(grid, type, is_whole ? SIDES[s] : BLOCK);
     }
-    return err;
 }
 
 /* ---- other operations ---- */
@@ -184,44 +176,40 @@ static int64_t chain_of(int64_t elements)
     return min < CHAIN ? min : CHAIN;
 }
 
-static enum err add_attention(struct grid *grid, int64_t size)
+static void add_attention(struct grid *grid, int64_t size)
 {
-    enum err err = ERR_OK;
-    for (size_t c = 0; !err && c < COUNT_OF(CONTEXTS); c++)
-        for (size_t q = 0; !err && q < COUNT_OF(QUERIES); q++) {
+    for (size_t c = 0; c < COUNT_OF(CONTEXTS); c++)
+        for (size_t q = 0; q < COUNT_OF(QUERIES); q++) {
             int64_t context = CONTEXTS[c] < QUERIES[q] ? QUERIES[q] : CONTEXTS[c];
             if (c > 0 && CONTEXTS[c] <= QUERIES[q])
                 continue; /* timed as the previous context */
-            err = add(grid, timing_op_name(TIMING_ATTENTION),
-                      (struct hardware_timing){.op = TIMING_ATTENTION,
-                                               .rows = (double)QUERIES[q],
-                                               .depth = (double)size,
-                                               .columns = HEADS,
-                                               .context = (double)context},
-                      &(struct op_timer_shape){.op = OP_TIMER_ATTENTION,
-                                               .rows = QUERIES[q],
-                                               .depth = size,
-                                               .heads = HEADS,
-                                               .context = context,
-                                               .matrices = chain_of(QUERIES[q] * context * size)});
+            add(grid, timing_op_name(TIMING_ATTENTION),
+                (struct hardware_timing){.op = TIMING_ATTENTION,
+                                         .rows = (double)QUERIES[q],
+                                         .depth = (double)size,
+                                         .columns = HEADS,
+                                         .context = (double)context},
+                &(struct op_timer_shape){.op = OP_TIMER_ATTENTION,
+                                         .rows = QUERIES[q],
+                                         .depth = size,
+                                         .heads = HEADS,
+                                         .context = context,
+                                         .matrices = chain_of(QUERIES[q] * context * size)});
         }
-    return err;
 }
 
-static enum err add_chain(struct grid *grid, enum timing_op op, enum op_timer_op engine_op)
+static void add_chain(struct grid *grid, enum timing_op op, enum op_timer_op engine_op)
 {
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < COUNT_OF(CHAIN_ROWS); i++)
-        err = add(grid, timing_op_name(op),
-                  (struct hardware_timing){.op = op, .rows = (double)CHAIN_ROWS[i], .depth = WIDTH},
-                  &(struct op_timer_shape){.op = engine_op,
-                                           .rows = CHAIN_ROWS[i],
-                                           .depth = WIDTH,
-                                           .matrices = chain_of(CHAIN_ROWS[i] * WIDTH)});
-    return err;
+    for (size_t i = 0; i < COUNT_OF(CHAIN_ROWS); i++)
+        add(grid, timing_op_name(op),
+            (struct hardware_timing){.op = op, .rows = (double)CHAIN_ROWS[i], .depth = WIDTH},
+            &(struct op_timer_shape){.op = engine_op,
+                                     .rows = CHAIN_ROWS[i],
+                                     .depth = WIDTH,
+                                     .matrices = chain_of(CHAIN_ROWS[i] * WIDTH)});
 }
 
-static enum err add_all(struct grid *grid)
+static void add_all(struct grid *grid)
 {
     static const struct {
         enum timing_op op;
@@ -231,24 +219,20 @@ static enum err add_all(struct grid *grid)
                   {TIMING_ROTATION, OP_TIMER_ROTATION},
                   {TIMING_GATE, OP_TIMER_GATE}};
     const struct op_timer_shape nothing = {.op = OP_TIMER_NOTHING}, step = {.op = OP_TIMER_STEP};
-    enum err err = add(grid, timing_op_name(TIMING_PASS),
-                       (struct hardware_timing){.op = TIMING_PASS}, &nothing);
-    if (!err)
-        err = add(grid, timing_op_name(TIMING_STEP), (struct hardware_timing){.op = TIMING_STEP},
-                  &step);
-    for (size_t i = 0; !err && i < COUNT_OF(CHAINS); i++)
-        err = add_chain(grid, CHAINS[i].op, CHAINS[i].engine_op);
-    for (size_t i = 0; !err && i < COUNT_OF(HEAD_SIZES); i++)
-        err = add_attention(grid, HEAD_SIZES[i]);
-    for (size_t i = 0; !err && i < COUNT_OF(FORMATS); i++)
-        err = add_format(grid, FORMATS[i]);
-    return err;
+    add(grid, timing_op_name(TIMING_PASS), (struct hardware_timing){.op = TIMING_PASS}, &nothing);
+    add(grid, timing_op_name(TIMING_STEP), (struct hardware_timing){.op = TIMING_STEP}, &step);
+    for (size_t i = 0; i < COUNT_OF(CHAINS); i++)
+        add_chain(grid, CHAINS[i].op, CHAINS[i].engine_op);
+    for (size_t i = 0; i < COUNT_OF(HEAD_SIZES); i++)
+        add_attention(grid, HEAD_SIZES[i]);
+    for (size_t i = 0; i < COUNT_OF(FORMATS); i++)
+        add_format(grid, FORMATS[i]);
 }
 
 /* ---- ONNX Runtime ---- */
 
-static enum err add_operator(struct grid *grid, const char *label, enum timing_op op,
-                             struct ort_shape shape)
+static void add_operator(struct grid *grid, const char *label, enum timing_op op,
+                         struct ort_shape shape)
 {
     bool is_conv = shape.side > 0, is_line = shape.op == ORT_LINE;
     struct hardware_timing timing = {
@@ -264,14 +248,12 @@ static enum err add_operator(struct grid *grid, const char *label, enum timing_o
     };
     if (op == TIMING_REORDER)
         timing = (struct hardware_timing){.op = op, .rows = timing.rows * timing.depth, .depth = 1};
-    enum err err = add(grid, label, timing, &(struct op_timer_shape){0});
-    if (!err)
-        grid->points[grid->count - 1].operator= shape;
-    return err;
+    add(grid, label, timing, &(struct op_timer_shape){0});
+    grid->points[grid->count - 1].operator= shape;
 }
 
 /* Larger windows need fewer channels and positions to fill the time. */
-static enum err add_convs(struct grid *grid)
+static void add_convs(struct grid *grid)
 {
     static const struct {
         enum timing_op op;
@@ -313,18 +295,16 @@ static enum err add_convs(struct grid *grid)
         {TIMING_DEPTHWISE_CONV, ORT_DEPTHWISE, 28, 64, 64, 5},
         {TIMING_DEPTHWISE_CONV, ORT_DEPTHWISE, 112, 32, 32, 3},
     };
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < COUNT_OF(CONVS); i++)
-        err = add_operator(grid, "convolutions", CONVS[i].op,
-                           (struct ort_shape){.op = CONVS[i].operator,
-                                              .side = CONVS[i].side,
-                                              .channels = CONVS[i].channels,
-                                              .outputs = CONVS[i].outputs,
-                                              .window = CONVS[i].window});
-    return err;
+    for (size_t i = 0; i < COUNT_OF(CONVS); i++)
+        add_operator(grid, "convolutions", CONVS[i].op,
+                     (struct ort_shape){.op = CONVS[i].operator,
+                                        .side = CONVS[i].side,
+                                        .channels = CONVS[i].channels,
+                                        .outputs = CONVS[i].outputs,
+                                        .window = CONVS[i].window});
 }
 
-static enum err add_operators(struct grid *grid)
+static void add_operators(struct grid *grid)
 {
     static const int64_t PRODUCT_ROWS[] = {1, 16, 128}, WIDTHS[] = {128, 512, 1024};
     static const int64_t STATES[] = {64, 256}, STEPS[] = {1, 32}, NORMED[] = {1 << 14, 1 << 18},
@@ -336,32 +316,27 @@ static enum err add_operators(struct grid *grid)
     } PLAIN[] = {{"additions", TIMING_ADD, ORT_ADD},
                  {"scalings", TIMING_SCALE, ORT_SCALE},
                  {"sigmoids", TIMING_SIGMOID, ORT_SIGMOID}};
-    enum err err = add_operator(grid, "pass", TIMING_PASS, (struct ort_shape){.op = ORT_RUN});
-    if (!err)
-        err = add_operator(grid, "step", TIMING_STEP,
-                           (struct ort_shape){.op = ORT_NOTHING, .rows = 1});
-    if (!err)
-        err = add_convs(grid);
+    add_operator(grid, "pass", TIMING_PASS, (struct ort_shape){.op = ORT_RUN});
+    add_operator(grid, "step", TIMING_STEP, (struct ort_shape){.op = ORT_NOTHING, .rows = 1});
+    add_convs(grid);
     for (size_t r = 0; r < COUNT_OF(PRODUCT_ROWS); r++)
-        for (size_t w = 0; !err && w < COUNT_OF(WIDTHS); w++)
-            err = add_operator(grid, "products", TIMING_PRODUCT,
-                               (struct ort_shape){.op = ORT_PRODUCT,
-                                                  .rows = PRODUCT_ROWS[r],
-                                                  .channels = WIDTHS[w]});
+        for (size_t w = 0; w < COUNT_OF(WIDTHS); w++)
+            add_operator(grid, "products", TIMING_PRODUCT,
+                         (struct ort_shape){
+                             .op = ORT_PRODUCT, .rows = PRODUCT_ROWS[r], .channels = WIDTHS[w]});
     for (size_t i = 0; i < COUNT_OF(STEPS); i++)
-        for (size_t s = 0; !err && s < COUNT_OF(STATES); s++)
-            err = add_operator(
+        for (size_t s = 0; s < COUNT_OF(STATES); s++)
+            add_operator(
                 grid, "lstm", TIMING_LSTM,
                 (struct ort_shape){.op = ORT_LSTM, .rows = STEPS[i], .channels = STATES[s]});
-    for (size_t e = 0; !err && e < COUNT_OF(NORMED); e++)
-        err = add_operator(grid, "local response norms", TIMING_LRN,
-                           (struct ort_shape){.op = ORT_LRN, .elements = NORMED[e]});
+    for (size_t e = 0; e < COUNT_OF(NORMED); e++)
+        add_operator(grid, "local response norms", TIMING_LRN,
+                     (struct ort_shape){.op = ORT_LRN, .elements = NORMED[e]});
     for (size_t p = 0; p < COUNT_OF(PLAIN); p++)
-        for (size_t e = 0; !err && e < COUNT_OF(ELEMENTS); e++)
-            err = add_operator(
+        for (size_t e = 0; e < COUNT_OF(ELEMENTS); e++)
+            add_operator(
                 grid, PLAIN[p].label, PLAIN[p].op,
                 (struct ort_shape){.op = PLAIN[p].operator, .elements = ELEMENTS[e]});
-    return err;
 }
 
 /* ---- rounds ---- */
@@ -618,9 +593,7 @@ static double reorder_s(const struct grid *grid, const struct point *both)
 static enum err take_table(struct grid *grid)
 {
     struct timings *out = grid->out;
-    out->items = calloc(grid->count + 1, sizeof *out->items);
-    if (!out->items)
-        return err_no_memory(grid->why);
+    out->items = xcalloc(grid->count + 1, sizeof *out->items);
     for (size_t i = 0; i < grid->count; i++) {
         const struct point *point = &grid->points[i];
         if (!is_timed(point))
@@ -696,11 +669,12 @@ static void open_onnx(struct grid *grid)
 
 static enum err measure(struct grid *grids, size_t count)
 {
-    enum err err = ERR_OK;
-    for (size_t g = 0; !err && g < count; g++)
-        err = grids[g].onnx ? add_operators(&grids[g]) : add_all(&grids[g]);
-    if (!err && count)
-        err = time_rounds(grids, count);
+    for (size_t g = 0; g < count; g++)
+        if (grids[g].onnx)
+            add_operators(&grids[g]);
+        else
+            add_all(&grids[g]);
+    enum err err = count ? time_rounds(grids, count) : ERR_OK;
     for (size_t g = 0; !err && g < count; g++)
         err = check_timings(&grids[g]);
     for (size_t g = 0; !err && g < count; g++)

@@ -8,6 +8,8 @@
 #include "core/json.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
+#include "metrics/energy_per.h"
 #include "rundir/layers_result.h"
 #include "rundir/record.h"
 #include "rundir/run_writer.h"
@@ -62,7 +64,7 @@ static enum err add_unit(struct run_writer *writer, const struct unit *unit, str
     record->start = record->attempts = 1;
     record->started_at = unit->started_at + seconds(unit->from - unit->zero);
     record->latency_s = record->alone_s = seconds(unit->to - unit->from);
-    record->company = 1;
+    record->concurrency = 1;
     record->energy = record_energy_of(unit->energy);
     record->window_joules = unit->energy->joules;
     struct span_line span = {.key = key,
@@ -133,14 +135,12 @@ static struct summary_statistic statistic_of(double *values, size_t count)
 /* The fields of a record used by the summary. */
 struct figures {
     double joules, seconds;
-    bool failed;
+    bool is_failed;
 };
 
-static enum err fill_statistics(const struct figures *units, size_t count, struct summary *out)
+static void fill_statistics(const struct figures *units, size_t count, struct summary *out)
 {
-    double *values = malloc((count + 1) * sizeof *values);
-    if (!values)
-        return ERR_NO_MEMORY;
+    double *values = xcalloc(count + 1, sizeof *values);
     for (size_t i = 0; i < count; i++)
         values[i] = units[i].joules;
     out->statistics[STATISTIC_ENERGY] = statistic_of(values, count);
@@ -151,7 +151,6 @@ static enum err fill_statistics(const struct figures *units, size_t count, struc
         values[i] = ratio(units[i].joules, units[i].seconds);
     out->statistics[STATISTIC_POWER] = statistic_of(values, count);
     free(values);
-    return ERR_OK;
 }
 
 /* The measurement for the summary. */
@@ -180,17 +179,19 @@ static void fill_figures(const struct measured *measured, struct summary *out)
     out->queries = out->total_queries = (int64_t)measured->count;
     out->completed = out->failed = out->energy_known = 0;
     out->seconds = 0;
+    struct energy_per per_query = {0};
     for (size_t i = 0; i < measured->count; i++) {
         const struct figures *unit = &measured->units[i];
-        out->failed += unit->failed;
-        out->completed += !unit->failed;
-        out->energy_known += !unit->failed && is_known(unit->joules);
+        out->failed += unit->is_failed;
+        out->completed += !unit->is_failed;
+        out->energy_known += !unit->is_failed && is_known(unit->joules);
         out->seconds += unit->seconds;
+        energy_per_add(&per_query, unit->is_failed ? UNKNOWN : unit->joules, 1);
     }
     out->energy = record_energy_of(total);
     out->queries_joules = total->joules;
     out->queries_idle_joules = total->idle_joules;
-    out->joules_per_query = out->statistics[STATISTIC_ENERGY].avg;
+    out->joules_per_query = energy_per_of(&per_query);
     out->active_joules_per_query = ratio(total->active_joules, (double)measured->count);
     out->busy_watts = ratio(total->joules, out->seconds);
     if (measured->save->tariff)
@@ -210,20 +211,16 @@ static enum err finish(const struct measured *measured, const char *arguments,
     summary.command.text = arguments;
     summary.output_dir = summary.directory = writer->directory;
     run_summary_host(measured->save->host, &summary);
-    enum err err = fill_statistics(measured->units, measured->count, &summary);
+    fill_statistics(measured->units, measured->count, &summary);
     fill_figures(measured, &summary);
     summary.conditions = *measured->conditions;
     if (measured->save->repeat.group[0]) {
         summary.repeat_group = measured->save->repeat.group;
         summary.repeat_number = measured->save->repeat.number;
     }
-    if (!err)
-        err = run_summary_devices(measured->idle, measured->ledger, &summary);
-    if (err)
-        err_explain(why, err);
+    run_summary_devices(measured->idle, measured->ledger, &summary);
     summary_charge(&summary);
-    if (!err)
-        err = run_writer_finish(writer, &summary, why);
+    enum err err = run_writer_finish(writer, &summary, why);
     summary_release(&summary);
     return err;
 }
@@ -266,9 +263,7 @@ static enum err finish_runs(const struct run_save *save, const struct exec_resul
                                 .ledger = &result->mean,
                                 .started_at = seconds(result->started_wall),
                                 .interrupted = result->signal != 0};
-    struct figures *units = calloc(result->count + 1, sizeof *units);
-    if (!units)
-        return err_no_memory(why);
+    struct figures *units = xcalloc(result->count + 1, sizeof *units);
     for (size_t i = 0; i < result->count; i++) {
         const struct exec_run *run = &result->runs[i];
         units[i] = (struct figures){run->ledger.total.joules, run->wall_s, run->end.exit_code != 0};
@@ -379,9 +374,7 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
                                     .start = 1,
                                     .started_at = measured.started_at,
                                     .hardware_label = save->host->label};
-    struct figures *units = calloc(model->window_count + 1, sizeof *units);
-    if (!units)
-        return err_no_memory(why);
+    struct figures *units = xcalloc(model->window_count + 1, sizeof *units);
     enum err err =
         run_writer_open(&writer, save->parent, slash ? slash + 1 : model->path, &header, why);
     if (!err) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/quantity.h"
+#include "core/xalloc.h"
 #include "sampler/sampler.h"
 
 struct append_state {
@@ -66,9 +67,7 @@ enum err samples_log_open(struct samples_log *log, struct sampler *sampler, nano
     enum err err = samples_create(&log->out, path, own, why);
     if (err)
         return err;
-    log->written = calloc(count + 1, sizeof *log->written);
-    if (!log->written)
-        return err_no_memory(why);
+    log->written = xcalloc(count + 1, sizeof *log->written);
     for (size_t i = 0; i < count; i++)
         log->written[i].t = INT64_MIN;
     return ERR_OK;

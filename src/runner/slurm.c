@@ -1,5 +1,6 @@
 /* Next to each script, array-1.sh, array-1.job has the job id and the same parts, so that a later process knows what is
- * queued.  Slurm's programs are run by argv; only the output of squeue is parsed. */
+ * queued.  Slurm's programs are run by argv; of their output only the lines of squeue are parsed, and the plan that this
+ * program prints as JSON on a node. */
 #define _DEFAULT_SOURCE /* realpath */
 #include "runner/slurm.h"
 
@@ -10,12 +11,16 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
+#include "core/jv.h"
+#include "core/knob.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/proc.h"
 #include "rundir/run_dir.h"
+#include "rundir/setting.h"
+#include "runner/sweep_dry_run.h"
 
 /* Polling intervals for results and for squeue; both start short and grow, since thousands of users share one
  * controller.  A shared file system may show a file only some seconds after it was written on another node. */
@@ -64,7 +69,7 @@ static enum err run_program(const char *argv[], struct text *out, struct error *
     argv[0] = path;
     err = proc_filter(argv, &nothing, fd, why);
     off_t length = err ? 0 : lseek(fd, 0, SEEK_END);
-    char *bytes = length > 0 && length < ANSWER_MAX ? malloc((size_t)length) : NULL;
+    char *bytes = length > 0 && length < ANSWER_MAX ? xmalloc((size_t)length) : NULL;
     if (!err && length > 0 && !bytes)
         err = err_set(why, ERR_BAD_VALUE, "the output of %s is too long", path);
     if (!err && bytes && (err = file_read_at(fd, bytes, (size_t)length, 0)))
@@ -73,12 +78,12 @@ static enum err run_program(const char *argv[], struct text *out, struct error *
         text_add_bytes(out, bytes, (size_t)length);
     free(bytes);
     close(fd);
-    return !err && out->failed ? err_no_memory(why) : err;
+    return err;
 }
 
 /* ---- clocks of a node ---- */
 
-enum { CLOCKS_MAX = 10000, WORDS_MAX = 64 };
+enum { WORDS_MAX = 64 };
 
 static int by_highest(const void *left, const void *right)
 {
@@ -86,27 +91,55 @@ static int by_highest(const void *left, const void *right)
     return (*a < *b) - (*a > *b);
 }
 
-/* Parses lines of the plan such as " 1  gpu-clock=1785: true". */
-static enum err parse_clocks(const char *plan, double **out, size_t *count, struct error *why)
+static size_t clock_knob(const struct sweep_dry_run *plan)
 {
-    static const char KNOB[] = "gpu-clock=", NO_CONTROL[] = "measures only: ";
-    const char *reason = strstr(plan, NO_CONTROL);
-    *out = calloc(CLOCKS_MAX, sizeof **out);
-    if (!*out)
-        return err_no_memory(why);
-    for (const char *at = plan; (at = strstr(at, KNOB)) && *count < CLOCKS_MAX;) {
-        char *end;
-        at += sizeof KNOB - 1;
-        double mhz = strtod(at, &end);
-        if (end > at && mhz > 0)
-            (*out)[(*count)++] = mhz;
+    size_t knob = 0;
+    while (knob < plan->knob_count && knob_named(plan->knobs[knob].name) != KNOB_GRAPHICS_CLOCK)
+        knob++;
+    return knob;
+}
+
+/* The clocks of a plan; *out is NULL if it has none. */
+static void list_clocks(const struct sweep_dry_run *plan, double **out, size_t *count)
+{
+    const char *name = knob_of(KNOB_GRAPHICS_CLOCK)->name;
+    size_t knob = clock_knob(plan), capacity = 0;
+    for (size_t i = 0; i < plan->setting_count; i++) {
+        if (knob >= plan->settings[i].value_count)
+            continue;
+        struct setting clock = setting_parse(name, plan->settings[i].values[knob]);
+        if (clock.kind == SETTING_NUMBER && clock.number > 0) {
+            *out = xgrow(*out, &capacity, *count, sizeof **out);
+            (*out)[(*count)++] = clock.number;
+        }
+        setting_release(&clock);
     }
-    qsort(*out, *count, sizeof **out, by_highest);
     if (*count)
-        return ERR_OK;
-    reason = reason ? reason + sizeof NO_CONTROL - 1 : "it lists no clocks";
-    return err_set(why, ERR_UNSUPPORTED, "on the node allocated by Slurm: %.*s",
-                   (int)strcspn(reason, "\n"), reason);
+        qsort(*out, *count, sizeof **out, by_highest);
+}
+
+/* Reads the output of `ipw sweep --dry-run --json`. */
+static enum err parse_clocks(const struct text *output, double **out, size_t *count,
+                             struct error *why)
+{
+    struct jv *tree = NULL;
+    struct sweep_dry_run plan = {0};
+    struct error reason = {0};
+    enum err err = jv_parse(text_get(output), output->length, &tree, &reason);
+    if (!err)
+        err = sweep_dry_run_read(tree, &plan, &reason);
+    jv_free(tree);
+    if (err)
+        return err_set(why, err,
+                       "`ipw sweep --dry-run --json` on the node allocated by Slurm printed no "
+                       "plan of a sweep: %s; is it the same version there?",
+                       reason.text);
+    list_clocks(&plan, out, count);
+    if (!*count)
+        err = err_set(why, ERR_UNSUPPORTED, "on the node allocated by Slurm: %s",
+                      plan.uncontrolled ? plan.uncontrolled : "it lists no clocks");
+    sweep_dry_run_release(&plan);
+    return err;
 }
 
 enum err slurm_clocks(const struct slurm_options *options, const char *devices, double min,
@@ -133,7 +166,8 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
     const char *const rest[] = {program,     "sweep",     "--control",
                                 "--mode",    "dvfs",      "--min-clock",
                                 lowest,      "--devices", devices ? devices : "",
-                                "--dry-run", "--",        "true"};
+                                "--dry-run", "--json",    "--",
+                                "true"};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         if (devices || (i != 7 && i != 8))
             argv[used++] = rest[i];
@@ -141,7 +175,7 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
                        ? run_program(argv, &plan, why)
                        : err_set(why, ERR_IO, "the path of this program is not known");
     if (!err)
-        err = parse_clocks(text_get(&plan), out, count, why);
+        err = parse_clocks(&plan, out, count, why);
     for (size_t i = 0; i < made; i++)
         text_release(&words[i]);
     text_release(&plan);
@@ -160,11 +194,18 @@ static enum err find_paths(const char *directory, struct slurm_paths *out, struc
     return ERR_OK;
 }
 
-/* Path of array-N with a suffix; false if it does not fit. */
-static bool array_path(const struct slurm_paths *paths, unsigned number, const char *suffix,
-                       char to[static PATH_MAX])
+/* The caller frees it. */
+static char *array_path(const struct slurm_paths *paths, unsigned number, const char *suffix)
 {
-    return str_format(to, PATH_MAX, "%s/array-%u.%s", paths->folder, number, suffix);
+    return xformat("%s/array-%u.%s", paths->folder, number, suffix);
+}
+
+static bool has_script(const struct slurm_paths *paths, unsigned number)
+{
+    char *path = array_path(paths, number, "sh");
+    bool exists = file_exists(path);
+    free(path);
+    return exists;
 }
 
 bool slurm_was_used(const char *directory)
@@ -176,8 +217,7 @@ bool slurm_was_used(const char *directory)
 static enum err write_file(const char *path, const struct text *content, struct error *why)
 {
     int fd;
-    enum err err = content->failed ? err_no_memory(why)
-                                   : file_open_own(path, O_WRONLY | O_CREAT | O_TRUNC, &fd, why);
+    enum err err = file_open_own(path, O_WRONLY | O_CREAT | O_TRUNC, &fd, why);
     if (err)
         return err;
     if (file_write_all(fd, text_get(content), content->length))
@@ -208,16 +248,13 @@ static void release_jobs(struct jobs *jobs)
 }
 
 /* Parses "4711 3 1 2". */
-static enum err parse_job(struct jobs *jobs, const char *text)
+static void parse_job(struct jobs *jobs, const char *text)
 {
     size_t digits = strspn(text, "0123456789");
-    struct job *items = grow(jobs->items, &jobs->capacity, jobs->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    jobs->items = items;
     if (!digits || digits >= JOB_MAX)
-        return ERR_OK; /* not one of our files */
-    struct job *job = &items[jobs->count++];
+        return; /* not one of our files */
+    jobs->items = xgrow(jobs->items, &jobs->capacity, jobs->count, sizeof *jobs->items);
+    struct job *job = &jobs->items[jobs->count++];
     *job = (struct job){0};
     memcpy(job->id, text, digits);
     text += digits;
@@ -225,29 +262,25 @@ static enum err parse_job(struct jobs *jobs, const char *text)
         size_t part = strtoul(text, &end, 10);
         if (end == text)
             break;
-        size_t *parts = grow(job->parts, &job->capacity, job->count, sizeof *parts);
-        if (!parts)
-            return ERR_NO_MEMORY;
-        job->parts = parts;
-        parts[job->count++] = part;
+        job->parts = xgrow(job->parts, &job->capacity, job->count, sizeof *job->parts);
+        job->parts[job->count++] = part;
     }
-    return ERR_OK;
 }
 
 static enum err read_jobs(const struct slurm_paths *paths, struct jobs *out, struct error *why)
 {
-    char path[PATH_MAX];
     enum err err = ERR_OK;
     *out = (struct jobs){0};
-    for (unsigned number = 1; !err && array_path(paths, number, "sh", path) && file_exists(path);
-         number++) {
+    for (unsigned number = 1; !err && has_script(paths, number); number++) {
         struct text text = {0};
-        if (!array_path(paths, number, "job", path) || !file_is_regular(path))
-            continue; /* script that was not submitted */
-        err = file_read(path, FILE_SMALL, &text, why);
-        if (!err)
-            err = err_explain(why, parse_job(out, text_get(&text)));
+        char *path = array_path(paths, number, "job");
+        bool is_submitted = file_is_regular(path);
+        if (is_submitted)
+            err = file_read(path, FILE_SMALL, &text, why);
+        if (!err && is_submitted)
+            parse_job(out, text_get(&text));
         text_release(&text);
+        free(path);
     }
     if (err)
         release_jobs(out);
@@ -262,40 +295,35 @@ static void release_queue(struct slurm_queue *queue)
     *queue = (struct slurm_queue){0};
 }
 
-static enum err add_part(struct slurm_queue *queue, size_t *capacity, const struct jobs *jobs,
-                         const char *id, size_t index)
+static void add_part(struct slurm_queue *queue, size_t *capacity, const struct jobs *jobs,
+                     const char *id, size_t index)
 {
     for (size_t i = 0; i < jobs->count; i++) {
         const struct job *job = &jobs->items[i];
         if (strcmp(job->id, id) != 0 || index >= job->count)
             continue;
-        size_t *parts = grow(queue->parts, capacity, queue->count, sizeof *parts);
-        if (!parts)
-            return ERR_NO_MEMORY;
-        queue->parts = parts;
-        parts[queue->count++] = job->parts[index];
+        queue->parts = xgrow(queue->parts, capacity, queue->count, sizeof *queue->parts);
+        queue->parts[queue->count++] = job->parts[index];
     }
-    return ERR_OK;
 }
 
 /* Parses "12 3 RUNNING None". */
-static enum err parse_element(struct slurm_queue *queue, size_t *capacity, const struct jobs *jobs,
-                              const char *line)
+static void parse_element(struct slurm_queue *queue, size_t *capacity, const struct jobs *jobs,
+                          const char *line)
 {
     char id[JOB_MAX] = "", *end;
     size_t length = strspn(line, "0123456789"), before = queue->count;
     if (!length || length >= sizeof id || line[length] != ' ')
-        return ERR_OK;
+        return;
     memcpy(id, line, length);
     size_t index = strtoul(line + length + 1, &end, 10);
     if (end == line + length + 1 || *end != ' ')
-        return ERR_OK; /* not an array element */
-    enum err err = add_part(queue, capacity, jobs, id, index);
-    if (!err && !str_starts(end + 1, "PENDING"))
+        return; /* not an array element */
+    add_part(queue, capacity, jobs, id, index);
+    if (!str_starts(end + 1, "PENDING"))
         queue->running += queue->count - before;
-    else if (!err && strchr(end + 1, ' '))
+    else if (strchr(end + 1, ' '))
         str_copy(queue->reason, sizeof queue->reason, strchr(end + 1, ' ') + 1);
-    return err;
 }
 
 /* Jobs unknown to Slurm have ended.  ERR_LOST: Slurm does not respond. */
@@ -310,13 +338,13 @@ static enum err read_queue(const struct jobs *jobs, struct slurm_queue *out, str
         text_addf(&ids, "%s%s", i ? "," : "", jobs->items[i].id);
     const char *argv[] = {"squeue",       "--noheader",           "--array", "--jobs",
                           text_get(&ids), "--format=%F %K %T %r", NULL};
-    enum err err = ids.failed ? err_no_memory(why) : run_program(argv, &answer, why);
+    enum err err = run_program(argv, &answer, why);
     if (err == ERR_IO)
         err = strstr(why->text, "Invalid job id") ? ERR_OK : ERR_LOST;
     for (char *line = answer.bytes; !err && line && *line;) {
         char *next = line + strcspn(line, "\n");
         next += *next ? (*next = '\0', 1) : 0;
-        err = err_explain(why, parse_element(out, &capacity, jobs, line));
+        parse_element(out, &capacity, jobs, line);
         line = next;
     }
     text_release(&answer);
@@ -341,14 +369,16 @@ static enum err add_own_words(struct text *out, struct error *why)
     return err;
 }
 
+/* The caller frees *path. */
 static enum err write_script(const struct slurm_work *work, const struct slurm_options *options,
                              const struct slurm_paths *paths, const size_t *parts, size_t count,
-                             char path[static PATH_MAX], struct error *why)
+                             char **path, struct error *why)
 {
     struct text script = {0}, command = {0};
     unsigned number = 1;
-    while (array_path(paths, number, "sh", path) && file_exists(path))
+    while (has_script(paths, number))
         number++;
+    *path = array_path(paths, number, "sh");
     text_add_shell(&command, paths->program);
     enum err err = work->same_call ? add_own_words(&command, why) : ERR_OK;
     for (size_t i = 0; work->command[i]; i++) {
@@ -366,7 +396,7 @@ static enum err write_script(const struct slurm_work *work, const struct slurm_o
     if (!err)
         err = slurm_script(&array, &script, why);
     if (!err)
-        err = write_file(path, &script, why);
+        err = write_file(*path, &script, why);
     text_release(&script);
     text_release(&command);
     return err;
@@ -391,16 +421,14 @@ static enum err submit_script(const char *script, char job[static JOB_MAX], stru
 static enum err write_job(const char *script, const char *job, const size_t *parts, size_t count,
                           struct error *why)
 {
-    char path[PATH_MAX];
     struct text line = {0};
     text_add(&line, job);
     for (size_t i = 0; i < count; i++)
         text_addf(&line, " %zu", parts[i]);
     text_add(&line, "\n");
-    size_t stem = strlen(script) - strlen("sh");
-    bool fits = str_format(path, sizeof path, "%.*sjob", (int)stem, script);
-    enum err err =
-        fits ? write_file(path, &line, why) : err_set(why, ERR_BAD_VALUE, "path too long");
+    char *path = xformat("%.*sjob", (int)(strlen(script) - strlen("sh")), script);
+    enum err err = write_file(path, &line, why);
+    free(path);
     text_release(&line);
     return err;
 }
@@ -411,10 +439,10 @@ static enum err list_parts(const struct slurm_work *work, const struct slurm_pat
 {
     struct jobs jobs = {0};
     struct slurm_queue queue = {0};
-    size_t kept = 0, *parts = *out = calloc(work->max + 1, sizeof *parts);
+    size_t kept = 0, *parts = *out = xcalloc(work->max + 1, sizeof *parts);
     *count = 0;
-    enum err err = parts ? ERR_OK : err_no_memory(why);
-    if (!err && submit)
+    enum err err = ERR_OK;
+    if (submit)
         err = read_jobs(paths, &jobs, why);
     if (!err && submit)
         err = read_queue(&jobs, &queue, why);
@@ -439,22 +467,25 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
 {
     struct slurm_paths paths;
     size_t *parts = NULL;
-    char script[PATH_MAX], job[JOB_MAX];
-    str_format(script, sizeof script, "%s/" RUN_SLURM "/", work->directory);
-    enum err err = file_make_parents(script, why);
+    char job[JOB_MAX];
+    char *folder = path_join(work->directory, RUN_SLURM "/");
+    enum err err = file_make_parents(folder, why);
+    free(folder);
     if (!err)
         err = find_paths(work->directory, &paths, why);
     if (!err)
         err = list_parts(work, &paths, submit, &parts, count, why);
     for (size_t i = 0; !err && i < *count; i += ARRAY_MAX) {
         size_t some = *count - i < ARRAY_MAX ? *count - i : ARRAY_MAX;
-        err = write_script(work, options, &paths, parts + i, some, script, why);
+        char *script = NULL;
+        err = write_script(work, options, &paths, parts + i, some, &script, why);
         if (!err && submit)
             err = submit_script(script, job, why);
         if (!err && submit)
             err = write_job(script, job, parts + i, some, why);
         if (!err)
             wrote(script, submit ? job : NULL);
+        free(script);
     }
     free(parts);
     return err;

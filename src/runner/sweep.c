@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/proc.h"
 #include "rundir/run_dir.h"
@@ -79,29 +80,29 @@ struct rounds {
     size_t *made, *rejected; /* max_repeats + 1 elements each */
 };
 
-static bool count_rounds(const struct sweep *sweep, struct rounds *out)
+static struct rounds count_rounds(const struct sweep *sweep)
 {
-    size_t *counts = calloc(2 * ((size_t)sweep->max_repeats + 1), sizeof *counts);
-    *out = (struct rounds){counts, counts ? counts + sweep->max_repeats + 1 : NULL};
-    for (size_t i = 0; counts && i < sweep->count; i++) {
+    size_t *counts = xcalloc(2 * ((size_t)sweep->max_repeats + 1), sizeof *counts);
+    struct rounds rounds = {counts, counts + sweep->max_repeats + 1};
+    for (size_t i = 0; i < sweep->count; i++) {
         const struct sweep_attempt *attempt = &sweep->attempts[i];
         if (attempt->repeat > sweep->max_repeats)
             continue;
-        out->made[attempt->repeat]++;
-        out->rejected[attempt->repeat] +=
+        rounds.made[attempt->repeat]++;
+        rounds.rejected[attempt->repeat] +=
             sweep_is_rejected(attempt) && attempt->tries <= sweep->reruns;
     }
-    return counts;
+    return rounds;
 }
 
 bool sweep_each(const struct sweep *sweep, sweep_visit *visit, void *context)
 {
-    struct rounds rounds;
-    bool counted = count_rounds(sweep, &rounds), stopped = false;
+    struct rounds rounds = count_rounds(sweep);
+    bool stopped = false;
     for (int again = 0; !stopped && again < 2; again++)
         for (unsigned round = 1; !stopped && round <= sweep->max_repeats; round++) {
-            bool is_done = counted && (again ? !rounds.rejected[round]
-                                             : rounds.made[round] >= sweep->point_count);
+            bool is_done =
+                again ? !rounds.rejected[round] : rounds.made[round] >= sweep->point_count;
             if (!is_done)
                 stopped = visit_round(sweep, round, again, visit, context);
         }
@@ -206,13 +207,13 @@ double sweep_expected(const struct sweep *sweep, size_t point)
 size_t sweep_left(const struct sweep *sweep, double *seconds_left)
 {
     size_t left = 0, count = sweep->point_count;
-    struct attempt_times all = {0}, *own = calloc(count + 1, sizeof *own);
-    *seconds_left = own ? 0 : UNKNOWN;
-    for (size_t i = 0; own && i < sweep->count; i++) {
+    struct attempt_times all = {0}, *own = xcalloc(count, sizeof *own);
+    *seconds_left = 0;
+    for (size_t i = 0; i < sweep->count; i++) {
         add_attempt_time(sweep, &sweep->attempts[i], &all);
         add_attempt_time(sweep, &sweep->attempts[i], &own[sweep->attempts[i].point]);
     }
-    for (size_t p = 0; own && p < count; p++)
+    for (size_t p = 0; p < count; p++)
         if (own[p].made < sweep->repeats && (!sweep->only || sweep->only == p + 1)) {
             left += sweep->repeats - own[p].made;
             *seconds_left +=
@@ -234,13 +235,8 @@ static bool same_words(char *const *a, size_t a_count, char *const *b, size_t b_
 
 static bool same_setting(const struct sweep *a, size_t point, const struct sweep *b, size_t other)
 {
-    struct text mine = {0}, its = {0};
-    sweep_setting(a, point, &mine);
-    sweep_setting(b, other, &its);
-    bool same = strcmp(text_get(&mine), text_get(&its)) == 0;
-    text_release(&mine);
-    text_release(&its);
-    return same;
+    return a->knob_count == b->knob_count &&
+           settings_same(sweep_point(a, point), sweep_point(b, other), a->knob_count);
 }
 
 /* Durations of an earlier sweep at the same settings; at others its mean.  Returns whether it is of the same work. */
@@ -298,7 +294,7 @@ static bool expect_as_run(struct sweep *sweep, const struct run_list_entry *entr
     for (size_t p = 0; !sweep->profile && !same && p < sweep->point_count; p++) {
         struct text command = {0};
         char **words = sweep_words(sweep, p);
-        for (size_t i = 0; words && words[i]; i++)
+        for (size_t i = 0; words[i]; i++)
             text_addf(&command, "%s%s", i ? " " : "", words[i]);
         same = strcmp(text_get(&command), summary->model) == 0;
         sweep_free_words(words);
@@ -309,30 +305,27 @@ static bool expect_as_run(struct sweep *sweep, const struct run_list_entry *entr
     return same;
 }
 
-enum err sweep_expect_from(struct sweep *sweep, const char *parent, struct text *from)
+void sweep_expect_from(struct sweep *sweep, const char *parent, struct text *from)
 {
     struct run_list list;
-    sweep->expected_s = calloc(sweep->point_count + 1, sizeof *sweep->expected_s);
-    if (!sweep->expected_s)
-        return ERR_NO_MEMORY;
+    sweep->expected_s = xcalloc(sweep->point_count, sizeof *sweep->expected_s);
     if (run_list_load(parent, &list, NULL))
-        return ERR_OK; /* no runs yet */
+        return; /* no runs yet */
     for (int sweeps = 1; sweeps >= 0 && !sweep->expected_count; sweeps--)
         for (size_t i = list.count; i-- > 0 && !sweep->expected_count;) {
             const struct run_list_entry *entry = &list.entries[i];
-            char path[FILE_PATH_MAX];
             bool is_sweep = entry->kind == RUN_KIND_SWEEP;
-            if (is_sweep != (sweeps == 1) ||
-                !str_format(path, sizeof path, "%s/%s", parent, entry->name))
+            if (is_sweep != (sweeps == 1))
                 continue;
+            char *path = path_join(parent, entry->name);
             if (is_sweep ? expect_as_sweep(sweep, path)
                          : entry->has_summary && expect_as_run(sweep, entry)) {
                 sweep->expected_count = sweep->point_count;
                 text_add(from, path);
             }
+            free(path);
         }
     run_list_release(&list);
-    return ERR_OK;
 }
 
 /* ---- an attempt ---- */
@@ -345,9 +338,9 @@ static enum err clear_folder(const char *folder, struct error *why)
     if (err)
         return err;
     for (size_t i = 0; !err && i < list.count; i++) {
-        char path[FILE_PATH_MAX];
-        if (str_format(path, sizeof path, "%s/%s", folder, list.entries[i].name))
-            err = run_dir_clear(path, why);
+        char *path = path_join(folder, list.entries[i].name);
+        err = run_dir_clear(path, why);
+        free(path);
     }
     run_list_release(&list);
     return err;
@@ -360,24 +353,19 @@ static char **build_argv(const struct sweep *sweep, size_t point, const char *fo
     const char *const first[] = {"/proc/self/exe", sweep->profile ? "profile" : "run", "--quiet"};
     const char *const place[] = {"--output-dir", folder};
     size_t count = 0;
-    enum err err = words ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < sizeof first / sizeof *first; i++)
-        err = sweep_word(&argv, &count, first[i]);
-    for (size_t i = 0; !err && i < sweep->option_count; i++)
-        err = sweep_word(&argv, &count, sweep->options[i]);
-    for (size_t i = 0; !err && sweep->profile && words[i]; i++)
-        err = sweep_word(&argv, &count, words[i]);
-    for (size_t i = 0; !err && i < sizeof place / sizeof *place; i++)
-        err = sweep_word(&argv, &count, place[i]);
-    if (!err && !sweep->profile)
-        err = sweep_word(&argv, &count, "--");
-    for (size_t i = 0; !err && !sweep->profile && words[i]; i++)
-        err = sweep_word(&argv, &count, words[i]);
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        sweep_word(&argv, &count, first[i]);
+    for (size_t i = 0; i < sweep->option_count; i++)
+        sweep_word(&argv, &count, sweep->options[i]);
+    for (size_t i = 0; sweep->profile && words[i]; i++)
+        sweep_word(&argv, &count, words[i]);
+    for (size_t i = 0; i < sizeof place / sizeof *place; i++)
+        sweep_word(&argv, &count, place[i]);
+    if (!sweep->profile)
+        sweep_word(&argv, &count, "--");
+    for (size_t i = 0; !sweep->profile && words[i]; i++)
+        sweep_word(&argv, &count, words[i]);
     sweep_free_words(words);
-    if (err) {
-        sweep_free_words(argv);
-        argv = NULL;
-    }
     return argv;
 }
 
@@ -399,14 +387,14 @@ static void wait_for(struct child *child, struct child_end *end, int *signal_num
  * attempt may still be running, and would be measured together with the next one. */
 static enum err open_log(const char *folder, int *log, int *signal_number, struct error *why)
 {
-    char path[FILE_PATH_MAX];
     nanos until = clock_now() + LOG_TIMEOUT;
     bool held;
-    if (!sweep_log(folder, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", folder);
+    char *path = sweep_log(folder);
     enum err err = file_open_own(path, O_WRONLY | O_CREAT, log, why);
-    if (err)
+    if (err) {
+        free(path);
         return err;
+    }
     while (!(held = flock(*log, LOCK_EX | LOCK_NB) == 0) && !*signal_number && clock_now() < until)
         *signal_number = proc_poll_signal(LOG_PAUSE);
     if (!held && !*signal_number)
@@ -416,6 +404,7 @@ static enum err open_log(const char *folder, int *log, int *signal_number, struc
         err = err_set(why, ERR_IO, "cannot write %s", path);
     if (err || *signal_number)
         close(*log);
+    free(path);
     return err;
 }
 
@@ -435,23 +424,29 @@ static enum err run_child(char *const *argv, int log, int *exit_code, int *signa
 }
 
 /* The codes of the run's warnings, after the flag of the controlled GPU. */
-static void add_flags(const struct summary *summary, const char *seen, struct text *out)
+static void add_flags(const struct summary *summary, enum attempt_flag flag, struct text *out)
 {
+    const char *seen = flag < ATTEMPT_FLAGS ? attempt_flag_name(flag) : NULL;
     if (seen)
         text_add(out, seen);
     for (size_t i = 0; summary && i < summary->conditions.finding_count; i++) {
-        const struct summary_finding *finding = &summary->conditions.findings[i];
+        const struct finding *finding = &summary->conditions.findings[i];
         if (finding->severity >= FINDING_WARNING && !(seen && !strcmp(finding->code, seen)))
             text_addf(out, "%s%s", out->length ? "," : "", finding->code);
     }
 }
 
+static char *copy_known(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
 /* Reads the attempt's run; an attempt that failed early has none. */
-static enum err take_run(const char *directory, const char *folder, const char *seen,
+static enum err take_run(const char *directory, const char *folder, enum attempt_flag seen,
                          struct sweep_attempt *attempt, struct error *why)
 {
     struct run_list list;
-    struct text path = {0}, flags = {0};
+    struct text flags = {0};
     enum err err = run_list_load(folder, &list, why);
     if (err)
         return err;
@@ -461,29 +456,23 @@ static enum err take_run(const char *directory, const char *folder, const char *
     attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
     attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
     attempt->coverage = found ? summary->energy.coverage : UNKNOWN;
-    attempt->method = found && summary->energy.method ? strdup(summary->energy.method) : NULL;
-    attempt->source = found && summary->energy.source ? strdup(summary->energy.source) : NULL;
+    attempt->method = found ? copy_known(summary->energy.method) : NULL;
+    attempt->source = found ? copy_known(summary->energy.source) : NULL;
     attempt->seconds = found ? summary->seconds : UNKNOWN;
-    attempt->node = found && summary->host_name ? strdup(summary->host_name) : NULL;
-    attempt->gpus = found && summary->gpu_uuids ? strdup(summary->gpu_uuids) : NULL;
+    attempt->node = found ? copy_known(summary->host_name) : NULL;
+    attempt->gpus = found ? copy_known(summary->gpu_uuids) : NULL;
+    attempt->path = found ? path_join(folder + strlen(directory) + 1, list.entries[0].name) : NULL;
     add_flags(summary, seen, &flags);
-    if (found)
-        text_addf(&path, "%s/%s", folder + strlen(directory) + 1, list.entries[0].name);
-    bool failed = path.failed || flags.failed;
-    attempt->path = found && !failed ? strdup(text_get(&path)) : NULL;
-    attempt->flags = failed ? NULL : strdup(text_get(&flags));
-    if ((found && !attempt->path) || !attempt->flags)
-        err = err_no_memory(why);
-    text_release(&path);
+    attempt->flags = xstrdup(text_get(&flags));
     text_release(&flags);
     run_list_release(&list);
-    return err;
+    return ERR_OK;
 }
 
 /* Runs with the GPU at the point's settings; *seen is the flag of sweep_control_unwatch. */
 static enum err run_controlled(const struct sweep *sweep, size_t point,
                                struct sweep_control *control, char *const *argv, int log,
-                               int *exit_code, int *signal_number, const char **seen,
+                               int *exit_code, int *signal_number, enum attempt_flag *seen,
                                struct error *why)
 {
     enum err err = control ? sweep_control_set(control, sweep, point, why) : ERR_OK;
@@ -492,36 +481,47 @@ static enum err run_controlled(const struct sweep *sweep, size_t point,
     if (err)
         return err;
     err = run_child(argv, log, exit_code, signal_number, why);
-    *seen = control ? sweep_control_unwatch(control) : NULL;
+    *seen = control ? sweep_control_unwatch(control) : ATTEMPT_FLAGS;
     return err;
 }
 
+/* In its folder, with an open log. */
+static enum err run_logged(const struct sweep *sweep, const char *folder,
+                           struct sweep_control *control, int log, struct sweep_attempt *out,
+                           int *signal_number, enum attempt_flag *seen, struct error *why)
+{
+    char **argv = build_argv(sweep, out->point, folder);
+    enum err err = clear_folder(folder, why);
+    nanos began = clock_now();
+    if (!err)
+        err = run_controlled(sweep, out->point, control, argv, log, &out->exit_code, signal_number,
+                             seen, why);
+    out->wall_s = seconds(clock_now() - began);
+    sweep_free_words(argv);
+    return err;
+}
+
+/* flag: what is known before, ATTEMPT_FLAGS for nothing. */
 static enum err run_attempt(const struct sweep *sweep, const char *directory,
                             struct sweep_control *control, const struct sweep_step *step,
-                            const char *flag, struct sweep_attempt *out, int *signal_number,
+                            enum attempt_flag flag, struct sweep_attempt *out, int *signal_number,
                             struct error *why)
 {
-    char folder[FILE_PATH_MAX];
-    const char *seen = NULL;
-    *out = (struct sweep_attempt){.point = step->point, .repeat = step->repeat};
-    if (!sweep_folder(directory, step->point, step->repeat, folder, sizeof folder))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    enum attempt_flag seen = ATTEMPT_FLAGS;
     int log;
+    *out = (struct sweep_attempt){.point = step->point, .repeat = step->repeat};
+    char *folder = sweep_folder(directory, step->point, step->repeat);
     enum err err = run_dir_make(folder, why);
     if (!err)
         err = open_log(folder, &log, signal_number, why);
-    if (err || *signal_number)
-        return err;
-    char **argv = build_argv(sweep, step->point, folder);
-    err = argv ? clear_folder(folder, why) : err_no_memory(why);
-    nanos began = clock_now();
-    if (!err)
-        err = run_controlled(sweep, step->point, control, argv, log, &out->exit_code, signal_number,
-                             &seen, why);
-    out->wall_s = seconds(clock_now() - began);
-    close(log);
-    sweep_free_words(argv);
-    return err || *signal_number ? err : take_run(directory, folder, seen ? seen : flag, out, why);
+    if (!err && !*signal_number) {
+        err = run_logged(sweep, folder, control, log, out, signal_number, &seen, why);
+        close(log);
+        if (!err && !*signal_number)
+            err = take_run(directory, folder, seen < ATTEMPT_FLAGS ? seen : flag, out, why);
+    }
+    free(folder);
+    return err;
 }
 
 /* Waits for a GPU that is too hot, until the deadline; *celsius is its temperature. */
@@ -554,8 +554,8 @@ static enum err cool_down(const struct sweep *sweep, struct sweep_control *contr
 static enum err reach_temperature(const struct sweep *sweep, const char *directory,
                                   struct sweep_control *control,
                                   const struct sweep_progress *progress,
-                                  const struct sweep_step *step, const char **flag, int *signal,
-                                  struct error *why)
+                                  const struct sweep_step *step, enum attempt_flag *flag,
+                                  int *signal, struct error *why)
 {
     double celsius, limit_s = is_known(sweep->cooldown_limit_s) ? sweep->cooldown_limit_s
                                                                 : SWEEP_COOLDOWN_LIMIT_S;
@@ -565,16 +565,16 @@ static enum err reach_temperature(const struct sweep *sweep, const char *directo
         struct sweep_attempt warmup = {0};
         double before = celsius;
         progress->cool(progress->context, sweep, celsius);
-        err = run_attempt(sweep, directory, control, step, NULL, &warmup, signal, why);
+        err = run_attempt(sweep, directory, control, step, ATTEMPT_FLAGS, &warmup, signal, why);
         sweep_attempt_release(&warmup);
         if (!err && !*signal)
             err = cool_down(sweep, control, progress, until, &celsius, signal, why);
         if (celsius <= before) /* the command does not heat it */
             break;
     }
-    *flag = celsius > sweep->cooldown_c       ? "not_cooled"
-            : celsius < sweep->cooldown_min_c ? "not_warmed"
-                                              : NULL;
+    *flag = celsius > sweep->cooldown_c       ? ATTEMPT_NOT_COOLED
+            : celsius < sweep->cooldown_min_c ? ATTEMPT_NOT_WARMED
+                                              : ATTEMPT_FLAGS;
     return err;
 }
 
@@ -599,7 +599,7 @@ static enum err run_attempts(struct sweep *sweep, struct run_writer *writer,
     enum err err = ERR_OK;
     for (bool first = true; !err && !*signal && sweep_next(sweep, &step); first = false) {
         struct sweep_attempt attempt = {0};
-        const char *flag = NULL;
+        enum attempt_flag flag = ATTEMPT_FLAGS;
         nanos began = clock_now();
         if (!first && sweep->cooldown_s > 0)
             *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));

@@ -68,7 +68,7 @@ bool sweep_has_failures(const struct sweep *sweep);
 /* Estimates the duration of a new sweep from the folder `parent`: from the latest sweep of the same command and
  * options, else from runs of its commands, else from a profile of its model and dataset, by the number of queries.
  * `from` gets the name of the source; empty if there is none. */
-enum err sweep_expect_from(struct sweep *sweep, const char *parent, struct text *from) MUST_USE;
+void sweep_expect_from(struct sweep *sweep, const char *parent, struct text *from);
 
 /* Expected seconds of an attempt at a point, including cool-down, from those made there so far, or else anywhere;
  * UNKNOWN without any.  And the remaining attempts, without those of `until_pct`, with their seconds. */

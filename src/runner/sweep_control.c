@@ -7,18 +7,11 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/thread.h"
+#include "rundir/setting.h"
 #include "runner/gpu_control.h"
 #include "sensors/registry.h"
-
-static const char DEFAULT[] = "default";
-static const struct {
-    const char *name, *unit;
-} KNOBS[KNOB_COUNT] = {
-    [KNOB_GRAPHICS_CLOCK] = {"gpu-clock", "MHz"},
-    [KNOB_MEMORY_CLOCK] = {"mem-clock", "MHz"},
-    [KNOB_POWER_LIMIT] = {"power-limit", "W"},
-};
 
 static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
 static const nanos WATCH_PERIOD = 100 * NS_PER_MS, WATCH_TIMEOUT = 3 * NS_PER_S;
@@ -46,56 +39,59 @@ static enum err check_answers(const struct sweep_control *control, struct error 
 
 /* ---- the knobs ---- */
 
-/* KNOB_COUNT: only a placeholder of the command. */
-static enum sensor_knob knob_of(const struct sweep *sweep, size_t index)
+/* Whether the setting is made on the GPU, not only in the command. */
+static bool is_controlled(const struct sweep *sweep, const struct setting *setting)
 {
-    enum sensor_knob knob = 0;
-    while (knob < KNOB_COUNT && strcmp(KNOBS[knob].name, sweep->knobs[index]) != 0)
-        knob++;
-    return sweep->control ? knob : KNOB_COUNT;
+    return sweep->control && setting->gpu != KNOB_COUNT;
 }
 
-static bool is_controlled(const struct sweep *sweep, size_t knob)
+/* A number of the knob's unit, or the default. */
+static bool is_valid(const struct setting *setting)
 {
-    return knob_of(sweep, knob) != KNOB_COUNT;
+    return setting->kind == SETTING_DEFAULT ||
+           (setting->kind == SETTING_NUMBER && setting->number > 0);
 }
 
-static const char *value_at(const struct sweep *sweep, size_t point, size_t knob)
+/* "gpu-clock, mem-clock or power-limit" */
+static void add_names(struct text *out)
 {
-    return sweep->values[point * sweep->knob_count + knob];
-}
-
-/* UNKNOWN: the default. */
-static double number_at(const struct sweep *sweep, size_t point, size_t knob)
-{
-    double number;
-    return parse_double(value_at(sweep, point, knob), &number) == ERR_OK ? number : UNKNOWN;
+    for (enum gpu_knob knob = 0; knob < KNOB_COUNT; knob++)
+        text_addf(out, "%s%s",
+                  knob == 0                ? ""
+                  : knob == KNOB_COUNT - 1 ? " or "
+                                           : ", ",
+                  knob_of(knob)->name);
 }
 
 enum err sweep_control_check(const struct sweep *sweep, struct error *why)
 {
-    size_t found = 0;
-    for (size_t k = 0; k < sweep->knob_count; k++) {
-        if (!is_controlled(sweep, k))
+    size_t count = sweep->point_count * sweep->knob_count, found = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct setting *setting = &sweep->settings[i];
+        if (!is_controlled(sweep, setting))
             continue;
         found++;
-        for (size_t p = 0; p < sweep->point_count; p++)
-            if (strcmp(value_at(sweep, p, k), DEFAULT) != 0 && !(number_at(sweep, p, k) > 0))
-                return err_set(why, ERR_USAGE, "--knob %s: '%.80s' is not a number of %s",
-                               sweep->knobs[k], value_at(sweep, p, k),
-                               KNOBS[knob_of(sweep, k)].unit);
+        if (!is_valid(setting))
+            return err_set(why, ERR_USAGE, "--knob %s: expected %s in %s, not '%.80s'",
+                           setting->knob, knob_of(setting->gpu)->what, knob_of(setting->gpu)->unit,
+                           setting->text);
     }
-    return found ? ERR_OK
-                 : err_set(why, ERR_USAGE,
-                           "--control needs a --knob gpu-clock, mem-clock or power-limit");
+    if (found)
+        return ERR_OK;
+    struct text names = {0};
+    add_names(&names);
+    enum err err = err_set(why, ERR_USAGE, "--control needs a --knob %s", text_get(&names));
+    text_release(&names);
+    return err;
 }
 
 /* ---- supported values ---- */
 
 /* Whether the wanted clock is supported (clocks: highest first); drivers round 7.5 MHz steps. */
-static enum err check_clock(const char *device, const char *name, double wanted,
-                            const double *clocks, size_t count, struct error *why)
+static enum err check_clock(const char *device, const struct setting *setting, const double *clocks,
+                            size_t count, struct error *why)
 {
+    double wanted = setting->number;
     size_t above = 0;
     while (above < count && clocks[above] > wanted + 0.5)
         above++;
@@ -106,8 +102,8 @@ static enum err check_clock(const char *device, const char *name, double wanted,
         str_format(low, sizeof low, "%g", clocks[above]);
     if (above > 0)
         str_format(high, sizeof high, "%g", clocks[above - 1]);
-    return err_set(why, ERR_USAGE, "--knob %s: %g MHz is not a clock of %s (nearest: %s%s%s)", name,
-                   wanted, device, low, low[0] && high[0] ? ", " : "", high);
+    return err_set(why, ERR_USAGE, "--knob %s: %g MHz is not a clock of %s (nearest: %s%s%s)",
+                   setting->knob, wanted, device, low, low[0] && high[0] ? ", " : "", high);
 }
 
 /* 0 if none is listed. */
@@ -124,9 +120,11 @@ static double highest_memory_clock(struct sensor *sensor)
 /* The memory clock of a point, for which graphics clocks are listed. */
 static double memory_clock(const struct sweep *sweep, size_t point, double highest)
 {
+    const struct setting *settings = sweep_point(sweep, point);
     for (size_t k = 0; k < sweep->knob_count; k++)
-        if (knob_of(sweep, k) == KNOB_MEMORY_CLOCK && is_known(number_at(sweep, point, k)))
-            return number_at(sweep, point, k);
+        if (is_controlled(sweep, &settings[k]) && settings[k].gpu == KNOB_MEMORY_CLOCK &&
+            settings[k].kind == SETTING_NUMBER)
+            return settings[k].number;
     return highest;
 }
 
@@ -156,34 +154,45 @@ enum err sweep_control_clocks(const char *devices, double min, double **out, siz
     return err;
 }
 
-static enum err check_limit(const struct sensor_limits *limits, const char *device, double watts,
-                            struct error *why)
+static enum err check_limit(const struct sensor_limits *limits, const char *device,
+                            const struct setting *setting, struct error *why)
 {
+    double watts = setting->number;
     if (watts < limits->limit_min_w || watts > limits->limit_max_w)
-        return err_set(why, ERR_USAGE, "--knob power-limit: %g W is outside of %g to %g W of %s",
-                       watts, limits->limit_min_w, limits->limit_max_w, device);
+        return err_set(why, ERR_USAGE, "--knob %s: %g W is outside of %g to %g W of %s",
+                       setting->knob, watts, limits->limit_min_w, limits->limit_max_w, device);
     return ERR_OK;
 }
 
 /* A driver that lists no clocks refuses an invalid one when it is set. */
 static enum err check_value(struct sensor *sensor, const struct sensor_limits *limits,
-                            double memory_mhz, const struct sweep *sweep, size_t point, size_t knob,
+                            double memory_mhz, const struct setting *setting, struct error *why)
+{
+    double *clocks = NULL;
+    size_t count;
+    if (setting->kind != SETTING_NUMBER)
+        return ERR_OK;
+    if (setting->gpu == KNOB_POWER_LIMIT)
+        return check_limit(limits, sensor->id, setting, why);
+    enum err err = ERR_OK;
+    if (!sensor->driver->control->clocks(sensor, setting->gpu, memory_mhz, &clocks, &count, NULL))
+        err = check_clock(sensor->id, setting, clocks, count, why);
+    free(clocks);
+    return err;
+}
+
+static enum err check_point(struct sensor *sensor, const struct sensor_limits *limits,
+                            double memory_mhz, const struct sweep *sweep, size_t point,
                             struct error *why)
 {
-    enum sensor_knob what = knob_of(sweep, knob);
-    double value = number_at(sweep, point, knob), *clocks = NULL;
-    size_t count;
-    if (what == KNOB_COUNT || !is_known(value))
-        return ERR_OK;
-    if (what == KNOB_POWER_LIMIT)
-        return check_limit(limits, sensor->id, value, why);
-    enum err err = sensor->driver->control->clocks(
-        sensor, what, memory_clock(sweep, point, memory_mhz), &clocks, &count, NULL);
-    if (!err)
-        err = check_clock(sensor->id, sweep->knobs[knob], value, clocks, count, why);
-    else
-        err = ERR_OK;
-    free(clocks);
+    const struct setting *settings = sweep_point(sweep, point);
+    enum err err = ERR_OK;
+    /* Memory clocks first: graphics clocks are listed per memory clock. */
+    for (int others = 0; others < 2; others++)
+        for (size_t k = 0; !err && k < sweep->knob_count; k++)
+            if (is_controlled(sweep, &settings[k]) &&
+                (settings[k].gpu != KNOB_MEMORY_CLOCK) == others)
+                err = check_value(sensor, limits, memory_mhz, &settings[k], why);
     return err;
 }
 
@@ -194,15 +203,8 @@ static enum err check_supported(struct gpu_control *gpu, const struct sweep *swe
     struct sensor_limits limits;
     double memory = highest_memory_clock(sensor);
     enum err err = sensor->driver->control->limits(sensor, &limits, why);
-    for (size_t p = 0; !err && p < sweep->point_count; p++) {
-        /* Memory clocks first: graphics clocks are listed per memory clock. */
-        for (size_t k = 0; !err && k < sweep->knob_count; k++)
-            if (knob_of(sweep, k) == KNOB_MEMORY_CLOCK)
-                err = check_value(sensor, &limits, memory, sweep, p, k, why);
-        for (size_t k = 0; !err && k < sweep->knob_count; k++)
-            if (knob_of(sweep, k) != KNOB_MEMORY_CLOCK)
-                err = check_value(sensor, &limits, memory, sweep, p, k, why);
-    }
+    for (size_t p = 0; !err && p < sweep->point_count; p++)
+        err = check_point(sensor, &limits, memory_clock(sweep, p, memory), sweep, p, why);
     return err;
 }
 
@@ -242,21 +244,27 @@ enum err sweep_control_devices(const char *devices, struct error *why)
     return err;
 }
 
+/* The first point's that is not the default; NULL: none. */
+static const struct setting *first_number(const struct sweep *sweep, size_t knob)
+{
+    for (size_t p = 0; p < sweep->point_count; p++)
+        if (sweep_point(sweep, p)[knob].kind == SETTING_NUMBER)
+            return &sweep_point(sweep, p)[knob];
+    return NULL;
+}
+
 /* A driver or a container may permit resetting a knob, which gpu_control_begin tries, but not setting it. */
 static enum err try_knobs(struct sweep_control *control, const struct sweep *sweep,
                           struct error *why)
 {
     enum err err = ERR_OK;
     for (size_t k = 0; !err && k < sweep->knob_count; k++) {
-        enum sensor_knob knob = knob_of(sweep, k);
-        size_t p = 0;
-        while (p < sweep->point_count && !is_known(number_at(sweep, p, k)))
-            p++;
-        if (knob == KNOB_COUNT || p == sweep->point_count)
+        const struct setting *setting = first_number(sweep, k);
+        if (!setting || !is_controlled(sweep, setting))
             continue;
-        err = gpu_control_set(control->gpu, knob, number_at(sweep, p, k), why);
+        err = gpu_control_set(control->gpu, setting->gpu, setting->number, why);
         if (!err)
-            err = gpu_control_reset(control->gpu, knob, why);
+            err = gpu_control_reset(control->gpu, setting->gpu, why);
     }
     return err;
 }
@@ -267,10 +275,9 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
     unsigned knobs = 0;
     struct sweep_control *control = *out = NULL;
     for (size_t k = 0; k < sweep->knob_count; k++)
-        if (is_controlled(sweep, k))
-            knobs |= 1U << knob_of(sweep, k);
-    if (!(control = calloc(1, sizeof *control)))
-        return err_no_memory(why);
+        if (is_controlled(sweep, &sweep->settings[k]))
+            knobs |= 1U << sweep->settings[k].gpu;
+    control = xcalloc(1, sizeof *control);
     enum err err = gpu_control_begin(devices_of(sweep), knobs, RESTORE, &control->gpu, why);
     if (!err)
         err = check_supported(control->gpu, sweep, why);
@@ -321,20 +328,16 @@ bool sweep_control_is_refused(enum err err)
     return err == ERR_DENIED || err == ERR_UNSUPPORTED || err == ERR_ABSENT;
 }
 
-static enum err set_defaults(struct sweep *sweep)
+static void set_defaults(struct sweep *sweep)
 {
-    for (size_t p = 0; p < sweep->point_count; p++)
-        for (size_t k = 0; k < sweep->knob_count; k++) {
-            char **value = &sweep->values[p * sweep->knob_count + k];
-            if (!is_controlled(sweep, k))
-                continue;
-            char *copy = strdup(DEFAULT);
-            if (!copy)
-                return ERR_NO_MEMORY;
-            free(*value);
-            *value = copy;
-        }
-    return ERR_OK;
+    for (size_t i = 0; i < sweep->point_count * sweep->knob_count; i++) {
+        struct setting *setting = &sweep->settings[i];
+        const char *knob = setting->knob;
+        if (!is_controlled(sweep, setting))
+            continue;
+        setting_release(setting);
+        *setting = setting_parse(knob, "default");
+    }
 }
 
 /* Keeps the first of equal points. */
@@ -342,26 +345,23 @@ static void drop_repeated(struct sweep *sweep)
 {
     size_t kept = 0, width = sweep->knob_count;
     for (size_t p = 0; p < sweep->point_count; p++) {
-        char **values = sweep->values + p * width;
+        struct setting *settings = sweep->settings + p * width;
         bool again = false;
         for (size_t q = 0; !again && q < kept; q++)
-            again = sweep_same_point(sweep, q, p);
+            again = settings_same(sweep_point(sweep, q), settings, width);
         for (size_t k = 0; again && k < width; k++)
-            free(values[k]);
+            setting_release(&settings[k]);
         if (!again)
-            memmove(sweep->values + kept++ * width, values, width * sizeof *values);
+            memmove(sweep->settings + kept++ * width, settings, width * sizeof *settings);
     }
     sweep->point_count = kept;
 }
 
-enum err sweep_control_disable(struct sweep *sweep, const struct error *reason)
+void sweep_control_disable(struct sweep *sweep, const struct error *reason)
 {
-    enum err err = set_defaults(sweep);
-    if (err)
-        return err;
+    set_defaults(sweep);
     drop_repeated(sweep);
-    sweep->uncontrolled = strdup(reason->text);
-    return sweep->uncontrolled ? ERR_OK : ERR_NO_MEMORY;
+    sweep->uncontrolled = xstrdup(reason->text);
 }
 
 /* ---- a point ---- */
@@ -371,12 +371,12 @@ enum err sweep_control_set(struct sweep_control *control, const struct sweep *sw
 {
     enum err err = check_answers(control, why);
     for (size_t k = 0; !err && k < sweep->knob_count; k++) {
-        enum sensor_knob knob = knob_of(sweep, k);
-        double value = number_at(sweep, point, k);
-        if (knob == KNOB_COUNT)
+        const struct setting *setting = &sweep_point(sweep, point)[k];
+        if (!is_controlled(sweep, setting))
             continue;
-        err = is_known(value) ? gpu_control_set(control->gpu, knob, value, why)
-                              : gpu_control_reset(control->gpu, knob, why);
+        err = setting->kind == SETTING_NUMBER
+                  ? gpu_control_set(control->gpu, setting->gpu, setting->number, why)
+                  : gpu_control_reset(control->gpu, setting->gpu, why);
     }
     return err;
 }
@@ -403,21 +403,21 @@ enum err sweep_control_watch(struct sweep_control *control, struct error *why)
     return err_explain(why, thread_start(&control->watcher, watch, control));
 }
 
-const char *sweep_control_unwatch(struct sweep_control *control)
+enum attempt_flag sweep_control_unwatch(struct sweep_control *control)
 {
     deadline_wake(&control->stop);
     control->is_stuck = !thread_join(control->watcher, clock_now() + WATCH_TIMEOUT);
     if (control->is_stuck)
-        return "gpu_lost";
+        return ATTEMPT_GPU_LOST;
     const unsigned *seen = control->seen;
     double busy = seen[GPU_CLOCK_REACHED] + seen[GPU_CLOCK_THROTTLED] + seen[GPU_CLOCK_OFF_TARGET];
     if (control->lost)
-        return "gpu_lost";
+        return ATTEMPT_GPU_LOST;
     if (seen[GPU_CLOCK_THROTTLED] > FLAG_SHARE * busy)
-        return "throttled";
+        return ATTEMPT_THROTTLED;
     if (seen[GPU_CLOCK_OFF_TARGET] > FLAG_SHARE * busy)
-        return "off_target_clock";
-    return busy == 0 && seen[GPU_CLOCK_IDLE] >= SEEN_MIN ? "gpu_idle" : NULL;
+        return ATTEMPT_OFF_TARGET_CLOCK;
+    return busy == 0 && seen[GPU_CLOCK_IDLE] >= SEEN_MIN ? ATTEMPT_GPU_IDLE : ATTEMPT_FLAGS;
 }
 
 enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error *why)

@@ -1,5 +1,5 @@
-/* The knobs of a sweep that are set on the GPU: gpu-clock and mem-clock in MHz, power-limit in W.  Each attempt runs at
- * the values of its point, and the GPU is monitored meanwhile.  The value "default" leaves a knob unchanged. */
+/* The knobs of a sweep that are set on the GPU (core/knob.def).  Each attempt runs at the settings of its point, and the
+ * GPU is monitored meanwhile.  "default" leaves a knob unchanged. */
 #ifndef IPW_RUNNER_SWEEP_CONTROL_H
 #define IPW_RUNNER_SWEEP_CONTROL_H
 
@@ -39,7 +39,7 @@ enum err sweep_control_temperature(struct sweep_control *control, const struct s
 /* Whether measuring without control is possible after this error.  sweep_control_disable prepares it: the knobs keep
  * only the value "default", and points that become equal are dropped. */
 bool sweep_control_is_refused(enum err err);
-enum err sweep_control_disable(struct sweep *sweep, const struct error *reason) MUST_USE;
+void sweep_control_disable(struct sweep *sweep, const struct error *reason);
 
 /* Name of the device for messages. */
 const char *sweep_control_device(const struct sweep_control *control);
@@ -48,10 +48,9 @@ const char *sweep_control_device(const struct sweep_control *control);
 enum err sweep_control_set(struct sweep_control *control, const struct sweep *sweep, size_t point,
                            struct error *why) MUST_USE;
 
-/* Monitors the GPU until sweep_control_unwatch, which returns a flag of the attempt, or NULL: "throttled",
- * "off_target_clock", "gpu_idle" (it had nothing to do) or "gpu_lost". */
+/* Monitors the GPU until sweep_control_unwatch, which returns a flag of the attempt; ATTEMPT_FLAGS: none. */
 enum err sweep_control_watch(struct sweep_control *control, struct error *why) MUST_USE;
-const char *sweep_control_unwatch(struct sweep_control *control);
+enum attempt_flag sweep_control_unwatch(struct sweep_control *control);
 
 /* Restores the GPU; NULL does nothing. */
 enum err sweep_control_end(struct sweep_control *control, struct error *why) MUST_USE;

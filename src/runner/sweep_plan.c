@@ -6,9 +6,11 @@
 
 #include "core/csv.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "power/freq_model.h"
 #include "power/optimize.h"
+#include "rundir/setting.h"
 #include "runner/sweep.h"
 
 enum { POINTS_MAX = SWEEP_POINTS_MAX, VALUE_MAX = 1024, NAME_MAX_BYTES = 64, LIST_MAX = 1 << 24 };
@@ -16,14 +18,14 @@ enum { POINTS_MAX = SWEEP_POINTS_MAX, VALUE_MAX = 1024, NAME_MAX_BYTES = 64, LIS
 /* ---- knobs ---- */
 
 struct values {
-    char **items;
-    size_t count;
+    struct setting *items; /* of one knob */
+    size_t count, capacity;
 };
 
 static void release_values(struct values *values)
 {
     for (size_t i = 0; i < values->count; i++)
-        free(values->items[i]);
+        setting_release(&values->items[i]);
     free(values->items);
     *values = (struct values){0};
 }
@@ -31,13 +33,16 @@ static void release_values(struct values *values)
 static enum err add_value(struct values *values, const char *knob, const char *value,
                           struct error *why)
 {
-    for (size_t i = 0; i < values->count; i++)
-        if (strcmp(values->items[i], value) == 0)
-            return err_set(why, ERR_USAGE, "--knob %s: value '%.80s' given more than once", knob,
-                           value);
     if (values->count >= POINTS_MAX)
         return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MAX);
-    return sweep_word(&values->items, &values->count, value) ? err_no_memory(why) : ERR_OK;
+    values->items = xgrow(values->items, &values->capacity, values->count, sizeof *values->items);
+    struct setting *added = &values->items[values->count++];
+    *added = setting_parse(knob, value);
+    for (const struct setting *earlier = values->items; earlier < added; earlier++)
+        if (setting_same(earlier, added))
+            return err_set(why, ERR_USAGE, "--knob %s: value '%.80s' given more than once", knob,
+                           value);
+    return ERR_OK;
 }
 
 /* Parses "600-1200:150"; false for anything else, which is a literal value. */
@@ -86,7 +91,8 @@ static enum err add_knob(struct sweep *sweep, const char *name, struct error *wh
     for (size_t i = 0; i < sweep->knob_count; i++)
         if (strcmp(sweep->knobs[i], name) == 0)
             return err_set(why, ERR_USAGE, "knob '%s' given more than once", name);
-    return sweep_word(&sweep->knobs, &sweep->knob_count, name) ? err_no_memory(why) : ERR_OK;
+    sweep_word(&sweep->knobs, &sweep->knob_count, name);
+    return ERR_OK;
 }
 
 /* Adds the knob's name to the sweep, and its values to `values`. */
@@ -103,14 +109,15 @@ static enum err parse_knob(const char *word, struct sweep *sweep, struct values 
                        word);
     memcpy(name, word, length);
     enum err err = add_knob(sweep, name, why);
+    const char *knob = err ? NULL : sweep->knobs[sweep->knob_count - 1];
     for (const char *list = equals + 1; !err && list;) {
         double low, high, step;
         if (!str_next_item(&list, item, sizeof item))
             err = err_set(why, ERR_USAGE, "--knob %s has an empty or too long value", name);
         else if (parse_range(item, &low, &high, &step))
-            err = add_range(values, name, item, low, high, step, why);
+            err = add_range(values, knob, item, low, high, step, why);
         else
-            err = add_value(values, name, item, why);
+            err = add_value(values, knob, item, why);
     }
     return err;
 }
@@ -136,24 +143,19 @@ static size_t count_points(const struct values *values, const struct sweep *swee
 }
 
 /* The last knob changes fastest. */
-static enum err combine(const struct values *values, struct sweep *sweep, size_t points,
-                        bool paired)
+static void combine(const struct values *values, struct sweep *sweep, size_t points, bool paired)
 {
-    size_t added = 0;
-    enum err err = ERR_OK;
-    for (size_t p = 0; !err && p < points; p++) {
+    const char **point = xcalloc(sweep->knob_count, sizeof *point);
+    for (size_t p = 0; p < points; p++) {
         size_t below = points;
-        for (size_t k = 0; !err && k < sweep->knob_count; k++) {
+        for (size_t k = 0; k < sweep->knob_count; k++) {
             below /= paired ? 1 : values[k].count;
             size_t index = paired ? p : p / below % values[k].count;
-            err = sweep_word(&sweep->values, &added, values[k].items[index]);
+            point[k] = values[k].items[index].text;
         }
-        if (!err)
-            sweep->point_count++;
+        sweep_add_point(sweep, point);
     }
-    for (size_t i = sweep->point_count * sweep->knob_count; i < added; i++)
-        free(sweep->values[i]); /* values of an incomplete point */
-    return err;
+    free(point);
 }
 
 enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struct sweep *sweep,
@@ -161,18 +163,17 @@ enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struc
 {
     if (!count)
         return err_set(why, ERR_USAGE, "missing --knob NAME=VALUES");
-    struct values *values = calloc(count, sizeof *values);
-    enum err err = values ? ERR_OK : err_no_memory(why);
+    struct values *values = xcalloc(count, sizeof *values);
+    enum err err = ERR_OK;
     for (size_t k = 0; !err && k < count; k++)
         err = parse_knob(knobs[k], sweep, &values[k], why);
-    if (!err) {
-        size_t points = count_points(values, sweep, paired, why);
-        err = points ? err_explain(why, combine(values, sweep, points, paired)) : ERR_USAGE;
-    }
-    for (size_t k = 0; values && k < count; k++)
+    size_t points = err ? 0 : count_points(values, sweep, paired, why);
+    if (points)
+        combine(values, sweep, points, paired);
+    for (size_t k = 0; k < count; k++)
         release_values(&values[k]);
     free(values);
-    return err;
+    return points ? ERR_OK : ERR_USAGE;
 }
 
 /* ---- a list ---- */
@@ -180,7 +181,6 @@ enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struc
 static enum err take_list(const struct csv_grid *grid, const char *path, struct sweep *sweep,
                           struct error *why)
 {
-    size_t added = 0;
     enum err err = ERR_OK;
     if (!grid->rows || grid->rows > POINTS_MAX)
         return err_set(why, ERR_USAGE, "%s has %zu settings; expected 1 to %d", path, grid->rows,
@@ -191,18 +191,17 @@ static enum err take_list(const struct csv_grid *grid, const char *path, struct 
                   ? add_knob(sweep, name, why)
                   : err_set(why, ERR_USAGE, "%s: '%.80s' is not a knob name", path, name);
     }
+    const char **point = xcalloc(grid->columns, sizeof *point);
     for (size_t p = 0; !err && p < grid->rows; p++) {
-        for (size_t k = 0; !err && k < grid->columns; k++)
-            err = sweep_word(&sweep->values, &added, csv_grid_cell(grid, p, (long)k));
-        sweep->point_count += !err;
-        err = err_explain(why, err);
+        for (size_t k = 0; k < grid->columns; k++)
+            point[k] = csv_grid_cell(grid, p, (long)k);
+        sweep_add_point(sweep, point);
         for (size_t q = 0; !err && q < p; q++)
-            if (sweep_same_point(sweep, q, p))
+            if (settings_same(sweep_point(sweep, q), sweep_point(sweep, p), sweep->knob_count))
                 err = err_set(why, ERR_USAGE, "%s: lines %zu and %zu are the same setting", path,
                               grid->lines[q], grid->lines[p]);
     }
-    for (size_t i = sweep->point_count * sweep->knob_count; i < added; i++)
-        free(sweep->values[i]);
+    free(point);
     return err;
 }
 
@@ -241,17 +240,16 @@ static size_t placeholder_at(const struct sweep *sweep, const char *at, size_t *
 enum err sweep_check_command(const struct sweep *sweep, struct error *why)
 {
     for (size_t k = 0; k < sweep->knob_count; k++) {
-        bool used = sweep->control && sweep_knob_is_gpu(sweep->knobs[k]);
+        bool is_gpu = knob_named(sweep->knobs[k]) != KNOB_COUNT, used = sweep->control && is_gpu;
         for (size_t i = 0; !used && i < sweep->word_count; i++)
             for (const char *at = sweep->command[i]; !used && (at = strchr(at, '{')); at++) {
                 size_t length;
                 used = placeholder_at(sweep, at, &length) == k;
             }
         if (!used)
-            return err_set(
-                why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s", sweep->knobs[k],
-                sweep->knobs[k],
-                sweep_knob_is_gpu(sweep->knobs[k]) ? "; --control would set it on the GPU" : "");
+            return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s",
+                           sweep->knobs[k], sweep->knobs[k],
+                           is_gpu ? "; --control would set it on the GPU" : "");
     }
     return ERR_OK;
 }
@@ -262,12 +260,12 @@ static char *fill_word(const struct sweep *sweep, size_t point, const char *word
     for (const char *at = word; *at;) {
         size_t length = 0, knob = placeholder_at(sweep, at, &length);
         if (knob < sweep->knob_count)
-            text_add(&text, sweep->values[point * sweep->knob_count + knob]);
+            text_add(&text, sweep_point(sweep, point)[knob].text);
         else
             text_add_bytes(&text, at, length = 1);
         at += length;
     }
-    char *filled = text.failed ? NULL : strdup(text_get(&text));
+    char *filled = xstrdup(text_get(&text));
     text_release(&text);
     return filled;
 }
@@ -281,14 +279,9 @@ void sweep_free_words(char **words)
 
 char **sweep_words(const struct sweep *sweep, size_t point)
 {
-    char **words = calloc(sweep->word_count + 1, sizeof *words);
-    for (size_t i = 0; words && i < sweep->word_count; i++) {
+    char **words = xcalloc(sweep->word_count + 1, sizeof *words);
+    for (size_t i = 0; i < sweep->word_count; i++)
         words[i] = fill_word(sweep, point, sweep->command[i]);
-        if (!words[i]) {
-            sweep_free_words(words);
-            return NULL;
-        }
-    }
     return words;
 }
 
@@ -300,8 +293,6 @@ char **sweep_words(const struct sweep *sweep, size_t point)
 /* The lowest probe as a share of the highest clock, and how near to a measured clock another is redundant. */
 static const double LOWEST_PROBE = 0.45, NEAR = 0.04;
 enum { ADDED_MAX = 6 }; /* additional clocks per curve beyond its probes */
-
-static const char KNOB[] = "gpu-clock";
 
 /* ---- the first clocks ---- */
 
@@ -317,7 +308,7 @@ static double nearest(const double *clocks, size_t count, double mhz)
 void sweep_probe_knob(const double *clocks, size_t count, unsigned probes, struct text *out)
 {
     double high = clocks[0], low = fmax(clocks[count - 1], LOWEST_PROBE * high), last = UNKNOWN;
-    text_addf(out, "%s=", KNOB);
+    text_addf(out, "%s=", knob_of(KNOB_GRAPHICS_CLOCK)->name);
     for (unsigned i = 0; i < probes; i++) {
         double mhz = nearest(clocks, count, high - (high - low) * i / fmax(probes - 1.0, 1));
         if (mhz != last) /* skip duplicates of a short list */
@@ -331,23 +322,21 @@ void sweep_probe_knob(const double *clocks, size_t count, unsigned probes, struc
 static size_t find_knob(const struct sweep *sweep)
 {
     size_t knob = 0;
-    while (knob < sweep->knob_count && strcmp(sweep->knobs[knob], KNOB) != 0)
+    while (knob < sweep->knob_count && sweep->settings[knob].gpu != KNOB_GRAPHICS_CLOCK)
         knob++;
     return knob;
 }
 
 static double clock_at(const struct sweep *sweep, size_t point, size_t knob)
 {
-    double mhz;
-    return parse_double(sweep->values[point * sweep->knob_count + knob], &mhz) ? UNKNOWN : mhz;
+    return sweep_point(sweep, point)[knob].number;
 }
 
 /* Whether two points differ only in the clock. */
 static bool same_curve(const struct sweep *sweep, size_t knob, size_t a, size_t b)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
-        if (k != knob && strcmp(sweep->values[a * sweep->knob_count + k],
-                                sweep->values[b * sweep->knob_count + k]) != 0)
+        if (k != knob && !setting_same(&sweep_point(sweep, a)[k], &sweep_point(sweep, b)[k]))
             return false;
     return true;
 }
@@ -366,9 +355,9 @@ static enum err collect(const struct sweep *sweep, size_t knob, size_t first,
         point.time_s = attempt->seconds;
         point.energy_j = attempt->joules;
         point.power_w = ratio(attempt->joules, attempt->seconds);
-        if (!attempt->exit_code && !sweep_is_rejected(attempt) && is_known(point.freq_mhz) &&
-            point.power_w > 0 && same_curve(sweep, knob, first, attempt->point))
-            err = freq_points_add(out, &point);
+        if (!sweep_exclusion_of(attempt) && is_known(point.freq_mhz) &&
+            same_curve(sweep, knob, first, attempt->point))
+            freq_points_add(out, &point);
     }
     return err;
 }
@@ -379,15 +368,13 @@ static enum err predict_best(const struct freq_curves *curves, double exponent,
 {
     struct optimize_goal goal = optimize_goal_edp();
     struct freq_model model;
-    struct optimize_point *points = calloc(count, sizeof *points);
-    struct freq_prediction *at = calloc(count, sizeof *at);
+    struct optimize_point *points = xcalloc(count, sizeof *points);
+    struct freq_prediction *at = xcalloc(count, sizeof *at);
     const struct freq_target target = {.gpu = curves->items[0].gpu,
                                        .application = curves->items[0].application};
     goal.time_exponent = exponent;
     *best = UNKNOWN;
-    enum err err = points && at ? freq_model_fit(&model, "roofline", curves,
-                                                 &(struct freq_model_options){0}, why)
-                                : err_no_memory(why);
+    enum err err = freq_model_fit(&model, "roofline", curves, &(struct freq_model_options){0}, why);
     if (!err) {
         err = freq_model_predict(&model, &target, clocks, count, at, why);
         for (size_t i = 0; !err && i < count; i++) {
@@ -435,12 +422,10 @@ static enum err add_clock(struct sweep *sweep, struct run_writer *writer, size_t
                           double mhz, struct error *why)
 {
     char number[32];
-    char **values = calloc(sweep->knob_count, sizeof *values);
-    if (!values)
-        return err_no_memory(why);
+    const char **values = xcalloc(sweep->knob_count, sizeof *values);
     str_format(number, sizeof number, "%.10g", mhz);
     for (size_t k = 0; k < sweep->knob_count; k++)
-        values[k] = k == knob ? number : sweep->values[first * sweep->knob_count + k];
+        values[k] = k == knob ? number : sweep_point(sweep, first)[k].text;
     enum err err = sweep_extend(sweep, writer, values, why);
     free(values);
     return err;
@@ -456,7 +441,7 @@ static enum err refine_curve(struct sweep *sweep, struct run_writer *writer, siz
     double best = UNKNOWN;
     enum err err = err_explain(why, collect(sweep, knob, first, &points));
     if (!err && points.count)
-        err = err_explain(why, freq_curves_of(&points, &curves));
+        freq_curves_of(&points, &curves);
     if (!err && curves.count && curves.items[0].count)
         err = predict_best(&curves, sweep->time_exponent, clocks, count, &best, why);
     if (err == ERR_NO_DATA) /* too few measurements to refine */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "core/err.h"
+#include "core/memory.h"
 #include "core/units.h"
 
 enum sample_kind {
@@ -44,7 +45,7 @@ static inline MUST_USE enum err ring_init(struct ring *ring, size_t capacity)
     size_t size = 1;
     while (size < capacity)
         size *= 2;
-    ring->items = calloc(size, sizeof *ring->items);
+    ring->items = memory_zeroed(size, sizeof *ring->items);
     if (!ring->items)
         return ERR_NO_MEMORY;
     ring->mask = size - 1;

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "sampler/anchored.h"
 #include "sampler/process_watch.h"
 #include "sampler/series.h"
@@ -51,7 +52,7 @@ struct sampler {
 
 struct sampler *sampler_new(nanos period)
 {
-    struct sampler *sampler = calloc(1, sizeof *sampler);
+    struct sampler *sampler = memory_zeroed(1, sizeof *sampler);
     if (!sampler)
         return NULL;
     deadline_init(&sampler->deadline);
@@ -92,7 +93,7 @@ void sampler_keep_recent(struct sampler *sampler)
 
 static enum err check_identity(struct sampler *sampler, struct source *source, struct error *why)
 {
-    const struct sensor **others = calloc(sampler->count + 1, sizeof *others);
+    const struct sensor **others = memory_zeroed(sampler->count + 1, sizeof *others);
     if (!others)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < sampler->count; i++)
@@ -122,8 +123,8 @@ static void *open_main(void *argument)
 static enum err open_source(struct sampler *sampler, const struct sensor_finding *finding,
                             struct source **out, struct error *why)
 {
-    struct opening *work = calloc(1, sizeof *work);
-    struct source *source = work ? malloc(sizeof *source) : NULL;
+    struct opening *work = memory_zeroed(1, sizeof *work);
+    struct source *source = work ? memory_resize(NULL, sizeof *source) : NULL;
     if (!source) {
         free(work);
         return err_set(why, ERR_NO_MEMORY, "out of memory");
@@ -146,7 +147,7 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
                      struct error *why)
 {
     struct source **sources =
-        realloc(sampler->sources, (sampler->count + 1) * sizeof *sampler->sources);
+        memory_resize(sampler->sources, (sampler->count + 1) * sizeof *sampler->sources);
     struct source *source = NULL;
     if (!sources)
         return err_set(why, ERR_NO_MEMORY, "out of memory");

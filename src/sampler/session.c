@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "port/thread.h"
@@ -34,7 +35,7 @@ static bool next_wanted(const char **list, struct wanted *out)
 }
 
 /* Whether the list names a driver; its arguments are appended, separated by commas. */
-static bool is_listed(const char *list, const char *name, struct text *arguments)
+static bool names_driver(const char *list, const char *name, struct text *arguments)
 {
     struct wanted word;
     bool is_named = false;
@@ -107,7 +108,7 @@ static enum err probe(struct session *session, const struct sensor_config *confi
                       const struct sensor_driver *driver, struct text *arguments)
 {
     enum err err = ERR_OK;
-    struct probing *work = calloc(1, sizeof *work);
+    struct probing *work = memory_zeroed(1, sizeof *work);
     if (!work) {
         text_release(arguments);
         return ERR_NO_MEMORY;
@@ -116,7 +117,7 @@ static enum err probe(struct session *session, const struct sensor_config *confi
     if (work->arguments.length)
         work->config.arguments = text_get(&work->arguments);
     if (config->devices)
-        work->config.devices = work->devices = strdup(config->devices);
+        work->config.devices = work->devices = memory_string(config->devices);
     if ((config->devices && !work->devices) || work->arguments.failed)
         err = ERR_NO_MEMORY;
     else if (!thread_run(probe_main, work, SENSOR_CALL_TIMEOUT))
@@ -135,7 +136,7 @@ static enum err probe_all(struct session *session, const struct session_options 
     enum err err = ERR_OK;
     for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d && !err; d++) {
         struct text arguments = {0};
-        if (!options->drivers || is_listed(options->drivers, (*d)->name, &arguments))
+        if (!options->drivers || names_driver(options->drivers, (*d)->name, &arguments))
             err = probe(session, &options->sensors, *d, &arguments); /* takes ownership */
     }
     return err;
@@ -162,7 +163,8 @@ static enum sensor_status status_of(enum err err)
 /* Opens every readable finding; one that cannot be opened gets the reason. */
 static enum err add_sources(struct session *session)
 {
-    session->source_of = malloc((session->findings.count + 1) * sizeof *session->source_of);
+    session->source_of =
+        memory_resize(NULL, (session->findings.count + 1) * sizeof *session->source_of);
     if (!session->source_of)
         return ERR_NO_MEMORY;
     struct error why = {0};
@@ -248,10 +250,13 @@ enum err session_open(struct session *session, const struct session_options *opt
         sampler_set_low_overhead(session->sampler, options->tick_period);
     sampler_set_counter_period(session->sampler, options->counter_period);
     nanos began = clock_now();
+    unsigned failures = memory_failures();
     enum err err = probe_all(session, options);
     nanos probed = clock_now();
     if (!err)
         err = add_sources(session);
+    if (!err && memory_failures() != failures)
+        err = ERR_NO_MEMORY; /* a driver may have taken it for an absent device */
     log_debug("probed in %.1f ms, opened %zu sensors in %.1f ms", 1e3 * seconds(probed - began),
               sampler_count(session->sampler), 1e3 * seconds(clock_now() - probed));
     if (!err && options->sensors.devices && *options->sensors.devices)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/memory.h"
 #include "port/file.h"
 
 #define BLOCK_BYTES ((long long)(TIMELINE_BLOCK * sizeof(struct timeline_point)))
@@ -142,7 +143,7 @@ static enum err reserve_point(struct timeline *timeline)
     if (!timeline->tail || timeline->tail_capacity < max) {
         /* Start small: most channels of most runs never fill a block. */
         size_t capacity = timeline->tail_capacity ? timeline->tail_capacity * 4 : 64;
-        struct timeline_point *tail = realloc(timeline->tail, capacity * sizeof *tail);
+        struct timeline_point *tail = memory_resize(timeline->tail, capacity * sizeof *tail);
         if (!tail)
             return ERR_NO_MEMORY;
         timeline->tail = tail;

@@ -279,14 +279,6 @@ static enum err choose_values(const struct timeline *timeline, const struct rang
     return *kept ? ERR_OK : ERR_NO_DATA;
 }
 
-static double mean_of(const double *values, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
-    return sum / (double)count;
-}
-
 enum err window_values(const struct timeline *timeline, nanos from, nanos to, nanos stale,
                        struct value_stats *out)
 {

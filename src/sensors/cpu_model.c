@@ -19,6 +19,7 @@
 
 #include "catalog/cpu_power.h"
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "sensors/system/host_info.h"
 #include "sensors/sensor.h"
@@ -96,7 +97,7 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
 {
     (void)finding;
     struct host_info host;
-    struct cpu_model *model = calloc(1, sizeof *model);
+    struct cpu_model *model = memory_zeroed(1, sizeof *model);
     if (!model)
         return err_set(why, ERR_NO_MEMORY, "cpu_model: out of memory");
     enum err err = proc_stat_open(&model->stat);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "sensors/system/host_info.h"
@@ -173,7 +174,7 @@ static enum err host_open(const struct sensor_finding *finding, struct sensor *o
                           struct error *why)
 {
     (void)finding;
-    struct host *host = calloc(1, sizeof *host);
+    struct host *host = memory_zeroed(1, sizeof *host);
     if (!host)
         return err_set(why, ERR_NO_MEMORY, "host: out of memory");
     host->meminfo = -1;

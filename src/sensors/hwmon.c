@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "sensors/sysfs_channels.h"
@@ -462,7 +463,7 @@ static void hwmon_probe(const struct sensor_config *config, struct sensor_findin
     struct walk walk;
     struct chip chip;
     enum err err = walk_start(&walk);
-    bool *selected = calloc(walk.chips.count + 1, sizeof *selected);
+    bool *selected = memory_zeroed(walk.chips.count + 1, sizeof *selected);
     size_t shown = 0, hidden = 0;
     if (selected)
         hwmon_select_gpus(&walk.chips, config ? config->devices : NULL, selected);

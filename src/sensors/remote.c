@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/file.h"
@@ -326,9 +327,7 @@ static void free_remote(struct remote *remote)
 static enum err connect_http(struct remote *remote, struct readings *readings, struct error *why)
 {
     bool agrees;
-    enum err err = jv_available(why);
-    if (!err)
-        err = add_token(&remote->headers, why);
+    enum err err = add_token(&remote->headers, why);
     if (!err)
         err = http_open(&remote->http, why);
     return err ? err : request_readings(remote, INT64_MAX, readings, &agrees, why);
@@ -344,7 +343,7 @@ static enum err connect_grpc(struct remote *remote, struct readings *readings, s
 static enum err connect_to(const char *url, struct remote **out, struct readings *readings,
                            struct error *why)
 {
-    struct remote *remote = calloc(1, sizeof *remote);
+    struct remote *remote = memory_zeroed(1, sizeof *remote);
     if (!remote)
         return err_no_memory(why);
     bool is_grpc = str_starts(url, GRPC_SCHEME);

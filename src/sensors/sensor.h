@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/knob.h"
 #include "core/quantity.h"
 #include "core/units.h"
 
@@ -170,8 +171,6 @@ struct sensor_process {
 
 /* ---- clock and power-limit control ---- */
 
-enum sensor_knob { KNOB_GRAPHICS_CLOCK, KNOB_MEMORY_CLOCK, KNOB_POWER_LIMIT, KNOB_COUNT };
-
 /* Current operating state and adjustable range of a device; UNKNOWN where it is not reported. */
 struct sensor_limits {
     double graphics_mhz, memory_mhz;         /* current clocks; of graphics, the SM clock */
@@ -190,13 +189,13 @@ struct sensor_limits {
  * under load.  A setting outlives the process that made it. */
 struct sensor_control {
     /* Supported clocks in MHz, highest first: of memory, or of graphics at a memory clock.  The caller frees *out. */
-    enum err (*clocks)(struct sensor *sensor, enum sensor_knob knob, double memory_mhz,
-                       double **out, size_t *count, struct error *why);
+    enum err (*clocks)(struct sensor *sensor, enum gpu_knob knob, double memory_mhz, double **out,
+                       size_t *count, struct error *why);
     enum err (*limits)(struct sensor *sensor, struct sensor_limits *out, struct error *why);
     /* Locks a clock to `value` MHz, or sets the power limit to `value` W. */
-    enum err (*set)(struct sensor *sensor, enum sensor_knob knob, double value, struct error *why);
+    enum err (*set)(struct sensor *sensor, enum gpu_knob knob, double value, struct error *why);
     /* Unlocks a clock, or sets the default power limit. */
-    enum err (*reset)(struct sensor *sensor, enum sensor_knob knob, struct error *why);
+    enum err (*reset)(struct sensor *sensor, enum gpu_knob knob, struct error *why);
 };
 
 /* ---- the driver ---- */

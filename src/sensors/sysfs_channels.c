@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "port/fs.h"
 
 struct sysfs_file {
@@ -19,7 +20,7 @@ struct sysfs_channels {
 
 struct sysfs_channels *sysfs_channels_new(void)
 {
-    struct sysfs_channels *set = malloc(sizeof *set);
+    struct sysfs_channels *set = memory_resize(NULL, sizeof *set);
     if (!set)
         return NULL;
     for (size_t i = 0; i < SENSOR_CHANNELS_MAX; i++)

@@ -62,8 +62,7 @@ struct api_response {
 /* Begins a JSON object, which the caller ends. */
 void response_object(struct api_response *answer, struct json *json);
 /* The JSON of a result, which is released. */
-enum err response_result(struct api_response *answer, struct result *result, struct error *why)
-    MUST_USE;
+void response_result(struct api_response *answer, struct result *result);
 /* {"error": {...}} with the HTTP status of the error. */
 void response_set_error(struct api_response *answer, enum err err, const char *message);
 void response_set_status(struct api_response *answer, int status, const char *code,
@@ -89,9 +88,8 @@ bool access_has_session(const struct access *access, const char *cookies, nanos 
 
 struct live;
 
-/* Succeeds without sensors: there are then no devices, and the reason is reported. */
-enum err live_open(const struct serve_options *options, struct live **out, struct error *why)
-    MUST_USE;
+/* Without sensors there are no devices, and the reason is reported. */
+struct live *live_new(const struct serve_options *options);
 void live_close(struct live *live);
 bool live_has_sensors(const struct live *live);
 /* Takes a sample if one is due; returns when the next is. */
@@ -107,8 +105,8 @@ size_t live_subscribers(const struct live *live);
 struct launch;
 
 /* Borrows all arguments. */
-enum err launch_open(const struct serve_options *options, struct event_loop *loop,
-                     struct runs *runs, struct launch **out, struct error *why) MUST_USE;
+struct launch *launch_new(const struct serve_options *options, struct event_loop *loop,
+                          struct runs *runs);
 /* Interrupts the run that was started, as Ctrl-C would, and waits until it has written its results. */
 void launch_close(struct launch *launch);
 /* Checks whether the run has ended. */

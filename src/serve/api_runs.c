@@ -11,6 +11,7 @@
 #include "core/params.h"
 #include "core/result.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "report/print/print.h"
 #include "report/export/export.h"
@@ -137,19 +138,15 @@ static void collect_points(struct front *front, struct runs *runs, const struct 
     }
 }
 
-static enum err front_response(const struct front *front, struct api_response *answer,
-                               struct error *why)
+static void front_response(const struct front *front, struct api_response *answer)
 {
     struct front_axis x = front_axis_of(&front->x), y = front_axis_of(&front->y);
     struct result result = {0};
     result_begin(&result, "pareto");
-    enum err err = front_to_result(&x, &y, front->points, front->count, &result);
+    front_to_result(&x, &y, front->points, front->count, &result);
     result_integer(&result, "left_out", front->left_out);
     result_end(&result);
-    if (!err)
-        return response_result(answer, &result, why);
-    result_release(&result);
-    return err_explain(why, err);
+    response_result(answer, &result);
 }
 
 enum err api_pareto(const struct api *api, const struct request *request,
@@ -165,11 +162,9 @@ enum err api_pareto(const struct api *api, const struct request *request,
         err = runs_refresh(api->runs, why);
     if (err)
         return err;
-    front.points = calloc(runs_count(api->runs) + 1, sizeof *front.points);
-    if (!front.points)
-        return err_no_memory(why);
+    front.points = xcalloc(runs_count(api->runs) + 1, sizeof *front.points);
     collect_points(&front, api->runs, request);
-    err = front_response(&front, answer, why);
+    front_response(&front, answer);
     free(front.points);
     return err;
 }
@@ -182,14 +177,13 @@ static enum err find_run(const struct api *api, const struct request *request,
     return runs_directory(api->runs, request->ids[0], directory, why);
 }
 
-static enum err put_summary(const char *directory, struct json *json)
+static void put_summary(const char *directory, struct json *json)
 {
     struct summary summary;
     bool is_there = summary_load(directory, &summary, NULL) == ERR_OK;
-    enum err err = jv_to_json(is_there ? summary.tree : NULL, "summary", json);
+    jv_to_json(is_there ? summary.tree : NULL, "summary", json);
     if (is_there)
         summary_release(&summary);
-    return err;
 }
 
 static void put_url(struct json *json, const char *id, const char *name)
@@ -238,7 +232,7 @@ enum err api_run(const struct api *api, const struct request *request, struct ap
     response_object(answer, &json);
     err = runs_put(api->runs, request->ids[0], directory, &json, why);
     if (!err)
-        err = err_explain(why, put_summary(directory, &json));
+        put_summary(directory, &json);
     put_files(&json, directory, request->ids[0]);
     json_object_end(&json);
     return err;
@@ -292,7 +286,8 @@ static enum err take_record(void *context, const struct jv *value)
         page->has_more = true;
         return ERR_INTERRUPTED; /* the page is full */
     }
-    return jv_to_json(value, NULL, page->json);
+    jv_to_json(value, NULL, page->json);
+    return ERR_OK;
 }
 
 enum err api_records(const struct api *api, const struct request *request,
@@ -395,9 +390,8 @@ static enum err compare(const char *const *directories, size_t count, struct tex
     struct compare_groups groups;
     struct compare_set set;
     const struct compare_options options = {0};
-    enum err err = compare_groups_find(directories, count, &groups, why);
-    if (err)
-        return err;
+    enum err err = ERR_OK;
+    compare_groups_find(directories, count, &groups);
     if (groups.count < 2)
         err = err_set(why, ERR_USAGE, "compare takes at least two runs");
     if (!err && !(err = compare_set_load(&groups, &options, &set, why))) {
@@ -474,7 +468,7 @@ static char *copy_of(const struct result *result, const char *path)
 {
     const struct result_item *item = result_find(result, path);
     const char *text = result_is_known(item) ? result_string(result, item) : NULL;
-    return text ? strdup(text) : NULL;
+    return text ? xstrdup(text) : NULL;
 }
 
 /* Reads every attempt; the row caches the result. */
@@ -484,14 +478,14 @@ static void compute_conclusion(struct run_row *row, const char *directory)
     const struct analysis_input input = {.sweep = directory};
     const struct analysis_driver *driver = analysis_driver_find("sweep", NULL);
     struct result result;
-    row->best = driver ? calloc(1, sizeof *row->best) : NULL;
-    if (!row->best)
+    if (!driver)
         return;
+    row->best = xcalloc(1, sizeof *row->best);
     enum err err = analysis_run(driver, &input, &none, &result);
     row->best->saving_pct = result_value(result_find(&result, "summary.saving_pct"));
     row->best->plus_minus_pct = result_value(result_find(&result, "summary.saving_plus_minus_pct"));
     row->best->setting = copy_of(&result, "data.best.0.setting");
-    row->best->conclusion = err ? strdup(result.why.text) : copy_of(&result, "summary.conclusion");
+    row->best->conclusion = err ? xstrdup(result.why.text) : copy_of(&result, "summary.conclusion");
     result_release(&result);
 }
 

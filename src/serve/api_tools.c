@@ -158,7 +158,8 @@ enum err api_models(const struct api *api, const struct request *request,
     result_begin(&result, "models");
     catalog_models_to_result(&result);
     result_end(&result);
-    return response_result(answer, &result, why);
+    response_result(answer, &result);
+    return ERR_OK;
 }
 
 enum err api_hardware(const struct api *api, const struct request *request,
@@ -169,7 +170,8 @@ enum err api_hardware(const struct api *api, const struct request *request,
     result_begin(&result, "hardware");
     catalog_hardware_to_result(&result);
     result_end(&result);
-    return response_result(answer, &result, why);
+    response_result(answer, &result);
+    return ERR_OK;
 }
 
 /* ---- an estimate ---- */

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/event_loop.h"
 #include "port/json_read.h"
 #include "port/proc.h"
@@ -119,15 +120,12 @@ static void interrupt(struct launch *launch)
     kill(launch->child.pid, SIGTERM);
 }
 
-enum err launch_open(const struct serve_options *options, struct event_loop *loop,
-                     struct runs *runs, struct launch **out, struct error *why)
+struct launch *launch_new(const struct serve_options *options, struct event_loop *loop,
+                          struct runs *runs)
 {
-    struct launch *launch = calloc(1, sizeof *launch);
-    if (!launch)
-        return err_no_memory(why);
+    struct launch *launch = xmalloc(sizeof *launch);
     *launch = (struct launch){.options = options, .loop = loop, .runs = runs, .output = {.fd = -1}};
-    *out = launch;
-    return ERR_OK;
+    return launch;
 }
 
 /* A signal received while waiting skips to the next, harder step. */
@@ -397,15 +395,15 @@ enum err api_start(const struct api *api, const struct request *request,
     struct launch *launch = api->launch;
     struct jv *settings = NULL;
     char message[FILE_NAME_MAX + 64];
-    enum err err = jv_available(why);
+    enum err err = ERR_OK;
     launch_poll(launch);
-    if (!err && is_alive(launch)) {
+    if (is_alive(launch)) {
         str_format(message, sizeof message, "%s is still running", launch->id);
         response_set_status(answer, 409, "running", message);
         return ERR_OK;
     }
-    if (!err && (jv_parse(text_get(&request->body), request->body.length, &settings, why) ||
-                 !jv_is_object(settings)))
+    if (jv_parse(text_get(&request->body), request->body.length, &settings, why) ||
+        !jv_is_object(settings))
         err = err_set(why, ERR_USAGE, "the body is not a JSON object");
     if (!err)
         err = start_run(launch, settings, why);

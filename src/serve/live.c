@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
 #include "core/json.h"
 #include "core/result.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "monitor/monitor.h"
 #include "port/http_server.h"
 #include "report/html/html.h"
@@ -54,9 +54,9 @@ static struct history *history_of(struct live *live, const char *id)
     for (size_t i = 0; i < live->history_count; i++)
         if (!strcmp(live->history[i]->id, id))
             return live->history[i];
-    struct history *added = live->history_count < DEVICES_MAX ? malloc(sizeof *added) : NULL;
-    if (!added)
+    if (live->history_count == DEVICES_MAX)
         return NULL;
+    struct history *added = xmalloc(sizeof *added);
     str_copy(added->id, sizeof added->id, id);
     for (size_t i = 0; i < HISTORY_SECONDS; i++)
         added->watts[i] = NAN;
@@ -88,11 +88,9 @@ static void write_sample(struct live *live, const struct monitor_device *devices
     monitor_view_to_result(live->view, devices, count, &result);
     result_json(&result, "running", live->running.length ? text_get(&live->running) : "[]");
     result_end(&result);
-    if (!result.failed) {
-        text_clear(&live->sample);
-        json_init(&json, &live->sample, false);
-        result_to_json(&result, NULL, &json);
-    }
+    text_clear(&live->sample);
+    json_init(&json, &live->sample, false);
+    result_to_json(&result, NULL, &json);
     result_release(&result);
 }
 
@@ -100,14 +98,11 @@ static void write_sample(struct live *live, const struct monitor_device *devices
 
 bool live_add(struct live *live, struct http_exchange *exchange)
 {
-    struct http_exchange **streams =
-        live->stream_count < STREAMS_MAX
-            ? grow(live->streams, &live->stream_capacity, live->stream_count, sizeof *streams)
-            : NULL;
-    if (!streams)
+    if (live->stream_count >= STREAMS_MAX)
         return false;
-    live->streams = streams;
-    streams[live->stream_count++] = exchange;
+    live->streams =
+        xgrow(live->streams, &live->stream_capacity, live->stream_count, sizeof *live->streams);
+    live->streams[live->stream_count++] = exchange;
     http_exchange_add_header(exchange, "Content-Type", "text/event-stream");
     http_exchange_begin(exchange, 200, HTTP_LENGTH_UNKNOWN);
     http_exchange_send(exchange, text_get(&live->event), live->event.length);
@@ -169,17 +164,15 @@ void live_set_running(struct live *live, const struct text *running)
     text_add(&live->running, text_get(running));
 }
 
-enum err live_open(const struct serve_options *options, struct live **out, struct error *why)
+struct live *live_new(const struct serve_options *options)
 {
-    struct live *live = *out = calloc(1, sizeof *live);
+    struct live *live = xcalloc(1, sizeof *live);
     struct error missing = {0};
-    if (!live)
-        return err_no_memory(why);
     if (options->no_live)
         str_copy(live->missing, sizeof live->missing, "started with --no-live");
     else if (monitor_view_open(options->drivers, options->devices, INTERVAL, &live->view, &missing))
         str_copy(live->missing, sizeof live->missing, missing.text);
-    return ERR_OK;
+    return live;
 }
 
 void live_close(struct live *live)
@@ -253,17 +246,14 @@ enum err api_sensors(const struct api *api, const struct request *request,
     struct sensor_findings none = {0};
     const struct sensor_findings *findings =
         api->live->view ? monitor_view_findings(api->live->view) : &none;
-    struct check_row *rows = malloc((findings->count + 1) * sizeof *rows);
-    const struct doctor_checks checks = {gnuplot_available, html_available};
+    struct check_row *rows = xcalloc(findings->count + 1, sizeof *rows);
     struct result result = {0};
     struct host_report host;
-    (void)request;
-    if (!rows)
-        return err_no_memory(why);
+    (void)request, (void)why;
     check_untested(findings, rows);
     host_report_fill(findings, &host);
     answer->type = "application/json";
-    doctor_fill(&host, findings, rows, &checks, &result);
+    doctor_fill(&host, findings, rows, gnuplot_available, &result);
     result_print(&result, PRINT_JSON, NULL, false, &answer->body);
     result_release(&result);
     free(rows);

@@ -15,6 +15,7 @@
 #include "core/result.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "report/print/print.h"
 
 /* In place; false for an invalid escape or a NUL. */
@@ -63,8 +64,6 @@ enum err request_read(const char *target, struct request *out, struct error *why
     if (target[0] != '/')
         return err_set(why, ERR_USAGE, "malformed path");
     text_add(&out->bytes, target);
-    if (out->bytes.failed)
-        return err_no_memory(why);
     char *query = strchr(out->bytes.bytes, '?');
     if (query)
         *query++ = '\0';
@@ -129,7 +128,7 @@ const char *request_param(const struct request *request, const char *name)
     return NULL;
 }
 
-static bool is_listed(const char *name, const char *names, bool *may_repeat)
+static bool is_accepted(const char *name, const char *names, bool *may_repeat)
 {
     size_t length = strlen(name);
     for (const char *at = names; *at; at += strspn(at, " ")) {
@@ -147,7 +146,7 @@ enum err request_check(const struct request *request, const char *names, struct 
     bool may_repeat;
     for (size_t i = 0; i < request->param_count; i++) {
         const char *name = request->params[i].name;
-        if (!is_listed(name, names, &may_repeat))
+        if (!is_accepted(name, names, &may_repeat))
             return err_set(why, ERR_USAGE, "unknown parameter '%.60s'", name);
         for (size_t j = 0; j < i && !may_repeat; j++)
             if (!strcmp(request->params[j].name, name))
@@ -176,16 +175,13 @@ void response_object(struct api_response *answer, struct json *json)
     json_object(json, NULL);
 }
 
-enum err response_result(struct api_response *answer, struct result *result, struct error *why)
+void response_result(struct api_response *answer, struct result *result)
 {
     struct json json;
-    bool has_failed = result->failed;
     answer->type = "application/json";
     json_init(&json, &answer->body, false);
-    if (!has_failed)
-        result_to_json(result, NULL, &json);
+    result_to_json(result, NULL, &json);
     result_release(result);
-    return has_failed ? err_no_memory(why) : ERR_OK;
 }
 
 void response_set_status(struct api_response *answer, int status, const char *code,
@@ -257,7 +253,7 @@ struct access {
 
 struct access *access_new(void)
 {
-    return calloc(1, sizeof(struct access));
+    return xcalloc(1, sizeof(struct access));
 }
 
 void access_free(struct access *access)

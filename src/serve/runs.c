@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "rundir/journal.h"
 #include "serve/api.h"
 #include "serve/runs.h"
@@ -79,20 +79,15 @@ struct row_scan {
     bool *kept; /* which of the old rows are kept */
 };
 
-static enum err take_row(void *context, struct run_row *row)
+static void add_row(struct row_scan *scan, struct run_row *row)
 {
-    struct row_scan *scan = context;
-    struct run_row **rows = grow(scan->rows, &scan->capacity, scan->count, sizeof *rows);
-    struct run_row *copy = rows ? malloc(sizeof *copy) : NULL;
-    if (rows)
-        scan->rows = rows;
-    if (!copy) {
-        run_row_release(row);
-        return ERR_NO_MEMORY;
-    }
-    *copy = *row;
-    scan->rows[scan->count++] = copy;
-    return ERR_OK;
+    scan->rows = xgrow(scan->rows, &scan->capacity, scan->count, sizeof *scan->rows);
+    scan->rows[scan->count++] = row;
+}
+
+static void take_row(void *context, struct run_row *row)
+{
+    add_row(context, xmemdup(row, sizeof *row));
 }
 
 static bool keep_row(void *context, const char *id, double written_at)
@@ -102,11 +97,7 @@ static bool keep_row(void *context, const char *id, double written_at)
     struct run_row *row = find_row(runs, id);
     if (!row || !row->is_final || row->written_at != written_at)
         return false;
-    struct run_row **rows = grow(scan->rows, &scan->capacity, scan->count, sizeof *rows);
-    if (!rows)
-        return false;
-    scan->rows = rows;
-    rows[scan->count++] = row;
+    add_row(scan, row);
     struct run_row **place = bsearch(&row, runs->rows, runs->count, sizeof *runs->rows, by_id);
     scan->kept[place - runs->rows] = true;
     return true;
@@ -156,9 +147,9 @@ static void drop_scan(struct runs *runs, struct row_scan *scan)
 
 static enum err read_rows(struct runs *runs, struct error *why)
 {
-    struct row_scan scan = {.runs = runs, .kept = calloc(runs->count + 1, sizeof(bool))};
+    struct row_scan scan = {.runs = runs, .kept = xcalloc(runs->count + 1, sizeof(bool))};
     const struct row_handler handler = {take_row, keep_row, &scan};
-    enum err err = scan.kept ? row_source_read(runs->source, &handler, why) : err_no_memory(why);
+    enum err err = row_source_read(runs->source, &handler, why);
     if (err)
         drop_scan(runs, &scan);
     else
@@ -239,27 +230,23 @@ static void merge_sort(unsigned *items, unsigned *spare, size_t count, struct or
                        : spare[j++];
 }
 
-static unsigned *get_order(struct ordering *by)
+static const unsigned *get_order(struct ordering *by)
 {
     struct runs *runs = by->runs;
     unsigned **order = &runs->orders[by->column][by->descending];
     if (*order)
         /* cppcheck-suppress identicalInnerCondition ; no condition, the value */
         return *order;
-    unsigned *items = malloc((runs->listed + 1) * sizeof *items);
-    unsigned *spare = malloc((runs->listed + 1) * sizeof *spare);
-    if (items && spare) {
-        size_t count = 0;
-        for (size_t i = 0; i < runs->count; i++)
-            if (!runs->rows[i]->is_attempt)
-                items[count++] = (unsigned)i;
-        merge_sort(items, spare, count, by);
-        *order = items;
-    } else {
-        free(items);
-    }
+    unsigned *items = xreallocarray(NULL, runs->listed + 1, sizeof *items);
+    unsigned *spare = xreallocarray(NULL, runs->listed + 1, sizeof *spare);
+    size_t count = 0;
+    for (size_t i = 0; i < runs->count; i++)
+        if (!runs->rows[i]->is_attempt)
+            items[count++] = (unsigned)i;
+    merge_sort(items, spare, count, by);
     free(spare);
-    return *order;
+    *order = items;
+    return items;
 }
 
 /* ---- pages ---- */
@@ -374,7 +361,7 @@ static void put_facets(struct runs *runs, struct json *json)
             const char *last = NULL;
             unsigned count = 0;
             json_array(&facets, ROW_COLUMN[COLUMNS[c]].name);
-            for (size_t i = 0; order && i < runs->listed && count < FACETS_MAX; i++) {
+            for (size_t i = 0; i < runs->listed && count < FACETS_MAX; i++) {
                 const char *text = runs->rows[order[i]]->values[COLUMNS[c]].text;
                 if (!text || (last && !strcmp(text, last)))
                     continue;
@@ -395,9 +382,9 @@ enum err runs_page(struct runs *runs, const struct request *request, struct json
     struct text next = {0};
     unsigned taken = 0;
     enum err err = read_page(runs, request, &page, why);
-    const unsigned *order = err ? NULL : get_order(&page.by);
-    if (!order)
-        return err ? err : err_no_memory(why);
+    if (err)
+        return err;
+    const unsigned *order = get_order(&page.by);
     if ((err = read_cursor(&page, order, why)))
         return err;
     size_t i = page.from;
@@ -427,9 +414,7 @@ enum err runs_page(struct runs *runs, const struct request *request, struct json
 
 enum err runs_open(const struct serve_options *options, struct runs **out, struct error *why)
 {
-    struct runs *runs = *out = calloc(1, sizeof *runs);
-    if (!runs)
-        return err_no_memory(why);
+    struct runs *runs = *out = xcalloc(1, sizeof *runs);
     pthread_mutex_init(&runs->lock, NULL);
     return row_source_open(options, &runs->source, why);
 }
@@ -454,8 +439,7 @@ void runs_close(struct runs *runs)
 struct run_row *runs_at(struct runs *runs, size_t i)
 {
     struct ordering newest = {runs, ROW_CREATED, true};
-    const unsigned *order = i < runs->listed ? get_order(&newest) : NULL;
-    return order ? runs->rows[order[i]] : NULL;
+    return i < runs->listed ? runs->rows[get_order(&newest)[i]] : NULL;
 }
 
 /* ---- runs in progress ---- */
@@ -471,15 +455,10 @@ static struct running *running_of(struct runs *runs, const char *id)
     for (size_t i = 0; i < runs->running_count; i++)
         if (!strcmp(runs->running[i].id, id))
             return &runs->running[i];
-    struct running *items =
-        grow(runs->running, &runs->running_capacity, runs->running_count, sizeof *items);
-    char *copy = items ? strdup(id) : NULL;
-    if (items)
-        runs->running = items;
-    if (!copy)
-        return NULL;
-    items[runs->running_count] = (struct running){.id = copy};
-    return &items[runs->running_count++];
+    runs->running =
+        xgrow(runs->running, &runs->running_capacity, runs->running_count, sizeof *runs->running);
+    runs->running[runs->running_count] = (struct running){.id = xstrdup(id)};
+    return &runs->running[runs->running_count++];
 }
 
 /* Drops the progress of runs that have ended. */

@@ -16,19 +16,19 @@ struct summary_field;
 struct text;
 
 /* Columns of the table that do not come from the run index; the others are in rundir/record.def. */
-#define ROWS_OWN                                                                                   \
-    ROW_TEXT(NAME, "name", none)                                                                   \
-    ROW_TEXT(KIND, "kind", none)                                                                   \
-    ROW_TEXT(STATE, "state", none)                                                                 \
-    ROW_NUMBER(CREATED, "created_at", none)                                                        \
-    ROW_TEXT(PRECISION, "precision", none)
+#define ROWS_OWN(TEXT, NUMBER)                                                                     \
+    TEXT(NAME, "name", none)                                                                       \
+    TEXT(KIND, "kind", none)                                                                       \
+    TEXT(STATE, "state", none)                                                                     \
+    NUMBER(CREATED, "created_at", none)                                                            \
+    TEXT(PRECISION, "precision", none)
 
 enum run_column {
-#define SUMMARY(member, type, path, views)      views
-#define SUMMARY_PART(member, type, path, views) views
-#define ROW_TEXT(constant, name, index)         ROW_##constant,
-#define ROW_NUMBER(constant, name, index)       ROW_##constant,
-    ROWS_OWN
+#define ROW(constant, name, index) ROW_##constant,
+    ROWS_OWN(ROW, ROW)
+#undef ROW
+#define ROW_TEXT(constant, name, index)   (ROW_##constant, )
+#define ROW_NUMBER(constant, name, index) (ROW_##constant, )
 #include "rundir/record.def"
         ROW_COLUMNS
 };
@@ -66,7 +66,7 @@ enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why) MUST_U
 
 /* take: takes ownership of the row.  keep: whether the table keeps the row with this id and time. */
 struct row_handler {
-    enum err (*take)(void *context, struct run_row *row);
+    void (*take)(void *context, struct run_row *row);
     bool (*keep)(void *context, const char *id, double written_at);
     void *context;
 };

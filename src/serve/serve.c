@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/secret.h"
+#include "core/xalloc.h"
 #include "port/event_loop.h"
 #include "port/http_server.h"
 #include "port/proc.h"
@@ -45,8 +46,6 @@ struct serve {
 static void send_response(struct http_exchange *exchange, const struct api_response *answer)
 {
     char file[FILE_NAME_MAX + 32];
-    static const char FAILED[] = "{\"error\":{\"code\":\"failed\",\"message\":\"out of memory\"}}";
-    bool is_complete = !answer->body.failed;
     http_exchange_add_header(exchange, "Content-Security-Policy",
                              answer->policy ? answer->policy : POLICY);
     if (answer->file[0]) {
@@ -55,13 +54,8 @@ static void send_response(struct http_exchange *exchange, const struct api_respo
     }
     if (answer->location[0])
         http_exchange_add_header(exchange, "Location", answer->location);
-    http_exchange_reply(exchange,
-                        !is_complete     ? 500
-                        : answer->status ? answer->status
-                                         : 200,
-                        is_complete ? answer->type : "application/json",
-                        is_complete ? text_get(&answer->body) : FAILED,
-                        is_complete ? answer->body.length : sizeof FAILED - 1);
+    http_exchange_reply(exchange, answer->status ? answer->status : 200, answer->type,
+                        text_get(&answer->body), answer->body.length);
 }
 
 static void send_status(struct http_exchange *exchange, int status, const char *code,
@@ -146,21 +140,19 @@ static void task_done(struct job *job)
 static void submit_task(struct serve *serve, const struct route *route, struct request *request,
                         struct http_exchange *exchange)
 {
-    struct task *task = calloc(1, sizeof *task);
-    if (task) {
-        *task = (struct task){.job = {.work = task_work, .done = task_done},
-                              .serve = serve,
-                              .route = route,
-                              .request = *request,
-                              .exchange = exchange};
-        *request = (struct request){0};
-        if (jobs_add(serve->workers[route->worker], &task->job)) {
-            http_exchange_set_data(exchange, task);
-            return;
-        }
-        request_release(&task->request);
-        free(task);
+    struct task *task = xmalloc(sizeof *task);
+    *task = (struct task){.job = {.work = task_work, .done = task_done},
+                          .serve = serve,
+                          .route = route,
+                          .request = *request,
+                          .exchange = exchange};
+    *request = (struct request){0};
+    if (jobs_add(serve->workers[route->worker], &task->job)) {
+        http_exchange_set_data(exchange, task);
+        return;
     }
+    request_release(&task->request);
+    free(task);
     http_exchange_add_header(exchange, "Retry-After", "1");
     send_status(exchange, 503, "busy", "too many pending requests");
 }
@@ -287,7 +279,7 @@ static void log_in(struct serve *serve, struct http_exchange *exchange)
     const char *body = http_exchange_body(exchange, &length);
     text_add(&target, "/login?");
     text_add_bytes(&target, body, length);
-    if (target.failed || strlen(text_get(&target)) != target.length ||
+    if (strlen(text_get(&target)) != target.length ||
         request_read(text_get(&target), &form, &why)) {
         send_status(exchange, 400, "bad_request", "malformed form");
     } else {
@@ -507,9 +499,7 @@ static void find_running(struct serve *serve, nanos now)
                       now - serve->last_request < WATCHED_FOR || !serve->last_scan;
     if (serve->is_scanning || !is_watched || now < serve->last_scan + SCAN_PERIOD)
         return;
-    struct running_job *task = calloc(1, sizeof *task);
-    if (!task)
-        return;
+    struct running_job *task = xmalloc(sizeof *task);
     *task =
         (struct running_job){.job = {.work = running_work, .done = running_done}, .serve = serve};
     serve->last_scan = now;
@@ -555,22 +545,22 @@ static enum err open_parts(struct serve *serve, struct error *why)
     };
     serve->access = access_new();
     serve->http_access = http_access_new(&access);
-    enum err err = serve->access && serve->http_access
-                       ? runs_open(&serve->options, &serve->api.runs, why)
-                       : err_no_memory(why);
+    enum err err = runs_open(&serve->options, &serve->api.runs, why);
     if (!err)
         err = event_loop_new(&serve->loop, why);
     if (!err)
         err = http_server_open(serve->loop, &server, &serve->server, why);
-    if (!err)
-        err = launch_open(&serve->options, serve->loop, serve->api.runs, &serve->api.launch, why);
-    if (!err)
+    if (!err) {
+        serve->api.launch = launch_new(&serve->options, serve->loop, serve->api.runs);
         err = event_loop_take_signals(serve->loop, on_signal, serve, why);
+    }
     if (!err)
         err = jobs_open(serve->loop, "ipw-rows", QUEUE_MAX, &serve->workers[ROWS], why);
     if (!err)
         err = jobs_open(serve->loop, "ipw-files", QUEUE_MAX, &serve->workers[FILES], why);
-    return err ? err : live_open(&serve->options, &serve->api.live, why);
+    if (!err)
+        serve->api.live = live_new(&serve->options);
+    return err;
 }
 
 static void release(struct serve *serve)
@@ -600,9 +590,9 @@ enum err serve_run(const struct serve_options *options, int *signal, struct erro
                       "every page of this machine could start runs");
     if (!err && options->allow_runs && !options->runs)
         err = err_set(why, ERR_USAGE, "--allow-runs and --db are mutually exclusive");
-    struct serve *serve = err ? NULL : calloc(1, sizeof *serve);
-    if (!serve)
-        return err ? err : err_no_memory(why);
+    if (err)
+        return err;
+    struct serve *serve = xcalloc(1, sizeof *serve);
     serve->options = *options;
     serve->api.options = &serve->options;
     serve->api.started_at = clock_wall();

@@ -17,6 +17,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "db/db.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
@@ -40,19 +41,21 @@ struct row_source {
 };
 
 const struct run_row_column ROW_COLUMN[ROW_COLUMNS] = {
-#define SUMMARY(member, type, path, views)      views
-#define SUMMARY_PART(member, type, path, views) views
-#define ROW_TEXT(constant, name, index)         {name, SUMMARY_INDEX_##index, true},
-#define ROW_NUMBER(constant, name, index)       {name, SUMMARY_INDEX_##index, false},
-    ROWS_OWN
+#define TEXT(constant, name, index)   {name, SUMMARY_INDEX_##index, true},
+#define NUMBER(constant, name, index) {name, SUMMARY_INDEX_##index, false},
+    ROWS_OWN(TEXT, NUMBER)
+#undef TEXT
+#undef NUMBER
+#define ROW_TEXT(constant, name, index)   ({name, SUMMARY_INDEX_##index, true}, )
+#define ROW_NUMBER(constant, name, index) ({name, SUMMARY_INDEX_##index, false}, )
 #include "rundir/record.def"
 };
 
 const struct summary_field *run_row_figure(enum run_column column)
 {
-    int index = ROW_COLUMN[column].index;
+    enum summary_index index = (enum summary_index)ROW_COLUMN[column].index;
     const struct summary_field *field =
-        index == SUMMARY_INDEX_none ? NULL : summary_index((size_t)index);
+        index == SUMMARY_INDEX_none ? NULL : summary_index(summary_index_place(index));
     return field && field->label ? field : NULL;
 }
 
@@ -87,11 +90,10 @@ void run_row_to_json(const struct run_row *row, struct json *json)
                             : NULL);
 }
 
-static bool set_text(struct run_row *row, enum run_column column, const char *text)
+static void set_text(struct run_row *row, enum run_column column, const char *text)
 {
     free(row->values[column].text);
-    row->values[column].text = text ? strdup(text) : NULL;
-    return !text || row->values[column].text;
+    row->values[column].text = text ? xstrdup(text) : NULL;
 }
 
 static void begin_row(struct run_row *row)
@@ -103,28 +105,28 @@ static void begin_row(struct run_row *row)
 }
 
 /* By the model's name. */
-static bool set_precision(struct run_row *row)
+static void set_precision(struct run_row *row)
 {
     char text[24] = "";
     double bits = row->values[ROW_MODEL].text ? bits_in_name(row->values[ROW_MODEL].text) : UNKNOWN;
     if (is_known(bits))
         str_format(text, sizeof text, "%g-bit", bits);
-    return set_text(row, ROW_PRECISION, str_or_null(text));
+    set_text(row, ROW_PRECISION, str_or_null(text));
 }
 
-static bool fill_row(struct run_row *row, const struct summary *summary)
+static void fill_row(struct run_row *row, const struct summary *summary)
 {
-    bool is_complete = true;
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
         if (ROW_COLUMN[i].index == SUMMARY_INDEX_none)
             continue;
-        const struct summary_field *field = summary_index((size_t)ROW_COLUMN[i].index);
+        enum summary_index index = (enum summary_index)ROW_COLUMN[i].index;
+        const struct summary_field *field = summary_index(summary_index_place(index));
         if (ROW_COLUMN[i].is_text)
-            is_complete &= set_text(row, (enum run_column)i, summary_index_text(field, summary));
+            set_text(row, (enum run_column)i, summary_index_text(field, summary));
         else
             row->values[i].number = json_field_number(&field->at, summary);
     }
-    return is_complete && set_precision(row);
+    set_precision(row);
 }
 
 /* ---- a folder ---- */
@@ -136,36 +138,34 @@ static const char *state_of(const char *directory, const struct run_list_entry *
     return run_dir_check_idle(directory, NULL) == ERR_BUSY ? "running" : "interrupted";
 }
 
-static enum err fill_from(const char *directory, const char *id, const struct run_list_entry *entry,
-                          struct run_row *row)
+static void fill_from(const char *directory, const char *id, const struct run_list_entry *entry,
+                      struct run_row *row)
 {
     begin_row(row);
-    row->id = strdup(id);
+    row->id = xstrdup(id);
     row->written_at = entry->written_at;
     row->is_final = entry->has_summary;
     row->values[ROW_CREATED].number = !entry->has_summary ? entry->began_at
                                       : is_known(entry->summary.started_at)
                                           ? entry->summary.started_at
                                           : entry->summary.generated_at;
-    if (row->id && set_text(row, ROW_NAME, str_last_part(id)) &&
-        set_text(row, ROW_KIND, run_kind_name(entry->kind)) &&
-        set_text(row, ROW_STATE, state_of(directory, entry)) &&
-        (!entry->has_summary || fill_row(row, &entry->summary)))
-        return ERR_OK;
-    run_row_release(row);
-    return ERR_NO_MEMORY;
+    set_text(row, ROW_NAME, str_last_part(id));
+    set_text(row, ROW_KIND, run_kind_name(entry->kind));
+    set_text(row, ROW_STATE, state_of(directory, entry));
+    if (entry->has_summary)
+        fill_row(row, &entry->summary);
 }
 
 enum err run_row_of(const char *directory, const char *id, struct run_row *out)
 {
     struct run_list_entry entry;
     bool found;
-    enum err err = run_list_read(directory, &entry, &found);
-    if (err || !found)
-        return err ? err : ERR_NOT_FOUND;
-    err = fill_from(directory, id, &entry, out);
+    run_list_read(directory, &entry, &found);
+    if (!found)
+        return ERR_NOT_FOUND;
+    fill_from(directory, id, &entry, out);
     run_list_entry_release(&entry);
-    return err;
+    return ERR_OK;
 }
 
 struct folder_scan {
@@ -183,12 +183,12 @@ static bool wants_entry(void *context, const char *name, double written_at)
 static enum err take_entry(void *context, const struct run_list_entry *entry)
 {
     const struct folder_scan *reading = context;
-    char directory[FILE_PATH_MAX];
+    char *directory = path_join(reading->source->folder, entry->name);
     struct run_row row;
-    if (!str_format(directory, sizeof directory, "%s/%s", reading->source->folder, entry->name))
-        return ERR_OK;
-    enum err err = fill_from(directory, entry->name, entry, &row);
-    return err ? err : reading->handler->take(reading->handler->context, &row);
+    fill_from(directory, entry->name, entry, &row);
+    reading->handler->take(reading->handler->context, &row);
+    free(directory);
+    return ERR_OK;
 }
 
 static bool folder_time(const struct row_source *source, struct timespec *out)
@@ -260,32 +260,32 @@ static enum err connect_to(const struct row_source *source, struct db **db, stru
 
 static enum err drop_failed(struct db **db, enum err err)
 {
-    if (err && err != ERR_NOT_FOUND && err != ERR_NO_MEMORY) {
+    if (err && err != ERR_NOT_FOUND) {
         db_free(*db);
         *db = NULL;
     }
     return err;
 }
 
-static bool fill_from_db(struct run_row *row, const struct db_run *run)
+static void fill_from_db(struct run_row *row, const struct db_run *run)
 {
-    bool is_complete = (row->id = strdup(run->id)) && set_text(row, ROW_NAME, run->name) &&
-                       set_text(row, ROW_KIND, run->kind);
-    bool has_ended = is_known(db_run_number(run, SUMMARY_INDEX_finished));
-    bool was_stopped = db_run_number(run, SUMMARY_INDEX_interrupted) == 1;
-    is_complete =
-        is_complete && set_text(row, ROW_STATE, has_ended && !was_stopped ? "done" : "interrupted");
+    row->id = xstrdup(run->id);
+    set_text(row, ROW_NAME, run->name);
+    set_text(row, ROW_KIND, run->kind);
+    bool has_ended = is_known(db_run_number(run, summary_index_place(SUMMARY_INDEX_finished)));
+    bool was_stopped = db_run_number(run, summary_index_place(SUMMARY_INDEX_interrupted)) == 1;
+    set_text(row, ROW_STATE, has_ended && !was_stopped ? "done" : "interrupted");
     row->values[ROW_CREATED].number = run->began_at;
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
-        size_t figure = (size_t)ROW_COLUMN[i].index;
         if (ROW_COLUMN[i].index == SUMMARY_INDEX_none)
             continue;
+        size_t figure = summary_index_place((enum summary_index)ROW_COLUMN[i].index);
         if (ROW_COLUMN[i].is_text)
-            is_complete &= set_text(row, (enum run_column)i, db_run_text(run, figure));
+            set_text(row, (enum run_column)i, db_run_text(run, figure));
         else
             row->values[i].number = db_run_number(run, figure);
     }
-    return is_complete && set_precision(row);
+    set_precision(row);
 }
 
 static enum err take_db_run(void *context, const struct db_run *run)
@@ -298,10 +298,9 @@ static enum err take_db_run(void *context, const struct db_run *run)
     row.written_at = run->pushed_at;
     row.is_final = true;
     row.is_attempt = run->sweep;
-    if (fill_from_db(&row, run))
-        return handler->take(handler->context, &row);
-    run_row_release(&row);
-    return ERR_NO_MEMORY;
+    fill_from_db(&row, run);
+    handler->take(handler->context, &row);
+    return ERR_OK;
 }
 
 static enum err read_database(struct row_source *source, const struct row_handler *handler,
@@ -397,9 +396,7 @@ static enum err open_database(struct row_source *source, struct error *why)
 enum err row_source_open(const struct serve_options *options, struct row_source **out,
                          struct error *why)
 {
-    struct row_source *source = *out = calloc(1, sizeof *source);
-    if (!source)
-        return err_no_memory(why);
+    struct row_source *source = *out = xcalloc(1, sizeof *source);
     pthread_mutex_init(&source->lock, NULL);
     source->address = options->db;
     if (source->address)

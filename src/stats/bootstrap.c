@@ -6,6 +6,7 @@
 
 #include "core/random.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
 
@@ -93,19 +94,16 @@ struct pool {
     double totals[BOOTSTRAP_SUMS_MAX];
 };
 
-static enum err pool_fill(const struct bootstrap *what, struct pool *pool)
+static void pool_fill(const struct bootstrap *what, struct pool *pool)
 {
     size_t groups = what->groups ? what->groups : BOOTSTRAP_GROUPS;
     *pool = (struct pool){.sums = what->sums, .count = what->count < groups ? what->count : groups};
-    pool->rows = calloc(pool->count * pool->sums + 1, sizeof *pool->rows);
-    if (!pool->rows)
-        return ERR_NO_MEMORY;
+    pool->rows = xcalloc(pool->count * pool->sums + 1, sizeof *pool->rows);
     for (size_t i = 0; i < what->count; i++)
         for (size_t s = 0; s < what->sums; s++) {
             pool->rows[i % pool->count * pool->sums + s] += what->terms[s][i];
             pool->totals[s] += what->terms[s][i];
         }
-    return ERR_OK;
 }
 
 /* Partial derivative of the statistic with respect to one of its sums. */
@@ -174,24 +172,21 @@ static void find_interval(const struct bootstrap *what, const struct pool *pool,
                    &out->high);
 }
 
-enum err bootstrap_interval(const struct bootstrap *what, struct bootstrap_interval *out)
+void bootstrap_interval(const struct bootstrap *what, struct bootstrap_interval *out)
 {
     struct pool pool;
     *out = (struct bootstrap_interval){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-    enum err err = pool_fill(what, &pool);
-    struct bootstrap_draws draws = {.values =
-                                        malloc(((size_t)what->draws + 1) * 2 * sizeof(double))};
-    size_t *picked = malloc((pool.count + 1) * sizeof *picked);
-    if (!draws.values || !picked)
-        err = ERR_NO_MEMORY;
-    if (!err && what->count)
+    pool_fill(what, &pool);
+    struct bootstrap_draws draws = {
+        .values = xreallocarray(NULL, (size_t)what->draws + 1, 2 * sizeof(double))};
+    size_t *picked = xreallocarray(NULL, pool.count + 1, sizeof *picked);
+    if (what->count)
         out->figure = what->figure(pool.totals);
-    if (!err && pool.count > 1 && is_known(out->figure)) {
+    if (pool.count > 1 && is_known(out->figure)) {
         draws.errors = draws.values + what->draws;
         find_interval(what, &pool, picked, &draws, out);
     }
     free(draws.values);
     free(picked);
     free(pool.rows);
-    return err;
 }

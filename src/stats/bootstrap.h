@@ -35,7 +35,7 @@ struct bootstrap_interval {
 /* The 95 % interval; UNKNOWN for fewer than two queries.  More queries than `groups` are first summed in that many
  * groups, query i in group i modulo groups, and groups are resampled: their sums vary as those of queries do.  With
  * 2048 groups the ends of the interval change by a percent or two of its width, with 256 by about five. */
-enum err bootstrap_interval(const struct bootstrap *what, struct bootstrap_interval *out) MUST_USE;
+void bootstrap_interval(const struct bootstrap *what, struct bootstrap_interval *out);
 
 /* A statistic with its standard error. */
 struct bootstrap_draw {

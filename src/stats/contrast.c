@@ -6,6 +6,7 @@
 
 #include "core/random.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
@@ -66,17 +67,14 @@ static void add_row(double *sums, const double *row)
 }
 
 /* `size` queries per unit, the same on both sides, so that units are exchangeable. */
-static enum err fill_units(const struct contrast_side *side, size_t size, struct units *out)
+static void fill_units(const struct contrast_side *side, size_t size, struct units *out)
 {
     out->count = (side->count + size - 1) / size;
-    out->rows = calloc((out->count + 1) * CONTRAST_SUMS, sizeof *out->rows);
-    if (!out->rows)
-        return ERR_NO_MEMORY;
+    out->rows = xcalloc((out->count + 1) * CONTRAST_SUMS, sizeof *out->rows);
     for (size_t i = 0; i < side->count; i++) {
         add_row(out->rows + i % out->count * CONTRAST_SUMS, side->terms + i * CONTRAST_SUMS);
         add_row(out->totals, side->terms + i * CONTRAST_SUMS);
     }
-    return ERR_OK;
 }
 
 static const double *unit(const struct units *units, size_t i)
@@ -286,15 +284,13 @@ static void try_pairs(const struct comparison *work, struct contrast *out)
 }
 
 /* Reassigns units to sides: the first steps of a Fisher-Yates shuffle fill the smaller one. */
-static enum err try_sides(const struct comparison *work, struct contrast *out)
+static void try_sides(const struct comparison *work, struct contrast *out)
 {
     struct random random = random_seeded(work->question->seed ^ UINT64_C(0x5bd1e995));
     bool a_smaller = work->a.count <= work->b.count;
     const struct units *small = a_smaller ? &work->a : &work->b;
     size_t all = work->a.count + work->b.count, large = 0;
-    const double **rows = malloc((all ? all : 1) * sizeof *rows);
-    if (!rows)
-        return ERR_NO_MEMORY;
+    const double **rows = xreallocarray(NULL, all, sizeof *rows);
     for (size_t i = 0; i < all; i++)
         rows[i] = i < work->a.count ? unit(&work->a, i) : unit(&work->b, i - work->a.count);
     for (size_t t = 0; t < CONTRAST_TRIES; t++) {
@@ -313,56 +309,50 @@ static enum err try_sides(const struct comparison *work, struct contrast *out)
     }
     out->p_value = (double)(large + 1) / (double)(CONTRAST_TRIES + 1);
     free((void *)rows);
-    return ERR_OK;
 }
 
 /* ---- the comparison ---- */
 
-static enum err prepare(struct comparison *work)
+static void prepare(struct comparison *work)
 {
     const struct contrast_question *question = work->question;
     size_t longer = question->a.count > question->b.count ? question->a.count : question->b.count;
     size_t size = (longer + CONTRAST_UNITS - 1) / CONTRAST_UNITS;
-    enum err err = fill_units(&question->a, size ? size : 1, &work->a);
-    if (!err)
-        err = fill_units(&question->b, size ? size : 1, &work->b);
-    work->drawn_a = malloc(4 * CONTRAST_DRAWS * sizeof *work->drawn_a);
-    work->scatter = malloc(CONTRAST_DRAWS * sizeof *work->scatter);
-    work->picked = calloc(work->a.count + work->b.count + 1, sizeof *work->picked);
-    if (!work->drawn_a || !work->scatter || !work->picked)
-        return ERR_NO_MEMORY;
+    fill_units(&question->a, size ? size : 1, &work->a);
+    fill_units(&question->b, size ? size : 1, &work->b);
+    work->drawn_a = xreallocarray(NULL, 4 * CONTRAST_DRAWS, sizeof *work->drawn_a);
+    work->scatter = xreallocarray(NULL, CONTRAST_DRAWS, sizeof *work->scatter);
+    work->picked = xcalloc(work->a.count + work->b.count + 1, sizeof *work->picked);
     work->drawn_b = work->drawn_a + CONTRAST_DRAWS;
     work->draws.values = work->drawn_b + CONTRAST_DRAWS;
     work->draws.errors = work->draws.values + CONTRAST_DRAWS;
-    return err;
 }
 
 static const struct contrast UNKNOWN_CONTRAST = {
     UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, {UNKNOWN, UNKNOWN, UNKNOWN}, {UNKNOWN, UNKNOWN, UNKNOWN},
     UNKNOWN, false,   UNKNOWN};
 
-enum err contrast(const struct contrast_question *question, struct contrast *out)
+void contrast(const struct contrast_question *question, struct contrast *out)
 {
     struct comparison work = {.question = question};
     *out = UNKNOWN_CONTRAST;
-    enum err err = prepare(&work);
-    out->a = err ? UNKNOWN : statistic_of(&work, work.a.totals);
-    out->b = err ? UNKNOWN : statistic_of(&work, work.b.totals);
-    if (!err && is_known(out->a) && is_known(out->b)) {
+    prepare(&work);
+    out->a = statistic_of(&work, work.a.totals);
+    out->b = statistic_of(&work, work.b.totals);
+    if (is_known(out->a) && is_known(out->b)) {
         out->difference.value = difference_of(out->a, out->b);
         out->relative.value = relative_of(out->a, out->b);
         find_intervals(&work, out);
         if (question->paired)
             try_pairs(&work, out);
         else
-            err = try_sides(&work, out);
+            try_sides(&work, out);
     }
     free(work.a.rows);
     free(work.b.rows);
     free(work.drawn_a);
     free(work.scatter);
     free(work.picked);
-    return err;
 }
 
 /* ---- several runs per side ---- */
@@ -440,16 +430,11 @@ static size_t smallest_left(const double *p_values, const bool *adjusted, size_t
 
 void holm_adjust(double *p_values, size_t count)
 {
-    bool *adjusted = calloc(count + 1, sizeof *adjusted);
+    bool *adjusted = xcalloc(count + 1, sizeof *adjusted);
     size_t left = 0, next;
     double before = 0;
     for (size_t i = 0; i < count; i++)
         left += is_known(p_values[i]);
-    if (!adjusted) { /* out of memory: Bonferroni's correction is conservative */
-        for (size_t i = 0; i < count; i++)
-            p_values[i] = fmin(1, p_values[i] * (double)left);
-        return;
-    }
     for (; left; left--) {
         next = smallest_left(p_values, adjusted, count);
         before = fmax(before, fmin(1, p_values[next] * (double)left));

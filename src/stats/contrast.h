@@ -43,7 +43,7 @@ struct contrast {
     double freedom; /* degrees of freedom of contrast_runs; UNKNOWN for a permutation test */
 };
 
-enum err contrast(const struct contrast_question *question, struct contrast *out) MUST_USE;
+void contrast(const struct contrast_question *question, struct contrast *out);
 
 /* The statistic of one set of sums; UNKNOWN where it is undefined. */
 double contrast_statistic(const double *sums, bool product);

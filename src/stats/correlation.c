@@ -4,35 +4,28 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/distribution.h"
 
 struct pair {
     double x, y;
 };
 
-static enum err pairs_of(const double *x, const double *y, size_t count, struct pair **out,
-                         size_t *kept)
+static struct pair *pairs_of(const double *x, const double *y, size_t count, size_t *kept)
 {
+    struct pair *pairs = xreallocarray(NULL, count + 1, sizeof *pairs);
     *kept = 0;
-    *out = malloc((count + 1) * sizeof **out);
-    if (!*out)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         if (is_known(x[i]) && is_known(y[i]))
-            (*out)[(*kept)++] = (struct pair){x[i], y[i]};
-    return ERR_OK;
-}
-
-static int compare(double a, double b)
-{
-    return (a > b) - (a < b);
+            pairs[(*kept)++] = (struct pair){x[i], y[i]};
+    return pairs;
 }
 
 static int by_x(const void *left, const void *right)
 {
     const struct pair *a = left, *b = right;
-    int order = compare(a->x, b->x);
-    return order ? order : compare(a->y, b->y);
+    int order = compare_numbers(a->x, b->x);
+    return order ? order : compare_numbers(a->y, b->y);
 }
 
 /* ---- Spearman: Pearson's correlation of ranks ---- */
@@ -79,20 +72,16 @@ static void swap(struct pair *pairs, size_t count)
         pairs[i] = (struct pair){pairs[i].y, pairs[i].x};
 }
 
-enum err spearman(const double *x, const double *y, size_t count, struct correlation *out)
+void spearman(const double *x, const double *y, size_t count, struct correlation *out)
 {
-    struct pair *pairs;
     size_t kept;
-    enum err err = pairs_of(x, y, count, &pairs, &kept);
-    if (!err) {
-        rank_x(pairs, kept);
-        swap(pairs, kept);
-        rank_x(pairs, kept);
-        swap(pairs, kept);
-        *out = pearson(pairs, kept);
-    }
+    struct pair *pairs = pairs_of(x, y, count, &kept);
+    rank_x(pairs, kept);
+    swap(pairs, kept);
+    rank_x(pairs, kept);
+    swap(pairs, kept);
+    *out = pearson(pairs, kept);
     free(pairs);
-    return err;
 }
 
 /* ---- Kendall, by Knight's merge sort ---- */
@@ -184,16 +173,12 @@ static struct correlation kendall_of(struct pair *pairs, struct pair *scratch, s
     return out;
 }
 
-enum err kendall(const double *x, const double *y, size_t count, struct correlation *out)
+void kendall(const double *x, const double *y, size_t count, struct correlation *out)
 {
-    struct pair *pairs, *scratch = malloc((count + 1) * sizeof *scratch);
+    struct pair *scratch = xreallocarray(NULL, count + 1, sizeof *scratch);
     size_t kept;
-    enum err err = pairs_of(x, y, count, &pairs, &kept);
-    if (!err && !scratch)
-        err = ERR_NO_MEMORY;
-    if (!err)
-        *out = kendall_of(pairs, scratch, kept);
+    struct pair *pairs = pairs_of(x, y, count, &kept);
+    *out = kendall_of(pairs, scratch, kept);
     free(pairs);
     free(scratch);
-    return err;
 }

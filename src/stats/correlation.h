@@ -5,8 +5,6 @@
 
 #include <stddef.h>
 
-#include "core/err.h"
-
 struct correlation {
     size_t count;   /* pairs */
     double value;   /* -1 .. 1; UNKNOWN where x or y is constant */
@@ -14,9 +12,9 @@ struct correlation {
 };
 
 /* Ties get their mean rank. */
-enum err spearman(const double *x, const double *y, size_t count, struct correlation *out) MUST_USE;
+void spearman(const double *x, const double *y, size_t count, struct correlation *out);
 
 /* In O(n log n); p by the normal approximation, with the variance corrected for ties. */
-enum err kendall(const double *x, const double *y, size_t count, struct correlation *out) MUST_USE;
+void kendall(const double *x, const double *y, size_t count, struct correlation *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "core/memory.h"
 #include "core/units.h"
 
 /* ---- moments ---- */
@@ -26,6 +27,14 @@ void online_add(struct online *stats, double value)
 double online_mean(const struct online *stats)
 {
     return stats->count ? stats->mean : UNKNOWN;
+}
+
+double mean_of(const double *values, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    return count ? sum / (double)count : UNKNOWN;
 }
 
 double online_min(const struct online *stats)
@@ -135,7 +144,7 @@ static double *sorted_copy(const double *values, size_t count, size_t *kept)
     *kept = 0;
     if (!count || count > SIZE_MAX / sizeof(double))
         return NULL;
-    double *copy = malloc(count * sizeof *copy);
+    double *copy = memory_resize(NULL, count * sizeof *copy);
     if (!copy)
         return NULL;
     for (size_t i = 0; i < count; i++)
@@ -310,7 +319,7 @@ static double bin_middle(size_t bin)
 
 static enum err switch_to_bins(struct sketch *sketch)
 {
-    sketch->bins = calloc(BINS, sizeof *sketch->bins);
+    sketch->bins = memory_zeroed(BINS, sizeof *sketch->bins);
     if (!sketch->bins)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < EXACT_MAX; i++)
@@ -326,7 +335,7 @@ enum err sketch_add(struct sketch *sketch, double value)
         return ERR_OK;
     uint64_t count = sketch->moments.count;
     if (count == 0 && !sketch->exact) {
-        sketch->exact = malloc(EXACT_MAX * sizeof *sketch->exact);
+        sketch->exact = memory_resize(NULL, EXACT_MAX * sizeof *sketch->exact);
         if (!sketch->exact)
             return ERR_NO_MEMORY;
     }
@@ -434,7 +443,7 @@ enum err kde(const double *values, size_t count, const double *at, size_t points
     if (!is_known(width))
         return ERR_NO_DATA;
     if (moments.count > KDE_EXACT) {
-        grid = malloc(2 * KDE_GRID * sizeof *grid);
+        grid = memory_resize(NULL, 2 * KDE_GRID * sizeof *grid);
         if (!grid)
             return ERR_NO_MEMORY;
         bin_values(values, count, &moments, grid, grid + KDE_GRID);

@@ -28,6 +28,9 @@ double online_mean(const struct online *stats);
 double online_min(const struct online *stats);
 double online_max(const struct online *stats);
 
+/* The mean of values that are all known, as their sum over their count; UNKNOWN without a value. */
+double mean_of(const double *values, size_t count);
+
 /* Sample standard deviation (n - 1); UNKNOWN for fewer than two values. */
 double online_stddev(const struct online *stats);
 
@@ -81,7 +84,8 @@ struct sketch {
     uint64_t *bins; /* NULL until then */
 };
 
-enum err sketch_add(struct sketch *sketch, double value) MUST_USE;
+enum err sketch_add(struct sketch *sketch,
+                    double value); /* fails only in libipw, for lack of memory */
 
 /* As quantile() while exact, then within half a percent.  UNKNOWN without a value. */
 double sketch_quantile(const struct sketch *sketch, double p);

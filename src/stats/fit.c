@@ -5,6 +5,7 @@
 
 #include "core/random.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
 
@@ -225,17 +226,16 @@ struct points {
     size_t count;
 };
 
-static enum err finite_points(const double *x, const double *y, size_t count, struct points *out)
+static struct points finite_points(const double *x, const double *y, size_t count)
 {
-    *out = (struct points){malloc((count + 1) * sizeof *x), malloc((count + 1) * sizeof *y), 0};
-    if (!out->x || !out->y)
-        return ERR_NO_MEMORY;
+    struct points points = {.x = xreallocarray(NULL, count + 1, sizeof *x),
+                            .y = xreallocarray(NULL, count + 1, sizeof *y)};
     for (size_t i = 0; i < count; i++)
         if (is_known(x[i]) && is_known(y[i])) {
-            out->x[out->count] = x[i];
-            out->y[out->count++] = y[i];
+            points.x[points.count] = x[i];
+            points.y[points.count++] = y[i];
         }
-    return ERR_OK;
+    return points;
 }
 
 static void add_slope(const struct points *points, size_t i, size_t j, double *slopes,
@@ -276,26 +276,20 @@ static size_t downsample(double *values, size_t count)
     return kept;
 }
 
-enum err theil_sen(const double *x, const double *y, size_t count, struct theil_sen *out)
+void theil_sen(const double *x, const double *y, size_t count, struct theil_sen *out)
 {
-    struct points points;
+    struct points points = finite_points(x, y, count);
     *out = (struct theil_sen){.slope = UNKNOWN, .intercept = UNKNOWN};
-    enum err err = finite_points(x, y, count, &points);
     size_t pairs_max = points.count * points.count / 2;
     out->sampled = points.count > THEIL_SEN_EXACT;
     double *slopes =
-        err ? NULL : malloc(((out->sampled ? THEIL_SEN_SAMPLED : pairs_max) + 1) * sizeof *slopes);
-    if (!slopes)
-        err = ERR_NO_MEMORY;
-    if (!err) {
-        out->pairs = out->sampled ? sampled_slopes(&points, slopes) : all_slopes(&points, slopes);
-        out->slope = select_median(slopes, out->pairs);
-        double middle_y = select_median(points.y, downsample(points.y, points.count));
-        double middle_x = select_median(points.x, downsample(points.x, points.count));
-        out->intercept = middle_y - out->slope * middle_x;
-    }
+        xreallocarray(NULL, (out->sampled ? THEIL_SEN_SAMPLED : pairs_max) + 1, sizeof *slopes);
+    out->pairs = out->sampled ? sampled_slopes(&points, slopes) : all_slopes(&points, slopes);
+    out->slope = select_median(slopes, out->pairs);
+    double middle_y = select_median(points.y, downsample(points.y, points.count));
+    double middle_x = select_median(points.x, downsample(points.x, points.count));
+    out->intercept = middle_y - out->slope * middle_x;
     free(slopes);
     free(points.x);
     free(points.y);
-    return err;
 }

@@ -56,6 +56,6 @@ struct theil_sen {
  * seed: the slope then has a sampling error of about 1.25 / sqrt(pairs) of the slopes' spread; for more points than
  * that the medians are of every n-th value. */
 enum { THEIL_SEN_EXACT = 1000, THEIL_SEN_SAMPLED = 200000 };
-enum err theil_sen(const double *x, const double *y, size_t count, struct theil_sen *out) MUST_USE;
+void theil_sen(const double *x, const double *y, size_t count, struct theil_sen *out);
 
 #endif

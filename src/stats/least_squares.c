@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/random.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 
 /* A column is linearly dependent if the norm of its part orthogonal to the columns before it is below this share of
@@ -66,20 +67,17 @@ static enum err qr_init(struct qr *it, const double *a, const double *b, size_t 
     *it = (struct qr){.rows = rows, .columns = columns};
     if (rows == 0 || columns == 0 || rows < columns)
         return ERR_BAD_VALUE;
-    it->r = malloc(rows * columns * sizeof *it->r);
-    it->b = calloc(rows, sizeof *it->b);
-    it->norm = malloc(columns * sizeof *it->norm);
-    double *mirror = malloc(rows * sizeof *mirror);
-    enum err err = it->r && it->b && it->norm && mirror ? ERR_OK : ERR_NO_MEMORY;
-    if (!err) {
-        memcpy(it->r, a, rows * columns * sizeof *a);
-        if (b)
-            memcpy(it->b, b, rows * sizeof *b);
-        for (size_t j = 0; j < columns; j++)
-            it->norm[j] = column_norm(it, j, 0);
-        for (size_t k = 0; k < columns && !err; k++)
-            err = reflect(it, k, mirror) ? ERR_OK : ERR_BAD_VALUE;
-    }
+    it->r = xmemdup(a, rows * columns * sizeof *a);
+    it->b = xcalloc(rows, sizeof *it->b);
+    it->norm = xreallocarray(NULL, columns, sizeof *it->norm);
+    double *mirror = xreallocarray(NULL, rows, sizeof *mirror);
+    enum err err = ERR_OK;
+    if (b)
+        memcpy(it->b, b, rows * sizeof *b);
+    for (size_t j = 0; j < columns; j++)
+        it->norm[j] = column_norm(it, j, 0);
+    for (size_t k = 0; k < columns && !err; k++)
+        err = reflect(it, k, mirror) ? ERR_OK : ERR_BAD_VALUE;
     free(mirror);
     return err;
 }
@@ -130,11 +128,10 @@ static void weigh(const double *a, const double *b, size_t rows, size_t columns,
 
 enum err least_absolute(const double *a, const double *b, size_t rows, size_t columns, double *x)
 {
-    double *weighted = malloc((rows * columns + 1) * sizeof *weighted);
-    double *residuals = malloc((rows + 1) * sizeof *residuals);
-    double *next = malloc((columns + 1) * sizeof *next);
-    enum err err =
-        weighted && residuals && next ? least_squares(a, b, rows, columns, x) : ERR_NO_MEMORY;
+    double *weighted = xreallocarray(NULL, rows * columns + 1, sizeof *weighted);
+    double *residuals = xreallocarray(NULL, rows + 1, sizeof *residuals);
+    double *next = xreallocarray(NULL, columns + 1, sizeof *next);
+    enum err err = least_squares(a, b, rows, columns, x);
     for (size_t round = 0; !err && round < LAD_ROUNDS; round++) {
         double largest = largest_residual(a, b, rows, columns, x, residuals), moved = 0, size = 0;
         if (!(largest > 0))
@@ -161,9 +158,7 @@ enum err least_squares_sigmas(const double *a, size_t rows, size_t columns, doub
 {
     struct qr it;
     enum err err = qr_init(&it, a, NULL, rows, columns);
-    double *inverse = calloc(columns ? columns * columns : 1, sizeof *inverse);
-    if (!inverse)
-        err = ERR_NO_MEMORY;
+    double *inverse = xcalloc(columns * columns, sizeof *inverse);
     for (size_t c = 0; !err && c < columns; c++)
         for (size_t k = c + 1; k-- > 0;) {
             double value = k == c ? 1 : 0;
@@ -309,27 +304,24 @@ enum err least_squares_nonnegative(const double *a, const double *b, size_t rows
 {
     if (rows == 0 || columns == 0)
         return ERR_BAD_VALUE;
-    double *numbers = calloc(rows * columns + 4 * columns, sizeof *numbers);
-    bool *flags = calloc(2 * columns, sizeof *flags);
-    enum err err = ERR_NO_MEMORY;
+    double *numbers = xcalloc(rows * columns + 4 * columns, sizeof *numbers);
+    bool *flags = xcalloc(2 * columns, sizeof *flags);
+    double *rest = numbers + rows * columns;
     memset(x, 0, columns * sizeof *x);
-    if (numbers && flags) {
-        double *rest = numbers + rows * columns;
-        struct active_set set = {
-            .a = a,
-            .b = b,
-            .rows = rows,
-            .columns = columns,
-            .x = x,
-            .z = rest,
-            .gradient = rest + columns,
-            .part = numbers,
-            .found = rest + 2 * columns,
-            .is_free = flags,
-            .refused = flags + columns,
-        };
-        err = run_active_set(&set, rest + 3 * columns);
-    }
+    struct active_set set = {
+        .a = a,
+        .b = b,
+        .rows = rows,
+        .columns = columns,
+        .x = x,
+        .z = rest,
+        .gradient = rest + columns,
+        .part = numbers,
+        .found = rest + 2 * columns,
+        .is_free = flags,
+        .refused = flags + columns,
+    };
+    enum err err = run_active_set(&set, rest + 3 * columns);
     free(numbers);
     free(flags);
     return err;
@@ -451,17 +443,14 @@ static enum err draw_once(struct resampling *r, double *x)
     return least_squares(r->a, r->b, system->rows, width, x);
 }
 
-static enum err draw_all(struct resampling *r, unsigned draws, double *found,
-                         struct least_squares_intervals *out)
+static void draw_all(struct resampling *r, unsigned draws, double *found,
+                     struct least_squares_intervals *out)
 {
     const double ps[] = {0.025, 0.975};
     size_t width = r->system->columns, count = 0;
     double x[LEAST_SQUARES_COLUMNS_MAX], ends[2];
     for (unsigned k = 0; k < draws; k++) {
-        enum err err = draw_once(r, x);
-        if (err == ERR_NO_MEMORY)
-            return err;
-        if (err)
+        if (draw_once(r, x))
             continue;
         for (size_t j = 0; j < width; j++)
             found[j * draws + count] = x[j];
@@ -473,7 +462,6 @@ static enum err draw_all(struct resampling *r, unsigned draws, double *found,
         out->low[j] = ends[0];
         out->high[j] = ends[1];
     }
-    return ERR_OK;
 }
 
 /* Fewer draws for a larger system, since each costs more. */
@@ -485,18 +473,17 @@ static unsigned default_draws(const struct least_squares_system *system)
                                     : (unsigned)affordable;
 }
 
-enum err least_squares_bootstrap(const struct least_squares_system *system, unsigned draws,
-                                 uint64_t seed, struct least_squares_intervals *out)
+void least_squares_bootstrap(const struct least_squares_system *system, unsigned draws,
+                             uint64_t seed, struct least_squares_intervals *out)
 {
     draws = draws ? draws : default_draws(system);
     struct resampling r = {.system = system,
-                           .a = malloc(system->rows * system->columns * sizeof *r.a),
-                           .b = malloc(system->rows * sizeof *r.b),
+                           .a = xreallocarray(NULL, system->rows * system->columns, sizeof *r.a),
+                           .b = xreallocarray(NULL, system->rows, sizeof *r.b),
                            .random = random_seeded(seed)};
-    double *found = malloc(draws * system->columns * sizeof *found);
-    enum err err = r.a && r.b && found ? draw_all(&r, draws, found, out) : ERR_NO_MEMORY;
+    double *found = xreallocarray(NULL, draws * system->columns, sizeof *found);
+    draw_all(&r, draws, found, out);
     free(r.a);
     free(r.b);
     free(found);
-    return err;
 }

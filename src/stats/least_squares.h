@@ -71,7 +71,7 @@ struct least_squares_intervals {
 };
 
 /* draws 0: depends on the size of the system, at most 2000. */
-enum err least_squares_bootstrap(const struct least_squares_system *system, unsigned draws,
-                                 uint64_t seed, struct least_squares_intervals *out) MUST_USE;
+void least_squares_bootstrap(const struct least_squares_system *system, unsigned draws,
+                             uint64_t seed, struct least_squares_intervals *out);
 
 #endif

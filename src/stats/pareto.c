@@ -1,3 +1,4 @@
+#include "core/xalloc.h"
 #include "stats/pareto.h"
 
 #include <math.h>
@@ -27,11 +28,9 @@ static size_t known_choices(const double *cost, const double *benefit, size_t co
     return known;
 }
 
-enum err pareto_mark(const double *cost, const double *benefit, size_t count, bool *optimal)
+void pareto_mark(const double *cost, const double *benefit, size_t count, bool *optimal)
 {
-    struct choice *choices = malloc((count ? count : 1) * sizeof *choices);
-    if (!choices)
-        return ERR_NO_MEMORY;
+    struct choice *choices = xreallocarray(NULL, count, sizeof *choices);
     size_t known = known_choices(cost, benefit, count, choices);
     for (size_t i = 0; i < count; i++)
         optimal[i] = false;
@@ -46,5 +45,4 @@ enum err pareto_mark(const double *cost, const double *benefit, size_t count, bo
         best = choice;
     }
     free(choices);
-    return ERR_OK;
 }

@@ -9,7 +9,6 @@
 
 /* Sets optimal[i] where no other choice dominates it, that is, costs no more with no less benefit, and is strictly
  * better in one of the two.  Equal choices are optimal together; one with an unknown value is not. */
-enum err pareto_mark(const double *cost, const double *benefit, size_t count, bool *optimal)
-    MUST_USE;
+void pareto_mark(const double *cost, const double *benefit, size_t count, bool *optimal);
 
 #endif

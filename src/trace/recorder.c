@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "sensors/system/host_info.h"
 #include "trace/trace.h"
@@ -43,9 +43,8 @@ static enum trace_type read_type(const char *name, enum trace_edge *edge)
 
 struct trace_recorder *trace_recorder_new(void)
 {
-    struct trace_recorder *recorder = calloc(1, sizeof *recorder);
-    if (recorder)
-        pthread_mutex_init(&recorder->lock, NULL);
+    struct trace_recorder *recorder = xcalloc(1, sizeof *recorder);
+    pthread_mutex_init(&recorder->lock, NULL);
     return recorder;
 }
 
@@ -74,22 +73,20 @@ static const char *put(char **at, const char *text)
     return here;
 }
 
-static enum err copy_event(const struct trace_event *event, struct trace_event *out)
+static struct trace_event copy_event(const struct trace_event *event)
 {
     const char *query = event->query ? event->query : "";
-    char *block = malloc(bytes_of(query) + bytes_of(event->id) + bytes_of(event->parent) +
-                         bytes_of(event->name) + bytes_of(event->facts.error) +
-                         bytes_of(event->facts.metadata));
-    if (!block)
-        return ERR_NO_MEMORY;
-    *out = *event;
-    out->query = put(&block, query);
-    out->id = put(&block, event->id);
-    out->parent = put(&block, event->parent);
-    out->name = put(&block, event->name);
-    out->facts.error = put(&block, event->facts.error);
-    out->facts.metadata = put(&block, event->facts.metadata);
-    return ERR_OK;
+    char *block = xmalloc(bytes_of(query) + bytes_of(event->id) + bytes_of(event->parent) +
+                          bytes_of(event->name) + bytes_of(event->facts.error) +
+                          bytes_of(event->facts.metadata));
+    struct trace_event copy = *event;
+    copy.query = put(&block, query);
+    copy.id = put(&block, event->id);
+    copy.parent = put(&block, event->parent);
+    copy.name = put(&block, event->name);
+    copy.facts.error = put(&block, event->facts.error);
+    copy.facts.metadata = put(&block, event->facts.metadata);
+    return copy;
 }
 
 /* An event that arrives within this time is treated as current for reading the CPUs' busy time. */
@@ -101,29 +98,19 @@ static bool is_current(nanos at)
     return late < ARRIVAL_MAX && late > -ARRIVAL_MAX;
 }
 
-enum err trace_event(struct trace_recorder *recorder, const struct trace_event *event)
+void trace_event(struct trace_recorder *recorder, const struct trace_event *event)
 {
-    struct trace_event copy, now = *event;
+    struct trace_event now = *event;
     if (now.type == TRACE_TOOL && is_current(now.at) && !is_known(now.cpu_busy_s))
         now.cpu_busy_s = proc_stat_busy_s();
-    enum err err = copy_event(&now, &copy);
-    if (err)
-        return err;
+    struct trace_event copy = copy_event(&now);
     pthread_mutex_lock(&recorder->lock);
     struct trace_events *events = &recorder->events;
-    struct trace_event *items =
-        grow(events->items, &events->capacity, events->count, sizeof *items);
-    if (items) {
-        if (!copy.at)
-            copy.at = clock_now(); /* under the lock, so that events are ordered by time */
-        events->items = items;
-        items[events->count++] = copy;
-    }
+    events->items = xgrow(events->items, &events->capacity, events->count, sizeof *events->items);
+    if (!copy.at)
+        copy.at = clock_now(); /* under the lock, so that events are ordered by time */
+    events->items[events->count++] = copy;
     pthread_mutex_unlock(&recorder->lock);
-    if (items)
-        return ERR_OK;
-    free((void *)copy.query);
-    return ERR_NO_MEMORY;
 }
 
 /* ---- lines ---- */
@@ -196,13 +183,13 @@ static enum err record_line(struct trace_recorder *recorder, const char *query,
     event.name = jv_text(FIRST("name", "tool_name", "tool", "model", "agent"));
     event.at = time_of(jv_number(FIRST("timestamp")), jv_number(FIRST("timestamp_ns")));
     read_facts(line, metadata, &event.facts);
-    enum err err = jv_is_object(metadata) ? jv_print(metadata, &kept) : ERR_OK;
-    if (kept.length)
+    if (jv_is_object(metadata)) {
+        jv_print(metadata, &kept);
         event.facts.metadata = text_get(&kept);
-    if (!err)
-        err = trace_event(recorder, &event);
+    }
+    trace_event(recorder, &event);
     text_release(&kept);
-    return err ? err_no_memory(why) : ERR_OK;
+    return ERR_OK;
 }
 
 enum err trace_event_line(struct trace_recorder *recorder, const char *query, const char *line,
@@ -252,44 +239,33 @@ static size_t mark_own(const struct trace_events *events, const char *query, boo
     return count;
 }
 
-static enum err move_own(struct trace_events *events, const char *query, struct trace_events *out)
+static void move_own(struct trace_events *events, const char *query, struct trace_events *out)
 {
-    bool *own = calloc(events->count + 1, sizeof *own);
-    size_t kept = 0, count = own ? mark_own(events, query, own) : 0;
-    out->items = calloc(count + 1, sizeof *out->items);
-    out->capacity = count + 1;
-    for (size_t i = 0; own && out->items && i < events->count; i++)
+    bool *own = xcalloc(events->count, sizeof *own);
+    size_t kept = 0, count = mark_own(events, query, own);
+    *out = (struct trace_events){.items = xcalloc(count, sizeof *out->items), .capacity = count};
+    for (size_t i = 0; i < events->count; i++)
         if (own[i])
             out->items[out->count++] = events->items[i];
         else
             events->items[kept++] = events->items[i];
-    bool fine = own && out->items;
-    if (fine)
-        events->count = kept;
+    events->count = kept;
     free(own);
-    return fine ? ERR_OK : ERR_NO_MEMORY;
 }
 
-enum err trace_recorder_take(struct trace_recorder *recorder, const char *query,
-                             struct trace_events *out)
+void trace_recorder_take(struct trace_recorder *recorder, const char *query,
+                         struct trace_events *out)
 {
-    *out = (struct trace_events){0};
     pthread_mutex_lock(&recorder->lock);
-    enum err err = move_own(&recorder->events, query, out);
+    move_own(&recorder->events, query, out);
     pthread_mutex_unlock(&recorder->lock);
-    if (err)
-        trace_events_release(out);
-    return err;
 }
 
-enum err trace_recorder_revise(struct trace_recorder *recorder, const char *query,
-                               trace_revise *revise, void *context)
+void trace_recorder_revise(struct trace_recorder *recorder, const char *query, trace_revise *revise,
+                           void *context)
 {
     struct trace_events events;
-    enum err err = trace_recorder_take(recorder, query, &events);
-    if (err)
-        return err;
+    trace_recorder_take(recorder, query, &events);
     revise(context, &events);
     trace_events_release(&events);
-    return ERR_OK;
 }

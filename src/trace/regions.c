@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/memory.h"
 
 void regions_release(struct regions *regions)
 {
@@ -39,7 +40,7 @@ static enum err reserve_slot(struct regions *regions)
     if (2 * (regions->thread_count + 1) <= regions->slot_count)
         return ERR_OK;
     size_t wanted = regions->slot_count ? 2 * regions->slot_count : 32;
-    size_t *slots = calloc(wanted, sizeof *slots);
+    size_t *slots = memory_zeroed(wanted, sizeof *slots);
     if (!slots)
         return ERR_NO_MEMORY;
     free(regions->slots);
@@ -82,7 +83,7 @@ enum err regions_begin(struct regions *regions, pthread_t thread, const char *na
     if (!items)
         return ERR_NO_MEMORY;
     regions->items = items;
-    char *copy = strdup(name);
+    char *copy = memory_string(name);
     if (!copy)
         return ERR_NO_MEMORY;
     int outer = regions->threads[in].innermost;
@@ -127,7 +128,7 @@ const char *regions_path(struct regions *regions, int number)
     size_t length = strlen(region->name) + 1;
     for (int at = region->parent; at != REGION_NONE; at = regions->items[at].parent)
         length += strlen(regions->items[at].name) + 1;
-    char *end = malloc(length);
+    char *end = memory_resize(NULL, length);
     if (!end)
         return NULL;
     region->path = end;

@@ -71,10 +71,10 @@ static inline struct trace_event trace_event_new(enum trace_type type, enum trac
 /* ---- recording ---- */
 
 struct trace_recorder;
-struct trace_recorder *trace_recorder_new(void); /* NULL when out of memory */
+struct trace_recorder *trace_recorder_new(void);
 void trace_recorder_free(struct trace_recorder *recorder);
 
-enum err trace_event(struct trace_recorder *recorder, const struct trace_event *event) MUST_USE;
+void trace_event(struct trace_recorder *recorder, const struct trace_event *event);
 
 /* An event as a line of JSON (docs/agents.md), as sent by other programs: {"type": "tool_call_start", "correlation_id":
  * ..., "timestamp": epoch seconds or "timestamp_ns": monotonic, "query_id": ..., "metadata": {...}}.  `query` is the
@@ -91,14 +91,14 @@ struct trace_events {
     struct trace_event *items;
     size_t count, capacity;
 };
-enum err trace_recorder_take(struct trace_recorder *recorder, const char *query,
-                             struct trace_events *out) MUST_USE;
+void trace_recorder_take(struct trace_recorder *recorder, const char *query,
+                         struct trace_events *out);
 void trace_events_release(struct trace_events *events);
 
 /* Drops the events of a query except those that `revise` records again. */
 typedef void trace_revise(void *context, const struct trace_events *events);
-enum err trace_recorder_revise(struct trace_recorder *recorder, const char *query,
-                               trace_revise *revise, void *context) MUST_USE;
+void trace_recorder_revise(struct trace_recorder *recorder, const char *query, trace_revise *revise,
+                           void *context);
 
 /* ---- spans ---- */
 
@@ -139,8 +139,7 @@ struct trace_tree {
 };
 
 /* Takes ownership of the events, also on failure.  The query lasts from `from` to `to`; 0: as long as its events. */
-enum err trace_tree_build(struct trace_events *events, nanos from, nanos to, struct trace_tree *out)
-    MUST_USE;
+void trace_tree_build(struct trace_events *events, nanos from, nanos to, struct trace_tree *out);
 void trace_tree_release(struct trace_tree *tree);
 
 #endif

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "trace/trace.h"
 
 /* Clocks of two processes, and of two calls, may differ by this much. */
@@ -68,14 +68,10 @@ static uint64_t key_of(const struct trace_event *event)
     return hash ? hash : 1;
 }
 
-static enum err add_node(struct build *b, const struct node *node)
+static void add_node(struct build *b, const struct node *node)
 {
-    struct node *nodes = grow(b->nodes, &b->capacity, b->count, sizeof *nodes);
-    if (!nodes)
-        return ERR_NO_MEMORY;
-    b->nodes = nodes;
-    nodes[b->count++] = *node;
-    return ERR_OK;
+    b->nodes = xgrow(b->nodes, &b->capacity, b->count, sizeof *b->nodes);
+    b->nodes[b->count++] = *node;
 }
 
 static const char *or_empty(const char *text)
@@ -166,19 +162,20 @@ static void join(struct node *node, const struct trace_event *end)
         node->span.name = or_empty(end->name);
 }
 
-static enum err take_start(struct build *b, const struct trace_event *event)
+static void take_start(struct build *b, const struct trace_event *event)
 {
     struct node fresh = node_of(event);
     struct node *known = find_id(b, fresh.key, fresh.span.id, false);
     if (known && (known->open || known->span.from == event->at)) {
         b->problems.duplicates++;
-        return ERR_OK;
+        return;
     }
     struct node *early = find_id(b, fresh.key, fresh.span.id, true);
     if (!early) {
         if (!fresh.key && event->type >= TRACE_TOOL && find_named(b, event))
             b->problems.ambiguous++;
-        return add_node(b, &fresh);
+        add_node(b, &fresh);
+        return;
     }
     /* Its end came first. */
     b->problems.out_of_order++;
@@ -189,30 +186,28 @@ static enum err take_start(struct build *b, const struct trace_event *event)
     if (!fresh.span.name[0])
         fresh.span.name = early->span.name;
     *early = fresh;
-    return ERR_OK;
 }
 
-static enum err take_end(struct build *b, const struct trace_event *event)
+static void take_end(struct build *b, const struct trace_event *event)
 {
     struct node fresh = node_of(event);
     struct node *known = find_id(b, fresh.key, fresh.span.id, false);
     if (known && known->open) {
         join(known, event);
-        return ERR_OK;
+        return;
     }
     if (known || find_id(b, fresh.key, fresh.span.id, true)) {
         b->problems.duplicates++;
-        return ERR_OK;
+        return;
     }
     known = find_named(b, event);
-    if (known) {
+    if (known)
         join(known, event);
-        return ERR_OK;
-    }
-    return add_node(b, &fresh);
+    else
+        add_node(b, &fresh);
 }
 
-static enum err take_event(struct build *b, const struct trace_event *event)
+static void take_event(struct build *b, const struct trace_event *event)
 {
     b->problems.events++;
     if (event->type == TRACE_OTHER)
@@ -220,8 +215,11 @@ static enum err take_event(struct build *b, const struct trace_event *event)
     b->retries += event->type == TRACE_RETRY;
     b->errors += event->type == TRACE_ERROR;
     if (!trace_type_is_span(event->type))
-        return ERR_OK;
-    return event->edge == TRACE_START ? take_start(b, event) : take_end(b, event);
+        return;
+    if (event->edge == TRACE_START)
+        take_start(b, event);
+    else
+        take_end(b, event);
 }
 
 /* ---- cleaning up pairs ---- */
@@ -414,7 +412,7 @@ static struct node new_inferred(enum trace_type type, nanos from, nanos to, int 
 }
 
 /* The query is the agent that contains everything else, or is created around it.  Its index. */
-static enum err find_root(struct build *b, int *root)
+static int find_root(struct build *b)
 {
     size_t outermost = 0;
     int agent = NO_PARENT;
@@ -429,16 +427,15 @@ static enum err find_root(struct build *b, int *root)
     if (outermost == 1 && agent != NO_PARENT) {
         b->nodes[agent].span.from = b->from;
         b->nodes[agent].span.to = b->to;
-        *root = agent;
-        return ERR_OK;
+        return agent;
     }
     struct node node = new_inferred(TRACE_AGENT, b->from, b->to, NO_PARENT);
-    *root = (int)b->count;
-    enum err err = add_node(b, &node);
-    for (size_t i = 0; !err && i + 1 < b->count; i++)
+    int root = (int)b->count;
+    add_node(b, &node);
+    for (size_t i = 0; i + 1 < b->count; i++)
         if (b->nodes[i].span.parent == NO_PARENT)
-            b->nodes[i].span.parent = *root;
-    return err;
+            b->nodes[i].span.parent = root;
+    return root;
 }
 
 /* Children before their parents, deepest first: a parent extends as far as its children.  Phases end with their
@@ -508,11 +505,10 @@ static nanos first_begin(const struct build *b, int agent, nanos inference)
 }
 
 /* A turn is an inference, those that overlap it, and the calls until the next one. */
-static enum err make_turns(struct build *b, int agent)
+static void make_turns(struct build *b, int agent)
 {
-    enum err err = ERR_OK;
     int first;
-    while (!err && (first = next_inference(b, agent)) != NO_PARENT) {
+    while ((first = next_inference(b, agent)) != NO_PARENT) {
         nanos from = b->nodes[first].span.from, to = b->nodes[first].span.to;
         nanos until = next_begin(b, agent, to > from ? to : from + 1);
         if (!has_child(b, agent, TRACE_TURN))
@@ -527,9 +523,8 @@ static enum err make_turns(struct build *b, int agent)
             span->parent = number;
             turn.span.to = max_nanos(span->to, turn.span.to);
         }
-        err = add_node(b, &turn);
+        add_node(b, &turn);
     }
-    return err;
 }
 
 /* End of prefill: from an event, or from the phases. */
@@ -553,7 +548,7 @@ static bool is_one_piece(const struct trace_facts *facts)
            facts->output_tokens != 1;
 }
 
-static enum err make_phases(struct build *b, int at)
+static void make_phases(struct build *b, int at)
 {
     struct trace_span *span = &b->nodes[at].span;
     nanos from = span->from, to = span->to;
@@ -562,14 +557,14 @@ static enum err make_phases(struct build *b, int at)
     find_first_token(b, at, span);
     nanos change = span->facts.first_token;
     if (!change)
-        return ERR_OK;
+        return;
     span->facts.first_token = change = clamp(change, from, to);
     struct node prefill = new_inferred(TRACE_PREFILL, from, change, at),
                 decode = new_inferred(TRACE_DECODE, change, to, at);
-    enum err err = has_child(b, at, TRACE_PREFILL) ? ERR_OK : add_node(b, &prefill);
-    if (!err && change < to && !has_child(b, at, TRACE_DECODE))
-        err = add_node(b, &decode);
-    return err;
+    if (!has_child(b, at, TRACE_PREFILL))
+        add_node(b, &prefill);
+    if (change < to && !has_child(b, at, TRACE_DECODE))
+        add_node(b, &decode);
 }
 
 /* A submodel call whose inferences have their own events is a sub-agent, not another inference. */
@@ -583,18 +578,16 @@ static void unwrap_submodels(struct build *b)
     }
 }
 
-static enum err make_missing(struct build *b)
+static void make_missing(struct build *b)
 {
-    enum err err = ERR_OK;
     size_t count = b->count;
     unwrap_submodels(b);
-    for (size_t i = 0; i < count && !err; i++)
+    for (size_t i = 0; i < count; i++)
         if (b->nodes[i].span.type == TRACE_AGENT && !has_child(b, (int)i, TRACE_TURN))
-            err = make_turns(b, (int)i);
-    for (size_t i = 0; i < count && !err; i++)
+            make_turns(b, (int)i);
+    for (size_t i = 0; i < count; i++)
         if (b->nodes[i].span.type == TRACE_INFERENCE || b->nodes[i].span.type == TRACE_SUBMODEL)
-            err = make_phases(b, (int)i);
-    return err;
+            make_phases(b, (int)i);
 }
 
 /* ---- ordering ---- */
@@ -629,38 +622,27 @@ static void order_spans(const struct build *b, int at, int parent, int turn, str
     }
 }
 
-enum err trace_tree_build(struct trace_events *events, nanos from, nanos to, struct trace_tree *out)
+void trace_tree_build(struct trace_events *events, nanos from, nanos to, struct trace_tree *out)
 {
     struct build b = {.from = from, .to = to};
-    enum err err = ERR_OK;
-    int root = NO_PARENT;
     *out = (struct trace_tree){.events = *events};
     *events = (struct trace_events){0};
     size_t count = out->events.count < TRACE_EVENTS_MAX ? out->events.count : TRACE_EVENTS_MAX;
     b.problems.too_many = out->events.count - count;
-    for (size_t i = 0; i < count && !err; i++)
-        err = take_event(&b, &out->events.items[i]);
-    if (!err) {
-        drop_pending(&b);
-        settle_times(&b);
-        find_parents(&b);
-        err = find_root(&b, &root);
-    }
-    if (!err) {
-        fit(&b, root, 0);
-        err = make_missing(&b);
-    }
-    out->spans = err ? NULL : calloc(b.count, sizeof *out->spans);
+    for (size_t i = 0; i < count; i++)
+        take_event(&b, &out->events.items[i]);
+    drop_pending(&b);
+    settle_times(&b);
+    find_parents(&b);
+    int root = find_root(&b);
+    fit(&b, root, 0);
+    make_missing(&b);
+    out->spans = xcalloc(b.count, sizeof *out->spans);
     out->retries = b.retries;
     out->errors = b.errors;
     out->problems = b.problems;
-    if (out->spans)
-        order_spans(&b, root, NO_PARENT, -1, out);
+    order_spans(&b, root, NO_PARENT, -1, out);
     free(b.nodes);
-    if (out->spans)
-        return ERR_OK;
-    trace_tree_release(out);
-    return ERR_NO_MEMORY;
 }
 
 void trace_tree_release(struct trace_tree *tree)

@@ -72,8 +72,10 @@ static enum err start_call(struct completion_sink *sink, const struct jv *block,
                                .id = jv_text(jv_get(block, "id")),
                                .name = jv_text(jv_get(block, "name")),
                                .is_start = true};
-    if (jv_count(input) > 0 && jv_print(input, &printed) == ERR_OK)
+    if (jv_count(input) > 0) {
+        jv_print(input, &printed);
         chunk.arguments = text_get(&printed);
+    }
     enum err err = completion_sink_call(sink, &chunk, t);
     text_release(&printed);
     return err;

@@ -4,49 +4,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/xalloc.h"
 
 /* ---- calls ---- */
+
+static void append_call(struct tool_calls *calls, const char *id, const char *name,
+                        const char *arguments)
+{
+    calls->items = xgrow(calls->items, &calls->capacity, calls->count, sizeof *calls->items);
+    struct tool_call *call = &calls->items[calls->count++];
+    *call = (struct tool_call){.id = xstrdup(id ? id : ""), .name = xstrdup(name ? name : "")};
+    call->index = -1;
+    if (arguments)
+        text_add(&call->arguments, *arguments ? arguments : "{}");
+}
 
 enum err tool_calls_add(struct tool_calls *calls, const char *id, const char *name,
                         const char *arguments)
 {
     if (calls->count >= TOOL_CALLS_LIMIT)
         return ERR_BAD_VALUE;
-    struct tool_call *items = grow(calls->items, &calls->capacity, calls->count, sizeof *items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    calls->items = items;
-    struct tool_call *call = &items[calls->count];
-    *call = (struct tool_call){.id = strdup(id ? id : ""), .name = strdup(name ? name : "")};
-    call->index = -1;
-    if (arguments)
-        text_add(&call->arguments, *arguments ? arguments : "{}");
-    calls->count++;
-    return call->id && call->name && !call->arguments.failed ? ERR_OK : ERR_NO_MEMORY;
+    append_call(calls, id, name, arguments);
+    return ERR_OK;
 }
 
-enum err tool_calls_identify(struct tool_calls *calls, uint64_t seed)
+void tool_calls_identify(struct tool_calls *calls, uint64_t seed)
 {
     static const char DIGITS[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     enum { LENGTH = 9 };
     for (size_t i = 0; i < calls->count; i++) {
         struct tool_call *call = &calls->items[i];
-        if (*call->id)
-            continue;
-        char *id = malloc(LENGTH + 1);
-        if (!id)
-            return ERR_NO_MEMORY;
+        char id[LENGTH + 1] = "";
         uint64_t bits = hash_mix(seed + i);
         for (int c = 0; c < LENGTH; c++, bits /= 36)
             id[c] = DIGITS[bits % 36];
-        id[LENGTH] = '\0';
-        free(call->id);
-        call->id = id;
+        if (!*call->id)
+            str_set(&call->id, id);
     }
-    return ERR_OK;
 }
 
 void tool_calls_release(struct tool_calls *calls)
@@ -76,53 +72,34 @@ static void release_message(struct chat_message *message)
     tool_calls_release(&message->calls);
 }
 
-/* Takes ownership of the message, whether it succeeds or not. */
-static enum err append(struct chat *chat, struct chat_message *message)
+/* Takes ownership of the message. */
+static void append(struct chat *chat, struct chat_message message)
 {
-    struct chat_message *messages =
-        grow(chat->messages, &chat->capacity, chat->count, sizeof *messages);
-    if (messages)
-        chat->messages = messages;
-    if (!messages || !message->text) {
-        release_message(message);
-        return ERR_NO_MEMORY;
-    }
-    messages[chat->count++] = *message;
-    return ERR_OK;
+    chat->messages = xgrow(chat->messages, &chat->capacity, chat->count, sizeof *chat->messages);
+    chat->messages[chat->count++] = message;
 }
 
-enum err chat_add(struct chat *chat, enum chat_role role, const char *text)
+void chat_add(struct chat *chat, enum chat_role role, const char *text)
 {
-    struct chat_message message = {.role = role, .text = strdup(text)};
-    return append(chat, &message);
+    append(chat, (struct chat_message){.role = role, .text = xstrdup(text)});
 }
 
-enum err chat_add_reply(struct chat *chat, const char *text, const struct tool_calls *calls)
+void chat_add_reply(struct chat *chat, const char *text, const struct tool_calls *calls)
 {
-    struct chat_message message = {.role = CHAT_ASSISTANT, .text = strdup(text ? text : "")};
+    struct chat_message message = {.role = CHAT_ASSISTANT, .text = xstrdup(text ? text : "")};
     for (size_t i = 0; calls && i < calls->count; i++) {
         const struct tool_call *call = &calls->items[i];
-        enum err err =
-            tool_calls_add(&message.calls, call->id, call->name, text_get(&call->arguments));
-        if (err) {
-            release_message(&message);
-            return err;
-        }
+        append_call(&message.calls, call->id, call->name, text_get(&call->arguments));
     }
-    return append(chat, &message);
+    append(chat, message);
 }
 
-enum err chat_add_result(struct chat *chat, const struct tool_call *call, const char *text)
+void chat_add_result(struct chat *chat, const struct tool_call *call, const char *text)
 {
-    struct chat_message message = {.role = CHAT_TOOL,
-                                   .text = strdup(text),
-                                   .call_id = strdup(call->id),
-                                   .name = strdup(call->name)};
-    if (!message.call_id || !message.name) {
-        release_message(&message);
-        return ERR_NO_MEMORY;
-    }
-    return append(chat, &message);
+    append(chat, (struct chat_message){.role = CHAT_TOOL,
+                                       .text = xstrdup(text),
+                                       .call_id = xstrdup(call->id),
+                                       .name = xstrdup(call->name)});
 }
 
 void chat_release(struct chat *chat)
@@ -234,7 +211,6 @@ static void write_system(struct json *json, const struct chat *chat)
             text_addf(&system, "%s%s", system.length ? "\n\n" : "", chat->messages[i].text);
     if (system.length)
         json_string(json, "system", text_get(&system));
-    json->out->failed = json->out->failed || system.failed;
     text_release(&system);
 }
 

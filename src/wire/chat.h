@@ -36,12 +36,12 @@ struct tool_calls {
     size_t count, capacity;
 };
 
-/* Arguments of "" become "{}"; NULL: they are added later.  ERR_NO_MEMORY, or ERR_BAD_VALUE beyond the limit. */
+/* Arguments of "" become "{}"; NULL: they are added later.  ERR_BAD_VALUE beyond the limit. */
 enum err tool_calls_add(struct tool_calls *calls, const char *id, const char *name,
                         const char *arguments) MUST_USE;
 /* Gives every call without an id one derived from `seed`, which should differ between replies: 9 letters and digits,
  * the format that the strictest chat templates require. */
-enum err tool_calls_identify(struct tool_calls *calls, uint64_t seed) MUST_USE;
+void tool_calls_identify(struct tool_calls *calls, uint64_t seed);
 void tool_calls_release(struct tool_calls *calls);
 
 /* ---- messages ---- */
@@ -62,12 +62,10 @@ struct chat {
     size_t count, capacity;
 };
 
-enum err chat_add(struct chat *chat, enum chat_role role, const char *text) MUST_USE;
+void chat_add(struct chat *chat, enum chat_role role, const char *text);
 /* An assistant's message: text and calls, each of which may be NULL or empty. */
-enum err chat_add_reply(struct chat *chat, const char *text, const struct tool_calls *calls)
-    MUST_USE;
-enum err chat_add_result(struct chat *chat, const struct tool_call *call, const char *text)
-    MUST_USE;
+void chat_add_reply(struct chat *chat, const char *text, const struct tool_calls *calls);
+void chat_add_result(struct chat *chat, const struct tool_call *call, const char *text);
 void chat_release(struct chat *chat);
 
 /* Appends the texts alone, separated by empty lines, for a model without roles. */
@@ -97,13 +95,14 @@ enum tool_text { TOOL_TEXT_HERMES, TOOL_TEXT_REACT };
 
 /* Appends the conversation to *out: tools described in the system message, calls in the assistant's text, results in
  * user messages. */
-enum err tool_text_render(enum tool_text form, const struct chat *chat,
-                          const struct chat_tool *tools, size_t count, struct chat *out) MUST_USE;
+void tool_text_render(enum tool_text form, const struct chat *chat, const struct chat_tool *tools,
+                      size_t count, struct chat *out);
 
 /* Adds the calls in a model's text to *calls, which is empty, without ids (see tool_calls_identify), and the remaining
  * text to *answer: the final answer without its label if there are no calls, else the text before them.  Models are
  * imprecise: both formats are accepted in either mode, as is bare JSON of a call of a known tool; arguments that are
- * not JSON are passed as the tool's first parameter; text after a hallucinated observation is dropped. */
+ * not JSON are passed as the tool's first parameter; text after a hallucinated observation is dropped.  ERR_BAD_VALUE:
+ * more than TOOL_CALLS_LIMIT calls. */
 enum err tool_text_parse(const char *text, const struct chat_tool *tools, size_t count,
                          struct text *answer, struct tool_calls *calls) MUST_USE;
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/json.h"
 #include "core/params.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 
 /* ---- requests and errors ---- */
@@ -56,13 +56,14 @@ void message_write_param(struct json *json, const char *key, const char *value)
 {
     struct jv *tree = NULL;
     struct text printed = {0};
-    if (is_json_number(value) || is_json_literal(value))
+    if (is_json_number(value) || is_json_literal(value)) {
         json_raw(json, key, value);
-    else if (*value && strchr("[{\"", *value) && !jv_parse(value, strlen(value), &tree, NULL) &&
-             !jv_print(tree, &printed))
+    } else if (*value && strchr("[{\"", *value) && !jv_parse(value, strlen(value), &tree, NULL)) {
+        jv_print(tree, &printed);
         json_raw(json, key, text_get(&printed));
-    else
+    } else {
         json_string(json, key, value);
+    }
     jv_free(tree);
     text_release(&printed);
 }
@@ -210,27 +211,24 @@ double completion_backoff_s(const struct completion *completion, unsigned attemp
     return fmin(fmax(s, 0), MAX_S);
 }
 
-static enum err mark_arrival(struct completion *completion, nanos t)
+static void mark_arrival(struct completion *completion, nanos t)
 {
     struct arrivals *arrivals = &completion->arrivals;
-    nanos *times = grow(arrivals->times, &arrivals->capacity, arrivals->count, sizeof *times);
-    if (!times)
-        return ERR_NO_MEMORY;
-    arrivals->times = times;
-    times[arrivals->count++] = t;
+    arrivals->times =
+        xgrow(arrivals->times, &arrivals->capacity, arrivals->count, sizeof *arrivals->times);
+    arrivals->times[arrivals->count++] = t;
     if (!completion->first_token)
         completion->first_token = t;
     completion->last_token = t;
-    return ERR_OK;
 }
 
-enum err completion_append(struct completion *completion, struct text *part, const char *bytes,
-                           size_t length, nanos t)
+void completion_append(struct completion *completion, struct text *part, const char *bytes,
+                       size_t length, nanos t)
 {
     if (length == 0)
-        return ERR_OK;
+        return;
     text_add_bytes(part, bytes, length);
-    return part->failed ? ERR_NO_MEMORY : mark_arrival(completion, t);
+    mark_arrival(completion, t);
 }
 
 /* ---- parsing a response ---- */
@@ -252,8 +250,8 @@ static enum err add_part(struct completion_sink *sink, struct text *part, const 
     if (length > COMPLETION_LIMIT - text_bytes(completion))
         return err_set(sink->why, ERR_BAD_VALUE, "%s: the completion is longer than %d MiB",
                        sink->server, COMPLETION_LIMIT >> 20);
-    enum err err = completion_append(completion, part, piece, length, t);
-    return err ? err_set(sink->why, err, "out of memory for the completion") : ERR_OK;
+    completion_append(completion, part, piece, length, t);
+    return ERR_OK;
 }
 
 static enum err add_piece(struct completion_sink *sink, struct text *part, const char *piece,
@@ -292,24 +290,14 @@ static struct tool_call *find_call(struct tool_calls *calls, const struct call_c
     return chunk->is_start || is_other || is_named || is_second ? NULL : found;
 }
 
-static enum err call_failed(struct completion_sink *sink, enum err err)
-{
-    return err == ERR_NO_MEMORY
-               ? err_set(sink->why, err, "out of memory for a tool call")
-               : err_set(sink->why, err, "%s sent more than %d tool calls in one reply",
-                         sink->server, TOOL_CALLS_LIMIT);
-}
-
 /* Names are sent whole; one that differs from the current name continues it. */
-static enum err add_name(struct tool_call *call, const char *name)
+static void add_name(struct tool_call *call, const char *name)
 {
     struct text joined = {0};
     if (!name || !*name || strcmp(call->name, name) == 0)
-        return ERR_OK;
+        return;
     text_addf(&joined, "%s%s", call->name, name);
-    enum err err = joined.failed ? ERR_NO_MEMORY : str_set(&call->name, text_get(&joined));
-    text_release(&joined);
-    return err;
+    str_take(&call->name, &joined);
 }
 
 enum err completion_sink_call(struct completion_sink *sink, const struct call_chunk *chunk, nanos t)
@@ -321,20 +309,18 @@ enum err completion_sink_call(struct completion_sink *sink, const struct call_ch
     if (!call) {
         err = tool_calls_add(calls, NULL, NULL, NULL);
         if (err)
-            return call_failed(sink, err);
+            return err_set(sink->why, err, "%s sent more than %d tool calls in one reply",
+                           sink->server, TOOL_CALLS_LIMIT);
         call = &calls->items[calls->count - 1];
         call->index = chunk->index;
     }
     if (chunk->id && *chunk->id && !*call->id)
-        err = str_set(&call->id, chunk->id);
-    if (!err)
-        err = add_name(call, chunk->name);
-    if (err)
-        return call_failed(sink, err);
+        str_set(&call->id, chunk->id);
+    add_name(call, chunk->name);
     size_t before = completion->arrivals.count;
     err = add_part(sink, &call->arguments, chunk->arguments, t);
-    if (!err && completion->arrivals.count == before && mark_arrival(completion, t))
-        err = call_failed(sink, ERR_NO_MEMORY); /* tokens were generated even for a name alone */
+    if (!err && completion->arrivals.count == before)
+        mark_arrival(completion, t); /* tokens were generated even for a name alone */
     return err;
 }
 
@@ -350,8 +336,10 @@ static enum err add_call(struct completion_sink *sink, const struct jv *item, na
                                .is_whole = jv_is_object(arguments)};
     if (!jv_integer(jv_get(item, "index"), &chunk.index))
         jv_integer(jv_path(item, "function.index"), &chunk.index); /* Ollama */
-    if (!chunk.arguments && !jv_is_null(arguments) && !jv_print(arguments, &printed))
+    if (!chunk.arguments && !jv_is_null(arguments)) {
+        jv_print(arguments, &printed);
         chunk.arguments = text_get(&printed);
+    }
     enum err err = completion_sink_call(sink, &chunk, t);
     text_release(&printed);
     return err;
@@ -366,7 +354,7 @@ enum err completion_sink_calls(struct completion_sink *sink, const struct jv *ca
 }
 
 /* The model's output may not be a JSON object, but servers and tools reject anything else. */
-static enum err normalize_arguments(struct text *arguments)
+static void normalize_arguments(struct text *arguments)
 {
     struct jv *tree = NULL;
     struct text object = {0};
@@ -375,7 +363,7 @@ static enum err normalize_arguments(struct text *arguments)
         !jv_parse(text_get(arguments), arguments->length, &tree, NULL) && jv_is_object(tree);
     jv_free(tree);
     if (is_object)
-        return ERR_OK;
+        return;
     json_init(&json, &object, false);
     json_object(&json, NULL);
     if (arguments->length > 0)
@@ -383,7 +371,6 @@ static enum err normalize_arguments(struct text *arguments)
     json_object_end(&json);
     text_release(arguments);
     *arguments = object;
-    return object.failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 enum err completion_sink_finish(struct completion_sink *sink)
@@ -394,11 +381,10 @@ enum err completion_sink_finish(struct completion_sink *sink)
         if (!*call->name)
             return err_set(sink->why, ERR_BAD_VALUE, "%s sent a tool call without a name",
                            sink->server);
-        if (normalize_arguments(&call->arguments))
-            return call_failed(sink, ERR_NO_MEMORY);
+        normalize_arguments(&call->arguments);
     }
-    enum err err = tool_calls_identify(calls, (uint64_t)sink->completion->sent);
-    return err ? call_failed(sink, err) : ERR_OK;
+    tool_calls_identify(calls, (uint64_t)sink->completion->sent);
+    return ERR_OK;
 }
 
 enum err completion_sink_malformed(struct completion_sink *sink, const char *bytes, size_t length)
@@ -422,6 +408,14 @@ void completion_read_count(int64_t *count, const struct jv *value)
     int64_t number;
     if (jv_integer(value, &number) && number >= 0 && number <= COUNT_MAX)
         *count = number;
+}
+
+void completion_add_count(int64_t *sum, int64_t count, bool is_first)
+{
+    if (is_first)
+        *sum = count;
+    else
+        *sum = *sum < 0 || count < 0 ? -1 : *sum + count;
 }
 
 void completion_read_seconds(double *s, const struct jv *value, double unit)

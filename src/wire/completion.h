@@ -60,8 +60,8 @@ double completion_backoff_s(const struct completion *completion, unsigned attemp
 
 /* Appends a chunk to `part` (content, reasoning or the arguments of a call) and records its arrival; empty chunks are
  * ignored. */
-enum err completion_append(struct completion *completion, struct text *part, const char *bytes,
-                           size_t length, nanos t) MUST_USE;
+void completion_append(struct completion *completion, struct text *part, const char *bytes,
+                       size_t length, nanos t);
 
 /* ---- parsing a response ---- */
 
@@ -112,6 +112,9 @@ enum err completion_sink_truncated(struct completion_sink *sink);
  * multiplied by `unit` (1e-9 for nanoseconds). */
 void completion_read_count(int64_t *count, const struct jv *value);
 void completion_read_seconds(double *s, const struct jv *value, double unit);
+
+/* The sum is -1 if one of its counts is unknown. */
+void completion_add_count(int64_t *sum, int64_t count, bool is_first);
 
 /* Drops implausible counts, given a prompt of that many bytes: they would make energies per token appear measured.
  * count_problem says which. */

@@ -118,19 +118,18 @@ void otlp_close(struct json *json)
 
 /* ---- the receiver ---- */
 
-static enum err add_headers(struct params *headers, enum otlp_signal signal, struct error *why)
+static void add_headers(struct params *headers, enum otlp_signal signal)
 {
     const char *given = getenv(SIGNALS[signal].headers);
     if (!given || !*given)
         given = getenv("OTEL_EXPORTER_OTLP_HEADERS");
-    enum err err = given && *given ? params_add(headers, given) : ERR_OK;
+    if (given && *given)
+        params_add(headers, given);
     for (size_t i = 0; i < headers->count; i++) {
         str_percent_decode(headers->items[i].value);
         secret_add_header(headers->items[i].value);
     }
-    if (!err)
-        err = params_set(headers, "Content-Type", "application/json");
-    return err_explain(why, err);
+    params_set(headers, "Content-Type", "application/json");
 }
 
 /* Appends the path of the signal to a base URL, as in OTEL_EXPORTER_OTLP_ENDPOINT. */
@@ -162,10 +161,10 @@ enum err otlp_receiver_open(struct otlp_receiver *receiver, enum otlp_signal sig
     enum err err = http_available(why);
     if (!err)
         err = read_url(receiver, signal, url, why);
-    if (!err)
-        err = add_headers(&receiver->headers, signal, why);
-    if (!err)
+    if (!err) {
+        add_headers(&receiver->headers, signal);
         err = http_open(&receiver->http, why);
+    }
     if (err)
         otlp_receiver_release(receiver);
     return err;

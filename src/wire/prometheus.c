@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 
 /* ---- writing ---- */
 
@@ -72,7 +72,6 @@ static void add_escaped(struct text *out, const char *value, bool quoted)
             text_add_bytes(out, shown + i, 1);
         }
     }
-    out->failed |= repaired.failed;
     text_release(&repaired);
 }
 
@@ -312,11 +311,11 @@ static bool read_sample(const char *line, size_t length, struct prometheus_sampl
 /* ---- a scrape ---- */
 
 /* Unknown first, for a total order. */
-static int compare_numbers(double a, double b)
+static int compare_bounds(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return isnan(b) - isnan(a);
-    return (a > b) - (a < b);
+    return compare_numbers(a, b);
 }
 
 static int compare(const void *left, const void *right)
@@ -326,11 +325,11 @@ static int compare(const void *left, const void *right)
     if (!order)
         order = (a->series > b->series) - (a->series < b->series);
     if (!order)
-        order = compare_numbers(a->le, b->le);
-    return order ? order : compare_numbers(a->quantile, b->quantile);
+        order = compare_bounds(a->le, b->le);
+    return order ? order : compare_bounds(a->quantile, b->quantile);
 }
 
-static enum err add_line(struct prometheus *out, const char *line, size_t length)
+static void add_line(struct prometheus *out, const char *line, size_t length)
 {
     struct prometheus_sample sample;
     while (length && (is_space(line[length - 1]) || line[length - 1] == '\r'))
@@ -339,18 +338,13 @@ static enum err add_line(struct prometheus *out, const char *line, size_t length
     while (blank < length && is_space(line[blank]))
         blank++;
     if (blank == length || line[blank] == '#')
-        return ERR_OK;
+        return;
     if (out->count == SAMPLES_MAX || !read_sample(line, length, &sample)) {
         out->skipped++;
-        return ERR_OK;
+        return;
     }
-    struct prometheus_sample *items =
-        grow(out->items, &out->capacity, out->count, sizeof *out->items);
-    if (!items)
-        return ERR_NO_MEMORY;
-    out->items = items;
-    items[out->count++] = sample;
-    return ERR_OK;
+    out->items = xgrow(out->items, &out->capacity, out->count, sizeof *out->items);
+    out->items[out->count++] = sample;
 }
 
 enum err prometheus_parse(struct prometheus *out, const char *text, size_t length,
@@ -361,8 +355,7 @@ enum err prometheus_parse(struct prometheus *out, const char *text, size_t lengt
     while (text < end) {
         const char *stop = memchr(text, '\n', (size_t)(end - text));
         size_t line = (size_t)((stop ? stop : end) - text);
-        if (add_line(out, text, line))
-            return err_no_memory(why);
+        add_line(out, text, line);
         text += line + 1;
     }
     if (!out->count && out->skipped)
@@ -392,7 +385,7 @@ static size_t first_of(const struct prometheus *metrics, const char *name)
     return low;
 }
 
-static bool is_named(const struct prometheus *metrics, size_t i, const char *name)
+static bool has_name(const struct prometheus *metrics, size_t i, const char *name)
 {
     return i < metrics->count && !strcmp(metrics->items[i].name, name);
 }
@@ -406,7 +399,7 @@ bool prometheus_has(const struct prometheus *metrics, const char *name)
 {
     char part[sizeof metrics->items->name];
     return part_of(name, "_count", part, sizeof part) &&
-           is_named(metrics, first_of(metrics, part), part);
+           has_name(metrics, first_of(metrics, part), part);
 }
 
 void prometheus_bounds(const struct prometheus *metrics, const char *name, double value,
@@ -417,7 +410,7 @@ void prometheus_bounds(const struct prometheus *metrics, const char *name, doubl
     *high = INFINITY;
     if (!part_of(name, "_bucket", part, sizeof part))
         return;
-    for (size_t i = first_of(metrics, part); is_named(metrics, i, part); i++) {
+    for (size_t i = first_of(metrics, part); has_name(metrics, i, part); i++) {
         double le = metrics->items[i].le;
         if (le < value && le > *low)
             *low = le;
@@ -448,8 +441,8 @@ double prometheus_increase(const struct prometheus *older, const struct promethe
                            const char *name)
 {
     size_t i = first_of(newer, name);
-    double sum = is_named(newer, i, name) ? 0 : UNKNOWN;
-    for (; is_named(newer, i, name); i++)
+    double sum = has_name(newer, i, name) ? 0 : UNKNOWN;
+    for (; has_name(newer, i, name); i++)
         sum += increase_of(older, &newer->items[i]);
     return sum;
 }
@@ -461,7 +454,7 @@ struct bucket {
 static int compare_buckets(const void *left, const void *right)
 {
     const struct bucket *a = left, *b = right;
-    return compare_numbers(a->le, b->le);
+    return compare_bounds(a->le, b->le);
 }
 
 /* A histogram was reset if one of its buckets was: the others may have exceeded their old counts. */
@@ -514,15 +507,13 @@ static void find_quantile(const struct bucket *buckets, size_t count, double p,
     }
 }
 
-static enum err quantile_of_buckets(const struct prometheus *older, const struct prometheus *newer,
-                                    const char *name, double p, struct prometheus_window *out)
+static void quantile_of_buckets(const struct prometheus *older, const struct prometheus *newer,
+                                const char *name, double p, struct prometheus_window *out)
 {
     size_t first = first_of(newer, name), count = 0;
-    while (is_named(newer, first + count, name))
+    while (has_name(newer, first + count, name))
         count++;
-    struct bucket *buckets = calloc(count + 1, sizeof *buckets);
-    if (!buckets)
-        return ERR_NO_MEMORY;
+    struct bucket *buckets = xcalloc(count + 1, sizeof *buckets);
     for (size_t i = 0, length; i < count; i += length) {
         const struct prometheus_sample *series = &newer->items[first + i];
         for (length = 1; i + length < count && series[length].series == series->series;)
@@ -536,7 +527,6 @@ static enum err quantile_of_buckets(const struct prometheus *older, const struct
     qsort(buckets, kept, sizeof *buckets, compare_buckets);
     find_quantile(buckets, kept, p, out);
     free(buckets);
-    return ERR_OK;
 }
 
 /* The smallest quantile of a summary at or above p, for the label set with the largest value. */
@@ -544,10 +534,10 @@ static void quantile_of_summary(const struct prometheus *newer, const char *name
                                 struct prometheus_window *out)
 {
     double nearest = INFINITY;
-    for (size_t i = first_of(newer, name); is_named(newer, i, name); i++)
+    for (size_t i = first_of(newer, name); has_name(newer, i, name); i++)
         if (newer->items[i].quantile >= p - 1e-9)
             nearest = fmin(nearest, newer->items[i].quantile);
-    for (size_t i = first_of(newer, name); is_named(newer, i, name); i++)
+    for (size_t i = first_of(newer, name); has_name(newer, i, name); i++)
         if (newer->items[i].quantile == nearest && is_known(newer->items[i].value)) {
             out->quantile = fmax(out->quantile, newer->items[i].value); /* fmax skips UNKNOWN */
             out->is_running = true;
@@ -567,9 +557,10 @@ enum err prometheus_between(const struct prometheus *older, const struct prometh
     if (part_of(name, "_sum", part, sizeof part))
         out->mean = ratio(prometheus_increase(older, newer, part), out->count);
     if (!part_of(name, "_bucket", part, sizeof part) ||
-        !is_named(newer, first_of(newer, part), part)) {
+        !has_name(newer, first_of(newer, part), part)) {
         quantile_of_summary(newer, name, p, out);
         return ERR_OK;
     }
-    return quantile_of_buckets(older, newer, part, p, out);
+    quantile_of_buckets(older, newer, part, p, out);
+    return ERR_OK;
 }

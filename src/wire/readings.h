@@ -45,7 +45,7 @@ struct reading_domain {
     double age_s;     /* of the newest reading; UNKNOWN before the first */
     bool is_up;
     bool is_counted;                    /* a term of the machine's total */
-    size_t number;                      /* of the writer */
+    size_t number;                      /* index of the domain in the writer */
     const struct reading_point *points; /* oldest first */
     size_t point_count;
 };

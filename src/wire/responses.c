@@ -287,11 +287,6 @@ static enum err read_reply(struct event_response *response, const struct jv *roo
 /* ---- llama.cpp's own format, of /completion, /infill and its /completions: {"content": ..., "stop": false}, the last
  * one with the counts ---- */
 
-static void add_count(int64_t *sum, int64_t count)
-{
-    *sum = *sum < 0 || count < 0 ? -1 : *sum + count;
-}
-
 /* tokens_evaluated is the whole prompt, with what was cached; several prompts of one request are added up. */
 static void read_native_end(struct event_response *response, const struct jv *root)
 {
@@ -302,9 +297,9 @@ static void read_native_end(struct event_response *response, const struct jv *ro
     completion_read_count(&part.prompt_tokens, jv_get(root, "tokens_evaluated"));
     completion_read_count(&part.output_tokens, jv_get(root, "tokens_predicted"));
     if (response->has_ended) {
-        add_count(&total->prompt_tokens, part.prompt_tokens);
-        add_count(&total->output_tokens, part.output_tokens);
-        add_count(&total->cached_tokens, part.cached_tokens);
+        completion_add_count(&total->prompt_tokens, part.prompt_tokens, false);
+        completion_add_count(&total->output_tokens, part.output_tokens, false);
+        completion_add_count(&total->cached_tokens, part.cached_tokens, false);
     } else {
         total->prompt_tokens = part.prompt_tokens;
         total->output_tokens = part.output_tokens;
@@ -439,9 +434,7 @@ enum err event_response_feed(void *context, const char *bytes, size_t length, na
                        response->sink.server, DOCUMENT_LIMIT >> 20);
     if (response->framing == EVENT_DOCUMENT)
         text_add_bytes(&response->document, bytes, length);
-    return response->document.failed
-               ? err_set(response->sink.why, ERR_NO_MEMORY, "out of memory for the response")
-               : ERR_OK;
+    return ERR_OK;
 }
 
 /* End of a stream without a transport error.  An incomplete event at the end means a truncated stream, not a malformed

@@ -22,8 +22,7 @@ static enum err hold(struct line_reader *reader, const char *bytes, size_t lengt
         return err_set(why, ERR_BAD_VALUE, "the server sent a line of more than %d MiB",
                        LINE_LIMIT >> 20);
     text_add_bytes(&reader->held, bytes, length);
-    return reader->held.failed ? err_set(why, ERR_NO_MEMORY, "out of memory for the response")
-                               : ERR_OK;
+    return ERR_OK;
 }
 
 static enum err deliver(struct line_reader *reader, const char *bytes, size_t length, nanos t,
@@ -115,8 +114,7 @@ static enum err add_data(struct sse *sse, const char *value, size_t length, nano
     text_add_bytes(&sse->data, value, length);
     sse->has_data = true;
     sse->data_at = t;
-    return sse->data.failed ? err_set(sse->why, ERR_NO_MEMORY, "out of memory for the response")
-                            : ERR_OK;
+    return ERR_OK;
 }
 
 static bool is_field(const char *line, size_t length, const char *name)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 #include "wire/readings.h"
 
@@ -170,7 +171,7 @@ static enum err add_domain(struct readings *out, const struct message *message, 
     struct reading_domain *domain = &out->domains[out->domain_count];
     if (!is_known(message->doubles[energy]))
         return ERR_OK;
-    struct reading_point *point = malloc(sizeof *point);
+    struct reading_point *point = memory_resize(NULL, sizeof *point);
     if (!point)
         return ERR_NO_MEMORY;
     *point = (struct reading_point){(nanos)message->timestamp, (nanos)message->timestamp,
@@ -225,8 +226,8 @@ enum err readings_from_telemetry(const unsigned char *bytes, size_t length, stru
     *out = (struct readings){
         .monotonic = (nanos)message.timestamp,
         .wall = (nanos)message.timestamp,
-        .domains = calloc(4, sizeof *out->domains),
-        .gauges = calloc(8, sizeof *out->gauges),
+        .domains = memory_zeroed(4, sizeof *out->domains),
+        .gauges = memory_zeroed(8, sizeof *out->gauges),
     };
     enum err err = out->domains && out->gauges ? ERR_OK : ERR_NO_MEMORY;
     str_copy(out->host, sizeof out->host, message.host);

@@ -55,8 +55,8 @@ static void describe_react(const struct chat_tool *tools, size_t count, struct t
 }
 
 /* The conversation's own system messages, then the tools. */
-static enum err render_system(enum tool_text form, const struct chat *chat,
-                              const struct chat_tool *tools, size_t count, struct chat *out)
+static void render_system(enum tool_text form, const struct chat *chat,
+                          const struct chat_tool *tools, size_t count, struct chat *out)
 {
     struct text text = {0};
     for (size_t i = 0; i < chat->count; i++)
@@ -66,11 +66,9 @@ static enum err render_system(enum tool_text form, const struct chat *chat,
         text_add(&text, "\n\n");
     if (count > 0)
         (form == TOOL_TEXT_REACT ? describe_react : describe_hermes)(tools, count, &text);
-    enum err err = text.failed       ? ERR_NO_MEMORY
-                   : text.length > 0 ? chat_add(out, CHAT_SYSTEM, text_get(&text))
-                                     : ERR_OK;
+    if (text.length > 0)
+        chat_add(out, CHAT_SYSTEM, text_get(&text));
     text_release(&text);
-    return err;
 }
 
 /* ---- writing: the other messages ---- */
@@ -112,12 +110,12 @@ static void write_result(enum tool_text form, const struct chat_message *message
         text_addf(out, "%s<tool_response>\n%s\n</tool_response>", gap, message->text);
 }
 
-enum err tool_text_render(enum tool_text form, const struct chat *chat,
-                          const struct chat_tool *tools, size_t count, struct chat *out)
+void tool_text_render(enum tool_text form, const struct chat *chat, const struct chat_tool *tools,
+                      size_t count, struct chat *out)
 {
     struct text text = {0};
-    enum err err = render_system(form, chat, tools, count, out);
-    for (size_t i = 0; i < chat->count && !err; i++) {
+    render_system(form, chat, tools, count, out);
+    for (size_t i = 0; i < chat->count; i++) {
         const struct chat_message *message = &chat->messages[i];
         enum chat_role role = message->role;
         if (role == CHAT_SYSTEM)
@@ -132,12 +130,10 @@ enum err tool_text_render(enum tool_text form, const struct chat *chat,
                        chat->messages[i + 1].role == CHAT_TOOL;
         if (goes_on)
             continue;
-        err = text.failed ? ERR_NO_MEMORY
-                          : chat_add(out, role == CHAT_TOOL ? CHAT_USER : role, text_get(&text));
+        chat_add(out, role == CHAT_TOOL ? CHAT_USER : role, text_get(&text));
         text_clear(&text);
     }
     text_release(&text);
-    return err;
 }
 
 /* ---- reading: JSON of a call ---- */
@@ -208,7 +204,7 @@ static struct slice strip_name(const char *value, const char *name)
 }
 
 /* {"PARAMETER": value}, for a model that wrote only the value: the first required parameter, else the first. */
-static enum err wrap(const struct chat_tool *tool, const char *value, struct text *out)
+static void wrap(const struct chat_tool *tool, const char *value, struct text *out)
 {
     struct jv *schema = NULL, *typed = NULL;
     struct json json;
@@ -227,12 +223,13 @@ static enum err wrap(const struct chat_tool *tool, const char *value, struct tex
         type && strcmp(type, "string") != 0 && !jv_parse(bare.start, bare.length, &typed, NULL);
     json_init(&json, out, false);
     json_object(&json, NULL);
-    if (!is_typed || jv_to_json(typed, name, &json))
+    if (is_typed)
+        jv_to_json(typed, name, &json);
+    else
         json_string_bytes(&json, name, bare.start, bare.length);
     json_object_end(&json);
     jv_free(typed);
     jv_free(schema);
-    return out->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 /* Arguments as JSON text; `plain` is the value if they are not JSON. */
@@ -242,21 +239,19 @@ static enum err add_call(const char *name, const struct jv *arguments, const cha
     struct text text = {0};
     struct jv *inner = NULL;
     const char *string = plain ? plain : jv_text(arguments);
-    enum err err = ERR_OK;
-    if (string && !jv_parse(string, strlen(string), &inner, NULL) && jv_is_object(inner))
-        err = jv_print(inner, &text); /* an object in a string, as in OpenAI's API */
-    else if (jv_is_object(arguments))
-        err = jv_print(arguments, &text);
-    else if (string ? *string : !jv_is_null(arguments)) {
+    if (string && !jv_parse(string, strlen(string), &inner, NULL) && jv_is_object(inner)) {
+        jv_print(inner, &text); /* an object in a string, as in OpenAI's API */
+    } else if (jv_is_object(arguments)) {
+        jv_print(arguments, &text);
+    } else if (string ? *string : !jv_is_null(arguments)) {
         struct text value = {0};
-        err = string ? ERR_OK : jv_print(arguments, &value);
-        if (!err)
-            err = wrap(find_tool(name, tools, count), string ? string : text_get(&value), &text);
+        if (!string)
+            jv_print(arguments, &value);
+        wrap(find_tool(name, tools, count), string ? string : text_get(&value), &text);
         text_release(&value);
     }
     jv_free(inner);
-    if (!err)
-        err = tool_calls_add(calls, NULL, name, text_get(&text));
+    enum err err = tool_calls_add(calls, NULL, name, text_get(&text));
     text_release(&text);
     return err;
 }
@@ -323,7 +318,7 @@ static enum err parse_hermes(const char *text, const struct chat_tool *tools, si
     }
     if (!err && !strstr(at, "<tool_response>"))
         add_part(answer, trim(at, at + strlen(at)));
-    return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
+    return err;
 }
 
 /* ---- reading: ReAct ---- */
@@ -423,15 +418,13 @@ static bool is_no_action(const char *name)
 static struct jv *read_python(struct slice s)
 {
     struct text json = {0};
-    struct jv *tree = NULL;
     if (s.length == 0 || *s.start != '{' || memchr(s.start, '"', s.length))
         return NULL;
     text_add_bytes(&json, s.start, s.length);
-    for (size_t i = 0; !json.failed && i < json.length; i++)
+    for (size_t i = 0; i < json.length; i++)
         if (json.bytes[i] == '\'')
             json.bytes[i] = '"';
-    if (!json.failed)
-        tree = read_json((struct slice){json.bytes, json.length});
+    struct jv *tree = read_json((struct slice){json.bytes, json.length});
     text_release(&json);
     return tree;
 }
@@ -448,10 +441,8 @@ static enum err add_action(const char *name, struct slice input, const struct ch
         text_add_bytes(&plain, input.start, input.length);
     }
     const char *known = known_name(name, tools, count);
-    enum err err =
-        plain.failed ? ERR_NO_MEMORY
-                     : add_call(known ? known : name, tree,
-                                jv_is_object(tree) ? NULL : text_get(&plain), tools, count, calls);
+    enum err err = add_call(known ? known : name, tree,
+                            jv_is_object(tree) ? NULL : text_get(&plain), tools, count, calls);
     jv_free(tree);
     text_release(&plain);
     return err;
@@ -482,9 +473,7 @@ static enum err read_action(struct slice action, struct slice input, const struc
     struct slice name = unquote(trim(line.start, has_input ? bracket : line.start + line.length));
     struct text written = {0};
     text_add_bytes(&written, name.start, name.length);
-    if (written.failed)
-        err = ERR_NO_MEMORY;
-    else if (str_equal_nocase(text_get(&written), "finish"))
+    if (str_equal_nocase(text_get(&written), "finish"))
         add_part(answer, input);
     else if (!is_no_action(text_get(&written)))
         err = add_action(text_get(&written), input, tools, count, calls);
@@ -520,7 +509,7 @@ static enum err parse_react(const char *text, const struct chat_tool *tools, siz
         }
         err = read_action(step.value, input, tools, count, answer, calls);
     }
-    return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
+    return err;
 }
 
 /* ---- parsing: bare JSON ---- */
@@ -549,7 +538,7 @@ static enum err parse_bare(const char *text, const struct chat_tool *tools, size
             add_part(answer, trim(text, fence && fence < at ? fence : at));
         }
     }
-    return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
+    return err;
 }
 
 enum err tool_text_parse(const char *text, const struct chat_tool *tools, size_t count,

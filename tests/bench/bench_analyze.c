@@ -223,11 +223,6 @@ int main(int argc, char **argv)
     (void)argc;
     char few[64], many[64], *slash = strrchr(argv[0], '/');
     double few_s[ROUNDS], many_s[ROUNDS], wall_s = INFINITY, peak_mb = 0;
-    struct error why = {0};
-    if (jv_available(&why) || arrow_write_available(&why)) {
-        printf("bench_analyze: skipped: %s\n", why.text);
-        return 0;
-    }
     snprintf(program, sizeof program, "%.*s/../ipw", slash ? (int)(slash - argv[0]) : 1,
              slash ? argv[0] : ".");
     if (!mkdtemp(folder) || atexit(remove_all))

@@ -20,8 +20,8 @@ class Answer:
 
 
 class Dashboard:
-    def __init__(self, *options, machine=None, scratch=None, listen="127.0.0.1:0"):
-        environment = machine.environment() if machine else os.environ
+    def __init__(self, *options, machine=None, scratch=None, listen="127.0.0.1:0", env=None):
+        environment = {**(machine.environment() if machine else os.environ), **(env or {})}
         self.process = subprocess.Popen([IPW, "serve", "--listen", listen, *map(str, options)], text=True,
                                         env={**environment, **({"TMPDIR": str(scratch)} if scratch else {})},
                                         stderr=subprocess.PIPE)

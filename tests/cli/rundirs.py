@@ -25,7 +25,7 @@ def query(index, joules=10.0, latency=1.0, tokens=20, correct=None, repeat=0, pr
             "subject": "general", "dataset_metadata": {"level": index % 3},
             "model_answers": {MODEL: "the answer"}, "model_metrics": {MODEL: metrics},
             "ipw": {"key": key, "index": index, "repeat": repeat, "start": 1,
-                    "status": "failed" if failed else "completed", "company": 1,
+                    "status": "failed" if failed else "completed", "concurrency": 1,
                     "started_at": 1.7e9 + 2 * index, "prefill_s": 0.2 * latency,
                     "decode_s": 0.8 * latency, **({"energy": energy} if energy else {}), **ipw}}
 
@@ -59,3 +59,14 @@ def write_run(path, queries, whole=None, group=None, kind=None, **facts):
     if whole:
         (path / "summary.json").write_text(json.dumps(whole))
     return path
+
+
+def texts_of(comparison):
+    """The findings about a comparison."""
+    return [finding["text"] for finding in comparison["findings"]]
+
+
+def outcomes_of(quality):
+    """{code: (severity, text) of a finding, or (verdict, detail) of a check that found nothing}."""
+    return {**{check["check"]: (check["verdict"], check["detail"]) for check in quality["data"]["checks"]},
+            **{finding["code"]: (finding["severity"], finding["text"]) for finding in quality["data"]["findings"]}}

@@ -15,8 +15,8 @@ def write_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False, p
     points = list(dict.fromkeys([*(values for values, _ in attempts), *planned]))
     header = {"kind": "run", "format": 1, "run_kind": "sweep", "ipw": "0.1.0", "start": 1, "started_at": 1.7e9,
               "settings": {"knobs": list(knobs), "points": [list(map(str, values)) for values in points],
-                           "points_are": "profile" if profile else "run", "options": [], "command": list(command),
-                           "order": "random", "seed": 1, "repeats": 1, "most_repeats": 1, "until_pct": None,
+                           "kind": "profile" if profile else "run", "options": [], "command": list(command),
+                           "order": "random", "seed": 1, "repeats": 1, "max_repeats": 1, "until_pct": None,
                            "cooldown_s": None}}
     lines, made = [header], {}
     for values, figures in attempts:

@@ -21,7 +21,7 @@ import oracle  # noqa: E402
 oracle.use()
 
 from program import SANITIZED, ipw  # noqa: E402
-from rundirs import MODEL, query, summary, write_run  # noqa: E402
+from rundirs import MODEL, query, summary, texts_of, write_run  # noqa: E402
 
 try:
     import numpy as np
@@ -53,7 +53,7 @@ class CompareTest(unittest.TestCase):
         return self.compare(*arguments, **options)["comparisons"][0]["metrics"]
 
     def warnings(self, *arguments):
-        return self.compare(*arguments)["comparisons"][0]["warnings"]
+        return texts_of(self.compare(*arguments)["comparisons"][0])
 
     def random_pair(self, count, shift=0.0, seed=1, **facts):
         """Two runs of the same questions: a cost per question, plus noise."""
@@ -184,7 +184,7 @@ class Verdicts(CompareTest):
     def test_run_against_itself_has_no_difference(self):
         (a, _), _ = self.random_pair(30)
         report = self.compare(a, a)
-        self.assertEqual(report["comparisons"][0]["warnings"], [])
+        self.assertEqual(report["comparisons"][0]["findings"], [])
         for name, row in report["comparisons"][0]["metrics"].items():
             wanted = ("not known", None, None) if name in UNKNOWN_HERE else ("no evidence", 0, 1)
             self.assertEqual((row["verdict"], row["difference"], row["p_holm"]), wanted, name)
@@ -254,7 +254,7 @@ class Verdicts(CompareTest):
         a = self.commands("four", [100.0, 100.5, 99.5, 100.2])
         b = self.commands("more", [163.0, 163.8, 162.2, 163.1])
         found = self.compare(a, b)["comparisons"][0]
-        self.assertFalse([line for line in found["warnings"] if "too few" in line])
+        self.assertFalse([line for line in texts_of(found) if "too few" in line])
         row = found["metrics"]["energy_per_query"]
         self.assertEqual((row["test"], row["verdict"]), ("Welch's t", "worse"))
         low, high = row["relative_interval_95"]
@@ -264,7 +264,7 @@ class Verdicts(CompareTest):
             self.assertAlmostEqual(row["p_value"] / p, 1, delta=1e-6)
         one = self.commands("one", [100.0])
         found = self.compare(a, one)["comparisons"][0]
-        self.assertIn("too few runs for a verdict: at least 2 repeats each (-r 2)", found["warnings"])
+        self.assertIn("too few runs for a verdict: at least 2 repeats each (-r 2)", texts_of(found))
         self.assertEqual(found["metrics"]["energy_per_query"]["verdict"], "not known")
 
     def test_too_few_queries_for_a_verdict_are_reported(self):
@@ -276,7 +276,7 @@ class Verdicts(CompareTest):
             found = self.compare(a, b)["comparisons"][0]
             self.assertEqual(found["paired"], paired)
             tests = sum(row["p_value"] is not None for row in found["metrics"].values())
-            few = [line for line in found["warnings"] if line.startswith("too few")]
+            few = [line for line in texts_of(found) if line.startswith("too few")]
             return tests, few, found["metrics"]["energy_per_query"]["verdict"]
         for paired in (True, False):
             tests, few, verdict = against(4, paired)
@@ -409,7 +409,7 @@ class Conditions(CompareTest):
         for left, right, words in cases:
             found = self.against(left, right)
             self.assertIn(f"energies are not comparable: {words}" if "idle" not in words else
-                          f"energies are not comparable: this run: {words}", found["warnings"][:2])
+                          f"energies are not comparable: this run: {words}", texts_of(found)[:2])
             self.assertEqual(found["conditions"], "not comparable")
             for name, row in found["metrics"].items():
                 energy = name in ("energy_per_query", "energy_per_output_token", "active_energy", "ipj", "ipw", "power")
@@ -428,7 +428,7 @@ class Conditions(CompareTest):
     def test_runs_without_conditions_are_compared(self):
         found = self.against({}, None)
         self.assertEqual((found["conditions"], found["metrics"]["energy_per_query"]["verdict"]), ("unknown", "worse"))
-        self.assertTrue(found["warnings"][0].startswith("conditions unknown: this run"), found["warnings"])
+        self.assertTrue(texts_of(found)[0].startswith("conditions unknown: this run"), texts_of(found))
 
     def test_bounds_fail_under_bad_conditions(self):
         energy, latency = ("--fail-if", "energy_per_query > 5%"), ("--fail-if", "latency > 5%")
@@ -613,7 +613,7 @@ class Repeats(CompareTest):
         row = found["metrics"]["energy_per_query"]
         self.assertEqual((row["verdict"], row["p_value"], row["difference_interval_95"]), ("not known", None, None))
         self.assertIsNotNone(row["difference"])
-        self.assertTrue(any("differences between runs are unknown" in line for line in found["warnings"]))
+        self.assertTrue(any("differences between runs are unknown" in line for line in texts_of(found)))
         self.compare(a[0], "--", *b, "--confident", "--fail-if", "latency > 90%", code=4)
 
     def test_confident_bounds_use_the_interval(self):
@@ -648,7 +648,7 @@ class Repeats(CompareTest):
 
     def test_mixed_settings_on_one_side_are_reported(self):
         a = self.repeats("a", self.A[:1]) + self.repeats("a4", self.A[:1], concurrency=4)
-        found = self.compare(*a, "--", *self.repeats("b", self.B[:2]))["comparisons"][0]["warnings"]
+        found = texts_of(self.compare(*a, "--", *self.repeats("b", self.B[:2]))["comparisons"][0])
         self.assertTrue(any("not repeats of one setting" in line and "a4_r1" in line for line in found), found)
 
 
@@ -774,7 +774,7 @@ class BadInput(CompareTest):
         self.fails(good, self.root / "nothing", words="no such directory")
         self.fails(self.root / "nothing", good, words="no such directory")
         (self.root / "folder").mkdir()
-        self.fails(good, self.root / "folder", words="holds no run")
+        self.fails(good, self.root / "folder", words="not a run directory")
         self.fails(good, good, "--model", "other", words="has no model 'other'")
 
     def test_runs_with_one_record(self):
@@ -798,7 +798,7 @@ class BadInput(CompareTest):
         (bad / "summary.json").write_text("{")
         report = self.compare(good, bad)["comparisons"][0]
         self.assertEqual(report["same_queries"], 9)
-        self.assertTrue(any("1 damaged lines in the journal of this run skipped" in w for w in report["warnings"]))
+        self.assertTrue(any("1 damaged lines in the journal of this run skipped" in w for w in texts_of(report)))
         (bad / "records.jsonl").write_bytes(bytes(range(256)) * 50)
         self.fails(good, bad)
 

@@ -10,6 +10,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Modeled  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
+from rundirs import texts_of  # noqa: E402
 
 
 class MeasuredRuns(MachineTest):
@@ -33,7 +34,7 @@ class MeasuredRuns(MachineTest):
         self.assertEqual(report["same_queries"], 12)
         self.assertEqual(report["metrics"]["latency"]["verdict"], "worse")
         self.assertEqual(report["metrics"]["energy_per_query"]["verdict"], "worse")
-        self.assertTrue(any("parameter set" in line for line in report["warnings"]), report["warnings"])
+        self.assertTrue(any("parameter set" in line for line in texts_of(report)), texts_of(report))
 
     def test_two_commands_get_a_verdict(self):
         on = self.machine(Intel, 50)
@@ -43,7 +44,7 @@ class MeasuredRuns(MachineTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             runs += [path for path in (on.root / name).iterdir() if path.is_dir()]
         report = json.loads(ipw(None, "compare", *runs, "--ignore-conditions", "--json").stdout)["comparisons"][0]
-        self.assertFalse([line for line in report["warnings"] if "too few" in line], report["warnings"])
+        self.assertFalse([line for line in texts_of(report) if "too few" in line], texts_of(report))
         for metric in ("energy_per_query", "latency"):
             row = report["metrics"][metric]
             self.assertEqual((row["test"], row["verdict"]), ("Welch's t", "worse"), row)
@@ -55,7 +56,7 @@ class MeasuredRuns(MachineTest):
         measured = self.profile(self.machine(Intel, 50), "m", "--client-param", "ttft_ms=20")
         modeled = self.profile(self.machine(Modeled), "e", "--client-param", "ttft_ms=20")
         report = json.loads(ipw(None, "compare", measured, modeled, "--json").stdout)["comparisons"][0]
-        text = "\n".join(report["warnings"])
+        text = "\n".join(texts_of(report))
         self.assertIn("energy of this run is estimated by a model", text)
         self.assertIn("different energy method: 'estimated', baseline 'counter'", text)
 

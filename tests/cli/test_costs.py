@@ -14,7 +14,7 @@ from estimates import EstimateTest  # noqa: E402
 from machines import IntelNvidia, Intel, Machine  # noqa: E402
 from profiling import ProfileTest  # noqa: E402
 from program import MachineTest, ipw, main_parallel  # noqa: E402
-from rundirs import query, summary, write_run  # noqa: E402
+from rundirs import query, summary, texts_of, write_run  # noqa: E402
 
 PRICE, CARBON, HOURLY = 0.36, 400, 1.8
 OPTIONS = ("--price-per-kwh", PRICE, "--gco2-per-kwh", CARBON, "--device-price-per-hour", HOURLY)
@@ -182,10 +182,10 @@ class CompareCosts(MachineTest, Costs):
         a, b = self.run_of("a", prices=own), self.run_of("b", prices={**own, "gco2_per_kwh": 200})
         found = self.compare(a, b)
         self.assertAlmostEqual(found["metrics"]["gco2e_per_query"]["relative"], 1, places=9)
-        self.assertIn("different --gco2-per-kwh: 200, baseline 100; give one for both", found["warnings"])
+        self.assertIn("different --gco2-per-kwh: 200, baseline 100; give one for both", texts_of(found))
         found = self.compare(a, b, "--gco2-per-kwh", 50)
         self.assertAlmostEqual(found["metrics"]["gco2e_per_query"]["relative"], 0, places=9)
-        self.assertNotIn("gco2", " ".join(found["warnings"]))
+        self.assertNotIn("gco2", " ".join(texts_of(found)))
         self.assertAlmostEqual(found["metrics"]["cost_per_query"]["relative"], 0, places=9)
         self.assertEqual(found["operating"], {"currency": None, "price_per_kwh": 0.1, "gco2_per_kwh": 50,
                                               "device_price_per_hour": None})
@@ -194,7 +194,7 @@ class CompareCosts(MachineTest, Costs):
         a, b = self.run_of("a", prices={"price_per_kwh": 0.1}), self.run_of("b")
         found = self.compare(a, b)
         self.assertIsNone(found["metrics"]["cost_per_query"]["run"]["value"])
-        self.assertIn("only the baseline was saved with --price-per-kwh: give one for both", found["warnings"])
+        self.assertIn("only the baseline was saved with --price-per-kwh: give one for both", texts_of(found))
 
     def test_bound_on_cost(self):
         a, b = self.run_of("a"), self.run_of("b", 1.5)

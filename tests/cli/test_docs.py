@@ -20,7 +20,7 @@ DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),
              *filter(Path.exists, (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md"))]
 # Without files of a build or a demo.
 TOP = {path.name for path in SOURCE.iterdir() if not re.match("build|runs$", path.name)}
-# Further libraries that the archives need; a build without cJSON has none in its cache.
+# Further libraries that the archives need.
 LIBRARIES = re.findall(r"^CJSON_LIBRARY:\w+=(/\S+)$", (BUILD / "CMakeCache.txt").read_text(), re.M)
 LAYERS = {path.name for path in (SOURCE / "src").iterdir()}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -52,7 +52,7 @@ def named_paths(text):
     prose = FENCE.sub("", text)
     for span in re.findall(r"`([^`\n]+)`", prose):
         for word in re.split(r"[\s,;'\"]+", span):
-            word = word.strip("().:")
+            word = re.sub(r":\d+$", "", word.strip("().:"))  # without a line
             first = word.split("/")[0]
             if "://" in word or word.startswith(("/", "-", "$", "~")):
                 continue
@@ -114,6 +114,58 @@ class Names(unittest.TestCase):
         text = (SOURCE / "docs/reading-order.md").read_text()
         self.assertLessEqual(len(text.splitlines()), 120)
         self.assertEqual(sum(map(int, re.findall(r"^\| (\d+) \|", text, re.M))), 60)
+
+
+# ---- where numbers come from ----
+
+PLACE = re.compile(r"`([\w/.]+):(\d+)` `(\w+)`")
+
+
+def definition_lines(name, lines):
+    """Lines that begin the definition of a function or a struct, or a row of a table."""
+    definition = re.compile(rf"(?!return\b|typedef\b)(?:[a-zA-Z][\w \t*]*[ *])?{name}\(|(?:struct|enum) {name} {{")
+    return [number for number, line in enumerate(lines, 1) if definition.match(line) and not line.endswith(";")] or \
+        [number for number, line in enumerate(lines, 1) if re.match(rf"\s*\w+\(\W*{name}\b", line)]
+
+
+def place_problems(text):
+    """Places, `file:line` and a name, where the name is not defined."""
+    problems = []
+    for path, number, name in PLACE.findall(text):
+        lines = (SOURCE / path).read_text().splitlines() if (SOURCE / path).is_file() else []
+        found = definition_lines(name, lines)
+        if int(number) not in found:
+            problems.append(f"{path}:{number}: {name} is defined in line {', '.join(map(str, found)) or 'none'}")
+    return problems
+
+
+class Places(unittest.TestCase):
+    PAGE = SOURCE / "docs/reading-order.md"
+
+    def test_numbers_come_from_where_the_page_says(self):
+        questions = self.PAGE.read_text().partition("## Where does this number come from?")[2]
+        rows = re.findall(r"^\| .*\? \| .* \|$", questions, re.M)
+        self.assertGreaterEqual(len(rows), 10)
+        self.assertEqual([row for row in rows if not PLACE.search(row)], [])
+        self.assertEqual(place_problems(questions), [], "correct the lines, or run tests/cli/test_docs.py --update")
+
+    def test_check_detects_faults(self):
+        lines = (SOURCE / "src/core/units.h").read_text().splitlines()
+        number = next(number for number, line in enumerate(lines, 1) if " is_known(" in line)
+        self.assertEqual(place_problems(f"`src/core/units.h:{number}` `is_known`"), [])
+        for bad in (f"`src/core/units.h:{number + 1}` `is_known`", f"`src/core/units.h:{number}` `is_unknown`",
+                    f"`src/core/nothing.h:{number}` `is_known`"):
+            self.assertEqual(len(place_problems(bad)), 1, bad)
+
+
+def update_places():
+    """Corrects line numbers whose name is defined once in the file."""
+    def place(found):
+        path, _, name = found.groups()
+        lines = definition_lines(name, (SOURCE / path).read_text().splitlines())
+        return f"`{path}:{lines[0]}` `{name}`" if len(lines) == 1 else found.group()
+
+    Places.PAGE.write_text(PLACE.sub(place, Places.PAGE.read_text()))
 
 
 # ---- waits ----
@@ -347,4 +399,7 @@ class WorkedExample(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    if sys.argv[1:] == ["--update"]:
+        update_places()
+    else:
+        unittest.main(verbosity=2)

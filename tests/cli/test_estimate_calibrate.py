@@ -287,7 +287,7 @@ class MeasuredRows(Files):
         self.assertAlmostEqual(report["idle_w"], 20, delta=1e-9)
 
     def test_rows_from_queries_that_ran_alone(self):
-        queries = [query(i, company=1 + i % 2) for i in range(10)]
+        queries = [query(i, concurrency=1 + i % 2) for i in range(10)]
         run = write_run(self.root / "run", queries)
         done = self.ipw("calibrate", "--from", run, "--model", "gpt2", code=1)
         self.assertIn("too few rows: 5 can be used", done.stderr)
@@ -506,7 +506,7 @@ HOSTS = ("shipped", *(f"unseen{n}" for n in ("", *range(2, 11))))  # one set of 
 
 
 class ShippedModels(Files):
-    """The ± covers models as shipped, which take longer than the bound: 68 and 90 % of rows are within 1 and 2 of
+    """The ± covers measured models, which take longer than the bound: 68 and 90 % of rows are within 1 and 2 of
     it."""
 
     def inside(self, name, *arguments):
@@ -664,7 +664,7 @@ class ShippedModels(Files):
         far = {k: {**v, "fixed_us": 2 * v["fixed_us"], "memory_share": v["memory_share"] / 2} for k, v in classes.items()}
         given, made = self.root / "given.json", self.root / "made.json"
         given.write_text(json.dumps({**device, "id": "mine", "aliases": [], "match": [], "kernel_classes": far}))
-        done = subprocess.run([SOURCE / "tools/fit-kernels.py", SOURCE / "tests/fixtures/estimate/h200_kernels.csv", given,
+        done = subprocess.run([SOURCE / "research/fit-kernels.py", SOURCE / "tests/fixtures/estimate/h200_kernels.csv", given,
                                "-o", made], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         fitted = json.loads(made.read_text())
@@ -879,7 +879,7 @@ class ShippedModels(Files):
             self.assertLess(abs(rows[0]["latency_s"]["predicted"] / rows[0]["latency_s"]["measured"] - 1), 0.12, model)
 
     def config(self, name):
-        """A config.json of tests/fixtures/configs, as passed to transformers by tools/measure-models.py."""
+        """A config.json of tests/fixtures/configs, as passed to transformers by research/measure-models.py."""
         models = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())["models"]
         words = dict(next(row for row in models if row["name"] == name)["config"])
         if words["model_type"] == "t5":

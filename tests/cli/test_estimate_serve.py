@@ -358,7 +358,7 @@ class LoadTest(ServeTest):
         self.assertIsNone(point["power_w"])
         self.assertGreater(point["ttft_s"]["p50"], 0)
 
-    def test_output_formats(self):
+    def test_rates_in_csv_markdown_and_text(self):
         ask = ("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--requests", "50",
                "--request-rate", "1:3:1")
         rows = list(csv.DictReader(io.StringIO(self.run_ipw(*ask, "--format", "csv").stdout)))

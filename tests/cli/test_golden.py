@@ -33,7 +33,7 @@ ANALYSES = {"quality": "runs/cpu-judged", "efficiency": "runs/cpu-judged", "late
             "accuracy": "runs/cpu-judged", "regression": "runs/gpu-repeats", "scaling": "runs/gpu-repeats",
             "outliers": "runs/gpu-repeats", "agent": "measured/agent", "layers": "runs/layers", "sweep": "measured/loads"}
 EXPORTS = "jsonl csv prom perfetto otlp-json otlp-metrics"
-KINDS = "clients datasets graders agents tools analyses plots exports sensors stores"
+KINDS = "clients datasets graders agents tools analyses plots exports sensors stores findings"
 FITTED = f"power fit --input {LOGS} -o model.json"
 DATABASE = "--db sqlite://runs.sqlite"
 PUSHED = (f"db init {DATABASE}", f"db push {DATABASE} @measured/agent @measured/clocks @measured/loads -q")
@@ -129,6 +129,8 @@ FILES = [
     Row("db-prune", f"db prune {DATABASE} --older-than 2100-01-01 --dry-run", TEXT, prepare=PUSHED),
     Row("db-list", f"db list {DATABASE}", TEXT, prepare=PUSHED),
     Row("db-list", f"db list {DATABASE} --json", "json", prepare=PUSHED),
+    Row("db-list", f"db list {DATABASE} --format csv", "csv", prepare=PUSHED),
+    Row("db-list", f"db list {DATABASE} --format md", "md", prepare=PUSHED),
     Row("db-pull", f"db pull {DATABASE} agent --output-dir pulled", "dir", output="pulled", prepare=PUSHED, digest=True),
 ]
 
@@ -149,7 +151,7 @@ MEASURED = [
     ("agent", AGENT, "", EVERY, VirtualServer),
     ("sweep", SWEEP, " --knob gpu-clock=1785,1110 -- sleep 1", EVERY, VirtualControllableGpu),
     ("sweep-failed", CLOCKS, " -- sleep {s}", {TEXT: "-q"}, VirtualControllableGpu),
-    ("sweep-plan", f"{CLOCKS} --dry-run", " -- sleep {s}", TABLE, VirtualControllableGpu),
+    ("sweep-plan", f"{CLOCKS} --dry-run", " -- sleep {s}", EVERY, VirtualControllableGpu),
     ("energy", "energy --count 3", "", {TEXT: "--format table", **JSON, **CSV}, VirtualServer),
     ("energy-once", "energy --once", "", {TEXT: "--format table", **JSON, **CSV, **MD}, VirtualGpu),
     ("govern", GOVERN, "", {TEXT: "--dry-run", "json": "--json -q", "csv": "--format csv -q", "md": "--format md -q"}, VirtualControllableGpu),

@@ -269,6 +269,37 @@ class PlainAbi(unittest.TestCase):
         self.assertEqual(strays, set())
 
 
+@unittest.skipIf(SANITIZED, "a sanitizer's allocator cannot be replaced")
+class LackOfMemory(unittest.TestCase):
+    """The library is in another program's process, and returns a status where ipw would end."""
+
+    def test_each_allocation_may_fail(self):
+        for name, nvml in (("intel2", None), ("amd", None), ("none", "devices 2\n")):
+            with self.subTest(machine=name):
+                machine = Machine(name)
+                self.addCleanup(machine.close)
+                fakes = os.environ["IPW_FAKES"]
+                preloaded = [os.path.join(fakes, f"libfake_{fake}.so") for fake in ("failing_malloc", "fast_clock")]
+                env = {**os.environ, "IPW_SYSROOT": machine.root, "IPW_FAKE_SPEED": "30",
+                       "LD_PRELOAD": " ".join(preloaded)}
+                if nvml:
+                    script = os.path.join(machine.root, "nvml.txt")
+                    with open(script, "w") as file:
+                        file.write(nvml)
+                    env |= {"IPW_NVML": os.path.join(fakes, "libfake_nvml.so"), "IPW_FAKE_NVML": script}
+                done = subprocess.run([os.path.join(BUILD, "tests", "tools", "library_alloc")], env=env,
+                                      capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                failed, reported = map(int, re.findall(r"\d+", done.stdout))
+                self.assertGreater(failed, 20)
+                self.assertGreater(reported, failed / 3)
+
+    def test_no_function_of_it_ends_the_program(self):
+        out = subprocess.run(["nm", LIBRARY], check=True, capture_output=True, text=True).stdout
+        self.assertIn("memory_resize", out)
+        self.assertNotIn("xmalloc", out)
+
+
 if __name__ == "__main__":
     counters = os.path.join(os.environ["IPW_FAKES"], "libfake_counters.so")
     if os.environ.get("LD_PRELOAD") != counters:  # the library reads its sensors in this process

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models by config.json against transformers: exact parameter counts, and MACs and KV cache of a pass as counted by
-PyTorch.  The figures in tests/fixtures/configs/models.json are recorded by tools/record-configs.py, with the versions
+PyTorch.  The figures in tests/fixtures/configs/models.json are recorded by research/record-configs.py, with the versions
 of both."""
 
 import json

@@ -142,7 +142,7 @@ class Counts(Case):
         fixed = onnx_models.transformer(batch, tokens)
         self.assert_shapes(fixed, self.read(fixed), 20)
 
-    def test_recurrence(self):
+    def test_counts_of_recurrent_layers(self):
         for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
             model = onnx_models.recurrent(op)
             shown = self.read(model)

@@ -163,7 +163,7 @@ class SyntheticData(OptimizeTest):
         report = self.json(self.path / "m.json", "--clocks", clocks)
         self.assertEqual(report["recommended"]["freq_mhz"], from_data["recommended"]["freq_mhz"])
         self.assertAlmostEqual(report["savings_pct"]["energy"], from_data["savings_pct"]["energy"], places=6)
-        self.assertIn("measurements_not_at_hand", report["flags"])
+        self.assertIn("measurements_unavailable", report["flags"])
         self.assertIn("give --clocks", self.fails(2, self.path / "m.json"))
         (self.path / "none.json").write_text("")
         self.assertNotIn("clocks", self.fails(1, self.path / "none.json"))
@@ -568,7 +568,7 @@ class Sweeps(OptimizeTest):
         report = self.json(self.knobs(more=bad))
         self.assertAlmostEqual(report["baseline"]["energy_j"]["value"], 100 * statistics.mean((0.99, 1.0, 1.02)), places=9)
         self.assertLessEqual({"failed_runs", "throttled_runs", "clock_mismatch"}, set(report["flags"]))
-        self.assertEqual({row["check"]: row["rows"] for row in report["findings"]},
+        self.assertEqual({row["code"]: row["rows"] for row in report["findings"]},
                          {"failed_runs": 1, "throttled_runs": 1, "clock_mismatch": 2})
         all_bad = write_sweep(self.path / "bad", ("a",), [((1,), {"joules": 5, "seconds": 1, "exit_code": 1})])
         self.assertIn("1 failed", self.fails(1, all_bad))
@@ -609,8 +609,8 @@ class Sweeps(OptimizeTest):
                            ("failed", {"attempts": attempts + failed})):
             report = self.json(write_sweep(self.path / name, ("gpu-clock",), **more))
             self.assertIn("incomplete_sweep", report["flags"])
-            finding, = (row for row in report["findings"] if row["check"] == "incomplete_sweep")
-            self.assertIn("1 of 3 settings were not measured, such as gpu-clock=1200", finding["found"])
+            finding, = (row for row in report["findings"] if row["code"] == "incomplete_sweep")
+            self.assertIn("1 of 3 settings were not measured, such as gpu-clock=1200", finding["text"])
             self.assertIsNone(report["recommended"]["command"])
             shown = ipw(None, "optimize", self.path / name).stdout
             self.assertIn("900 MHz, the highest clock measured, is the best", shown)

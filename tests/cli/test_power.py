@@ -56,7 +56,7 @@ class PowerTest(unittest.TestCase):
         return json.loads(done.stdout)
 
     def found(self, report, check):
-        return {(row["gpu"], row["application"]) for row in report["findings"] if row["check"] == check}
+        return {(row["gpu"], row["application"]) for row in report["findings"] if row["code"] == check}
 
 
 class SyntheticData(PowerTest):
@@ -163,7 +163,7 @@ class SyntheticData(PowerTest):
             for words in (("power", "fit"), ("power", "validate"), ("optimize",)):
                 done = ipw(None, *words, "--json", "--input", path, "--clocks", clocks)
                 self.assertEqual(done.returncode, 0, (check, words, done.stderr))
-                self.assertIn(check, {row["check"] for row in json.loads(done.stdout)["findings"]}, words)
+                self.assertIn(check, {row["code"] for row in json.loads(done.stdout)["findings"]}, words)
 
     def test_one_point_is_fitted_and_flagged(self):
         path = write_csv(self.path / "one.csv", ("freq_mhz", "power_w", "time_s"), [(1400, 220, 10)])
@@ -217,7 +217,7 @@ class DataProblems(PowerTest):
     def test_idle_gpus_are_void(self):
         self.assertEqual(self.found(self.ai, "idle_gpu"),
                          {("A100", "vit"), ("A100", "whisper"), ("V100", "whisper")})
-        void = {(row["gpu"], row["application"]) for row in self.ai["curves"] if row["void"]}
+        void = {(row["gpu"], row["application"]) for row in self.ai["curves"] if row["invalid"]}
         self.assertEqual(void, self.found(self.ai, "idle_gpu"))
 
     def test_identical_times_are_not_used(self):

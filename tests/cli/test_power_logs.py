@@ -122,7 +122,7 @@ class LogTest(unittest.TestCase):
         return json.loads(done.stdout), state.get("applications")
 
     def found(self, report):
-        return {(row["check"], row["gpu"], row["application"]) for row in report["findings"]}
+        return {(row["code"], row["gpu"], row["application"]) for row in report["findings"]}
 
     def check_against_reader(self, path, gpu, application, mhz):
         report, states = self.fit(path)
@@ -196,7 +196,7 @@ class SyntheticLogs(LogTest):
             shutil.copytree(LLAMA, folder)
             (folder / name).unlink()
             report, _ = self.fit(folder)
-            failed = [row["rows"] for row in report["findings"] if row["check"] == "failed_runs"]
+            failed = [row["rows"] for row in report["findings"] if row["code"] == "failed_runs"]
             self.assertEqual(failed, [1], name)
             (folder / "timing_summary.log").unlink(missing_ok=True)
             (folder / "experiment_summary.log").unlink(missing_ok=True)

@@ -64,7 +64,7 @@ class Conservation(ProfileTest):
                 shares[share["id"]] += share["joules"]
             self.assertAlmostEqual(sum(s["joules"] for s in own if s["in_total"])
                                    / record["ipw"]["energy"]["joules"], 1, places=6)
-            self.assertGreater(record["ipw"]["company"], 1)
+            self.assertGreater(record["ipw"]["concurrency"], 1)
         for name in counted:
             self.assertLessEqual(shares[name], devices[name]["energy"]["joules"] * 1.001)
             self.assertGreater(shares[name], 0.5 * devices[name]["energy"]["joules"])

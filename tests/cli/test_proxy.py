@@ -1217,7 +1217,7 @@ class Energy(ProxyTest):
                 self.assertGreater(unrecorded["joules"], 10)
                 self.assertLessEqual(unrecorded["joules"], self.summary["joules"]["unattributed"])
         words = r"1 inference request was not recorded, with \d\d % of the requests' energy"
-        self.assertRegex(self.stderr, "warning: " + words + ": unknown endpoint POST /v1/audio/speech\n")
+        self.assertRegex(self.stderr, "warning: " + words + r": unknown endpoint POST /v1/audio/speech \[unrecorded_inference\]\n")
         run = self.root / "runs/run"
         self.assertRegex(" ".join(ipw(None, "analyze", run).stdout.split()), words)
         page = self.root / "report.html"

@@ -135,7 +135,7 @@ class ListTest(ServeTest):
         ipw(None, "list", "runs", self.runs)
         index = self.runs / "catalog.db"
         if not index.exists():
-            self.skipTest("built without SQLite")
+            self.skipTest("SQLite is not installed")
         with sqlite3.connect(index) as database:  # figures that only the index has
             database.execute("UPDATE runs SET joules = 777")
             database.execute("UPDATE runs SET finished = finished - 100 WHERE directory = 'gamma'")
@@ -217,8 +217,7 @@ class RunTest(ServeTest):
                    "0", "--output-dir", self.runs, "--name", "own", "-q")
         self.assertEqual(done.returncode, 0, done.stderr)
         files = list((self.runs / "own").glob("data-*.arrow"))
-        if not files:
-            self.skipTest("built without Arrow")
+        self.assertEqual(len(files), 1)
         wait_until(lambda: self.served.ask("/api/v1/runs/own/records.arrow").status == 200, "the run")
         answer = self.served.ask("/api/v1/runs/own/records.arrow")
         self.assertEqual((answer.body, answer.headers["Content-Type"]),
@@ -233,8 +232,7 @@ class RunTest(ServeTest):
 
     def test_page_and_data_agree_with_report(self):
         page = self.served.ask("/api/v1/runs/gamma/page")
-        if page.status == 501:
-            self.skipTest("built without ECharts")
+        self.assertEqual(page.status, 200)
         self.assertIn("sandbox", page.headers["Content-Security-Policy"])
         self.assertNotIn(HOSTILE.encode(), page.body)
         data = self.served.get("runs/gamma/report")

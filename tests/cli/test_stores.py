@@ -174,8 +174,6 @@ class TestInterrupted(unittest.TestCase):
             journal = folder / "records.jsonl"
             journal.write_text('{"kind":"query","key":"a","problem":"old"}\n')
             done = run("store", "arrow", folder, "m", "{}", "{}")
-            if b"built without" in done.stderr:
-                self.skipTest(done.stderr.decode().strip())
             self.assertEqual(done.returncode, 0, done.stderr)
             ours = ("data-00000-of-00001.arrow", "dataset_info.json", "state.json")
             before = [(folder / file).read_bytes() for file in ours]
@@ -192,7 +190,7 @@ class TestInterrupted(unittest.TestCase):
 
 if __name__ == "__main__":
     probe = run("store", "sqlite", "/", "m", "{}", "{}")
-    if b"built without" in probe.stderr:
+    if b"not installed" in probe.stderr:
         print("skipped:", probe.stderr.decode().strip())
         sys.exit(77)
     unittest.main()

@@ -20,12 +20,16 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from machines import FAKE, ControllableGpu, Intel, Nvidia, Ramp  # noqa: E402
 from program import IPW, TIMEOUT_S, ipw, main_parallel, python  # noqa: E402
+from rundirs import texts_of  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 CLOCKS = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/supported_clocks.csv"
 
-# Appends its arguments as a line of JSON.
-NOTE = "import json, sys; open(sys.argv[1], 'a').write(json.dumps(sys.argv[2:]) + '\\n')"
+# Appends its arguments as a line of JSON, after which a test may interrupt it.  Python discards a KeyboardInterrupt that
+# is raised in the destructor of a file or while it frees a module's import lock: files are closed explicitly, and nothing
+# is imported later.
+NOTE = """import json, os, sys, time
+with open(sys.argv[1], 'a') as notes: notes.write(json.dumps(sys.argv[2:]) + '\\n')"""
 
 
 class SweepTest(unittest.TestCase):
@@ -35,11 +39,9 @@ class SweepTest(unittest.TestCase):
         self.root = Path(scratch.name)
         self.notes = self.root / "notes"
 
-    def sweep(self, *arguments, command=None, code=0, machine=None):
+    def sweep(self, *arguments, command=None, code=0, machine=None, env=None):
         command = command or python(NOTE, self.notes, "{a}")
-        done = ipw(machine, "sweep", "--output-dir", self.root / "runs", *arguments, "--", *command)
-        if done.returncode == 1 and "JSON" in done.stderr:
-            self.skipTest(done.stderr)
+        done = ipw(machine, "sweep", "--output-dir", self.root / "runs", *arguments, "--", *command, env=env)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -91,6 +93,25 @@ class Points(SweepTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no such partition", done.stderr)
         self.assertIn(str(self.directory()), done.stderr)
+
+    def test_plan_in_every_format_has_the_same_attempts(self):
+        words = ["--knob", "a=1,2", "--knob", "b=x y,z", "--repeat", 2, "--seed", 3, "--dry-run"]
+        command = ["echo", "{a}", "{b}"]
+        shown = self.sweep(*words, command=command).stdout.splitlines()[1:-1]
+        plan = json.loads(self.sweep(*words, "--json", command=command).stdout)
+        by_number = {setting["number"]: setting for setting in plan["settings"]}
+        self.assertEqual([f"{round['repeat']} {by_number[number]['setting']}: {by_number[number]['command']}"
+                          for round in plan["rounds"] for number in round["settings"]],
+                         [" ".join(line.split(None, 1)) for line in shown])
+        self.assertEqual([(setting["values"], setting["command"]) for setting in plan["settings"]],
+                         [(["1", "x y"], "echo 1 'x y'"), (["1", "z"], "echo 1 z"),
+                          (["2", "x y"], "echo 2 'x y'"), (["2", "z"], "echo 2 z")])
+        self.assertEqual((plan["attempts"], plan["seed"], plan["sets_gpu"]), (8, 3, False))
+        self.assertEqual(len(list(csv.DictReader(self.sweep(*words, "--format", "csv", command=command).stdout.splitlines()))), 4)
+        table = self.sweep(*words, "--format", "md", command=command).stdout
+        self.assertEqual([" ".join(line.strip("|").split("|")[0:2]).split() for line in table.splitlines()[7:]],
+                         [line.split(":")[0].split() for line in shown])
+        self.assertFalse((self.root / "runs").exists())
 
     def test_values_are_passed_to_command_unchanged(self):
         values = ["two words", "it's", '"$(touch oops)"', "*", "{b}", "-x", "a\\b"]
@@ -431,7 +452,7 @@ class Control(ControlTest):
                 ("devices 2", ["gpu-clock=510"], 2, "--devices"),
                 ("", ["gpu-clock=1000"], 2, "1000 MHz is not a clock of nvml:0 (nearest: 990, 1005)"),
                 ("", ["power-limit=800"], 2, "outside of 200 to 700 W"),
-                ("", ["gpu-clock=fast"], 2, "'fast' is not a number of MHz"),
+                ("", ["gpu-clock=fast"], 2, "expected a clock in MHz, not 'fast'"),
                 ("", ["a=1"], 2, "gpu-clock, mem-clock or power-limit")):
             with self.subTest(said):
                 machine = self.machine(script)
@@ -624,6 +645,51 @@ class Modes(ControlTest):
             plan = self.sweep("--control", "--mode", "dvfs", "--min-clock", 0, "--dry-run", command=["true"], machine=machine)
             self.assertIn(f"{len(set().union(*lists[gpu].values()))} settings", plan.stdout)
 
+    def plan_of_node(self, srun, code=0):
+        """The plan of mode dvfs with --slurm, where srun is this script."""
+        for name, script in (("srun", srun), ("sbatch", "exit 1"), ("squeue", "exit 1")):
+            (self.root / name).write_text(f"#!/bin/sh\n{script}\n")
+            (self.root / name).chmod(0o755)
+        return self.sweep("--slurm", "--partition", "p", "--control", "--mode", "dvfs", "--min-clock", 1000, "--dry-run",
+                          command=["true"], env={"PATH": f"{self.root}:{os.environ['PATH']}"}, machine=self.machine(), code=code)
+
+    def test_clocks_of_a_node_are_those_of_its_own_plan(self):
+        run_it = 'while [ "${1#-}" != "$1" ]; do shift; done; exec "$@"'
+        local = json.loads(self.sweep("--control", "--mode", "dvfs", "--min-clock", 1000, "--dry-run", "--json",
+                                      command=["true"], machine=self.machine()).stdout)
+        done = self.plan_of_node(run_it)
+        shown = sorted(line.split(None, 1)[1].split(":")[0] for line in done.stdout.splitlines() if "gpu-clock=" in line)
+        self.assertEqual(shown, sorted(setting["setting"] for setting in local["settings"]))
+        self.assertGreater(len(shown), 1)
+
+    def test_node_without_a_plan_is_an_error(self):
+        for printed in ("1  gpu-clock=1785: true", "{}", '{"knobs":[],"settings":7}', ""):
+            said = self.plan_of_node(f"echo '{printed}'", code=1).stderr
+            self.assertIn("printed no plan of a sweep", said)
+        said = self.plan_of_node("""echo '{"uncontrolled":"needs root","knobs":[{"name":"gpu-clock"}],"settings":[]}'""").stderr
+        self.assertIn("on the node allocated by Slurm: needs root", said)
+
+    def test_docs_and_help_name_every_knob_and_flag(self):
+        """They have one table each in the source."""
+        source = Path(os.environ["IPW_SOURCE"])
+        docs = " ".join((source / "docs/sweep.md").read_text().split())
+        knobs = re.findall(r'(?m)^KNOB\(\w+, "([^"]+)", "[^"]*", "([^"]+)", "([^"]+)"', (source / "src/core/knob.def").read_text())
+        flags = re.findall(r'(?m)^ATTEMPT_FLAG\(\w+, "(\w+)"', (source / "src/rundir/attempt_flag.def").read_text())
+        shown = ipw(None, "sweep", "--help").stdout
+        self.assertTrue(len(knobs) >= 3 and len(flags) >= 6)
+        for name, what, unit in knobs:
+            self.assertIn(f"`{name}`", docs)
+            self.assertIn(f"({unit})", docs)
+            self.assertIn(f"{name}: {what} in {unit}", shown)
+        for flag in flags:
+            self.assertIn(f"`{flag}`", docs)
+
+    def test_knobs_are_known_in_any_spelling(self):
+        machine = self.machine()
+        done = self.sweep("--control", "--knob", "GPU_clock=510", "--dry-run", "--json", command=["true"], machine=machine)
+        plan = json.loads(done.stdout)
+        self.assertEqual((plan["sets_gpu"], plan["knobs"]), (True, [{"name": "GPU_clock", "unit": "MHz"}]))
+
     def test_baseline_mode_sets_nothing(self):
         machine = self.machine()
         self.sweep("--mode", "baseline", command=["true"], machine=machine)
@@ -780,7 +846,7 @@ class JobArrayElements(SweepTest):
                          {"1": "GPU-aaaa", "2": "GPU-bbbb"})  # sorted by energy
         runs = sorted(self.directory().glob("points/*/run_*"))
         done = ipw(None, "compare", *runs, "--json")
-        self.assertIn("different GPUs", "".join(json.loads(done.stdout)["comparisons"][0]["warnings"]))
+        self.assertIn("different GPUs", "".join(texts_of(json.loads(done.stdout)["comparisons"][0])))
 
     def test_rejects_invalid_element_options(self):
         for words, said in ((["--point", 3, "--resume", self.directory()], "the sweep has 2"),
@@ -844,7 +910,7 @@ class Retries(SweepTest):
     def test_damaged_number_of_repeats_is_rejected(self):
         self.sweep("--knob", "a=1", command=["true", "{a}"])
         journal = self.directory() / "records.jsonl"
-        journal.write_text(journal.read_text().replace('"repeats":1,"most_repeats":1', '"repeats":4000000000,"most_repeats":4000000000'))
+        journal.write_text(journal.read_text().replace('"repeats":1,"max_repeats":1', '"repeats":4000000000,"max_repeats":4000000000'))
         done = ipw(None, "sweep", "--resume", self.directory(), "--dry-run")
         self.assertEqual(done.returncode, 1)
         self.assertIn("header of the sweep cannot be read: repeats: must be a whole number, 0 to 10000", done.stderr)
@@ -869,7 +935,6 @@ class Retries(SweepTest):
 class Kills(SweepTest):
     # The third attempt waits until the test kills the sweep.
     WAIT = NOTE + """
-import os, time
 while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '.wait'): time.sleep(0.01)"""
 
     def start(self):

@@ -138,5 +138,5 @@ int main(void)
         cmocka_unit_test(running_all_analyses_together_gives_the_same_results),
         cmocka_unit_test(drivers_are_well_formed_and_found_by_name),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

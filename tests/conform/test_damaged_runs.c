@@ -54,5 +54,5 @@ int main(void)
         cmocka_unit_test(damaged_runs_with_a_judge),
         cmocka_unit_test(damaged_runs_with_several_starts),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

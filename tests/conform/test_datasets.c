@@ -261,5 +261,5 @@ int main(void)
         TEST(wrong_parameters_are_reported),
         TEST(a_dataset_closed_early_leaks_no_descriptors),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

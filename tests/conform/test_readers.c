@@ -244,7 +244,6 @@ static void valid_models_are_read(void **state)
 static void hugging_face_models_are_read(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     static const char *const CONFIGS[] = {
         "{\"model_type\": \"gpt2\", \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 2,"
         " \"n_positions\": 64, \"vocab_size\": 50}",

@@ -115,7 +115,6 @@ static void drivers_are_well_formed(void **state)
 static void a_store_can_be_rewritten(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
         if (!usable(*d))
             continue;
@@ -144,7 +143,6 @@ static void a_store_can_be_rewritten(void **state)
 static void an_unfinished_store_leaves_no_files(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
         if (!usable(*d))
             continue;
@@ -184,7 +182,6 @@ static void a_missing_directory_is_reported(void **state)
 static void clearing_a_run_deletes_its_stores(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++)
         if (usable(*d))
             write_store(*d, NULL);

@@ -180,5 +180,5 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_answered_with_an_error),
         cmocka_unit_test(safe_tools_are_the_default),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

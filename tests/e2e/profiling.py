@@ -113,8 +113,8 @@ class ProfileContract:
         self.check_counts(report)
         self.check_energy(report)
         # Some requests overlapped and were charged for part of the time.
-        company = report["statistics"]["requests_alive"]["max"]
-        self.assertGreater(company, 1.5)
+        concurrency = report["statistics"]["requests_alive"]["max"]
+        self.assertGreater(concurrency, 1.5)
 
     def test_datasets_reads_run_directory(self):
         report = self.profile(2)

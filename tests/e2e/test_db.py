@@ -280,11 +280,14 @@ class Schema(DbTest):
     def test_migration_from_version_1(self):
         subprocess.run(["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres", "-d",
                         self.database, "-f", FIXTURES / "db/version1.sql"], check=True, capture_output=True)
+        before = self.psql("SELECT company FROM ipw.queries WHERE run = 'old_run'")
+        self.assertEqual([float(row[0]) for row in before], [1, 1])
         self.psql("ALTER TABLE ipw.queries DROP COLUMN energy_j")  # as if record.def had added it since
         self.assertIn("earlier schema", self.db("list", code=1).stderr)
         run = self.make("new", start=1.7e9 + 1)
         self.db("push", run)  # runs the migration
         self.assertEqual(self.stored()["new"], self.joules(run))
+        self.assertEqual(self.psql("SELECT concurrency FROM ipw.queries WHERE run = 'old_run'"), before)
         fresh = server.create(self.database + "b")
         self.db("init", url=fresh)
         columns = "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE " \

@@ -720,7 +720,7 @@ class SeveralRuns(Page):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.browser.open(page, **PHONE)
         said = self.browser.run("document.getElementById('main').firstChild.textContent")
-        self.assertRegex(said, f"^Skipped. {self.folder}/hollow holds no run")
+        self.assertRegex(said, f"^Skipped. {self.folder}/hollow: not a run directory")
         self.assertEqual(self.browser.run("JSON.parse(document.getElementById('data').textContent).runs.length"), 2)
 
     def test_runs_are_named_by_their_difference(self):

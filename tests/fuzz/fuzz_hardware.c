@@ -1,7 +1,11 @@
-/* JSON files about devices and prices: hardware, run at its last operating point; the figures of --model-compat; and
- * prices. */
+/* JSON files about devices, models and prices: hardware, run at its last operating point; the figures of --model-compat;
+ * prices; and the lists of the catalog. */
 #include "fuzz/fuzz.h"
 
+#include "catalog/catalog_file.h"
+#include "catalog/cpu_power.h"
+#include "catalog/device_peak.h"
+#include "catalog/model.h"
 #include "core/units.h"
 #include "estimate/legacy.h"
 #include "metrics/prices.h"
@@ -21,9 +25,30 @@ static void read_prices(const char *path)
     prices_free(prices);
 }
 
+static const struct {
+    catalog_parse *parse;
+    void (*release)(void *parsed);
+    const char *seed; /* below data/ */
+} LISTS[] = {
+    {device_peak_parse, device_peak_free, "hardware/peaks-nvidia-jetson"},
+    {cpu_power_parse, cpu_power_free, "hardware/power-arm"},
+    {model_list_parse, model_list_free, "models/gemma"},
+};
+enum { LIST_COUNT = sizeof LISTS / sizeof *LISTS, FIRST_LIST = 3 };
+
+static void read_list(size_t kind, const char *bytes, size_t length)
+{
+    struct error why = {0};
+    void *parsed = NULL;
+    enum err err = LISTS[kind].parse("list", bytes, length, &parsed, &why);
+    fuzz_check_error(err, &why);
+    if (!err)
+        LISTS[kind].release(parsed);
+}
+
 static void run(const char *bytes, size_t length)
 {
-    unsigned choice = fuzz_choose(&bytes, &length, 3);
+    unsigned choice = fuzz_choose(&bytes, &length, FIRST_LIST + LIST_COUNT);
     struct legacy_hardware legacy;
     struct error why = {0};
     const char *wrong = choice ? NULL : hardware_file_exercise(bytes, length);
@@ -34,6 +59,8 @@ static void run(const char *bytes, size_t length)
                          &why);
     if (choice == 2)
         read_prices(fuzz_file("prices.json", bytes, length));
+    if (choice >= FIRST_LIST)
+        read_list(choice - FIRST_LIST, bytes, length);
 }
 
 static void seeds(void)
@@ -52,6 +79,11 @@ static void seeds(void)
         char path[512];
         str_format(path, sizeof path, IPW_FIXTURES "/../../data/hardware/%s.json", FILES[i]);
         fuzz_seed_file(0, path, 1 << 16);
+    }
+    for (size_t i = 0; i < LIST_COUNT; i++) {
+        char path[512];
+        str_format(path, sizeof path, IPW_FIXTURES "/../../data/%s.json", LISTS[i].seed);
+        fuzz_seed_file((int)(FIRST_LIST + i), path, 1 << 16);
     }
     fuzz_seed_file(1, IPW_FIXTURES "/hardware/legacy-a100-like.json", 1 << 14);
     fuzz_seed(2, "{\"currency\":\"USD\",\"electricity_per_kwh\":0.25,\"device_per_hour\":2.5,"

@@ -183,7 +183,7 @@ static void seeds(void)
     fuzz_seed(
         1,
         "{\"kind\":\"run\",\"format\":1,\"run\":\"sweep\",\"start\":1,\"started_at\":1.5,"
-        "\"settings\":{\"points_are\":\"profile\",\"mode\":\"probe\",\"control\":true,\"clocks\":"
+        "\"settings\":{\"kind\":\"profile\",\"mode\":\"probe\",\"control\":true,\"clocks\":"
         "[1200,900],\"knobs\":[\"threads\"],\"points\":[[\"1\"],[\"2\"]],\"command\":[\"x\","
         "\"{threads}\"],\"options\":[],\"repeats\":2,\"seed\":1}}\n"
         "{\"kind\":\"point\",\"point\":1,\"repeat\":1,\"run\":\"points/p001_r1\",\"exit_code\":0,"

@@ -45,7 +45,7 @@ static void copy_run(const char *file)
 static void open_api(void)
 {
     static char runs[128];
-    struct event_loop *loop;
+    struct event_loop *loop = NULL;
     struct error why = {0};
     copy_run("summary.json");
     copy_run("records.jsonl");
@@ -53,10 +53,10 @@ static void open_api(void)
     options.runs = runs;
     api.options = &options;
     known = access_new();
-    if (!known || event_loop_new(&loop, &why) || runs_open(&options, &api.runs, &why) ||
-        live_open(&options, &api.live, &why) ||
-        launch_open(&options, loop, api.runs, &api.launch, &why))
+    if (!known || event_loop_new(&loop, &why) || runs_open(&options, &api.runs, &why))
         fuzz_fail(why.text);
+    api.live = live_new(&options);
+    api.launch = launch_new(&options, loop, api.runs);
     (void)live_tick(api.live, 1); /* the first sample */
 }
 

@@ -82,8 +82,10 @@ static void run(const char *bytes, size_t length)
 
 static void seeds(void)
 {
-    fuzz_seed(0, "order:\n 1  gpu-clock=1785: true\n 2  gpu-clock=1200.5: true\n");
-    fuzz_seed(0, "measures only: needs root\n");
+    fuzz_seed(0, "{\"knobs\":[{\"name\":\"n\"},{\"name\":\"gpu-clock\",\"unit\":\"MHz\"}],"
+                 "\"settings\":[{\"values\":[\"1\",\"1200.5\"]},{\"values\":[\"1\",\"1785\"]}]}");
+    fuzz_seed(0, "{\"uncontrolled\":\"needs root\",\"knobs\":[{\"name\":\"gpu-clock\"}],"
+                 "\"settings\":[{\"values\":[\"default\"]}]}");
     fuzz_seed(1, "4711 0 RUNNING None\n4711 2 PENDING Priority\n4711 N/A PENDING x\n12\n");
     fuzz_seed(2, "4711 3 1 2");
 }

@@ -66,9 +66,11 @@ static enum err read_points(const char *path, struct error *why)
     struct freq_source source = {.path = path};
     enum err err = freq_points_is_log(path) ? freq_points_import(&points, &source, why)
                                             : freq_points_read(&points, &source, why);
-    if (!err && !freq_curves_of(&points, &curves))
+    if (!err) {
+        freq_curves_of(&points, &curves);
         for (size_t i = 0; i < curves.count; i++)
             (void)freq_curve_activity(&curves.items[i], FREQ_SM);
+    }
     freq_curves_release(&curves);
     freq_points_release(&points);
     return err;

@@ -367,6 +367,17 @@ class RecordTable(Scratch):
             self.assertEqual(done.returncode, code, done.stderr)
 
 
+class FindingTable(Scratch):
+    def test_rejects_tables_that_differ(self):
+        definition = (ROOT / "src/core/finding.def").read_text()
+        self.write("docs/findings.md", (ROOT / "docs/findings.md").read_text())
+        for text, code in ((definition, 0), (definition.replace('"throttled"', '"slow"'), 1),
+                           (definition.replace('FINDING(THROTTLED, "throttled", WARNING', 'FINDING(THROTTLED, "throttled", NOTE'), 1)):
+            self.write("src/core/finding.def", text)
+            done = subprocess.run([self.root / "tools/finding-table", "--check"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, code, done.stderr)
+
+
 class Fuzz(Scratch):
     """A tree with one reader and its fuzz target."""
 

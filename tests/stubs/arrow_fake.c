@@ -21,12 +21,6 @@ int arrow_fake_open_count(void)
     return open_count;
 }
 
-enum err arrow_read_available(struct error *why)
-{
-    (void)why;
-    return ERR_OK;
-}
-
 enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct error *why)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -30,12 +30,9 @@ struct growing {
 static tensor_id add_tensor(struct growing *growing, enum graph_role role, enum graph_dtype dtype,
                             int64_t rows, int64_t columns)
 {
-    struct error why = {0};
-    tensor_id id = GRAPH_NONE;
     struct graph_tensor tensor = {
         .name = "t", .role = role, .dtype = dtype, .rank = 2, .dims = {rows, columns}};
-    must(graph_add_tensor(growing->graph, &tensor, &id, &why), &why);
-    return id;
+    return graph_add_tensor(growing->graph, &tensor);
 }
 
 /* Mostly one of the latest: chains are the most common. */
@@ -60,7 +57,6 @@ static enum graph_op pick_op(struct rng *rng)
 
 static void add_node(struct growing *growing, uint32_t index)
 {
-    struct error why = {0};
     struct rng *rng = growing->rng;
     enum graph_op op = pick_op(rng);
     enum graph_kind kind = graph_op_kind(op);
@@ -91,8 +87,7 @@ static void add_node(struct growing *growing, uint32_t index)
     size_t outputs = 1;
     if (op != GRAPH_VIEW && rng_below(rng, 20) == 0)
         out[outputs++] = add_tensor(growing, GRAPH_ACTIVATION, GRAPH_FLOAT, 2, 3);
-    node_id id;
-    must(graph_add_node(growing->graph, &node, in, count, out, outputs, &id, &why), &why);
+    graph_add_node(growing->graph, &node, in, count, out, outputs);
     for (size_t i = 0; i < outputs; i++) {
         growing->made[growing->count++] = out[i];
         growing->graph->tensors[out[i]].is_output = rng_below(rng, 15) == 0;

@@ -23,7 +23,7 @@ static struct {
 
 bool inference_is_possible(void)
 {
-    return !http_available(NULL) && !jv_available(NULL);
+    return !http_available(NULL);
 }
 
 /* Starts the script with these pipes as its standard input and output. */

@@ -30,12 +30,8 @@ unsigned inference_request_count(void);
 void inference_client(struct client *client, const char *driver, const char *scenario,
                       const char *params);
 
-/* Skips the test where this build lacks HTTP or a JSON reader. */
-#define NEEDS_HTTP()                                                                               \
-    do {                                                                                           \
-        SKIP_WITHOUT(http_available);                                                              \
-        SKIP_WITHOUT(jv_available);                                                                \
-    } while (0)
+/* Skips the test where libcurl is missing. */
+#define NEEDS_HTTP() SKIP_WITHOUT(http_available)
 bool inference_is_possible(void);
 
 #endif

@@ -32,15 +32,15 @@ static enum err read_tools(const struct jv *list, struct chat_tool *tools, struc
     return err;
 }
 
-static enum err extend(struct talk *talk, const struct jv *line)
+static void extend(struct talk *talk, const struct jv *line)
 {
     const char *user = jv_text(jv_get(line, "user"));
-    enum err err = user ? chat_add(&talk->chat, CHAT_USER, user) : ERR_OK;
+    if (user)
+        chat_add(&talk->chat, CHAT_USER, user);
     size_t i = 0;
-    for (const struct jv *r = jv_first(jv_get(line, "results")); r && i < talk->calls.count && !err;
+    for (const struct jv *r = jv_first(jv_get(line, "results")); r && i < talk->calls.count;
          r = jv_next(r))
-        err = chat_add_result(&talk->chat, &talk->calls.items[i++], jv_text(r));
-    return err;
+        chat_add_result(&talk->chat, &talk->calls.items[i++], jv_text(r));
 }
 
 static void write_reply(enum err err, const struct error *why, const struct completion *reply,
@@ -85,9 +85,8 @@ static enum err talk_once(struct talk *talk, const struct jv *line, struct error
     struct client_request request = {.model = talk->model, .chat = &talk->chat, .params = &params};
     const char *given = jv_text(jv_get(line, "params"));
     completion_init(&reply);
-    enum err err = extend(talk, line);
-    if (!err)
-        err = read_tools(jv_get(line, "tools"), tools, schemas, &request.tool_count);
+    extend(talk, line);
+    enum err err = read_tools(jv_get(line, "tools"), tools, schemas, &request.tool_count);
     request.tools = tools;
     if (!err && given)
         err = params_add(&params, given);
@@ -95,7 +94,7 @@ static enum err talk_once(struct talk *talk, const struct jv *line, struct error
         enum err asked = talk->client.driver->ask(&talk->client, &request, &reply, why);
         write_reply(asked, why, &reply, talk->client.driver->tools(&talk->client, talk->model));
         if (!asked)
-            err = chat_add_reply(&talk->chat, text_get(&reply.content), &reply.calls);
+            chat_add_reply(&talk->chat, text_get(&reply.content), &reply.calls);
     }
     tool_calls_release(&talk->calls);
     talk->calls = reply.calls;

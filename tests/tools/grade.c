@@ -74,10 +74,6 @@ int main(void)
     char *line = NULL;
     size_t size = 0;
     struct error why = {0};
-    if (jv_available(&why)) {
-        fprintf(stderr, "%s\n", why.text);
-        return 77;
-    }
     for (ssize_t length; (length = getline(&line, &size, stdin)) > 0;) {
         struct jv *value = NULL;
         struct grade grade = {0};

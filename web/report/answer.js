@@ -55,7 +55,7 @@ function obstacles() {
   };
   for (const run of DATA.runs) {
     for (const finding of at(run.summary, "ipw", "conditions", "findings") || [])
-      if (finding.severity === "breaks") add(finding.text, run);
+      if (["invalid", "breaks"].includes(finding.severity)) add(finding.text, run);
     if (run.failed > FAILED_MOST * run.rows) add(run.failed.toLocaleString("en") + " of " + run.rows.toLocaleString("en") + " queries failed", run);
   }
   return [...found.values()].map(all => (DATA.runs.length > 1 ? namesOf(all.map(one => one.run)) + ": " : "") + withRanges(all.map(one => one.text)));
@@ -114,17 +114,11 @@ function answerText() {
 
 // ---- warnings: each once, collapsed ----
 
-const CHECK_PROSE = {
-  failed_queries: detail => detail + " queries failed", energy: detail => "energy " + detail, idle_baseline: detail => "idle power " + detail,
-  damaged_lines: detail => "damaged: " + detail, finished: detail => "not finished: " + detail,
-};
 const withoutKeys = text => text.replace(/\b[a-z]+(_[a-z0-9]+)+\b/g, key => key.replaceAll("_", " "));
 
 function warningsOf(run) {
-  const checks = checksOf(run).filter(check => (check.verdict === "warning" || check.verdict === "bad") && (run.summary || check.check !== "finished"));
-  const all = [...run.notes, ...checks.map(check => (CHECK_PROSE[check.check] || (detail => detail))(check.detail)),
-    ...Object.values(run.analyses).flatMap(result => result.warnings || []),
-    ...(at(run.summary, "ipw", "conditions", "findings") || []).filter(finding => finding.severity !== "note").map(finding => finding.text)];
+  const findings = findingsOf(run).filter(finding => finding.severity !== "note" && (run.summary || finding.code !== "no_summary"));
+  const all = [...run.notes, ...findings.map(finding => finding.text), ...Object.values(run.analyses).flatMap(result => result.warnings || [])];
   // That energies are estimated is in the sentence above.
   const estimated = methodOf(run)[2] === "estimated";
   return [...new Set(all.map(withoutKeys))].filter(text => !(estimated && /estimated.*not measured/.test(text)));
@@ -269,7 +263,7 @@ function comparisonSection(all) {
   const pairs = all.comparisons.map(one => one.paired ? one.pairs : 0);
   const paired = pairs.every(count => count > 0) ? (Math.min(...pairs) === Math.max(...pairs) ? pairs[0] : Math.min(...pairs) + " to " + Math.max(...pairs)).toLocaleString("en")
     + " queries that both runs completed, paired." : "Some runs asked different queries and are compared unpaired.";
-  const warnings = [...new Map(all.comparisons.flatMap(one => one.warnings.map(text => [text.replace(/\d[\d.,]*/g, "#"), [text, sideName(one)]]))).values()]
+  const warnings = [...new Map(all.comparisons.flatMap(one => one.findings.map(({ text }) => [text.replace(/\d[\d.,]*/g, "#"), [text, sideName(one)]]))).values()]
     .filter(([text]) => !/estimated by a model|^another model/.test(text));
   return section("comparison", "Comparison with " + sideName(all.baseline), paired + " Better and worse: Holm-corrected p < 0.05, and the 95 % CI excludes 0; “no evidence” is not “equal”. "
     + (all.comparisons.some(one => one.method === "run-level") ? "Several runs per side: Welch’s t-test of the run means. " : "")

@@ -61,7 +61,11 @@ function deviceTable(run) {
   ], devices);
 }
 
-const checksOf = run => at(run.analyses, "quality", "data", "checks") || [];
+const findingsOf = run => at(run.analyses, "quality", "data", "findings") || at(run.summary, "ipw", "conditions", "findings") || [];
+// Findings first, then the checks that found nothing.
+const checksOf = run => [...findingsOf(run).map(finding => ({ check: finding.code, verdict: finding.severity, detail: finding.text })),
+  ...at(run.analyses, "quality", "data", "checks") || []];
+const VERDICTS = ["invalid", "warning", "note", "good", "unknown"];
 
 const badge = (kind, text) => make("span", { class: "badge " + kind }, text);
 
@@ -70,7 +74,7 @@ function evidence(run) {
   const energy = at(run.summary, "ipw", "energy") || {}, checks = checksOf(run);
   return make("p", { class: "evidence" }, badge(...methodOf(run).slice(0, 2)),
     known(energy.coverage) ? badge(energy.coverage >= 0.9 ? "good" : "warning", withUnit(energy.coverage, "%") + " coverage") : null,
-    checks.length ? badge("", ["good", "warning", "unknown"].map(kind => [kind, checks.filter(check => check.verdict === kind).length])
+    checks.length ? badge("", VERDICTS.map(kind => [kind, checks.filter(check => check.verdict === kind).length])
       .filter(([, count]) => count).map(([kind, count]) => count + " " + kind).join(", ") + " of " + checks.length + " checks") : null,
     energy.source ? make("span", { class: "mono dim" }, energy.source) : null);
 }

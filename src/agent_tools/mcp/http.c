@@ -11,6 +11,7 @@
 #include "core/params.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/http.h"
 #include "port/url.h"
 #include "wire/sse.h"
@@ -110,11 +111,11 @@ static enum err take_body(void *context, const char *bytes, size_t length, nanos
     if (length > LINE_LIMIT - post->body.length)
         return mcp_too_long(post->why);
     text_add_bytes(&post->body, bytes, length);
-    return post->body.failed ? err_no_memory(post->why) : ERR_OK;
+    return ERR_OK;
 }
 
-static enum err add_headers(const struct http_peer *peer, const struct mcp_identity *identity,
-                            struct params *headers, struct error *why)
+static void add_headers(const struct http_peer *peer, const struct mcp_identity *identity,
+                        struct params *headers)
 {
     const struct {
         const char *name, *value;
@@ -123,11 +124,9 @@ static enum err add_headers(const struct http_peer *peer, const struct mcp_ident
         {"Authorization", peer->authorization}, {ID_HEADER, identity->id},
         {VERSION_HEADER, identity->version},
     };
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < sizeof HEADERS / sizeof *HEADERS && !err; i++)
+    for (size_t i = 0; i < sizeof HEADERS / sizeof *HEADERS; i++)
         if (HEADERS[i].value && HEADERS[i].value[0])
-            err = params_set(headers, HEADERS[i].name, HEADERS[i].value);
-    return err ? err_no_memory(why) : ERR_OK;
+            params_set(headers, HEADERS[i].name, HEADERS[i].value);
 }
 
 /* The whole exchange of one POST or DELETE. */
@@ -141,7 +140,7 @@ static enum err perform(struct post *post, const char *method, struct error *why
     enum err err = take_connection(peer, &http, why);
     if (err)
         return err;
-    err = add_headers(peer, message->identity, &headers, why);
+    add_headers(peer, message->identity, &headers);
     const struct http_request request = {
         .method = method,
         .url = peer->address,
@@ -154,8 +153,7 @@ static enum err perform(struct post *post, const char *method, struct error *why
         .take = take_body,
         .context = post,
     };
-    if (!err)
-        err = http_perform(http, &request, &post->response, why);
+    err = http_perform(http, &request, &post->response, why);
     params_release(&headers);
     keep_connection(peer, http);
     return err;
@@ -236,8 +234,8 @@ static enum err keep_id(const struct post *post, struct error *why)
     for (const char *c = id; *c; c++)
         if (*c <= 0x20 || *c > 0x7e)
             return err_set(why, ERR_BAD_VALUE, "the MCP server sent an invalid session ID");
-    post->message->pending->new_id = strdup(id);
-    return post->message->pending->new_id ? ERR_OK : err_no_memory(why);
+    post->message->pending->new_id = xstrdup(id);
+    return ERR_OK;
 }
 
 static enum err http_exchange(struct mcp_session *session, const struct mcp_message *message,
@@ -266,17 +264,13 @@ static enum err http_exchange(struct mcp_session *session, const struct mcp_mess
 /* ---- start and end ---- */
 
 /* As for datasets: a token is sent over https, or to a numeric loopback address. */
-static enum err set_token(struct http_peer *peer, const struct url *url, const char *token)
+static void set_token(struct http_peer *peer, const struct url *url, const char *token)
 {
-    struct text value = {0};
     if (!token || !*token)
-        return ERR_OK;
+        return;
     peer->is_withheld = strcmp(url->scheme, "https") != 0 && !url_is_loopback(url);
-    if (peer->is_withheld)
-        return ERR_OK;
-    text_addf(&value, "Bearer %s", token);
-    peer->authorization = value.failed ? NULL : value.bytes;
-    return value.failed ? ERR_NO_MEMORY : ERR_OK;
+    if (!peer->is_withheld)
+        peer->authorization = xformat("Bearer %s", token);
 }
 
 static enum err http_peer_open(struct mcp_session *session, const struct mcp_target *target,
@@ -288,11 +282,8 @@ static enum err http_peer_open(struct mcp_session *session, const struct mcp_tar
         err = url_read(target->address, &url, why);
     if (err)
         return err;
-    struct http_peer *peer = calloc(1, sizeof *peer);
-    if (!peer || set_token(peer, &url, target->token)) {
-        free(peer);
-        return err_no_memory(why);
-    }
+    struct http_peer *peer = xcalloc(1, sizeof *peer);
+    set_token(peer, &url, target->token);
     peer->address = target->address;
     pthread_mutex_init(&peer->lock, NULL);
     session->state = peer;

@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/secret.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "port/url.h"
 
@@ -114,7 +115,7 @@ static char *make_tool_name(const char *prefix, const char *name)
     for (char *c = joined; *c; c++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", *c))
             *c = '_';
-    return strdup(joined);
+    return xstrdup(joined);
 }
 
 static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *why)
@@ -127,24 +128,17 @@ static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *w
         return err_set(why, ERR_BAD_VALUE, "MCP tools/list: a tool without a name");
     if (mcp->count == TOOLS_MAX)
         return err_set(why, ERR_BAD_VALUE, "MCP tools/list: more than %d tools", TOOLS_MAX);
-    enum err err = ERR_OK;
     if (jv_is_object(schema))
-        err = jv_print(schema, &parameters);
+        jv_print(schema, &parameters);
     else
         text_add(&parameters, "{\"type\":\"object\"}");
     struct tool_spec spec = {make_tool_name(mcp->prefix, name),
-                             strdup(description ? description : ""),
+                             xstrdup(description ? description : ""),
                              parameters.bytes,
                              !jv_bool(jv_path(tool, "annotations.readOnlyHint"), false),
                              {NULL}};
-    char *own = strdup(name);
-    if (err || parameters.failed || !spec.name || !spec.description || !own) {
-        free_spec(&spec);
-        free(own);
-        return err_no_memory(why);
-    }
     mcp->specs[mcp->count] = spec;
-    mcp->server_names[mcp->count++] = own;
+    mcp->server_names[mcp->count++] = xstrdup(name);
     return ERR_OK;
 }
 
@@ -244,7 +238,7 @@ static bool is_url(const char *address)
 }
 
 /* The token for a URL: IPW_MCP_TOKEN_FILES for a server with the prefix "files_", else IPW_MCP_TOKEN. */
-static enum err find_token(struct mcp *mcp, struct error *why)
+static void find_token(struct mcp *mcp)
 {
     char name[sizeof TOKEN_VARIABLE + TOOL_NAME_MAX + 1];
     str_join(name, sizeof name, TOKEN_VARIABLE, "_", mcp->prefix);
@@ -257,15 +251,12 @@ static enum err find_token(struct mcp *mcp, struct error *why)
     if (!token || !*token)
         token = getenv(TOKEN_VARIABLE);
     if (!token || !*token)
-        return ERR_OK;
+        return;
     secret_add(token);
-    mcp->token = strdup(token);
-    if (!mcp->token)
-        return err_no_memory(why);
+    mcp->token = xstrdup(token);
     char *trimmed = str_trim(mcp->token); /* one read from a file often ends with a newline */
     memmove(mcp->token, trimmed, strlen(trimmed) + 1);
     secret_add(mcp->token);
-    return ERR_OK;
 }
 
 static enum err set_address(struct mcp *mcp, const char *address, struct error *why)
@@ -285,11 +276,11 @@ static enum err set_address(struct mcp *mcp, const char *address, struct error *
     }
     if (err)
         return err;
-    mcp->address = strdup(address);
-    mcp->shown = strdup(shown);
-    if (!mcp->address || !mcp->shown)
-        return err_no_memory(why);
-    return is_url(address) ? find_token(mcp, why) : ERR_OK;
+    mcp->address = xstrdup(address);
+    mcp->shown = xstrdup(shown);
+    if (is_url(address))
+        find_token(mcp);
+    return ERR_OK;
 }
 
 static enum err mcp_open(const struct tool_config *config, void *state, struct error *why)
@@ -307,13 +298,10 @@ static enum err mcp_open(const struct tool_config *config, void *state, struct e
         return err;
     pthread_mutex_init(&mcp->shared.lock, NULL);
     mcp->timeout = from_seconds(start_s);
-    mcp->prefix = strdup(prefix ? prefix : "");
-    mcp->specs = calloc(TOOLS_MAX, sizeof *mcp->specs);
-    mcp->server_names = calloc(TOOLS_MAX, sizeof *mcp->server_names);
-    if (!mcp->prefix || !mcp->specs || !mcp->server_names)
-        err = err_no_memory(why);
-    if (!err)
-        err = set_address(mcp, address, why);
+    mcp->prefix = xstrdup(prefix ? prefix : "");
+    mcp->specs = xcalloc(TOOLS_MAX, sizeof *mcp->specs);
+    mcp->server_names = xcalloc(TOOLS_MAX, sizeof *mcp->server_names);
+    err = set_address(mcp, address, why);
     if (!err)
         err = find_tools(mcp, config->cancel, why);
     if (err)
@@ -325,12 +313,10 @@ static enum err mcp_begin(void *state, const struct workspace *workspace, void *
                           struct error *why)
 {
     const struct mcp *mcp = state;
-    (void)workspace;
+    (void)workspace, (void)why;
     if (!mcp->is_per_query)
         return ERR_OK;
-    struct server_scope *scope = calloc(1, sizeof *scope);
-    if (!scope)
-        return err_no_memory(why);
+    struct server_scope *scope = xcalloc(1, sizeof *scope);
     pthread_mutex_init(&scope->lock, NULL);
     *session = scope;
     return ERR_OK;
@@ -348,7 +334,7 @@ static void mcp_end(void *state, void *session)
 /* ---- calls ---- */
 
 /* A result is a list of content parts, of which only text is passed to the model. */
-static enum err add_result(const struct jv *result, struct tool_result *out, struct error *why)
+static void add_result(const struct jv *result, struct tool_result *out)
 {
     const struct jv *content = jv_get(result, "content");
     out->is_error = jv_bool(jv_get(result, "isError"), false);
@@ -369,11 +355,10 @@ static enum err add_result(const struct jv *result, struct tool_result *out, str
                       uri ? uri : "");
     }
     const struct jv *structured = jv_get(result, "structuredContent");
-    if (!out->output.length && structured && jv_print(structured, &out->output))
-        return err_no_memory(why);
+    if (!out->output.length && structured)
+        jv_print(structured, &out->output);
     if (!out->output.length)
         text_add(&out->output, "(no output)");
-    return ERR_OK;
 }
 
 static enum err call_server(struct mcp_session *server, const char *own_name,
@@ -386,24 +371,21 @@ static enum err call_server(struct mcp_session *server, const char *own_name,
     json_init(&json, &params, false);
     json_object(&json, NULL);
     json_string(&json, "name", own_name);
-    enum err err = jv_to_json(call->arguments, "arguments", &json);
+    jv_to_json(call->arguments, "arguments", &json);
     json_object_end(&json);
     const struct mcp_request request = {"tools/call", text_get(&params), deadline - clock_now(),
                                         call->cancel};
-    if (err || params.failed)
-        err = err_no_memory(why);
-    else
-        err = mcp_session_request(server, &request, &answer, why);
+    enum err err = mcp_session_request(server, &request, &answer, why);
     text_release(&params);
     if (err)
         return err;
     const char *message = jv_text(jv_path(answer, "error.message"));
     if (jv_get(answer, "result"))
-        err = add_result(jv_get(answer, "result"), out, why);
+        add_result(jv_get(answer, "result"), out);
     else
         tool_fail(out, "%s", message ? message : "the MCP server reported an error");
     jv_free(answer);
-    return err;
+    return ERR_OK;
 }
 
 static enum err mcp_call(void *state, const struct tool_spec *spec, const struct tool_request *call,
@@ -423,7 +405,7 @@ static enum err mcp_call(void *state, const struct tool_spec *spec, const struct
         release_server(scope);
     }
     out->timed_out = err == ERR_TIMEOUT;
-    if (err == ERR_INTERRUPTED || err == ERR_NO_MEMORY)
+    if (err == ERR_INTERRUPTED)
         return err_set(why, err, "%s", reason.text);
     return err ? tool_fail(out, "%s", reason.text) : ERR_OK;
 }

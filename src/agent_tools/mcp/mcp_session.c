@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "core/jv.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "wire/sse.h"
 
 #define PROTOCOL_VERSION "2025-06-18"
@@ -40,7 +41,7 @@ static enum err send_json(struct mcp_session *session, const struct text *json,
 {
     const struct mcp_message message = {json, outgoing->pending, outgoing->identity,
                                         *outgoing->patience};
-    return json->failed ? err_no_memory(why) : session->transport->exchange(session, &message, why);
+    return session->transport->exchange(session, &message, why);
 }
 
 /* params is JSON, or NULL. */
@@ -80,7 +81,7 @@ static void respond(struct mcp_session *session, const struct jv *message,
     json_init(&json, &text, false);
     json_object(&json, NULL);
     json_string(&json, "jsonrpc", "2.0");
-    enum err err = jv_to_json(jv_get(message, "id"), "id", &json);
+    jv_to_json(jv_get(message, "id"), "id", &json);
     if (method && !strcmp(method, "ping")) {
         json_object(&json, "result");
         json_object_end(&json);
@@ -91,8 +92,7 @@ static void respond(struct mcp_session *session, const struct jv *message,
         json_object_end(&json);
     }
     json_object_end(&json);
-    if (!err)
-        (void)send_json(session, &text, &outgoing, NULL);
+    (void)send_json(session, &text, &outgoing, NULL);
     text_release(&text);
 }
 
@@ -290,12 +290,10 @@ enum err mcp_session_open(const struct mcp_transport *transport, const struct mc
                           nanos timeout, const atomic_bool *cancel, struct mcp_session **out,
                           struct error *why)
 {
-    struct mcp_session *session = calloc(1, sizeof *session);
+    struct mcp_session *session = xcalloc(1, sizeof *session);
     const struct mcp_patience patience = mcp_patience_of(timeout, cancel);
     struct error reason = {0};
     *out = NULL;
-    if (!session)
-        return err_no_memory(why);
     session->transport = transport;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->changed, NULL);

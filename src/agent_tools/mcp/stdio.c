@@ -10,6 +10,7 @@
 
 #include "agent_tools/mcp/mcp_session.h"
 #include "agent_tools/tool.h"
+#include "core/xalloc.h"
 #include "port/subprocess.h"
 #include "port/thread.h"
 #include "wire/sse.h"
@@ -176,8 +177,6 @@ static enum err stdio_exchange(struct mcp_session *session, const struct mcp_mes
     enum err err = ERR_OK;
     text_add_bytes(&line, text_get(message->json), message->json->length);
     text_add(&line, "\n");
-    if (line.failed)
-        return err_no_memory(why);
     bool sent = send_line(stdio, &line, &message->patience);
     text_release(&line);
     pthread_mutex_lock(&session->lock);
@@ -206,8 +205,7 @@ static enum err spawn(struct stdio *stdio, const struct mcp_target *target, stru
     const char *const argv[] = {"/bin/sh", "-c", text_get(&line), "sh", target->workspace->path,
                                 NULL};
     const struct subprocess_options options = {.argv = argv, .directory = -1};
-    enum err err =
-        line.failed ? err_no_memory(why) : subprocess_start(&stdio->process, &options, why);
+    enum err err = subprocess_start(&stdio->process, &options, why);
     text_release(&line);
     if (!err)
         fcntl(stdio->process.input, F_SETFL, O_NONBLOCK);
@@ -217,9 +215,7 @@ static enum err spawn(struct stdio *stdio, const struct mcp_target *target, stru
 static enum err stdio_open(struct mcp_session *session, const struct mcp_target *target,
                            struct error *why)
 {
-    struct stdio *stdio = calloc(1, sizeof *stdio);
-    if (!stdio)
-        return err_no_memory(why);
+    struct stdio *stdio = xcalloc(1, sizeof *stdio);
     stdio->session = session;
     enum err err = spawn(stdio, target, why);
     if (err) {

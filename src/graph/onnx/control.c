@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/count.h"
 #include "graph/model_files.h"
 #include "graph/onnx/infer.h"
@@ -143,7 +144,7 @@ static void list_inner(struct loop *loop)
             loop->inner[loop->inner_count++] = (int32_t)i;
 }
 
-static enum err loop_init(struct loop *loop, struct step *step)
+static void loop_init(struct loop *loop, struct step *step)
 {
     const struct infer *infer = step->infer;
     const struct onnx_graph *body = &infer->file->graphs[loop->body];
@@ -158,14 +159,12 @@ static enum err loop_init(struct loop *loop, struct step *step)
         loop->step->infer->is_guessed = true;
         loop->iterations = max > 1 ? max : 1;
     }
-    loop->carried = calloc(loop->states + 1, sizeof *loop->carried);
-    loop->inner = malloc((infer->file->value_count + 1) * sizeof *loop->inner);
-    if (!loop->carried || !loop->inner)
-        return err_no_memory(infer->why);
+    loop->carried = xcalloc(loop->states + 1, sizeof *loop->carried);
+    loop->inner = xreallocarray(NULL, infer->file->value_count + 1, sizeof *loop->inner);
     if (loop->stacks && loop->iterations <= MAX_STACKED / loop->stacks)
-        loop->stacked = malloc((size_t)loop->iterations * loop->stacks * sizeof *loop->stacked);
+        loop->stacked =
+            xreallocarray(NULL, (size_t)loop->iterations * loop->stacks, sizeof *loop->stacked);
     list_inner(loop);
-    return ERR_OK;
 }
 
 /* A copy that outlives its iteration. */
@@ -243,14 +242,14 @@ static enum err walk_iteration(struct loop *loop)
 }
 
 /* The values of all iterations, stacked along a new dimension. */
-static enum err stack(const struct loop *loop, uint32_t index, int64_t axis)
+static void stack(const struct loop *loop, uint32_t index, int64_t axis)
 {
     struct step *step = loop->step;
     struct operand *to = step_output(step, loop->states + index);
     const struct operand *from =
         step_body_output(step, loop->body, loop->state_out + loop->states + index);
     if (!to || !from || !loop->done || !from->has_shape || from->shape.rank >= GRAPH_MAX_RANK)
-        return ERR_OK;
+        return;
     int rank = from->shape.rank + 1;
     int at = axis < 0 ? (int)(axis + rank) : (int)axis;
     at = at < 0 || at >= rank ? 0 : at;
@@ -259,14 +258,12 @@ static enum err stack(const struct loop *loop, uint32_t index, int64_t axis)
     to->shape.rank = (uint8_t)rank;
     for (int i = 0; i < rank; i++)
         to->shape.dims[i] = i == at ? loop->done : from->shape.dims[i > at ? i - 1 : i];
-    return loop->stacked
-               ? emit_stack(step, loop->stacked + index * loop->iterations, (size_t)loop->done, to)
-               : ERR_OK;
+    if (loop->stacked)
+        emit_stack(step, loop->stacked + index * loop->iterations, (size_t)loop->done, to);
 }
 
-static enum err end_loop(const struct loop *loop, const int64_t *axes)
+static void end_loop(const struct loop *loop, const int64_t *axes)
 {
-    enum err err = ERR_OK;
     for (uint32_t i = 0; i < loop->states; i++) {
         struct operand *out = step_output(loop->step, i);
         if (!out || !loop->carried[i].is_defined)
@@ -276,9 +273,8 @@ static enum err end_loop(const struct loop *loop, const int64_t *axes)
         if (!loop->is_exact)
             out->data = NULL;
     }
-    for (uint32_t i = 0; i < loop->stacks && !err; i++)
-        err = stack(loop, i, axes && i < GRAPH_MAX_RANK ? axes[i] : 0);
-    return err;
+    for (uint32_t i = 0; i < loop->stacks; i++)
+        stack(loop, i, axes && i < GRAPH_MAX_RANK ? axes[i] : 0);
 }
 
 /* ---- Loop ---- */
@@ -343,8 +339,8 @@ static enum err walk_loop(struct step *step)
     loop.states = step->node->input_count > 2 ? step->node->input_count - 2 : 0;
     if (step->node->output_count > loop.states)
         loop.stacks = step->node->output_count - loop.states;
-    err = loop_init(&loop, step);
-    for (uint32_t i = 0; i < loop.states && !err; i++)
+    loop_init(&loop, step);
+    for (uint32_t i = 0; i < loop.states; i++)
         if (step_input(step, i + 2))
             copy_state(&loop.carried[i], step_input(step, i + 2));
     while (loop.done < loop.iterations && !err) {
@@ -363,7 +359,7 @@ static enum err walk_loop(struct step *step)
                    label_of(step).text, (long long)loop.done);
     }
     if (!err)
-        err = end_loop(&loop, NULL);
+        end_loop(&loop, NULL);
     loop_release(&loop);
     return err;
 }
@@ -401,11 +397,10 @@ static int64_t axis_of(const struct scan *scan, uint32_t index)
 }
 
 /* One slice of each scanned input. */
-static enum err bind_slices(const struct scan *scan)
+static void bind_slices(const struct scan *scan)
 {
     struct step *step = scan->loop.step;
-    enum err err = ERR_OK;
-    for (uint32_t i = 0; i < scan->scanned && !err; i++) {
+    for (uint32_t i = 0; i < scan->scanned; i++) {
         struct operand *to = step_body_input(step, scan->loop.body, scan->loop.states + i);
         const struct operand *from = scanned_input(scan, i);
         if (!to || !from)
@@ -417,9 +412,8 @@ static enum err bind_slices(const struct scan *scan)
             drop_dim(&to->shape, 0);
         drop_dim(&to->shape, axis_of(scan, i));
         if (from->id != GRAPH_NONE && !from->root && !from->tensor)
-            err = emit_view(step, from->id, to);
+            emit_view(step, from->id, to);
     }
-    return err;
 }
 
 static int64_t scan_length(const struct scan *scan)
@@ -486,19 +480,17 @@ static enum err walk_scan(struct step *step)
     note_length(&scan);
     step->is_guessed = scan.is_batched;
     step->infer->is_guessed |= scan.is_batched;
-    err = loop_init(loop, step);
-    if (!err)
-        begin_states(&scan);
+    loop_init(loop, step);
+    begin_states(&scan);
     while (loop->done < loop->iterations && !err) {
         reset_values(loop);
-        err = bind_slices(&scan);
-        if (!err)
-            err = walk_iteration(loop);
+        bind_slices(&scan);
+        err = walk_iteration(loop);
         if (step->infer->walked > MAX_WALKED)
             break;
     }
     if (!err && !scan.is_batched)
-        err = end_loop(loop, out_axes);
+        end_loop(loop, out_axes);
     loop_release(loop);
     return err;
 }
@@ -506,7 +498,7 @@ static enum err walk_scan(struct step *step)
 /* ---- all of these ---- */
 
 /* Outputs computed by the body are in the graph already; the others are as declared in the file. */
-static enum err end_subgraph(struct step *step)
+static void end_subgraph(struct step *step)
 {
     bool is_missing = false;
     for (uint32_t i = 0; i < step->node->output_count; i++) {
@@ -530,9 +522,9 @@ static enum err end_subgraph(struct step *step)
         inputs_assume_output(step, i);
     }
     if (!is_missing)
-        return ERR_OK;
+        return;
     step->emitted.op = GRAPH_MOVE; /* gathers the outputs of the iterations */
-    return emit_node(step);
+    emit_node(step);
 }
 
 typedef enum err control_walk(struct step *step);
@@ -555,5 +547,7 @@ bool control_is(const struct onnx_node *node)
 enum err control_step(struct step *step)
 {
     enum err err = walk_of(step->node)(step);
-    return err ? err : end_subgraph(step);
+    if (!err)
+        end_subgraph(step);
+    return err;
 }

@@ -156,8 +156,8 @@ static enum precision float_precision(int32_t dtype)
                                     : PRECISION_FP32;
 }
 
-static enum err add_tensor(struct infer *infer, struct operand *operand, enum graph_role role,
-                           struct slice name)
+static void add_tensor(struct infer *infer, struct operand *operand, enum graph_role role,
+                       struct slice name)
 {
     struct name_text text = text_of(name);
     bool is_quantized = role == GRAPH_ACTIVATION && operand->codes;
@@ -173,7 +173,7 @@ static enum err add_tensor(struct infer *infer, struct operand *operand, enum gr
         tensor.stored_bytes = operand->stored_bytes > 0 ? operand->stored_bytes
                                                         : onnx_dtype_stored_width(operand->dtype) *
                                                               graph_elements(&tensor);
-    return graph_add_tensor(infer->graph, &tensor, &operand->id, infer->why);
+    operand->id = graph_add_tensor(infer->graph, &tensor);
 }
 
 static struct slice name_of(const struct infer *infer, const struct operand *operand)
@@ -181,29 +181,26 @@ static struct slice name_of(const struct infer *infer, const struct operand *ope
     return infer->file->values[operand - infer->operands].name;
 }
 
-enum err emit_input(struct infer *infer, int32_t value)
+void emit_input(struct infer *infer, int32_t value)
 {
-    return add_tensor(infer, &infer->operands[value], GRAPH_INPUT, infer->file->values[value].name);
+    add_tensor(infer, &infer->operands[value], GRAPH_INPUT, infer->file->values[value].name);
 }
 
-static enum err root_id(struct step *step, size_t index, struct operand *root, tensor_id *out)
+static tensor_id root_id(struct step *step, size_t index, struct operand *root)
 {
     struct graph *graph = step->infer->graph;
-    enum err err = ERR_OK;
     if (root->id == GRAPH_NONE && (root->tensor || root->data || root->is_invariant))
-        err = add_tensor(step->infer, root, role_of(step, index, root), name_of(step->infer, root));
+        add_tensor(step->infer, root, role_of(step, index, root), name_of(step->infer, root));
     else if (root->id != GRAPH_NONE && root->tensor &&
              graph->tensors[root->id].role == GRAPH_CONSTANT)
         graph->tensors[root->id].role = role_of(step, index, root);
-    *out = root->id;
-    return err;
+    return root->id;
 }
 
-static enum err input_id(struct step *step, size_t index, tensor_id *out)
+static tensor_id input_id(struct step *step, size_t index)
 {
     struct operand *operand = step_input(step, index);
-    *out = GRAPH_NONE;
-    return operand ? root_id(step, index, operand->root ? operand->root : operand, out) : ERR_OK;
+    return operand ? root_id(step, index, operand->root ? operand->root : operand) : GRAPH_NONE;
 }
 
 /* ---- compute precision of products ---- */
@@ -262,70 +259,62 @@ struct links {
     size_t count;
 };
 
-static enum err link_input(struct step *step, size_t index, struct links *to)
+static void link_input(struct step *step, size_t index, struct links *to)
 {
-    return input_id(step, index, &to->ids[to->count++]);
+    to->ids[to->count++] = input_id(step, index);
 }
 
 /* A node with one output, which the emitted node reads. */
-static enum err add_prologue(struct step *step, const struct graph_node *like, enum graph_op op,
-                             const uint8_t *inputs, size_t count, const struct shape *shape,
-                             tensor_id *out)
+static tensor_id add_prologue(struct step *step, const struct graph_node *like, enum graph_op op,
+                              const uint8_t *inputs, size_t count, const struct shape *shape)
 {
     tensor_id ids[8];
     struct links links = {ids, 0};
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < count && !err; i++)
+    for (size_t i = 0; i < count; i++)
         if (i < 2 || step_input(step, inputs[i]))
-            err = link_input(step, inputs[i], &links);
+            link_input(step, inputs[i], &links);
     struct graph_tensor tensor = {.name = like->name, .rank = shape->rank};
     memcpy(tensor.dims, shape->dims, sizeof tensor.dims);
-    if (!err)
-        err = graph_add_tensor(step->infer->graph, &tensor, out, step->infer->why);
+    tensor_id out = graph_add_tensor(step->infer->graph, &tensor);
     struct graph_node node = {.op = op,
                               .name = like->name,
                               .label = like->label,
                               .layer = like->layer,
                               .component = like->component};
-    node_id id;
-    return err ? err
-               : graph_add_node(step->infer->graph, &node, links.ids, links.count, out, 1, &id,
-                                step->infer->why);
+    graph_add_node(step->infer->graph, &node, links.ids, links.count, &out, 1);
+    return out;
 }
 
 /* A product is counted by the last dimension of its first input: if another one is contracted, it is reshaped. */
-static enum err view_inner(struct step *step, const struct graph_node *node, tensor_id *out)
+static tensor_id view_inner(struct step *step, const struct graph_node *node)
 {
     static const uint8_t FIRST[] = {0};
     const struct operand *first = step_input(step, 0);
     int64_t elements = first && first->has_shape ? shape_elements(&first->shape) : 0;
     bool is_product = step->emitted.op == GRAPH_MATMUL || step->emitted.op == GRAPH_LINEAR;
-    *out = GRAPH_NONE;
     if (!is_product || elements == 0 || first->shape.rank == 0)
-        return ERR_OK;
+        return GRAPH_NONE;
     int64_t last = first->shape.dims[first->shape.rank - 1];
     int64_t inner = step->inner > 0 ? step->inner : last;
     if (inner == last && !first->root)
-        return ERR_OK;
+        return GRAPH_NONE;
     struct shape rows = {.rank = 2, .dims = {elements / inner, inner}};
-    return add_prologue(step, node, GRAPH_VIEW, FIRST, 1, &rows, out);
+    return add_prologue(step, node, GRAPH_VIEW, FIRST, 1, &rows);
 }
 
 /* The other parts of a concatenated weight are read as well. */
-static enum err link_others(struct step *step, struct links *to, size_t capacity)
+static void link_others(struct step *step, struct links *to, size_t capacity)
 {
-    enum err err = ERR_OK;
     for (size_t i = 0; i < step->node->input_count; i++) {
         const struct operand *operand = step_input(step, i);
         const struct operand_list *item = operand ? operand->others : NULL;
-        for (; item && to->count < capacity && !err; item = item->next)
-            err = root_id(step, i, item->operand, &to->ids[to->count++]);
+        for (; item && to->count < capacity; item = item->next)
+            to->ids[to->count++] = root_id(step, i, item->operand);
     }
-    return err;
 }
 
 /* A convolution is counted by the shape of its weight: a sliced or concatenated one needs its own. */
-static enum err view_conv_weight(struct step *step, const struct graph_node *node, struct links *to)
+static void view_conv_weight(struct step *step, const struct graph_node *node, struct links *to)
 {
     static const uint8_t FILTERS[] = {1};
     const struct operand *operand = step_input(step, 1);
@@ -333,8 +322,8 @@ static enum err view_conv_weight(struct step *step, const struct graph_node *nod
     if (!is_conv || step->input_order || !operand || !operand->root || to->count < 2 ||
         memcmp(&operand->shape.dims, &operand->root->shape.dims,
                operand->shape.rank * sizeof operand->shape.dims[0]) == 0)
-        return ERR_OK;
-    return add_prologue(step, node, GRAPH_VIEW, FILTERS, 1, &operand->shape, &to->ids[1]);
+        return;
+    to->ids[1] = add_prologue(step, node, GRAPH_VIEW, FILTERS, 1, &operand->shape);
 }
 
 /* The share of a sliced weight that is read. */
@@ -352,42 +341,36 @@ static double share_of(const struct step *step)
     return 1;
 }
 
-static enum err link_inputs(struct step *step, tensor_id first, struct links *to)
+static void link_inputs(struct step *step, tensor_id first, struct links *to)
 {
     unsigned shape_inputs = step->row ? step->row->shape_inputs : 0;
     bool is_replaced = first != GRAPH_NONE;
-    enum err err = ERR_OK;
     if (is_replaced)
         to->ids[to->count++] = first;
     if (step->input_order) {
         size_t skipped = is_replaced && !step->prologue.input_count ? 1 : 0;
-        for (size_t i = skipped; i < step->input_order_count && !err; i++)
+        for (size_t i = skipped; i < step->input_order_count; i++)
             if (step_input(step, step->input_order[i]))
-                err = link_input(step, step->input_order[i], to);
-        return err;
+                link_input(step, step->input_order[i], to);
+        return;
     }
-    for (size_t i = is_replaced; i < step->node->input_count && !err; i++)
+    for (size_t i = is_replaced; i < step->node->input_count; i++)
         if (i >= 16 || !(shape_inputs & 1u << i))
-            err = link_input(step, i, to);
-    return err;
+            link_input(step, i, to);
 }
 
-static enum err link_outputs(struct step *step, struct links *to)
+static void link_outputs(struct step *step, struct links *to)
 {
     for (size_t i = 0; i < step->node->output_count; i++) {
         struct operand *operand = step_output(step, i);
-        enum err err = operand ? add_tensor(step->infer, operand, GRAPH_ACTIVATION,
-                                            name_of(step->infer, operand))
-                               : ERR_OK;
-        if (err)
-            return err;
+        if (operand)
+            add_tensor(step->infer, operand, GRAPH_ACTIVATION, name_of(step->infer, operand));
         to->ids[to->count++] = operand ? operand->id : GRAPH_NONE;
     }
-    return ERR_OK;
 }
 
-static enum err emit_from(struct step *step, enum graph_op op, const tensor_id *ids, size_t count,
-                          struct operand *out)
+static void emit_from(struct step *step, enum graph_op op, const tensor_id *ids, size_t count,
+                      struct operand *out)
 {
     struct name_text name = full_name(step), label = text_of(step->node->op);
     struct graph_node node = {.op = op,
@@ -395,24 +378,21 @@ static enum err emit_from(struct step *step, enum graph_op op, const tensor_id *
                               .label = label.text,
                               .layer = GRAPH_NONE,
                               .component = DECODER_COMPONENT_COUNT};
-    node_id id;
-    enum err err = add_tensor(step->infer, out, GRAPH_ACTIVATION, name_of(step->infer, out));
-    return err ? err
-               : graph_add_node(step->infer->graph, &node, ids, count, &out->id, 1, &id,
-                                step->infer->why);
+    add_tensor(step->infer, out, GRAPH_ACTIVATION, name_of(step->infer, out));
+    graph_add_node(step->infer->graph, &node, ids, count, &out->id, 1);
 }
 
-enum err emit_stack(struct step *step, const tensor_id *parts, size_t count, struct operand *out)
+void emit_stack(struct step *step, const tensor_id *parts, size_t count, struct operand *out)
 {
-    return emit_from(step, GRAPH_MOVE, parts, count, out);
+    emit_from(step, GRAPH_MOVE, parts, count, out);
 }
 
-enum err emit_view(struct step *step, tensor_id of, struct operand *out)
+void emit_view(struct step *step, tensor_id of, struct operand *out)
 {
-    return emit_from(step, GRAPH_VIEW, &of, 1, out);
+    emit_from(step, GRAPH_VIEW, &of, 1, out);
 }
 
-enum err emit_node(struct step *step)
+void emit_node(struct step *step)
 {
     struct name_text name = full_name(step), label = text_of(step->node->op);
     struct graph_node node = step->emitted;
@@ -426,23 +406,13 @@ enum err emit_node(struct step *step)
     size_t capacity = step->node->input_count + step->node->output_count + 2 + MAX_OTHERS;
     struct links in = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};
     struct links out = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};
-    if (!in.ids || !out.ids)
-        return err_no_memory(step->infer->why);
-    tensor_id first = GRAPH_NONE;
-    enum err err = step->prologue.input_count
-                       ? add_prologue(step, &node, step->prologue.op, step->prologue.inputs,
-                                      step->prologue.input_count, &step->prologue.shape, &first)
-                       : view_inner(step, &node, &first);
-    if (!err)
-        err = link_inputs(step, first, &in);
-    if (!err)
-        err = view_conv_weight(step, &node, &in);
-    if (!err)
-        err = link_others(step, &in, capacity);
-    if (!err)
-        err = link_outputs(step, &out);
-    node_id id;
-    return err ? err
-               : graph_add_node(step->infer->graph, &node, in.ids, in.count, out.ids, out.count,
-                                &id, step->infer->why);
+    tensor_id first = step->prologue.input_count
+                          ? add_prologue(step, &node, step->prologue.op, step->prologue.inputs,
+                                         step->prologue.input_count, &step->prologue.shape)
+                          : view_inner(step, &node);
+    link_inputs(step, first, &in);
+    view_conv_weight(step, &node, &in);
+    link_others(step, &in, capacity);
+    link_outputs(step, &out);
+    graph_add_node(step->infer->graph, &node, in.ids, in.count, out.ids, out.count);
 }

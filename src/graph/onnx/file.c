@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/grow.h"
 #include "core/hash.h"
+#include "core/xalloc.h"
 #include "graph/model_files.h"
 #include "graph/onnx/proto.h"
 
@@ -65,12 +65,6 @@ struct slice onnx_node_name(const struct onnx_file *file, const struct onnx_node
 
 /* ---- failures ---- */
 
-static void no_memory(struct onnx_file *file)
-{
-    if (!file->err)
-        file->err = err_no_memory(file->why);
-}
-
 /* Checks that a message was parsed completely. */
 static void check_end(struct onnx_file *file, const struct wire *wire, const char *what)
 {
@@ -98,12 +92,10 @@ static void too_many(struct onnx_file *file, const char *what, int limit)
 static void *reserve(struct onnx_file *file, void *list, size_t *capacity, size_t count,
                      size_t size, int limit, const char *what)
 {
-    void *grown = count < (size_t)limit ? grow(list, capacity, count, size) : NULL;
-    if (count >= (size_t)limit)
-        too_many(file, what, limit);
-    else if (!grown)
-        no_memory(file);
-    return grown ? grown : list;
+    if (count < (size_t)limit)
+        return xgrow(list, capacity, count, size);
+    too_many(file, what, limit);
+    return list;
 }
 
 /* Ensures capacity for one more element of a list of the file; false after a failure. */
@@ -133,29 +125,26 @@ static size_t slot_of(const struct onnx_file *file, int32_t graph, struct slice 
     }
 }
 
-static bool grow_table(struct onnx_file *file)
+static void grow_table(struct onnx_file *file)
 {
     size_t capacity = file->table_capacity ? 2 * file->table_capacity : FIRST_TABLE;
-    int32_t *table = malloc(capacity * sizeof *table);
-    if (!table)
-        return false;
+    int32_t *table = xreallocarray(NULL, capacity, sizeof *table);
     memset(table, 0xff, capacity * sizeof *table); /* ONNX_NONE everywhere */
     free(file->table);
     file->table = table;
     file->table_capacity = capacity;
     for (size_t i = 0; i < file->value_count; i++)
         table[slot_of(file, file->values[i].graph, file->values[i].name)] = (int32_t)i;
-    return true;
 }
 
 /* The value of that name in the graph itself, added if there is none; ONNX_NONE after a failure. */
 static int32_t own_value(struct onnx_file *file, int32_t graph, struct slice name)
 {
     bool is_full = !file->table || 2 * (file->value_count + 1) > file->table_capacity;
-    if (is_full && !grow_table(file))
-        no_memory(file);
     if (file->err)
         return ONNX_NONE;
+    if (is_full)
+        grow_table(file);
     size_t slot = slot_of(file, graph, name);
     if (file->table[slot] == ONNX_NONE && RESERVE(file, values, value, MAX_VALUES, "names")) {
         file->table[slot] = (int32_t)file->value_count;
@@ -535,11 +524,8 @@ static void read_model(struct onnx_file *file)
 
 enum err onnx_read(const char *path, struct slice bytes, struct onnx_file *out, struct error *why)
 {
-    struct onnx_file file = {.path = strdup(path), .bytes = bytes, .why = why};
-    if (file.path)
-        read_model(&file);
-    else
-        no_memory(&file);
+    struct onnx_file file = {.path = xstrdup(path), .bytes = bytes, .why = why};
+    read_model(&file);
     enum err err = file.err;
     file.why = NULL;
     if (err)

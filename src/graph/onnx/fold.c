@@ -411,7 +411,7 @@ static void alias_weight(struct operand *out, struct operand *in)
     out->is_data_read = true; /* its elements are no longer in file order */
 }
 
-static bool is_named(const struct step *step, const char *const *names)
+static bool is_one_of(const struct step *step, const char *const *names)
 {
     for (; *names; names++)
         if (strcmp(step->row->name, *names) == 0)
@@ -440,8 +440,8 @@ static bool fold_view(struct step *step)
                                         "DequantizeLinear", "QuantizeLinear", NULL};
     static const char *const PARTS[] = {"Slice", "Split", NULL};
     struct operand *in = step_input(step, 0);
-    bool is_part = is_named(step, PARTS) && is_trained(in);
-    if (!is_view(step) && !is_part && !is_named(step, WHOLE))
+    bool is_part = is_one_of(step, PARTS) && is_trained(in);
+    if (!is_view(step) && !is_part && !is_one_of(step, WHOLE))
         return false;
     for (size_t i = 0; i < step->node->output_count; i++) {
         struct operand *out = step_output(step, i);
@@ -457,28 +457,24 @@ static bool fold_view(struct step *step)
     return true;
 }
 
-static bool add_other(struct step *step, struct operand *out, struct operand *other)
+static void add_other(struct step *step, struct operand *out, struct operand *other)
 {
     if (other == out->root)
-        return true;
+        return;
     for (const struct operand_list *item = out->others; item; item = item->next)
         if (item->operand == other)
-            return true;
+            return;
     struct operand_list *added = arena_alloc(&step->infer->arena, sizeof *added);
-    if (!added)
-        return false;
     *added = (struct operand_list){other, out->others};
     out->others = added;
-    return true;
 }
 
 /* Adds a weight, and those concatenated with it before. */
-static bool add_weights(struct step *step, struct operand *out, struct operand *in)
+static void add_weights(struct step *step, struct operand *out, struct operand *in)
 {
-    bool added = add_other(step, out, in->root ? in->root : in);
-    for (const struct operand_list *item = in->others; added && item; item = item->next)
-        added = add_other(step, out, item->operand);
-    return added;
+    add_other(step, out, in->root ? in->root : in);
+    for (const struct operand_list *item = in->others; item; item = item->next)
+        add_other(step, out, item->operand);
 }
 
 /* Exporters reorder the gates of a recurrence, or join two kinds of biases, in this way. */
@@ -495,8 +491,7 @@ static bool fold_weight_concat(struct step *step)
             return false;
     alias_weight(out, step_input(step, 0));
     for (size_t i = 1; i < count; i++)
-        if (!add_weights(step, out, step_input(step, i)))
-            return false;
+        add_weights(step, out, step_input(step, i));
     return true;
 }
 
@@ -606,7 +601,7 @@ static bool is_random(const struct step *step)
     static const char *const NAMES[] = {
         "Bernoulli",         "Multinomial", "RandomNormal", "RandomUniform", "RandomNormalLike",
         "RandomUniformLike", NULL};
-    return is_named(step, NAMES);
+    return is_one_of(step, NAMES);
 }
 
 /* Bytes in a matrix are quantized weights; other integers are indices and shapes. */
@@ -619,15 +614,14 @@ static bool may_be_trained(const struct operand *operand)
     return is_trained(operand) || (is_byte && tensor->rank > 1);
 }
 
-static bool alias_weights(struct step *step, struct operand *out, struct operand *first)
+static void alias_weights(struct step *step, struct operand *out, struct operand *first)
 {
     alias_weight(out, first);
     for (size_t i = 0; i < step->node->input_count; i++) {
         struct operand *in = step_input(step, i);
-        if (may_be_trained(in) && !add_weights(step, out, in))
-            return false;
+        if (may_be_trained(in))
+            add_weights(step, out, in);
     }
-    return true;
 }
 
 static bool fold_invariant(struct step *step)
@@ -646,9 +640,9 @@ static bool fold_invariant(struct step *step)
         weight = may_be_trained(step_input(step, i)) ? step_input(step, i) : NULL;
     for (size_t i = 0; i < step->node->output_count; i++) {
         struct operand *out = step_output(step, i);
-        if (out && weight && !alias_weights(step, out, weight))
-            return false;
-        if (out && !weight)
+        if (out && weight)
+            alias_weights(step, out, weight);
+        else if (out)
             out->is_invariant = true;
     }
     return true;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/xalloc.h"
 #include "graph/model_files.h"
 
 static void set_tensor(struct operand *operand, const struct onnx_tensor *tensor)
@@ -19,20 +20,17 @@ static void set_tensor(struct operand *operand, const struct onnx_tensor *tensor
     operand->is_defined = true;
 }
 
-enum err infer_init(struct infer *infer, const struct onnx_file *file, struct graph *graph,
-                    struct error *why)
+void infer_init(struct infer *infer, const struct onnx_file *file, struct graph *graph,
+                struct error *why)
 {
     *infer = (struct infer){.file = file, .graph = graph, .why = why};
-    infer->operands = calloc(file->value_count + 1, sizeof *infer->operands);
-    infer->is_live = calloc(file->node_count + 1, sizeof *infer->is_live);
-    if (!infer->operands || !infer->is_live)
-        return err_no_memory(infer->why);
+    infer->operands = xcalloc(file->value_count + 1, sizeof *infer->operands);
+    infer->is_live = xcalloc(file->node_count + 1, sizeof *infer->is_live);
     for (size_t i = 0; i < file->value_count; i++) {
         infer->operands[i].id = GRAPH_NONE;
         if (file->values[i].tensor != ONNX_NONE)
             set_tensor(&infer->operands[i], &file->tensors[file->values[i].tensor]);
     }
-    return ERR_OK;
 }
 
 void infer_release(struct infer *infer)

@@ -92,10 +92,10 @@ struct infer {
     struct error *why;
 };
 
-enum err infer_init(struct infer *infer, const struct onnx_file *file, struct graph *graph,
-                    struct error *why) MUST_USE;
+void infer_init(struct infer *infer, const struct onnx_file *file, struct graph *graph,
+                struct error *why);
 void infer_release(struct infer *infer);
-double *infer_alloc_data(struct infer *infer, int64_t count); /* NULL: over a limit, or no memory */
+double *infer_alloc_data(struct infer *infer, int64_t count); /* NULL: over a limit */
 
 int64_t shape_elements(const struct shape *shape);
 bool shape_equal(const struct shape *a, const struct shape *b);
@@ -201,13 +201,12 @@ void fold_mark_codes(struct step *step);
 
 /* ---- emit.c: tensors and nodes of the graph ---- */
 
-enum err emit_input(struct infer *infer, int32_t value) MUST_USE;
-enum err emit_node(struct step *step) MUST_USE;
+void emit_input(struct infer *infer, int32_t value);
+void emit_node(struct step *step);
 /* The output of a loop, from one tensor per iteration; GRAPH_NONE for constants. */
-enum err emit_stack(struct step *step, const tensor_id *parts, size_t count, struct operand *out)
-    MUST_USE;
+void emit_stack(struct step *step, const tensor_id *parts, size_t count, struct operand *out);
 /* A part of a tensor, read in place. */
-enum err emit_view(struct step *step, tensor_id of, struct operand *out) MUST_USE;
+void emit_view(struct step *step, tensor_id of, struct operand *out);
 /* The compute precision of products and the dtype of floats of the whole graph. */
 struct graph_precision emit_precision(const struct infer *infer);
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/grow.h"
 #include "core/params.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/graph.h"
 #include "graph/model_files.h"
 #include "graph/onnx/infer.h"
@@ -145,18 +145,14 @@ struct slice inputs_open_dim(const struct infer *infer, int32_t value, int64_t a
 
 /* ---- named dimensions ---- */
 
-static enum err add_binding(struct infer *infer, struct slice name, int64_t size)
+static void add_binding(struct infer *infer, struct slice name, int64_t size)
 {
     enum { MAX_BINDINGS = 256 }; /* a model has a handful */
     if (infer->binding_count == MAX_BINDINGS)
-        return ERR_OK;
-    struct dim_binding *bindings =
-        grow(infer->bindings, &infer->binding_capacity, infer->binding_count, sizeof *bindings);
-    if (!bindings)
-        return err_no_memory(infer->why);
-    infer->bindings = bindings;
-    bindings[infer->binding_count++] = (struct dim_binding){name, size};
-    return ERR_OK;
+        return;
+    infer->bindings = xgrow(infer->bindings, &infer->binding_capacity, infer->binding_count,
+                            sizeof *infer->bindings);
+    infer->bindings[infer->binding_count++] = (struct dim_binding){name, size};
 }
 
 static bool find_binding(const struct infer *infer, struct slice name, int64_t *out)
@@ -227,7 +223,8 @@ static enum err bind_name(struct binding *binding, struct slice name, enum meani
         *out = 1;
         add_missing(binding, name, meaning);
     }
-    return add_binding(binding->infer, name, *out);
+    add_binding(binding->infer, name, *out);
+    return ERR_OK;
 }
 
 static struct slice trim(struct slice text)
@@ -284,7 +281,9 @@ static enum err bind_dim(struct binding *binding, struct slice position, struct 
     if (find_binding(binding->infer, name, out))
         return ERR_OK;
     err = bind_sum(binding, name, out);
-    return err ? err : add_binding(binding->infer, name, *out);
+    if (!err)
+        add_binding(binding->infer, name, *out);
+    return err;
 }
 
 /* ---- one input ---- */
@@ -308,8 +307,6 @@ static enum err bind_dims(struct binding *binding, int32_t value, const struct o
             continue;
         size_t capacity = name.length + 16;
         char *position = arena_alloc(&binding->infer->arena, capacity);
-        if (!position)
-            return err_no_memory(binding->infer->why);
         str_format(position, capacity, "%.*s.%zu", (int)(name.length & 0xffff), name.start, i);
         err = bind_dim(binding, slice_of(position), type->dims[i].name,
                        meaning_of(type, i, batch_axis), &out->dims[i]);
@@ -440,7 +437,7 @@ static enum err bind_given_shape(struct binding *binding, int32_t value,
             continue;
         if (find_binding(binding->infer, dim->name, &bound) && bound != size)
             return wrong_shape(binding, given, value, "dimensions of one name differ in size");
-        err = add_binding(binding->infer, dim->name, size);
+        add_binding(binding->infer, dim->name, size);
     }
     if (!err && type->has_shape && !is_dynamic)
         return wrong_shape(binding, given, value, "no dynamic dimension");
@@ -676,9 +673,7 @@ enum err inputs_bind(struct infer *infer, struct graph_options *options)
 {
     struct binding binding = {.infer = infer, .options = options, .declared_batch = -1};
     size_t given = options->dims ? options->dims->count : 0;
-    infer->is_given_used = calloc(given + 1, sizeof *infer->is_given_used);
-    if (!infer->is_given_used)
-        return err_no_memory(infer->why);
+    infer->is_given_used = xcalloc(given + 1, sizeof *infer->is_given_used);
     infer->dims = options->dims;
     bool is_requested = options->batch > 0, has_tokens = options->tokens > 0;
     enum err err = bind_all(&binding);

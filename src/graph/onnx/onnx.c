@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/graph.h"
 #include "graph/model_files.h"
 #include "graph/onnx/file.h"
@@ -106,17 +107,15 @@ static void count_uses(struct infer *infer)
             infer->operands[file->links[file->graphs[i].first_output + k]].uses++;
 }
 
-static enum err mark_live(struct infer *infer)
+static void mark_live(struct infer *infer)
 {
     const struct onnx_file *file = infer->file;
     struct pending pending = {.infer = infer};
     if (file->graphs[0].output_count == 0) {
         mark_all(infer);
-        return ERR_OK;
+        return;
     }
-    pending.values = malloc((file->value_count + 1) * sizeof *pending.values);
-    if (!pending.values)
-        return err_no_memory(infer->why);
+    pending.values = xreallocarray(NULL, file->value_count + 1, sizeof *pending.values);
     need_outputs(&pending, 0);
     while (pending.count) {
         int32_t producer = file->values[pending.values[--pending.count]].producer;
@@ -124,7 +123,6 @@ static enum err mark_live(struct infer *infer)
             need_node(&pending, producer);
     }
     free(pending.values);
-    return ERR_OK;
 }
 
 /* ---- topological order of one graph ---- */
@@ -153,12 +151,8 @@ static enum err order_graph(const struct infer *infer, const struct onnx_graph *
 {
     struct graph_scope scope = {infer->file, graph};
     uint32_t in_cycle;
-    *out = malloc((graph->node_count + 1) * sizeof **out);
-    if (!*out)
-        return err_no_memory(infer->why);
+    *out = xreallocarray(NULL, graph->node_count + 1, sizeof **out);
     enum err err = order_nodes(graph->node_count, producer_in, &scope, *out, &in_cycle);
-    if (err == ERR_NO_MEMORY)
-        return err_no_memory(infer->why);
     if (!err)
         return ERR_OK;
     const struct onnx_node *node = &infer->file->nodes[graph->first_node + in_cycle];
@@ -257,7 +251,9 @@ static enum err walk_operator(struct step *step)
         if (step_output(step, i))
             inputs_assume_output(step, i);
     fold_mark_codes(step);
-    return fold_node(step) ? ERR_OK : emit_node(step);
+    if (!fold_node(step))
+        emit_node(step);
+    return ERR_OK;
 }
 
 static enum err walk_node(struct infer *infer, const struct onnx_node *node)
@@ -297,18 +293,16 @@ static enum err walk_graph(struct infer *infer, int32_t index)
 
 /* ---- the model ---- */
 
-static enum err add_inputs(struct infer *infer)
+static void add_inputs(struct infer *infer)
 {
     const struct onnx_graph *graph = &infer->file->graphs[0];
-    enum err err = ERR_OK;
-    for (uint32_t i = 0; i < graph->input_count && !err; i++) {
+    for (uint32_t i = 0; i < graph->input_count; i++) {
         int32_t value = infer->file->links[graph->first_input + i];
         const struct operand *operand = &infer->operands[value];
         if (!operand->tensor && operand->id == GRAPH_NONE &&
             (operand->is_live || operand->has_shape))
-            err = emit_input(infer, value);
+            emit_input(infer, value);
     }
-    return err;
 }
 
 static enum err mark_outputs(struct infer *infer)
@@ -330,16 +324,15 @@ static enum err mark_outputs(struct infer *infer)
 static enum err walk_model(struct infer *infer, struct graph_options *options)
 {
     const struct onnx_graph *graph = &infer->file->graphs[0];
-    enum err err = mark_live(infer);
+    mark_live(infer);
     count_uses(infer);
-    if (!err)
-        err = inputs_bind(infer, options);
+    enum err err = inputs_bind(infer, options);
     for (uint32_t i = 0; i < graph->output_count; i++)
         infer->operands[infer->file->links[graph->first_output + i]].is_output = true;
-    if (!err)
-        err = add_inputs(infer);
-    if (!err)
+    if (!err) {
+        add_inputs(infer);
         err = walk_graph(infer, 0);
+    }
     if (!err)
         err = mark_outputs(infer);
     if (!err)
@@ -351,10 +344,9 @@ enum err onnx_graph(const struct onnx_file *file, struct graph_options *options,
                     struct error *why)
 {
     struct infer infer;
-    enum err err = infer_init(&infer, file, out, why);
+    infer_init(&infer, file, out, why);
     infer.walk = walk_graph;
-    if (!err)
-        err = walk_model(&infer, options);
+    enum err err = walk_model(&infer, options);
     out->is_guessed = infer.is_guessed;
     out->file = emit_precision(&infer);
     infer_release(&infer);

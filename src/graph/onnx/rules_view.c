@@ -161,8 +161,6 @@ static enum err constant_tensor(struct step *step, struct slice body)
 {
     struct onnx_tensor *tensor = arena_alloc(&step->infer->arena, sizeof *tensor);
     struct operand *out = step_output(step, 0);
-    if (!tensor)
-        return err_no_memory(step->infer->why);
     const char *wrong = onnx_tensor_decode(body, tensor);
     if (wrong)
         return step_fail(step, "its tensor %s", wrong);

@@ -2,38 +2,56 @@
  * model catalog, which also has their alternative names. */
 #include "graph/zoo/zoo.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "catalog/model.h"
 #include "core/registry.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/decoder.h"
 #include "graph/decoder_shape.h"
 #include "graph/zoo/family.h"
 
-static const struct zoo_entry ENTRIES[] = {
+static const struct zoo_entry BUILT_IN[] = {
 #define ZOO(name, family, image, tokens, context, summary, source)                                 \
     {name, #family, summary, source, image, tokens, context, zoo_build_##family, 0},
 #include "graph/zoo/zoo.def"
-#define MODEL_SHAPE(name, summary, source, kind, layers, hidden, heads, kv, size, ff, vocabulary,  \
-                    longest, ...)                                                                  \
-    {name, "decoder", summary, source, 0, DECODER_DEFAULT_TOKENS, DECODER_DEFAULT_TOKENS,          \
-     NULL, longest},
-#include "catalog/model_shapes.def"
 #undef ZOO
-#undef MODEL_SHAPE
 };
-enum { ENTRY_COUNT = sizeof ENTRIES / sizeof *ENTRIES, NAMES_MAX = ENTRY_COUNT + 512 };
+enum { BUILT_IN_COUNT = sizeof BUILT_IN / sizeof *BUILT_IN };
+
+static struct zoo_entry *decoders; /* of the model catalog */
+
+static void load_decoders(void)
+{
+    decoders = xcalloc(model_shape_count(), sizeof *decoders);
+    for (size_t i = 0; i < model_shape_count(); i++) {
+        const struct model_shape *shape = model_shape_at(i);
+        decoders[i] = (struct zoo_entry){shape->name,
+                                         "decoder",
+                                         shape->summary,
+                                         shape->source,
+                                         0,
+                                         DECODER_DEFAULT_TOKENS,
+                                         DECODER_DEFAULT_TOKENS,
+                                         NULL,
+                                         shape->context};
+    }
+}
 
 size_t zoo_count(void)
 {
-    return ENTRY_COUNT;
+    return BUILT_IN_COUNT + model_shape_count();
 }
 
 const struct zoo_entry *zoo_at(size_t index)
 {
-    return &ENTRIES[index];
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_decoders);
+    return index < BUILT_IN_COUNT ? &BUILT_IN[index] : &decoders[index - BUILT_IN_COUNT];
 }
 
 /* ---- names ---- */
@@ -66,12 +84,13 @@ static bool has_same_separators(const char *a, const char *b)
 static const struct zoo_entry *find_name(const char *name)
 {
     const struct zoo_entry *found = NULL;
-    for (size_t i = 0; i < ENTRY_COUNT; i++) {
-        if (!model_name_equal(ENTRIES[i].name, name))
+    for (size_t i = 0; i < zoo_count(); i++) {
+        const struct zoo_entry *entry = zoo_at(i);
+        if (!model_name_equal(entry->name, name))
             continue;
-        if (has_same_separators(ENTRIES[i].name, name))
-            return &ENTRIES[i];
-        found = found ? found : &ENTRIES[i];
+        if (has_same_separators(entry->name, name))
+            return entry;
+        found = found ? found : entry;
     }
     return found;
 }
@@ -86,18 +105,22 @@ const struct zoo_entry *zoo_find(const char *source)
 
 const char *zoo_nearest(const char *source)
 {
-    const char *names[NAMES_MAX];
-    const char *name = strip_owner(source);
-    size_t count = 0;
-    for (; count < ENTRY_COUNT; count++)
-        names[count] = ENTRIES[count].name;
+    const char **names = NULL, *name = strip_owner(source);
+    size_t count = 0, capacity = 0;
+    for (size_t i = 0; i < zoo_count(); i++) {
+        names = xgrow(names, &capacity, count, sizeof *names);
+        names[count++] = zoo_at(i)->name;
+    }
     for (size_t i = 0; i < model_card_count(); i++) {
         const struct model_card *card = model_card_at(i);
-        for (const char *const *at = card->names; card->architecture && *at; at++)
-            if (count < NAMES_MAX)
-                names[count++] = *at;
+        for (const char *const *at = card->names; card->architecture && *at; at++) {
+            names = xgrow(names, &capacity, count, sizeof *names);
+            names[count++] = *at;
+        }
     }
-    return name ? nearest_name(name, names, count) : NULL;
+    const char *nearest = name ? nearest_name(name, names, count) : NULL;
+    free(names);
+    return nearest;
 }
 
 /* ---- decoders: Llama, SmolLM, Mistral, Qwen, Gemma, Phi ---- */

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/slice.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "port/thread.h"
@@ -89,8 +90,6 @@ static enum err push_lines(struct export *export, struct error *why)
 
 static enum err flush_output(struct export *export, struct error *why)
 {
-    if (export->out.failed)
-        return err_no_memory(why);
     if (!export->out.length)
         return ERR_OK;
     if (export->push)
@@ -102,7 +101,7 @@ static enum err flush_output(struct export *export, struct error *why)
 
 enum err export_flush(struct export *export, struct error *why)
 {
-    return export->out.length >= PIECE || export->out.failed ? flush_output(export, why) : ERR_OK;
+    return export->out.length >= PIECE ? flush_output(export, why) : ERR_OK;
 }
 
 /* ---- the run ---- */
@@ -123,8 +122,8 @@ static enum err take_model(void *context, const struct jv *record)
     const struct jv *first = jv_first_member(record_models(record));
     if (!first)
         return ERR_OK;
-    work->model = strdup(jv_key(first));
-    return work->model ? ERR_INTERRUPTED : ERR_NO_MEMORY; /* only the first is needed */
+    work->model = xstrdup(jv_key(first));
+    return ERR_INTERRUPTED; /* only the first is needed */
 }
 
 static enum err choose_model(struct export_state *work, struct error *why)
@@ -132,14 +131,13 @@ static enum err choose_model(struct export_state *work, struct error *why)
     const char *model = work->request->model ? work->request->model : work->summary.model;
     enum err err = ERR_OK;
     if (model)
-        work->model = strdup(model);
+        work->model = xstrdup(model);
     else
         err = run_records_read(&work->records, take_model, work, why);
     if (err == ERR_INTERRUPTED)
         err = ERR_OK;
     if (!err && !work->model)
-        err = model ? err_no_memory(why)
-                    : err_set(why, ERR_NO_DATA, "no records in %s yet", work->request->directory);
+        err = err_set(why, ERR_NO_DATA, "no records in %s yet", work->request->directory);
     return err;
 }
 
@@ -147,13 +145,12 @@ static enum err take_metadata(void *context, const struct jv *record)
 {
     struct export_state *work = context;
     struct record fields;
-    enum err err = ERR_OK;
     record_from_json(record, work->model, &fields);
-    for (const struct jv *child = jv_first_member(fields.dataset_metadata.value); child && !err;
+    for (const struct jv *child = jv_first_member(fields.dataset_metadata.value); child;
          child = jv_next(child))
         if (jv_is_null(jv_index_get(&work->metadata_keys, jv_key(child))))
-            err = jv_index_put(&work->metadata_keys, work->metadata, jv_key(child), child);
-    return err;
+            jv_index_put(&work->metadata_keys, work->metadata, jv_key(child), child);
+    return ERR_OK;
 }
 
 static enum err gather_metadata(struct export_state *work, struct error *why)
@@ -161,11 +158,8 @@ static enum err gather_metadata(struct export_state *work, struct error *why)
     if (!work->driver->wants_metadata)
         return ERR_OK;
     work->metadata = jv_new_object();
-    enum err err = work->metadata ? ERR_OK : ERR_NO_MEMORY;
-    if (!err)
-        err = jv_index_init(&work->metadata_keys, work->metadata);
-    return err ? err_set(why, err, "%s", err_text(err))
-               : run_records_read(&work->records, take_metadata, work, why);
+    jv_index_init(&work->metadata_keys, work->metadata);
+    return run_records_read(&work->records, take_metadata, work, why);
 }
 
 /* ---- exporting a run ---- */
@@ -220,9 +214,7 @@ static enum err prepare(struct export_state *work, struct error *why)
         err = traces_load(request->directory, &work->traces, why);
     struct slice name = slice_path_name(slice_of(request->directory));
     if (!err)
-        work->name = request->name ? strdup(request->name) : strndup(name.start, name.length);
-    if (!err && !work->name)
-        err = err_no_memory(why);
+        work->name = request->name ? xstrdup(request->name) : xstrndup(name.start, name.length);
     work->run = (struct export_run){request->directory,
                                     work->name,
                                     work->model,
@@ -244,9 +236,7 @@ static enum err prepare(struct export_state *work, struct error *why)
 static enum err put_all(struct export_state *work, struct error *why)
 {
     const struct export_driver *driver = work->driver;
-    work->export.state = calloc(1, driver->state_size + 1);
-    if (!work->export.state)
-        return err_no_memory(why);
+    work->export.state = xcalloc(1, driver->state_size + 1);
     enum err err = driver->begin ? driver->begin(&work->export, why) : ERR_OK;
     if (!err)
         err = read_records(work, why);

@@ -65,7 +65,6 @@ const struct export_driver export_hf = {
     .makes_directory = true,
     .wants_metadata = true,
     .state_size = sizeof(struct hf),
-    .available = hf_dataset_available,
     .begin = hf_begin,
     .record = hf_record,
     .end = hf_end,

@@ -133,7 +133,7 @@ static void put_query(struct json *json, const struct query *query)
     otlp_text(json, "ipw.subject", record->subject);
     put_truth(json, "ipw.correct", record->correct);
     otlp_number(json, "ipw.time_to_first_token_s", record->ttft_s);
-    otlp_number(json, "ipw.company", record->company);
+    otlp_number(json, "ipw.concurrency", record->concurrency);
     put_energy(json, &record->energy);
     json_array_end(json);
     json_object(json, "status");

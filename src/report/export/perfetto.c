@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/json.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/export/export.h"
 #include "rundir/samples.h"
 #include "rundir/journal.h"
@@ -80,22 +80,18 @@ static void name_track(struct tracing *tracing, const char *what, size_t pid, si
 
 /* The lane that became free last before the span begins, or a new one; spans are (nearly) in the order of their
  * ends. */
-static enum err lanes_take(struct lanes *lanes, int64_t from, int64_t to, size_t *lane)
+static void lanes_take(struct lanes *lanes, int64_t from, int64_t to, size_t *lane)
 {
     size_t best = lanes->count;
     for (size_t i = 0; i < lanes->count; i++)
         if (lanes->ends[i] <= from && (best == lanes->count || lanes->ends[i] > lanes->ends[best]))
             best = i;
     if (best == lanes->count) {
-        int64_t *ends = grow(lanes->ends, &lanes->capacity, lanes->count, sizeof *ends);
-        if (!ends)
-            return ERR_NO_MEMORY;
-        lanes->ends = ends;
+        lanes->ends = xgrow(lanes->ends, &lanes->capacity, lanes->count, sizeof *lanes->ends);
         lanes->count++;
     }
     lanes->ends[best] = to;
     *lane = best;
-    return ERR_OK;
 }
 
 static void put_count(struct json *json, const char *key, int64_t value)
@@ -128,7 +124,7 @@ static void put_query(struct tracing *tracing, size_t lane, const struct moments
     json_optional_string(&json, "source", record->energy.source);
     json_optional_number(&json, "coverage", record->energy.coverage);
     json_optional_number(&json, "idle_j", record->energy.idle_joules);
-    json_optional_number(&json, "company", record->company);
+    json_optional_number(&json, "concurrency", record->concurrency);
     put_count(&json, "input_tokens", record->input_tokens);
     put_count(&json, "output_tokens", record->output_tokens);
     if (record->correct >= 0)
@@ -190,12 +186,11 @@ static void name_lanes(struct tracing *tracing, size_t lane)
 }
 
 /* Viewers nest spans on one lane: a span stays on its parent's lane unless it overlaps a sibling there. */
-static enum err put_spans(struct tracing *tracing, size_t lane, int64_t zero,
-                          const struct query_trace *trace)
+static void put_spans(struct tracing *tracing, size_t lane, int64_t zero,
+                      const struct query_trace *trace)
 {
-    size_t *lanes = calloc(trace->span_count + 1, sizeof *lanes);
-    enum err err = lanes ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; i < trace->span_count && !err; i++) {
+    size_t *lanes = xcalloc(trace->span_count + 1, sizeof *lanes);
+    for (size_t i = 0; i < trace->span_count; i++) {
         const struct span_trace *span = &trace->spans[i];
         size_t parent = i ? (size_t)span->parent : 0;
         bool overlaps = false;
@@ -204,14 +199,13 @@ static enum err put_spans(struct tracing *tracing, size_t lane, int64_t zero,
             overlaps = lanes[k] == lanes[i] && (size_t)trace->spans[k].parent == parent &&
                        trace->spans[k].to_s > span->from_s;
         if (i && overlaps)
-            err = lanes_take(&tracing->lanes, zero + from_seconds(span->from_s),
-                             zero + from_seconds(span->to_s), &lanes[i]);
+            lanes_take(&tracing->lanes, zero + from_seconds(span->from_s),
+                       zero + from_seconds(span->to_s), &lanes[i]);
         name_lanes(tracing, lanes[i]);
-        if (i && !err)
+        if (i)
             put_span(tracing, lanes[i], zero, span);
     }
     free(lanes);
-    return err;
 }
 
 static enum err perfetto_record(struct export *export, const struct export_record *given,
@@ -221,18 +215,20 @@ static enum err perfetto_record(struct export *export, const struct export_recor
     const struct record *record = &given->fields;
     struct moments when;
     size_t lane;
+    (void)why;
     if (!moments_of(record, &when)) {
         tracing->out_of_place++;
         return ERR_OK;
     }
     if (!tracing->base_ns)
         tracing->base_ns = when.from_ns;
-    if (lanes_take(&tracing->lanes, when.from_ns, when.to_ns, &lane))
-        return err_no_memory(why);
+    lanes_take(&tracing->lanes, when.from_ns, when.to_ns, &lane);
     name_lanes(tracing, lane);
     put_query(tracing, lane, &when, record);
-    if (given->trace && given->trace->span_count)
-        return put_spans(tracing, lane, when.from_ns, given->trace) ? err_no_memory(why) : ERR_OK;
+    if (given->trace && given->trace->span_count) {
+        put_spans(tracing, lane, when.from_ns, given->trace);
+        return ERR_OK;
+    }
     if (when.first_ns) {
         put_phase(tracing, "prefill", lane, when.from_ns, when.first_ns, record->prefill_joules,
                   "input_tokens", record->input_tokens);
@@ -275,13 +271,10 @@ static struct counter *counter_of(struct tracing *tracing, const struct sample *
         if (strcmp(tracing->counters[i].name, name) == 0 &&
             strcmp(tracing->counters[i].device, device) == 0)
             return &tracing->counters[i];
-    struct counter *counters = grow(tracing->counters, &tracing->counter_capacity,
-                                    tracing->counter_count, sizeof *counters);
-    if (!counters)
-        return NULL;
-    tracing->counters = counters;
+    tracing->counters = xgrow(tracing->counters, &tracing->counter_capacity, tracing->counter_count,
+                              sizeof *tracing->counters);
     size_t pid = pid_of(tracing, device);
-    struct counter *counter = &counters[tracing->counter_count++];
+    struct counter *counter = &tracing->counters[tracing->counter_count++];
     *counter = (struct counter){.pid = pid, .before_s = UNKNOWN};
     str_copy(counter->name, sizeof counter->name, name);
     str_copy(counter->device, sizeof counter->device, device);
@@ -294,8 +287,6 @@ static enum err put_sample(void *context, const struct sample *row)
     struct tracing *tracing = context;
     struct counter *counter = counter_of(tracing, row);
     struct json json;
-    if (!counter)
-        return ERR_NO_MEMORY;
     double at = strcmp(row->quantity, "energy") == 0 ? counter->before_s : row->t_s;
     counter->before_s = row->t_s;
     if (!is_known(at) || !is_known(row->value))

@@ -34,7 +34,6 @@ static void put_gauges(const struct export_run *run, struct exposition *to)
                       gauge->gauge_label, equals + 1);
         exposition_sample(to, text_get(&labels), "", json_field_number(&gauge->at, run->summary));
     }
-    to->out->failed |= labels.failed;
     text_release(&labels);
 }
 
@@ -55,7 +54,6 @@ static void put_info(const struct export_run *run, struct exposition *to)
             exposition_label(&labels, FACTS[i][0], FACTS[i][1]);
     exposition_family(to, &FAMILY);
     exposition_sample(to, text_get(&labels), "", 1);
-    to->out->failed |= labels.failed;
     text_release(&labels);
 }
 
@@ -76,7 +74,6 @@ static void put_devices(const struct export_run *run, struct exposition *to)
         exposition_label(&labels, "in_total", device->in_total ? "true" : "false");
         exposition_sample(to, text_get(&labels), "", device->energy.joules);
     }
-    to->out->failed |= labels.failed;
     text_release(&labels);
 }
 

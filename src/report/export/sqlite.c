@@ -56,6 +56,27 @@ static int with_name(sqlite3 *db, const char *sql, const char *name, bool *found
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
+/* Columns that an earlier version created under another name. */
+static int rename_columns(sqlite3 *db)
+{
+    int code = SQLITE_OK;
+    for (size_t i = 0; !code && i < RECORD_EXPORTS; i++) {
+        const struct record_field *field = record_export(i);
+        struct text sql = {0};
+        bool found = false;
+        if (!field->former_export_name)
+            continue;
+        code = with_name(db, "SELECT 1 FROM pragma_table_info('queries') WHERE name = ?",
+                         field->former_export_name, &found);
+        text_addf(&sql, "ALTER TABLE queries RENAME COLUMN \"%s\" TO \"%s\"",
+                  field->former_export_name, field->export_name);
+        if (!code && found)
+            code = sql.failed ? SQLITE_NOMEM : sqlite.exec(db, text_get(&sql), NULL, NULL, NULL);
+        text_release(&sql);
+    }
+    return code;
+}
+
 /* A run of that name is replaced only with --replace. */
 static int prepare(struct database *database, const struct export_run *run, bool *taken)
 {
@@ -63,11 +84,11 @@ static int prepare(struct database *database, const struct export_run *run, bool
     bool ignored;
     add_table(&table);
     add_insert(&insert);
-    int code = table.failed || insert.failed ? SQLITE_NOMEM : SQLITE_OK;
-    if (!code)
-        code = run_rows_create(database->db, "run");
+    int code = run_rows_create(database->db, "run");
     if (!code)
         code = sqlite.exec(database->db, text_get(&table), NULL, NULL, NULL);
+    if (!code)
+        code = rename_columns(database->db);
     if (!code)
         code =
             with_name(database->db, "SELECT 1 FROM runs WHERE run = ? LIMIT 1", run->name, taken);

@@ -77,8 +77,7 @@ static void fill_row(const struct sweep_points *points, size_t index, struct row
     for (size_t k = 0; k < sweep->knob_count && k < KNOBS_SHOWN; k++) {
         (void)str_format(row->names[k], sizeof row->names[k], "%s%s",
                          has_cell(row, sweep->knobs[k]) ? "knob_" : "", sweep->knobs[k]);
-        add_text(row, row->names[k],
-                 sweep->values[sweep->attempts[index].point * sweep->knob_count + k]);
+        add_text(row, row->names[k], sweep_point(sweep, sweep->attempts[index].point)[k].text);
     }
 }
 
@@ -141,8 +140,6 @@ enum err export_sweep(const char *directory, const char *format, bool raw, struc
     }
     if (!points.sweep.count)
         err = err_set(why, ERR_NO_DATA, "%.200s: no attempt has ended yet", directory);
-    else if (out->failed)
-        err = err_no_memory(why);
     sweep_points_release(&points);
     return err;
 }

@@ -38,12 +38,6 @@ static const struct {
     {"echarts-license", report_license, report_license_end},
 };
 
-enum err assets_available(struct error *why)
-{
-    (void)why;
-    return ERR_OK;
-}
-
 static struct asset between(const char *begin, const char *end)
 {
     /* As integers: to the compiler the two are different objects. */

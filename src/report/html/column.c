@@ -120,8 +120,6 @@ static void put_codes(struct json *json, const double *values, size_t count,
     if (scale->log)
         json_bool(json, "log", true);
     json_raw(json, "data", text_get(&data));
-    if (data.failed)
-        json->out->failed = true;
     text_release(&data);
 }
 

@@ -1,5 +1,6 @@
 /* The report of runs as one HTML page: the template filled with style, scripts and data.  The data are one JSON object:
  * every sweep, every run with its sections (sections.h), the layers of each model, and the comparison. */
+#include "core/xalloc.h"
 #include "report/print/print.h"
 #include "report/html/html.h"
 
@@ -55,23 +56,20 @@ static void put_compared(struct json *json, const struct result *comparison)
     text_release(&text);
 }
 
-static enum err comparison_put(struct json *json, const struct compare_groups *groups,
-                               const char *model)
+static void comparison_put(struct json *json, const struct compare_groups *groups,
+                           const char *model)
 {
     struct result comparison = {0};
     struct error why = {0};
-    enum err err = compare_all(groups, model, &comparison, &why);
-    if (!err) {
+    if (!compare_all(groups, model, &comparison, &why)) {
         put_compared(json, &comparison);
-    } else if (err != ERR_NO_MEMORY) {
+    } else {
         result_begin(&comparison, "comparison");
         result_text(&comparison, "missing", why.text);
         result_end(&comparison);
         result_to_json(&comparison, "comparison", json);
-        err = ERR_OK;
     }
     result_release(&comparison);
-    return err;
 }
 
 /* ---- one run ---- */
@@ -87,8 +85,8 @@ static void put_filled(struct json *json, struct result *filled)
     result_release(filled);
 }
 
-static enum err put_facts(struct json *json, const struct run_table *table, const char *page,
-                          const struct spans *spans)
+static void put_facts(struct json *json, const struct run_table *table, const char *page,
+                      const struct spans *spans)
 {
     struct result facts = {0};
     result_begin(&facts, "facts");
@@ -96,7 +94,7 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
     command_fill(table, &facts);
     files_fill(table->directory, page, &facts);
     put_filled(json, &facts);
-    return jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
+    jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
 }
 
 static void put_headline(struct json *json, const struct run_table *table,
@@ -124,11 +122,10 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
                         struct error *why)
 {
     json_object(json, NULL);
-    enum err err = put_facts(json, table, page, spans);
+    put_facts(json, table, page, spans);
     put_headline(json, table, results);
     results_put(json, results);
-    if (!err)
-        err = put_distributions(json, table);
+    enum err err = put_distributions(json, table);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)
@@ -136,7 +133,7 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     if (!err)
         err = agent_put(json, table->directory, why);
     if (!err)
-        err = queries_put(json, table, spans, max_listed, why);
+        queries_put(json, table, spans, max_listed);
     excerpts_put(json, table, max_listed);
     json_object_end(json);
     return err;
@@ -252,7 +249,7 @@ bool html_file(const char *name, const char **bytes, size_t *length)
     return asset.bytes;
 }
 
-enum err html_page(const char *title, const struct text *data, struct text *out, struct error *why)
+void html_page(const char *title, const struct text *data, struct text *out)
 {
     const char *at = asset_template().bytes, *mark;
     while ((mark = strstr(at, "{{"))) {
@@ -264,19 +261,12 @@ enum err html_page(const char *title, const struct text *data, struct text *out,
         at = end + 2;
     }
     text_add(out, at);
-    return out->failed || data->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
 }
 
 /* ---- the report ---- */
 
 /* Maximum number of queries in a file of 5 MB, including ECharts; of more, a subset is listed. */
 enum { LISTED_MAX = 100000 };
-
-enum err html_available(struct error *why)
-{
-    enum err err = jv_available(why);
-    return err ? err : assets_available(why);
-}
 
 /* ---- inputs ---- */
 
@@ -339,7 +329,7 @@ static enum err put_run(struct report_state *state, size_t input, size_t listed,
                            &state->figures[state->runs], why);
     if (!err)
         state->directories[state->runs++] = report->inputs[input];
-    if (!err || err == ERR_NO_MEMORY || !report->left_out)
+    if (!err || !report->left_out)
         return err;
     state->json = before;
     before.out->length = length;
@@ -376,56 +366,50 @@ static enum err put_runs(struct report_state *state, struct error *why)
     return !err && count && !state->runs && !state->sweeps ? ERR_NOT_FOUND : err;
 }
 
-static enum err put_comparison(struct report_state *state, struct error *why)
+static void put_comparison(struct report_state *state)
 {
     const struct html_report *report = state->report;
-    if (report->comparison) {
+    if (report->comparison)
         put_compared(&state->json, report->comparison);
-        return ERR_OK;
-    }
-    enum err err = comparison_put(&state->json, &state->groups, report->model);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+    else
+        comparison_put(&state->json, &state->groups, report->model);
 }
 
 /* The settings of the page: those of the comparison; repeats of a single setting are one as well. */
-static enum err put_settings(struct report_state *state, struct error *why)
+static void put_settings(struct report_state *state)
 {
     struct compare_groups one = {
         .directories = state->directories, .runs = &state->runs, .count = 1};
     const struct compare_groups *groups = state->report->groups;
-    enum err err =
-        groups ? ERR_OK : compare_groups_find(state->directories, state->runs, &state->groups, why);
-    if (!groups)
+    if (!groups) {
+        compare_groups_find(state->directories, state->runs, &state->groups);
         groups = state->groups.one_setting ? &one : &state->groups;
-    if (err)
-        return err;
+    }
     struct result settings = {0};
-    err = run_settings_result(groups, state->directories, state->figures, state->runs, &settings);
-    if (!err)
-        result_members_to_json(&settings, &state->json);
+    run_settings_result(groups, state->directories, state->figures, state->runs, &settings);
+    result_members_to_json(&settings, &state->json);
     const char *family = result_text_at(&settings, NULL, "family");
     if (state->runs > 1)
         str_format(state->title, sizeof state->title, "%zu runs%s%s", state->runs,
                    family[0] ? " of " : "", family);
     result_release(&settings);
-    return err_explain(why, err);
 }
 
 static enum err put_across(struct report_state *state, struct error *why)
 {
     struct result across = {0};
-    struct run_point *points = malloc((state->runs + 1) * sizeof *points);
-    enum err err = points ? ERR_OK : err_no_memory(why);
-    for (size_t i = 0; !err && i < state->runs; i++)
+    struct run_point *points = xmalloc((state->runs + 1) * sizeof *points);
+    for (size_t i = 0; i < state->runs; i++)
         points[i] = state->figures[i].point;
-    if (!err)
-        err = put_settings(state, why);
-    if (!err && state->runs > 1) {
+    enum err err = ERR_OK;
+    put_settings(state);
+    if (state->runs > 1) {
         if (!(err = across_run(points, state->runs, &across)))
             result_to_json(&across, "across", &state->json);
         else
             err_set(why, err, "%s", across.why.text);
-        err = err ? err : put_comparison(state, why);
+        if (!err)
+            put_comparison(state);
     } else {
         json_null(&state->json, "across");
         json_null(&state->json, "comparison");
@@ -486,19 +470,16 @@ static enum err write_data(struct report_state *state, struct text *out, struct 
     title_of(state);
     json_string(&state->json, "title", state->title);
     json_object_end(&state->json);
-    return !err && out->failed ? err_no_memory(why) : err;
+    return err;
 }
 
 enum err html_data(const struct html_report *report, char *title, size_t size, struct text *out,
                    struct error *why)
 {
     struct report_state state = {.report = report};
-    enum err err = jv_available(why);
-    if (err)
-        return err;
-    state.figures = calloc(report->count + 1, sizeof *state.figures);
-    state.directories = calloc(report->count + 1, sizeof *state.directories);
-    err = state.figures && state.directories ? write_data(&state, out, why) : err_no_memory(why);
+    state.figures = xcalloc(report->count + 1, sizeof *state.figures);
+    state.directories = xcalloc(report->count + 1, sizeof *state.directories);
+    enum err err = write_data(&state, out, why);
     str_copy(title, size, state.title);
     compare_groups_release(&state.groups);
     free(state.figures);
@@ -510,11 +491,9 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
 {
     struct text data = {0};
     char title[HTML_TITLE_MAX];
-    enum err err = html_available(why);
+    enum err err = html_data(report, title, sizeof title, &data, why);
     if (!err)
-        err = html_data(report, title, sizeof title, &data, why);
-    if (!err)
-        err = html_page(title, &data, out, why);
+        html_page(title, &data, out);
     text_release(&data);
     return err;
 }

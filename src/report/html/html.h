@@ -26,16 +26,12 @@ struct html_report {
     struct error *left_out;
 };
 
-/* ERR_UNSUPPORTED, with how to install it, when a part is missing from this build. */
-enum err html_available(struct error *why) MUST_USE;
-
 /* The first input that is a directory and was not skipped, or NULL. */
 const char *html_first_run(const struct html_report *report);
 
 /* The page for given data: the template with style and scripts.  `data` is JSON, `title` plain text; both are
  * escaped. */
-enum err html_page(const char *title, const struct text *data, struct text *out, struct error *why)
-    MUST_USE;
+void html_page(const char *title, const struct text *data, struct text *out);
 
 /* A file of the page, for other pages that show the same: "charts.js", "report.css", "echarts.min.js".  False for an
  * unknown name. */

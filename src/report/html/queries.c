@@ -12,6 +12,7 @@
 #include "core/json_bind.h"
 #include "core/json_field.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
 #include "rundir/traces.h"
@@ -59,7 +60,7 @@ static uint32_t as_index(double value)
 
 static struct named_row *name_rows(const struct run_table *table)
 {
-    struct named_row *names = malloc((table->rows + 1) * sizeof *names);
+    struct named_row *names = xmalloc((table->rows + 1) * sizeof *names);
     for (size_t i = 0; names && i < table->rows; i++)
         names[i] = (struct named_row){as_index(run_number(table, RUN_INDEX, i)),
                                       as_index(run_number(table, RUN_REPEAT, i)), (uint32_t)i};
@@ -83,16 +84,14 @@ static uint32_t row_of(const struct run_table *table, const struct named_row *na
     return is_known(start) && start != span->start ? NO_ROW : found->row;
 }
 
-static enum err find_rows(struct listing *listing)
+static void find_rows(struct listing *listing)
 {
     const struct spans *spans = listing->spans;
     struct named_row *names = name_rows(listing->table);
-    listing->rows = malloc((spans->count + 1) * sizeof *listing->rows);
-    for (size_t i = 0; names && listing->rows && i < spans->count; i++)
+    listing->rows = xmalloc((spans->count + 1) * sizeof *listing->rows);
+    for (size_t i = 0; i < spans->count; i++)
         listing->rows[i] = row_of(listing->table, names, &spans->items[i]);
-    bool found = names && listing->rows;
     free(names);
-    return found ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* ---- columns ---- */
@@ -232,20 +231,17 @@ static size_t queries_stride(const struct run_table *table, size_t max)
     return stride;
 }
 
-enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
-                     size_t max, struct error *why)
+void queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
+                 size_t max)
 {
     struct listing listing = {.table = table, .spans = spans, .stride = queries_stride(table, max)};
     listing.count = (table->rows + listing.stride - 1) / listing.stride;
-    listing.values = malloc((listing.count + 1) * sizeof *listing.values);
-    enum err err = listing.values ? find_rows(&listing) : ERR_NO_MEMORY;
-    if (!err) {
-        put_columns(json, &listing);
-        put_others(json, &listing);
-    }
+    listing.values = xmalloc((listing.count + 1) * sizeof *listing.values);
+    find_rows(&listing);
+    put_columns(json, &listing);
+    put_others(json, &listing);
     free(listing.rows);
     free(listing.values);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 /* ---- excerpts ---- */
@@ -368,12 +364,10 @@ static void put_query(struct json *json, const struct query_trace *trace)
     json_object_end(json);
 }
 
-static enum err put_queries(struct json *json, const struct traces *traces)
+static void put_queries(struct json *json, const struct traces *traces)
 {
-    const struct query_trace **order = calloc(traces->count + 1, sizeof *order);
+    const struct query_trace **order = xcalloc(traces->count + 1, sizeof *order);
     size_t count = 0, spans = 0;
-    if (!order)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < traces->count; i++)
         if (traces->items[i].span_count)
             order[count++] = &traces->items[i];
@@ -386,7 +380,6 @@ static enum err put_queries(struct json *json, const struct traces *traces)
     }
     json_array_end(json);
     free((void *)order);
-    return ERR_OK;
 }
 
 enum err agent_put(struct json *json, const char *directory, struct error *why)
@@ -401,7 +394,7 @@ enum err agent_put(struct json *json, const char *directory, struct error *why)
         return err;
     json_object(json, "agent");
     json_integer(json, "count", (int64_t)traces.count);
-    err = err_explain(why, put_queries(json, &traces));
+    put_queries(json, &traces);
     json_object_end(json);
     traces_release(&traces);
     return err;

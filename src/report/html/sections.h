@@ -50,8 +50,8 @@ enum err agent_put(struct json *json, const char *directory, struct error *why) 
  * "plus_minus", "latency_s", "ttft_s", "input_tokens", "output_tokens", "subject", "flags", "from_s", "lane"}; and
  * "others": attempts that failed and judgments, "kinds", "row", "from_s", "length_s", "lane", "start".  Of more than
  * `max` queries evenly picked ones are listed.  Bits of `flags`: 1 right, 2 wrong, 4 failed, 8 low confidence. */
-enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
-                     size_t max, struct error *why) MUST_USE;
+void queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
+                 size_t max);
 
 /* "excerpts": [{"at", "problem", "expected", "answer"}], `at` an index of the listed queries, of which there are at
  * most `max_listed`. */
@@ -105,8 +105,5 @@ struct asset {
 /* By its name in the template: "style", "charts.js" ...; {NULL, 0} if there is none. */
 struct asset asset_find(const char *name, size_t length);
 struct asset asset_template(void);
-
-/* ERR_UNSUPPORTED, with how to install it, when this build has no ECharts. */
-enum err assets_available(struct error *why) MUST_USE;
 
 #endif

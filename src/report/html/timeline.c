@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "rundir/run_table.h"
 #include "rundir/samples.h"
 #include "rundir/spans.h"
@@ -26,28 +27,23 @@ static void add_in_flight(const struct time_grid *grid, const struct span *span,
     }
 }
 
-static enum err put_in_flight(struct json *json, const struct time_grid *grid,
-                              const struct spans *spans, unsigned start)
+static void put_in_flight(struct json *json, const struct time_grid *grid,
+                          const struct spans *spans, unsigned start)
 {
-    double *in_flight = calloc(grid->count, sizeof *in_flight);
-    if (!in_flight)
-        return ERR_NO_MEMORY;
+    double *in_flight = xcalloc(grid->count, sizeof *in_flight);
     for (size_t i = 0; i < spans->count; i++)
         if (spans->items[i].start == start)
             add_in_flight(grid, &spans->items[i], in_flight);
     column_put_even(json, "in_flight", in_flight, grid->count, COLUMN_BYTES);
     free(in_flight);
-    return ERR_OK;
 }
 
 /* ---- power ---- */
 
-static enum err put_channel(struct json *json, const struct power_channel *channel, size_t count)
+static void put_channel(struct json *json, const struct power_channel *channel, size_t count)
 {
     char source[200];
-    double *mean = malloc(count * sizeof *mean);
-    if (!mean)
-        return ERR_NO_MEMORY;
+    double *mean = xmalloc(count * sizeof *mean);
     for (size_t i = 0; i < count; i++)
         mean[i] = power_mean(channel, i);
     str_format(source, sizeof source, "%s %s", channel->sensor, channel->name);
@@ -60,7 +56,6 @@ static enum err put_channel(struct json *json, const struct power_channel *chann
     column_put_even(json, "largest", channel->max, count, COLUMN_BYTES);
     json_object_end(json);
     free(mean);
-    return ERR_OK;
 }
 
 static enum err put_power(struct json *json, const struct power *power)
@@ -69,7 +64,7 @@ static enum err put_power(struct json *json, const struct power *power)
     json_array(json, "power");
     for (size_t i = 0; !err && i < power->count; i++)
         if (power->channels[i].shown)
-            err = put_channel(json, &power->channels[i], power->grid.count);
+            put_channel(json, &power->channels[i], power->grid.count);
     json_array_end(json);
     return err;
 }
@@ -93,8 +88,6 @@ static enum err put_start(struct json *json, const struct run_table *table,
     struct error missing = {0};
     enum err err =
         power_read(table->directory, start, &table->summary, BUCKETS_OF_POWER, &power, &missing);
-    if (err == ERR_NO_MEMORY)
-        return err;
     power.grid = err ? grid_of_spans(spans, start) : power.grid;
     json_object(json, NULL);
     json_integer(json, "start", start);
@@ -105,7 +98,7 @@ static enum err put_start(struct json *json, const struct run_table *table,
     json_integer(json, "damaged", (int64_t)power.damaged);
     err = put_power(json, &power);
     if (!err)
-        err = put_in_flight(json, &power.grid, spans, start);
+        put_in_flight(json, &power.grid, spans, start);
     json_object_end(json);
     power_release(&power);
     return err;

@@ -7,6 +7,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/plot/plot.h"
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
@@ -39,14 +40,14 @@ static void put_bar(struct figure_series *const series[PART_COUNT], double at,
     }
 }
 
-static void name_bar(struct figure *figure, struct figure_panel *panel, const struct result *result,
+static void name_bar(struct figure_panel *panel, const struct result *result,
                      const struct result_item *row)
 {
     char name[WORDS_MAX];
     bool phases = strcmp(result_text_at(result, NULL, "setting.phase"), "request") == 0;
     str_format(name, sizeof name, "%s%s%s", result_text_at(result, row, "name"), phases ? ", " : "",
                phases ? result_text_at(result, row, "phase") : "");
-    figure_name(figure, &panel->y, name);
+    figure_name(&panel->y, name);
 }
 
 static void put_heading(struct figure *figure, const struct result *result)
@@ -106,7 +107,7 @@ enum err estimate_figure(const struct result *result, struct figure *figure, str
     RESULT_EACH (row, result, rows) {
         if (count == BARS_MAX)
             break;
-        name_bar(figure, panel, result, row);
+        name_bar(panel, result, row);
         put_bar(series, (double)count++, result, row, is_small ? 1e-3 : 1);
     }
     panel->weight = fmax(400, 170 + 34 * (double)count);
@@ -132,11 +133,6 @@ static bool is_drawn(const struct result *result, const struct result_item *poin
 }
 
 /* ---- lines ---- */
-
-static int compare(double a, double b)
-{
-    return (a > b) - (a < b);
-}
 
 /* What decides where a point is drawn.  The strings are those of the result. */
 struct spot {
@@ -178,11 +174,11 @@ static int compare_spots(const struct spot *a, const struct spot *b, size_t coun
         {a->prompt, b->prompt},
         {a->context, b->context},
     };
-    int order = compare(a->device_index, b->device_index);
+    int order = compare_numbers(a->device_index, b->device_index);
     if (!order)
         order = strcmp(a->precision, b->precision);
     for (size_t i = 0; !order && i < count; i++)
-        order = compare(keys[i][0], keys[i][1]);
+        order = compare_numbers(keys[i][0], keys[i][1]);
     return order;
 }
 
@@ -229,7 +225,7 @@ static void compare_all(struct lines *lines)
 static int by_joules(const void *left, const void *right)
 {
     const struct line *a = left, *b = right;
-    return compare(b->joules, a->joules);
+    return compare_numbers(b->joules, a->joules);
 }
 
 static void make_lines(struct lines *out)
@@ -251,15 +247,13 @@ static void make_lines(struct lines *out)
     qsort(out->items, out->count, sizeof *out->items, by_joules);
 }
 
-static enum err find_lines(const struct result *result, struct lines *out)
+static void find_lines(const struct result *result, struct lines *out)
 {
     const struct result_item *points = result_find(result, "points");
     size_t count = result_length(result, points);
     out->result = result;
-    out->spots = calloc(count, sizeof *out->spots);
-    out->items = calloc(count, sizeof *out->items);
-    if (!out->spots || !out->items)
-        return ERR_NO_MEMORY;
+    out->spots = xcalloc(count, sizeof *out->spots);
+    out->items = xcalloc(count, sizeof *out->items);
     RESULT_EACH (point, result, points)
         if (is_drawn(result, point))
             read_spot(result, point, &out->spots[out->spot_count++]);
@@ -267,7 +261,6 @@ static enum err find_lines(const struct result *result, struct lines *out)
             out->too_large |= !result_text_at(result, point, "missing")[0];
     if (out->spot_count)
         make_lines(out);
-    return ERR_OK;
 }
 
 /* ---- drawing ---- */
@@ -383,10 +376,9 @@ static enum err length_figure(const struct result *result, bool of_context, stru
                               struct error *why)
 {
     struct lines lines = {.of_context = of_context};
-    enum err err = find_lines(result, &lines);
-    if (err)
-        err_set(why, err, "out of memory");
-    else if (!lines.count)
+    find_lines(result, &lines);
+    enum err err = ERR_OK;
+    if (!lines.count)
         err = err_set(why, ERR_NO_DATA,
                       "nothing fits on a device with known energy: nothing to plot");
     else

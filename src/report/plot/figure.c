@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "metrics/uncertainty.h"
 #include "report/text/format.h"
 #include "rundir/layers_result.h"
@@ -57,16 +57,9 @@ struct figure_series *figure_series(struct figure *figure, struct figure_panel *
                                     enum figure_style style, enum figure_color color,
                                     const char *name)
 {
-    static struct figure_series nothing; /* its figure is NULL: rows are discarded */
-    struct figure_series **all =
-        grow((void *)panel->series, &panel->series_capacity, panel->series_count, sizeof *all);
-    if (all)
-        panel->series = all;
-    struct figure_series *series = all ? calloc(1, sizeof *series) : NULL;
-    if (!series) {
-        figure->failed = true;
-        return &nothing;
-    }
+    panel->series = xgrow((void *)panel->series, &panel->series_capacity, panel->series_count,
+                          sizeof *panel->series);
+    struct figure_series *series = xcalloc(1, sizeof *series);
     *series = (struct figure_series){.style = style, .color = color, .figure = figure};
     str_copy(series->name, sizeof series->name, name);
     panel->series[panel->series_count++] = series;
@@ -75,27 +68,19 @@ struct figure_series *figure_series(struct figure *figure, struct figure_panel *
 
 void series_add(struct figure_series *series, const double *values, unsigned count)
 {
-    if (!series->figure)
-        return;
     for (unsigned i = 0; i < count; i++)
         if (!is_known(values[i]) || fabs(values[i]) > FIGURE_LARGEST)
             return;
-    double(*rows)[FIGURE_ROW] =
-        grow(series->rows, &series->capacity, series->count, sizeof *series->rows);
-    if (!rows) {
-        series->figure->failed = true;
-        return;
-    }
-    series->rows = rows;
+    series->rows = xgrow(series->rows, &series->capacity, series->count, sizeof *series->rows);
     for (unsigned i = 0; i < FIGURE_ROW; i++)
-        rows[series->count][i] = i < count ? values[i] : 0;
+        series->rows[series->count][i] = i < count ? values[i] : 0;
     series->count++;
 }
 
 static int by_x(const void *a, const void *b)
 {
-    double x = ((const struct figure_point *)a)->x, y = ((const struct figure_point *)b)->x;
-    return (x > y) - (x < y);
+    return compare_numbers(((const struct figure_point *)a)->x,
+                           ((const struct figure_point *)b)->x);
 }
 
 void figure_points(struct figure_series *line, struct figure_series *marks,
@@ -117,32 +102,20 @@ void figure_points(struct figure_series *line, struct figure_series *marks,
     }
 }
 
-void figure_name(struct figure *figure, struct figure_axis *axis, const char *name)
+void figure_name(struct figure_axis *axis, const char *name)
 {
-    char(*names)[FIGURE_TEXT_MAX] =
-        grow(axis->names, &axis->name_capacity, axis->name_count, sizeof *names);
-    if (!names) {
-        figure->failed = true;
-        return;
-    }
-    axis->names = names;
-    str_copy(names[axis->name_count++], FIGURE_TEXT_MAX, name);
+    axis->names = xgrow(axis->names, &axis->name_capacity, axis->name_count, sizeof *axis->names);
+    str_copy(axis->names[axis->name_count++], FIGURE_TEXT_MAX, name);
 }
 
-void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
-                  const char *text)
+void figure_label(struct figure_panel *panel, double x, double y, bool left, const char *text)
 {
-    struct figure_label *labels =
-        grow(panel->labels, &panel->label_capacity, panel->label_count, sizeof *labels);
-    if (!labels) {
-        figure->failed = true;
-        return;
-    }
-    panel->labels = labels;
+    panel->labels =
+        xgrow(panel->labels, &panel->label_capacity, panel->label_count, sizeof *panel->labels);
     if (!is_known(x) || !is_known(y))
         return;
-    labels[panel->label_count] = (struct figure_label){.x = x, .y = y, .left = left};
-    str_copy(labels[panel->label_count++].text, FIGURE_TEXT_MAX, text);
+    panel->labels[panel->label_count] = (struct figure_label){.x = x, .y = y, .left = left};
+    str_copy(panel->labels[panel->label_count++].text, FIGURE_TEXT_MAX, text);
 }
 
 static void release_panel(struct figure_panel *panel)
@@ -484,7 +457,7 @@ enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bo
     if (err)
         return err;
     /* An SVG is rendered by its viewer, with the fonts there. */
-    err = figure_script(figure, format, dark, format == FIGURE_SVG ? NULL : can_be_shown, &script);
+    figure_script(figure, format, dark, format == FIGURE_SVG ? NULL : can_be_shown, &script);
     if (err)
         err_set(why, err, "%s", err_text(err));
     else

@@ -1,8 +1,7 @@
 /* A figure before it is drawn: panels with axes and data series.  Strings may contain any bytes, and are drawn
  * literally.
  *
- * A struct figure owns all that was added to it: zero-initialize, figure_release.  A failed allocation sets `failed`,
- * so that filling needs no checks. */
+ * A struct figure owns all that was added to it: zero-initialize, figure_release. */
 #ifndef IPW_REPORT_FIGURE_H
 #define IPW_REPORT_FIGURE_H
 
@@ -89,7 +88,6 @@ struct figure {
     size_t panel_count;
     bool horizontal; /* panels from left to right; else from top to bottom */
     double height;   /* for a width of 800; 0: 500 */
-    bool failed;
 };
 
 /* Axes are linear and scaled to the data by default.  At most FIGURE_PANELS_MAX. */
@@ -104,7 +102,6 @@ struct axis_label {
 struct axis_label axis_label(const char *which, const char *label, const char *unit);
 struct axis_label axis_of(const char *which, enum run_number column);
 
-/* Never NULL: for a failed figure, one that discards everything. */
 struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
                                     enum figure_style style, enum figure_color color,
                                     const char *name);
@@ -141,9 +138,8 @@ struct figure_point {
 void figure_points(struct figure_series *line, struct figure_series *marks,
                    struct figure_point *points, size_t count);
 
-void figure_name(struct figure *figure, struct figure_axis *axis, const char *name);
-void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
-                  const char *text);
+void figure_name(struct figure_axis *axis, const char *name);
+void figure_label(struct figure_panel *panel, double x, double y, bool left, const char *text);
 
 /* Call when everything was added: removes panels without rows, and gives units in braces the SI prefix that suits their
  * data, which are scaled accordingly.  False if no panel is left. */
@@ -158,8 +154,8 @@ extern const char *const FIGURE_SUFFIXES[FIGURE_FORMATS]; /* "png" ... */
  * point, since it would be drawn as a large box over its neighbors; NULL: all have one. */
 struct layers_result;
 struct text;
-enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
-                       bool (*can_be_shown)(uint32_t code), struct text *out) MUST_USE;
+void figure_script(const struct figure *figure, enum figure_format format, bool dark,
+                   bool (*can_be_shown)(uint32_t code), struct text *out);
 
 /* ---- titles ---- */
 

@@ -807,14 +807,12 @@ static void choose_labels(struct drawing *d)
     d->height = page_height(d);
 }
 
-enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
-                       bool (*can_be_shown)(uint32_t code), struct text *out)
+void figure_script(const struct figure *figure, enum figure_format format, bool dark,
+                   bool (*can_be_shown)(uint32_t code), struct text *out)
 {
     struct drawing d = {
         .figure = figure, .theme = dark ? &DARK : &LIGHT, .out = out, .can_be_shown = can_be_shown};
     choose_labels(&d);
-    if (figure->failed)
-        return ERR_NO_MEMORY;
     put_terminal(&d, format);
     put_settings(&d);
     for (size_t p = 0; p < figure->panel_count; p++)
@@ -826,5 +824,4 @@ enum err figure_script(const struct figure *figure, enum figure_format format, b
         put_panel(&d, p);
     if (figure->panel_count > 1)
         text_add(out, "unset multiplot\n");
-    return out->failed ? ERR_NO_MEMORY : ERR_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/plot/plot.h"
 #include "rundir/layers_result.h"
 
@@ -24,24 +25,19 @@ static bool same_text(const char *a, const char *b)
     return strcmp(text_or_empty(a), text_or_empty(b)) == 0;
 }
 
-static bool same_number(double a, double b)
-{
-    return a == b || (!is_known(a) && !is_known(b));
-}
-
 /* Whether both were measured on the same machine and in the same way. */
 static bool same_setup(const struct layers_result *a, const struct layers_result *b)
 {
-    return same_text(a->hardware_label, b->hardware_label) && same_number(a->batch, b->batch) &&
-           same_number(a->gpu_layers, b->gpu_layers) && same_number(a->threads, b->threads);
+    return same_text(a->hardware_label, b->hardware_label) && is_same_number(a->batch, b->batch) &&
+           is_same_number(a->gpu_layers, b->gpu_layers) && is_same_number(a->threads, b->threads);
 }
 
 /* The file may be at different paths. */
 static bool is_same_model(const struct layers_result *a, const struct layers_result *b)
 {
     return same_text(layers_result_name(a), layers_result_name(b)) &&
-           same_number(a->parameters, b->parameters) &&
-           same_number(a->tensor_bytes, b->tensor_bytes);
+           is_same_number(a->parameters, b->parameters) &&
+           is_same_number(a->tensor_bytes, b->tensor_bytes);
 }
 
 static bool is_one_line(const struct layers_result *a, const struct layers_result *b)
@@ -117,9 +113,9 @@ static void name_of(const struct plot_source *source, const struct layers_result
         const struct layers_result *other = &source->layers[i];
         models = models || !is_same_model(other, model);
         machines = machines || !same_text(other->hardware_label, model->hardware_label);
-        batches = batches || !same_number(other->batch, model->batch);
-        gpu = gpu || !same_number(other->gpu_layers, model->gpu_layers);
-        threads = threads || !same_number(other->threads, model->threads);
+        batches = batches || !is_same_number(other->batch, model->batch);
+        gpu = gpu || !is_same_number(other->gpu_layers, model->gpu_layers);
+        threads = threads || !is_same_number(other->threads, model->threads);
     }
     if (models)
         text_addf(&name, ", %s",
@@ -242,8 +238,8 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
             add_point(points, model->parameters / unit, setting_at(model, phase, prompt));
             name_of(source, model, name);
             if (phase == 1 || common_prompt(source, 1) == 0) /* once per model */
-                figure_label(figure, panel, model->parameters / unit,
-                             points->items[points->count - 1].y, true, name);
+                figure_label(panel, model->parameters / unit, points->items[points->count - 1].y,
+                             true, name);
         }
         if (!points->count)
             continue;
@@ -276,11 +272,11 @@ static void put_heading(const struct plot_source *source, const struct extent *e
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
 {
     struct extent extent = extent_of(source);
-    struct points points = {.items = calloc(extent.settings + 1, sizeof *points.items)};
-    enum err err = points.items ? ERR_OK : err_no_memory(why);
+    struct points points = {.items = xcalloc(extent.settings + 1, sizeof *points.items)};
+    enum err err = ERR_OK;
     bool sizes = extent.min_size < extent.max_size;
     bool prompts = extent.min_prompt < extent.max_prompt;
-    if (!err && !extent.known)
+    if (!extent.known)
         err = err_set(why, ERR_NO_DATA,
                       "the energy per token of no phase and prompt length is known");
     else if (!err && !prompts && !sizes)

@@ -183,7 +183,7 @@ static enum err draw_components(const struct plot_source *source, struct figure 
     panel->x.from_zero = true;
     panel->y.down = true;
     for (size_t i = 0; i < parts.count; i++)
-        figure_name(figure, &panel->y, parts.names[i]);
+        figure_name(&panel->y, parts.names[i]);
     put_component_bars(figure, panel, source->layers, &parts, "prefill", -0.2, FIGURE_ORANGE);
     put_component_bars(figure, panel, source->layers, &parts, "decode", 0.2, FIGURE_BLUE);
     figure->height = fmax(400, 170 + 38 * (double)parts.count);
@@ -211,7 +211,7 @@ static void put_heat(struct figure *figure, const struct layers_result *layers,
     panel->y.high = (double)layers->layers_measured - 0.5;
     panel->y.integer = true;
     for (size_t i = 0; i < parts->count; i++)
-        figure_name(figure, &panel->x, parts->names[i]);
+        figure_name(&panel->x, parts->names[i]);
     struct figure_series *cells = figure_series(figure, panel, FIGURE_HEAT, FIGURE_INK, "");
     for (size_t l = 0; l < layers->layers_measured; l++)
         for (size_t i = 0; i < parts->count; i++)

@@ -8,6 +8,7 @@
 #include "analysis/columns.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "report/text/format.h"
@@ -51,18 +52,15 @@ static void put_cells(struct figure_series *series, const struct cell *cells, co
                         0.2 + 0.8 * log((double)cells[i].count) / log((double)max + 1));
 }
 
-static enum err draw_cloud(struct figure_series *series, const double *x, const double *y,
-                           size_t count)
+static void draw_cloud(struct figure_series *series, const double *x, const double *y, size_t count)
 {
     struct online all_x = {0}, all_y = {0};
     if (count <= CLOUD_EXACT) {
         for (size_t i = 0; i < count; i++)
             series_add3(series, x[i], y[i], count > 300 ? 0.5 : 0.75);
-        return ERR_OK;
+        return;
     }
-    struct cell *cells = calloc((size_t)CELLS_X * CELLS_Y, sizeof *cells);
-    if (!cells)
-        return ERR_NO_MEMORY;
+    struct cell *cells = xcalloc((size_t)CELLS_X * CELLS_Y, sizeof *cells);
     for (size_t i = 0; i < count; i++) {
         online_add(&all_x, x[i]);
         online_add(&all_y, y[i]);
@@ -76,7 +74,6 @@ static enum err draw_cloud(struct figure_series *series, const double *x, const 
     }
     put_cells(series, cells, x, y);
     free(cells);
-    return ERR_OK;
 }
 
 /* ---- pairs with their line ---- */
@@ -92,13 +89,11 @@ struct pairs {
     struct online x_all;
 };
 
-static enum err take_pairs(const struct run_table *table, const struct pair_plot *plot,
-                           enum run_number y_column, struct pairs *out)
+static void take_pairs(const struct run_table *table, const struct pair_plot *plot,
+                       enum run_number y_column, struct pairs *out)
 {
-    out->x = malloc((table->rows + 1) * sizeof *out->x);
-    out->y = malloc((table->rows + 1) * sizeof *out->y);
-    if (!out->x || !out->y)
-        return ERR_NO_MEMORY;
+    out->x = xmalloc((table->rows + 1) * sizeof *out->x);
+    out->y = xmalloc((table->rows + 1) * sizeof *out->y);
     for (size_t i = 0; i < table->rows; i++) {
         double x = run_number(table, plot->x, i), y = run_number(table, y_column, i);
         if (!run_completed(table, i) || !is_known(x) || !is_known(y) ||
@@ -108,7 +103,6 @@ static enum err take_pairs(const struct run_table *table, const struct pair_plot
         out->x[out->count] = x;
         out->y[out->count++] = y;
     }
-    return ERR_OK;
 }
 
 static void put_line(struct figure *figure, struct figure_panel *panel, const struct pairs *pairs,
@@ -149,8 +143,8 @@ static void put_log_line(struct figure *figure, struct figure_panel *panel,
     }
 }
 
-static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
-                          const struct pairs *pairs, struct figure *figure)
+static void put_pairs(const struct pair_plot *plot, enum run_number y, const struct pairs *pairs,
+                      struct figure *figure)
 {
     struct linear_fit fit;
     const char *unit = axis_of("", y).unit;
@@ -158,7 +152,7 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
         figure_panel(figure, axis_of("", plot->x).text, axis_of("", plot->instead).text);
     panel->y.from_zero = true;
     struct figure_series *cloud = figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "query");
-    enum err err = draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
+    draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
     if (linear_fit(pairs->x, pairs->y, pairs->count, &fit)) {
         figure_note(figure, "%s",
                     fit.count > 2 ? "line: least squares, 95 % CI" : "line: least squares");
@@ -166,7 +160,6 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
     }
     if (plot->log_fit)
         put_log_line(figure, panel, pairs, unit);
-    return err;
 }
 
 /* Records may have the joules of GPUs without their watts. */
@@ -188,10 +181,11 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
     struct pairs pairs = {0};
     char words[160];
     enum run_number y = table->numbers[plot->y] ? plot->y : plot->instead;
-    enum err err = take_pairs(table, plot, y, &pairs);
+    take_pairs(table, plot, y, &pairs);
+    enum err err = ERR_OK;
     const char *x_label = axis_of("", plot->x).label, *what = axis_of("", plot->instead).label;
     str_format(words, sizeof words, "%s and %s together are", x_label, axis_of("", y).label);
-    if (!err && !pairs.count)
+    if (!pairs.count)
         err = no_data_error(table, words, why);
     if (!err) {
         str_format(words, sizeof words, "%s or %s", x_label, what);
@@ -200,7 +194,7 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
             figure_note(figure, "%s", devices_note(plot, table, y));
         if (plot->of_energy)
             figure_note_energy_of(figure, table);
-        err = put_pairs(plot, y, &pairs, figure);
+        put_pairs(plot, y, &pairs, figure);
     }
     free(pairs.x);
     free(pairs.y);

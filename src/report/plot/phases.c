@@ -75,39 +75,33 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
     }
 }
 
-static enum err put_spread_of(struct figure *figure, struct figure_panel *panel,
-                              const struct run_table *table, enum run_number joules,
-                              enum run_number tokens, double at, enum figure_color color)
+static void put_spread_of(struct figure *figure, struct figure_panel *panel,
+                          const struct run_table *table, enum run_number joules,
+                          enum run_number tokens, double at, enum figure_color color)
 {
     static const double PS[] = {0.05, 0.5, 0.95};
     double *values, marks[3];
     size_t count;
     char text[FORMAT_MAX];
-    enum err err = known_values(table, joules, tokens, &values, &count);
-    if (err)
-        return err;
+    known_values(table, joules, tokens, &values, &count);
     if (count) {
         select_quantiles(values, count, PS, 3, marks);
         struct figure_series *series = figure_series(figure, panel, FIGURE_ERRORS_Y, color, "");
         series_add4(series, at, marks[1], marks[0], marks[2]);
-        figure_label(figure, panel, at, marks[1], false, format_si(text, marks[1], "J"));
+        figure_label(panel, at, marks[1], false, format_si(text, marks[1], "J"));
     }
     free(values);
-    return ERR_OK;
 }
 
-static enum err put_tokens(struct figure *figure, const struct run_table *table)
+static void put_tokens(struct figure *figure, const struct run_table *table)
 {
     struct figure_panel *panel = figure_panel(figure, "", "energy ({J} per token)");
     str_copy(panel->title, sizeof panel->title, "median, 5 to 95 %");
     panel->y.from_zero = true;
-    figure_name(figure, &panel->x, "prompt");
-    figure_name(figure, &panel->x, "output");
-    enum err err =
-        put_spread_of(figure, panel, table, RUN_PREFILL_JOULES, RUN_INPUT_TOKENS, 0, FIGURE_ORANGE);
-    return err ? err
-               : put_spread_of(figure, panel, table, RUN_DECODE_JOULES, RUN_OUTPUT_TOKENS, 1,
-                               FIGURE_BLUE);
+    figure_name(&panel->x, "prompt");
+    figure_name(&panel->x, "output");
+    put_spread_of(figure, panel, table, RUN_PREFILL_JOULES, RUN_INPUT_TOKENS, 0, FIGURE_ORANGE);
+    put_spread_of(figure, panel, table, RUN_DECODE_JOULES, RUN_OUTPUT_TOKENS, 1, FIGURE_BLUE);
 }
 
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
@@ -120,8 +114,8 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     figure_note_energy_of(figure, table);
     figure->horizontal = true;
     put_bars(figure, table, count);
-    enum err err = put_tokens(figure, table);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+    put_tokens(figure, table);
+    return ERR_OK;
 }
 
 const struct plot_driver plot_phases = {

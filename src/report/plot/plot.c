@@ -6,6 +6,7 @@
 
 #include "analysis/across.h"
 #include "core/registry.h"
+#include "core/xalloc.h"
 #include "report/plot/figure.h"
 
 #define PLOT(name) extern const struct plot_driver plot_##name;
@@ -34,8 +35,6 @@ static enum err draw_given(const struct plot_source *source, struct figure *figu
     enum err err = source->driver->draw(source, figure, why);
     if (err)
         return err;
-    if (figure->failed)
-        return err_no_memory(why);
     return figure_finish(figure) ? ERR_OK : err_set(why, ERR_NO_DATA, "no data for this plot");
 }
 
@@ -46,25 +45,19 @@ enum { NAME_LETTERS = 34 };
 static enum err draw_runs(struct plot_source *source, struct figure *figure, struct error *why)
 {
     size_t n = source->run_count;
-    struct run_figures *runs = malloc(n * sizeof *runs);
-    const struct run_point **points = malloc(n * sizeof *points);
+    struct run_figures *runs = xmalloc(n * sizeof *runs);
+    const struct run_point **points = xmalloc(n * sizeof *points);
     struct run_names names = {0};
-    enum err err = runs && points ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         runs[i] = source->runs[i];
         points[i] = &runs[i].point;
     }
-    if (!err)
-        err = run_names_of(points, n, NAME_LETTERS, &names);
-    if (!err) {
-        source->common = run_figures_settle(runs, n);
-        source->runs = runs;
-        /* cppcheck-suppress autoVariables ; the source is plot_draw's own copy */
-        source->names = &names;
-        err = draw_given(source, figure, why);
-    } else {
-        err = err_no_memory(why);
-    }
+    run_names_of(points, n, NAME_LETTERS, &names);
+    source->common = run_figures_settle(runs, n);
+    source->runs = runs;
+    /* cppcheck-suppress autoVariables ; the source is plot_draw's own copy */
+    source->names = &names;
+    enum err err = draw_given(source, figure, why);
     run_names_release(&names);
     free((void *)points);
     free(runs);

@@ -8,6 +8,7 @@
 #include "analysis/compare.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/plot/plot.h"
 #include "stats/pareto.h"
 
@@ -57,10 +58,9 @@ static void put_token_line(const struct plot_source *source, size_t first,
                            double (*of)(const struct run_figures *run), struct figure_series *line,
                            struct figure_series *marks)
 {
-    struct figure_point *points = calloc(source->run_count, sizeof *points);
+    struct figure_point *points = xcalloc(source->run_count, sizeof *points);
     size_t count = 0;
-    marks->figure->failed = marks->figure->failed || !points;
-    for (size_t i = first; i < source->run_count && points; i++) {
+    for (size_t i = first; i < source->run_count; i++) {
         const struct run_figures *run = &source->runs[i];
         if (same_line(&run->point, &source->runs[first].point) && has_token_energy(run, of(run)))
             points[count++] = (struct figure_point){of(run), run->point.joules_per_output_token,
@@ -104,14 +104,14 @@ static void lines_release(struct lines *lines)
     run_names_release(&lines->names);
 }
 
-static enum err lines_of(const struct plot_source *source, struct lines *out)
+static void lines_of(const struct plot_source *source, struct lines *out)
 {
     enum { LETTERS = 44 };
     size_t n = source->run_count;
-    struct run_point *points = malloc(n * sizeof *points);
-    const struct run_point **each = malloc(n * sizeof *each);
-    *out = (struct lines){.first = malloc(n * sizeof *out->first)};
-    for (size_t i = 0; points && each && out->first && i < n; i++) {
+    struct run_point *points = xmalloc(n * sizeof *points);
+    const struct run_point **each = xmalloc(n * sizeof *each);
+    *out = (struct lines){.first = xmalloc(n * sizeof *out->first)};
+    for (size_t i = 0; i < n; i++) {
         bool before = false;
         for (size_t j = 0; j < i && !before; j++)
             before = same_line(&source->runs[j].point, &source->runs[i].point);
@@ -123,14 +123,11 @@ static enum err lines_of(const struct plot_source *source, struct lines *out)
         each[out->count] = &points[out->count];
         out->first[out->count++] = i;
     }
-    enum err err = points && each && out->first
-                       ? run_names_of(each, out->count, LETTERS, &out->names)
-                       : ERR_NO_MEMORY;
-    if (!err && out->count == 1)
+    run_names_of(each, out->count, LETTERS, &out->names);
+    if (out->count == 1)
         str_copy(out->names.names[0], RUN_NAME_MAX, str_last_part(points[0].model));
     free(points);
     free((void *)each);
-    return err;
 }
 
 struct per_token_plot {
@@ -154,8 +151,8 @@ static enum err draw_per_token(const struct plot_source *source, struct figure *
         label.text);
     panel->x.log_base = 2;
     panel->y.from_zero = true;
-    err = lines_of(source, &lines);
-    for (size_t i = 0; !err && i < lines.count; i++) {
+    lines_of(source, &lines);
+    for (size_t i = 0; i < lines.count; i++) {
         enum figure_color color = (enum figure_color)(i % LINE_COLORS);
         struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, color, "");
         struct figure_series *errors =
@@ -164,7 +161,7 @@ static enum err draw_per_token(const struct plot_source *source, struct figure *
         put_token_line(source, lines.first[i], plot->of, line, errors);
     }
     lines_release(&lines);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+    return ERR_OK;
 }
 
 static double concurrency(const struct run_figures *run)
@@ -252,7 +249,7 @@ static void put_measure(struct figure *figure, const struct plot_source *source,
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
     for (size_t i = 0; i < source->run_count; i++) {
         m = measure_of(&source->runs[i], which);
-        figure_name(figure, &panel->y, with_names ? source->names->names[i] : "");
+        figure_name(&panel->y, with_names ? source->names->names[i] : "");
         series_add4(bars, 0, m.value, (double)i - 0.36, (double)i + 0.36);
         series_add4(errors, m.value, (double)i, fmax(m.low, 0), m.high);
     }
@@ -299,8 +296,7 @@ struct choice {
 
 static int by_joules(const void *a, const void *b)
 {
-    double x = ((const struct choice *)a)->joules, y = ((const struct choice *)b)->joules;
-    return (x > y) - (x < y);
+    return compare_numbers(((const struct choice *)a)->joules, ((const struct choice *)b)->joules);
 }
 
 static bool is_graded(const struct run_figures *run)
@@ -308,16 +304,15 @@ static bool is_graded(const struct run_figures *run)
     return run->point.joules_per_query > 0 && is_known(run->point.accuracy);
 }
 
-static void put_run(struct figure *figure, struct figure_panel *panel,
-                    const struct plot_source *source, size_t i, bool on, double farthest,
-                    struct figure_series *const series[2][2])
+static void put_run(struct figure_panel *panel, const struct plot_source *source, size_t i, bool on,
+                    double farthest, struct figure_series *const series[2][2])
 {
     const struct run_figures *run = &source->runs[i];
     double x = run->point.joules_per_query, y = 100 * run->point.accuracy;
     double error = is_known(run->joules_per_query_error) ? run->joules_per_query_error : 0;
     series_add4(series[on][0], x, y, 100 * run->accuracy_low, 100 * run->accuracy_high);
     series_add4(series[on][1], x, y, x - error > 0 ? x - error : x / 100, x + error);
-    figure_label(figure, panel, x, y, x > farthest, source->names->names[i]);
+    figure_label(panel, x, y, x > farthest, source->names->names[i]);
 }
 
 /* Step shape: between two points the best available is the cheaper one. */
@@ -347,8 +342,8 @@ static double middle_of(const struct plot_source *source, bool *is_wide)
     return *is_wide ? sqrt(min * max) : (min + max) / 2;
 }
 
-static enum err put_runs(const struct plot_source *source, const bool *on, struct choice *best,
-                         struct figure *figure)
+static void put_runs(const struct plot_source *source, const bool *on, struct choice *best,
+                     struct figure *figure)
 {
     size_t count = 0;
     struct figure_panel *panel =
@@ -367,12 +362,11 @@ static enum err put_runs(const struct plot_source *source, const bool *on, struc
         const struct run_point *point = &source->runs[i].point;
         if (!is_graded(&source->runs[i]))
             continue;
-        put_run(figure, panel, source, i, on[i], farthest, series);
+        put_run(panel, source, i, on[i], farthest, series);
         if (on[i])
             best[count++] = (struct choice){point->joules_per_query, 100 * point->accuracy};
     }
     put_frontier(figure, panel, best, count);
-    return ERR_OK;
 }
 
 static enum err draw_known(const struct plot_source *source, double *cost, double *benefit,
@@ -388,24 +382,21 @@ static enum err draw_known(const struct plot_source *source, double *cost, doubl
     if (known < 2)
         return err_set(why, ERR_NO_DATA, "%zu of %zu runs have graded answers of known energy",
                        known, source->run_count);
-    enum err err = pareto_mark(cost, benefit, source->run_count, on);
-    if (err)
-        return err_set(why, err, "%s", err_text(err));
+    pareto_mark(cost, benefit, source->run_count, on);
     str_copy(figure->title, sizeof figure->title, "Accuracy against energy");
     note_runs(figure, source, known);
-    return put_runs(source, on, best, figure);
+    put_runs(source, on, best, figure);
+    return ERR_OK;
 }
 
 static enum err draw_pareto(const struct plot_source *source, struct figure *figure,
                             struct error *why)
 {
     size_t n = source->run_count;
-    double *cost = malloc(n * sizeof *cost), *benefit = malloc(n * sizeof *benefit);
-    bool *on = calloc(n, sizeof *on);
-    struct choice *best = malloc(n * sizeof *best);
-    enum err err = cost && benefit && on && best
-                       ? draw_known(source, cost, benefit, on, best, figure, why)
-                       : err_no_memory(why);
+    double *cost = xmalloc(n * sizeof *cost), *benefit = xmalloc(n * sizeof *benefit);
+    bool *on = xcalloc(n, sizeof *on);
+    struct choice *best = xmalloc(n * sizeof *best);
+    enum err err = draw_known(source, cost, benefit, on, best, figure, why);
     free(cost);
     free(benefit);
     free(on);

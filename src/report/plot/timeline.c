@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/text/format.h"
 #include "report/plot/plot.h"
 #include "rundir/samples.h"
@@ -117,13 +118,8 @@ static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
                               const struct spans *spans, double from, double to)
 {
     size_t count = spans->count, sent = 0, ended = 0;
-    double *starts = malloc(count * sizeof *starts), *ends = malloc(count * sizeof *ends);
+    double *starts = xmalloc(count * sizeof *starts), *ends = xmalloc(count * sizeof *ends);
     double max[COLUMNS] = {0};
-    if (!starts || !ends) {
-        free(starts);
-        free(ends);
-        return ERR_NO_MEMORY;
-    }
     for (size_t i = 0; i < count; i++) {
         starts[i] = spans->items[i].from;
         ends[i] = spans->items[i].to;
@@ -273,7 +269,7 @@ static void mark_starts(struct figure *figure, const struct start_ranges *ranges
                           p == 0 && i == 1 ? "another start" : "");
             str_format(name, sizeof name, "start %u", ranges->items[i].start);
             if (p == 0 && ranges->count <= STARTS_NAMED)
-                figure_label(figure, panel, x, top, false, name);
+                figure_label(panel, x, top, false, name);
         }
     }
 }

@@ -28,7 +28,10 @@ static void add_value(struct table *table, const struct result *result,
 {
     switch (item ? item->kind : RESULT_NULL) {
     case RESULT_NUMBER:
-        table_add_number(table, scale != 0 ? scale * item->number : item->number);
+        if (strcmp(item->unit, UNIT_TIME) == 0 && is_known(item->number))
+            table_addf(table, "%.6f", item->number);
+        else
+            table_add_number(table, scale != 0 ? scale * item->number : item->number);
         break;
     case RESULT_COUNT:
         table_addf(table, "%lld", (long long)item->integer);
@@ -156,7 +159,7 @@ static void add_all_rows(struct table *table, const struct result *result,
 {
     const char *star = strstr(result->rows, ".*.");
     char list[RESULT_KEY_MAX];
-    if (!result->rows[0]) {
+    if (!result->rows[0] && result->items->kind != RESULT_LIST) {
         add_row(table, &(struct table_row){result, NULL, result->items}, columns);
         return;
     }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/finding.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -80,7 +81,36 @@ static size_t put_finding(const struct result *result, struct text *out)
     return lines;
 }
 
-/* Notes and warnings of all results, each once. */
+void finding_words(const struct result *result, const struct result_item *finding, bool has_action,
+                   bool color, struct text *out)
+{
+    const char *severity = result_text_at(result, finding, "severity"),
+               *gpu = result_text_at(result, finding, "gpu"),
+               *application = result_text_at(result, finding, "application");
+    bool is_red = color && strcmp(severity, finding_severity_name(FINDING_INVALID)) == 0;
+    text_addf(out, "%s%s:%s ", is_red ? "\033[31m" : "", severity, is_red ? "\033[0m" : "");
+    if (gpu[0] || application[0])
+        text_addf(out, "%s%s%s: ", plain_text(gpu).text, gpu[0] && application[0] ? " " : "",
+                  plain_text(application).text);
+    text_add(out, plain_text(result_text_at(result, finding, "text")).text);
+    if (has_action)
+        text_addf(out, ": %s", result_text_at(result, finding, "action"));
+    text_addf(out, " [%s]", plain_text(result_text_at(result, finding, "code")).text);
+}
+
+void findings_text(const struct result *result, const struct result_item *findings, bool color,
+                   struct text *out)
+{
+    RESULT_EACH (finding, result, findings) {
+        text_add(out, "   ");
+        finding_words(result, finding, false, color, out);
+        text_add(out, "\n");
+    }
+    if (result_first(result, findings))
+        text_add(out, "\n");
+}
+
+/* Findings, which have their severity, and warnings of all results, each once. */
 static size_t gather_warnings(const struct result *results, size_t count, struct text *out)
 {
     size_t found = 0;
@@ -88,11 +118,13 @@ static size_t gather_warnings(const struct result *results, size_t count, struct
         const struct result *result = &results[i % count];
         const struct text *lines = i < count ? &result->notes : &result->warnings;
         for (const char *line = NULL; (line = result_line(lines, line));) {
-            const char *before = NULL;
-            while ((before = result_line(out, before)) && strcmp(before, line) != 0)
+            const char *before = NULL, *severity = i < count ? "" : "warning: ";
+            size_t length = strlen(severity);
+            while ((before = result_line(out, before)) &&
+                   (strncmp(before, severity, length) != 0 || strcmp(before + length, line) != 0))
                 continue;
             if (!before && ++found)
-                result_add_line(out, "%s", line);
+                result_add_line(out, "%s%s", severity, line);
         }
     }
     return found;
@@ -106,7 +138,7 @@ static void put_warnings(const struct result *results, size_t count, size_t line
     for (const char *line = NULL; (line = result_line(&all, line)); left--) {
         struct text words = {0};
         bool fits = used + FINDING_LINES + (left > 1) <= lines;
-        text_addf(&words, "warning: %s", plain_text(line).text);
+        text_add(&words, plain_text(line).text);
         if (fits)
             used += wrap_words(out, "", LABEL_INDENT, FINDING_LINES, text_get(&words));
         text_release(&words);

@@ -84,9 +84,16 @@ static void put_items(const struct result *result, const struct result_item *gro
 
 void result_to_json(const struct result *result, const char *key, struct json *json)
 {
-    json_object(json, key);
+    bool is_list = result->items->kind == RESULT_LIST;
+    if (is_list)
+        json_array(json, key);
+    else
+        json_object(json, key);
     put_items(result, result->items, json);
-    json_object_end(json);
+    if (is_list)
+        json_array_end(json);
+    else
+        json_object_end(json);
 }
 
 void result_members_to_json(const struct result *result, struct json *json)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -12,6 +13,10 @@
 
 void layout_number(char *to, double value, double error, const char *unit)
 {
+    if (strcmp(unit, UNIT_TIME) == 0) {
+        clock_text(to, from_seconds(value));
+        return;
+    }
     bool is_ms = strcmp(unit, "ms") == 0; /* in seconds, with a suitable prefix */
     double scale = is_ms ? 1e-3 : 1;
     format_figure(to, scale * value, scale * error, is_ms ? "s" : unit);
@@ -94,14 +99,6 @@ bool layout_is_table(const struct result *result, const struct result_item *rows
     return first != NULL;
 }
 
-static bool has_key(const struct layout *columns, const char *key)
-{
-    for (size_t i = 0; i < columns->count; i++)
-        if (strcmp(columns->keys[i], key) == 0)
-            return true;
-    return false;
-}
-
 static void add_column(struct layout *columns, const char *key, bool right)
 {
     char title[LAYOUT_CELL_MAX];
@@ -123,7 +120,8 @@ void layout_columns(const struct result *result, const struct result_item *rows,
         add_column(out, "", false);
     RESULT_EACH (row, result, rows)
         RESULT_EACH (cell, result, row)
-            if (layout_is_shown(cell) && !has_key(out, result_key(result, cell)))
+            if (layout_is_shown(cell) &&
+                !str_is_listed(result_key(result, cell), out->keys, out->count))
                 add_column(out, result_key(result, cell), cell->kind != RESULT_TEXT);
 }
 

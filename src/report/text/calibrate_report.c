@@ -16,16 +16,6 @@ struct page {
     struct text words; /* of the next line */
 };
 
-static double number_at(const struct page *page, const char *path)
-{
-    return result_number_at(page->result, NULL, path);
-}
-
-static const char *text_at(const struct page *page, const char *path)
-{
-    return result_text_at(page->result, NULL, path);
-}
-
 /* Moves the words to the output. */
 static void put_words(struct page *page, const char *before, const char *after)
 {
@@ -133,17 +123,18 @@ static void put_coefficients(struct page *page)
 
 static void put_rows(struct page *page)
 {
-    double too_short = number_at(page, "rows.too_short");
-    double empty = number_at(page, "rows.without_energy");
-    text_addf(&page->words, "%.0f rows", number_at(page, "rows.used"));
+    double too_short = result_number_at(page->result, NULL, "rows.too_short");
+    double empty = result_number_at(page->result, NULL, "rows.without_energy");
+    text_addf(&page->words, "%.0f rows", result_number_at(page->result, NULL, "rows.used"));
     if (too_short > 0)
         text_addf(&page->words, "; %.0f skipped: too short for the sensor", too_short);
     if (empty > 0)
         text_addf(&page->words, "; %.0f skipped: energy unknown", empty);
     put_line(page);
     line(page, "R² %.2f; mean error of power and energy %.1f %%, leave-one-out %.1f %%",
-         number_at(page, "r2"), 100 * number_at(page, "mape"),
-         100 * number_at(page, "mape_held_out"));
+         result_number_at(page->result, NULL, "r2"),
+         100 * result_number_at(page->result, NULL, "mape"),
+         100 * result_number_at(page->result, NULL, "mape_held_out"));
 }
 
 static void put_times(struct page *page)
@@ -164,16 +155,18 @@ static void put_times(struct page *page)
 
 static void put_overheads(struct page *page)
 {
-    double idle_w = number_at(page, "idle_w"), launch_s = number_at(page, "launch_s");
-    double dispatch_s = number_at(page, "dispatch_s"), graph_s = number_at(page, "graph_launch_s");
-    double host_s = number_at(page, "host_launch_s");
+    double idle_w = result_number_at(page->result, NULL, "idle_w"),
+           launch_s = result_number_at(page->result, NULL, "launch_s");
+    double dispatch_s = result_number_at(page->result, NULL, "dispatch_s"),
+           graph_s = result_number_at(page->result, NULL, "graph_launch_s");
+    double host_s = result_number_at(page->result, NULL, "host_launch_s");
     char number[FORMAT_MAX];
     if (is_known(idle_w))
         line(page, "idle power %s (%.0f rows, not part of the fit)", format_si(number, idle_w, "W"),
-             number_at(page, "rows.idle"));
+             result_number_at(page->result, NULL, "rows.idle"));
     if (is_known(launch_s))
         line(page, "launch overhead %s per kernel (%.0f rows)", format_si(number, launch_s, "s"),
-             number_at(page, "view.launch_rows"));
+             result_number_at(page->result, NULL, "view.launch_rows"));
     if (is_known(dispatch_s))
         line(page, "dispatch interval %s", format_si(number, dispatch_s, "s"));
     if (is_known(graph_s))
@@ -185,15 +178,18 @@ static void put_overheads(struct page *page)
 
 static void put_calibration(struct page *page)
 {
-    const char *hardware = text_at(page, "hardware"), *method = text_at(page, "method");
-    const char *base = text_at(page, "base"), *file = text_at(page, "hardware_file");
+    const char *hardware = result_text_at(page->result, NULL, "hardware"),
+               *method = result_text_at(page->result, NULL, "method");
+    const char *base = result_text_at(page->result, NULL, "base"),
+               *file = result_text_at(page->result, NULL, "hardware_file");
     bool has_energy = *method;
     text_addf(&page->words, "%s of %s, %s %s", has_energy ? "energy model" : "times",
               *hardware ? hardware : "an unnamed device", has_energy ? "fitted to" : "measured by",
-              text_at(page, "data"));
+              result_text_at(page->result, NULL, "data"));
     put_title(page);
     if (!has_energy)
-        line(page, "energy: not measured: %s", text_at(page, "view.no_energy"));
+        line(page, "energy: not measured: %s",
+             result_text_at(page->result, NULL, "view.no_energy"));
     if (strcmp(method, "estimated") == 0)
         line(page, "ESTIMATED: the energy comes from a model, and so does the fit");
     if (strcmp(method, "measured") != 0)
@@ -204,7 +200,8 @@ static void put_calibration(struct page *page)
     put_times(page);
     put_overheads(page);
     if (*base)
-        line(page, "other figures from %s (%s)", base, text_at(page, "view.base_name"));
+        line(page, "other figures from %s (%s)", base,
+             result_text_at(page->result, NULL, "view.base_name"));
     if (*file)
         line(page, "written to %s; use it with --hardware-file %s", file, file);
 }
@@ -300,13 +297,15 @@ static void put_errors(struct page *page, const char *name, const char *groups, 
 
 static void put_held_out(struct page *page)
 {
-    line(page, "leave-one-group-out correction by %s:", text_at(page, "held_out.column"));
+    line(page, "leave-one-group-out correction by %s:",
+         result_text_at(page->result, NULL, "held_out.column"));
     text_add(page->out, page->is_markdown ? "\n" : "");
-    put_errors(page, text_at(page, "held_out.column"), "held_out.groups", "held_out.all");
+    put_errors(page, result_text_at(page->result, NULL, "held_out.column"), "held_out.groups",
+               "held_out.all");
     text_add(page->out, page->is_markdown ? "\n" : "");
     line(page, "inside the 95 %% interval of the others: latency %.0f %%, energy %.0f %%",
-         100 * number_at(page, "held_out.all.latency.inside_2_sigma"),
-         100 * number_at(page, "held_out.all.energy.inside_2_sigma"));
+         100 * result_number_at(page->result, NULL, "held_out.all.latency.inside_2_sigma"),
+         100 * result_number_at(page->result, NULL, "held_out.all.energy.inside_2_sigma"));
     text_add(page->out, "\n");
 }
 
@@ -326,14 +325,15 @@ static void put_inside(struct page *page, const char *name)
 
 static void put_host(struct page *page)
 {
-    double rows = number_at(page, "host_assumed"), launch_us = number_at(page, "host_launch_us");
+    double rows = result_number_at(page->result, NULL, "host_assumed"),
+           launch_us = result_number_at(page->result, NULL, "host_launch_us");
     char inferred[128] = "";
     if (is_known(launch_us))
         str_format(inferred, sizeof inferred,
                    "; by these rows it is %.2g µs: --host-launch-us %.2g", launch_us, launch_us);
     if (rows > 0)
         line(page, "host launch time of %.0f rows assumed: %.3g µs%s", rows,
-             number_at(page, "view.host_assumed_us"), inferred);
+             result_number_at(page->result, NULL, "view.host_assumed_us"), inferred);
 }
 
 static const char *verdict_words(const struct page *page)
@@ -346,9 +346,11 @@ static const char *verdict_words(const struct page *page)
 
 static void put_validation(struct page *page)
 {
-    double too_short = number_at(page, "too_short_for_energy"), other = number_at(page, "left_out");
-    double max = number_at(page, "max_mape");
-    text_addf(&page->words, "%s against %s", text_at(page, "view.device"), text_at(page, "data"));
+    double too_short = result_number_at(page->result, NULL, "too_short_for_energy"),
+           other = result_number_at(page->result, NULL, "left_out");
+    double max = result_number_at(page->result, NULL, "max_mape");
+    text_addf(&page->words, "%s against %s", result_text_at(page->result, NULL, "view.device"),
+              result_text_at(page->result, NULL, "data"));
     put_title(page);
     put_measured(page);
     put_errors(page, "bound by", "regimes", "all");
@@ -363,7 +365,7 @@ static void put_validation(struct page *page)
              too_short);
     if (other > 0)
         line(page, "%.0f rows excluded by --where", other);
-    if (strcmp(text_at(page, "method"), "estimated") == 0)
+    if (strcmp(result_text_at(page->result, NULL, "method"), "estimated") == 0)
         line(page, "the reference energy is ESTIMATED by a model, not measured by a sensor");
     if (is_known(max))
         line(page, "limit %.4g %%: %s", 100 * max, verdict_words(page));

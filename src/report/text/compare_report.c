@@ -9,6 +9,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "report/print/print.h"
 #include "report/text/format.h"
 
 enum { CELL_MAX = 128, CELLS = 8, WHERE_MAX = 560 };
@@ -363,15 +364,14 @@ static void put_side(const struct result *result, const struct result_item *side
 static void put_comparison(const struct result *result, const struct result_item *comparison,
                            bool has_common, bool color, struct text *out)
 {
-    const struct result_item *warnings = result_get(result, comparison, "warnings");
+    const struct result_item *findings = result_get(result, comparison, "findings");
     char pairing[CELL_MAX];
     struct table table;
     pairing_text(pairing, result, comparison);
     put_side(result, comparison, "", out);
     text_addf(out, "%s\n", pairing);
-    RESULT_EACH (warning, result, warnings)
-        text_addf(out, "   warning: %s\n", plain_text(result_string(result, warning)).text);
-    text_add(out, "\n");
+    findings_text(result, findings, color, out);
+    text_add(out, result_first(result, findings) ? "" : "\n");
     fill_table(result, comparison, &table);
     table_print(&table, "   ", color, out);
     if (!has_common)
@@ -401,7 +401,7 @@ static void compare_text(const struct result *result, bool color, struct text *o
 static void put_markdown(const struct result *result, const struct result_item *comparison,
                          struct text *out)
 {
-    const struct result_item *warnings = result_get(result, comparison, "warnings");
+    const struct result_item *findings = result_get(result, comparison, "findings");
     struct table table;
     char pairing[CELL_MAX], where[WHERE_MAX];
     pairing_text(pairing, result, comparison);
@@ -411,12 +411,12 @@ static void put_markdown(const struct result *result, const struct result_item *
     text_add(out, "\n\n");
     markdown_add(out, where);
     text_addf(out, "; %s.\n\n", pairing);
-    RESULT_EACH (warning, result, warnings) {
-        text_add(out, "- **warning**: ");
-        markdown_add(out, result_string(result, warning));
-        text_add(out, "\n");
+    RESULT_EACH (finding, result, findings) {
+        text_addf(out, "- **%s**: ", result_text_at(result, finding, "severity"));
+        markdown_add(out, result_text_at(result, finding, "text"));
+        text_addf(out, " (`%s`)\n", result_text_at(result, finding, "code"));
     }
-    text_add(out, result_first(result, warnings) ? "\n" : "");
+    text_add(out, result_first(result, findings) ? "\n" : "");
     fill_table(result, comparison, &table);
     table_write_markdown(&table, out);
     table_release(&table);

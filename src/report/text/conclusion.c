@@ -44,15 +44,10 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
     const struct run_point *point = &run->point;
     char low[FORMAT_MAX], high[FORMAT_MAX], value[FORMAT_MAX];
     struct text words = {0};
-    double error = run->uncertainty.common * point->joules_per_query,
-           joules = figure_of(results, count, "efficiency", "summary.joules_per_query", &error),
-           checks = 0, bad, unused;
-    static const char *const CHECKS[] = {"summary.checks_good", "summary.checks_unknown",
-                                         "summary.checks_warning"};
-    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)
-        checks += bad = figure_of(results, count, "quality", CHECKS[i], &unused);
-    if (!is_known(joules))
-        joules = point->joules_per_query;
+    double joules = point->joules_per_query, error = run->uncertainty.common * joules, unused,
+           invalid = figure_of(results, count, "quality", "summary.findings_invalid", &unused),
+           warnings = figure_of(results, count, "quality", "summary.findings_warning", &unused);
+    (void)figure_of(results, count, "efficiency", "summary.joules_per_query", &error);
     text_addf(&words, "%s%s%s: ", plain_text(point->model).text, point->hardware[0] ? " on " : "",
               plain_text(point->hardware).text);
     bool is_empty = point->failed + point->canceled == point->queries;
@@ -70,8 +65,13 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
         text_addf(&words, ", median latency %s", format_si(value, run->latency_s, "s"));
     if (point->failed && point->failed < point->queries)
         text_addf(&words, "; %zu of %zu failed", point->failed, point->queries);
-    if (checks > 0)
-        text_addf(&words, "; %.0f of %.0f checks warn", bad, checks);
+    if (invalid > 0)
+        text_addf(&words, "; %.0f finding%s: the figures are invalid", invalid,
+                  invalid == 1 ? "" : "s");
+    if (warnings > 0)
+        text_addf(&words, "; %.0f warning%s", warnings, warnings == 1 ? "" : "s");
+    else if (warnings == 0)
+        text_add(&words, "; no warnings");
     text_add(&words, ".");
     wrap_words(out, "", 1, SENTENCE_LINES, text_get(&words));
     text_release(&words);
@@ -246,16 +246,13 @@ static void put_runs(const struct run_ranking *all, size_t most, bool color, str
         }
 }
 
-enum err conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
-                            bool color, struct text *out)
+void conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
+                        bool color, struct text *out)
 {
     struct run_ranking all;
-    enum err err = run_ranking_of(runs, count, NAME_LETTERS, &all);
-    if (!err) {
-        put_sentence(&all, each, out);
-        text_add(out, "\n comparison\n\n");
-        put_runs(&all, verbose ? count : RUNS_SHOWN, color, out);
-    }
+    run_ranking_of(runs, count, NAME_LETTERS, &all);
+    put_sentence(&all, each, out);
+    text_add(out, "\n comparison\n\n");
+    put_runs(&all, verbose ? count : RUNS_SHOWN, color, out);
     run_ranking_release(&all);
-    return err;
 }

@@ -308,7 +308,7 @@ static void put_lengths(const struct layout *layout, struct text *out)
     text_add(out, layout->prompts && layout->outputs ? "" : " tokens");
 }
 
-/* The conclusion: "~19 mJ per sample at least: h200, fp16, batch 8", if the rows are alternatives. */
+/* The conclusion: "lowest: ~19 mJ per sample (h200, fp16, batch 8)", if the rows are alternatives. */
 static void put_cheapest(const struct layout *layout, struct text *out)
 {
     const struct result_item *best = layout->first;
@@ -321,7 +321,7 @@ static void put_cheapest(const struct layout *layout, struct text *out)
     words_add(words, "batch %.0f", number(layout, best, "batch"));
     if (number(layout, NULL, "view.demands") == 1 && is_known(joules) &&
         flag(layout, best, "view.is_known_to_fit"))
-        text_addf(out, "~%s per %s at least: %s\n   ", format_rough(energy, joules, "J"),
+        text_addf(out, "lowest: ~%s per %s (%s)\n   ", format_rough(energy, joules, "J"),
                   word(layout, best, "each.unit"), words);
 }
 

@@ -211,7 +211,7 @@ static char *check_words(char *to, const struct estimate_page *page,
     double margin = result_number_at(result, check, "margin");
     bool is_energy = strcmp(limit, "energy") == 0, is_power = strcmp(limit, "power") == 0;
     limit_value(value, unit, result_number_at(result, check, "value"));
-    limit_value(max, unit, result_number_at(result, check, "most"));
+    limit_value(max, unit, result_number_at(result, check, "max"));
     if (is_energy)
         str_format(of, sizeof of, " %.60s",
                    words_each(each, page_word(page, "view.energy_limit_unit")));
@@ -281,7 +281,8 @@ static void put_no_proposal(const struct estimate_page *page)
     else
         page_item(page, "No change that fits saves %.0f %%%s.",
                   100 * page_number(page, "view.least_saving"),
-                  page_number(page, "recommendations_unsure") > 0 ? " and more than its ±" : "");
+                  page_number(page, "recommendations_unsure") > 0 ? " and more than its uncertainty"
+                                                                  : "");
 }
 
 /* What applies to all of them, then their side effects. */
@@ -290,7 +291,7 @@ static void put_proposal_notes(const struct estimate_page *page, const struct re
     double unsure = page_number(page, "recommendations_unsure");
     text_addf(page->out, "%seach change alone", page->is_markdown ? "" : "   ");
     if (unsure > 0)
-        text_addf(page->out, "; %.0f other%s less than %s ±", unsure,
+        text_addf(page->out, "; %.0f more change%s less than %s uncertainty", unsure,
                   unsure == 1 ? " saves" : "s save", unsure == 1 ? "its" : "their");
     text_add(page->out, "\n");
     RESULT_EACH (row, page->result, list) {

@@ -106,7 +106,7 @@ static double charge_at(const struct estimate_page *page, const char *kind, cons
     return page_number(page, path);
 }
 
-/* If models as shipped take more than the estimate, the upper end instead of the ±, as for the energy. */
+/* If measured models take more than the estimate, the upper end instead of the ±, as for the energy. */
 static void add_charge(const struct estimate_page *page, const char *each, bool emissions,
                        const char *unit, struct text *out)
 {

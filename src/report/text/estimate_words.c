@@ -130,9 +130,9 @@ char *words_divided(char *to, const struct result *result, const struct result_i
     double divided = result_number_at(result, estimate, "setting.divided");
     if (!(divided < 0.995))
         return NULL;
-    str_format(to, WORDS_MAX, "%.0f divide %s of the MACs and replicate the rest",
-               result_number_at(result, estimate, "setting.tensor_parallel"),
-               words_share(share, divided));
+    str_format(
+        to, WORDS_MAX, "tensor parallel over %.0f devices: %s of MACs split, rest replicated",
+        result_number_at(result, estimate, "setting.tensor_parallel"), words_share(share, divided));
     return to;
 }
 

@@ -26,12 +26,12 @@ char *words_rate(char *to, double rate);
 
 /* ---- of the result of an estimate ---- */
 
-/* Energy and latency with their uncertainty: "~12.3 ± 4.5 mJ per sample", or where models as shipped take more than
+/* Energy and latency with their uncertainty: "~12.3 ± 4.5 mJ per sample", or where measured models take more than
  * the estimate "~12 mJ per sample (9.9 to 45 mJ as shipped)".  The energy is that of the group "each" or "request". */
 char *words_energy(char *to, const struct result *result, const char *group, const char *unit);
 char *words_latency(char *to, const struct result *result);
-/* "2 divide 0.01 % of the MACs and replicate the rest"; NULL if they divide nearly all.  estimate: the outermost group,
- * or a point. */
+/* "tensor parallel over 2 devices: 0.01 % of MACs split, rest replicated"; NULL if nearly all are split.  estimate: the
+ * outermost group, or a point. */
 char *words_divided(char *to, const struct result *result, const struct result_item *estimate);
 
 /* The prices of a group "operating". */

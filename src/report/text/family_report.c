@@ -9,6 +9,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
 #include "rundir/summary.h"
@@ -23,13 +24,12 @@ struct family {
 };
 
 /* A shipped model by its --model name; files by their differences, "file" for "models/file.gguf". */
-static enum err name_members(struct family *family)
+static void name_members(struct family *family)
 {
     size_t count = result_length(family->result, family->models), i = 0;
-    struct run_point *points = calloc(count + 1, sizeof *points);
-    const struct run_point **list = calloc(count + 1, sizeof *list);
-    bool is_allocated = points && list;
-    RESULT_EACH (member, family->result, is_allocated ? family->models : NULL) {
+    struct run_point *points = xcalloc(count + 1, sizeof *points);
+    const struct run_point **list = xcalloc(count + 1, sizeof *list);
+    RESULT_EACH (member, family->result, family->models) {
         const char *name = str_last_part(result_text_at(family->result, member, "model"));
         const char *end = strstr(name, ".gguf");
         size_t length = end && !end[5] ? (size_t)(end - name) : strlen(name);
@@ -38,17 +38,15 @@ static enum err name_members(struct family *family)
         list[i] = &points[i];
         i++;
     }
-    enum err err =
-        is_allocated ? run_names_of(list, count, FAMILY_LETTERS, &family->names) : ERR_NO_MEMORY;
+    run_names_of(list, count, FAMILY_LETTERS, &family->names);
     i = 0;
-    RESULT_EACH (member, family->result, err ? NULL : family->models) {
+    RESULT_EACH (member, family->result, family->models) {
         if (strcmp(points[i].model, result_text_at(family->result, member, "model")) == 0)
             str_copy(family->names.names[i], sizeof family->names.names[i], points[i].model);
         i++;
     }
     free(points);
     free(list);
-    return err;
 }
 
 static const char *name_of(const struct family *family, const struct result_item *member)
@@ -178,7 +176,6 @@ static void write_answer(const struct family *family, struct text *out)
 static void wrap(struct text *words, size_t indent, struct text *out)
 {
     wrap_words(out, "", indent, SIZE_MAX, text_get(words));
-    out->failed = out->failed || words->failed;
     text_release(words);
 }
 
@@ -236,7 +233,7 @@ static bool write_finding(const struct family *family, const struct result_item 
     }
     if (before)
         return false;
-    text_addf(&words, "warning: %s", result_text_at(result, finding, "text"));
+    finding_words(result, finding, false, false, &words);
     if (having > 1)
         text_addf(&words, " (%zu of %zu models)", having, result_length(result, family->models));
     text_add(out, red ? "\033[31m" : "");
@@ -248,7 +245,7 @@ static bool write_finding(const struct family *family, const struct result_item 
 /* Findings worse than a note, each kind once: the first, and how many models have one. */
 static void write_findings(const struct family *family, bool color, struct text *out)
 {
-    static const char *const SEVERITIES[] = {"breaks", "warning"};
+    static const char *const SEVERITIES[] = {"invalid", "warning"};
     const struct result *result = family->result;
     bool any = false;
     for (size_t i = 0; i < sizeof SEVERITIES / sizeof *SEVERITIES; i++)
@@ -266,10 +263,7 @@ static void write_findings(const struct family *family, bool color, struct text 
 static void family_text(const struct result *result, bool color, struct text *out)
 {
     struct family family = {.result = result, .models = result_find(result, "models")};
-    if (name_members(&family) != ERR_OK) {
-        out->failed = true;
-        return;
-    }
+    name_members(&family);
     write_answer(&family, out);
     write_evidence(&family, out);
     text_add(out, "\n");

@@ -1,6 +1,7 @@
 /* Formatted figures, and tables of them as text, Markdown and CSV. */
 #include "report/text/format.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,10 +10,10 @@
 
 #include "core/csv.h"
 #include "core/energy.h"
-#include "core/grow.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 
 struct prefix {
     double factor;
@@ -372,27 +373,11 @@ void format_activities(const struct result *result, const struct result_item *co
     }
 }
 
-void format_findings(const struct result *result, const struct result_item *conditions, bool color,
-                     struct text *out)
-{
-    static const char *const SEVERITIES[] = {"breaks", "warning", "note"};
-    const struct result_item *findings = result_at(result, conditions, "findings");
-    for (size_t i = 0; i < sizeof SEVERITIES / sizeof *SEVERITIES; i++)
-        RESULT_EACH (finding, result, findings) {
-            bool red = color && i == 0;
-            if (strcmp(result_text_at(result, finding, "severity"), SEVERITIES[i]) == 0)
-                text_addf(out, "   %s%s: %s%s\n", red ? "\033[31m" : "",
-                          i == 2 ? "note" : "warning", result_text_at(result, finding, "text"),
-                          red ? "\033[0m" : "");
-        }
-    if (result_first(result, findings))
-        text_add(out, "\n");
-}
-
 /* ---- tables ---- */
 
 void table_init(struct table *table, const struct table_column *columns, size_t width)
 {
+    assert(width <= TABLE_COLUMNS_MAX);
     *table = (struct table){.columns = columns, .width = width};
 }
 
@@ -406,15 +391,8 @@ void table_release(struct table *table)
 
 void table_add(struct table *table, const char *cell)
 {
-    char **cells = grow(table->cells, &table->capacity, table->count, sizeof *cells);
-    if (cells)
-        table->cells = cells;
-    char *copy = cells ? strdup(cell) : NULL;
-    if (!copy) {
-        table->failed = true;
-        return;
-    }
-    table->cells[table->count++] = copy;
+    table->cells = xgrow(table->cells, &table->capacity, table->count, sizeof *table->cells);
+    table->cells[table->count++] = xstrdup(cell);
 }
 
 void table_add_number(struct table *table, double value)
@@ -505,13 +483,6 @@ static void write_row(const struct table *table, const size_t *widths, const cha
     text_add(out, "\n");
 }
 
-static bool is_usable(const struct table *table, struct text *out)
-{
-    bool usable = !table->failed && table->width <= TABLE_COLUMNS_MAX;
-    out->failed = out->failed || !usable;
-    return usable;
-}
-
 void table_widen(const struct table *table, size_t *widths)
 {
     for (size_t c = 0; c < table->width; c++) {
@@ -525,8 +496,6 @@ void table_write_header(const struct table *table, const size_t *widths, const c
                         bool color, struct text *out)
 {
     const char *titles[TABLE_COLUMNS_MAX];
-    if (!is_usable(table, out))
-        return;
     for (size_t c = 0; c < table->width; c++)
         titles[c] = table->columns[c].title;
     text_add(out, color ? "\033[1m" : "");
@@ -537,8 +506,6 @@ void table_write_header(const struct table *table, const size_t *widths, const c
 void table_write_rows(const struct table *table, const size_t *widths, const char *indent,
                       struct text *out)
 {
-    if (!is_usable(table, out))
-        return;
     for (size_t i = 0; i + table->width <= table->count; i += table->width)
         write_row(table, widths, (const char *const *)&table->cells[i], indent, out);
 }
@@ -546,8 +513,6 @@ void table_write_rows(const struct table *table, const size_t *widths, const cha
 void table_write(const struct table *table, const char *indent, bool color, struct text *out)
 {
     size_t widths[TABLE_COLUMNS_MAX] = {0};
-    if (!is_usable(table, out))
-        return;
     table_widen(table, widths);
     table_write_header(table, widths, indent, color, out);
     table_write_rows(table, widths, indent, out);
@@ -584,7 +549,6 @@ void markdown_add_list(struct text *out, const char *lines)
             markdown_add(out, text_get(&line));
             text_add(out, "\n");
         }
-        out->failed = out->failed || line.failed;
         text_release(&line);
         lines += length + (lines[length] == '\n');
     }
@@ -592,8 +556,6 @@ void markdown_add_list(struct text *out, const char *lines)
 
 void table_write_markdown(const struct table *table, struct text *out)
 {
-    if (!is_usable(table, out))
-        return;
     for (size_t c = 0; c < table->width; c++)
         text_addf(out, "| %s ", table->columns[c].title);
     text_add(out, "|\n");
@@ -614,8 +576,6 @@ void table_write_markdown(const struct table *table, struct text *out)
 
 void table_write_csv(const struct table *table, struct text *out)
 {
-    if (!is_usable(table, out))
-        return;
     for (size_t c = 0; c < table->width; c++)
         text_addf(out, "%s%s", c ? "," : "", table->columns[c].title);
     text_add(out, "\n");

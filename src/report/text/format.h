@@ -71,11 +71,6 @@ const char *format_scope(const struct tariff *tariff);
 char *format_cost(char *to, const struct charge *charge, const char *currency);
 char *format_emissions(char *to, const struct charge *charge);
 
-/* A line for each finding on the conditions of a measurement, an item of its result, most severe first.  With color,
- * those that invalidate figures are red. */
-void format_findings(const struct result *result, const struct result_item *conditions, bool color,
-                     struct text *out);
-
 /* A line for each GPU: the activity of its units, and the source. */
 void format_activities(const struct result *result, const struct result_item *conditions,
                        struct text *out);
@@ -101,7 +96,6 @@ struct table {
     size_t width;
     char **cells;
     size_t count, capacity;
-    bool failed;
 };
 
 /* An empty table with these columns, an array that outlives it. */

@@ -301,7 +301,7 @@ static void write_model(const struct view *model, bool color, struct text *out)
         text_add(out, "   no round was completed\n\n");
         return;
     }
-    format_findings(model->result, list(model, "conditions"), color, out);
+    findings_text(model->result, list(model, "conditions.findings"), color, out);
     write_components(model, color, out);
     write_layers(model, color, out);
     write_settings(model, color, out);

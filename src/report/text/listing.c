@@ -191,6 +191,71 @@ const struct print_views LISTING_VERBOSE_VIEWS = {.text = listing_verbose};
 const struct print_views LISTING_BRIEF_VIEWS = {.text = listing_brief};
 const struct print_views LISTING_NAMES_VIEWS = {.text = listing_names};
 
+/* ---- runs of a database ---- */
+
+static void add_known_text(struct table *table, const char *text)
+{
+    table_add(table, text[0] ? text : "-");
+}
+
+static void add_stored_run(struct table *table, const struct result *result,
+                           const struct result_item *run)
+{
+    char cell[FORMAT_MAX];
+    const char *const path[] = {"hardware", "model", "dataset"};
+    table_addf(table, "%.8s", result_text_at(result, run, "id"));
+    add_known_text(table, result_text_at(result, run, "kind"));
+    table_addf(table, "%.16s",
+               clock_text(cell, from_seconds(result_number_at(result, run, "began"))));
+    add_known_text(table, result_text_at(result, run, "host"));
+    for (size_t i = 0; i < sizeof path / sizeof *path; i++)
+        add_known_text(table, result_text_at(result, run, path[i]));
+    double queries = result_number_at(result, run, "queries");
+    table_add_known(table, queries, "%.0f", queries);
+    add_known_text(table, format_with_error(cell, result_number_at(result, run, "joules"),
+                                            result_number_at(result, run, "plus_minus"), "J"));
+    add_known_text(table,
+                   format_si(cell, result_number_at(result, run, "joules_per_output_token"), "J"));
+    double accuracy = result_number_at(result, run, "accuracy");
+    table_add_known(table, accuracy, "%.1f %%", 100 * accuracy);
+    add_known_text(table, result_text_at(result, run, "name"));
+}
+
+static void write_stored_runs(const struct result *result, bool is_markdown, bool color,
+                              struct text *out)
+{
+    const struct table_column columns[] = {
+        {"run", false},          TEXT_COLUMN(run_kind),
+        TEXT_COLUMN(started),    {"host", false},
+        TEXT_COLUMN(hardware),   TEXT_COLUMN(model),
+        TEXT_COLUMN(dataset),    FIGURE_COLUMN(queries),
+        FIGURE_COLUMN(joules),   FIGURE_COLUMN(joules_per_output_token),
+        FIGURE_COLUMN(accuracy), {"name", false}};
+    struct table table = TABLE(columns);
+    RESULT_EACH (run, result, result->items)
+        add_stored_run(&table, result, run);
+    if (is_markdown)
+        table_write_markdown(&table, out);
+    else if (result_first(result, result->items))
+        table_write(&table, "", color, out);
+    else
+        text_add(out, "no runs\n");
+    table_release(&table);
+}
+
+static void stored_runs_text(const struct result *result, bool color, struct text *out)
+{
+    write_stored_runs(result, false, color, out);
+}
+
+static void stored_runs_markdown(const struct result *result, bool color, struct text *out)
+{
+    write_stored_runs(result, true, color, out);
+}
+
+const struct print_views STORED_RUNS_VIEWS = {
+    .text = stored_runs_text, .markdown = stored_runs_markdown, .has_blank_line = true};
+
 /* ---- runs, from their summaries, which have more than their row in JSON ---- */
 
 static void add_run(struct table *table, const struct run_list_entry *entry)

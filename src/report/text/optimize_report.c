@@ -108,7 +108,7 @@ static void add_choice(struct table *table, const struct result *result,
     double low = result_number_at(result, choice, "sensitivity.low_mhz"),
            high = result_number_at(result, choice, "sensitivity.high_mhz"),
            regret = result_number_at(result, choice, "regret_pct.mean"),
-           most = result_number_at(result, choice, "regret_pct.most");
+           most = result_number_at(result, choice, "regret_pct.max");
     char name[NAME_MAX_BYTES];
     table_add(table, name_of(result, choice, name));
     add_setting(table, result, result_first(result, recommended) ? recommended : NULL);

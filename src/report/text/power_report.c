@@ -5,6 +5,7 @@
 
 #include "core/result.h"
 #include "core/units.h"
+#include "report/print/print.h"
 #include "report/text/format.h"
 
 /* The figures of a prediction by their keys. */
@@ -24,7 +25,6 @@ void power_view_print(void (*show)(struct power_view *view), const struct result
     if (is_markdown)
         text_addf(out, "# %s\n", result->name);
     show(&view);
-    out->failed |= view.words.failed;
     text_release(&view.words);
 }
 
@@ -87,31 +87,15 @@ void power_view_table(struct power_view *view, struct table *table)
 
 /* ---- findings ---- */
 
-static void show_finding(struct power_view *view, const struct result_item *finding)
-{
-    const char *severity = result_text_at(view->result, finding, "severity"),
-               *gpu = result_text_at(view->result, finding, "gpu"),
-               *application = result_text_at(view->result, finding, "application");
-    bool is_red = view->color && strcmp(severity, "void") == 0;
-    text_addf(&view->words, "%s%s%s %s", is_red ? "\033[31m" : "", severity,
-              is_red ? "\033[0m" : "", result_text_at(view->result, finding, "check"));
-    if (gpu[0] || application[0])
-        text_addf(&view->words, " (%s%s%s)", gpu, gpu[0] && application[0] ? " " : "", application);
-    text_addf(&view->words, ": %s: %s", result_text_at(view->result, finding, "found"),
-              result_text_at(view->result, finding, "action"));
-    power_view_item(view);
-}
-
 void power_view_findings(struct power_view *view)
 {
-    static const char *const SEVERITIES[] = {"void", "warning", "note"};
     const struct result_item *findings = result_find(view->result, "findings");
     if (result_first(view->result, findings))
         power_view_heading(view, "Data checks");
-    for (size_t i = 0; i < sizeof SEVERITIES / sizeof *SEVERITIES; i++)
-        RESULT_EACH (finding, view->result, findings)
-            if (strcmp(result_text_at(view->result, finding, "severity"), SEVERITIES[i]) == 0)
-                show_finding(view, finding);
+    RESULT_EACH (finding, view->result, findings) {
+        finding_words(view->result, finding, true, view->color, &view->words);
+        power_view_item(view);
+    }
 }
 
 /* ---- values with their intervals ---- */
@@ -165,7 +149,7 @@ static void show_curves(struct power_view *view)
         table_addf(&table, "%g MHz", result_number_at(result, at_fmax, "freq_mhz"));
         for (size_t k = 0; k < FIGURE_COUNT; k++)
             add_value(&table, result, at_fmax, &FIGURES[k]);
-        table_add(&table, result_text_at(result, curve, "void"));
+        table_add(&table, result_text_at(result, curve, "invalid"));
     }
     power_view_table(view, &table);
 }
@@ -263,7 +247,7 @@ static void add_validation(struct table *table, const struct result *result,
         add_percent(table,
                     is_first ? result_number_at(result, validation, "edp_regret.mean") : UNKNOWN);
         add_percent(table,
-                    is_first ? result_number_at(result, validation, "edp_regret.most") : UNKNOWN);
+                    is_first ? result_number_at(result, validation, "edp_regret.max") : UNKNOWN);
         table_add(table, is_first && result_flag_at(result, validation, "leaks") ? "leaks" : "");
         is_first = false;
     }

@@ -10,6 +10,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "report/print/print.h"
 #include "report/text/format.h"
 #include "rundir/summary.h"
 #include "rundir/traces.h"
@@ -58,9 +59,10 @@ static void add_cell(struct table *table, double value, const char *unit, const 
 }
 
 /* Omits rows that would repeat another: a single kind of device, sequential requests. */
-static bool has_own_row(const struct summary *run, int i)
+static bool has_own_row(const struct summary *run, enum record_statistic i)
 {
-    static const int KINDS[] = {STATISTIC_GPU_ENERGY, STATISTIC_CPU_ENERGY, STATISTIC_SOC_ENERGY};
+    static const enum record_statistic KINDS[] = {STATISTIC_GPU_ENERGY, STATISTIC_CPU_ENERGY,
+                                                  STATISTIC_SOC_ENERGY};
     unsigned kinds = 0;
     bool is_kind = false;
     for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++) {
@@ -69,7 +71,7 @@ static bool has_own_row(const struct summary *run, int i)
     }
     if (is_kind)
         return kinds > 1;
-    return i != STATISTIC_COMPANY || run->statistics[i].max > 1.0005;
+    return i != STATISTIC_CONCURRENCY || run->statistics[i].max > 1.0005;
 }
 
 static void write_statistics(const struct summary *run, bool color, struct text *out)
@@ -80,8 +82,9 @@ static void write_statistics(const struct summary *run, bool color, struct text 
     };
     struct table table = TABLE(COLUMNS);
 
-    for (int i = 0; i < RECORD_STATISTICS; i++) {
-        const struct record_field *field = record_statistic((enum record_statistic)i);
+    for (size_t place = 0; place < RECORD_STATISTICS; place++) {
+        enum record_statistic i = record_statistic_at(place);
+        const struct record_field *field = record_statistic(i);
         const struct summary_statistic *row = &run->statistics[i];
         /* For equal values the sum of squares has a rounding residue, which is not a spread. */
         double std = row->std > ROUNDING * fabs(row->avg) ? row->std : 0;
@@ -440,7 +443,7 @@ void profile_text(const struct summary *run, bool has_model, bool color, struct 
     const struct result_item *conditions = result_find(&result, "conditions");
     write_heading(run, out);
     write_failures(run, color, out);
-    format_findings(&result, conditions, color, out);
+    findings_text(&result, result_get(&result, conditions, "findings"), color, out);
     write_statistics(run, color, out);
     write_energy(run, out);
     format_activities(&result, conditions, out);

@@ -48,8 +48,8 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
                        const struct result *results, size_t count, struct text *out);
 
 /* Several runs, after run_figures_settle: a sentence and a table, shortened unless verbose. */
-enum err conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
-                            bool color, struct text *out) MUST_USE;
+void conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
+                        bool color, struct text *out);
 
 /* ---- ipw estimate --serve, calibrate and validate ---- */
 
@@ -62,6 +62,9 @@ extern const struct print_views LISTING_VIEWS;
 extern const struct print_views LISTING_VERBOSE_VIEWS; /* with parameters */
 extern const struct print_views LISTING_BRIEF_VIEWS;   /* names alone */
 extern const struct print_views LISTING_NAMES_VIEWS;   /* of the models of a service */
+
+/* Runs of a database: db_run_put. */
+extern const struct print_views STORED_RUNS_VIEWS;
 
 /* "clients: send requests to a model (--client)" */
 void listing_heading(const char *kind, bool color, struct text *out);

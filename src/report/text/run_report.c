@@ -264,7 +264,7 @@ static void run_text(const struct result *result, bool color, struct text *out)
         text_add(out, "   no run completed\n");
         return;
     }
-    format_findings(result, result_find(result, "conditions"), color, out);
+    findings_text(result, result_find(result, "conditions.findings"), color, out);
     fill_table(result, &table);
     table_print(&table, "   ", color, out);
     text_add(out, "\n");
@@ -287,13 +287,12 @@ static void run_markdown(const struct result *result, bool color, struct text *o
         table_write_markdown(&table, out);
         table_release(&table);
         text_add(out, "\n");
-        format_findings(result, result_find(result, "conditions"), false, &lines);
+        findings_text(result, result_find(result, "conditions.findings"), false, &lines);
         write_notes(result, &lines);
     } else {
         text_add(&lines, "no run completed\n");
     }
     markdown_add_list(out, text_get(&lines));
-    out->failed = out->failed || lines.failed;
     text_release(&lines);
 }
 

@@ -17,16 +17,6 @@ struct page {
     bool color, is_markdown;
 };
 
-static double number_at(const struct page *page, const char *path)
-{
-    return result_number_at(page->result, NULL, path);
-}
-
-static const char *text_at(const struct page *page, const char *path)
-{
-    return result_text_at(page->result, NULL, path);
-}
-
 /* ---- the head ---- */
 
 static void put_line(const struct page *page, const char *name, const char *words)
@@ -39,31 +29,34 @@ static void put_line(const struct page *page, const char *name, const char *word
 
 static void put_load(const struct page *page)
 {
-    const char *trace = text_at(page, "load.trace");
+    const char *trace = result_text_at(page->result, NULL, "load.trace");
     char words[2 * WORDS_MAX];
     str_format(words, sizeof words,
                "%.0f requests %s%.120s; on average %.0f prompt and %.0f output tokens",
-               number_at(page, "load.requests"), *trace ? "of " : "with Poisson arrivals", trace,
-               number_at(page, "load.mean_prompt_tokens"),
-               number_at(page, "load.mean_output_tokens"));
+               result_number_at(page->result, NULL, "load.requests"),
+               *trace ? "of " : "with Poisson arrivals", trace,
+               result_number_at(page->result, NULL, "load.mean_prompt_tokens"),
+               result_number_at(page->result, NULL, "load.mean_output_tokens"));
     put_line(page, "load", words);
 }
 
 static void put_server(const struct page *page)
 {
-    double kv_tokens = number_at(page, "server.kv_cache_tokens");
-    double replicas = number_at(page, "server.replicas");
+    double kv_tokens = result_number_at(page->result, NULL, "server.kv_cache_tokens");
+    double replicas = result_number_at(page->result, NULL, "server.replicas");
     char words[2 * WORDS_MAX], cache[WORDS_MAX], bytes[FORMAT_MAX];
     if (is_known(kv_tokens))
         str_format(
             cache, sizeof cache, "KV cache of %.0f tokens (%s%s)", kv_tokens,
-            format_bytes(bytes, kv_tokens * number_at(page, "server.kv_cache_bytes_per_token")),
-            number_at(page, "devices") > 1 ? " per device" : "");
+            format_bytes(bytes, kv_tokens * result_number_at(page->result, NULL,
+                                                             "server.kv_cache_bytes_per_token")),
+            result_number_at(page->result, NULL, "devices") > 1 ? " per device" : "");
     else
         str_format(cache, sizeof cache, "KV cache without a limit");
     str_format(words, sizeof words, "%s: %.0f sequences and %.0f tokens per step, %s%s",
-               text_at(page, "server.policy"), number_at(page, "server.max_num_seqs"),
-               number_at(page, "server.max_num_batched_tokens"), cache,
+               result_text_at(page->result, NULL, "server.policy"),
+               result_number_at(page->result, NULL, "server.max_num_seqs"),
+               result_number_at(page->result, NULL, "server.max_num_batched_tokens"), cache,
                result_flag_at(page->result, NULL, "view.reserves") ? ", reserved on admission"
                                                                    : "");
     put_line(page, "server", words);
@@ -84,11 +77,13 @@ static void relative_words(char words[FORMAT_MAX], double relative)
 
 static void put_steps(const struct page *page)
 {
-    const char *basis = text_at(page, "step_times.basis");
+    const char *basis = result_text_at(page->result, NULL, "step_times.basis");
     char words[2 * WORDS_MAX], time[FORMAT_MAX], energy[FORMAT_MAX];
-    relative_words(time, number_at(page, "step_times.time_relative_plus_minus"));
-    relative_words(energy, number_at(page, "step_times.energy_relative_plus_minus"));
-    if (strcmp(text_at(page, "step_times.method"), "measured") == 0)
+    relative_words(time,
+                   result_number_at(page->result, NULL, "step_times.time_relative_plus_minus"));
+    relative_words(energy,
+                   result_number_at(page->result, NULL, "step_times.energy_relative_plus_minus"));
+    if (strcmp(result_text_at(page->result, NULL, "step_times.method"), "measured") == 0)
         str_format(words, sizeof words, "times fitted to %.120s, %s; watts estimated, %s", basis,
                    time, energy);
     else
@@ -98,15 +93,16 @@ static void put_steps(const struct page *page)
 
 static void put_head(const struct page *page)
 {
-    double devices = number_at(page, "devices");
+    double devices = result_number_at(page->result, NULL, "devices");
     char setting[WORDS_MAX] = "";
-    words_add(setting, "%s", text_at(page, "precision"));
+    words_add(setting, "%s", result_text_at(page->result, NULL, "precision"));
     if (devices > 1)
         words_add(setting, "%.0f devices", devices);
     text_addf(page->out, "%s%s%s on %.100s under load%s, %s: %s\n\n",
               page->is_markdown ? "### " : "\n ", page->color ? "\033[1m" : "",
-              text_at(page, "model"), text_at(page, "view.device"), page->color ? "\033[0m" : "",
-              text_at(page, "view.runtime"), setting);
+              result_text_at(page->result, NULL, "model"),
+              result_text_at(page->result, NULL, "view.device"), page->color ? "\033[0m" : "",
+              result_text_at(page->result, NULL, "view.runtime"), setting);
     put_load(page);
     put_server(page);
     put_steps(page);
@@ -134,7 +130,7 @@ static const char *remark(const struct page *page, const struct result_item *poi
 {
     const struct result *result = page->result;
     double rate = result_number_at(result, point, "request_rate");
-    if (rate > number_at(page, "view.capacity_requests_per_s"))
+    if (rate > result_number_at(page->result, NULL, "view.capacity_requests_per_s"))
         return "exceeds capacity";
     if (!result_flag_at(result, point, "meets_slo"))
         return "misses the SLO";
@@ -208,7 +204,7 @@ static void put_throughput(const struct page *page)
     static const char *const RATES[] = {"tokens_per_s_per_user", "tokens_per_s",
                                         "tokens_per_s_plus_minus"};
     const struct result *result = page->result;
-    double kv_tokens = number_at(page, "server.kv_cache_tokens");
+    double kv_tokens = result_number_at(page->result, NULL, "server.kv_cache_tokens");
     struct table table = TABLE(COLUMNS);
     RESULT_EACH (point, result, result_find(result, "points")) {
         double full = result_number_at(result, point, "kv_cache_peak_tokens") / kv_tokens;
@@ -232,8 +228,9 @@ static void put_throughput(const struct page *page)
 
 static void slo_words(const struct page *page, char words[WORDS_MAX])
 {
-    const char *name = text_at(page, "slo.percentile");
-    double ttft_s = number_at(page, "slo.ttft_s"), itl_s = number_at(page, "slo.itl_s");
+    const char *name = result_text_at(page->result, NULL, "slo.percentile");
+    double ttft_s = result_number_at(page->result, NULL, "slo.ttft_s"),
+           itl_s = result_number_at(page->result, NULL, "slo.itl_s");
     char cell[FORMAT_MAX];
     words[0] = '\0';
     if (is_known(ttft_s))
@@ -255,7 +252,8 @@ static void put_largest(const struct page *page)
         text_addf(page->out, "\n   No load meets a %s.\n", words);
         return;
     }
-    bool is_capacity = strcmp(text_at(page, "slo.limited_by"), "capacity") == 0;
+    bool is_capacity =
+        strcmp(result_text_at(page->result, NULL, "slo.limited_by"), "capacity") == 0;
     text_addf(
         page->out,
         "\n   The largest load that meets a %s%s %.3g requests/s (%s tokens/s, %s per token)\n",

@@ -93,6 +93,12 @@ static enum err make_workspace(const struct agent *agent, const char *key, char 
                    plain_text(path).text, strerror(errno));
 }
 
+static void remove_at_last(void *context)
+{
+    const struct agent *agent = context;
+    remove_folder(agent->workspaces);
+}
+
 static enum err open_workspaces(struct agent *agent, struct error *why)
 {
     const char *given = agent->options->workspaces;
@@ -109,8 +115,11 @@ static enum err open_workspaces(struct agent *agent, struct error *why)
     str_join(agent->workspaces, sizeof agent->workspaces, folder && *folder ? folder : "/tmp",
              "/ipw-agent-XXXXXX", "");
     agent->is_temporary = mkdtemp(agent->workspaces) != NULL;
-    if (agent->is_temporary)
+    if (agent->is_temporary) {
+        agent->remove = (struct last_action){.run = remove_at_last, .context = agent};
+        last_action_add(&agent->remove);
         return ERR_OK;
+    }
     return err_set(why, err_from_errno(errno), "cannot create a directory for workspaces: %s",
                    strerror(errno));
 }
@@ -138,28 +147,25 @@ enum err agent_answer(struct agent *agent, const struct agent_query *query, stru
 static struct jv *tool_names(const struct toolset *tools)
 {
     struct jv *list = jv_new_array();
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < tools->count && !err; i++)
-        err = jv_add(list, NULL, jv_new_text(tools->tools[i].spec.name));
-    return jv_finish(list, err);
+    for (size_t i = 0; i < tools->count; i++)
+        jv_add(list, NULL, jv_new_text(tools->tools[i].spec.name));
+    return list;
 }
 
 static struct jv *server_commands(const struct toolset_options *tools)
 {
     struct jv *list = jv_new_array();
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < tools->server_count && !err; i++)
-        err = jv_add(list, NULL, jv_new_text(tools->servers[i]));
-    return jv_finish(list, err);
+    for (size_t i = 0; i < tools->server_count; i++)
+        jv_add(list, NULL, jv_new_text(tools->servers[i]));
+    return list;
 }
 
 static struct jv *tool_params(const struct params *params)
 {
     struct jv *object = jv_new_object();
-    enum err err = ERR_OK;
-    for (size_t i = 0; params && i < params->count && !err; i++)
-        err = jv_add(object, params->items[i].key, jv_new_text(params->items[i].value));
-    return jv_finish(object, err);
+    for (size_t i = 0; params && i < params->count; i++)
+        jv_add(object, params->items[i].key, jv_new_text(params->items[i].value));
+    return object;
 }
 
 /* Only options that were given, so that a run without them has the default. */
@@ -190,20 +196,22 @@ enum err agent_open(struct agent *agent, const struct agent_options *options, st
     enum err err = toolset_open(&options->tools, &agent->tools, why);
     if (!err)
         err = open_workspaces(agent, why);
-    if (!err && !(agent->settings = settings_value(agent)))
-        err = err_no_memory(why);
-    if (!err)
-        jv_hide_secrets(agent->settings); /* the URL of a server may have a password */
-    if (err)
+    if (err) {
         agent_close(agent);
-    return err;
+        return err;
+    }
+    agent->settings = settings_value(agent);
+    jv_hide_secrets(agent->settings); /* the URL of a server may have a password */
+    return ERR_OK;
 }
 
 void agent_close(struct agent *agent)
 {
     toolset_close(&agent->tools);
-    if (agent->is_temporary)
+    if (agent->is_temporary) {
+        last_action_remove(&agent->remove);
         remove_folder(agent->workspaces);
+    }
     jv_free(agent->settings);
     agent->settings = NULL;
     agent->is_temporary = false;

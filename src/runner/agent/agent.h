@@ -2,7 +2,7 @@
  * recorded as one completion (its answer, the sum of its tokens, from the first request to the last byte) and, event by
  * event, in a trace.
  *
- * agent_open fills an agent that agent_close frees; the options must outlive it.  Several threads may use it, each with
+ * agent_open fills an agent that agent_close frees, and that must not move; the options must outlive it.  Several threads may use it, each with
  * its own client. */
 #ifndef IPW_RUNNER_AGENT_AGENT_H
 #define IPW_RUNNER_AGENT_AGENT_H
@@ -14,6 +14,7 @@
 #include "core/err.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "port/out_of_memory.h"
 
 struct client;
 struct client_request;
@@ -43,8 +44,9 @@ struct agent {
     struct toolset tools;
     atomic_bool in_text; /* the service rejected tools: further requests describe them in text */
     char workspaces[512];
-    bool is_temporary;   /* of the folder of workspaces */
-    struct jv *settings; /* the configuration, an object */
+    bool is_temporary;         /* of the folder of workspaces */
+    struct last_action remove; /* of that folder */
+    struct jv *settings;       /* the configuration, an object */
 };
 
 enum err agent_open(struct agent *agent, const struct agent_options *options, struct error *why)

@@ -13,6 +13,7 @@
 
 #include "clients/client.h"
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "port/subprocess.h"
 #include "proxy/proxy.h"
 #include "runner/agent/agent.h"
@@ -36,13 +37,11 @@ struct external {
     } gaps[GAPS_MAX]; /* times between inferences */
     size_t gap_count;
     struct params headers; /* headers of the client, including its key, which are sent upstream */
-    enum err err;
 };
 
 static void record_event(struct external *external, const struct trace_event *event)
 {
-    if (trace_event(external->query->recorder, event))
-        external->err = ERR_NO_MEMORY;
+    trace_event(external->query->recorder, event);
 }
 
 static void record_agent(struct external *external, enum trace_edge edge, nanos at,
@@ -79,16 +78,6 @@ static void on_begins(void *context, uint64_t number, nanos at)
     pthread_mutex_unlock(&external->lock);
 }
 
-static double known(int64_t count)
-{
-    return count >= 0 ? (double)count : UNKNOWN;
-}
-
-static void add_count(int64_t *sum, int64_t count, bool is_first)
-{
-    *sum = is_first ? count : *sum < 0 || count < 0 ? -1 : *sum + count;
-}
-
 static void on_ended(void *context, struct proxy_request *request)
 {
     struct external *external = context;
@@ -101,10 +90,10 @@ static void on_ended(void *context, struct proxy_request *request)
         trace_event_new(TRACE_INFERENCE, TRACE_END, external->query->key, id);
     event.at = reply->done;
     event.name = str_or_null(request->model);
-    event.facts.input_tokens = known(reply->prompt_tokens);
-    event.facts.output_tokens = known(output);
-    event.facts.reasoning_tokens = known(reply->reasoning_tokens);
-    event.facts.cached_tokens = known(reply->cached_tokens);
+    event.facts.input_tokens = known_count(reply->prompt_tokens);
+    event.facts.output_tokens = known_count(output);
+    event.facts.reasoning_tokens = known_count(reply->reasoning_tokens);
+    event.facts.cached_tokens = known_count(reply->cached_tokens);
     event.facts.first_token = reply->first_token;
     event.facts.last_token = reply->last_token;
     event.facts.error = request->err ? request->why : NULL;
@@ -112,8 +101,8 @@ static void on_ended(void *context, struct proxy_request *request)
     bool is_first = external->ended++ == 0;
     external->in_flight--;
     external->last_end = reply->done;
-    add_count(&out->prompt_tokens, reply->prompt_tokens, is_first);
-    add_count(&out->output_tokens, output, is_first);
+    completion_add_count(&out->prompt_tokens, reply->prompt_tokens, is_first);
+    completion_add_count(&out->output_tokens, output, is_first);
     if (!out->first_token)
         out->first_token = out->last_token = reply->first_token;
     record_event(external, &event);
@@ -184,9 +173,9 @@ static void read_events(void *context)
 {
     struct external *external = context;
     static const size_t SIZE = EVENT_MAX;
-    char *bytes = malloc(SIZE);
+    char *bytes = xmalloc(SIZE);
     ssize_t n;
-    while (bytes && (n = recv(external->events, bytes, SIZE, MSG_DONTWAIT)) > 0)
+    while ((n = recv(external->events, bytes, SIZE, MSG_DONTWAIT)) > 0)
         for (char *at = bytes, *end = bytes + n, *next; at < end; at = next + 1) {
             next = memchr(at, '\n', (size_t)(end - at));
             next = next ? next : end;
@@ -291,12 +280,9 @@ static void replace_duplicates(struct external *external, const struct trace_eve
 static void revise(void *context, const struct trace_events *events)
 {
     struct external *external = context;
-    struct requests requests = {calloc(events->count + 1, sizeof *requests.items), 0};
-    const struct trace_event **doubles = calloc(events->count + 1, sizeof *doubles);
-    if (requests.items && doubles)
-        replace_duplicates(external, events, &requests, doubles);
-    else
-        external->err = ERR_NO_MEMORY;
+    struct requests requests = {xcalloc(events->count + 1, sizeof *requests.items), 0};
+    const struct trace_event **doubles = xcalloc(events->count + 1, sizeof *doubles);
+    replace_duplicates(external, events, &requests, doubles);
     free(requests.items);
     free((void *)doubles);
 }
@@ -304,9 +290,8 @@ static void revise(void *context, const struct trace_events *events)
 static void drop_duplicates(struct external *external)
 {
     const struct agent_query *query = external->query;
-    if (external->has_inferences && external->ended &&
-        trace_recorder_revise(query->recorder, query->key, revise, external))
-        external->err = ERR_NO_MEMORY;
+    if (external->has_inferences && external->ended)
+        trace_recorder_revise(query->recorder, query->key, revise, external);
 }
 
 /* ---- running it ---- */
@@ -326,11 +311,11 @@ static const char **make_environment(const struct text *added, size_t count)
     size_t ours = 0, used = 0;
     while (environ[ours])
         ours++;
-    const char **list = calloc(ours + count + 1, sizeof *list);
+    const char **list = xcalloc(ours + count + 1, sizeof *list);
     const char *at = added->bytes;
-    for (; list && used < count; at += strlen(at) + 1)
+    for (; used < count; at += strlen(at) + 1)
         list[used++] = at;
-    for (size_t i = 0; list && i < ours; i++)
+    for (size_t i = 0; i < ours; i++)
         if (!is_added(environ[i], list, count))
             list[used++] = environ[i];
     return list;
@@ -441,9 +426,7 @@ static enum err run(struct external *external, const struct agent *agent, const 
                                        .watched = external->events,
                                        .context = external};
     struct subprocess_result result;
-    enum err err = variables.failed || command.failed || !environment
-                       ? err_no_memory(why)
-                       : subprocess_run(&options, &how, &messages, &result, why);
+    enum err err = subprocess_run(&options, &how, &messages, &result, why);
     read_events(external);
     if (!err)
         err = check_exit(&result, agent, &messages, why);
@@ -473,13 +456,11 @@ static void record_gaps(struct external *external)
 /* ---- a query ---- */
 
 /* Without Content-Type, which the program sets. */
-static enum err copy_headers(const struct client *client, struct params *out)
+static void copy_headers(const struct client *client, struct params *out)
 {
-    enum err err = ERR_OK;
-    for (size_t i = 0; client->headers && i < client->headers->count && !err; i++)
+    for (size_t i = 0; client->headers && i < client->headers->count; i++)
         if (!str_equal_nocase(client->headers->items[i].key, "Content-Type"))
-            err = params_set(out, client->headers->items[i].key, client->headers->items[i].value);
-    return err;
+            params_set(out, client->headers->items[i].key, client->headers->items[i].value);
 }
 
 /* Requests already have "/v1" in their path. */
@@ -495,8 +476,7 @@ static enum err start_proxy(struct external *external, bool inject_usage, struct
         upstream[length - 3] = '\0';
     if (!upstream[0])
         return err_set(why, ERR_USAGE, "--exec needs the client anthropic, openai or ollama");
-    if (copy_headers(external->query->client, &external->headers))
-        return err_no_memory(why);
+    copy_headers(external->query->client, &external->headers);
     const struct proxy_options options = {.upstream = upstream,
                                           .upstream_headers = &external->headers,
                                           .inject_usage = inject_usage,
@@ -520,10 +500,8 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
                         const char *workspace, struct completion *out, struct error *why)
 {
     struct proxy *proxy = NULL;
-    struct external *external = calloc(1, sizeof *external);
+    struct external *external = xcalloc(1, sizeof *external);
     out->sent = out->done = clock_now();
-    if (!external)
-        return err_no_memory(why);
     external->query = query;
     external->out = out;
     external->events = -1;
@@ -543,8 +521,6 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
     record_gaps(external);
     out->done = clock_now();
     record_agent(external, TRACE_END, out->done, err ? why->text : NULL);
-    if (!err && (external->err || out->content.failed))
-        err = err_no_memory(why);
     if (external->events >= 0)
         close(external->events);
     unlink(external->socket_path);

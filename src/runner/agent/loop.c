@@ -10,6 +10,7 @@
 #include "clients/client.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/xalloc.h"
 #include "port/thread.h"
 #include "trace/trace.h"
 #include "wire/chat.h"
@@ -33,11 +34,9 @@ struct conversation {
 
 /* ---- events ---- */
 
-static enum err record_event(const struct conversation *c, struct trace_event event,
-                             struct error *why)
+static void record_event(const struct conversation *c, struct trace_event event)
 {
-    enum err err = trace_event(c->query->recorder, &event);
-    return err ? err_explain(why, err) : ERR_OK;
+    trace_event(c->query->recorder, &event);
 }
 
 /* "KEY/t2", and inside it "KEY/t2/lm", "KEY/t2/c1". */
@@ -46,34 +45,28 @@ static void turn_id(const struct conversation *c, char id[static ID_MAX])
     str_format(id, ID_MAX, "%s/t%u", c->query->key, c->turn);
 }
 
-static enum err record_turn(const struct conversation *c, enum trace_edge edge, struct error *why)
+static void record_turn(const struct conversation *c, enum trace_edge edge)
 {
     char id[ID_MAX];
     turn_id(c, id);
     struct trace_event event = trace_event_new(TRACE_TURN, edge, c->query->key, id);
     event.parent = c->query->key;
-    return record_event(c, event, why);
+    record_event(c, event);
 }
 
-static enum err record_agent(const struct conversation *c, enum trace_edge edge, nanos at,
-                             const char *error, struct error *why)
+static void record_agent(const struct conversation *c, enum trace_edge edge, nanos at,
+                         const char *error)
 {
     struct trace_event event = trace_event_new(TRACE_AGENT, edge, c->query->key, c->query->key);
     event.name = "agent";
     event.at = at;
     event.facts.error = error;
-    return record_event(c, event, why);
-}
-
-static double known(int64_t count)
-{
-    return count >= 0 ? (double)count : UNKNOWN;
+    record_event(c, event);
 }
 
 /* reply: NULL for the start event. */
-static enum err record_inference(const struct conversation *c, unsigned attempt,
-                                 const struct completion *reply, const char *error,
-                                 struct error *why)
+static void record_inference(const struct conversation *c, unsigned attempt,
+                             const struct completion *reply, const char *error)
 {
     char turn[ID_MAX], id[ID_MAX + 32];
     turn_id(c, turn);
@@ -84,43 +77,37 @@ static enum err record_inference(const struct conversation *c, unsigned attempt,
     event.name = c->query->request->model;
     if (reply) {
         event.at = reply->done;
-        event.facts.input_tokens = known(reply->prompt_tokens);
-        event.facts.output_tokens = known(reply->output_tokens);
-        event.facts.reasoning_tokens = known(reply->reasoning_tokens);
-        event.facts.cached_tokens = known(reply->cached_tokens);
+        event.facts.input_tokens = known_count(reply->prompt_tokens);
+        event.facts.output_tokens = known_count(reply->output_tokens);
+        event.facts.reasoning_tokens = known_count(reply->reasoning_tokens);
+        event.facts.cached_tokens = known_count(reply->cached_tokens);
         event.facts.first_token = reply->first_token;
         event.facts.last_token = reply->last_token;
         event.facts.error = error;
     }
-    return record_event(c, event, why);
+    record_event(c, event);
 }
 
-static enum err record_retry(const struct conversation *c, const char *reason, struct error *why)
+static void record_retry(const struct conversation *c, const char *reason)
 {
     char turn[ID_MAX];
     turn_id(c, turn);
     struct trace_event event = trace_event_new(TRACE_RETRY, TRACE_POINT, c->query->key, NULL);
     event.parent = turn;
     event.facts.error = reason;
-    return record_event(c, event, why);
+    record_event(c, event);
 }
 
 /* ---- one request to the model ---- */
-
-/* The sum is -1 if one of the counts is unknown. */
-static void add_count(int64_t *sum, int64_t count, bool is_first)
-{
-    *sum = is_first ? count : *sum < 0 || count < 0 ? -1 : *sum + count;
-}
 
 /* Adds to the query's totals; the content replaces that of the previous turn. */
 static void add_reply(struct conversation *c, const struct completion *reply, bool is_first)
 {
     struct completion *total = c->total;
-    add_count(&total->prompt_tokens, reply->prompt_tokens, is_first);
-    add_count(&total->output_tokens, reply->output_tokens, is_first);
-    add_count(&total->reasoning_tokens, reply->reasoning_tokens, is_first);
-    add_count(&total->cached_tokens, reply->cached_tokens, is_first);
+    completion_add_count(&total->prompt_tokens, reply->prompt_tokens, is_first);
+    completion_add_count(&total->output_tokens, reply->output_tokens, is_first);
+    completion_add_count(&total->reasoning_tokens, reply->reasoning_tokens, is_first);
+    completion_add_count(&total->cached_tokens, reply->cached_tokens, is_first);
     /* Phases are per inference: the time from the first to the last token of a query is not only decode. */
     if (!total->first_token)
         total->first_token = total->last_token = reply->first_token;
@@ -146,20 +133,15 @@ static enum err send_text(struct conversation *c, enum tool_text form,
     struct client_request own = *request;
     struct chat rendered = {0};
     struct params params = {0};
-    enum err err = tool_text_render(form, &c->chat, c->offered, c->offered_count, &rendered);
-    if (!err && request->params)
-        err = params_copy(&params, request->params);
-    if (!err && !params_get(&params, "stop"))
-        err = params_set(&params, "stop", tool_text_stop(form));
-    if (err) {
-        err_explain(why, err);
-    } else {
-        own.chat = &rendered;
-        own.params = &params;
-        own.tools = NULL;
-        own.tool_count = 0;
-        err = c->query->client->driver->ask(c->query->client, &own, reply, why);
-    }
+    tool_text_render(form, &c->chat, c->offered, c->offered_count, &rendered);
+    params_copy(&params, request->params);
+    if (!params_get(&params, "stop"))
+        params_set(&params, "stop", tool_text_stop(form));
+    own.chat = &rendered;
+    own.params = &params;
+    own.tools = NULL;
+    own.tool_count = 0;
+    enum err err = c->query->client->driver->ask(c->query->client, &own, reply, why);
     params_release(&params);
     chat_release(&rendered);
     return err;
@@ -224,26 +206,20 @@ static enum err ask_model(struct conversation *c, struct completion *reply, stru
     for (unsigned attempt = 1;; attempt++) {
         struct error reason = {0};
         completion_init(reply);
-        err = record_inference(c, attempt, NULL, NULL, why);
-        if (err)
-            return err;
+        record_inference(c, attempt, NULL, NULL);
         err = send_once(c, reply, &reason);
         if (!reply->done)
             reply->done = clock_now();
-        enum err lost = record_inference(c, attempt, reply, err ? reason.text : NULL, why);
-        if (lost)
-            return lost;
+        record_inference(c, attempt, reply, err ? reason.text : NULL);
         if (!err)
             return ERR_OK;
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
         if (!switch_to_text(c, reply)) { /* switching does not count as a retry */
-            struct error ignored;
             bool again = reply->retryable && retries < c->agent->options->retries;
             retries++;
             if (!again || !pause_before_retry(c, retries, reply))
                 return err;
-            if (record_retry(c, reason.text, &ignored))
-                return err_no_memory(why);
+            record_retry(c, reason.text);
         }
         completion_release(reply);
     }
@@ -289,9 +265,7 @@ static void *run_call(void *context)
     struct text described = {0};
     turn_id(c, turn);
     str_format(id, sizeof id, "%s/c%u", turn, running->number);
-    running->err = record_event(c, call_event(running, TRACE_START, id, turn), &running->why);
-    if (running->err)
-        return NULL;
+    record_event(c, call_event(running, TRACE_START, id, turn));
     running->err =
         tool_session_call(&c->tools, running->call->name, text_get(&running->call->arguments),
                           c->query->request->cancel, &running->result, &running->why);
@@ -303,13 +277,8 @@ static void *run_call(void *context)
         end.facts.error = running->why.text;
     else if (running->result.is_error)
         end.facts.error = text_get(&running->result.output);
-    struct error why = {0};
-    enum err lost = record_event(c, end, &why);
+    record_event(c, end);
     text_release(&described);
-    if (lost && !running->err) {
-        running->err = lost;
-        running->why = why;
-    }
     return NULL;
 }
 
@@ -326,14 +295,13 @@ static bool has_effects(const struct conversation *c, const struct tool_calls *c
 /* Each call in its own thread; if a thread cannot be started, the call runs here. */
 static void run_concurrently(struct running_call *running, size_t count)
 {
-    pthread_t *threads = calloc(count, sizeof *threads);
-    bool *started = calloc(count, sizeof *started);
+    pthread_t *threads = xcalloc(count, sizeof *threads);
+    bool *started = xcalloc(count, sizeof *started);
     for (size_t i = 1; i < count; i++)
-        if (threads && started && !thread_start(&threads[i], run_call, &running[i]))
-            started[i] = true;
+        started[i] = thread_start(&threads[i], run_call, &running[i]) == ERR_OK;
     run_call(&running[0]);
     for (size_t i = 1; i < count; i++)
-        if (started && started[i])
+        if (started[i])
             pthread_join(threads[i], NULL);
         else
             run_call(&running[i]);
@@ -344,10 +312,8 @@ static void run_concurrently(struct running_call *running, size_t count)
 /* Runs the calls of a turn; their results become messages, in the order of the calls. */
 static enum err run_calls(struct conversation *c, const struct tool_calls *calls, struct error *why)
 {
-    struct running_call *running = calloc(calls->count, sizeof *running);
+    struct running_call *running = xcalloc(calls->count, sizeof *running);
     enum err err = ERR_OK;
-    if (!running)
-        return err_no_memory(why);
     for (size_t i = 0; i < calls->count; i++)
         running[i] = (struct running_call){.c = c, .call = &calls->items[i], .number = (unsigned)i};
     if (has_effects(c, calls))
@@ -358,9 +324,8 @@ static enum err run_calls(struct conversation *c, const struct tool_calls *calls
     for (size_t i = 0; i < calls->count; i++) {
         if (!err && running[i].err)
             err = err_set(why, running[i].err, "%s: %s", calls->items[i].name, running[i].why.text);
-        if (!err)
-            err = err_explain(why, chat_add_result(&c->chat, &calls->items[i],
-                                                   text_get(&running[i].result.output)));
+        else if (!err)
+            chat_add_result(&c->chat, &calls->items[i], text_get(&running[i].result.output));
         tool_result_release(&running[i].result);
     }
     free(running);
@@ -381,12 +346,12 @@ static enum err read_text_calls(const struct conversation *c, struct completion 
         return ERR_OK;
     enum err err = tool_text_parse(text_get(&reply->content), c->offered, c->offered_count, &answer,
                                    &reply->calls);
-    if (!err)
-        err = tool_calls_identify(&reply->calls, (uint64_t)reply->sent);
-    if (err || answer.failed) {
+    if (err) {
         text_release(&answer);
-        return err_no_memory(why);
+        return err_set(why, err, "the model wrote more than %d tool calls in one reply",
+                       TOOL_CALLS_LIMIT);
     }
+    tool_calls_identify(&reply->calls, (uint64_t)reply->sent);
     text_release(&reply->content);
     reply->content = answer;
     return ERR_OK;
@@ -419,9 +384,8 @@ static enum err run_turn(struct conversation *c, bool *ended, struct error *why)
         text_release(&reply.reasoning);
     }
     if (!err && !*ended) {
-        err = err_explain(why, chat_add_reply(&c->chat, text_get(&reply.content), &reply.calls));
-        if (!err)
-            err = run_calls(c, &reply.calls, why);
+        chat_add_reply(&c->chat, text_get(&reply.content), &reply.calls);
+        err = run_calls(c, &reply.calls, why);
     }
     if (!err && *ended)
         set_answer(c, &reply);
@@ -434,16 +398,13 @@ static enum err run_turns(struct conversation *c, struct error *why)
     enum err err = ERR_OK;
     bool ended = false;
     for (; !err && !ended; c->turn++) {
-        struct error ignored;
         /* A turn that starts after the deadline is not counted. */
         err = check_time(c, why);
         if (err)
             break;
-        err = record_turn(c, TRACE_START, why);
-        if (!err)
-            err = run_turn(c, &ended, why);
-        if (record_turn(c, TRACE_END, &ignored) && !err)
-            err = err_no_memory(why);
+        record_turn(c, TRACE_START);
+        err = run_turn(c, &ended, why);
+        record_turn(c, TRACE_END);
     }
     return err;
 }
@@ -458,19 +419,16 @@ static enum err begin(struct conversation *c, const char *workspace, struct erro
     if (err)
         return err;
     c->tools.deadline = c->deadline;
-    c->offered = calloc(set->count + 1, sizeof *c->offered);
-    if (!c->offered)
-        return err_no_memory(why);
+    c->offered = xcalloc(set->count + 1, sizeof *c->offered);
     for (size_t i = 0; i < set->count; i++) {
         const struct tool_spec *spec = &set->tools[i].spec;
         c->offered[i] = (struct chat_tool){spec->name, spec->description, spec->parameters};
     }
     c->offered_count = set->count;
     if (request->system)
-        err = chat_add(&c->chat, CHAT_SYSTEM, request->system);
-    if (!err)
-        err = chat_add(&c->chat, CHAT_USER, request->prompt);
-    return err ? err_explain(why, err) : ERR_OK;
+        chat_add(&c->chat, CHAT_SYSTEM, request->system);
+    chat_add(&c->chat, CHAT_USER, request->prompt);
+    return ERR_OK;
 }
 
 /* Uses the service's information about the model to avoid a request that would be rejected. */
@@ -492,16 +450,13 @@ enum err agent_loop(struct agent *agent, const struct agent_query *query, const 
     out->sent = clock_now();
     if (agent->options->query_timeout)
         c.deadline = out->sent + agent->options->query_timeout;
-    enum err err = record_agent(&c, TRACE_START, out->sent, NULL, why);
-    if (!err)
-        err = begin(&c, workspace, why);
+    record_agent(&c, TRACE_START, out->sent, NULL);
+    enum err err = begin(&c, workspace, why);
     if (!err)
         err = run_turns(&c, why);
     tool_session_close(&c.tools);
     out->done = clock_now();
-    struct error ignored;
-    if (record_agent(&c, TRACE_END, out->done, err ? why->text : NULL, &ignored) && !err)
-        err = err_no_memory(why);
+    record_agent(&c, TRACE_END, out->done, err ? why->text : NULL);
     out->retryable = false;
     free(c.offered);
     chat_release(&c.chat);

@@ -12,6 +12,7 @@
 
 #include "attribute/component_fit.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 
 /* Minimum share of the measured time after subtracting the stops: a component that ran took time. */
@@ -215,19 +216,17 @@ static enum err fit_powers(struct layers_model *model, unsigned seed, struct err
 {
     unsigned phases[LAYERS_COLUMNS];
     struct fit_input input = {
-        .windows = calloc(model->window_count + 1, sizeof *input.windows),
-        .busy = calloc(model->window_count + 1, sizeof *input.busy),
+        .windows = xcalloc(model->window_count + 1, sizeof *input.windows),
+        .busy = xcalloc(model->window_count + 1, sizeof *input.busy),
     };
-    enum err err = input.windows && input.busy ? ERR_OK : ERR_NO_MEMORY;
     for (unsigned c = 0; c < LAYERS_COLUMNS; c++)
         phases[c] = c / LAYERS_PHASE_COLUMNS;
-    for (size_t i = 0; !err && i < model->window_count; i++)
+    for (size_t i = 0; i < model->window_count; i++)
         if (is_usable(&model->windows[i]))
             add_window(&input, model, &model->windows[i]);
     struct fit_options options = {
         .phases = phases, .columns = LAYERS_COLUMNS, .resamples = RESAMPLES, .seed = seed};
-    if (!err)
-        err = component_fit(input.windows, input.count, &options, &model->fit, why);
+    enum err err = component_fit(input.windows, input.count, &options, &model->fit, why);
     free(input.windows);
     free(input.busy);
     return err;
@@ -468,25 +467,21 @@ static void null_test(struct layers_model *model)
 
 /* ---- all together ---- */
 
-enum err attribution_energy(struct layers_model *model, unsigned seed)
+void attribution_energy(struct layers_model *model, unsigned seed)
 {
     struct error why = {0};
     model->gave_energy = windows_suffice(model);
     if (model->gave_energy) {
-        enum err err = fit_powers(model, seed, &why);
-        if (err == ERR_NO_MEMORY)
-            return err;
-        if (err)
+        if (fit_powers(model, seed, &why))
             set_no_energy(model, why.text);
     }
     if (!model->gave_energy) {
         clear_energy(model);
-        return ERR_OK;
+        return;
     }
     model->is_nnls = separates_components(&model->fit);
     set_all_joules(model);
     set_total(model);
     set_balance(model);
     null_test(model);
-    return ERR_OK;
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
 #include "core/log.h"
+#include "core/xalloc.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "runner/layers/workload.h"
@@ -77,31 +77,21 @@ static void make_settings(struct campaign *c)
         }
 }
 
-static enum err allocate(struct campaign *c)
+static void allocate(struct campaign *c)
 {
     struct layers_model *model = c->model;
     model->slots = c->workload.timer.slot_count;
-    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++) {
-        model->shares[phase] = calloc(model->slots, sizeof *model->shares[phase]);
-        if (!model->shares[phase])
-            return ERR_NO_MEMORY;
-    }
-    for (size_t s = 0; s < model->setting_count; s++) {
-        c->times[s].slots = calloc(model->slots, sizeof *c->times[s].slots);
-        if (!c->times[s].slots)
-            return ERR_NO_MEMORY;
-    }
-    return ERR_OK;
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
+        model->shares[phase] = xcalloc(model->slots, sizeof *model->shares[phase]);
+    for (size_t s = 0; s < model->setting_count; s++)
+        c->times[s].slots = xcalloc(model->slots, sizeof *c->times[s].slots);
 }
 
 static struct layers_window *new_window(struct layers_model *model)
 {
-    struct layers_window *windows =
-        grow(model->windows, &model->window_capacity, model->window_count, sizeof *windows);
-    if (!windows)
-        return NULL;
-    model->windows = windows;
-    return &windows[model->window_count];
+    model->windows =
+        xgrow(model->windows, &model->window_capacity, model->window_count, sizeof *model->windows);
+    return &model->windows[model->window_count];
 }
 
 /* A window with too few sensor updates is repeated with twice the length, as is one that a sensor did not cover
@@ -139,8 +129,6 @@ static enum err measure_idle(struct campaign *c, struct error *why)
     struct layers_model *model = c->model;
     struct layers_window *window = new_window(model), awake = {0};
     model->idle = model->awake = (struct layers_idle){.watts = UNKNOWN, .sigma = UNKNOWN};
-    if (!window)
-        return err_no_memory(why);
     if (c->options->idle_s <= 0)
         return ERR_OK;
     report_progress(c, "measuring idle power", NULL);
@@ -311,8 +299,6 @@ static enum err run_window(struct campaign *c, unsigned setting, bool timed, str
 {
     struct layers_model *model = c->model;
     struct layers_window *window = new_window(model);
-    if (!window)
-        return err_no_memory(why);
     *window = (struct layers_window){.setting = setting, .round = model->rounds, .timed = timed};
     report_progress(c, timed ? "timing components" : "measuring", &model->settings[setting]);
     bool may_lengthen = c->options->window_s <= 0;
@@ -414,9 +400,8 @@ static enum err finish(struct campaign *c)
     for (size_t s = 0; s < model->setting_count; s++)
         attribution_times(model, &model->settings[s], &c->times[s]);
     layers_count_work(model, c->options->batch, c->options->generate, c->workload.ubatch);
-    enum err err = attribution_energy(model, c->options->seed);
-    if (!err)
-        err = take_conditions(c);
+    attribution_energy(model, c->options->seed);
+    enum err err = take_conditions(c);
     if (err || model->window_count == 0)
         return err;
     return ledger_take(c->session->sampler, model->windows[0].from,
@@ -450,8 +435,8 @@ static enum err begin(struct campaign *c, struct error *why)
         return err;
     workload_describe(&c->workload, model);
     make_settings(c);
-    err = allocate(c);
-    return err ? err_set(why, err, "out of memory") : ERR_OK;
+    allocate(c);
+    return ERR_OK;
 }
 
 /* Fills *model, whose path is set; after an error partially. */
@@ -507,8 +492,7 @@ static enum err measure_all(struct session *session, const char *const *models, 
         if (!err || model->interrupted) {
             struct layers_result *result = &out->results.models[out->results.count++];
             out->count++;
-            if (layers_result_fill(model, options, result))
-                return err_no_memory(why);
+            layers_result_fill(model, options, result);
         }
         if (err) {
             if (!model->interrupted)
@@ -525,10 +509,8 @@ enum err layers_measure(struct session *session, const char *const *models, size
 {
     struct signal_listener listener;
     *out = (struct layers_run){.started_wall = clock_wall()};
-    out->models = calloc(count, sizeof *out->models);
-    out->results.models = calloc(count, sizeof *out->results.models);
-    if (!out->models || !out->results.models)
-        return err_no_memory(why);
+    out->models = xcalloc(count, sizeof *out->models);
+    out->results.models = xcalloc(count, sizeof *out->results.models);
     enum err err = signal_listener_start(&listener, why);
     if (err)
         return err;

@@ -166,9 +166,9 @@ struct layers_run {
 void layers_count_work(struct layers_model *model, unsigned batch, unsigned generate,
                        uint32_t ubatch);
 
-/* Fills the report of a model; its strings point into the model.  The caller releases *out, also after an error. */
-enum err layers_result_fill(const struct layers_model *model, const struct layers_options *options,
-                            struct layers_result *out) MUST_USE;
+/* Fills the report of a model; its strings point into the model.  The caller releases *out. */
+void layers_result_fill(const struct layers_model *model, const struct layers_options *options,
+                        struct layers_result *out);
 
 /* The calling thread must have called proc_block_signals before the session was opened. */
 enum err layers_measure(struct session *session, const char *const *models, size_t count,

@@ -6,6 +6,7 @@
 #include "attribute/ledger.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "estimate/partition.h"
 #include "graph/reader.h"
 #include "rundir/layers_result.h"
@@ -180,12 +181,6 @@ static double work_share(const struct layers_model *model, unsigned phase, unsig
 
 /* ---- components and layers ---- */
 
-static enum err allocate(struct result_components *out, size_t max)
-{
-    out->items = calloc(max, sizeof *out->items);
-    return out->items ? ERR_OK : ERR_NO_MEMORY;
-}
-
 /* Adds the component if it took time; NULL otherwise. */
 static struct result_component *add_component(struct result_components *out,
                                               const struct layers_model *model,
@@ -208,11 +203,12 @@ static struct result_component *add_component(struct result_components *out,
     return item;
 }
 
-static enum err fill_layer(const struct layers_model *model, int layer, struct result_layer *out)
+static void fill_layer(const struct layers_model *model, int layer, struct result_layer *out)
 {
     struct layers_share sum = {0};
-    enum err err = allocate(&out->components, LAYERS_PHASES * LAYERS_COMPONENTS);
-    for (unsigned i = 0; !err && i < LAYERS_PHASES * LAYERS_COMPONENTS; i++) {
+    out->components.items =
+        xcalloc((size_t)LAYERS_PHASES * LAYERS_COMPONENTS, sizeof *out->components.items);
+    for (unsigned i = 0; i < LAYERS_PHASES * LAYERS_COMPONENTS; i++) {
         enum layers_phase phase = (enum layers_phase)(i / LAYERS_COMPONENTS);
         unsigned c = i % LAYERS_COMPONENTS;
         const struct layers_share *share = share_of(model, phase, layer, c);
@@ -226,23 +222,22 @@ static enum err fill_layer(const struct layers_model *model, int layer, struct r
     out->energy_j = sum.joules;
     out->plus_minus = plus_minus(model, sum.joules, sum.sigma);
     out->share = share_of_all(model, sum.joules);
-    return err;
 }
 
-static enum err fill_layers(const struct layers_model *model, struct layers_result *out)
+static void fill_layers(const struct layers_model *model, struct layers_result *out)
 {
-    out->layers = calloc((size_t)model->facts.layers + 1, sizeof *out->layers);
-    enum err err = out->layers ? ERR_OK : ERR_NO_MEMORY;
-    for (int layer = 0; !err && layer < model->facts.layers; layer++)
-        err = fill_layer(model, layer, &out->layers[out->layers_measured++]);
+    out->layers = xcalloc((size_t)model->facts.layers + 1, sizeof *out->layers);
+    for (int layer = 0; layer < model->facts.layers; layer++)
+        fill_layer(model, layer, &out->layers[out->layers_measured++]);
     out->has_outside = true;
-    return err ? err : fill_layer(model, DECODER_OUTSIDE, &out->outside);
+    fill_layer(model, DECODER_OUTSIDE, &out->outside);
 }
 
-static enum err fill_components(const struct layers_model *model, struct layers_result *out)
+static void fill_components(const struct layers_model *model, struct layers_result *out)
 {
-    enum err err = allocate(&out->components, LAYERS_PHASES * LAYERS_COMPONENTS);
-    for (unsigned i = 0; !err && i < LAYERS_PHASES * LAYERS_COMPONENTS; i++) {
+    out->components.items =
+        xcalloc((size_t)LAYERS_PHASES * LAYERS_COMPONENTS, sizeof *out->components.items);
+    for (unsigned i = 0; i < LAYERS_PHASES * LAYERS_COMPONENTS; i++) {
         unsigned phase = i / LAYERS_COMPONENTS, c = i % LAYERS_COMPONENTS;
         struct layers_share sum = component_sum(model, (enum layers_phase)phase, c);
         const struct fit_power *power = &model->fit.columns[phase * LAYERS_PHASE_COLUMNS + c];
@@ -259,19 +254,18 @@ static enum err fill_components(const struct layers_model *model, struct layers_
         item->joules_per_gflop = sum.joules / item->flops * 1e9;
         item->joules_per_gb = sum.joules / item->bytes * 1e9;
     }
-    return err;
 }
 
 /* ---- settings and windows ---- */
 
-static enum err fill_setting_components(const struct layers_setting *setting,
-                                        struct result_components *out)
+static void fill_setting_components(const struct layers_setting *setting,
+                                    struct result_components *out)
 {
     double sum = 0;
-    enum err err = allocate(out, LAYERS_COMPONENTS);
+    out->items = xcalloc(LAYERS_COMPONENTS, sizeof *out->items);
     for (unsigned c = 0; c < LAYERS_COMPONENTS; c++)
         sum += setting->columns[c].time_s > 0 ? setting->columns[c].joules : 0;
-    for (unsigned c = 0; !err && c < LAYERS_COMPONENTS; c++) {
+    for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
         const struct layers_share *share = &setting->columns[c];
         if (share->time_s > 0)
             out->items[out->count++] = (struct result_component){.name = component_name(c),
@@ -279,14 +273,12 @@ static enum err fill_setting_components(const struct layers_setting *setting,
                                                                  .energy_j = share->joules,
                                                                  .share = share->joules / sum};
     }
-    return err;
 }
 
-static enum err fill_settings(const struct layers_model *model, struct layers_result *out)
+static void fill_settings(const struct layers_model *model, struct layers_result *out)
 {
-    out->settings = calloc(model->setting_count + 1, sizeof *out->settings);
-    enum err err = out->settings ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t s = 0; !err && s < model->setting_count; s++) {
+    out->settings = xcalloc(model->setting_count + 1, sizeof *out->settings);
+    for (size_t s = 0; s < model->setting_count; s++) {
         const struct layers_setting *setting = &model->settings[s];
         struct result_setting *row = &out->settings[out->setting_count++];
         *row = (struct result_setting){
@@ -305,16 +297,13 @@ static enum err fill_settings(const struct layers_model *model, struct layers_re
             .stride = setting->stride,
             .outside_graphs_s = setting->columns[LAYERS_HOST].time_s,
         };
-        err = fill_setting_components(setting, &row->components);
+        fill_setting_components(setting, &row->components);
     }
-    return err;
 }
 
-static enum err fill_windows(const struct layers_model *model, struct layers_result *out)
+static void fill_windows(const struct layers_model *model, struct layers_result *out)
 {
-    out->windows = calloc(model->window_count + 1, sizeof *out->windows);
-    if (!out->windows)
-        return ERR_NO_MEMORY;
+    out->windows = xcalloc(model->window_count + 1, sizeof *out->windows);
     for (size_t i = 0; i < model->window_count; i++) {
         const struct layers_window *window = &model->windows[i];
         const struct energy *energy = &window->energy;
@@ -333,7 +322,6 @@ static enum err fill_windows(const struct layers_model *model, struct layers_res
             .updates = (double)energy->updates,
         };
     }
-    return ERR_OK;
 }
 
 /* ---- a model ---- */
@@ -355,18 +343,15 @@ static void fill_facts(const struct layers_model *model, struct layers_result *o
     out->threads = model->threads;
 }
 
-static enum err fill_workload(const struct layers_options *options, struct layers_result *out)
+static void fill_workload(const struct layers_options *options, struct layers_result *out)
 {
-    out->prompts = calloc(options->prompt_count + 1, sizeof *out->prompts);
-    if (!out->prompts)
-        return ERR_NO_MEMORY;
+    out->prompts = xcalloc(options->prompt_count + 1, sizeof *out->prompts);
     for (size_t i = 0; i < options->prompt_count; i++)
         out->prompts[out->prompt_count++] = options->prompts[i];
     out->generated_tokens = options->generate;
     out->batch = options->batch;
     out->gpu_layers = options->gpu_layers;
     out->seed = options->seed;
-    return ERR_OK;
 }
 
 static void fill_checks(const struct layers_model *model, struct layers_result *out)
@@ -406,8 +391,8 @@ static void fill_energy(const struct layers_model *model, struct layers_result *
     out->awake = idle_of(&model->awake);
 }
 
-enum err layers_result_fill(const struct layers_model *model, const struct layers_options *options,
-                            struct layers_result *out)
+void layers_result_fill(const struct layers_model *model, const struct layers_options *options,
+                        struct layers_result *out)
 {
     struct json json;
     layers_result_init(out);
@@ -417,14 +402,11 @@ enum err layers_result_fill(const struct layers_model *model, const struct layer
     json_init(&json, &out->devices, false);
     devices_to_json(&json, NULL, &model->ledger);
     out->version = IPW_VERSION;
-    enum err err = fill_workload(options, out);
-    if (!err && model->shares[0])
-        err = fill_components(model, out);
-    if (!err && model->shares[0])
-        err = fill_layers(model, out);
-    if (!err)
-        err = fill_settings(model, out);
-    if (!err)
-        err = fill_windows(model, out);
-    return err || out->devices.failed ? ERR_NO_MEMORY : ERR_OK;
+    fill_workload(options, out);
+    if (model->shares[0]) {
+        fill_components(model, out);
+        fill_layers(model, out);
+    }
+    fill_settings(model, out);
+    fill_windows(model, out);
 }

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/grow.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "stats/descriptive.h"
 
 /* Names are compared by their hash: a graph has thousands of nodes. */
@@ -144,28 +144,22 @@ static void plan_release(struct segment_plan *plan)
     *plan = (struct segment_plan){0};
 }
 
-static enum err plan_make(const char *const *nodes, size_t count, int layers,
-                          enum layers_granularity granularity, struct segment_plan *out)
+static struct segment_plan plan_make(const char *const *nodes, size_t count, int layers,
+                                     enum layers_granularity granularity)
 {
     struct node_position position = {DECODER_EMBEDDING, DECODER_OUTSIDE};
     int group = 0;
-    *out = (struct segment_plan){.nodes = count, .groups = layers + 2};
-    if (count == 0)
-        return ERR_NO_DATA;
-    out->names = calloc(count, sizeof *out->names);
-    out->segments = calloc(count, sizeof *out->segments);
-    if (!out->names || !out->segments) {
-        plan_release(out);
-        return ERR_NO_MEMORY;
-    }
+    struct segment_plan plan = {.nodes = count, .groups = layers + 2};
+    plan.names = xcalloc(count, sizeof *plan.names);
+    plan.segments = xcalloc(count, sizeof *plan.segments);
     for (size_t i = 0; i < count; i++) {
         position = position_after(position, nodes[i], layers);
         struct node_position coarse = coarser(position, granularity);
         group = granularity == LAYERS_BY_PHASE ? 0 : group_of(coarse, group, layers);
-        add_segment(out, coarse, group, i);
-        out->names[i] = fingerprint(nodes[i]);
+        add_segment(&plan, coarse, group, i);
+        plan.names[i] = fingerprint(nodes[i]);
     }
-    return ERR_OK;
+    return plan;
 }
 
 /* ---- recording graphs ---- */
@@ -187,53 +181,40 @@ static bool has_plan(const struct segment_timer *timer, const struct segment_pla
 }
 
 /* Makes a plan of the recorded nodes, unless it exists. */
-static enum err add_plan(struct segment_timer *timer)
+static void add_plan(struct segment_timer *timer)
 {
-    struct segment_plan plan;
     if (timer->node_count == 0)
-        return ERR_OK;
-    enum err err = plan_make((const char *const *)timer->nodes, timer->node_count, timer->layers,
-                             timer->granularity, &plan);
+        return;
+    struct segment_plan plan = plan_make((const char *const *)timer->nodes, timer->node_count,
+                                         timer->layers, timer->granularity);
     clear_nodes(timer);
-    if (err)
-        return err;
     if (timer->plan_count == SEGMENT_PLANS_MAX || has_plan(timer, &plan))
         plan_release(&plan);
     else
         timer->plans[timer->plan_count++] = plan;
-    return ERR_OK;
 }
 
 /* A new graph starts when the first node of the previous one appears again. */
 static void record_node(struct segment_timer *timer, const char *node)
 {
-    if (timer->node_count && strcmp(node, timer->nodes[0]) == 0 && !timer->failed)
-        timer->failed = add_plan(timer);
-    char **nodes = grow(timer->nodes, &timer->node_capacity, timer->node_count, sizeof *nodes);
-    char *copy = nodes ? malloc(strlen(node) + 1) : NULL;
-    if (nodes)
-        timer->nodes = nodes;
-    if (!copy) {
-        timer->failed = ERR_NO_MEMORY;
-        return;
-    }
-    memcpy(copy, node, strlen(node) + 1);
-    timer->nodes[timer->node_count++] = copy;
+    if (timer->node_count && strcmp(node, timer->nodes[0]) == 0)
+        add_plan(timer);
+    timer->nodes =
+        xgrow(timer->nodes, &timer->node_capacity, timer->node_count, sizeof *timer->nodes);
+    timer->nodes[timer->node_count++] = xstrdup(node);
 }
 
 void segment_timer_record(struct segment_timer *timer)
 {
     clear_nodes(timer);
-    timer->failed = ERR_OK;
     timer->recording = true;
 }
 
-enum err segment_timer_record_end(struct segment_timer *timer)
+void segment_timer_record_end(struct segment_timer *timer)
 {
-    enum err err = timer->failed ? timer->failed : add_plan(timer);
+    add_plan(timer);
     timer->recording = false;
     timer->plan = timer->plan_count ? &timer->plans[0] : NULL;
-    return err;
 }
 
 void segment_timer_clear_plans(struct segment_timer *timer, enum layers_granularity granularity)

@@ -60,7 +60,6 @@ struct segment_timer {
     bool recording;
     char **nodes;
     size_t node_count, node_capacity;
-    enum err failed; /* while recording */
 
     struct segment_plan plans[SEGMENT_PLANS_MAX];
     size_t plan_count;
@@ -86,7 +85,7 @@ void segment_timer_release(struct segment_timer *timer);
 /* Encloses a computation whose graphs are to be recorded; clear the plans before recording again with another
  * granularity. */
 void segment_timer_record(struct segment_timer *timer);
-enum err segment_timer_record_end(struct segment_timer *timer) MUST_USE;
+void segment_timer_record_end(struct segment_timer *timer);
 void segment_timer_clear_plans(struct segment_timer *timer, enum layers_granularity granularity);
 
 /* Call before each computation. */

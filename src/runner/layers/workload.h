@@ -101,6 +101,6 @@ void attribution_times(struct layers_model *model, struct layers_setting *settin
                        const struct replay_times *times);
 
 /* Fills everything else, after the times.  If the energy is unknown, stores the reason instead of an error. */
-enum err attribution_energy(struct layers_model *model, unsigned seed) MUST_USE;
+void attribution_energy(struct layers_model *model, unsigned seed);
 
 #endif

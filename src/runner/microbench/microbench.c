@@ -219,7 +219,9 @@ static enum err measure_team(struct bench *b, const struct team_order *order,
         row.energy_j = UNKNOWN; /* waiting threads sleep: that power is neither active nor idle */
     if (!err && kind == CALIBRATE_LAUNCH && !(row.kernels > 0))
         return ERR_OK; /* no barrier completed: nothing to report */
-    return err ? err : calibrate_rows_add(b->rows, &row, why);
+    if (!err)
+        calibrate_rows_add(b->rows, &row);
+    return err;
 }
 
 static enum err measure_load(struct bench *b, const struct plan_row *plan, enum calibrate_kind kind,
@@ -288,7 +290,9 @@ static enum err measure_idle(struct bench *b, struct error *why)
     report_progress(b, "idle");
     thread_sleep(from_seconds(WARM_S));
     enum err err = measure_window(b, &row, NULL, why);
-    return err ? err : calibrate_rows_add(b->rows, &row, why);
+    if (!err)
+        calibrate_rows_add(b->rows, &row);
+    return err;
 }
 
 enum err microbench_measure(struct session *session, const struct microbench_options *options,

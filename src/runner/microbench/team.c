@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/thread.h"
 
 enum {
@@ -161,9 +162,7 @@ static enum err member_start(struct team *team, unsigned index)
     member->floats = floats_wanted(&team->order);
     if (member->floats) {
         size_t bytes = (member->floats * sizeof(float) + LINE - 1) / LINE * LINE;
-        member->memory = aligned_alloc(LINE, bytes);
-        if (!member->memory)
-            return ERR_NO_MEMORY;
+        member->memory = xneed(aligned_alloc(LINE, bytes));
     }
     enum err err = thread_start(&member->thread, member_main, member);
     if (err) {
@@ -191,15 +190,9 @@ static const struct kernels *best_kernels(void)
 
 static struct team *team_new(const struct team_order *order)
 {
-    struct team *team = calloc(1, sizeof *team);
-    if (!team)
-        return NULL;
-    team->members = aligned_alloc(LINE, order->threads * sizeof *team->members);
-    if (!team->members || pthread_barrier_init(&team->barrier, NULL, order->threads) != 0) {
-        free(team->members);
-        free(team);
-        return NULL;
-    }
+    struct team *team = xcalloc(1, sizeof *team);
+    team->members = xneed(aligned_alloc(LINE, order->threads * sizeof *team->members));
+    pthread_barrier_init(&team->barrier, NULL, order->threads);
     pthread_mutex_init(&team->gate, NULL);
     team->order = *order;
     team->kernels = best_kernels();
@@ -210,8 +203,6 @@ static struct team *team_new(const struct team_order *order)
 enum err team_start(const struct team_order *order, struct team **out, struct error *why)
 {
     *out = team_new(order);
-    if (!*out)
-        return err_no_memory(why);
     enum err err = ERR_OK;
     pthread_mutex_lock(&(*out)->gate);
     for (unsigned i = 0; !err && i < order->threads; i++)

@@ -8,9 +8,11 @@
 
 #include "attribute/span_account.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "rundir/record.h"
 #include "rundir/traces.h"
 #include "runner/profile/records.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 
 /* A query until its energy is settled: the context of its account. */
@@ -37,11 +39,9 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
                                      const struct answer *answer)
 {
     const struct query *query = answer->query;
-    struct ended_query *ended = calloc(1, sizeof *ended);
-    if (!ended)
-        return NULL;
-    ended->problem = strdup(query->item.problem);
-    ended->answer = strdup(text_get(&answer->reply->content));
+    struct ended_query *ended = xcalloc(1, sizeof *ended);
+    ended->problem = xstrdup(query->item.problem);
+    ended->answer = xstrdup(text_get(&answer->reply->content));
     ended->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
     ended->score = UNKNOWN;
     ended->completed = (int8_t)!answer->err;
@@ -58,10 +58,6 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
             str_copy(ended->reason, sizeof ended->reason, answer->grade.reason);
         else
             ended->is_correct = (int8_t)(answer->grade.verdict == VERDICT_TRUE);
-    }
-    if (!ended->problem || !ended->answer) {
-        free_ended(ended);
-        return NULL;
     }
     ended->pending = pending;
     return ended;
@@ -93,18 +89,14 @@ static enum err write_trace(struct profile *profile, struct span_account *accoun
     trace.unscorable_reason = str_or_null(ended->reason);
     trace.ipw.key = ended->pending->key;
     trace.ipw.started_at = ended->started_at;
-    enum err err = span_account_trace(account, &trace);
-    if (err) {
-        query_trace_release(&trace);
-        return err_explain(why, err);
-    }
+    span_account_trace(account, &trace);
     if (!is_settled)
         forget_energies(&trace);
     query_trace_compute(&trace);
     text_clear(line);
     query_trace_to_json(&trace, line);
     query_trace_release(&trace);
-    return line->failed ? err_no_memory(why) : journal_append(&profile->traces, line, why);
+    return journal_append(&profile->files.traces, line, why);
 }
 
 /* All shares of the account were settled. */
@@ -117,8 +109,9 @@ static void settle_account(struct profile *profile, struct span_account *account
     record_init(&record);
     span_account_record(account, &record);
     record_line(&record, profile->options->model, "energy", ended->pending->key, &line);
-    enum err err = journal_append_reserved(&profile->journal, &line, profile->energy_space, &why);
-    profile->unsettled = profile->unsettled || err;
+    enum err err =
+        journal_append_reserved(&profile->files.journal, &line, profile->files.energy_space, &why);
+    profile->files.unsettled = profile->files.unsettled || err;
     if (!err)
         err = write_trace(profile, account, true, &line, &why);
     if (err)
@@ -143,26 +136,18 @@ bool agents_take_share(struct profile *profile, const struct share *share)
 enum err agents_end(struct profile *profile, struct pending *pending, const struct answer *answer,
                     struct error *why)
 {
-    struct trace_events events = {0};
-    struct trace_tree tree = {0};
+    struct trace_events events;
+    struct trace_tree tree;
     uint64_t id = pending->id;
     const struct completion *reply = answer->reply;
     struct ended_query *ended = new_ended(profile, pending, answer);
-    enum err err =
-        ended ? trace_recorder_take(profile->recorder, answer->query->key, &events) : ERR_NO_MEMORY;
-    if (!err)
-        err = trace_tree_build(&events, reply->sent, reply->done, &tree);
-    struct span_account *account = err ? NULL : span_account_new(&tree, ended);
-    if (!account) {
-        if (ended)
-            ended->pending = NULL;
-        free_ended(ended);
-        return err_no_memory(why);
-    }
+    trace_recorder_take(profile->shared.recorder, answer->query->key, &events);
+    trace_tree_build(&events, reply->sent, reply->done, &tree);
+    struct span_account *account = span_account_new(&tree, ended);
     /* Once submitted, shares may be settled and the account freed at any time; a query of no duration gets none. */
     bool has_time = reply->done > reply->sent;
     struct text line = {0};
-    err = has_time ? write_trace(profile, account, false, &line, why) : ERR_OK;
+    enum err err = has_time ? write_trace(profile, account, false, &line, why) : ERR_OK;
     text_release(&line);
     if (err) {
         span_account_free(account);
@@ -170,7 +155,7 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
         free_ended(ended);
         return err;
     }
-    err = span_account_submit(account, profile->sharing, id);
+    err = span_account_submit(account, profile->shared.sharing, id);
     if (err)
         return err_explain(why, err); /* part of it may be in flight: must not be freed */
     if (!has_time)
@@ -180,32 +165,31 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
 
 void agents_discard(struct profile *profile, const char *key)
 {
-    struct trace_events events = {0};
-    if (trace_recorder_take(profile->recorder, key, &events) == ERR_OK)
-        trace_events_release(&events);
+    struct trace_events events;
+    trace_recorder_take(profile->shared.recorder, key, &events);
+    trace_events_release(&events);
 }
 
 /* ---- the summary ---- */
 
-enum err agents_init(struct profile *profile, struct error *why)
+void agents_init(struct profile *profile)
 {
-    profile->recorder = trace_recorder_new();
-    return profile->recorder ? ERR_OK : err_no_memory(why);
+    profile->shared.recorder = trace_recorder_new();
 }
 
 void agents_release(struct profile *profile)
 {
-    trace_recorder_free(profile->recorder);
-    traces_release(&profile->agent_traces);
+    trace_recorder_free(profile->shared.recorder);
+    traces_release(&profile->report.agent_traces);
 }
 
 enum err agents_load(struct profile *profile, struct error *why)
 {
-    enum err err = journal_sync(&profile->traces, why);
+    enum err err = journal_sync(&profile->files.traces, why);
     if (!err)
-        err = traces_load(profile->directory, &profile->agent_traces, why);
-    profile->agent_traces.config = profile->options->agent->settings;
-    profile->result->summary.traces = &profile->agent_traces;
+        err = traces_load(profile->files.directory, &profile->report.agent_traces, why);
+    profile->report.agent_traces.config = profile->options->agent->settings;
+    profile->result->summary.traces = &profile->report.agent_traces;
     return err;
 }
 
@@ -213,8 +197,8 @@ enum err agents_update(struct profile *profile, const struct record *record)
 {
     struct text line = {0};
     struct error why = {0};
-    struct query_trace *trace = traces_find(&profile->agent_traces, record->key);
-    profile->agent_traces.missing += !trace;
+    struct query_trace *trace = traces_find(&profile->report.agent_traces, record->key);
+    profile->report.agent_traces.missing += !trace;
     if (!trace || record->correct == trace->is_resolved || record->correct < 0)
         return ERR_OK;
     trace->is_resolved = record->correct;
@@ -223,16 +207,16 @@ enum err agents_update(struct profile *profile, const struct record *record)
     trace->judge_cpu_energy_joules = record->judge_cpu_joules;
     query_trace_compute(trace);
     query_trace_to_json(trace, &line);
-    enum err err = line.failed ? ERR_NO_MEMORY : journal_append(&profile->traces, &line, &why);
+    enum err err = journal_append(&profile->files.traces, &line, &why);
     text_release(&line);
     return err;
 }
 
 enum err agents_save(struct profile *profile, struct error *why)
 {
-    enum err err = traces_save(profile->directory, &profile->agent_traces, why);
+    enum err err = traces_save(profile->files.directory, &profile->report.agent_traces, why);
     if (err || profile->options->no_stores)
         return err;
-    err = traces_save_dataset(profile->directory, &profile->agent_traces, why);
+    err = traces_save_dataset(profile->files.directory, &profile->report.agent_traces, why);
     return err == ERR_UNSUPPORTED ? ERR_OK : err; /* like the other stores that need Arrow */
 }

@@ -8,6 +8,7 @@
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/run_path.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 
 /* A run may be resumed with another load: finds the only directory that differs in nothing else. */
@@ -61,7 +62,8 @@ static void default_name(const struct profile *profile, const char *parent, char
 {
     const struct profile_options *options = profile->options;
     char base[256];
-    run_dir_name(profile->host->label, options->model, profile->dataset_name, base, sizeof base);
+    run_dir_name(profile->host->label, options->model, profile->setup.dataset_name, base,
+                 sizeof base);
     if (options->agent) { /* a model may be measured with and without an agent */
         char of_profile[sizeof base];
         str_copy(of_profile, sizeof of_profile, base);
@@ -107,15 +109,16 @@ static enum err name_directory(struct profile *profile, struct error *why)
     enum err err = choose_name(profile, parent, name, sizeof name, why);
     if (err)
         return err;
-    if (!str_format(profile->directory, sizeof profile->directory, "%s/%s", parent, name))
+    if (!str_format(profile->files.directory, sizeof profile->files.directory, "%s/%s", parent,
+                    name))
         return err_set(why, ERR_USAGE, "the path of the run directory is too long: %s/%s", parent,
                        name);
-    run_path_file(profile->directory, RUN_FILE_RECORDS, profile->journal_path,
-                  sizeof profile->journal_path);
-    run_path_file(profile->directory, RUN_FILE_SPANS, profile->spans_path,
-                  sizeof profile->spans_path);
-    run_path_file(profile->directory, RUN_FILE_TRACES, profile->traces_path,
-                  sizeof profile->traces_path);
+    run_path_file(profile->files.directory, RUN_FILE_RECORDS, profile->files.journal_path,
+                  sizeof profile->files.journal_path);
+    run_path_file(profile->files.directory, RUN_FILE_SPANS, profile->files.spans_path,
+                  sizeof profile->files.spans_path);
+    run_path_file(profile->files.directory, RUN_FILE_TRACES, profile->files.traces_path,
+                  sizeof profile->files.traces_path);
     return ERR_OK;
 }
 
@@ -124,12 +127,12 @@ static enum err refuse_foreign(const struct profile *profile, enum run_dir_state
                                struct error *why)
 {
     *state = RUN_DIR_NEW;
-    enum err err = run_dir_inspect(profile->directory, state, why);
+    enum err err = run_dir_inspect(profile->files.directory, state, why);
     if (!err && *state == RUN_DIR_FOREIGN)
         err = err_set(why, ERR_USAGE,
                       "%s contains files that do not belong to a run: move them, or choose another "
                       "--output-dir",
-                      profile->directory);
+                      profile->files.directory);
     return err;
 }
 
@@ -144,15 +147,15 @@ static enum err check_existing(const struct profile *profile, bool *resume, stru
         return err;
     if (options->existing == EXISTING_RESUME) {
         *resume = true;
-        return run_dir_check_links(profile->directory, why);
+        return run_dir_check_links(profile->files.directory, why);
     }
     if (options->existing == EXISTING_OVERWRITE ||
-        (options->may_overwrite && options->may_overwrite(profile->directory)))
-        return run_dir_clear(profile->directory, why);
+        (options->may_overwrite && options->may_overwrite(profile->files.directory)))
+        return run_dir_clear(profile->files.directory, why);
     return err_set(why, ERR_USAGE,
                    "%s already holds a run: --resume continues it, --overwrite replaces it, and "
                    "--name NAME uses another name",
-                   profile->directory);
+                   profile->files.directory);
 }
 
 static bool has_same_query_count(const struct profile_options *options, const struct summary *then)
@@ -166,12 +169,12 @@ static void find_done(struct profile *profile)
 {
     struct profile_result *result = profile->result;
     struct summary *summary = &result->summary;
-    struct run_repeat there = journal_facts(profile->journal_path).repeat;
+    struct run_repeat there = journal_facts(profile->files.journal_path).repeat;
     if (!profile->repeat.number || !there.group[0])
         return;
     str_copy(profile->repeat.group, sizeof profile->repeat.group, there.group);
-    if (summary_load(profile->directory, summary, NULL) == ERR_OK && summary->interrupted == 0 &&
-        summary->failed == 0 && summary->queries > 0 &&
+    if (summary_load(profile->files.directory, summary, NULL) == ERR_OK &&
+        summary->interrupted == 0 && summary->failed == 0 && summary->queries > 0 &&
         has_same_query_count(profile->options, summary)) {
         result->was_done = result->has_summary = true;
         record_energy_get(&summary->energy, &result->energy);
@@ -187,29 +190,30 @@ enum err profile_open_directory(struct profile *profile, struct error *why)
     enum run_dir_state state;
     enum err err = name_directory(profile, why);
     if (!err)
-        err = run_dir_make(profile->directory, why);
+        err = run_dir_make(profile->files.directory, why);
     if (!err)
         err = refuse_foreign(profile, &state, why);
     /* Locked before anything is read or deleted: another process may be writing there. */
     if (!err)
-        err = run_dir_lock(profile->directory, &profile->lock_fd, why);
+        err = run_dir_lock(profile->files.directory, &profile->files.lock_fd, why);
     if (!err)
         err = check_existing(profile, &resume, why);
     if (!err && !resume)
-        err = run_dir_make(profile->directory, why);
+        err = run_dir_make(profile->files.directory, why);
     if (!err && profile->options->proxy && profile->options->proxy->keep_content)
-        err = run_dir_make_private(profile->directory, why);
+        err = run_dir_make_private(profile->files.directory, why);
     if (!err && resume)
-        err = resume_read(profile->journal_path, profile->options, profile->dataset_hash,
-                          &profile->resume, why);
+        err = resume_read(profile->files.journal_path, profile->options,
+                          profile->setup.dataset_hash, &profile->files.resume, why);
     if (err)
         return err;
     if (resume)
         find_done(profile);
-    profile->start = profile->resume.starts + 1;
-    run_path_samples(profile->directory, profile->start, profile->samples_path,
-                     sizeof profile->samples_path);
-    str_copy(profile->result->directory, sizeof profile->result->directory, profile->directory);
+    profile->start = profile->files.resume.starts + 1;
+    run_path_samples(profile->files.directory, profile->start, profile->files.samples_path,
+                     sizeof profile->files.samples_path);
+    str_copy(profile->result->directory, sizeof profile->result->directory,
+             profile->files.directory);
     return ERR_OK;
 }
 
@@ -217,7 +221,8 @@ enum err profile_open_directory(struct profile *profile, struct error *why)
 enum err profile_close_unsettled(struct profile *profile, struct error *why)
 {
     uint64_t unsettled;
-    enum err err = resume_close_unsettled(&profile->resume, profile->journal_path, &unsettled, why);
+    enum err err = resume_close_unsettled(&profile->files.resume, profile->files.journal_path,
+                                          &unsettled, why);
     if (!err && unsettled) {
         char line[120];
         str_format(line, sizeof line,
@@ -231,9 +236,9 @@ enum err profile_close_unsettled(struct profile *profile, struct error *why)
 
 void profile_close_directory(struct profile *profile)
 {
-    if (profile->lock_fd < 0)
+    if (profile->files.lock_fd < 0)
         return;
-    if (!profile->has_files)
-        run_dir_remove_empty(profile->directory); /* nothing was written to it */
-    close(profile->lock_fd);
+    if (!profile->files.has_files)
+        run_dir_remove_empty(profile->files.directory); /* nothing was written to it */
+    close(profile->files.lock_fd);
 }

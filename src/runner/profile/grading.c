@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "datasets/dataset.h"
 #include "port/json_read.h"
 #include "port/proc.h"
@@ -16,6 +17,7 @@
 #include "rundir/record.h"
 #include "runner/profile/profile.h"
 #include "runner/profile/records.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 
 void graders_init(struct graders *graders, const struct profile_options *options,
@@ -53,15 +55,12 @@ bool graders_is_judge(const char *name)
 static enum err open_one(struct graders *graders, struct open_grader *slot)
 {
     struct params params = {0};
-    enum err err = ERR_OK;
     if (strcmp(slot->name, graders->usual) == 0)
-        err = params_copy(&params, graders->grading);
-    if (!err)
-        err = params_copy(&params, &graders->options->grader_params);
+        params_copy(&params, graders->grading);
+    params_copy(&params, &graders->options->grader_params);
     const struct grader_driver *driver = grader_driver_find(slot->name, &slot->why);
     struct grader_config config = {.params = &params, .judge = graders->judge};
-    if (!err)
-        err = driver ? grader_open(driver, &config, &slot->grader, &slot->why) : ERR_NOT_FOUND;
+    enum err err = driver ? grader_open(driver, &config, &slot->grader, &slot->why) : ERR_NOT_FOUND;
     params_release(&params);
     return err;
 }
@@ -86,7 +85,7 @@ enum err graders_check(const struct profile_options *options, const struct datas
     enum err err = open_one(&graders, &slot);
     if (err) {
         *why = slot.why;
-        return err == ERR_NO_MEMORY ? err : ERR_USAGE;
+        return ERR_USAGE;
     }
     grader_close(&slot.grader);
     if (graders.judge && options->judge_model && !client_driver_find(options->judge_client, why))
@@ -212,7 +211,7 @@ static enum err count_jobs(const struct profile *profile, uint64_t *out, struct 
 {
     struct job_count jobs = {profile, 0};
     uint64_t damaged;
-    enum err err = journal_records(profile->journal_path, count_job, &jobs, &damaged, why);
+    enum err err = journal_records(profile->files.journal_path, count_job, &jobs, &damaged, why);
     *out = jobs.count;
     return err;
 }
@@ -221,15 +220,13 @@ static enum err count_jobs(const struct profile *profile, uint64_t *out, struct 
 
 static char *copy_text(const char *text)
 {
-    return strdup(text ? text : "");
+    return xstrdup(text ? text : "");
 }
 
 static struct judgment *new_judgment(struct profile *profile, const struct record *record)
 {
-    struct judgment *judgment = calloc(1, sizeof *judgment);
-    if (!judgment)
-        return NULL;
-    judgment->id = atomic_fetch_add(&profile->next_request, 1);
+    struct judgment *judgment = xcalloc(1, sizeof *judgment);
+    judgment->id = atomic_fetch_add(&profile->shared.next_request, 1);
     str_copy(judgment->key, sizeof judgment->key, record->key ? record->key : "");
     judgment->gpu_joules = record->gpu_joules;
     judgment->cpu_joules = record->cpu_joules;
@@ -239,16 +236,12 @@ static struct judgment *new_judgment(struct profile *profile, const struct recor
     return judgment;
 }
 
-static enum err fill_job(struct profile *profile, const struct record *record, struct job *job)
+static void fill_job(struct profile *profile, const struct record *record, struct job *job)
 {
     job->judgment = new_judgment(profile, record);
     job->problem = copy_text(record->problem);
     job->expected = copy_text(record->expected);
     job->answer = copy_text(record->model_answer);
-    if (job->judgment && job->problem && job->expected && job->answer)
-        return ERR_OK;
-    job_release(job);
-    return ERR_NO_MEMORY;
 }
 
 static enum err push_job(void *context, const struct jv *tree)
@@ -259,11 +252,9 @@ static enum err push_job(void *context, const struct jv *tree)
     record_from_json(tree, pool->profile->options->model, &record);
     if (!needs_judge(&record))
         return ERR_OK;
-    enum err err = fill_job(pool->profile, &record, &job);
-    if (err)
-        return err;
+    fill_job(pool->profile, &record, &job);
     pthread_mutex_lock(&pool->lock);
-    while (pool->waiting == QUEUE_MAX && !atomic_load(&pool->profile->stop))
+    while (pool->waiting == QUEUE_MAX && !atomic_load(&pool->profile->shared.stop))
         thread_wait(&pool->changed, &pool->lock, 50 * NS_PER_MS);
     bool full = pool->waiting == QUEUE_MAX;
     if (!full)
@@ -278,9 +269,9 @@ static enum err push_job(void *context, const struct jv *tree)
 static bool pop_job(struct judge_pool *pool, struct job *out)
 {
     pthread_mutex_lock(&pool->lock);
-    while (pool->waiting == 0 && !pool->all_read && !atomic_load(&pool->profile->stop))
+    while (pool->waiting == 0 && !pool->all_read && !atomic_load(&pool->profile->shared.stop))
         thread_wait(&pool->changed, &pool->lock, 50 * NS_PER_MS);
-    bool found = pool->waiting > 0 && !atomic_load(&pool->profile->stop);
+    bool found = pool->waiting > 0 && !atomic_load(&pool->profile->shared.stop);
     if (found) {
         *out = pool->queue[pool->first];
         pool->first = (pool->first + 1) % QUEUE_MAX;
@@ -296,14 +287,15 @@ static void *reader_main(void *argument)
     struct judge_pool *pool = argument;
     struct error why = {0};
     uint64_t damaged;
-    enum err err = journal_records(pool->profile->journal_path, push_job, pool, &damaged, &why);
+    enum err err =
+        journal_records(pool->profile->files.journal_path, push_job, pool, &damaged, &why);
     if (err && err != ERR_INTERRUPTED)
         profile_fail(pool->profile, err, &why);
     pthread_mutex_lock(&pool->lock);
     pool->all_read = true;
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
-    atomic_fetch_sub(&pool->profile->working, 1);
+    atomic_fetch_sub(&pool->profile->shared.working, 1);
     return NULL;
 }
 
@@ -319,7 +311,7 @@ static enum err ask_judge(void *context, const char *prompt, struct text *reply,
         .prompt = prompt,
         .params = &options->judge_params,
         .timeout = from_seconds(options->timeout_s),
-        .cancel = &worker->pool->profile->cancel,
+        .cancel = &worker->pool->profile->shared.cancel,
     };
     completion_release(&worker->reply);
     completion_init(&worker->reply);
@@ -348,7 +340,7 @@ static enum err submit_judgment(struct judge_worker *worker, struct judgment *ju
         .arrival_count = reply->arrivals.count,
     };
     reply->arrivals = (struct arrivals){0}; /* owned by the trace now */
-    enum err err = sharing_end(worker->pool->profile->sharing, &trace);
+    enum err err = sharing_end(worker->pool->profile->shared.sharing, &trace);
     if (err)
         request_trace_release(&trace);
     return err;
@@ -361,12 +353,12 @@ static enum err end_judgment(struct judge_worker *worker, struct job *job, bool 
     struct profile *profile = worker->pool->profile;
     struct judgment *judgment = job->judgment;
     if (!worker->asked || aborted) {
-        journal_unreserve(&profile->journal, profile->energy_space);
-        sharing_forget(profile->sharing, judgment->id);
+        journal_unreserve(&profile->files.journal, profile->files.energy_space);
+        sharing_forget(profile->shared.sharing, judgment->id);
         return ERR_OK;
     }
     records_span(profile, SPAN_JUDGE, judgment->key, 1, &worker->reply, &worker->line);
-    enum err err = journal_append(&profile->spans, &worker->line, why);
+    enum err err = journal_append(&profile->files.spans, &worker->line, why);
     enum err lost = submit_judgment(worker, judgment);
     if (!lost)
         job->judgment = NULL;
@@ -386,23 +378,23 @@ static enum err run_job(struct judge_worker *worker, struct job *job, struct err
     struct grade grade;
     char key[sizeof job->judgment->key];
     str_copy(key, sizeof key, job->judgment->key);
-    enum err err = journal_reserve(&profile->journal, profile->energy_space, why);
+    enum err err = journal_reserve(&profile->files.journal, profile->files.energy_space, why);
     if (err)
         return err;
-    err = sharing_begin(profile->sharing, job->judgment->id, clock_now());
+    err = sharing_begin(profile->shared.sharing, job->judgment->id, clock_now());
     if (err)
         return err_explain(why, err);
     worker->asked = false;
     grade_job(worker, job, &grade);
-    bool aborted = atomic_load(&profile->cancel);
+    bool aborted = atomic_load(&profile->shared.cancel);
     err = end_judgment(worker, job, aborted, why);
     if (err || aborted)
         return err;
     records_grade(profile, key, worker->pool->grader, &grade, &worker->line);
-    atomic_fetch_add(&profile->done, 1);
+    atomic_fetch_add(&profile->shared.done, 1);
     if (grade.verdict == VERDICT_NULL)
-        atomic_fetch_add(&profile->failed, 1);
-    return journal_append(&profile->journal, &worker->line, why);
+        atomic_fetch_add(&profile->shared.failed, 1);
+    return journal_append(&profile->files.journal, &worker->line, why);
 }
 
 static void *judge_main(void *argument)
@@ -416,7 +408,7 @@ static void *judge_main(void *argument)
         if (err)
             profile_fail(worker->pool->profile, err, &why);
     }
-    atomic_fetch_sub(&worker->pool->profile->working, 1);
+    atomic_fetch_sub(&worker->pool->profile->shared.working, 1);
     return NULL;
 }
 
@@ -427,7 +419,8 @@ static void take_share(void *context, const struct share *share)
     struct text line = {0};
     struct error why = {0};
     records_judge_energy(profile, judgment, share, &line);
-    enum err err = journal_append_reserved(&profile->journal, &line, profile->energy_space, &why);
+    enum err err =
+        journal_append_reserved(&profile->files.journal, &line, profile->files.energy_space, &why);
     if (err)
         profile_fail(profile, err, &why);
     text_release(&line);
@@ -449,7 +442,7 @@ static enum err open_worker(struct judge_pool *pool, const struct client_driver 
         return err;
     worker->open = true;
     worker->judge = (struct judge){ask_judge, worker};
-    graders_init(&worker->graders, options, &pool->profile->supply.dataset);
+    graders_init(&worker->graders, options, &pool->profile->shared.supply.dataset);
     worker->graders.judge = &worker->judge;
     return ERR_OK;
 }
@@ -475,10 +468,8 @@ static enum err check_health(struct profile *profile, struct client *client, boo
                              struct error *why)
 {
     pthread_t thread;
-    struct health_check *check = calloc(1, sizeof *check);
+    struct health_check *check = xcalloc(1, sizeof *check);
     *is_abandoned = false;
-    if (!check)
-        return err_no_memory(why);
     check->client = client;
     enum err err = thread_start(&thread, check_main, check);
     if (err) {
@@ -504,9 +495,7 @@ static enum err open_workers(struct judge_pool *pool, size_t count, struct error
         client_driver_find(pool->profile->options->judge_client, why);
     if (!driver)
         return ERR_NOT_FOUND;
-    pool->workers = calloc(count, sizeof *pool->workers);
-    if (!pool->workers)
-        return err_no_memory(why);
+    pool->workers = xcalloc(count, sizeof *pool->workers);
     enum err err = ERR_OK;
     for (; !err && pool->count < count; pool->count++)
         err = open_worker(pool, driver, &pool->workers[pool->count], why);
@@ -519,18 +508,18 @@ static enum err start_threads(struct judge_pool *pool, struct error *why)
     enum err err = ERR_OK;
     for (size_t i = 0; i < pool->count && !err; i++) {
         struct judge_worker *worker = &pool->workers[i];
-        atomic_fetch_add(&profile->working, 1);
+        atomic_fetch_add(&profile->shared.working, 1);
         err = thread_start(&worker->thread, judge_main, worker);
         worker->started = !err;
     }
     if (!err) {
-        atomic_fetch_add(&profile->working, 1);
+        atomic_fetch_add(&profile->shared.working, 1);
         err = thread_start(&pool->reader, reader_main, pool);
         pool->reader_started = !err;
     }
     if (!err)
         return ERR_OK;
-    atomic_fetch_sub(&profile->working, 1);
+    atomic_fetch_sub(&profile->shared.working, 1);
     return err_set(why, err, "cannot start the judge's threads: %s", err_text(err));
 }
 
@@ -563,17 +552,15 @@ static void join_pool(struct judge_pool *pool)
  * meantime. */
 static enum err start_pool(struct profile *profile, struct judge_pool **out, struct error *why)
 {
-    struct judge_pool *pool = calloc(1, sizeof *pool);
+    struct judge_pool *pool = xcalloc(1, sizeof *pool);
     size_t count = profile->options->concurrency;
-    if (!pool)
-        return err_no_memory(why);
     pool->profile = profile;
     pool->grader =
-        profile->options->grader ? profile->options->grader : profile->supply.dataset.grader;
+        profile->options->grader ? profile->options->grader : profile->shared.supply.dataset.grader;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->changed, NULL);
-    atomic_store(&profile->done, 0);
-    atomic_store(&profile->failed, 0);
+    atomic_store(&profile->shared.done, 0);
+    atomic_store(&profile->shared.failed, 0);
     bool is_abandoned = false;
     enum err err = open_workers(pool, count, why);
     if (!err)
@@ -585,9 +572,9 @@ static enum err start_pool(struct profile *profile, struct judge_pool **out, str
         err = start_threads(pool, why);
     *out = pool;
     if (err || is_interrupted) {
-        bool stopped = atomic_exchange(&profile->stop, true);
+        bool stopped = atomic_exchange(&profile->shared.stop, true);
         join_pool(pool);
-        atomic_store(&profile->stop, stopped);
+        atomic_store(&profile->shared.stop, stopped);
         *out = NULL;
     }
     return err;
@@ -598,7 +585,7 @@ static enum err start_pool(struct profile *profile, struct judge_pool **out, str
 static bool has_judge_grader(const struct profile *profile)
 {
     const char *named = profile->options->grader;
-    const char *grader = named ? named : profile->supply.dataset.grader;
+    const char *grader = named ? named : profile->shared.supply.dataset.grader;
     return grader[0] && graders_is_judge(grader);
 }
 
@@ -606,10 +593,10 @@ enum err profile_judge(struct profile *profile, struct error *why)
 {
     struct judge_pool *pool = NULL;
     uint64_t jobs;
-    if (!has_judge_grader(profile) || profile->result->signal || profile->err)
+    if (!has_judge_grader(profile) || profile->result->signal || profile->shared.err)
         return ERR_OK;
     if (!profile->options->judge_model) {
-        str_copy(profile->ungraded_reason, sizeof profile->ungraded_reason,
+        str_copy(profile->report.ungraded_reason, sizeof profile->report.ungraded_reason,
                  "the judge has no model: pass --eval-model and --resume");
         profile_warn(profile, "answers not graded: pass --eval-model and --resume");
         return ERR_OK;
@@ -618,9 +605,8 @@ enum err profile_judge(struct profile *profile, struct error *why)
     if (err || jobs == 0)
         return err;
     profile_begin_phase(profile, "judge", (int64_t)jobs);
-    err = settle_begin(profile, clock_now(), take_share, why);
-    if (!err)
-        err = start_pool(profile, &pool, why);
+    settle_begin(profile, clock_now(), take_share);
+    err = start_pool(profile, &pool, why);
     if (err)
         return err;
     err = pool ? profile_loop(profile) : ERR_OK;

@@ -120,6 +120,12 @@ struct profile_result {
 
 /* ---- a run, once or several times ---- */
 
+/* A run, and its result, which profile_result_release frees: not after ERR_INTERRUPTED, see profile_repeats_run. */
+enum err profile_run(struct session *session, const struct host_report *host,
+                     const struct profile_options *options, struct profile_result *out,
+                     struct error *why) MUST_USE;
+void profile_result_release(struct profile_result *result);
+
 struct profile_repeats {
     const struct profile_options *profile;
     unsigned runs; /* in directories NAME_r1, NAME_r2 ...; 1: a single run in NAME */
@@ -134,7 +140,7 @@ struct profile_repeats {
 enum err profile_repeats_run(struct session *session, const struct host_report *host,
                              const struct profile_repeats *repeats, struct error *why) MUST_USE;
 
-/* ---- shards ---- */
+/* ---- shards (shards.c) ---- */
 
 /* Merges the shards of a run: each becomes a start of it, energies are added, and records are in the order of the
  * dataset.  The directories may be in any order, and must be all shards.  name: of its directory in output_dir; NULL:
@@ -156,7 +162,7 @@ enum err profile_merge_shards(const struct profile_options *options, const char 
                               const char *name, unsigned of, bool overwrite,
                               char directory[static 512], struct error *why) MUST_USE;
 
-/* ---- several models on the same questions, one after another ---- */
+/* ---- several models on the same questions, one after another (family.c) ---- */
 
 struct profile_family_options {
     const struct profile_options *profile; /* for every run; its model is ignored */

@@ -10,12 +10,13 @@
 #include "attribute/share.h"
 #include "core/clock.h"
 #include "core/json.h"
-#include "core/jv.h"
 #include "core/secret.h"
+#include "core/xalloc.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "proxy/proxy.h"
 #include "runner/profile/records.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 #include "sampler/sampler.h"
@@ -27,11 +28,12 @@
 #define PAUSE (5 * NS_PER_MS)
 #define DRAIN (50 * NS_PER_MS)
 
-/* Bytes: half a minute of a thousand requests per second without their contents. */
-enum { QUEUE_MAX = 64 << 20 };
+/* Bytes: half a minute of a thousand requests per second without their contents, and some dozens of them. */
+enum { QUEUE_MAX = 64 << 20, BATCH_MAX = 128 << 10 };
 
 struct ended {
     struct proxy_request *request;
+    struct pending *pending; /* NULL: without a record */
     size_t size;
     struct ended *next;
 };
@@ -50,8 +52,8 @@ struct proxied {
     struct proxy *proxy;
     struct quiet_time quiet;
     pthread_t recorder;
-    struct text line, question; /* used by the recorder */
-    pthread_mutex_t lock;       /* guards the following fields */
+    struct text line, question, metadata; /* used by the recorder */
+    pthread_mutex_t lock;                 /* guards the following fields */
     pthread_cond_t not_empty;
     struct ended *oldest, **newest; /* queue of requests for the recorder */
     size_t queued;                  /* bytes not recorded yet */
@@ -83,7 +85,7 @@ static size_t size_of(const struct proxy_request *request)
 static void drop(struct proxied *proxied, struct proxy_request *request)
 {
     request_drop(proxied->profile, request->id, &request->reply);
-    atomic_fetch_add(&proxied->profile->unrecorded, 1);
+    atomic_fetch_add(&proxied->profile->shared.unrecorded, 1);
     proxy_count_unrecorded(proxied->proxy);
     proxy_request_free(request);
 }
@@ -91,21 +93,18 @@ static void drop(struct proxied *proxied, struct proxy_request *request)
 static void on_ended(void *context, struct proxy_request *request)
 {
     struct proxied *proxied = context;
-    struct ended *ended = malloc(sizeof *ended);
-    bool fits = false;
-    if (ended) {
-        *ended = (struct ended){.request = request, .size = size_of(request)};
-        pthread_mutex_lock(&proxied->lock);
-        /* A request larger than the queue is accepted if it is alone. */
-        fits = !proxied->queued || proxied->queued + ended->size <= QUEUE_MAX;
-        if (fits) {
-            proxied->queued += ended->size;
-            *proxied->newest = ended;
-            proxied->newest = &ended->next;
-            pthread_cond_signal(&proxied->not_empty);
-        }
-        pthread_mutex_unlock(&proxied->lock);
+    struct ended *ended = xmalloc(sizeof *ended);
+    *ended = (struct ended){.request = request, .size = size_of(request)};
+    pthread_mutex_lock(&proxied->lock);
+    /* A request larger than the queue is accepted if it is alone. */
+    bool fits = !proxied->queued || proxied->queued + ended->size <= QUEUE_MAX;
+    if (fits) {
+        proxied->queued += ended->size;
+        *proxied->newest = ended;
+        proxied->newest = &ended->next;
+        pthread_cond_signal(&proxied->not_empty);
     }
+    pthread_mutex_unlock(&proxied->lock);
     if (!fits) {
         free(ended);
         drop(proxied, request);
@@ -120,44 +119,45 @@ static void on_unknown_ended(void *context, const struct proxy_unknown *request)
         return;
     }
     request_end_unknown(profile, request->id, request->from, request->to);
-    if (atomic_fetch_add(&profile->unknown, 1) == 0) {
-        pthread_mutex_lock(&profile->lock);
-        str_copy(profile->unknown_path, sizeof profile->unknown_path, request->path);
-        pthread_mutex_unlock(&profile->lock);
+    if (atomic_fetch_add(&profile->shared.unknown, 1) == 0) {
+        pthread_mutex_lock(&profile->shared.lock);
+        str_copy(profile->shared.unknown_path, sizeof profile->shared.unknown_path, request->path);
+        pthread_mutex_unlock(&profile->shared.lock);
     }
 }
 
 /* ---- the recorder ---- */
 
-static struct jv *metadata_value(const struct proxy_request *request)
+static void write_metadata(const struct proxy_request *request, struct text *out)
 {
-    const struct jv_member MEMBERS[] = {
-        {"path", jv_new_text(request->path)},
-        {"model", jv_new_text(str_or_null(request->model))},
-        {"query", jv_new_text(str_or_null(request->query))},
-        {"turn", jv_new_text(str_or_null(request->turn))},
-        {"key", jv_new_text(str_or_null(request->key))},
-        {"stream", jv_new_bool(request->is_stream)},
-        {"canceled", jv_new_bool(request->canceled)},
-    };
-    return jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
+    struct json json;
+    text_clear(out);
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    json_string(&json, "path", request->path);
+    json_string(&json, "model", str_or_null(request->model));
+    json_string(&json, "query", str_or_null(request->query));
+    json_string(&json, "turn", str_or_null(request->turn));
+    json_string(&json, "key", str_or_null(request->key));
+    json_bool(&json, "stream", request->is_stream);
+    json_bool(&json, "canceled", request->canceled);
+    json_object_end(&json);
 }
 
-static enum err record(struct proxied *proxied, struct proxy_request *request, struct error *why)
+static enum err record(struct proxied *proxied, struct ended *ended, struct error *why)
 {
     struct profile *profile = proxied->profile;
+    struct proxy_request *request = ended->request;
     struct query query = {.index = request->id, .repeat = 0};
     query_key(query.index, 0, query.key);
     struct pending *pending = pending_new(request->id, query.key, 1);
-    struct jv *metadata = metadata_value(request);
-    enum err err = pending && metadata
-                       ? journal_reserve(&profile->journal, profile->energy_space, why)
-                       : err_no_memory(why);
+    enum err err = journal_reserve(&profile->files.journal, profile->files.energy_space, why);
     if (err) {
-        jv_free(metadata);
         free(pending);
         return err;
     }
+    ended->pending = pending;
+    pending->last = true;
     proxy_request_question(request, &proxied->question);
     if (!profile->options->proxy->keep_content) {
         text_clear(&request->reply.content);
@@ -172,22 +172,17 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
         .problem = proxied->question.length ? proxied->question.bytes : none,
         .answer = none,
         .subject = request->model[0] ? request->model : general,
-        .metadata = metadata,
     };
+    write_metadata(request, &proxied->metadata);
     struct answer answer = {.query = &query,
                             .reply = &request->reply,
                             .err = request->err,
                             .why = request->why,
+                            .metadata = text_get(&proxied->metadata),
                             .canceled = request->canceled,
                             .attempts = 1,
                             .first_sent = request->reply.sent};
-    pending->last = true;
-    /* The record first: after a kill, ids continue after it, and none may be used twice. */
-    err = request_record(profile, &answer, &proxied->line, why);
-    jv_free(metadata);
-    struct error late = {0};
-    enum err late_err = request_end(profile, pending, &request->reply, &proxied->line, &late);
-    return err || !late_err ? err : err_set(why, late_err, "%s", late.text);
+    return request_record(profile, &answer, &proxied->line, why);
 }
 
 /* Whether a request has ended, waiting a while for one. */
@@ -211,21 +206,64 @@ static struct ended *take_ended(struct proxied *proxied)
     return list;
 }
 
+static void check(struct proxied *proxied, enum err err, const struct error *why)
+{
+    if (err)
+        profile_fail(proxied->profile, err, why);
+}
+
+/* Records a list of requests with few system calls.  The records first: after a kill, ids continue after them, and none
+ * may be used twice. */
+static void record_batch(struct proxied *proxied, struct ended *list)
+{
+    struct profile *profile = proxied->profile;
+    struct error why = {0};
+    journal_batch_begin(&profile->files.journal);
+    for (struct ended *ended = list; ended; ended = ended->next)
+        check(proxied, record(proxied, ended, &why), &why);
+    check(proxied, journal_batch_end(&profile->files.journal, &why), &why);
+    journal_batch_begin(&profile->files.spans);
+    for (struct ended *ended = list; ended; ended = ended->next)
+        if (ended->pending)
+            check(
+                proxied,
+                request_end(profile, ended->pending, &ended->request->reply, &proxied->line, &why),
+                &why);
+    check(proxied, journal_batch_end(&profile->files.spans, &why), &why);
+}
+
+/* Splits off the first requests, up to about BATCH_MAX bytes of them, which a kill before they are written loses. */
+static struct ended *take_batch(struct ended **list, size_t *size)
+{
+    struct ended *first = *list, *last = first;
+    for (*size = first->size; last->next && *size < BATCH_MAX; last = last->next)
+        *size += last->next->size;
+    *list = last->next;
+    last->next = NULL;
+    return first;
+}
+
+static void free_ended(struct ended *list)
+{
+    while (list) {
+        struct ended *next = list->next;
+        proxy_request_free(list->request);
+        free(list);
+        list = next;
+    }
+}
+
 static void record_ended(struct proxied *proxied)
 {
     struct ended *list = take_ended(proxied);
     while (list) {
-        struct ended *next = list->next;
-        struct error why = {0};
-        enum err err = record(proxied, list->request, &why);
-        if (err)
-            profile_fail(proxied->profile, err, &why);
-        proxy_request_free(list->request);
+        size_t size;
+        struct ended *batch = take_batch(&list, &size);
+        record_batch(proxied, batch);
+        free_ended(batch);
         pthread_mutex_lock(&proxied->lock);
-        proxied->queued -= list->size;
+        proxied->queued -= size;
         pthread_mutex_unlock(&proxied->lock);
-        free(list);
-        list = next;
     }
 }
 
@@ -235,19 +273,19 @@ static void *recorder_main(void *argument)
     struct profile *profile = proxied->profile;
     thread_name("ipw-record", -1);
     thread_set_background(0); /* streams must not wait for records, nor may these fall behind */
-    while (!atomic_load(&profile->stop)) {
+    while (!atomic_load(&profile->shared.stop)) {
         if (await_ended(proxied) && !profile->options->proxy->energy_header)
             thread_sleep(PAUSE);
         record_ended(proxied);
     }
-    while (!proxy_drain(proxied->proxy, DRAIN) && !atomic_load(&profile->cancel))
+    while (!proxy_drain(proxied->proxy, DRAIN) && !atomic_load(&profile->shared.cancel))
         record_ended(proxied);
     pthread_mutex_lock(&proxied->lock);
     proxied->is_open = false;
     pthread_mutex_unlock(&proxied->lock);
     proxy_stop(proxied->proxy);
     record_ended(proxied);
-    atomic_fetch_sub(&profile->working, 1);
+    atomic_fetch_sub(&profile->shared.working, 1);
     return NULL;
 }
 
@@ -290,8 +328,9 @@ static enum err take_idle(struct profile *profile, const struct conditions_mark 
     profile->has_idle = !err && profile->conditions.has_idle;
     if (!profile->has_idle)
         return err;
-    profile->unknown_joules = 0; /* all is attributed again */
-    return sharing_set_idle(profile->sharing, &profile->idle);
+    profile->settling.unknown_joules = 0; /* all is attributed again */
+    sharing_set_idle(profile->shared.sharing, &profile->idle);
+    return ERR_OK;
 }
 
 /* Called often. */
@@ -330,22 +369,24 @@ static enum err measure_idle(struct profile *profile)
 
 enum err proxied_measure_idle_last(struct profile *profile, struct error *why)
 {
-    nanos settled = sharing_settled(profile->sharing);
+    nanos settled = sharing_settled(profile->shared.sharing);
     enum err err = ERR_OK;
     double idle_s = profile->options->idle_s;
-    if (profile->has_idle || idle_s <= 0 || !atomic_load(&profile->sent))
+    if (profile->has_idle || idle_s <= 0 || !atomic_load(&profile->shared.sent))
         return ERR_OK;
     profile_begin_phase(profile, "idle", -1);
-    for (int i = 0; i < IDLE_TRIES && !err && !profile->has_idle && profile->signals < 2; i++) {
+    for (int i = 0; i < IDLE_TRIES && !err && !profile->has_idle && profile->loop.signals < 2;
+         i++) {
         struct conditions_mark mark;
         sampler_mark(profile->session->sampler);
         conditions_mark(&profile->conditions, &mark);
-        profile->signals += proc_poll_signal(from_seconds(idle_s)) != 0;
-        if (profile->signals < 2)
+        profile->loop.signals += proc_poll_signal(from_seconds(idle_s)) != 0;
+        if (profile->loop.signals < 2)
             err = take_idle(profile, &mark, clock_now());
     }
     if (!err && profile->has_idle) /* up to the same time: the run has ended */
-        err = sharing_advance(profile->sharing, settled, profile->take_share, profile);
+        err = sharing_advance(profile->shared.sharing, settled, profile->settling.take_share,
+                              profile);
     conditions_refuse_idle(&profile->conditions, "requests were in flight, and its measurement at "
                                                  "the end was interrupted");
     return err ? err_set(why, err, "cannot attribute the energy: %s", err_text(err)) : ERR_OK;
@@ -356,16 +397,16 @@ enum err proxied_measure_idle_last(struct profile *profile, struct error *why)
 enum err proxied_check(struct profile *profile, struct error *why)
 {
     struct json json;
-    enum err err =
-        proxy_check(profile->options->proxy, profile->base_url, sizeof profile->base_url, why);
+    enum err err = proxy_check(profile->options->proxy, profile->setup.base_url,
+                               sizeof profile->setup.base_url, why);
     if (err)
         return err;
-    json_init(&json, &profile->client_info, false);
+    json_init(&json, &profile->setup.client_info, false);
     json_object(&json, NULL);
     json_string(&json, "client", profile->options->client);
-    json_string(&json, "base_url", profile->base_url);
+    json_string(&json, "base_url", profile->setup.base_url);
     json_object_end(&json);
-    return profile->client_info.failed ? err_no_memory(why) : ERR_OK;
+    return ERR_OK;
 }
 
 void proxied_free(struct proxied *proxied)
@@ -374,6 +415,7 @@ void proxied_free(struct proxied *proxied)
         return;
     text_release(&proxied->line);
     text_release(&proxied->question);
+    text_release(&proxied->metadata);
     pthread_mutex_destroy(&proxied->lock);
     pthread_cond_destroy(&proxied->not_empty);
     free(proxied);
@@ -381,9 +423,7 @@ void proxied_free(struct proxied *proxied)
 
 enum err proxied_start(struct profile *profile, struct error *why)
 {
-    struct proxied *proxied = calloc(1, sizeof *proxied);
-    if (!proxied)
-        return err_no_memory(why);
+    struct proxied *proxied = xcalloc(1, sizeof *proxied);
     struct proxy_options options = *profile->options->proxy;
     proxied->profile = profile;
     proxied->newest = &proxied->oldest;
@@ -395,26 +435,26 @@ enum err proxied_start(struct profile *profile, struct error *why)
     options.unknown_ended = on_unknown_ended;
     options.context = proxied;
     profile->proxied = proxied;
-    profile->take_share = take_share;
-    profile->tick = measure_idle;
-    options.first_id = profile->resume.next_index;
+    profile->settling.take_share = take_share;
+    profile->loop.tick = measure_idle;
+    options.first_id = profile->files.resume.next_index;
     enum err err = proxy_start(&options, &proxied->proxy, why);
     if (!err) {
-        atomic_store(&profile->working, 1);
+        atomic_store(&profile->shared.working, 1);
         err = err_explain(why, thread_start(&proxied->recorder, recorder_main, proxied));
         if (err)
             proxy_stop(proxied->proxy);
     }
     if (err) {
-        atomic_store(&profile->working, 0);
+        atomic_store(&profile->shared.working, 0);
         profile->proxied = NULL;
         proxied_free(proxied);
         return err;
     }
     thread_set_background(10); /* so is settling in this thread, which may fall behind */
     if (profile->options->listening)
-        profile->options->listening(proxy_port(proxied->proxy), profile->base_url,
-                                    profile->directory);
+        profile->options->listening(proxy_port(proxied->proxy), profile->setup.base_url,
+                                    profile->files.directory);
     return ERR_OK;
 }
 

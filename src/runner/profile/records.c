@@ -5,8 +5,10 @@
 
 #include "attribute/share.h"
 #include "core/json.h"
+#include "core/xalloc.h"
 #include "metrics/prices.h"
 #include "rundir/record.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 #include "sensors/sensor.h"
 #include "stats/descriptive.h"
@@ -14,11 +16,6 @@
 static double span_s(nanos from, nanos to)
 {
     return from && to ? seconds(to - from) : UNKNOWN;
-}
-
-double known_count(int64_t count)
-{
-    return count >= 0 ? (double)count : UNKNOWN;
 }
 
 static int64_t count_or_unknown(int64_t count)
@@ -41,9 +38,7 @@ static void fill_gaps(const struct arrivals *arrivals, struct record *out)
     if (arrivals->count < 2)
         return;
     size_t count = arrivals->count - 1;
-    double *gaps = malloc(count * sizeof *gaps);
-    if (!gaps)
-        return;
+    double *gaps = xcalloc(count, sizeof *gaps);
     struct online spread = {0};
     double found[4];
     for (size_t i = 0; i < count; i++) {
@@ -98,7 +93,7 @@ static void fill_reply(const struct completion *reply, struct record *out)
 static void fill_compute(const struct profile *profile, const struct completion *reply,
                          struct record *out)
 {
-    struct efficiency_inputs facts = profile->facts;
+    struct efficiency_inputs facts = profile->setup.facts;
     struct efficiency figures;
     facts.prompt_tokens = known_count(reply->prompt_tokens);
     facts.output_tokens = known_count(reply->output_tokens);
@@ -113,11 +108,11 @@ static void fill_compute(const struct profile *profile, const struct completion 
 static void fill_cost(const struct profile *profile, const struct completion *reply,
                       struct record *out)
 {
-    if (!profile->prices)
+    if (!profile->setup.prices)
         return;
-    struct token_cost cost =
-        prices_tokens(profile->prices, profile->options->model, known_count(reply->prompt_tokens),
-                      known_count(reply->cached_tokens), known_count(reply->output_tokens));
+    struct token_cost cost = prices_tokens(
+        profile->setup.prices, profile->options->model, known_count(reply->prompt_tokens),
+        known_count(reply->cached_tokens), known_count(reply->output_tokens));
     out->input_cost = cost.input;
     out->output_cost = cost.output;
     out->cost = cost.total;
@@ -128,8 +123,9 @@ static void fill_grade(const char *grader, const struct grade *grade, struct tex
                        struct record *out)
 {
     bool graded = grade->verdict != VERDICT_NULL;
-    struct evaluation evaluation = {
-        .score = grade->score, .attempts = grade->attempts, .failed = !graded && grade->attempts};
+    struct evaluation evaluation = {.score = grade->score,
+                                    .attempts = grade->attempts,
+                                    .is_undecided = !graded && grade->attempts};
     str_copy(evaluation.grader, sizeof evaluation.grader, grader);
     str_copy(evaluation.label, sizeof evaluation.label, grade->label);
     str_copy(evaluation.extracted, sizeof evaluation.extracted, grade->extracted);
@@ -145,7 +141,7 @@ static void fill_query(const struct profile *profile, const struct answer *answe
     const struct query *query = answer->query;
     out->problem = query->item.problem;
     out->expected = query->item.answer;
-    out->dataset_metadata.value = query->item.metadata;
+    out->dataset_metadata = (struct json_any){answer->metadata, query->item.metadata};
     out->subject = query->item.subject;
     out->key = query->key;
     out->id = query->item.id;
@@ -345,7 +341,7 @@ static struct record_stats stats_of(const struct value_stats *stats, double scal
 static struct efficiency efficiency_in(const struct profile *profile, const struct pending *pending,
                                        const struct share *share)
 {
-    struct efficiency_inputs facts = profile->facts;
+    struct efficiency_inputs facts = profile->setup.facts;
     struct efficiency figures;
     facts.prompt_tokens = pending->input_tokens;
     facts.output_tokens = pending->output_tokens;
@@ -454,7 +450,7 @@ static void fill_energy(const struct profile *profile, const struct pending *pen
     out->energy = record_energy_of(&given->total);
     out->prefill_plus_minus = share.prefill.plus_minus;
     out->decode_plus_minus = share.decode.plus_minus;
-    out->company = share.concurrency;
+    out->concurrency = share.concurrency;
     out->alone_s = share.alone_s;
     fill_shares(&share, phases, text, out);
 }

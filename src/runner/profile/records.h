@@ -24,10 +24,11 @@ struct answer {
     enum err err;                   /* of the last attempt */
     const char *why;                /* one line; "" on success */
     unsigned attempts;
-    nanos first_sent;   /* of the first attempt */
-    bool canceled;      /* by its client, which is not a failure */
-    bool paused;        /* the process or the machine was suspended during the last attempt */
-    const char *grader; /* NULL: not graded */
+    nanos first_sent;     /* of the first attempt */
+    bool canceled;        /* by its client, which is not a failure */
+    bool paused;          /* the process or the machine was suspended during the last attempt */
+    const char *metadata; /* JSON; NULL: that of the query's item */
+    const char *grader;   /* NULL: not graded */
     struct grade grade;
 };
 
@@ -52,9 +53,6 @@ struct judgment {
     struct energy earlier;         /* of earlier judgments without a verdict */
     double earlier_gpu_joules, earlier_cpu_joules;
 };
-
-/* UNKNOWN for a negative count, as clients report unknown ones. */
-double known_count(int64_t count);
 
 /* The boundary between prefill and decode is known only for an answer streamed in several chunks; an answer of one
  * token has one chunk. */

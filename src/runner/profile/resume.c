@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "port/url.h"
 #include "runner/profile/records.h"
@@ -33,8 +33,7 @@ struct resume resume_nothing(void)
 struct jv *resume_params(const struct params *params)
 {
     struct jv *object = jv_new_object();
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < params->count && !err; i++) {
+    for (size_t i = 0; i < params->count; i++) {
         const struct param *item = &params->items[i];
         const char *value = item->value;
         char address[1024];
@@ -44,10 +43,10 @@ struct jv *resume_params(const struct params *params)
             url_hide_login(value, address, sizeof address);
             value = address;
         }
-        err = jv_add(object, item->key, jv_new_text(value));
+        jv_add(object, item->key, jv_new_text(value));
     }
     jv_hide_secrets(object);
-    return jv_finish(object, err);
+    return object;
 }
 
 /* Missing in journals of earlier versions. */
@@ -113,11 +112,12 @@ static enum err differs(void *context, const char *key, const char *then, const 
 }
 
 /* An unknown key was damaged and is skipped. */
-static enum err add_key(struct query_set *set, const char *key)
+static void add_key(struct query_set *set, const char *key)
 {
     uint64_t index;
     unsigned repeat;
-    return query_key_parse(key, &index, &repeat) ? query_set_add(set, index, repeat) : ERR_OK;
+    if (query_key_parse(key, &index, &repeat))
+        query_set_add(set, index, repeat);
 }
 
 static void update_next_index(struct resume *resume, const char *key)
@@ -128,11 +128,12 @@ static void update_next_index(struct resume *resume, const char *key)
         resume->next_index = index + 1;
 }
 
-static enum err read_query(struct journal_reader *reader, const struct journal_line *line)
+static void read_query(struct journal_reader *reader, const struct journal_line *line)
 {
     struct resume *resume = reader->resume;
-    enum err err = add_key(&resume->ended_queries, line->key);
-    return err || !line->completed ? err : add_key(&resume->done, line->key);
+    add_key(&resume->ended_queries, line->key);
+    if (line->completed)
+        add_key(&resume->done, line->key);
 }
 
 static void add_journaled(struct journal_reader *reader, double joules)
@@ -142,39 +143,34 @@ static void add_journaled(struct journal_reader *reader, double joules)
 }
 
 /* The energy of a query whose own line could not be written (disk full) is in no record. */
-static enum err read_query_energy(struct journal_reader *reader, const struct journal_line *line)
+static void read_query_energy(struct journal_reader *reader, const struct journal_line *line)
 {
     struct early early = {.joules = line->energy.joules};
     if (!is_known(early.joules) || !query_key_parse(line->key, &early.index, &early.repeat))
-        return ERR_OK;
+        return;
     if (query_set_has(&reader->resume->ended_queries, early.index, early.repeat)) {
         add_journaled(reader, early.joules);
-        return ERR_OK;
+        return;
     }
-    struct early *all =
-        grow(reader->early, &reader->early_capacity, reader->early_count, sizeof *all);
-    if (!all)
-        return ERR_NO_MEMORY;
-    reader->early = all;
-    all[reader->early_count++] = early;
-    return ERR_OK;
+    reader->early =
+        xgrow(reader->early, &reader->early_capacity, reader->early_count, sizeof *reader->early);
+    reader->early[reader->early_count++] = early;
 }
 
-static enum err read_energy(struct journal_reader *reader, struct journal_line *line)
+static void read_energy(struct journal_reader *reader, struct journal_line *line)
 {
     struct resume *resume = reader->resume;
     struct energy attempt;
     energy_add(&reader->spent, &line->energy);
-    enum err err = read_query_energy(reader, line);
+    read_query_energy(reader, line);
     while (journal_line_attempt(line, &attempt)) {
         energy_add(&reader->spent, &attempt);
         add_journaled(reader, attempt.joules);
     }
-    if (!err && line->settled)
-        err = add_key(&resume->settled_queries, line->key);
-    if (!err && line->judged)
-        err = add_key(&resume->judge_settled, line->key);
-    return err;
+    if (line->settled)
+        add_key(&resume->settled_queries, line->key);
+    if (line->judged)
+        add_key(&resume->judge_settled, line->key);
 }
 
 static void read_end(struct journal_reader *reader, const struct jv *tree)
@@ -209,7 +205,7 @@ static void read_end(struct journal_reader *reader, const struct jv *tree)
     add_known(&spent->unattributed_joules, end.unattributed_joules);
 }
 
-/* Of a killed start only the energies of its requests are known. */
+/* A killed start recorded only the energy of its requests. */
 static void close_start(struct journal_reader *reader)
 {
     struct resume *resume = reader->resume;
@@ -254,11 +250,14 @@ static enum err take_line(void *context, const struct jv *tree)
     case JOURNAL_RUN:
         return begin_start(reader, line.started_at, tree);
     case JOURNAL_QUERY:
-        return read_query(reader, &line);
+        read_query(reader, &line);
+        break;
     case JOURNAL_ENERGY:
-        return read_energy(reader, &line);
+        read_energy(reader, &line);
+        break;
     case JOURNAL_GRADE:
-        return add_key(&reader->resume->graded, line.key);
+        add_key(&reader->resume->graded, line.key);
+        break;
     case JOURNAL_END:
         read_end(reader, tree);
         break;
@@ -292,8 +291,7 @@ enum err resume_read(const char *journal, const struct profile_options *options,
 {
     struct jv *settings = resume_settings(options, dataset_hash);
     *out = resume_nothing();
-    enum err err =
-        settings ? read_starts(journal, options->repeat, settings, out, why) : err_no_memory(why);
+    enum err err = read_starts(journal, options->repeat, settings, out, why);
     jv_free(settings);
     return err;
 }

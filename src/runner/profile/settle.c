@@ -1,7 +1,8 @@
 /* Attribution lags behind the queries (attribute/share.h).  The sender of a request begins and ends it in
- * profile->sharing; the main thread settles requests and passes each share to profile->take_share, which journals it.
+ * profile->shared.sharing; the main thread settles requests and passes each share to profile->settling.take_share, which journals it.
  * A start's account consists of its run line and, if it finished, its end line; a killed start has no end line, and
  * only its requests' energies are known. */
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ enum {
 
 /* ---- sharing ---- */
 
-enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, struct error *why)
+void settle_begin(struct profile *profile, nanos from, sharing_take *take)
 {
     struct sharing_options options = {
         .from = from,
@@ -37,10 +38,9 @@ enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, s
         .keep_max = profile->options->proxy && profile->options->idle_s > 0 ? KEEP_MAX : 0,
         .release = free,
     };
-    sharing_free(profile->sharing);
-    profile->take_share = take;
-    profile->sharing = sharing_new(profile->session->sampler, &options);
-    return profile->sharing ? ERR_OK : err_no_memory(why);
+    sharing_free(profile->shared.sharing);
+    profile->settling.take_share = take;
+    profile->shared.sharing = sharing_new(profile->session->sampler, &options);
 }
 
 /* Energy of the requests and of the machine, over the counted devices. */
@@ -57,23 +57,36 @@ static void sum_devices(const struct sharing *sharing, double *requests, double 
     }
 }
 
+static void end_batch(struct profile *profile)
+{
+    struct error why = {0};
+    enum err err = journal_batch_end(&profile->files.journal, &why);
+    profile->files.unsettled = profile->files.unsettled || err;
+    if (err)
+        profile_fail(profile, err, &why);
+}
+
 /* Reads the sensors and settles all requests that are covered. */
 static enum err settle_now(struct profile *profile)
 {
     double requests, before, after;
-    nanos now = clock_now(), settled = sharing_settled(profile->sharing);
-    sum_devices(profile->sharing, &requests, &before);
+    nanos now = clock_now(), settled = sharing_settled(profile->shared.sharing);
+    sum_devices(profile->shared.sharing, &requests, &before);
     sampler_settle(profile->session->sampler, now);
-    enum err err = sharing_advance(profile->sharing, now, profile->take_share, profile);
-    sum_devices(profile->sharing, &requests, &after);
-    double span = seconds(sharing_settled(profile->sharing) - settled);
+    journal_batch_begin(&profile->files.journal);
+    enum err err =
+        sharing_advance(profile->shared.sharing, now, profile->settling.take_share, profile);
+    end_batch(profile);
+    sum_devices(profile->shared.sharing, &requests, &after);
+    double span = seconds(sharing_settled(profile->shared.sharing) - settled);
     if (span > 0)
-        profile->watts = (after - (is_known(before) ? before : 0)) / span;
+        profile->settling.watts = (after - (is_known(before) ? before : 0)) / span;
     /* Tokens at the same time as the joules: read later, they would be ahead. */
-    double tokens = (double)atomic_load(&profile->output_tokens) - profile->phase_tokens;
-    profile->joules_per_token = tokens > 0 ? requests / tokens : UNKNOWN;
-    profile->settled_at = clock_now();
-    profile->settle_cost = profile->settled_at - now;
+    double tokens =
+        (double)atomic_load(&profile->shared.output_tokens) - profile->loop.phase_tokens;
+    profile->settling.joules_per_token = tokens > 0 ? requests / tokens : UNKNOWN;
+    profile->settling.settled_at = clock_now();
+    profile->settling.settle_cost = profile->settling.settled_at - now;
     return err;
 }
 
@@ -92,10 +105,11 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
         {"from_s", jv_new_number(seconds(from - profile->zero))},
         {"decode_weight", jv_new_number(profile->options->decode_weight)},
         {"queries",
-         jv_new_number(profile->supply.total >= 0 ? (double)profile->supply.total : UNKNOWN)},
+         jv_new_number(profile->shared.supply.total >= 0 ? (double)profile->shared.supply.total
+                                                         : UNKNOWN)},
     };
     struct jv *measuring = jv_new_members(MEASURING, sizeof MEASURING / sizeof *MEASURING);
-    struct jv *settings = resume_settings(profile->options, profile->dataset_hash);
+    struct jv *settings = resume_settings(profile->options, profile->setup.dataset_hash);
     struct text line = {0};
     struct journal_header header = {
         .kind = profile_kind(profile),
@@ -107,10 +121,9 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
         .repeat = profile->repeat,
     };
     journal_header_line(&header, &line);
-    enum err err =
-        settings && measuring ? journal_append(&profile->journal, &line, why) : err_no_memory(why);
+    enum err err = journal_append(&profile->files.journal, &line, why);
     if (!err)
-        err = journal_reserve(&profile->journal, END_SPACE, why);
+        err = journal_reserve(&profile->files.journal, END_SPACE, why);
     text_release(&line);
     jv_free(settings);
     jv_free(measuring);
@@ -136,17 +149,18 @@ static void warn_of_coverage(const struct ledger *ledger, struct energy *total)
 /* Sums the settled energy since `from`. */
 static enum err sum_start(struct profile *profile, nanos from, struct error *why)
 {
-    const struct sharing *sharing = profile->sharing;
-    struct run_energy *spent = &profile->spent;
+    const struct sharing *sharing = profile->shared.sharing;
+    struct run_energy *spent = &profile->settling.spent;
     struct sharing_device_sum sums[DEVICES_MAX];
-    enum err err = ledger_take(profile->session->sampler, from, sharing_settled(sharing),
-                               profile->has_idle ? &profile->idle : NULL, &profile->ledger);
+    enum err err =
+        ledger_take(profile->session->sampler, from, sharing_settled(sharing),
+                    profile->has_idle ? &profile->idle : NULL, &profile->settling.ledger);
     if (err)
         return err_set(why, err, "cannot sum the energy: %s", err_text(err));
-    profile->has_ledger = true;
+    profile->settling.has_ledger = true;
     spent->busy_s = spent->busy.seconds = sharing_busy_s(sharing);
-    spent->energy = profile->ledger.total;
-    warn_of_coverage(&profile->ledger, &spent->energy);
+    spent->energy = profile->settling.ledger.total;
+    warn_of_coverage(&profile->settling.ledger, &spent->energy);
     size_t count = sharing_sums(sharing, sums, DEVICES_MAX);
     for (size_t i = 0; i < count; i++) {
         if (!sums[i].counted)
@@ -167,7 +181,7 @@ static enum err sum_start(struct profile *profile, nanos from, struct error *why
 
 static void write_end_line(const struct profile *profile, struct text *line)
 {
-    const struct run_energy *spent = &profile->spent;
+    const struct run_energy *spent = &profile->settling.spent;
     bool is_proxy = profile->options->proxy != NULL;
     const struct journal_end end = {
         .start = profile->start,
@@ -180,10 +194,10 @@ static void write_end_line(const struct profile *profile, struct text *line)
         .busy_joules = spent->busy.joules,
         .busy_s = spent->busy_s,
         .busy_covered_s = spent->busy.seconds,
-        .unrecorded_requests = is_proxy ? (int64_t)atomic_load(&profile->unrecorded) : -1,
-        .unknown_inference = is_proxy ? (int64_t)atomic_load(&profile->unknown) : -1,
-        .unknown_joules = profile->unknown_joules,
-        .unknown_path = str_or_null(profile->unknown_path),
+        .unrecorded_requests = is_proxy ? (int64_t)atomic_load(&profile->shared.unrecorded) : -1,
+        .unknown_inference = is_proxy ? (int64_t)atomic_load(&profile->shared.unknown) : -1,
+        .unknown_joules = profile->settling.unknown_joules,
+        .unknown_path = str_or_null(profile->shared.unknown_path),
     };
     journal_end_line(&end, line);
 }
@@ -192,17 +206,18 @@ enum err settle_close_account(struct profile *profile, nanos from, struct error 
 {
     struct text line = {0};
     enum err err = ERR_OK;
-    if (atomic_load(&profile->sent) > 0) /* otherwise the machine's energy belongs to no query */
+    if (atomic_load(&profile->shared.sent) >
+        0) /* otherwise the machine's energy belongs to no query */
         err = sum_start(profile, from, why);
     /* The end line marks a complete start: one without it is closed by the next start. */
     if (!err)
-        err = journal_sync(&profile->journal, why);
+        err = journal_sync(&profile->files.journal, why);
     if (!err)
-        err = journal_sync(&profile->spans, why);
-    if (err || profile->unsettled)
+        err = journal_sync(&profile->files.spans, why);
+    if (err || profile->files.unsettled)
         return err;
     write_end_line(profile, &line);
-    err = journal_append_reserved(&profile->journal, &line, END_SPACE, why);
+    err = journal_append_reserved(&profile->files.journal, &line, END_SPACE, why);
     text_release(&line);
     return err;
 }
@@ -211,10 +226,10 @@ enum err settle_close_account(struct profile *profile, nanos from, struct error 
 
 static struct energy total_energy(const struct profile *profile)
 {
-    const struct resume *resume = &profile->resume;
-    struct energy total = profile->spent.energy;
+    const struct resume *resume = &profile->files.resume;
+    struct energy total = profile->settling.spent.energy;
     unsigned killed = resume->starts - resume->ended, unmeasured = resume->unmeasured;
-    unmeasured += profile->has_ledger && total.method == METHOD_NONE;
+    unmeasured += profile->settling.has_ledger && total.method == METHOD_NONE;
     energy_add(&total, &resume->spent.energy);
     if (killed)
         str_format(total.note, sizeof total.note,
@@ -229,8 +244,8 @@ static struct energy total_energy(const struct profile *profile)
 
 static struct busy_energy total_busy(const struct profile *profile)
 {
-    const struct busy_energy *earlier = &profile->resume.spent.busy;
-    struct busy_energy busy = profile->spent.busy;
+    const struct busy_energy *earlier = &profile->files.resume.spent.busy;
+    struct busy_energy busy = profile->settling.spent.busy;
     if (!is_known(busy.joules))
         return *earlier;
     if (is_known(earlier->joules)) {
@@ -243,8 +258,8 @@ static struct busy_energy total_busy(const struct profile *profile)
 
 struct run_energy settle_totals(const struct profile *profile)
 {
-    const struct resume *resume = &profile->resume;
-    struct run_energy total = profile->spent;
+    const struct resume *resume = &profile->files.resume;
+    struct run_energy total = profile->settling.spent;
     total.energy = total_energy(profile);
     total.busy = total_busy(profile);
     /* The busy time of a killed start is unknown. */
@@ -277,16 +292,16 @@ struct run_energy settle_totals(const struct profile *profile)
 
 void profile_fail(struct profile *profile, enum err err, const struct error *why)
 {
-    pthread_mutex_lock(&profile->lock);
-    if (!profile->err) {
-        profile->err = err;
+    pthread_mutex_lock(&profile->shared.lock);
+    if (!profile->shared.err) {
+        profile->shared.err = err;
         if (why && why->text[0])
-            profile->why = *why;
+            profile->shared.why = *why;
         else
-            err_set(&profile->why, err, "%s", err_text(err));
+            err_set(&profile->shared.why, err, "%s", err_text(err));
     }
-    pthread_mutex_unlock(&profile->lock);
-    atomic_store(&profile->stop, true);
+    pthread_mutex_unlock(&profile->shared.lock);
+    atomic_store(&profile->shared.stop, true);
 }
 
 void profile_warn(const struct profile *profile, const char *line)
@@ -297,11 +312,11 @@ void profile_warn(const struct profile *profile, const char *line)
 
 void profile_begin_phase(struct profile *profile, const char *phase, int64_t total)
 {
-    profile->phase = phase;
-    profile->phase_total = total;
-    profile->phase_began = profile->settled_at = clock_now();
-    profile->phase_tokens = (double)atomic_load(&profile->output_tokens);
-    profile->watts = profile->joules_per_token = UNKNOWN;
+    profile->loop.phase = phase;
+    profile->loop.phase_total = total;
+    profile->loop.phase_began = profile->settling.settled_at = clock_now();
+    profile->loop.phase_tokens = (double)atomic_load(&profile->shared.output_tokens);
+    profile->settling.watts = profile->settling.joules_per_token = UNKNOWN;
     profile_show_progress(profile);
 }
 
@@ -309,18 +324,19 @@ void profile_show_progress(const struct profile *profile)
 {
     if (!profile->options->progress)
         return;
-    double elapsed_s = seconds(clock_now() - profile->phase_began);
-    double tokens = (double)atomic_load(&profile->output_tokens) - profile->phase_tokens;
+    double elapsed_s = seconds(clock_now() - profile->loop.phase_began);
+    double tokens =
+        (double)atomic_load(&profile->shared.output_tokens) - profile->loop.phase_tokens;
     struct profile_progress progress = {
-        .phase = profile->phase,
-        .done = atomic_load(&profile->done),
-        .failed = atomic_load(&profile->failed),
-        .total = profile->phase_total,
+        .phase = profile->loop.phase,
+        .done = atomic_load(&profile->shared.done),
+        .failed = atomic_load(&profile->shared.failed),
+        .total = profile->loop.phase_total,
         .elapsed_s = elapsed_s,
-        .watts = profile->watts,
-        .joules_per_token = profile->joules_per_token,
+        .watts = profile->settling.watts,
+        .joules_per_token = profile->settling.joules_per_token,
         .output_tokens_per_s = tokens > 0 && elapsed_s > 0 ? tokens / elapsed_s : UNKNOWN,
-        .stopping = profile->signals > 0,
+        .stopping = profile->loop.signals > 0,
     };
     profile->options->progress(&progress);
 }
@@ -330,50 +346,53 @@ void profile_show_progress(const struct profile *profile)
 void profile_write_samples(struct profile *profile)
 {
     /* A full disk must not end the run because of samples: they are reported as missing. */
-    if (profile->writes_samples && (profile->samples_err = samples_log_append(&profile->samples)))
-        profile->writes_samples = false;
-    profile->samples_at = clock_now();
+    if (profile->loop.writes_samples &&
+        (profile->files.samples_err = samples_log_append(&profile->files.samples)))
+        profile->loop.writes_samples = false;
+    profile->loop.samples_at = clock_now();
 }
 
 static enum err take_signal(struct profile *profile, int number)
 {
-    if (profile->signals++ == 0)
+    if (profile->loop.signals++ == 0)
         profile->result->signal = number;
-    atomic_store(&profile->stop, true);
-    if (profile->signals >= 2)
-        atomic_store(&profile->cancel, true);
-    return profile->signals >= 3 ? ERR_INTERRUPTED : ERR_OK;
+    atomic_store(&profile->shared.stop, true);
+    if (profile->loop.signals >= 2)
+        atomic_store(&profile->shared.cancel, true);
+    return profile->loop.signals >= 3 ? ERR_INTERRUPTED : ERR_OK;
 }
 
 static bool is_time_to_settle(const struct profile *profile)
 {
-    nanos since = clock_now() - profile->settled_at;
-    size_t ended = sharing_ended(profile->sharing);
+    nanos since = clock_now() - profile->settling.settled_at;
+    size_t ended = sharing_ended(profile->shared.sharing);
     return since >= SETTLE_MAX || ended >= SETTLE_MANY ||
-           (ended > 0 && since >= SETTLE_MIN && since >= SETTLE_COST * profile->settle_cost);
+           (ended > 0 && since >= SETTLE_MIN &&
+            since >= SETTLE_COST * profile->settling.settle_cost);
 }
 
 bool profile_awaits_dataset(struct profile *profile)
 {
-    unsigned working = atomic_load(&profile->working);
-    if (!atomic_load(&profile->stop) || working == 0 || atomic_load(&profile->reading) < working)
-        profile->stuck_since = 0;
-    else if (profile->stuck_since == 0)
-        profile->stuck_since = clock_now();
-    return profile->stuck_since > 0 && clock_now() - profile->stuck_since > DATASET_MAX;
+    unsigned working = atomic_load(&profile->shared.working);
+    if (!atomic_load(&profile->shared.stop) || working == 0 ||
+        atomic_load(&profile->shared.reading) < working)
+        profile->loop.stuck_since = 0;
+    else if (profile->loop.stuck_since == 0)
+        profile->loop.stuck_since = clock_now();
+    return profile->loop.stuck_since > 0 && clock_now() - profile->loop.stuck_since > DATASET_MAX;
 }
 
 enum err profile_loop(struct profile *profile)
 {
     enum err err = ERR_OK;
-    while (atomic_load(&profile->working) > 0 && err != ERR_INTERRUPTED) {
+    while (atomic_load(&profile->shared.working) > 0 && err != ERR_INTERRUPTED) {
         int number = proc_poll_signal(TICK);
         if (number)
             err = take_signal(profile, number);
         if (!err && profile_awaits_dataset(profile))
             err = ERR_INTERRUPTED;
-        if (!err && profile->tick) {
-            err = profile->tick(profile);
+        if (!err && profile->loop.tick) {
+            err = profile->loop.tick(profile);
             if (err)
                 profile_fail(profile, err, NULL);
         }
@@ -382,7 +401,7 @@ enum err profile_loop(struct profile *profile)
             if (err)
                 profile_fail(profile, err, NULL);
         }
-        if (clock_now() - profile->samples_at >= SAMPLES_PERIOD)
+        if (clock_now() - profile->loop.samples_at >= SAMPLES_PERIOD)
             profile_write_samples(profile);
         profile_show_progress(profile);
     }
@@ -393,38 +412,38 @@ enum err profile_loop(struct profile *profile)
 
 enum err profile_open_files(struct profile *profile, struct error *why)
 {
-    enum err err = journal_open(&profile->journal, profile->journal_path, why);
+    enum err err = journal_open(&profile->files.journal, profile->files.journal_path, why);
     if (err)
         return err;
-    err = journal_open(&profile->spans, profile->spans_path, why);
+    err = journal_open(&profile->files.spans, profile->files.spans_path, why);
     if (!err && profile->options->agent) {
-        err = journal_open(&profile->traces, profile->traces_path, why);
+        err = journal_open(&profile->files.traces, profile->files.traces_path, why);
         if (err)
-            journal_close(&profile->spans);
+            journal_close(&profile->files.spans);
     }
     if (err) {
-        journal_close(&profile->journal);
+        journal_close(&profile->files.journal);
         return err;
     }
-    profile->has_files = true;
-    profile->energy_space = 4096 + 1024 * sampler_count(profile->session->sampler);
-    err = samples_log_open(&profile->samples, profile->session->sampler, profile->zero,
-                           profile->began - SAMPLES_LEAD, profile->samples_path, true, why);
-    profile->writes_samples = !err;
+    profile->files.has_files = true;
+    profile->files.energy_space = 4096 + 1024 * sampler_count(profile->session->sampler);
+    err = samples_log_open(&profile->files.samples, profile->session->sampler, profile->zero,
+                           profile->began - SAMPLES_LEAD, profile->files.samples_path, true, why);
+    profile->loop.writes_samples = !err;
     return err;
 }
 
 void profile_close_files(struct profile *profile)
 {
-    sharing_free(profile->sharing);
-    text_release(&profile->energy_line);
-    if (!profile->has_files)
+    sharing_free(profile->shared.sharing);
+    text_release(&profile->files.energy_line);
+    if (!profile->files.has_files)
         return;
-    journal_close(&profile->journal);
-    journal_close(&profile->spans);
+    journal_close(&profile->files.journal);
+    journal_close(&profile->files.spans);
     if (profile->options->agent)
-        journal_close(&profile->traces);
-    (void)samples_log_close(&profile->samples); /* write errors were already reported */
+        journal_close(&profile->files.traces);
+    (void)samples_log_close(&profile->files.samples); /* write errors were already reported */
 }
 
 /* ---- to disk ---- */
@@ -437,11 +456,11 @@ static void *committer_main(void *argument)
     thread_name("ipw-commit", -1);
     while (!atomic_load(&committer->stop)) {
         thread_sleep(COMMIT_PERIOD);
-        enum err err = journal_sync(&profile->journal, &why);
+        enum err err = journal_sync(&profile->files.journal, &why);
         if (!err)
-            err = journal_sync(&profile->spans, &why);
+            err = journal_sync(&profile->files.spans, &why);
         if (!err && profile->options->agent)
-            err = journal_sync(&profile->traces, &why);
+            err = journal_sync(&profile->files.traces, &why);
         if (err)
             profile_fail(profile, err, &why);
     }
@@ -459,5 +478,5 @@ enum err committer_stop(struct committer *committer, struct error *why)
 {
     atomic_store(&committer->stop, true);
     pthread_join(committer->thread, NULL);
-    return journal_sync(&committer->profile->journal, why);
+    return journal_sync(&committer->profile->files.journal, why);
 }

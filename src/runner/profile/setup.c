@@ -5,10 +5,12 @@
 
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 #include "sampler/session.h"
@@ -22,7 +24,7 @@ static enum err open_supply(struct profile *profile, struct error *why)
         .dataset = options->dataset,
         .params = &options->dataset_params,
         .windows = profile_windows(profile),
-        .done = &profile->resume.done,
+        .done = &profile->files.resume.done,
         .max_items = options->max_queries ? options->max_queries : UINT64_MAX,
         .shard = options->shard,
         .shards = options->shards,
@@ -32,9 +34,9 @@ static enum err open_supply(struct profile *profile, struct error *why)
     };
     /* A FIFO without a writer or an unresponsive hub may block; nothing is written yet. */
     proc_end_by_signals();
-    enum err err = supply_open(&profile->supply, &supply, why);
+    enum err err = supply_open(&profile->shared.supply, &supply, why);
     proc_defer_signals();
-    profile->has_supply = !err;
+    profile->shared.has_supply = !err;
     return err;
 }
 
@@ -47,7 +49,7 @@ static enum err check_template(struct profile *profile, struct error *why)
     if (!profile->options->template_text || profile->options->is_perplexity)
         return ERR_OK;
     proc_end_by_signals();
-    enum err err = supply_next(&profile->supply, &query, &end, why);
+    enum err err = supply_next(&profile->shared.supply, &query, &end, why);
     proc_defer_signals();
     if (err || end)
         return err;
@@ -154,9 +156,9 @@ static enum err wait_for_service(struct profile *profile, struct preparation *wo
     pthread_join(thread, NULL);
     err = work->err;
     *why = work->why;
-    str_copy(profile->base_url, sizeof profile->base_url, work->base_url);
-    profile->client_info = work->info;
-    profile->windows = work->windows;
+    str_copy(profile->setup.base_url, sizeof profile->setup.base_url, work->base_url);
+    profile->setup.client_info = work->info;
+    profile->setup.windows = work->windows;
     text_release(&work->passage);
     text_release(&work->text);
     free(work);
@@ -168,7 +170,7 @@ static enum err wait_for_service(struct profile *profile, struct preparation *wo
 static enum err check_perplexity(const struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
-    const struct dataset_driver *dataset = profile->supply.dataset.driver;
+    const struct dataset_driver *dataset = profile->shared.supply.dataset.driver;
     if (strcmp(dataset->name, "text") != 0)
         return err_set(
             why, ERR_USAGE,
@@ -178,11 +180,11 @@ static enum err check_perplexity(const struct profile *profile, struct error *wh
         return err_set(why, ERR_USAGE,
                        "--task perplexity: --system, --template, --grader and --eval-model do not "
                        "apply, since no question is asked");
-    if (!profile->client_driver->score)
+    if (!profile->setup.client_driver->score)
         return err_set(why, ERR_USAGE,
                        "client %s returns no log-probabilities: --task perplexity needs llama or "
                        "openai",
-                       profile->client_driver->name);
+                       profile->setup.client_driver->name);
     return ERR_OK;
 }
 
@@ -199,7 +201,7 @@ static enum err read_text(struct profile *profile, struct preparation *work, str
     if (!err)
         err = dataset_text_window(&options->dataset_params, &window, why);
     if (!err)
-        err = supply_next(&profile->supply, &query, &end, why);
+        err = supply_next(&profile->shared.supply, &query, &end, why);
     if (!err && end)
         err = err_set(why, ERR_NO_DATA, "the text has no passage");
     if (err)
@@ -208,7 +210,7 @@ static enum err read_text(struct profile *profile, struct preparation *work, str
     query_release(&query);
     work->params = &options->request_params;
     work->window = (size_t)window;
-    if (profile->client_driver->split)
+    if (profile->setup.client_driver->split)
         err = file_read(path && *path ? path : options->dataset, TEXT_LIMIT, &work->text, why);
     return err;
 }
@@ -216,19 +218,17 @@ static enum err read_text(struct profile *profile, struct preparation *work, str
 static enum err prepare_service(struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
-    profile->client_driver = client_driver_find(options->client, why);
-    if (!profile->client_driver)
+    profile->setup.client_driver = client_driver_find(options->client, why);
+    if (!profile->setup.client_driver)
         return ERR_USAGE;
-    profile->client_config =
+    profile->setup.client_config =
         (struct client_config){.base_url = options->base_url,
                                .params = &options->client_params,
                                .probe_timeout = from_seconds(options->timeout_s)};
     profile_begin_phase(profile, "preparing", -1);
-    struct preparation *work = calloc(1, sizeof *work);
-    if (!work)
-        return err_no_memory(why);
-    work->driver = profile->client_driver;
-    work->config = profile->client_config;
+    struct preparation *work = xcalloc(1, sizeof *work);
+    work->driver = profile->setup.client_driver;
+    work->config = profile->setup.client_config;
     work->model = options->model;
     work->timeout_s = options->timeout_s > PREPARE_MAX_S ? options->timeout_s : PREPARE_MAX_S;
     enum err err = options->is_perplexity ? read_text(profile, work, why) : ERR_OK;
@@ -245,8 +245,8 @@ static enum err prepare_service(struct profile *profile, struct error *why)
 static void init_conditions(struct profile *profile)
 {
     conditions_init(&profile->conditions, profile->session);
-    if (!profile->client_driver || !profile->client_driver->is_in_process)
-        conditions_serve(&profile->conditions, profile->base_url);
+    if (!profile->setup.client_driver || !profile->setup.client_driver->is_in_process)
+        conditions_serve(&profile->conditions, profile->setup.base_url);
 }
 
 static enum err measure_idle(struct profile *profile, struct error *why)
@@ -275,19 +275,20 @@ static void *warm_up_main(void *argument)
     struct warm_up *work = argument;
     work->err = warm_up_queries(work->profile, work->profile->options->warmup_queries,
                                 &work->answered, &work->why);
-    atomic_fetch_sub(&work->profile->working, 1);
+    atomic_fetch_sub(&work->profile->shared.working, 1);
     return NULL;
 }
 
 /* Returns false if it was interrupted and did not end. */
 static bool await_warm_up(struct profile *profile)
 {
-    while (atomic_load(&profile->working) > 0) {
+    while (atomic_load(&profile->shared.working) > 0) {
         int signal = proc_poll_signal(TICK);
         if (signal) {
             profile->result->signal = signal;
-            atomic_store(&profile->stop, true);
-            atomic_store(&profile->cancel, true); /* a warm-up is aborted at the first signal */
+            atomic_store(&profile->shared.stop, true);
+            atomic_store(&profile->shared.cancel,
+                         true); /* a warm-up is aborted at the first signal */
         }
         if (profile_awaits_dataset(profile))
             return false;
@@ -313,12 +314,10 @@ static enum err warm_up(struct profile *profile, struct error *why)
     pthread_t thread;
     if (wanted == 0)
         return ERR_OK;
-    struct warm_up *work = calloc(1, sizeof *work);
-    if (!work)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    struct warm_up *work = xcalloc(1, sizeof *work);
     work->profile = profile;
     profile_begin_phase(profile, "warm-up", wanted);
-    atomic_store(&profile->working, 1);
+    atomic_store(&profile->shared.working, 1);
     enum err err = thread_start(&thread, warm_up_main, work);
     if (err) {
         free(work);
@@ -330,7 +329,7 @@ static enum err warm_up(struct profile *profile, struct error *why)
         return err_set(why, ERR_INTERRUPTED, "interrupted while the dataset was being read");
     }
     pthread_join(thread, NULL);
-    atomic_store(&profile->done, 0);
+    atomic_store(&profile->shared.done, 0);
     err = take_warm_up(profile, work, why);
     free(work);
     return err;
@@ -346,8 +345,8 @@ static enum err check_dedicated(struct profile *profile, struct error *why)
         return ERR_OK;
     profile_begin_phase(profile, "preflight", -1);
     conditions_init(&conditions, profile->session);
-    if (!profile->client_driver->is_in_process)
-        conditions_serve(&conditions, profile->base_url);
+    if (!profile->setup.client_driver->is_in_process)
+        conditions_serve(&conditions, profile->setup.base_url);
     return conditions_dedicated(&conditions, LENGTH_S, why);
 }
 
@@ -358,7 +357,8 @@ static enum err setup_proxied(struct profile *profile, struct error *why)
     enum err err = profile_find_facts(profile, why);
     if (!err)
         err = proxied_check(profile, why);
-    str_copy(profile->dataset_name, sizeof profile->dataset_name, profile->options->dataset);
+    str_copy(profile->setup.dataset_name, sizeof profile->setup.dataset_name,
+             profile->options->dataset);
     if (!err)
         err = profile_open_directory(profile, why);
     if (!err)
@@ -371,20 +371,19 @@ static enum err setup_proxied(struct profile *profile, struct error *why)
 
 enum err profile_setup(struct profile *profile, struct error *why)
 {
-    enum err err = jv_available(why);
-    if (!err && profile->options->proxy)
+    if (profile->options->proxy)
         return setup_proxied(profile, why);
-    if (!err)
-        err = profile_find_facts(profile, why);
+    enum err err = profile_find_facts(profile, why);
     if (!err)
         err = open_supply(profile, why);
     if (!err)
         dataset_hash(profile->options->dataset, &profile->options->dataset_params,
-                     profile->dataset_hash, sizeof profile->dataset_hash);
+                     profile->setup.dataset_hash, sizeof profile->setup.dataset_hash);
     if (!err)
-        str_copy(profile->dataset_name, sizeof profile->dataset_name, profile->supply.dataset.name);
+        str_copy(profile->setup.dataset_name, sizeof profile->setup.dataset_name,
+                 profile->shared.supply.dataset.name);
     if (!err)
-        err = graders_check(profile->options, &profile->supply.dataset, why);
+        err = graders_check(profile->options, &profile->shared.supply.dataset, why);
     if (!err)
         err = check_template(profile, why);
     if (!err)
@@ -397,8 +396,8 @@ enum err profile_setup(struct profile *profile, struct error *why)
         err = profile_close_unsettled(profile, why);
     if (err)
         return err;
-    supply_close(&profile->supply); /* reopened, now that the completed queries are known */
-    profile->has_supply = false;
+    supply_close(&profile->shared.supply); /* reopened, now that the completed queries are known */
+    profile->shared.has_supply = false;
     err = open_supply(profile, why);
     if (!err)
         err = check_dedicated(profile, why);

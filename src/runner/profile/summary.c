@@ -18,6 +18,7 @@
 #include "rundir/run_path.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 #include "runner/profile/sums.h"
 #include "runner/host_report.h"
@@ -63,24 +64,24 @@ static void find_peak(const struct sensor_findings *findings, struct efficiency_
 static enum err find_tariff(struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
-    profile->tariff = (struct tariff)TARIFF_NONE;
+    profile->setup.tariff = (struct tariff)TARIFF_NONE;
     if (options->price_file) {
         proc_end_by_signals();
-        enum err err = prices_load(options->price_file, &profile->prices, why);
+        enum err err = prices_load(options->price_file, &profile->setup.prices, why);
         proc_defer_signals();
         if (err)
             return err == ERR_BAD_VALUE ? ERR_USAGE : err; /* an invalid file is the user's error */
-        profile->tariff = *prices_tariff(profile->prices);
+        profile->setup.tariff = *prices_tariff(profile->setup.prices);
     }
     if (options->tariff)
-        tariff_override(&profile->tariff, options->tariff);
+        tariff_override(&profile->setup.tariff, options->tariff);
     return ERR_OK;
 }
 
 enum err profile_find_facts(struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
-    struct efficiency_inputs *facts = &profile->facts;
+    struct efficiency_inputs *facts = &profile->setup.facts;
     *facts = efficiency_inputs_unknown();
     find_peak(&profile->session->findings, facts);
     struct model_size size = {.total = UNKNOWN, .active = UNKNOWN};
@@ -97,7 +98,7 @@ enum err profile_find_facts(struct profile *profile, struct error *why)
 
 void profile_release_facts(struct profile *profile)
 {
-    prices_free(profile->prices);
+    prices_free(profile->setup.prices);
 }
 
 /* ---- configuration ---- */
@@ -107,15 +108,15 @@ static void fill_config(struct profile *profile, struct summary *out)
     const struct profile_options *options = profile->options;
     out->model = out->config_model = options->model;
     out->dataset = out->config_dataset = options->dataset;
-    out->dataset_name = profile->dataset_name;
+    out->dataset_name = profile->setup.dataset_name;
     out->config_task = options->is_perplexity ? "perplexity" : NULL;
     out->config_client = options->client;
-    out->config_base_url = str_or_null(profile->base_url);
-    out->config_dataset_params.value = profile->dataset_params =
+    out->config_base_url = str_or_null(profile->setup.base_url);
+    out->config_dataset_params.value = profile->report.dataset_params =
         resume_params(&options->dataset_params);
-    out->config_client_params.value = profile->client_params =
+    out->config_client_params.value = profile->report.client_params =
         resume_params(&options->client_params);
-    out->config_request_params.value = profile->request_params =
+    out->config_request_params.value = profile->report.request_params =
         resume_params(&options->request_params);
     out->config_output_dir = options->output_dir ? options->output_dir : "runs";
     out->config_concurrency = options->concurrency;
@@ -134,9 +135,10 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->config_decode_weight = options->decode_weight;
     if (options->judge_model) {
         if (options->judge_url)
-            url_hide_login(options->judge_url, profile->judge_url, sizeof profile->judge_url);
+            url_hide_login(options->judge_url, profile->report.judge_url,
+                           sizeof profile->report.judge_url);
         out->config_judge_client = options->judge_client;
-        out->config_judge_base_url = str_or_null(profile->judge_url);
+        out->config_judge_base_url = str_or_null(profile->report.judge_url);
         out->config_judge_model = options->judge_model;
     }
 }
@@ -155,8 +157,8 @@ static void fill_intelligence(const struct profile *profile, const struct sums *
                               struct summary *out)
 {
     struct intelligence score;
-    intelligence_of(&sums->tally, &profile->total.busy, calibration_of(&profile->total.energy),
-                    &score);
+    intelligence_of(&sums->tally, &profile->report.total.busy,
+                    calibration_of(&profile->report.total.energy), &score);
     out->correct = (int64_t)sums->tally.correct;
     out->incorrect = (int64_t)sums->tally.incorrect;
     out->ungraded = (int64_t)sums->tally.ungraded;
@@ -185,17 +187,17 @@ static double difference(double all, double part)
 /* Attempts of an earlier start whose query was sent again: no longer in any record. */
 static double superseded_joules(const struct profile *profile, const struct sums *sums)
 {
-    return difference(profile->resume.spent.requests_joules, sums->earlier_joules);
+    return difference(profile->files.resume.spent.requests_joules, sums->earlier_joules);
 }
 
 /* Energy of requests whose record or energy line could not be written, or was deleted since. */
 static double lost_joules(struct profile *profile, const struct sums *sums)
 {
-    struct energy *energy = &profile->total.energy;
-    double lost =
-        difference(profile->spent.busy.joules, sums->joules + sums->failed_joules +
-                                                   sums->canceled_joules - sums->earlier_joules) +
-        profile->resume.spent.lost_joules;
+    struct energy *energy = &profile->report.total.energy;
+    double lost = difference(profile->settling.spent.busy.joules,
+                             sums->joules + sums->failed_joules + sums->canceled_joules -
+                                 sums->earlier_joules) +
+                  profile->files.resume.spent.lost_joules;
     if (lost > 1e-3 * energy->joules && !energy->note[0])
         str_format(energy->note, sizeof energy->note,
                    "%.3g J of requests without a record are unattributed", lost);
@@ -209,7 +211,7 @@ static double known_or_0(double value)
 
 static void fill_energy(struct profile *profile, const struct sums *sums, struct summary *out)
 {
-    const struct run_energy *total = &profile->total;
+    const struct run_energy *total = &profile->report.total;
     double lost = lost_joules(profile, sums);
     out->energy = record_energy_of(&total->energy);
     out->energy_known = (int64_t)sums->measured;
@@ -234,10 +236,10 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
     out->judge_joules = sums->judge_joules;
     out->gpu_joules = sums->gpu_joules;
     out->cpu_joules = sums->cpu_joules;
-    out->joules_per_output_token = ratio(sums->per_output.joules, sums->per_output.tokens);
-    out->joules_per_input_token = ratio(sums->per_input.joules, sums->per_input.tokens);
-    out->prefill_joules_per_input_token = ratio(sums->prefill.joules, sums->prefill.tokens);
-    out->decode_joules_per_output_token = ratio(sums->decode.joules, sums->decode.tokens);
+    out->joules_per_output_token = energy_per_of(&sums->per_output);
+    out->joules_per_input_token = energy_per_of(&sums->per_input);
+    out->prefill_joules_per_input_token = energy_per_of(&sums->prefill);
+    out->decode_joules_per_output_token = energy_per_of(&sums->decode);
 }
 
 /* A resumed run keeps the prices of earlier starts. */
@@ -245,7 +247,8 @@ static struct tariff earlier_tariff(const struct profile *profile)
 {
     struct summary earlier;
     struct tariff tariff = TARIFF_NONE;
-    if (profile->resume.starts && summary_load(profile->directory, &earlier, NULL) == ERR_OK) {
+    if (profile->files.resume.starts &&
+        summary_load(profile->files.directory, &earlier, NULL) == ERR_OK) {
         tariff = earlier.tariff;
         summary_release(&earlier);
     }
@@ -254,22 +257,25 @@ static struct tariff earlier_tariff(const struct profile *profile)
 
 static void fill_work(struct profile *profile, const struct sums *sums, struct summary *out)
 {
-    const struct efficiency_inputs *facts = &profile->facts;
+    const struct efficiency_inputs *facts = &profile->setup.facts;
     const struct summary_statistic *ttft = &out->statistics[STATISTIC_TTFT];
     out->queries = out->total_queries = (int64_t)sums->queries;
     out->completed = (int64_t)sums->completed;
     out->failed = (int64_t)sums->failed;
     out->canceled = (int64_t)sums->canceled;
     out->cut = (int64_t)sums->cut;
-    if (sums_reason(sums->failures, profile->failure_reason, sizeof profile->failure_reason))
-        out->failure_reason = profile->failure_reason;
-    if (sums_reason(sums->token_notes, profile->tokens_note, sizeof profile->tokens_note))
-        out->tokens_note = profile->tokens_note;
-    if (profile->ungraded_reason[0] ||
-        sums_reason(sums->ungraded, profile->ungraded_reason, sizeof profile->ungraded_reason))
-        out->ungraded_reason = profile->ungraded_reason;
+    if (sums_reason(sums->failures, profile->report.failure_reason,
+                    sizeof profile->report.failure_reason))
+        out->failure_reason = profile->report.failure_reason;
+    if (sums_reason(sums->token_notes, profile->report.tokens_note,
+                    sizeof profile->report.tokens_note))
+        out->tokens_note = profile->report.tokens_note;
+    if (profile->report.ungraded_reason[0] ||
+        sums_reason(sums->ungraded, profile->report.ungraded_reason,
+                    sizeof profile->report.ungraded_reason))
+        out->ungraded_reason = profile->report.ungraded_reason;
     out->chunks = sums->chunk_count;
-    out->joules_per_chunk = ratio(sums->chunks.joules, sums->chunks.tokens);
+    out->joules_per_chunk = energy_per_of(&sums->chunks);
     out->seconds = sums_seconds(sums);
     out->input_tokens = sums->input_tokens;
     out->output_tokens = sums->output_tokens;
@@ -281,12 +287,13 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
     if (out->statistics[STATISTIC_INPUT].count == out->completed &&
         out->statistics[STATISTIC_OUTPUT].count == out->completed)
         out->flops = out->flops_per_token * (sums->input_tokens + sums->output_tokens);
-    out->mfu = efficiency_mfu(out->flops, profile->total.busy_s, &facts->peak, facts->devices);
+    out->mfu =
+        efficiency_mfu(out->flops, profile->report.total.busy_s, &facts->peak, facts->devices);
     out->cost = sums->cost;
-    if (profile->prices)
-        out->currency = prices_currency(profile->prices);
+    if (profile->setup.prices)
+        out->currency = prices_currency(profile->setup.prices);
     out->tariff = earlier_tariff(profile);
-    tariff_override(&out->tariff, &profile->tariff);
+    tariff_override(&out->tariff, &profile->setup.tariff);
 }
 
 static void fill_score(const struct sums *sums, struct summary *out)
@@ -310,14 +317,15 @@ static void fill_score(const struct sums *sums, struct summary *out)
 
 static void fill_unrecorded(const struct profile *profile, struct summary *out)
 {
-    const struct resume *resume = &profile->resume;
-    bool was_measured = is_known(profile->total.energy.joules);
-    out->unrecorded_requests = (int64_t)(resume->unrecorded + atomic_load(&profile->unrecorded));
-    out->unrecorded_inference = (int64_t)(resume->unknown + atomic_load(&profile->unknown));
+    const struct resume *resume = &profile->files.resume;
+    bool was_measured = is_known(profile->report.total.energy.joules);
+    out->unrecorded_requests =
+        (int64_t)(resume->unrecorded + atomic_load(&profile->shared.unrecorded));
+    out->unrecorded_inference = (int64_t)(resume->unknown + atomic_load(&profile->shared.unknown));
     out->unrecorded_inference_joules =
-        was_measured ? resume->unknown_joules + profile->unknown_joules : UNKNOWN;
+        was_measured ? resume->unknown_joules + profile->settling.unknown_joules : UNKNOWN;
     out->unrecorded_inference_path =
-        str_or_null(resume->unknown_path[0] ? resume->unknown_path : profile->unknown_path);
+        str_or_null(resume->unknown_path[0] ? resume->unknown_path : profile->shared.unknown_path);
 }
 
 static void fill_run(const struct profile *profile, struct summary *out)
@@ -326,22 +334,22 @@ static void fill_run(const struct profile *profile, struct summary *out)
     proc_own_cost(&own);
     out->run_kind = run_kind_name(profile_kind(profile));
     out->generated_at = seconds(clock_wall());
-    out->output_dir = out->directory = profile->directory;
+    out->output_dir = out->directory = profile->files.directory;
     out->version = IPW_VERSION;
     if (profile->repeat.group[0]) {
         out->repeat_group = profile->repeat.group;
         out->repeat_number = profile->repeat.number;
     }
-    out->client_info.text = text_get(&profile->client_info);
-    out->started_at =
-        profile->resume.starts ? profile->resume.started_at : seconds(profile->zero_wall);
+    out->client_info.text = text_get(&profile->setup.client_info);
+    out->started_at = profile->files.resume.starts ? profile->files.resume.started_at
+                                                   : seconds(profile->zero_wall);
     out->starts = profile->start;
     out->interrupted =
-        (int8_t)((profile->result->signal && !profile->options->proxy) || profile->err);
+        (int8_t)((profile->result->signal && !profile->options->proxy) || profile->shared.err);
     if (profile->options->proxy)
         fill_unrecorded(profile, out);
-    out->rows_left_out = (int64_t)profile->supply.bad_rows;
-    out->first_row_left_out = str_or_null(profile->supply.first_bad.text);
+    out->rows_left_out = (int64_t)profile->shared.supply.bad_rows;
+    out->first_row_left_out = str_or_null(profile->shared.supply.first_bad.text);
     out->own_cpu_s = own.cpu_s - profile->cpu_s_before;
     out->own_rss_mb = own.rss_mb;
     out->own_reads = (int64_t)sampler_reads(profile->session->sampler);
@@ -358,16 +366,14 @@ static void fill_figures(struct profile *profile, const struct sums *sums, struc
 }
 
 /* Configuration and machine of the run. */
-static enum err describe_run(struct profile *profile, struct summary *out)
+static void describe_run(struct profile *profile, struct summary *out)
 {
     fill_config(profile, out);
     run_summary_host(profile->host, out);
     fill_run(profile, out);
     out->conditions = profile->conditions.figures;
-    enum err err = run_summary_devices(profile->has_idle ? &profile->idle : NULL,
-                                       profile->has_ledger ? &profile->ledger : NULL, out);
-    bool has_params = profile->dataset_params && profile->client_params && profile->request_params;
-    return err ? err : has_params ? ERR_OK : ERR_NO_MEMORY;
+    run_summary_devices(profile->has_idle ? &profile->idle : NULL,
+                        profile->settling.has_ledger ? &profile->settling.ledger : NULL, out);
 }
 
 /* ---- first pass: sums ---- */
@@ -382,9 +388,8 @@ static enum err sum_record(void *context, const struct jv *tree)
     struct summing *summing = context;
     struct record record;
     record_from_json(tree, summing->profile->options->model, &record);
-    enum err err = sums_add(summing->sums, &record);
-    return err || !summing->profile->options->agent ? err
-                                                    : agents_update(summing->profile, &record);
+    sums_add(summing->sums, &record);
+    return summing->profile->options->agent ? agents_update(summing->profile, &record) : ERR_OK;
 }
 
 static enum err sum_records(struct profile *profile, struct journal_index *index, struct sums *sums,
@@ -396,11 +401,11 @@ static enum err sum_records(struct profile *profile, struct journal_index *index
     sums->start = profile->start;
     enum err err = journal_index_read(index, sum_record, &summing, &damaged, why);
     if (!err && damaged)
-        log_warn("%s: %llu damaged lines skipped", profile->journal_path,
+        log_warn("%s: %llu damaged lines skipped", profile->files.journal_path,
                  (unsigned long long)damaged);
-    if (profile->agent_traces.missing)
+    if (profile->report.agent_traces.missing)
         log_warn("%llu queries have no trace: figures of turns and tools are of the others",
-                 (unsigned long long)profile->agent_traces.missing);
+                 (unsigned long long)profile->report.agent_traces.missing);
     sums_close(sums);
     return err;
 }
@@ -410,7 +415,8 @@ static enum err sum_records(struct profile *profile, struct journal_index *index
 static enum err fill_stores(const struct profile *profile, struct journal_index *index,
                             const struct sums *sums, struct error *why)
 {
-    const struct store_run run = {profile->directory, profile->options->model, sums->metadata};
+    const struct store_run run = {profile->files.directory, profile->options->model,
+                                  sums->metadata};
     return stores_fill(&run, index, &profile->result->summary, why);
 }
 
@@ -421,19 +427,19 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
 {
     struct summary *summary = &profile->result->summary;
     struct journal_index *index;
-    enum err err = journal_index_new(&index, profile->journal_path, why);
+    enum err err = journal_index_new(&index, profile->files.journal_path, why);
     if (!err && profile->options->agent)
         err = agents_load(profile, why);
     if (!err)
         err = sum_records(profile, index, sums, why);
     if (!err) {
         fill_figures(profile, sums, summary);
-        err = err_explain(why, describe(profile, summary));
+        describe(profile, summary);
         summary_charge(summary);
     }
     profile->result->has_summary = !err;
     if (!err)
-        err = summary_save(profile->directory, summary, why);
+        err = summary_save(profile->files.directory, summary, why);
     if (!err && !profile->options->no_stores)
         err = fill_stores(profile, index, sums, why);
     if (!err && profile->options->agent)
@@ -446,12 +452,10 @@ enum err profile_summarize_as(struct profile *profile, profile_describe *describ
                               struct error *why)
 {
     struct sums sums;
-    profile->total = settle_totals(profile);
-    profile->result->energy = profile->total.energy;
-    enum err err = sums_init(&sums);
-    if (err)
-        return err_explain(why, err);
-    err = summarize(profile, &sums, describe, why);
+    profile->report.total = settle_totals(profile);
+    profile->result->energy = profile->report.total.energy;
+    sums_init(&sums);
+    enum err err = summarize(profile, &sums, describe, why);
     sums_release(&sums);
     return err;
 }

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 
-enum err sums_init(struct sums *sums)
+void sums_init(struct sums *sums)
 {
     *sums = (struct sums){.judge_joules = UNKNOWN,
                           .gpu_joules = UNKNOWN,
@@ -19,7 +19,7 @@ enum err sums_init(struct sums *sums)
                           .decode_joules = UNKNOWN,
                           .cost = UNKNOWN};
     sums->metadata = jv_new_object();
-    return sums->metadata ? jv_index_init(&sums->metadata_keys, sums->metadata) : ERR_NO_MEMORY;
+    jv_index_init(&sums->metadata_keys, sums->metadata);
 }
 
 void sums_release(struct sums *sums)
@@ -40,24 +40,20 @@ void sums_release(struct sums *sums)
 /* A larger start number is invalid. */
 enum { STARTS_MAX = 1000000 };
 
-static enum err add_time(struct sums *sums, const struct record *record)
+static void add_time(struct sums *sums, const struct record *record)
 {
     double at = record->started_at;
     if (record->start < 1 || record->start > STARTS_MAX || !is_known(at) ||
         !is_known(record->latency_s))
-        return ERR_OK;
+        return;
     while (sums->start_count < (size_t)record->start) {
-        struct start_time *starts =
-            grow(sums->starts, &sums->start_capacity, sums->start_count, sizeof *starts);
-        if (!starts)
-            return ERR_NO_MEMORY;
-        sums->starts = starts;
-        starts[sums->start_count++] = (struct start_time){UNKNOWN, UNKNOWN};
+        sums->starts =
+            xgrow(sums->starts, &sums->start_capacity, sums->start_count, sizeof *sums->starts);
+        sums->starts[sums->start_count++] = (struct start_time){UNKNOWN, UNKNOWN};
     }
     struct start_time *start = &sums->starts[record->start - 1];
     start->from = fmin(is_known(start->from) ? start->from : at, at);
     start->to = fmax(is_known(start->to) ? start->to : at, at + record->latency_s);
-    return ERR_OK;
 }
 
 /* When the table is full, further texts are counted together: the most frequent ones appear early. */
@@ -118,14 +114,6 @@ static void add_evaluation(struct sums *sums, const struct record *record)
                        : "the dataset has no expected answers");
 }
 
-static void add_per_token(struct energy_per_token *sum, double joules, double tokens)
-{
-    if (!is_known(joules) || !is_known(tokens))
-        return;
-    sum->joules += joules;
-    sum->tokens += tokens;
-}
-
 static void add_energy(struct sums *sums, const struct record *record)
 {
     double joules = record->energy.joules;
@@ -146,11 +134,11 @@ static void add_energy(struct sums *sums, const struct record *record)
     add_known(&sums->cpu_joules, record->cpu_joules);
     add_known(&sums->prefill_joules, record->prefill_joules);
     add_known(&sums->decode_joules, record->decode_joules);
-    add_per_token(&sums->per_output, joules, output);
-    add_per_token(&sums->chunks, joules, integer_number(record->pieces));
-    add_per_token(&sums->per_input, joules, input);
-    add_per_token(&sums->prefill, record->prefill_joules, input);
-    add_per_token(&sums->decode, record->decode_joules, output);
+    energy_per_add(&sums->per_output, joules, output);
+    energy_per_add(&sums->chunks, joules, integer_number(record->pieces));
+    energy_per_add(&sums->per_input, joules, input);
+    energy_per_add(&sums->prefill, record->prefill_joules, input);
+    energy_per_add(&sums->decode, record->decode_joules, output);
 }
 
 static void add_to_ratio(struct window_sums *sums, double x, double y)
@@ -171,22 +159,20 @@ static double mean_power(const struct record *record)
 }
 
 /* Each statistic is a field of the record, except power. */
-static enum err add_statistics(struct sums *sums, const struct record *record)
+static void add_statistics(struct sums *sums, const struct record *record)
 {
-    enum err err = ERR_OK;
-    for (int i = 0; i < RECORD_STATISTICS && !err; i++) {
+    for (int i = 0; i < RECORD_STATISTICS; i++) {
         const struct record_field *field = record_statistic((enum record_statistic)i);
         double value = i == STATISTIC_POWER
                            ? mean_power(record)
                            : field->statistic_scale * json_field_number(&field->at, record);
-        err = sketch_add(&sums->rows[i], value);
+        sketch_add(&sums->rows[i], value);
     }
-    return err;
 }
 
 /* The example value of a key determines the type of its column: the first value that is not null, but a fraction is
  * preferred to an integer. */
-static enum err add_metadata(struct sums *sums, const struct jv *metadata)
+static void add_metadata(struct sums *sums, const struct jv *metadata)
 {
     for (const struct jv *value = jv_first_member(metadata); value; value = jv_next(value)) {
         const struct jv *known = jv_index_get(&sums->metadata_keys, jv_key(value));
@@ -194,33 +180,24 @@ static enum err add_metadata(struct sums *sums, const struct jv *metadata)
         bool better =
             jv_is_null(known) || (is_known(jv_number(known)) && jv_integer(known, &whole) &&
                                   is_known(jv_number(value)) && !jv_integer(value, &whole));
-        if (jv_is_null(value) || !better)
-            continue;
-        enum err err = jv_index_put(&sums->metadata_keys, sums->metadata, jv_key(value), value);
-        if (err)
-            return err;
+        if (!jv_is_null(value) && better)
+            jv_index_put(&sums->metadata_keys, sums->metadata, jv_key(value), value);
     }
-    return ERR_OK;
 }
 
 /* ---- repeats ---- */
 
-static enum err add_asked(struct sums *sums, const struct record *record)
+static void add_asked(struct sums *sums, const struct record *record)
 {
     double joules = record->energy.joules;
-    struct question *asked =
-        grow(sums->asked, &sums->asked_capacity, sums->asked_count, sizeof *asked);
-    if (!asked)
-        return ERR_NO_MEMORY;
-    sums->asked = asked;
-    asked[sums->asked_count++] = (struct question){
+    sums->asked = xgrow(sums->asked, &sums->asked_capacity, sums->asked_count, sizeof *sums->asked);
+    sums->asked[sums->asked_count++] = (struct question){
         .index = integer_number(record->index),
         .right = record->correct == 1,
         .graded = record->correct >= 0,
         .joules = is_known(joules) ? joules : 0,
         .known = is_known(joules),
     };
-    return ERR_OK;
 }
 
 void sums_close(struct sums *sums)
@@ -237,18 +214,17 @@ static void add_earlier(struct sums *sums, const struct record *record)
         sums->earlier_joules += record_failed_joules(record) + (is_known(joules) ? joules : 0);
 }
 
-enum err sums_add(struct sums *sums, const struct record *record)
+void sums_add(struct sums *sums, const struct record *record)
 {
-    enum err err = add_metadata(sums, record->dataset_metadata.value);
+    add_metadata(sums, record->dataset_metadata.value);
     add_earlier(sums, record);
     bool completed = record->status && strcmp(record->status, "completed") == 0;
     sums->queries++;
-    if (!err)
-        err = add_time(sums, record);
+    add_time(sums, record);
     if (record->status && strcmp(record->status, "canceled") == 0) {
         sums->canceled++;
         sums->canceled_joules += is_known(record->energy.joules) ? record->energy.joules : 0;
-        return err;
+        return;
     }
     add_to_tally(sums, record, completed);
     if (!completed) {
@@ -256,7 +232,7 @@ enum err sums_add(struct sums *sums, const struct record *record)
         add_reason(sums->failures, record->error);
         double joules = record->energy.joules;
         sums->failed_joules += record_failed_joules(record) + (is_known(joules) ? joules : 0);
-        return err;
+        return;
     }
     sums->completed++;
     sums->cut += record->finish_reason && strcmp(record->finish_reason, "length") == 0;
@@ -267,9 +243,9 @@ enum err sums_add(struct sums *sums, const struct record *record)
                  integer_number(record->scored_bytes));
     add_evaluation(sums, record);
     add_energy(sums, record);
-    if (!err && sums->repeats)
-        err = add_asked(sums, record);
-    return err ? err : add_statistics(sums, record);
+    if (sums->repeats)
+        add_asked(sums, record);
+    add_statistics(sums, record);
 }
 
 /* ---- results ---- */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "metrics/energy_per.h"
 #include "core/err.h"
 #include "metrics/intelligence.h"
 #include "port/json_read.h"
@@ -26,11 +27,6 @@ struct reason {
 };
 enum { SUMS_REASONS_MAX = 16 };
 
-/* Over the queries with both an energy and a token count. */
-struct energy_per_token {
-    double joules, tokens;
-};
-
 /* Sums over windows of x and y, for the ratio x / y and its standard error over windows. */
 struct window_sums {
     double x, y, xx, xy, yy;
@@ -48,14 +44,14 @@ struct sums {
     double judge_joules;                /* UNKNOWN without a judge */
     double gpu_joules, cpu_joules;      /* UNKNOWN if not measured */
     double output_tokens, input_tokens; /* of completed queries with a count; else UNKNOWN */
-    struct energy_per_token per_output, per_input, prefill, decode;
+    struct energy_per per_output, per_input, prefill, decode;
     double prefill_joules, decode_joules; /* of queries with known phases; else UNKNOWN */
     double cost;                          /* UNKNOWN without prices */
     struct start_time *starts;            /* by start number, from 1 */
     size_t start_count, start_capacity;
-    uint64_t cut;                   /* completed queries truncated at the token limit */
-    double chunk_count;             /* of completed queries; UNKNOWN without any */
-    struct energy_per_token chunks; /* instead of tokens, which a server may not count */
+    uint64_t cut;             /* completed queries truncated at the token limit */
+    double chunk_count;       /* of completed queries; UNKNOWN without any */
+    struct energy_per chunks; /* instead of tokens, which a server may not count */
     struct reason failures[SUMS_REASONS_MAX], token_notes[SUMS_REASONS_MAX];
     struct reason ungraded[SUMS_REASONS_MAX]; /* why completed queries have no grade */
     struct window_sums per_token, per_byte;   /* -ln p of scored windows */
@@ -70,8 +66,8 @@ struct sums {
     struct jv_index metadata_keys;
 };
 
-enum err sums_init(struct sums *sums) MUST_USE;
-enum err sums_add(struct sums *sums, const struct record *record) MUST_USE;
+void sums_init(struct sums *sums);
+void sums_add(struct sums *sums, const struct record *record);
 void sums_release(struct sums *sums);
 
 /* Call after the last record: corrects the uncertainties for repeats. */

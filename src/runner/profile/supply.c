@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/random.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 
 void query_release(struct query *query)
 {
@@ -22,27 +23,24 @@ void query_release(struct query *query)
 
 /* ---- sets of queries ---- */
 
-#define INDEX_MAX UINT64_C(100000000000)
+/* A larger index is that of a damaged key: the set never takes more than this. */
+enum { SET_BYTES_MAX = 1 << 30 };
 
-enum err query_set_add(struct query_set *set, uint64_t index, unsigned repeat)
+void query_set_add(struct query_set *set, uint64_t index, unsigned repeat)
 {
-    if (index > INDEX_MAX || repeat >= set->repeats)
-        return ERR_OK; /* not a query of this run: a damaged key */
+    if (repeat >= set->repeats || index >= UINT64_C(8) * SET_BYTES_MAX / set->repeats)
+        return; /* not a query of this run */
     uint64_t place = index * set->repeats + repeat;
     size_t need = (size_t)(place / 8) + 1;
     if (need > set->bytes) {
         size_t bytes = need * 2 + 64;
-        unsigned char *bits = realloc(set->bits, bytes);
-        if (!bits)
-            return ERR_NO_MEMORY;
-        memset(bits + set->bytes, 0, bytes - set->bytes);
-        set->bits = bits;
+        set->bits = xrealloc(set->bits, bytes);
+        memset(set->bits + set->bytes, 0, bytes - set->bytes);
         set->bytes = bytes;
     }
     unsigned char bit = (unsigned char)(1U << (place % 8));
     set->count += !(set->bits[place / 8] & bit);
     set->bits[place / 8] |= bit;
-    return ERR_OK;
 }
 
 static bool has_place(const struct query_set *set, uint64_t place)
@@ -83,6 +81,7 @@ struct window_feed {
 
 static enum err next_window(struct dataset *dataset, struct item *out, bool *end, struct error *why)
 {
+    (void)why;
     struct window_feed *feed = dataset->state;
     const struct client_windows *windows = feed->windows;
     struct text text = {0};
@@ -93,9 +92,9 @@ static enum err next_window(struct dataset *dataset, struct item *out, bool *end
     size_t from = windows->text_at[feed->given], to = windows->text_at[feed->given + 1];
     text_add_repaired(&text, windows->text.bytes + from, to - from);
     (void)str_format(id, sizeof id, "%zu", feed->given++);
-    bool failed = str_set(&out->id, id) || str_take(&out->problem, &text);
-    text_release(&text);
-    return failed ? err_no_memory(why) : ERR_OK;
+    str_set(&out->id, id);
+    str_take(&out->problem, &text);
+    return ERR_OK;
 }
 
 static void close_windows(struct dataset *dataset)
@@ -107,19 +106,15 @@ static const struct dataset_driver WINDOWS = {
     .name = "windows", .next = next_window, .close = close_windows};
 
 /* The dataset is open: only its items are replaced. */
-static enum err use_windows(const struct client_windows *windows, struct dataset *dataset,
-                            struct error *why)
+static void use_windows(const struct client_windows *windows, struct dataset *dataset)
 {
-    struct window_feed *feed = calloc(1, sizeof *feed);
-    if (!feed)
-        return err_no_memory(why);
+    struct window_feed *feed = xcalloc(1, sizeof *feed);
     if (dataset->driver)
         dataset->driver->close(dataset);
     feed->windows = windows;
     dataset->driver = &WINDOWS;
     dataset->state = feed;
     dataset->count = (int64_t)windows->count;
-    return ERR_OK;
 }
 
 /* ---- the supply ---- */
@@ -127,11 +122,8 @@ static enum err use_windows(const struct client_windows *windows, struct dataset
 static enum err open_dataset(struct supply *supply, struct error *why)
 {
     enum err err = dataset_open(supply->name, &supply->config, &supply->dataset, why);
-    if (!err && supply->windows) {
-        err = use_windows(supply->windows, &supply->dataset, why);
-        if (err)
-            dataset_close(&supply->dataset);
-    }
+    if (!err && supply->windows)
+        use_windows(supply->windows, &supply->dataset);
     return err;
 }
 

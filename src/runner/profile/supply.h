@@ -33,7 +33,7 @@ struct query_set {
     size_t bytes;
     uint64_t count;
 };
-enum err query_set_add(struct query_set *set, uint64_t index, unsigned repeat) MUST_USE;
+void query_set_add(struct query_set *set, uint64_t index, unsigned repeat);
 bool query_set_has(const struct query_set *set, uint64_t index, unsigned repeat);
 /* Iterates over the set: *at is 0 at first; false at the end. */
 bool query_set_next(const struct query_set *set, uint64_t *at, uint64_t *index, unsigned *repeat);

@@ -11,9 +11,11 @@
 #include "attribute/share.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "runner/profile/records.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 #include "runner/profile/supply.h"
 
@@ -25,20 +27,18 @@ enum { UNSETTLED_MAX = 1 << 16 };
 
 enum err request_begin_as(struct profile *profile, uint64_t id, nanos at, struct error *why)
 {
-    enum err err = sharing_begin(profile->sharing, id, at);
+    enum err err = sharing_begin(profile->shared.sharing, id, at);
     if (!err)
-        atomic_fetch_add(&profile->sent, 1);
+        atomic_fetch_add(&profile->shared.sent, 1);
     return err_explain(why, err);
 }
 
 struct pending *pending_new(uint64_t id, const char *key, unsigned attempt)
 {
-    struct pending *pending = calloc(1, sizeof *pending);
-    if (pending) {
-        pending->id = id;
-        str_copy(pending->key, sizeof pending->key, key);
-        pending->attempt = attempt;
-    }
+    struct pending *pending = xcalloc(1, sizeof *pending);
+    pending->id = id;
+    str_copy(pending->key, sizeof pending->key, key);
+    pending->attempt = attempt;
     return pending;
 }
 
@@ -47,9 +47,8 @@ static enum err request_begin(struct profile *profile, const char *key, unsigned
                               struct pending **out, struct error *why)
 {
     struct pending *pending = *out =
-        pending_new(atomic_fetch_add(&profile->next_request, 1), key, attempt);
-    enum err err =
-        pending ? request_begin_as(profile, pending->id, clock_now(), why) : err_no_memory(why);
+        pending_new(atomic_fetch_add(&profile->shared.next_request, 1), key, attempt);
+    enum err err = request_begin_as(profile, pending->id, clock_now(), why);
     if (err) {
         free(pending);
         *out = NULL;
@@ -60,7 +59,7 @@ static enum err request_begin(struct profile *profile, const char *key, unsigned
 /* The request was not sent, or does not count. */
 static void request_discard(struct profile *profile, struct pending *pending)
 {
-    sharing_forget(profile->sharing, pending->id);
+    sharing_forget(profile->shared.sharing, pending->id);
     free(pending);
 }
 
@@ -88,13 +87,10 @@ static enum err end_sharing(struct profile *profile, struct pending *pending,
         .output_tokens = pending->output_tokens,
         .arrival_count = reply->arrivals.count,
     };
-    if (trace.arrival_count) {
-        trace.arrivals = malloc(trace.arrival_count * sizeof *trace.arrivals);
-        if (!trace.arrivals)
-            return ERR_NO_MEMORY;
-        memcpy(trace.arrivals, reply->arrivals.times, trace.arrival_count * sizeof *trace.arrivals);
-    }
-    enum err err = sharing_end(profile->sharing, &trace);
+    if (trace.arrival_count)
+        trace.arrivals =
+            xmemdup(reply->arrivals.times, trace.arrival_count * sizeof *trace.arrivals);
+    enum err err = sharing_end(profile->shared.sharing, &trace);
     if (err)
         request_trace_release(&trace);
     return err;
@@ -103,7 +99,7 @@ static enum err end_sharing(struct profile *profile, struct pending *pending,
 static void end_unrecorded(struct profile *profile, uint64_t id, const struct completion *reply,
                            bool is_unknown)
 {
-    struct pending *pending = sharing_ended(profile->sharing) < UNSETTLED_MAX
+    struct pending *pending = sharing_ended(profile->shared.sharing) < UNSETTLED_MAX
                                   ? pending_new(id, "", 1)
                                   : NULL; /* not settled either: that writes to the same disk */
     if (pending) {
@@ -112,7 +108,7 @@ static void end_unrecorded(struct profile *profile, uint64_t id, const struct co
         pending->is_unknown = is_unknown;
     }
     if (!pending || end_sharing(profile, pending, reply)) {
-        sharing_forget(profile->sharing, id);
+        sharing_forget(profile->shared.sharing, id);
         free(pending);
     }
 }
@@ -135,8 +131,8 @@ void request_end_unknown(struct profile *profile, uint64_t id, nanos from, nanos
 
 void request_withdraw(struct profile *profile, uint64_t id)
 {
-    sharing_forget(profile->sharing, id);
-    atomic_fetch_sub(&profile->sent, 1);
+    sharing_forget(profile->shared.sharing, id);
+    atomic_fetch_sub(&profile->shared.sent, 1);
 }
 
 enum err request_end(struct profile *profile, struct pending *pending,
@@ -145,7 +141,7 @@ enum err request_end(struct profile *profile, struct pending *pending,
     fill_pending(pending, reply);
     records_span(profile, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, pending->key,
                  pending->attempt, reply, line);
-    enum err err = journal_append(&profile->spans, line, why);
+    enum err err = journal_append(&profile->files.spans, line, why);
     enum err lost = end_sharing(profile, pending, reply);
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
 }
@@ -167,17 +163,18 @@ static void write_without_texts(struct profile *profile, struct answer *answer, 
     struct answer bare = *answer;
     bare.query = &query;
     bare.reply = &reply;
+    bare.metadata = NULL;
     bare.grader = NULL;
     records_query(profile, &bare, line);
 }
 
 static void count_query(struct profile *profile, const struct answer *answer)
 {
-    atomic_fetch_add(&profile->done, 1);
+    atomic_fetch_add(&profile->shared.done, 1);
     if (answer->err && !answer->canceled)
-        atomic_fetch_add(&profile->failed, 1);
+        atomic_fetch_add(&profile->shared.failed, 1);
     if (answer->reply->output_tokens > 0)
-        atomic_fetch_add(&profile->output_tokens, (uint64_t)answer->reply->output_tokens);
+        atomic_fetch_add(&profile->shared.output_tokens, (uint64_t)answer->reply->output_tokens);
 }
 
 enum err request_record(struct profile *profile, struct answer *answer, struct text *line,
@@ -186,9 +183,7 @@ enum err request_record(struct profile *profile, struct answer *answer, struct t
     records_query(profile, answer, line);
     if (line->length >= JOURNAL_LINE_MAX)
         write_without_texts(profile, answer, line);
-    if (line->failed)
-        return err_no_memory(why);
-    enum err err = journal_append(&profile->journal, line, why);
+    enum err err = journal_append(&profile->files.journal, line, why);
     if (!err)
         count_query(profile, answer);
     return err;
@@ -200,10 +195,10 @@ void request_take_share(void *context, const struct share *share)
     if (agents_take_share(profile, share))
         return;
     struct pending *pending = share->trace->context;
-    struct text *line = &profile->energy_line;
+    struct text *line = &profile->files.energy_line;
     if (pending->is_dropped) {
         if (pending->is_unknown && is_known(share->total.joules))
-            profile->unknown_joules += share->total.joules;
+            profile->settling.unknown_joules += share->total.joules;
         if (!share->is_provisional)
             free(pending);
         return;
@@ -211,9 +206,9 @@ void request_take_share(void *context, const struct share *share)
     struct error why = {0};
     records_energy(profile, pending, share, line);
     bool is_reserved = pending->last && !pending->is_written;
-    enum err err = journal_append_reserved(&profile->journal, line,
-                                           is_reserved ? profile->energy_space : 0, &why);
-    profile->unsettled = profile->unsettled || err;
+    enum err err = journal_append_reserved(&profile->files.journal, line,
+                                           is_reserved ? profile->files.energy_space : 0, &why);
+    profile->files.unsettled = profile->files.unsettled || err;
     if (err)
         profile_fail(profile, err, &why);
     pending->is_written = true;
@@ -251,7 +246,7 @@ static bool wait_until(const struct profile *profile, nanos when)
         nanos left = when - clock_now();
         if (left <= 0)
             return true;
-        if (atomic_load(&profile->stop))
+        if (atomic_load(&profile->shared.stop))
             return false;
         thread_sleep(left < POLL_INTERVAL ? left : POLL_INTERVAL);
     }
@@ -267,9 +262,10 @@ static const struct params *params_for(const struct profile_options *options,
     char digits[24];
     *own = (struct params){0};
     if (item->output_length <= 0 || params_get(&options->request_params, "max_tokens") ||
-        !str_format(digits, sizeof digits, "%" PRId64, item->output_length) ||
-        params_copy(own, &options->request_params) || params_set(own, "max_tokens", digits))
+        !str_format(digits, sizeof digits, "%" PRId64, item->output_length))
         return &options->request_params;
+    params_copy(own, &options->request_params);
+    params_set(own, "max_tokens", digits);
     return own;
 }
 
@@ -277,7 +273,7 @@ static enum err score_window(struct worker *worker, const struct query *query,
                              const struct client_request *request, struct completion *reply,
                              struct error *why)
 {
-    const struct client_windows *windows = &worker->profile->windows;
+    const struct client_windows *windows = &worker->profile->setup.windows;
     const int32_t *tokens =
         windows->count ? windows->tokens + query->index * windows->length : NULL;
     return worker->client.driver->score(&worker->client, request, tokens, windows->length, reply,
@@ -292,7 +288,7 @@ static enum err ask_agent(struct worker *worker, const struct query *query,
     const struct profile_question question = {.key = query->key,
                                               .client = &worker->client,
                                               .request = request,
-                                              .recorder = worker->profile->recorder};
+                                              .recorder = worker->profile->shared.recorder};
     return agent->answer(agent->context, &question, reply, why);
 }
 
@@ -314,7 +310,7 @@ static enum err send_request(struct worker *worker, const struct query *query, b
         .prompt = text_get(&worker->prompt),
         .params = params_for(options, &query->item, &own),
         .timeout = from_seconds(options->timeout_s),
-        .cancel = &worker->profile->cancel,
+        .cancel = &worker->profile->shared.cancel,
     };
     if (options->is_perplexity)
         err = score_window(worker, query, &request, reply, why);
@@ -360,12 +356,12 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     enum err err = send_request(worker, query, false, reply, why);
     if (!err)
         err = refuse_empty(&worker->client, reply, why);
-    if (err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
+    if (err == ERR_INTERRUPTED && atomic_load(&profile->shared.cancel)) {
         request_discard(profile, pending);
         return err;
     }
     *again = err && reply->retryable && number <= profile->options->retries &&
-             !atomic_load(&profile->stop);
+             !atomic_load(&profile->shared.stop);
     pending->last = !*again;
     *broken = request_end(profile, pending, reply, &worker->line, broken_why);
     return err;
@@ -404,9 +400,9 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
     struct completion reply;
     struct error reason = {0};
     struct answer answer = {.query = query, .reply = &reply};
-    struct journal *journal = &worker->profile->journal;
+    struct journal *journal = &worker->profile->files.journal;
     /* Reserves space for the energy line: an answer without it would be useless. */
-    enum err broken = journal_reserve(journal, worker->profile->energy_space, why);
+    enum err broken = journal_reserve(journal, worker->profile->files.energy_space, why);
     if (broken)
         return broken;
     for (;;) {
@@ -423,13 +419,13 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
         double pause_s = completion_backoff_s(&reply, answer.attempts);
         completion_release(&reply);
         if (!wait_until(worker->profile, clock_now() + from_seconds(pause_s))) {
-            journal_unreserve(journal, worker->profile->energy_space);
+            journal_unreserve(journal, worker->profile->files.energy_space);
             return ERR_OK; /* interrupted between attempts: as if never sent */
         }
     }
     answer.why = answer.err ? (reason.text[0] ? reason.text : err_text(answer.err)) : "";
-    if (answer.err == ERR_INTERRUPTED && atomic_load(&worker->profile->cancel))
-        journal_unreserve(journal, worker->profile->energy_space);
+    if (answer.err == ERR_INTERRUPTED && atomic_load(&worker->profile->shared.cancel))
+        journal_unreserve(journal, worker->profile->files.energy_space);
     else if (!broken)
         broken = finish_query(worker, &answer, why);
     completion_release(&reply);
@@ -444,7 +440,7 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
     struct error reason = {0}, late = {0};
     struct answer answer = {.query = query, .reply = &reply, .attempts = 1};
     struct pending *pending;
-    enum err broken = journal_reserve(&profile->journal, profile->energy_space, why);
+    enum err broken = journal_reserve(&profile->files.journal, profile->files.energy_space, why);
     if (!broken)
         broken = request_begin(profile, query->key, 1, &pending, why);
     if (broken)
@@ -457,15 +453,15 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
     answer.paused = proc_stops() != stops || clock_suspended() - suspended > SUSPEND_MIN;
     answer.first_sent = reply.sent;
     answer.why = answer.err ? (reason.text[0] ? reason.text : err_text(answer.err)) : "";
-    if (answer.err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
-        journal_unreserve(&profile->journal, profile->energy_space);
+    if (answer.err == ERR_INTERRUPTED && atomic_load(&profile->shared.cancel)) {
+        journal_unreserve(&profile->files.journal, profile->files.energy_space);
         request_discard(profile, pending);
         agents_discard(profile, query->key);
     } else {
         broken = finish_query(worker, &answer, why);
         records_span(profile, SPAN_REQUEST, query->key, 1, &reply, &worker->line);
         if (!broken)
-            broken = journal_append(&profile->spans, &worker->line, why);
+            broken = journal_append(&profile->files.spans, &worker->line, why);
         enum err lost = agents_end(profile, pending, &answer, &late);
         if (lost)
             request_discard(profile, pending);
@@ -480,9 +476,9 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
 static enum err next_query(struct profile *profile, struct supply *supply, struct query *out,
                            bool *end, struct error *why)
 {
-    atomic_fetch_add(&profile->reading, 1);
+    atomic_fetch_add(&profile->shared.reading, 1);
     enum err err = supply_next(supply, out, end, why);
-    atomic_fetch_sub(&profile->reading, 1);
+    atomic_fetch_sub(&profile->shared.reading, 1);
     return err;
 }
 
@@ -492,12 +488,12 @@ static void *worker_main(void *argument)
     struct profile *profile = worker->profile;
     struct error why = {0};
     thread_name("ipw-worker", -1);
-    while (!atomic_load(&profile->stop)) {
+    while (!atomic_load(&profile->shared.stop)) {
         struct query query;
         bool end;
-        if (!sharing_has_capacity(profile->sharing, WORKERS_PENDING_MAX, POLL_INTERVAL))
+        if (!sharing_has_capacity(profile->shared.sharing, WORKERS_PENDING_MAX, POLL_INTERVAL))
             continue;
-        enum err err = next_query(profile, &profile->supply, &query, &end, &why);
+        enum err err = next_query(profile, &profile->shared.supply, &query, &end, &why);
         if (!err && end)
             break;
         if (!err && wait_until(profile, query.due))
@@ -507,7 +503,7 @@ static void *worker_main(void *argument)
         if (err)
             profile_fail(profile, err, &why);
     }
-    atomic_fetch_sub(&profile->working, 1);
+    atomic_fetch_sub(&profile->shared.working, 1);
     return NULL;
 }
 
@@ -524,10 +520,10 @@ static void worker_release(struct worker *worker)
 static enum err worker_init(struct worker *worker, struct profile *profile, struct error *why)
 {
     *worker = (struct worker){.profile = profile};
-    enum err err =
-        client_open(profile->client_driver, &profile->client_config, &worker->client, why);
+    enum err err = client_open(profile->setup.client_driver, &profile->setup.client_config,
+                               &worker->client, why);
     if (!err)
-        graders_init(&worker->graders, profile->options, &profile->supply.dataset);
+        graders_init(&worker->graders, profile->options, &profile->shared.supply.dataset);
     return err;
 }
 
@@ -544,12 +540,9 @@ void workers_join(struct workers *workers)
 enum err workers_start(struct profile *profile, unsigned count, struct workers **out,
                        struct error *why)
 {
-    struct workers *workers = calloc(1, sizeof *workers);
-    enum err err = workers ? ERR_OK : ERR_NO_MEMORY;
-    if (workers) {
-        workers->items = calloc(count, sizeof *workers->items);
-        err = workers->items ? ERR_OK : ERR_NO_MEMORY;
-    }
+    struct workers *workers = xcalloc(1, sizeof *workers);
+    enum err err = ERR_OK;
+    workers->items = xcalloc(count, sizeof *workers->items);
     for (; !err && workers->count < count; workers->count++) {
         err = worker_init(&workers->items[workers->count], profile, why);
         if (err)
@@ -557,10 +550,10 @@ enum err workers_start(struct profile *profile, unsigned count, struct workers *
     }
     for (; !err && workers->started < count; workers->started++) {
         struct worker *worker = &workers->items[workers->started];
-        atomic_fetch_add(&profile->working, 1);
+        atomic_fetch_add(&profile->shared.working, 1);
         err = thread_start(&worker->thread, worker_main, worker);
         if (err) {
-            atomic_fetch_sub(&profile->working, 1);
+            atomic_fetch_sub(&profile->shared.working, 1);
             err_set(why, err, "cannot start %u workers: %s", count, err_text(err));
             break;
         }
@@ -569,11 +562,8 @@ enum err workers_start(struct profile *profile, unsigned count, struct workers *
         *out = workers;
         return ERR_OK;
     }
-    if (err == ERR_NO_MEMORY)
-        err_set(why, err, "out of memory");
-    atomic_store(&profile->stop, true);
-    if (workers)
-        workers_join(workers);
+    atomic_store(&profile->shared.stop, true);
+    workers_join(workers);
     return err;
 }
 
@@ -586,7 +576,7 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
     struct supply supply;
     struct worker worker;
     *answered = 0;
-    atomic_fetch_add(&profile->reading, 1);
+    atomic_fetch_add(&profile->shared.reading, 1);
     enum err err = supply_open(&supply,
                                &(struct supply_options){.dataset = options->dataset,
                                                         .params = &options->dataset_params,
@@ -594,11 +584,11 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
                                                         .max_items = wanted,
                                                         .repeats = wanted},
                                why);
-    atomic_fetch_sub(&profile->reading, 1);
+    atomic_fetch_sub(&profile->shared.reading, 1);
     if (err)
         return err;
     err = worker_init(&worker, profile, why);
-    for (unsigned i = 0; i < wanted && !err && !atomic_load(&profile->stop); i++) {
+    for (unsigned i = 0; i < wanted && !err && !atomic_load(&profile->shared.stop); i++) {
         struct query query;
         struct completion reply;
         bool end;
@@ -609,7 +599,7 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
             ++*answered;
         completion_release(&reply);
         query_release(&query);
-        atomic_store(&profile->done, i + 1);
+        atomic_store(&profile->shared.done, i + 1);
     }
     worker_release(&worker);
     supply_close(&supply);

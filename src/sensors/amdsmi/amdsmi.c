@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "sensors/amdsmi/api.h"
@@ -485,7 +486,7 @@ static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
 static enum err amdsmi_open(const struct sensor_finding *finding, struct sensor *out,
                             struct error *why)
 {
-    struct amd_sensor *amd = calloc(1, sizeof *amd);
+    struct amd_sensor *amd = memory_zeroed(1, sizeof *amd);
     if (!amd)
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", finding->id);
     amd->device = finding->key;

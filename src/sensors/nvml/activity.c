@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/proc.h"
@@ -233,7 +234,7 @@ static void add_channels(struct nvml_activity *activity, struct sensor *sensor, 
 struct nvml_activity *nvml_activity_open(const struct nvml_api *api, nvml_device card,
                                          unsigned index, struct sensor *sensor, unsigned group)
 {
-    struct nvml_activity *activity = calloc(1, sizeof *activity);
+    struct nvml_activity *activity = memory_zeroed(1, sizeof *activity);
     if (!activity)
         return NULL;
     activity->api = api;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 /* Kinds of read group; an open sensor has those that have channels, numbered from 0. */
@@ -512,7 +513,7 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
     if (card->code != NVML_OK)
         return err_set(why, nvml_err(card->code), "GPU %u: %s (code %d)", number,
                        nvml_code_text(card->code), card->code);
-    struct state *state = calloc(1, sizeof *state);
+    struct state *state = memory_zeroed(1, sizeof *state);
     if (!state)
         return err_set(why, ERR_NO_MEMORY, "GPU %u: out of memory", number);
     state->gpu.api = api;
@@ -711,7 +712,7 @@ static int read_use(struct state *state, nanos since, struct sensor_process *out
     for (int attempt = 0; attempt < 3 && code == NVML_INSUFFICIENT_SIZE; attempt++) {
         if (length > state->use_capacity) {
             length += attempt ? SENSOR_PROCESSES_MAX : 0; /* processes may appear between calls */
-            struct nvml_process_use *uses = realloc(state->uses, length * sizeof *uses);
+            struct nvml_process_use *uses = memory_resize(state->uses, length * sizeof *uses);
             if (!uses)
                 return NVML_MEMORY;
             state->uses = uses;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 #include "sensors/nvml/api.h"
 #include "sensors/nvml/card.h"
@@ -62,7 +63,7 @@ static enum err refused(struct error *why, const struct sensor *sensor, const ch
 
 /* ---- queries ---- */
 
-static int list_clocks(const struct nvml_api *api, nvml_device card, enum sensor_knob knob,
+static int list_clocks(const struct nvml_api *api, nvml_device card, enum gpu_knob knob,
                        unsigned memory_mhz, unsigned *count, unsigned *mhz)
 {
     return knob == KNOB_MEMORY_CLOCK
@@ -71,7 +72,7 @@ static int list_clocks(const struct nvml_api *api, nvml_device card, enum sensor
 }
 
 /* The complete list, in a buffer that grows as the driver requests; the caller frees *out. */
-static int read_clocks(const struct sensor *sensor, enum sensor_knob knob, unsigned memory_mhz,
+static int read_clocks(const struct sensor *sensor, enum gpu_knob knob, unsigned memory_mhz,
                        unsigned **out, unsigned *count)
 {
     nvml_device card;
@@ -80,7 +81,7 @@ static int read_clocks(const struct sensor *sensor, enum sensor_knob knob, unsig
     *out = NULL;
     for (unsigned capacity = CLOCKS_GUESS; code == NVML_INSUFFICIENT_SIZE && capacity <= CLOCKS_MAX;
          capacity = *count > capacity ? *count : capacity * 2) {
-        unsigned *larger = realloc(*out, capacity * sizeof *larger);
+        unsigned *larger = memory_resize(*out, capacity * sizeof *larger);
         if (!larger)
             return NVML_MEMORY;
         *out = larger;
@@ -96,7 +97,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static enum err control_clocks(struct sensor *sensor, enum sensor_knob knob, double memory_mhz,
+static enum err control_clocks(struct sensor *sensor, enum gpu_knob knob, double memory_mhz,
                                double **out, size_t *count, struct error *why)
 {
     unsigned *listed, length = 0;
@@ -111,7 +112,7 @@ static enum err control_clocks(struct sensor *sensor, enum sensor_knob knob, dou
                       code);
     else if (length == 0)
         err = err_set(why, ERR_UNSUPPORTED, "%s: the driver lists no supported clocks", sensor->id);
-    else if (!(*out = calloc(length, sizeof **out)))
+    else if (!(*out = memory_zeroed(length, sizeof **out)))
         err = err_no_memory(why);
     if (*out) {
         for (unsigned i = 0; i < length; i++)
@@ -183,7 +184,7 @@ static enum err set_limit(const struct sensor *sensor, double watts, struct erro
     return code == NVML_OK ? ERR_OK : refused(why, sensor, what, code);
 }
 
-static enum err control_set(struct sensor *sensor, enum sensor_knob knob, double value,
+static enum err control_set(struct sensor *sensor, enum gpu_knob knob, double value,
                             struct error *why)
 {
     nvml_device card;
@@ -205,7 +206,7 @@ static enum err control_set(struct sensor *sensor, enum sensor_knob knob, double
     return refused(why, sensor, what, code);
 }
 
-static enum err control_reset(struct sensor *sensor, enum sensor_knob knob, struct error *why)
+static enum err control_reset(struct sensor *sensor, enum gpu_knob knob, struct error *why)
 {
     nvml_device card;
     const struct nvml_api *api = nvml_card_api(sensor, &card);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "sensors/nvml/api.h"
 #include "sensors/nvml/card.h"
@@ -72,7 +73,7 @@ static void add_channels(struct instance *instance, double share, struct sensor 
     }
 }
 
-static bool is_listed(const struct nvml_mig *mig, unsigned id)
+static bool has_instance(const struct nvml_mig *mig, unsigned id)
 {
     for (unsigned i = 0; i < mig->count; i++)
         if (mig->items[i].id == id)
@@ -89,7 +90,7 @@ static void open_instance(struct nvml_mig *mig, nvml_device handle, unsigned slo
     *instance = (struct instance){.handle = handle};
     if (mig->count == INSTANCES_MAX ||
         NVML_CALL(api, gpu_instance, handle, &instance->id) != NVML_OK ||
-        is_listed(mig, instance->id))
+        has_instance(mig, instance->id))
         return;
     int code = NVML_CALL(api, attributes, handle, &attributes);
     double share = code == NVML_OK && slots ? (double)attributes.gpu_slices / slots : 0;
@@ -110,7 +111,7 @@ struct nvml_mig *nvml_mig_open(const struct nvml_api *api, nvml_device card, str
     if (NVML_CALL(api, mig_mode, card, &now, &after_reset) != NVML_OK || now != 1 ||
         NVML_CALL(api, mig_max, card, &slots) != NVML_OK)
         return NULL;
-    struct nvml_mig *mig = calloc(1, sizeof *mig);
+    struct nvml_mig *mig = memory_zeroed(1, sizeof *mig);
     if (!mig)
         return NULL;
     mig->api = api;

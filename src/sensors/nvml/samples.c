@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "sensors/nvml/api.h"
 
 enum { CAPACITY_MIN = 256 };
@@ -54,8 +55,8 @@ int nvml_samples_start(struct nvml_samples *samples, const struct nvml_api *api,
     if (code != NVML_OK && code != NVML_NOT_FOUND)
         return code;
     samples->capacity = count > CAPACITY_MIN ? count : CAPACITY_MIN;
-    samples->buffer = calloc(samples->capacity, sizeof *samples->buffer);
-    samples->times = calloc(samples->capacity, sizeof *samples->times);
+    samples->buffer = memory_zeroed(samples->capacity, sizeof *samples->buffer);
+    samples->times = memory_zeroed(samples->capacity, sizeof *samples->times);
     code = NVML_MEMORY;
     if (samples->buffer && samples->times)
         code = fetch(samples, api, card, 0, &value_type, &count);

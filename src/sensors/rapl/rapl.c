@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "sensors/rapl/rapl.h"
 #include "sensors/sensor.h"
@@ -450,7 +451,7 @@ static enum err rapl_open(const struct sensor_finding *finding, struct sensor *o
     if (err)
         return err_set(why, err, "%s: %s", finding->id, note.reason);
     struct rapl_state *state =
-        calloc(1, sizeof *state + SENSOR_CHANNELS_MAX * sizeof *state->domains);
+        memory_zeroed(1, sizeof *state + SENSOR_CHANNELS_MAX * sizeof *state->domains);
     if (!state)
         return err_set(why, ERR_NO_MEMORY, "%s: %s", finding->id, err_text(ERR_NO_MEMORY));
     state->path = path;

@@ -62,6 +62,13 @@ struct cpu_times {
     uint64_t stolen; /* the hypervisor ran another guest on the CPU */
 };
 
+/* Between two readings, over all CPUs. */
+static inline double cpu_ticks_between(const struct cpu_times *from, const struct cpu_times *to)
+{
+    return (double)(to->busy + to->idle + to->stolen) -
+           (double)(from->busy + from->idle + from->stolen);
+}
+
 struct proc_stat {
     int fd;
     struct cpu_times last;

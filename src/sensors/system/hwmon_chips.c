@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 
 /* ---- chips ---- */
@@ -26,7 +27,7 @@ enum err hwmon_chips_list(struct hwmon_chips *out)
     enum err err = fs_list("/sys/class/hwmon", &names);
     if (err)
         return err;
-    struct hwmon_chip *items = calloc(names.count + 1, sizeof *items);
+    struct hwmon_chip *items = memory_zeroed(names.count + 1, sizeof *items);
     if (!items) {
         fs_names_release(&names);
         return ERR_NO_MEMORY;

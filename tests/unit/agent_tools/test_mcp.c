@@ -24,9 +24,7 @@ struct fixture {
 static enum err python_available(struct error *why)
 {
     char path[1024];
-    enum err err = jv_available(why);
-    return err ? err
-           : proc_find("python3", path, sizeof path)
+    return proc_find("python3", path, sizeof path)
                ? err_set(why, ERR_NOT_FOUND, "python3 is not installed")
                : ERR_OK;
 }

@@ -631,5 +631,5 @@ int main(void)
         cmocka_unit_test(a_canceled_call_has_no_result),
         cmocka_unit_test(an_unknown_tool_is_reported_to_the_model),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

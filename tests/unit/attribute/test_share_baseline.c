@@ -113,7 +113,7 @@ static void test_a_later_baseline_attributes_all_again(void **state)
     /* All by tokens until 1.8. */
     assert_true(share_of(&f, 1)->total.joules > 2.5 * share_of(&f, 2)->total.joules);
     shares_release(&f.shares);
-    assert_int_equal(sharing_set_idle(f.sharing, &IDLE), ERR_OK);
+    sharing_set_idle(f.sharing, &IDLE);
     advance(&f, 2.4);
     assert_int_equal(f.shares.count, 2);
     advance(&f, END);
@@ -148,7 +148,7 @@ static void test_it_holds_from_then_on_if_requests_are_not_kept(void **state)
     begin(&f, 100); /* bytes: less than a request */
     run(&f, UNEVEN);
     assert_false(share_of(&f, 1)->is_provisional);
-    assert_int_equal(sharing_set_idle(f.sharing, &IDLE), ERR_OK);
+    sharing_set_idle(f.sharing, &IDLE);
     scripted_requests(f.sharing, (const struct scripted_request[]){
                                      {4, END + 0.1, 0, END + 0.3, 1, 0, NULL, 0}, {0}});
     advance(&f, END + 0.4);

@@ -79,7 +79,7 @@ static void unspecified_values_are_unknown(void **state)
     assert_false(is_known(device.units.plus_minus));
 }
 
-static void a_file_is_read(void **state)
+static void a_hardware_file_is_read_from_its_path(void **state)
 {
     (void)state;
     struct tree tree;
@@ -463,7 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(figures_are_read_in_si_units),
         TEST(unspecified_values_are_unknown),
-        TEST(a_file_is_read),
+        TEST(a_hardware_file_is_read_from_its_path),
         TEST(errors_name_the_key_and_the_rule),
         TEST(invalid_documents_are_rejected),
         TEST(truncated_files_are_rejected),
@@ -479,5 +479,5 @@ int main(void)
         TEST(the_first_operating_point_is_the_default),
         TEST(an_unknown_operating_point_lists_the_known_ones),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

@@ -308,6 +308,50 @@ static void other_keys_are_ignored_without_a_manual(void **state)
 }
 
 /* Text that fits no char array is truncated, not lost, and made safe to display. */
+/* A renamed key, and one that moved to another object. */
+static void former_keys_are_read_and_never_written(void **state)
+{
+    static const struct json_field FIELDS[] = {
+        BIND_NUMBER(point, x, "max", .former = "most", .flags = FIELD_REQUIRED),
+        BIND_CHARS(point, label, "shown.label", .former = "text.label"),
+        {0},
+    };
+    static const struct {
+        const char *json, *problem;
+        double x;
+    } CASES[] = {
+        {"{\"max\":3,\"shown\":{\"label\":\"a\"}}", NULL, 3},
+        {"{\"most\":3,\"text\":{\"label\":\"a\"}}", NULL, 3},
+        {"{\"text\":{\"label\":\"a\"},\"max\":null,\"most\":3}", NULL, 3},
+        {"{\"most\":2,\"max\":3,\"shown\":{\"label\":\"a\"}}", NULL, 3},
+        {"{\"least\":2}", "least: unknown key: see docs", 0},
+        {"{\"text\":{\"label\":\"a\"}}", "max: is missing", 0},
+        {"{\"most\":\"3\"}", "max: must be a finite number", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct jv *tree = NULL;
+        struct point point;
+        struct error why = {0};
+        struct text out = {0};
+        struct json json;
+        assert_int_equal(jv_parse(CASES[i].json, strlen(CASES[i].json), &tree, NULL), ERR_OK);
+        enum err err = json_fields_read_strict(tree, FIELDS, &point, "docs", &why);
+        assert_int_equal(err, CASES[i].problem ? ERR_BAD_VALUE : ERR_OK);
+        if (CASES[i].problem) {
+            assert_string_equal(why.text, CASES[i].problem);
+        } else {
+            assert_near(point.x, CASES[i].x, 0);
+            assert_string_equal(point.label, "a");
+            json_init(&json, &out, false);
+            json_fields_write_object(&json, NULL, FIELDS, &point);
+            assert_string_equal(text_get(&out), "{\"max\":3,\"shown\":{\"label\":\"a\"}}");
+        }
+        text_release(&out);
+        jv_free(tree);
+    }
+}
+
 static void lenient_readers_keep_what_fits(void **state)
 {
     (void)state;
@@ -339,6 +383,7 @@ int main(void)
         cmocka_unit_test(cleared_structs_are_null),
         cmocka_unit_test(values_that_violate_their_row_are_refused),
         cmocka_unit_test(other_keys_are_ignored_without_a_manual),
+        cmocka_unit_test(former_keys_are_read_and_never_written),
         cmocka_unit_test(lenient_readers_keep_what_fits),
     };
     return RUN_TESTS(tests);

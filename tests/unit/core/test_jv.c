@@ -8,8 +8,6 @@
 #include "core/units.h"
 #include "core/jv.h"
 
-#define NEEDS_JSON() SKIP_WITHOUT(jv_available)
-
 static struct jv *parse(const char *text)
 {
     struct jv *value;
@@ -22,7 +20,6 @@ static struct jv *parse(const char *text)
 static void exactly_one_value_is_accepted(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *bytes;
         size_t length;
@@ -59,7 +56,6 @@ static void exactly_one_value_is_accepted(void **state)
 static void truncated_text_is_rejected(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const char WHOLE[] = "{\"a\":[1,2.5e3,\"x\\u00e9\\n\"],\"b\":{\"c\":null,\"d\":true}}";
     for (size_t length = 0; length < sizeof WHOLE - 1; length++) {
         struct jv *value;
@@ -71,7 +67,6 @@ static void truncated_text_is_rejected(void **state)
 static void strings_are_decoded(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *json, *expected;
     } CASES[] = {
@@ -100,7 +95,6 @@ static void strings_are_decoded(void **state)
 static void accessors_check_the_type(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct jv *v = parse("{\"s\":\"1\",\"n\":1.5,\"i\":-3,\"t\":true,\"z\":null,\"a\":[],"
                          "\"o\":{},\"big\":9007199254740992,\"huge\":1e300}");
     int64_t integer = 7;
@@ -133,7 +127,6 @@ static void accessors_check_the_type(void **state)
 static void paths_traverse_objects_and_arrays(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct jv *v = parse("{\"choices\":[{\"delta\":{\"content\":\"hi\"}},{\"x\":[[],[5]]}]}");
     static const char *const MISSING[] = {
         "choices.2", "choices.x", "choices.0.delta.none", "choices.0.delta.content.x",
@@ -150,7 +143,6 @@ static void paths_traverse_objects_and_arrays(void **state)
 static void children_are_in_order(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct jv *v = parse("{\"b\":1,\"a\":2,\"c\":[7,8]}");
     char keys[8] = "";
     for (const struct jv *c = jv_first(v); c; c = jv_next(c))
@@ -172,7 +164,6 @@ static void children_are_in_order(void **state)
 static void objects_are_merged_by_key(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *into, *from, *expected;
     } CASES[] = {
@@ -201,7 +192,6 @@ static void objects_are_merged_by_key(void **state)
 static void setting_a_member_keeps_its_position(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct jv *object = parse("{\"a\":1,\"b\":[2],\"c\":{\"d\":3}}");
     struct text out = {0};
     assert_int_equal(jv_put_text(object, "b", "x\n"), ERR_OK);
@@ -219,7 +209,6 @@ static void setting_a_member_keeps_its_position(void **state)
 static void an_index_finds_every_member(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct jv *object = parse("{\"a\":1,\"\":2,\"a\":3}"), *one = parse("[7]"), *two = parse("8");
     struct jv_index index;
     assert_int_equal(jv_index_init(&index, object), ERR_OK);
@@ -255,7 +244,6 @@ static void an_index_finds_every_member(void **state)
 static void long_integers_keep_their_digits(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const char TEXT[] =
         "{\"12345678901234567\":[9007199254740993,-9007199254740993,\"\\\"98765432109876543\"],"
         "\"a\":{\"b\":9223372036854775807,\"c\":-9223372036854775808,\"d\":9223372036854775808},"
@@ -282,7 +270,6 @@ static void long_integers_keep_their_digits(void **state)
 static void values_are_built(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct jv *object = jv_new_object(), *list = jv_new_array();
     struct jv *const VALUES[] = {
         jv_new_text(NULL),
@@ -315,7 +302,6 @@ static void values_are_built(void **state)
 static void printed_values_round_trip(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const char *const CASES[] = {
         "{}",
         "[]",
@@ -347,7 +333,6 @@ static void printed_values_round_trip(void **state)
 static void printing_supports_the_depth_of_parsing(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     enum { DEPTH = 500 };
     char nested[2 * DEPTH + 1];
     memset(nested, '[', DEPTH);

@@ -131,5 +131,5 @@ int main(void)
         TEST(splits_are_selected_by_name),   TEST(errors_of_invalid_directories_name_the_cause),
         TEST(a_truncated_file_ends_reading),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

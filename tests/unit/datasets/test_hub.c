@@ -274,5 +274,5 @@ int main(void)
         TEST(default_config_and_split_are_looked_up),
         TEST(wrong_parameters_are_rejected),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

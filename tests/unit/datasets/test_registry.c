@@ -218,5 +218,5 @@ int main(void)
         TEST(presets_skip_rows_with_images),
         TEST(presets_are_read_from_the_hub),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

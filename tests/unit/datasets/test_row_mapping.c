@@ -227,5 +227,5 @@ int main(void)
         cmocka_unit_test(rows_are_filtered_by_field),
         cmocka_unit_test(choices_are_shuffled_by_a_hash_of_the_problem),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

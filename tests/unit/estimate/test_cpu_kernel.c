@@ -273,7 +273,6 @@ static void timed_onnx_runtime_operators_are_interpolated(void **state)
 static void errors_of_a_timings_file_name_the_cause(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     static const struct {
         const char *text, *says; /* NULL: no error */
     } FILES[] = {

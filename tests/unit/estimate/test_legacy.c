@@ -219,5 +219,5 @@ int main(void)
         cmocka_unit_test(test_errors_of_a_file_name_the_cause),
         cmocka_unit_test(test_an_unsupported_precision_is_an_error),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

@@ -547,5 +547,5 @@ int main(void)
         cmocka_unit_test(test_totals_equal_the_sum_of_rows),
         cmocka_unit_test(test_invariants_on_random_graphs_and_every_device),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

@@ -109,10 +109,5 @@ int main(void)
         cmocka_unit_test(test_prefill_is_compute_bound_and_decode_memory_bound),
         cmocka_unit_test(test_kv_cache_traffic_matches_a_count_by_hand),
     };
-    struct error why = {0};
-    if (jv_available(&why)) {
-        printf("skipped: %s\n", why.text);
-        return 77;
-    }
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

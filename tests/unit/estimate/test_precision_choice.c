@@ -154,5 +154,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_narrower_precision_is_never_worse),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

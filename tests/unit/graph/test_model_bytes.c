@@ -263,5 +263,5 @@ int main(void)
         cmocka_unit_test(test_too_many_values_are_rejected),
         cmocka_unit_test(test_model_name_of_a_path),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

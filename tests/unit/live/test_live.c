@@ -55,7 +55,7 @@ static void machine_init(struct machine *machine, size_t count)
         str_format(device.id, sizeof device.id, "gpu%zu", i);
         reading->now.devices[i] = reading->since.devices[i] = device;
     }
-    assert_int_equal(live_init(&machine->live, count), ERR_OK);
+    live_init(&machine->live, count);
 }
 
 static void machine_release(struct machine *machine)

@@ -179,11 +179,6 @@ static void price_files_are_loaded(void **state)
 
 int main(void)
 {
-    struct error why = {0};
-    if (jv_available(&why)) {
-        print_message("skipped: %s\n", why.text);
-        return 0;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_priced_by_the_file),
         cmocka_unit_test(a_file_may_have_prices_of_electricity_and_devices),

@@ -27,7 +27,9 @@ static unsigned served; /* requests that reached the handler */
 
 static unsigned ended[2]; /* exchanges, by whether the client received all */
 
-/* Requests of /known are admitted; /echo returns the target and the body, /large as many bytes as do not fit, /stream
+static struct http_exchange *late; /* of the last request of /late */
+
+/* Requests of /known are admitted; /late has its head only; /echo returns the target and the body, /large as many bytes as do not fit, /stream
  * two chunks, and /never nothing. */
 static void on_request(void *context, struct http_exchange *exchange)
 {
@@ -40,7 +42,10 @@ static void on_request(void *context, struct http_exchange *exchange)
         http_exchange_trust(exchange);
     if (strstr(target, "never"))
         return;
-    if (strstr(target, "echo")) {
+    if (strstr(target, "late")) {
+        late = exchange;
+        http_exchange_begin(exchange, 200, 3);
+    } else if (strstr(target, "echo")) {
         http_exchange_begin(exchange, 200, strlen(target) + length);
         http_exchange_send(exchange, target, strlen(target));
         http_exchange_send(exchange, body, length);
@@ -408,6 +413,33 @@ static void responses_are_framed_for_their_request(void **state)
 }
 
 /* The response arrives although the client is still sending, and a client that reads nothing is given up. */
+/* The head waits for one turn of the loop, but not for longer. */
+static void head_and_first_bytes_are_one_segment(void **state)
+{
+    static const char REQUEST[] = "GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    char got[512] = "";
+    (void)state;
+    open_server((struct http_server_options){0});
+    int fd = connect_client();
+    assert_int_equal(send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL), strlen(REQUEST));
+    for (nanos until = clock_now() + PATIENCE; !served && clock_now() < until;) {
+        http_server_process(server);
+        event_loop_run_once(loop, clock_now() + NS_PER_MS);
+    }
+    http_server_process(server);
+    assert_int_equal(recv(fd, got, sizeof got, 0), -1);
+    assert_int_equal(http_server_due(server), 0);
+    http_exchange_send(late, "abc", 3);
+    http_exchange_end(late, true);
+    http_server_process(server);
+    assert_true(recv(fd, got, sizeof got - 1, 0) > 0);
+    assert_string_equal(strstr(got, "\r\n\r\n"), "\r\n\r\nabc");
+
+    assert_int_equal(ask(fd, "/late"), 200); /* without its body */
+    close(fd);
+    close_server();
+}
+
 static void refused_and_stalled_clients_are_disconnected(void **state)
 {
     (void)state;
@@ -457,6 +489,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipelined_requests_are_answered_in_order),
         cmocka_unit_test(responses_are_framed_for_their_request),
+        cmocka_unit_test(head_and_first_bytes_are_one_segment),
         cmocka_unit_test(refused_and_stalled_clients_are_disconnected),
         cmocka_unit_test(a_client_that_disconnects_ends_its_exchange),
         cmocka_unit_test(new_clients_replace_the_oldest_idle_ones),

@@ -457,5 +457,5 @@ int main(void)
         cmocka_unit_test(damaged_measurements_are_rejected_or_cleaned),
         cmocka_unit_test(missing_inputs_are_reported),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

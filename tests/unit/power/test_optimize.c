@@ -222,19 +222,20 @@ static void an_idle_gpu_has_no_optimum(void **state)
 {
     (void)state;
     struct optimize_goal goal = optimize_goal_edp();
-    struct data_finding idle = {.check = CHECK_IDLE_GPU,
-                                .gpu = "A100",
-                                .application = "work",
-                                .text = "the GPU is mostly idle"};
     struct sweep s;
     struct clock_choice choice;
     make_sweep(&s, false, 0);
-    s.data.findings = (struct data_findings){&idle, 1, 1};
+    struct finding *idle =
+        finding_raise(&s.data.findings, FINDING_IDLE_GPU, "the GPU is mostly idle");
+    idle->scope = FINDING_OF_CURVE;
+    (void)str_copy(idle->gpu, sizeof idle->gpu, "A100");
+    (void)str_copy(idle->application, sizeof idle->application, "work");
     choose(&s, &goal, &choice);
     assert_false(choice.is_recommended);
     assert_false(is_known(choice.saving));
     assert_true(choice.flags & CHOICE_NO_OPTIMUM);
     assert_string_equal(choice.reason, "the GPU is mostly idle");
+    findings_release(&s.data.findings);
     clock_choice_release(&choice);
     freq_model_release(&s.model);
 }

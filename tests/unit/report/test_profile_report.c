@@ -249,14 +249,11 @@ static void the_heading_reports_how_the_run_ended(void **state)
 
 int main(void)
 {
-    struct error why;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_report_is_formatted),
         cmocka_unit_test(lines_depend_on_what_is_known),
         cmocka_unit_test(failures_are_red),
         cmocka_unit_test(the_heading_reports_how_the_run_ended),
     };
-    if (jv_available(&why) != ERR_OK) /* a build without a JSON reader has no profiles either */
-        return 77;
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

@@ -62,5 +62,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_invalid_results_are_rejected, tree_set_up,
                                         tree_tear_down),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

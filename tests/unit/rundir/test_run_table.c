@@ -16,14 +16,6 @@
 #include "rundir/store.h"
 #include "support/tree_fixture.h"
 
-static enum err parts_available(struct error *why)
-{
-    enum err err = jv_available(why);
-    if (!err)
-        err = arrow_write_available(why);
-    return err ? err : arrow_read_available(why);
-}
-
 /* Four queries: complete, failed, without energy, and correct with a numeric level. */
 static const char JOURNAL[] =
     "{\"kind\":\"run\",\"hardware_label\":\"X9\",\"start\":1}\n"
@@ -175,7 +167,7 @@ static void test_unusable_runs_are_rejected(void **state)
     check_rejected(run, "other", ERR_NOT_FOUND, "no model 'other': it has m.1");
     str_format(path, sizeof path, "%s/none", tree.root);
     check_rejected(path, NULL, ERR_NOT_FOUND, "no such directory");
-    check_rejected(tree.root, NULL, ERR_NOT_FOUND, "holds no run");
+    check_rejected(tree.root, NULL, ERR_NOT_FOUND, "not a run directory");
     tree_write(&tree, "/bare/records.jsonl", "{\"kind\":\"run\"}\n");
     str_format(path, sizeof path, "%s/bare", tree.root);
     check_rejected(path, NULL, ERR_NO_DATA, "no record");
@@ -233,5 +225,5 @@ int main(void)
         cmocka_unit_test(test_column_names_are_unique),
         cmocka_unit_test(test_bits_per_weight_follow_from_the_name),
     };
-    return RUN_TESTS_WITH(parts_available, tests);
+    return RUN_TESTS(tests);
 }

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/summary.h"
+#include "core/jv.h"
 #include "support/tree.h"
 
 static void fill(struct summary *summary)
@@ -34,8 +35,10 @@ static void fill(struct summary *summary)
         (struct summary_condition){"gpu0", 20.5,  UNKNOWN,
                                    40,     61,    1410,
                                    0.25,   "gpm", {0.5, 0.25, UNKNOWN, 0.125, 0, 0.0625, 0.75, 1}};
-    summary->conditions.findings[summary->conditions.finding_count++] = (struct summary_finding){
-        "background_cpu", FINDING_BREAKS, "other processes used 1.9 of 2 CPUs"};
+    summary->conditions.findings[summary->conditions.finding_count++] =
+        (struct finding){.code = "background_cpu",
+                         .severity = FINDING_INVALID,
+                         .text = "other processes used 1.9 of 2 CPUs"};
     summary->idle.known = true;
     summary->idle.seconds = 2;
     summary->idle.devices = calloc(1, sizeof *summary->idle.devices);
@@ -49,10 +52,21 @@ static void fill(struct summary *summary)
 static void test_every_view_has_consecutive_rows(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
-        assert_int_equal(summary_index(i)->index, i + 1);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
+        const struct summary_field *column =
+            summary_index(summary_index_place((enum summary_index)i));
+        for (size_t before = 0; before < i; before++)
+            assert_ptr_not_equal(summary_index(i), summary_index(before));
+        assert_non_null(column->index_name);
+    }
     for (size_t i = 0; i < SUMMARY_GAUGES; i++)
-        assert_int_equal(summary_gauge(i)->gauge, i + 1);
+        for (size_t before = 0; before < i; before++)
+            assert_ptr_not_equal(summary_gauge(i), summary_gauge(before));
+    assert_string_equal(summary_index(0)->index_name, "model");
+    assert_string_equal(summary_index(SUMMARY_INDEXES - 1)->index_name, "run_kind");
+    assert_string_equal(summary_index(summary_index_place(SUMMARY_INDEX_ipj))->index_name, "ipj");
+    assert_string_equal(summary_gauge(0)->gauge_label, "status=completed");
+    assert_string_equal(summary_gauge(SUMMARY_GAUGES - 1)->gauge_name, "ipw_run_bits_per_byte");
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
         assert_true(!field->report || strncmp(field->at.path, "ipw.", 4) == 0);
 }
@@ -90,7 +104,7 @@ static void test_a_summary_round_trips(void **state)
                 again.conditions.devices[0].activity[SUMMARY_UTILIZATION] == 1 &&
                 !is_known(again.conditions.devices[0].activity[SUMMARY_DRAM_ACTIVE]));
     assert_int_equal(again.conditions.finding_count, 1);
-    assert_int_equal(again.conditions.findings[0].severity, FINDING_BREAKS);
+    assert_int_equal(again.conditions.findings[0].severity, FINDING_INVALID);
     assert_string_equal(again.conditions.findings[0].text, "other processes used 1.9 of 2 CPUs");
     assert_int_equal(again.device_count, 1);
     assert_true(again.devices[0].in_total && again.devices[0].power_max_w == 40);
@@ -108,6 +122,52 @@ static void test_a_summary_round_trips(void **state)
     summary_release(&summary);
     summary_release(&again);
     tree_free(&tree);
+}
+
+/* Of earlier versions, of a later one, and none. */
+static void former_and_unknown_severities_are_read(void **state)
+{
+    static const struct {
+        const char *json;
+        enum finding_severity severity;
+    } ROWS[] = {{"\"note\"", FINDING_NOTE},       {"\"warning\"", FINDING_WARNING},
+                {"\"invalid\"", FINDING_INVALID}, {"\"breaks\"", FINDING_INVALID},
+                {"\"void\"", FINDING_INVALID},    {"\"severe\"", FINDING_WARNING},
+                {"null", FINDING_WARNING}};
+    (void)state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct text json = {0};
+        struct error why = {0};
+        struct summary summary;
+        text_addf(&json,
+                  "{\"ipw\": {\"conditions\": {\"findings\": [{\"code\": \"throttled\", "
+                  "\"severity\": %s, \"text\": \"hot\"}]}}}",
+                  ROWS[i].json);
+        struct jv *tree = NULL;
+        assert_int_equal(jv_parse(text_get(&json), json.length, &tree, &why), ERR_OK);
+        assert_int_equal(summary_from_json(tree, &summary, &why), ERR_OK);
+        assert_int_equal(summary.conditions.finding_count, 1);
+        assert_string_equal(summary.conditions.findings[0].code, "throttled");
+        assert_int_equal(summary.conditions.findings[0].severity, ROWS[i].severity);
+        summary_release(&summary);
+        text_release(&json);
+    }
+}
+
+static void the_most_severe_findings_are_kept(void **state)
+{
+    (void)state;
+    struct summary_conditions conditions;
+    struct findings found = {0};
+    summary_conditions_init(&conditions);
+    for (size_t i = 0; i <= SUMMARY_FINDINGS_MAX; i++)
+        finding_raise(&found, FINDING_THROTTLED, "device %zu", i);
+    finding_raise_as(&found, FINDING_BACKGROUND_CPU, FINDING_INVALID, "busy");
+    summary_conditions_find(&conditions, &found);
+    assert_int_equal(conditions.finding_count, SUMMARY_FINDINGS_MAX);
+    assert_string_equal(conditions.findings[0].code, "background_cpu");
+    assert_string_equal(conditions.findings[1].text, "device 0");
+    findings_release(&found);
 }
 
 static void test_the_report_is_the_ipw_object(void **state)
@@ -215,10 +275,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_view_has_consecutive_rows),
         cmocka_unit_test(test_a_summary_round_trips),
+        cmocka_unit_test(former_and_unknown_severities_are_read),
+        cmocka_unit_test(the_most_severe_findings_are_kept),
         cmocka_unit_test(test_the_report_is_the_ipw_object),
         cmocka_unit_test(test_costs_are_per_query_and_token),
         cmocka_unit_test(test_device_time_of_older_runs),
         cmocka_unit_test(test_invalid_summaries_are_rejected),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

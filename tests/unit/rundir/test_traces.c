@@ -285,5 +285,5 @@ int main(void)
         cmocka_unit_test(summary_figures_match_the_upstream_exporter),
         cmocka_unit_test(few_queries_have_no_outliers),
     };
-    return RUN_TESTS_WITH(jv_available, tests);
+    return RUN_TESTS(tests);
 }

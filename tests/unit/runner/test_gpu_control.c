@@ -68,7 +68,7 @@ static void assert_rejected(unsigned knobs, enum err expected, const char *text)
     assert_contains(why.text, text);
 }
 
-static void set_knob(struct gpu_control *control, enum sensor_knob knob, double value)
+static void set_knob(struct gpu_control *control, enum gpu_knob knob, double value)
 {
     struct error why = {0};
     assert_int_equal(gpu_control_set(control, knob, value, &why), ERR_OK);

@@ -63,7 +63,7 @@ static const struct segment_plan *record_plan(struct segment_timer *timer, const
     segment_timer_record(timer);
     for (size_t i = 0; i < count; i++)
         assert_false(timer->watch.wants(timer->watch.context, nodes[i]));
-    assert_int_equal(segment_timer_record_end(timer), ERR_OK);
+    segment_timer_record_end(timer);
     return &timer->plans[0];
 }
 

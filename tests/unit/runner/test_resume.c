@@ -163,7 +163,7 @@ int main(void)
     if (fd < 0)
         return 1;
     close(fd);
-    int failed = RUN_TESTS_WITH(jv_available, tests);
+    int failed = RUN_TESTS(tests);
     unlink(path);
     return failed;
 }

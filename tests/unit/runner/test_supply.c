@@ -71,9 +71,11 @@ static void completed_queries_are_skipped(void **state)
     struct query_set done = {.repeats = 2};
     char keys[512];
     int64_t total;
-    assert_int_equal(query_set_add(&done, 1, 0), ERR_OK);
-    assert_int_equal(query_set_add(&done, 1, 0), ERR_OK); /* adding twice counts once */
-    assert_int_equal(query_set_add(&done, 3, 1), ERR_OK);
+    query_set_add(&done, 1, 0);
+    query_set_add(&done, 1, 0); /* adding twice counts once */
+    query_set_add(&done, 3, 1);
+    assert_int_equal(done.count, 2);
+    query_set_add(&done, UINT64_C(1) << 40, 0); /* a damaged key, which would take 256 GiB */
     assert_int_equal(done.count, 2);
     keys_of((struct supply_options){.max_items = UINT64_MAX, .repeats = 2, .done = &done}, keys,
             sizeof keys, &total);
@@ -92,7 +94,7 @@ static void a_completed_run_has_an_empty_supply(void **state)
     char keys[512];
     int64_t total;
     for (uint64_t i = 0; i < ITEMS; i++)
-        assert_int_equal(query_set_add(&done, i, 0), ERR_OK);
+        query_set_add(&done, i, 0);
     keys_of((struct supply_options){.max_items = UINT64_MAX, .repeats = 1, .done = &done}, keys,
             sizeof keys, &total);
     assert_string_equal(keys, "");
@@ -105,7 +107,7 @@ static void sparse_query_sets_are_kept(void **state)
     (void)state;
     struct query_set done = {.repeats = 5};
     for (uint64_t i = 0; i < 100000; i += 777)
-        assert_int_equal(query_set_add(&done, i, 2), ERR_OK);
+        query_set_add(&done, i, 2);
     assert_int_equal(done.count, 129);
     uint64_t at = 0, index, last = 0, found = 0;
     unsigned repeat;

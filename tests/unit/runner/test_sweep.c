@@ -48,8 +48,7 @@ static void measure(struct sweep *sweep, struct run_writer *writer, const struct
     struct sweep_step step;
     struct error why = {0};
     while (sweep_next(sweep, &step)) {
-        double mhz;
-        assert_int_equal(parse_double(sweep->values[step.point], &mhz), ERR_OK);
+        double mhz = sweep->settings[step.point].number;
         double noise = 1 + 0.005 * sin((double)step.point * 7 + 1), time = time_at(gpu, mhz);
         struct sweep_attempt attempt = {.point = step.point,
                                         .repeat = step.repeat,
@@ -89,7 +88,7 @@ static double run_probe(const struct gpu *gpu, double exponent, const char *pare
     const char *words[] = {text_get(&knob)};
     assert_int_equal(sweep_expand(words, 1, false, &sweep, &why), ERR_OK);
     assert_int_equal(sweep.point_count, 4);
-    assert_int_equal(sweep_word(&sweep.command, &sweep.word_count, "load"), ERR_OK);
+    sweep_word(&sweep.command, &sweep.word_count, "load");
     assert_int_equal(sweep_create(&sweep, parent, &writer, &why), ERR_OK);
     while (more) {
         measure(&sweep, &writer, gpu);
@@ -98,12 +97,12 @@ static double run_probe(const struct gpu *gpu, double exponent, const char *pare
     for (size_t i = 0; i < count; i++)
         best = fmin(best, objective_at(gpu, clocks[i], exponent));
     for (size_t p = 0; p < sweep.point_count; p++)
-        found = fmin(found, objective_at(gpu, strtod(sweep.values[p], NULL), exponent));
+        found = fmin(found, objective_at(gpu, sweep.settings[p].number, exponent));
     /* Added points are there when the sweep is read again. */
     assert_int_equal(sweep_load(writer.directory, &again, &why), ERR_OK);
     assert_int_equal(again.point_count, sweep.point_count);
     for (size_t p = 0; p < sweep.point_count; p++)
-        assert_string_equal(again.values[p], sweep.values[p]);
+        assert_string_equal(again.settings[p].text, sweep.settings[p].text);
     assert_int_equal(again.clock_count, count);
     assert_memory_equal(again.clocks, clocks, count * sizeof *clocks);
     assert_int_equal(again.count, sweep.point_count);
@@ -118,7 +117,6 @@ static double run_probe(const struct gpu *gpu, double exponent, const char *pare
 static void probe_mode_finds_the_best_clock_with_few_points(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     struct tree tree;
     tree_new(&tree);
     for (size_t g = 0; g < sizeof GPUS / sizeof *GPUS; g++)
@@ -172,8 +170,8 @@ static void measure_batches(struct sweep *sweep, struct run_writer *writer)
     struct sweep_step step;
     struct error why = {0};
     while (sweep_next(sweep, &step)) {
-        char **values = sweep->values + 2 * step.point;
-        double x = strtod(values[1], NULL) / 1410, time = *values[0] == '1' ? 10 / x : 10;
+        const struct setting *settings = sweep_point(sweep, step.point);
+        double x = settings[1].number / 1410, time = settings[0].number == 1 ? 10 / x : 10;
         struct sweep_attempt attempt = {.point = step.point,
                                         .repeat = 1,
                                         .flags = strdup(""),
@@ -187,7 +185,6 @@ static void measure_batches(struct sweep *sweep, struct run_writer *writer)
 static void each_setting_of_other_knobs_has_its_own_curve(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     static const double CLOCKS[] = {1410, 1305, 1200, 1095, 1005, 900, 810, 735, 660, 585, 510};
     struct tree tree;
     struct sweep sweep = {.repeats = 1, .max_repeats = 1, .control = true};
@@ -203,37 +200,40 @@ static void each_setting_of_other_knobs_has_its_own_curve(void **state)
     sweep.clock_count = sizeof CLOCKS / sizeof *CLOCKS;
     sweep.until_pct = sweep.cooldown_s = sweep.min_mhz = UNKNOWN;
     assert_int_equal(sweep_expand(words, 2, false, &sweep, &why), ERR_OK);
-    assert_int_equal(sweep_word(&sweep.command, &sweep.word_count, "load"), ERR_OK);
+    sweep_word(&sweep.command, &sweep.word_count, "load");
     assert_int_equal(sweep_create(&sweep, tree.root, &writer, &why), ERR_OK);
     for (bool more = true; more;) {
         measure_batches(&sweep, &writer);
         assert_int_equal(sweep_refine(&sweep, &writer, &more, &why), ERR_OK);
     }
     for (size_t i = 0; i < 6; i++) /* one of each at the start */
-        best[*sweep.values[2 * sweep.attempts[i].point] == '8'] = i;
+        best[*sweep_point(&sweep, sweep.attempts[i].point)[0].text == '8'] = i;
     for (size_t i = 0; i < sweep.count; i++) {
-        size_t curve = *sweep.values[2 * sweep.attempts[i].point] == '8';
+        size_t curve = *sweep_point(&sweep, sweep.attempts[i].point)[0].text == '8';
         if (sweep.attempts[i].joules < sweep.attempts[best[curve]].joules)
             best[curve] = i;
     }
     /* 60 / x + 200 x^2 is least at x = 0.53, 60 + 200 x^3 at the lowest clock. */
-    assert_string_equal(sweep.values[2 * sweep.attempts[best[0]].point + 1], "735");
-    assert_string_equal(sweep.values[2 * sweep.attempts[best[1]].point + 1], "510");
+    assert_string_equal(sweep_point(&sweep, sweep.attempts[best[0]].point)[1].text, "735");
+    assert_string_equal(sweep_point(&sweep, sweep.attempts[best[1]].point)[1].text, "510");
     assert_true(sweep.point_count < 22);
     run_writer_close(&writer);
     sweep_release(&sweep);
     tree_free(&tree);
 }
 
-/* Repeats until the ± is met: a throttled repeat does not count for it. */
+/* Repeats until the target precision is reached: a throttled repeat does not count for it. */
 static void a_throttled_repeat_does_not_count_as_spread(void **state)
 {
     (void)state;
-    static char clean[] = "", throttled[] = "background_cpu,throttled";
     struct sweep_attempt attempts[] = {
-        {.repeat = 1, .tries = 1, .flags = clean, .seconds = 1, .joules = 100},
-        {.repeat = 2, .tries = 1, .flags = clean, .seconds = 1, .joules = 100.1},
-        {.repeat = 3, .tries = 3, .flags = throttled, .seconds = 1, .joules = 150},
+        {.repeat = 1, .tries = 1, .seconds = 1, .joules = 100},
+        {.repeat = 2, .tries = 1, .seconds = 1, .joules = 100.1},
+        {.repeat = 3,
+         .tries = 3,
+         .flag_bits = attempt_flags_parse("background_cpu,throttled"),
+         .seconds = 1,
+         .joules = 150},
     };
     struct sweep sweep = {.point_count = 1,
                           .repeats = 2,
@@ -247,7 +247,7 @@ static void a_throttled_repeat_does_not_count_as_spread(void **state)
     attempts[2].tries = 2; /* one more is allowed */
     assert_true(sweep_next(&sweep, &step));
     assert_int_equal(step.repeat, 3);
-    attempts[2].flags = clean; /* a real spread */
+    attempts[2].flag_bits = 0; /* a real spread */
     assert_true(sweep_next(&sweep, &step));
     assert_int_equal(step.repeat, 4);
 }

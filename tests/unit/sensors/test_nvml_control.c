@@ -33,7 +33,7 @@ static void list_clocks(struct clock_list *list, size_t *per_memory_clock)
             ERR_OK);
         for (size_t i = 0; i < count; i++) {
             assert_true(i == 0 || graphics[i] < graphics[i - 1]);
-            assert_int_equal(clock_list_add(list, "card", memory[m], graphics[i]), ERR_OK);
+            clock_list_add(list, "card", memory[m], graphics[i]);
         }
         free(graphics);
     }
@@ -160,7 +160,7 @@ static void denied_settings_say_what_is_required(void **state)
         {26, ERR_UNSUPPORTED, "code 26"},
     };
     static const struct {
-        enum sensor_knob knob;
+        enum gpu_knob knob;
         const char *set, *reset;
     } KNOBS[] = {
         {KNOB_GRAPHICS_CLOCK, "nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"},
@@ -195,7 +195,7 @@ static void invalid_settings_do_not_reach_the_card(void **state)
     const struct sensor_control *control = open_card(&sensor);
     static const double VALUES[] = {0, -5, 1e9, UNKNOWN};
     for (size_t i = 0; i < sizeof VALUES / sizeof *VALUES; i++)
-        for (enum sensor_knob knob = 0; knob < KNOB_COUNT; knob++)
+        for (enum gpu_knob knob = 0; knob < KNOB_COUNT; knob++)
             assert_int_equal(control->set(&sensor, knob, VALUES[i], &why), ERR_BAD_VALUE);
     /* The fake's card accepts 200 to 700 W. */
     assert_int_equal(control->set(&sensor, KNOB_POWER_LIMIT, 100, &why), ERR_BAD_VALUE);

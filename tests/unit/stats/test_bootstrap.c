@@ -85,7 +85,7 @@ static void normal_numbers_have_normal_moments(void **state)
     assert_near((double)assert_within / DRAWS, 0.95, 0.003);
 }
 
-static double mean_of(const double *sums)
+static double mean_of_sums(const double *sums)
 {
     return sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
 }
@@ -100,18 +100,18 @@ static void intervals_of_a_ratio_are_as_expected(void **state)
     struct bootstrap_interval found;
     for (size_t i = 0; i < COUNT; i++)
         ones[i] = 1;
-    struct bootstrap what = {{Y, ones}, 2, COUNT, mean_of, 2000, 3, 0};
-    assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
+    struct bootstrap what = {{Y, ones}, 2, COUNT, mean_of_sums, 2000, 3, 0};
+    bootstrap_interval(&what, &found);
     assert_near(found.figure, 7.500909090909091, 1e-12);
     /* Student's t is 6.136 to 8.866: slightly wider, for so few values */
     assert_true(found.low > 5.4 && found.low < 6.136);
     assert_true(found.high > 8.866 && found.high < 9.6);
     what.terms[0] = ones; /* constant values: so is the interval */
-    assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
+    bootstrap_interval(&what, &found);
     assert_near(found.low, 1, 0);
     assert_near(found.high, 1, 0);
     what.count = 0;
-    assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
+    bootstrap_interval(&what, &found);
     assert_true(isnan(found.figure) && isnan(found.low));
 }
 
@@ -129,8 +129,8 @@ static double coverage(size_t count, bool lognormal, uint64_t seed)
             values[i] = lognormal ? exp(drawn) : 10 + drawn;
             ones[i] = 1;
         }
-        struct bootstrap what = {{values, ones}, 2, count, mean_of, RESAMPLES, t, 0};
-        assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
+        struct bootstrap what = {{values, ones}, 2, count, mean_of_sums, RESAMPLES, t, 0};
+        bootstrap_interval(&what, &found);
         held += found.low <= truth && truth <= found.high;
     }
     return 100.0 * held / SETS;

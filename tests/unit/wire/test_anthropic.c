@@ -7,8 +7,6 @@
 #include "port/json_read.h"
 #include "support/replies.h"
 
-#define NEEDS_JSON() SKIP_WITHOUT(jv_available)
-
 static enum err read_pieces(const char *body, size_t length, size_t cut, size_t piece,
                             enum err transport, struct completion *reply, struct error *why)
 {
@@ -103,7 +101,6 @@ static void check_reply(struct completion *reply, size_t chunks)
 static void a_message_does_not_depend_on_how_bytes_are_split(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *body;
         size_t length, chunks;
@@ -129,7 +126,6 @@ static void a_message_does_not_depend_on_how_bytes_are_split(void **state)
 static void a_truncated_message_is_lost_not_short(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     size_t end = (size_t)(strstr(STREAM, "\"stop_reason\":\"tool_use\"") - STREAM);
     for (size_t length = 0; length < end; length++) {
         struct completion reply;
@@ -152,7 +148,6 @@ static void a_truncated_message_is_lost_not_short(void **state)
 static void the_end_is_the_servers_stop_reason(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *body;
         enum err transport, expected;
@@ -194,7 +189,6 @@ static void the_end_is_the_servers_stop_reason(void **state)
 static void counts_are_found_in_every_dialect(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *start, *end; /* the usage of each */
         int64_t prompt, output, cached;
@@ -249,7 +243,6 @@ static void counts_are_found_in_every_dialect(void **state)
 static void content_is_found_in_every_block(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *events, *content, *reasoning;
         size_t calls, chunks;
@@ -310,7 +303,6 @@ static void content_is_found_in_every_block(void **state)
 static void errors_say_whether_a_retry_may_succeed(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *type;
         bool is_retryable;
@@ -346,7 +338,6 @@ static void errors_say_whether_a_retry_may_succeed(void **state)
 static void malformed_responses_are_errors(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *body, *says;
         enum err err;
@@ -381,7 +372,6 @@ static void malformed_responses_are_errors(void **state)
 static void members_of_wrong_types_are_ignored(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const char *const EVENTS[] = {
         "data: {}\n\n",
         "data: {\"type\":7}\n\n",

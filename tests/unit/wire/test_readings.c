@@ -49,7 +49,6 @@ static struct text write_readings(void)
 static void readings_round_trip(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     struct text text = write_readings();
     struct readings read;
     struct error why;
@@ -97,7 +96,6 @@ static enum err read_changed(const char *from, const char *to, struct error *why
 static void invalid_readings_are_rejected(void **state)
 {
     (void)state;
-    SKIP_WITHOUT(jv_available);
     static const char *const WRONG[][3] = {
         {"ipw.readings.v1", "ipw.readings.v2", "not an ipw monitor"},
         {"\"instance\":\"abc\"", "\"instance\":null", "malformed: instance: is missing"},

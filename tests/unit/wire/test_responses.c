@@ -7,8 +7,6 @@
 #include "support/replies.h"
 #include "wire/responses.h"
 
-#define NEEDS_JSON() SKIP_WITHOUT(jv_available)
-
 enum { STEP = REPLY_STEP };
 
 static enum err read_openai(const char *body, size_t length, size_t cut, size_t piece,
@@ -62,7 +60,6 @@ static void check_reply(struct completion *reply, size_t pieces)
 static void content_does_not_depend_on_how_bytes_are_split(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *body;
         reader read;
@@ -102,7 +99,6 @@ static void check_cut_off(reader read, const char *body, size_t length)
 static void a_truncated_answer_is_lost_not_short(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     const char *end = strstr(OPENAI_STREAM_BODY, "\"finish_reason\"");
     for (size_t length = 0; length < (size_t)(end - OPENAI_STREAM_BODY); length++)
         check_cut_off(read_openai, OPENAI_STREAM_BODY, length);
@@ -115,7 +111,6 @@ static void a_truncated_answer_is_lost_not_short(void **state)
 static void the_end_is_the_servers_finish_reason(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *body;
         enum err transport, expected;
@@ -151,7 +146,6 @@ static void the_end_is_the_servers_finish_reason(void **state)
 static void several_choices_are_rejected(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const char *const BODIES[] = {
         CHOICE(0, "a") CHOICE(1, "b") CHOICE(0, "c") REASON DONE,
         "{\"choices\":[{\"index\":0,\"message\":{\"content\":\"a\"},\"finish_reason\":\"stop\"},"
@@ -171,7 +165,6 @@ static void several_choices_are_rejected(void **state)
 static void a_lone_surrogate_is_replaced(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const char BODY[] = CHUNK("a\\ud83d") CHUNK("\\ude00b") REASON DONE;
     struct completion reply;
     struct error why;
@@ -220,7 +213,6 @@ static void impossible_counts_are_dropped(void **state)
 static void content_is_found_in_every_dialect(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *choice, *content, *reasoning;
     } CASES[] = {
@@ -260,7 +252,6 @@ static void content_is_found_in_every_dialect(void **state)
 static void counts_are_found_in_every_dialect(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *members;
         int64_t prompt, output, reasoning, cached;
@@ -322,7 +313,6 @@ static void counts_are_found_in_every_dialect(void **state)
 static void the_last_running_count_is_used(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const char *const BODIES[] = {
         "data: {\"choices\":[],\"timings\":{\"predicted_n\":1}}\n\n"
         "data: {\"choices\":[],\"timings\":{\"predicted_n\":2}}\n\n" REASON DONE,
@@ -345,7 +335,6 @@ static void the_last_running_count_is_used(void **state)
 static void failures_are_named_and_keep_received_content(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         reader read;
         const char *body; /* after a first chunk "a" */
@@ -393,7 +382,6 @@ static void failures_are_named_and_keep_received_content(void **state)
 static void a_document_must_be_a_completion(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         const char *body;
         enum err err;
@@ -423,7 +411,6 @@ static void a_document_must_be_a_completion(void **state)
 static void a_chunk_is_dated_when_it_is_complete(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct completion reply;
     struct error why;
     static const char BODY[] = CHUNK("a") CHUNK("b") REASON DONE;
@@ -445,7 +432,6 @@ static void append_bytes(void *context, const char *bytes, size_t length, nanos 
 static void the_observer_gets_content_as_it_arrives(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct text seen = {0};
     struct completion reply;
     struct event_response answer;
@@ -466,7 +452,6 @@ static void the_observer_gets_content_as_it_arrives(void **state)
 static void ollama_reports_durations(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const char BODY[] =
         "{\"message\":{\"thinking\":\"hm\",\"content\":\"\"}}\n"
         "{\"message\":{\"content\":\"a\"},\"done\":false}\n"
@@ -561,7 +546,6 @@ static const struct {
 static void tool_calls_are_joined_in_every_dialect(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     for (size_t i = 0; i < sizeof CALL_CASES / sizeof *CALL_CASES; i++) {
         size_t length = strlen(CALL_CASES[i].body);
         for (size_t cut = 0; cut < length; cut += 7) {
@@ -591,7 +575,6 @@ static void tool_calls_are_joined_in_every_dialect(void **state)
 static void invalid_tool_calls_are_rejected(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     struct completion reply;
     struct error why;
     static const char NAMELESS[] = DELTA(CALL("\"index\":0,", "{}")) REASON DONE;
@@ -626,7 +609,6 @@ static void invalid_tool_calls_are_rejected(void **state)
 static void other_formats_are_read(void **state)
 {
     (void)state;
-    NEEDS_JSON();
     static const struct {
         enum response_kind kind;
         const char *body;

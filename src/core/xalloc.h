@@ -1,0 +1,44 @@
+/* Allocation that does not fail: without memory the program ends (core/memory.h).  Not for modules that are linked into
+ * libipw, nor for a size that came from outside (a request, a file, a reply), which is bounded and refused before.  The
+ * caller frees the result with free. */
+#ifndef IPW_CORE_XALLOC_H
+#define IPW_CORE_XALLOC_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+
+#define NEVER_NULL __attribute__((returns_nonnull, warn_unused_result))
+
+void *xmalloc(size_t size) NEVER_NULL;
+void *xcalloc(size_t count, size_t size) NEVER_NULL;
+void *xrealloc(void *block, size_t size) NEVER_NULL;
+void *xreallocarray(void *block, size_t count, size_t size) NEVER_NULL;
+void *xmemdup(const void *bytes, size_t length) NEVER_NULL;
+char *xstrdup(const char *string) NEVER_NULL;
+char *xstrndup(const char *bytes, size_t length) NEVER_NULL; /* `length` bytes, and a NUL */
+
+char *xformat(const char *format, ...) NEVER_NULL PRINTF_LIKE(1, 2);
+/* directory/name; `name` alone where the directory is "" or the name is absolute. */
+char *path_join(const char *directory, const char *name) NEVER_NULL;
+
+/* Replaces *field, which owns its string, by a copy; NULL is stored as "". */
+void str_set(char **field, const char *value);
+/* The same with the bytes of a text, which is then empty. */
+struct text;
+void str_take(char **field, struct text *value);
+
+/* What another library allocated, and is NULL only for lack of memory. */
+void *xneed(void *allocated) NEVER_NULL;
+
+/* Ends the program, where another library reports lack of memory by a code. */
+_Noreturn void end_without_memory(void);
+
+/* Ensures capacity for one more element after `count`:
+ *
+ *     list->items = xgrow(list->items, &list->capacity, list->count, sizeof *list->items);
+ *     list->items[list->count++] = item;
+ */
+void *xgrow(void *items, size_t *capacity, size_t count, size_t item_size) NEVER_NULL;
+
+#endif

@@ -1,0 +1,188 @@
+/* Several models on the same questions: a run of each, its figures in a row, and the result of all, with the models that
+ * are Pareto-optimal. */
+#include "runner/profile/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/result.h"
+#include "core/xalloc.h"
+#include "runner/profile/phases.h"
+#include "runner/profile/state.h"
+#include "stats/pareto.h"
+
+static void clear_figures(struct profile_member *member)
+{
+    member->accuracy = member->accuracy_low = member->accuracy_high = UNKNOWN;
+    member->joules_per_query = member->joules_per_query_plus_minus = UNKNOWN;
+    member->joules_per_output_token = member->output_tokens_per_s = UNKNOWN;
+    member->ipj = member->ipj_plus_minus = member->ipw = member->ipw_plus_minus = UNKNOWN;
+    member->energy = energy_unknown("no query was sent");
+    summary_conditions_init(&member->conditions);
+}
+
+static void take_figures(struct profile_member *member, const struct summary *summary)
+{
+    member->conditions = summary->conditions;
+    member->accuracy = summary->accuracy;
+    member->accuracy_low = summary->accuracy_interval.low;
+    member->accuracy_high = summary->accuracy_interval.high;
+    member->joules_per_query = summary->joules_per_query;
+    member->joules_per_output_token = summary->joules_per_output_token;
+    member->output_tokens_per_s = summary->output_tokens_per_s;
+    member->ipj = summary->ipj;
+    member->ipj_plus_minus = summary->ipj_plus_minus;
+    member->ipw = summary->ipw;
+    member->ipw_plus_minus = summary->ipw_plus_minus;
+    /* The queries' joules are part of the machine's and have the same relative uncertainty. */
+    double relative = member->energy.plus_minus / member->energy.joules;
+    member->joules_per_query_plus_minus = member->joules_per_query * relative;
+}
+
+static enum err run_member(struct session *session, const struct host_report *host,
+                           const struct profile_options *profile, struct profile_member *member,
+                           int *signal, struct error *why)
+{
+    struct profile_options options = *profile;
+    struct profile_result result;
+    options.model = member->model;
+    enum err err = profile_run(session, host, &options, &result, why);
+    str_copy(member->directory, sizeof member->directory, result.directory);
+    *signal = result.signal;
+    if (err == ERR_INTERRUPTED)
+        return err; /* threads still use the options */
+    if (result.has_summary) {
+        member->queries = result.summary.queries;
+        member->completed = result.summary.completed;
+        member->failed = result.summary.failed;
+    }
+    if (!err) {
+        member->energy = result.energy;
+        take_figures(member, &result.summary);
+    }
+    profile_result_release(&result);
+    return err;
+}
+
+static void mark_frontier(struct profile_family *family)
+{
+    size_t count = family->count;
+    double *figures = xcalloc(2 * (count + 1), sizeof *figures);
+    bool *on = xcalloc(count + 1, sizeof *on);
+    for (size_t i = 0; i < count; i++) {
+        figures[i] = family->members[i].joules_per_query;
+        figures[count + i] = family->members[i].accuracy;
+    }
+    pareto_mark(figures, figures + count, count, on);
+    for (size_t i = 0; i < count; i++)
+        family->members[i].on_frontier = on[i];
+    free(figures);
+    free(on);
+}
+
+enum err profile_family_run(struct session *session, const struct host_report *host,
+                            const struct profile_family_options *options,
+                            struct profile_family *out, struct error *why)
+{
+    struct error first = {0};
+    size_t profiled = 0;
+    *out = (struct profile_family){.members = xcalloc(options->count + 1, sizeof *out->members)};
+    while (out->count < options->count && !out->signal) {
+        struct profile_member *member = &out->members[out->count];
+        struct error failed = {0};
+        member->model = options->models[out->count];
+        clear_figures(member);
+        if (options->begins)
+            options->begins(member->model, out->count, options->count);
+        out->count++;
+        enum err err = run_member(session, host, options->profile, member, &out->signal, &failed);
+        if (err == ERR_INTERRUPTED)
+            return err_set(why, err, "%s", failed.text);
+        profiled += !err;
+        if (err)
+            str_format(member->why, sizeof member->why, "%s",
+                       failed.text[0] ? failed.text : err_text(err));
+        if (err && !first.code)
+            err_set(&first, err, "%s: %s", member->model, member->why);
+    }
+    mark_frontier(out);
+    if (profiled == 0 && first.code) {
+        *why = first;
+        return first.code;
+    }
+    return ERR_OK;
+}
+
+void profile_family_release(struct profile_family *family)
+{
+    free(family->members);
+}
+
+/* ---- the result ---- */
+
+/* A figure, and its ± under a key of its own. */
+struct figure {
+    const char *key, *error_key; /* NULL: without a ± */
+    size_t value, error;
+    const char *unit;
+};
+
+#define FIGURE(member, unit)                                                                       \
+    {#member, #member "_plus_minus", offsetof(struct profile_member, member),                      \
+     offsetof(struct profile_member, member##_plus_minus), unit}
+#define BARE_FIGURE(member, unit) {#member, NULL, offsetof(struct profile_member, member), 0, unit}
+
+static const struct figure FIGURES[] = {
+    FIGURE(joules_per_query, "J"),
+    BARE_FIGURE(joules_per_output_token, "J"),
+    BARE_FIGURE(output_tokens_per_s, "1/s"),
+    FIGURE(ipj, "1/J"),
+    FIGURE(ipw, "1/W"),
+};
+
+static void put_figure(struct result *out, const struct figure *figure,
+                       const struct profile_member *member)
+{
+    const char *at = (const char *)member;
+    result_number(out, figure->key, *(const double *)(at + figure->value), figure->unit);
+    if (!figure->error_key)
+        return;
+    double error = *(const double *)(at + figure->error);
+    result_uncertain(out, figure->key, error);
+    result_number(out, figure->error_key, error, figure->unit);
+}
+
+static void put_member(struct result *out, const struct profile_member *member)
+{
+    const double interval[] = {member->accuracy_low, member->accuracy_high};
+    struct json json;
+    result_writer(out, &json);
+    result_group(out, NULL);
+    result_text(out, "model", member->model);
+    result_text(out, "output_dir", member->directory[0] ? member->directory : NULL);
+    result_text(out, "error", member->why[0] ? member->why : NULL);
+    summary_conditions_to_json(&json, "conditions", &member->conditions);
+    result_integer(out, "queries", member->queries);
+    result_integer(out, "completed", member->completed);
+    result_number(out, "accuracy", member->accuracy, "%");
+    result_between(out, "accuracy", interval[0], interval[1]);
+    result_numbers(out, "accuracy_interval_95", interval, 2, "%");
+    for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
+        put_figure(out, &FIGURES[i], member);
+    energy_to_json(&json, "energy", &member->energy);
+    result_flag(out, "on_frontier", member->on_frontier);
+    result_end(out);
+}
+
+void profile_family_fill(const struct profile_family *family, struct result *out)
+{
+    result_begin(out, "demo");
+    result_list(out, "models");
+    for (size_t i = 0; i < family->count; i++)
+        put_member(out, &family->members[i]);
+    result_end(out);
+    result_flag(out, "interrupted", family->signal != 0);
+    result_end(out);
+    result_table(out, "models", NULL);
+}
