@@ -140,19 +140,38 @@ void event_loop_wake(struct event_loop *loop)
 #define PAUSE (20 * NS_PER_MS)
 enum { RESERVE = 16 }; /* descriptors that requests may need: upstream connections, files */
 
-static int try_listen(const struct addrinfo *info)
+static int try_bind(const struct addrinfo *info)
 {
     const int on = 1;
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0)
         return fd;
     int failure = errno;
     close(fd);
     errno = failure;
     return -1;
+}
+
+/* A socket that is bound to the address, but does not listen yet. */
+static enum err bind_address(const char *address, unsigned port, int *out, struct error *why)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    char service[8];
+    str_format(service, sizeof service, "%u", port);
+    if (getaddrinfo(address, service, &hints, &found))
+        return err_set(why, ERR_USAGE, "'%.80s' is not an address of this machine", address);
+    *out = try_bind(found);
+    int failure = errno;
+    freeaddrinfo(found);
+    if (*out >= 0)
+        return ERR_OK;
+    return err_set(why, failure == EACCES ? ERR_DENIED : ERR_BUSY,
+                   "cannot listen on %.80s port %u: %s", address, port, strerror(failure));
 }
 
 static unsigned bound_port(int fd)
@@ -174,26 +193,30 @@ static void on_listener(void *context, unsigned events)
     listener->is_ready = true;
 }
 
+enum err listener_check(const char *address, unsigned port, struct error *why)
+{
+    int fd = -1;
+    enum err err = bind_address(address, port, &fd, why);
+    if (!err)
+        close(fd);
+    return err;
+}
+
 enum err listener_open(struct listener *listener, struct event_loop *loop, const char *address,
                        unsigned port, struct error *why)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    char service[8];
+    int fd = -1;
     *listener = (struct listener){.loop = loop, .watch = {.fd = -1}};
-    str_format(service, sizeof service, "%u", port);
-    if (getaddrinfo(address, service, &hints, &found))
-        return err_set(why, ERR_USAGE, "'%.80s' is not an address of this machine", address);
-    int fd = try_listen(found);
-    int failure = errno;
-    freeaddrinfo(found);
-    if (fd < 0)
-        return err_set(why, failure == EACCES ? ERR_DENIED : ERR_BUSY,
-                       "cannot listen on %.80s port %u: %s", address, port, strerror(failure));
+    enum err err = bind_address(address, port, &fd, why);
+    if (err)
+        return err;
     listener->port = bound_port(fd);
     listener->watch = (struct event_watch){.fd = fd, .ready = on_listener, .context = listener};
-    enum err err = err_explain(why, event_loop_watch(loop, &listener->watch, EPOLLIN | EPOLLET));
+    if (listen(fd, SOMAXCONN))
+        err = err_set(why, ERR_BUSY, "cannot listen on %.80s port %u: %s", address, port,
+                      strerror(errno));
+    if (!err)
+        err = err_explain(why, event_loop_watch(loop, &listener->watch, EPOLLIN | EPOLLET));
     if (err)
         listener_close(listener);
     return err;

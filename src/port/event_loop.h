@@ -56,6 +56,9 @@ struct listener {
 enum err listener_open(struct listener *listener, struct event_loop *loop, const char *address,
                        unsigned port, struct error *why) MUST_USE;
 void listener_close(struct listener *listener);
+/* Whether listener_open would succeed, with its errors.  Nothing listens meanwhile: a client is refused, and not
+ * accepted by a server that is never going to answer. */
+enum err listener_check(const char *address, unsigned port, struct error *why) MUST_USE;
 
 /* The time of the next attempt: now (0) if connections may be waiting; INT64_MAX: when the loop reports some. */
 nanos listener_due(const struct listener *listener);

@@ -685,7 +685,28 @@ static void release(struct proxy *proxy)
     free(proxy);
 }
 
-static enum err open_parts(struct proxy *proxy, struct error *why)
+/* All that may be wrong with the options, apart from the address to listen on. */
+static enum err open_upstream(struct proxy *proxy, struct error *why)
+{
+    const struct proxy_options *options = &proxy->options;
+    enum err err = http_access_check(options->address, options->token, false,
+                                     "set a token (IPW_PROXY_TOKEN)", why);
+    if (!err)
+        err = read_upstream(proxy, why);
+    if (!err && http_access_reaches(options->address, options->port, &proxy->upstream))
+        err =
+            err_set(why, ERR_USAGE,
+                    "the upstream server %s is this proxy itself, which would listen on %.80s port "
+                    "%u: use another port for the proxy, or the URL of the server",
+                    proxy->upstream.server, options->address, options->port);
+    if (!err)
+        err = event_loop_new(&proxy->loop, why);
+    if (!err)
+        err = http_relay_new(proxy->loop, &proxy->relay, why);
+    return err;
+}
+
+static enum err open_server(struct proxy *proxy, struct error *why)
 {
     const struct proxy_options *options = &proxy->options;
     const struct http_server_options server = {
@@ -707,37 +728,29 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
         .allowed = options->allowed_hosts,
         .allowed_count = options->allowed_count,
     };
-    enum err err = http_access_check(options->address, options->token, false,
-                                     "set a token (IPW_PROXY_TOKEN)", why);
-    if (!err)
-        err = read_upstream(proxy, why);
-    if (!err && http_access_reaches(options->address, options->port, &proxy->upstream))
-        err =
-            err_set(why, ERR_USAGE,
-                    "the upstream server %s is this proxy itself, which would listen on %.80s port "
-                    "%u: use another port for the proxy, or the URL of the server",
-                    proxy->upstream.server, options->address, options->port);
-    if (!err)
-        err = event_loop_new(&proxy->loop, why);
-    if (!err)
-        err = http_relay_new(proxy->loop, &proxy->relay, why);
-    if (!err)
-        err = http_server_open(proxy->loop, &server, &proxy->server, why);
     proxy->status = status_new();
     proxy->access = http_access_new(&access);
-    return err;
+    return http_server_open(proxy->loop, &server, &proxy->server, why);
 }
 
-enum err proxy_start(const struct proxy_options *options, struct proxy **out, struct error *why)
+static struct proxy *new_proxy(const struct proxy_options *options)
 {
-    struct proxy *proxy = *out = xcalloc(1, sizeof *proxy);
+    struct proxy *proxy = xcalloc(1, sizeof *proxy);
     proxy->options = *options;
     if (!proxy->options.address)
         proxy->options.address = "127.0.0.1";
     proxy->next_id = options->first_id;
     pthread_mutex_init(&proxy->lock, NULL);
+    return proxy;
+}
+
+enum err proxy_start(const struct proxy_options *options, struct proxy **out, struct error *why)
+{
+    struct proxy *proxy = *out = new_proxy(options);
     proc_raise_file_limit(4 * CONNECTIONS_MAX); /* each stream uses two sockets */
-    enum err err = open_parts(proxy, why);
+    enum err err = open_upstream(proxy, why);
+    if (!err)
+        err = open_server(proxy, why);
     if (!err)
         err = err_explain(why, thread_start(&proxy->thread, proxy_main, proxy));
     if (err) {
@@ -750,13 +763,14 @@ enum err proxy_start(const struct proxy_options *options, struct proxy **out, st
 enum err proxy_check(const struct proxy_options *options, char *shown, size_t size,
                      struct error *why)
 {
-    struct proxy *trial;
-    enum err err = proxy_start(options, &trial, why);
-    if (err)
-        return err;
-    str_copy(shown, size, trial->upstream.shown);
-    proxy_stop(trial);
-    return ERR_OK;
+    struct proxy *trial = new_proxy(options);
+    enum err err = open_upstream(trial, why);
+    if (!err)
+        err = listener_check(trial->options.address, options->port, why);
+    if (!err)
+        str_copy(shown, size, trial->upstream.shown);
+    release(trial);
+    return err;
 }
 
 unsigned proxy_port(const struct proxy *proxy)

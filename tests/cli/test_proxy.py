@@ -39,6 +39,42 @@ def find(tree, key):
     return None
 
 
+class Start(ProxyTest):
+    """A client may try to connect before the proxy listens: the first connection that succeeds is answered."""
+
+    def start_and_ask(self, upstream, number):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        process = subprocess.Popen(
+            [IPW, "proxy", "-q", "--upstream", upstream.url, "--listen", f"127.0.0.1:{port}", "--idle", "0",
+             "--output-dir", str(self.root / "runs"), "--name", f"run{number}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            connections = []
+            deadline = time.monotonic() + TIMEOUT_S
+            while not connections:
+                self.assertIsNone(process.poll())
+                self.assertLess(time.monotonic(), deadline)
+                try:
+                    connections.append(socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S))
+                except ConnectionRefusedError:
+                    pass
+            connections += [socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) for _ in range(100)]
+            for connection in connections:
+                with connection, connection.makefile("rb") as stream:
+                    connection.sendall(request())
+                    self.assertIn("200", read_message(stream)[0])
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT_S)
+
+    def test_first_connection_is_answered(self):
+        upstream = self.upstream(send_document)
+        for number in range(8):
+            self.start_and_ask(upstream, number)
+
+
 class Forwarding(ProxyTest):
     def test_request_and_response_are_forwarded_byte_for_byte(self):
         answer = b'{"choices" : [ {"index":0,"message":{"content":"\\u00e9\xc3\xa9"},"finish_reason":"stop"}]}\n\n'

@@ -29,8 +29,8 @@ static unsigned ended[2]; /* exchanges, by whether the client received all */
 
 static struct http_exchange *late; /* of the last request of /late */
 
-/* Requests of /known are admitted; /late has its head only; /echo returns the target and the body, /large as many bytes as do not fit, /stream
- * two chunks, and /never nothing. */
+/* Requests of /known are admitted; /late has its head only; /echo returns the target and the body, /large as many bytes
+ * as do not fit, /stream two chunks, and /never nothing. */
 static void on_request(void *context, struct http_exchange *exchange)
 {
     (void)context;
@@ -109,6 +109,28 @@ static int connect_client(void)
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     return fd;
+}
+
+/* A check must not accept a client that nobody is going to answer. */
+static void checked_addresses_do_not_listen(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    open_server((struct http_server_options){0});
+    unsigned port = http_server_port(server);
+    assert_int_equal(listener_check("127.0.0.1", port, &why), ERR_BUSY);
+    assert_non_null(strstr(why.text, "cannot listen on 127.0.0.1 port"));
+    close_server();
+    assert_int_equal(listener_check("127.0.0.1", port, &why), ERR_OK);
+    assert_int_equal(listener_check("127.0.0.1", 0, &why), ERR_OK);
+    assert_int_equal(listener_check("no address", port, &why), ERR_USAGE);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(fd);
 }
 
 /* Sends it all; false if the server has closed the connection. */
@@ -492,6 +514,7 @@ int main(void)
         cmocka_unit_test(head_and_first_bytes_are_one_segment),
         cmocka_unit_test(refused_and_stalled_clients_are_disconnected),
         cmocka_unit_test(a_client_that_disconnects_ends_its_exchange),
+        cmocka_unit_test(checked_addresses_do_not_listen),
         cmocka_unit_test(new_clients_replace_the_oldest_idle_ones),
         cmocka_unit_test(connections_are_accepted_after_a_shortage),
         cmocka_unit_test(bodies_have_a_common_limit),
