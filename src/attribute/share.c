@@ -91,8 +91,8 @@ struct sharing {
     struct times events; /* events of pending requests and those in flight, ascending */
     struct parts *parts; /* scratch, one per request that may be in flight */
     size_t part_capacity;
-    bool has_changed; /* the set in flight, since group sizes were counted */
-    size_t groups;    /* in flight */
+    bool has_changed; /* the set in flight, since it was counted */
+    size_t inferences, tools, groups; /* in flight */
     struct share_device *devices;
     struct slice_device *slice; /* buffer, one per device */
     size_t device_count;
@@ -205,27 +205,39 @@ static void settle_device(struct share_device *device, size_t k, const struct sl
 
 /* ---- one slice and the requests in flight in it ---- */
 
+/* Tokens that an inference processed in a slice, a decoded one counted as `decode_weight`.  A slice is rarely longer
+ * than a few of the requests in flight, so rates are kept as long as they hold. */
+static double slice_tokens(struct sharer *sharer, nanos from, nanos to, double decode_weight)
+{
+    const struct request_trace *trace = &sharer->trace;
+    if (from >= sharer->rates_until)
+        sharer->rates_until = request_rates(trace, from, &sharer->rates);
+    if (to <= sharer->rates_until)
+        return (sharer->rates.prefill + decode_weight * sharer->rates.decode) * (double)(to - from);
+    return request_prefill_tokens(trace, from, to) +
+           decode_weight * request_decode_tokens(trace, from, to);
+}
+
 /* Fractions of the inferences in flight, by the tokens that they processed; they add up to `all`. */
-static void compute_inference_fractions(struct sharing *sharing, size_t count, nanos from, nanos to,
+static void compute_inference_fractions(struct sharing *sharing, nanos from, nanos to,
                                         struct parts all)
 {
     const struct sharers *requests = &sharing->in_flight;
     double sum = 0;
     for (size_t i = 0; i < requests->count; i++) {
-        const struct request_trace *trace = &requests->items[i]->trace;
-        double *weight = &sharing->parts[i].other;
-        if (trace->kind != REQUEST_INFERENCE)
+        if (requests->items[i]->trace.kind != REQUEST_INFERENCE)
             continue;
-        *weight = request_prefill_tokens(trace, from, to) +
-                  sharing->decode_weight * request_decode_tokens(trace, from, to);
-        sum += *weight;
+        double tokens = slice_tokens(requests->items[i], from, to, sharing->decode_weight);
+        sharing->parts[i].other = tokens;
+        sum += tokens;
     }
     /* Token counts unknown or 0: equal shares. */
     bool equal = !is_known(sum) || sum <= 0;
+    double unit = equal ? 1 / (double)sharing->inferences : 1 / sum;
     for (size_t i = 0; i < requests->count; i++) {
         if (requests->items[i]->trace.kind != REQUEST_INFERENCE)
             continue;
-        double part = equal ? 1 / (double)count : sharing->parts[i].other / sum;
+        double part = equal ? unit : sharing->parts[i].other * unit;
         sharing->parts[i].cpu = all.cpu * part;
         sharing->parts[i].other = all.other * part;
     }
@@ -233,8 +245,9 @@ static void compute_inference_fractions(struct sharing *sharing, size_t count, n
 
 /* Of the processors' energy, tools whose CPU time is known get their fraction of it; the others share the remainder
  * with the inferences.  Tools get a fraction of other devices only where there is no inference. */
-static struct parts compute_tool_fractions(struct sharing *sharing, size_t inferences, size_t tools)
+static struct parts compute_tool_fractions(struct sharing *sharing)
 {
+    size_t inferences = sharing->inferences, tools = sharing->tools;
     const struct sharers *requests = &sharing->in_flight;
     double known = 0;
     size_t unknown = 0;
@@ -260,20 +273,32 @@ static struct parts compute_tool_fractions(struct sharing *sharing, size_t infer
     return (struct parts){.cpu = each * (double)inferences, .other = 1};
 }
 
-/* Each group gets an equal share of idle energy, divided equally among its requests. */
-static void count_groups(struct sharing *sharing)
+static size_t group_size(const struct sharers *requests, uint64_t group)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < requests->count; i++)
+        size += requests->items[i]->trace.group == group;
+    return size;
+}
+
+/* The requests in flight by kind and group.  Each group gets an equal share of idle energy, divided equally among its
+ * requests; a request without one is a group of its own. */
+static void count_in_flight(struct sharing *sharing)
 {
     const struct sharers *requests = &sharing->in_flight;
     double groups = 0;
+    sharing->inferences = sharing->tools = 0;
     for (size_t i = 0; i < requests->count; i++) {
         struct sharer *sharer = requests->items[i];
         uint64_t group = sharer->trace.group;
-        sharer->group_size = group ? 0 : 1;
-        for (size_t k = 0; group && k < requests->count; k++)
-            sharer->group_size += requests->items[k]->trace.group == group;
-        groups += 1 / (double)sharer->group_size;
+        sharer->idle_part = group ? 1 / (double)group_size(requests, group) : 1;
+        groups += sharer->idle_part;
+        sharing->inferences += sharer->trace.kind == REQUEST_INFERENCE;
+        sharing->tools += sharer->trace.kind == REQUEST_TOOL;
     }
     sharing->groups = (size_t)lround(groups);
+    for (size_t i = 0; i < requests->count; i++)
+        requests->items[i]->idle_part /= (double)sharing->groups;
     sharing->has_changed = false;
 }
 
@@ -281,22 +306,20 @@ static void count_groups(struct sharing *sharing)
 static void compute_fractions(struct sharing *sharing, nanos from, nanos to)
 {
     const struct sharers *requests = &sharing->in_flight;
-    size_t inferences = 0, tools = 0;
     struct parts rest = {1, 1, 1};
     if (sharing->has_changed)
-        count_groups(sharing);
+        count_in_flight(sharing);
     for (size_t i = 0; i < requests->count; i++) {
-        const struct sharer *sharer = requests->items[i];
-        inferences += sharer->trace.kind == REQUEST_INFERENCE;
-        tools += sharer->trace.kind == REQUEST_TOOL;
-        sharing->parts[i] =
-            (struct parts){.idle = 1 / ((double)sharing->groups * (double)sharer->group_size)};
+        double idle = requests->items[i]->idle_part;
+        sharing->parts[i] = (struct parts){.idle = idle};
     }
-    if (tools)
-        rest = compute_tool_fractions(sharing, inferences, tools);
-    if (inferences)
-        compute_inference_fractions(sharing, inferences, from, to, rest);
-    for (size_t i = 0; !tools && !inferences && i < requests->count; i++)
+    if (sharing->tools)
+        rest = compute_tool_fractions(sharing);
+    if (sharing->inferences)
+        compute_inference_fractions(sharing, from, to, rest);
+    if (sharing->tools || sharing->inferences)
+        return;
+    for (size_t i = 0; i < requests->count; i++)
         sharing->parts[i].cpu = sharing->parts[i].other = sharing->parts[i].idle;
 }
 

@@ -37,7 +37,9 @@ struct portion {
 struct sharer {
     struct request_trace trace;
     double counted_joules[PHASE_COUNT], counted_baseline[PHASE_COUNT]; /* on counted devices */
-    size_t group_size;         /* requests of its group in flight now */
+    double idle_part;          /* of the idle energy, given the requests in flight now */
+    struct token_rates rates;  /* as computed last */
+    nanos rates_until;         /* until then they hold */
     double shared_s, alone_s;  /* in flight; without any other */
     double concurrent_s;       /* in flight, times the number of requests in flight */
     struct portion portions[]; /* one per device */

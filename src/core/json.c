@@ -26,30 +26,29 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
-/* Whether one of eight bytes is not plain: the highest bit of a byte tells whether it is less, equal or greater. */
-static bool has_special(uint64_t eight)
+/* The highest bit of a byte is set in the result if that byte is not plain; above the lowest such byte, by a carry,
+ * perhaps for plain ones too.  Zero: all eight are plain. */
+static uint64_t special_bits(const char *bytes)
 {
     const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
+    uint64_t eight;
+    memcpy(&eight, bytes, sizeof eight);
     uint64_t quote = eight ^ (ones * '"'), backslash = eight ^ (ones * '\\');
     uint64_t control = (eight - ones * 0x20) & ~eight, beyond = (eight + ones) | eight;
     return (control | beyond | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) &
            tops;
 }
 
-static bool has_special_at(const char *bytes)
-{
-    uint64_t eight;
-    memcpy(&eight, bytes, sizeof eight);
-    return has_special(eight);
-}
-
 /* The number of leading bytes that need no escape, usually all of them. */
 static size_t plain_length(const char *bytes, size_t length)
 {
     size_t plain = 0, step = sizeof(uint64_t);
-    while (plain + step <= length && !has_special_at(bytes + plain))
-        plain += step;
-    if (length >= step && plain + step > length && !has_special_at(bytes + length - step))
+    for (; plain + step <= length; plain += step) {
+        uint64_t special = special_bits(bytes + plain);
+        if (special) /* the first byte is the lowest: our processors are little-endian */
+            return plain + (size_t)__builtin_ctzll(special) / 8;
+    }
+    if (length >= step && !special_bits(bytes + length - step))
         return length;
     while (plain < length && is_plain((unsigned char)bytes[plain]))
         plain++;

@@ -1,7 +1,7 @@
-/* Numbers with the fewest digits that round-trip.  A number is mantissa x 2^exponent, so that its product with a power of ten is exact in 128 bits, for all but very
- * large and small numbers: rounding that product to 15, 16 or 17 digits, and comparing what was rounded off with half
- * the distance to the next number, takes a few integer operations.  printf and strtod, which do the same with numbers
- * of any size, took most of the time of a journal's line. */
+/* Numbers with the fewest digits that round-trip.  A number is mantissa x 2^exponent, so that its product with a power of
+ * ten is exact in 128 bits, for all but very large and small numbers: rounding that product to 15, 16 or 17 digits, and
+ * comparing what was rounded off with half the distance to the next number, takes a few integer operations.  printf and
+ * strtod, which do the same with numbers of any size, took most of the time of a journal's line. */
 #include "core/text.h"
 
 #include <math.h>

@@ -99,3 +99,45 @@ double request_decode_tokens(const struct request_trace *trace, nanos from, nano
     double made = chunks_produced(trace, begin, to) - chunks_produced(trace, begin, from);
     return output * fmax(0, made) / (at_end - at_begin);
 }
+
+/* Chunks per nanosecond at a time in the decode, at the slope of chunks_produced. */
+static double chunk_rate(const struct request_trace *trace, nanos begin, nanos at, nanos *until)
+{
+    size_t before = arrived(trace, at);
+    if (before == trace->arrival_count)
+        return 0;
+    nanos next = trace->arrivals[before];
+    nanos last = before ? max_nanos(begin, trace->arrivals[before - 1]) : begin;
+    *until = min_nanos(*until, next);
+    return (double)(arrived(trace, next) - before) / (double)(next - last);
+}
+
+static double decode_rate(const struct request_trace *trace, nanos at, nanos *until)
+{
+    nanos begin = request_phase_change(trace), end = trace->to;
+    double output = output_of(trace);
+    if (begin >= end)
+        return is_known(output) ? output / (double)(end - trace->from) : 0;
+    if (at < begin)
+        return 0;
+    if (!is_known(output))
+        return UNKNOWN;
+    double at_begin = chunks_produced(trace, begin, begin),
+           at_end = chunks_produced(trace, begin, end);
+    if (at_end <= at_begin)
+        return output / (double)(end - begin);
+    return output * chunk_rate(trace, begin, at, until) / (at_end - at_begin);
+}
+
+nanos request_rates(const struct request_trace *trace, nanos at, struct token_rates *out)
+{
+    nanos change = request_phase_change(trace), until = at < change ? change : trace->to;
+    bool is_prefill = at < change, has_prompt = is_known(trace->prompt_tokens);
+    *out = (struct token_rates){0};
+    if (is_prefill && has_prompt && trace->prompt_tokens >= 0)
+        out->prefill = trace->prompt_tokens / (double)(change - trace->from);
+    else if (is_prefill)
+        out->prefill = UNKNOWN;
+    out->decode = decode_rate(trace, at, &until);
+    return until;
+}

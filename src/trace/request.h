@@ -46,4 +46,13 @@ nanos request_phase_change(const struct request_trace *trace);
 double request_prefill_tokens(const struct request_trace *trace, nanos from, nanos to);
 double request_decode_tokens(const struct request_trace *trace, nanos from, nanos to);
 
+/* Tokens per nanosecond. */
+struct token_rates {
+    double prefill, decode; /* UNKNOWN where the tokens are */
+};
+
+/* The rates at a time within the request.  Both hold up to the time returned, the end of the phase or the next arrival:
+ * multiplied by the length of a window before that time, they are the tokens of the functions above. */
+nanos request_rates(const struct request_trace *trace, nanos at, struct token_rates *out);
+
 #endif

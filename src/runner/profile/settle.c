@@ -1,7 +1,7 @@
 /* Attribution lags behind the queries (attribute/share.h).  The sender of a request begins and ends it in
- * profile->shared.sharing; the main thread settles requests and passes each share to profile->settling.take_share, which journals it.
- * A start's account consists of its run line and, if it finished, its end line; a killed start has no end line, and
- * only its requests' energies are known. */
+ * profile->shared.sharing; the main thread settles requests and passes each share to profile->settling.take_share, which
+ * journals it.  A start's account consists of its run line and, if it finished, its end line; a killed start has no end
+ * line, and only its requests' energies are known. */
 #include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 

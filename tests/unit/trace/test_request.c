@@ -118,6 +118,28 @@ static void adjacent_windows_add_up(void **state)
     }
 }
 
+/* At any time, the rates are the slope of the tokens processed up to then, as long as they hold. */
+static void rates_are_the_slope_of_the_tokens(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        nanos room[8];
+        struct request_trace trace = trace_of(&ROWS[i], room);
+        for (nanos at = trace.from; at < trace.to; at += 333333) {
+            struct token_rates rates;
+            nanos until = request_rates(&trace, at, &rates);
+            assert_true(until > at && until <= trace.to);
+            for (nanos to = at + 1; to <= until; to += (until - at) / 3 + 1) {
+                double length = (double)(to - at);
+                assert_same(ROWS[i].name, "prefill", rates.prefill * length,
+                            request_prefill_tokens(&trace, at, to));
+                assert_same(ROWS[i].name, "decode", rates.decode * length,
+                            request_decode_tokens(&trace, at, to));
+            }
+        }
+    }
+}
+
 static void phases_meet_at_the_first_token(void **state)
 {
     (void)state;
@@ -141,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_in_a_window),
         cmocka_unit_test(adjacent_windows_add_up),
+        cmocka_unit_test(rates_are_the_slope_of_the_tokens),
         cmocka_unit_test(phases_meet_at_the_first_token),
         cmocka_unit_test(release_frees_the_arrivals),
     };
