@@ -143,9 +143,10 @@ static bool is_loopback(const char *name)
 {
     struct url url;
     char text[300];
+    if (str_equal_nocase(name, "localhost"))
+        return true;
     str_format(text, sizeof text, strchr(name, ':') ? "http://[%s]" : "http://%s", name);
-    return str_equal_nocase(name, "localhost") ||
-           (!url_read(text, &url, NULL) && url_is_loopback(&url));
+    return !url_read(text, &url, NULL) && url_is_loopback(&url);
 }
 
 /* "10.0.0.7" or "fe80::1", and not 0x7f.1 or a name. */

@@ -2,8 +2,8 @@
  * be waiting, so that a short request costs one recv and one send.  A connection reads one request, passes it to the
  * handler, and reads nothing else until the response is sent; pipelined requests wait in its buffer.
  *
- * Handlers only queue output (http_exchange.c): it is sent, and connections are closed, in http_server_process and in
- * the callbacks of the loop, never while a handler runs.
+ * Handlers queue output (http_exchange.c): it is sent in http_server_process and in the callbacks of the loop, or by
+ * http_exchange_push.  Connections are never closed while a handler runs.
  *
  * Deadlines are those of complete requests, which a client that sends a byte now and then reaches too.  A new client
  * replaces the oldest connection that has nothing to answer, those of clients that are not known first. */
@@ -429,6 +429,18 @@ static bool flush(struct connection *connection)
         exchange->sent += (size_t)sent;
     }
     return on_sent(connection);
+}
+
+/* The end of the response, and a failure, wait for the turn of the loop: a handler is running. */
+void http_exchange_push(struct http_exchange *exchange)
+{
+    struct connection *connection = exchange->connection;
+    size_t unsent = http_exchange_unsent(exchange);
+    if (!unsent || connection->stalled)
+        return;
+    ssize_t sent = send_some(connection, exchange->out.bytes + exchange->sent, unsent);
+    if (sent > 0)
+        exchange->sent += (size_t)sent;
 }
 
 /* Sends what is waiting, then reads what is waiting. */

@@ -75,12 +75,14 @@ void http_exchange_set_data(struct http_exchange *exchange, void *data);
 void *http_exchange_data(const struct http_exchange *exchange);
 
 /* A response: headers, begin, any number of sends, end.  length is that of the body, or HTTP_LENGTH_UNKNOWN; the
- * bytes sent must add up to it.  send copies.  With `whole` false the connection is closed early, so that the
+ * bytes sent must add up to it.  send copies; they leave with the next turn of the loop, or at once, as far as the client
+ * accepts them, with push, for a handler that has other work to do before.  With `whole` false the connection is closed early, so that the
  * client detects an incomplete response.  After http_exchange_end only `ended` may use the exchange. */
 #define HTTP_LENGTH_UNKNOWN UINT64_MAX
 void http_exchange_add_header(struct http_exchange *exchange, const char *name, const char *value);
 void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t length);
 void http_exchange_send(struct http_exchange *exchange, const char *bytes, size_t length);
+void http_exchange_push(struct http_exchange *exchange);
 void http_exchange_end(struct http_exchange *exchange, bool whole);
 size_t http_exchange_unsent(const struct http_exchange *exchange);
 

@@ -159,9 +159,6 @@ void observe_label(char *to, size_t size, const char *value)
 void observe_request(struct proxy_request *request, const char *path, const char *body,
                      size_t length)
 {
-    request->began_wall = clock_wall();
-    completion_init(&request->reply);
-    request->reply.sent = clock_now();
     observe_label(request->path, sizeof request->path, path);
     struct slice model = message_member(body, length, "model");
     struct slice stream = message_member(body, length, "stream");
@@ -173,9 +170,14 @@ void observe_request(struct proxy_request *request, const char *path, const char
 
 /* ---- responses ---- */
 
-void observer_init(struct observer *observer, struct proxy_request *request)
+void observer_init(struct observer *observer, struct proxy_request *request,
+                   const struct proxy_endpoint *endpoint)
 {
     *observer = (struct observer){.request = request};
+    request->endpoint = endpoint;
+    request->began_wall = clock_wall();
+    completion_init(&request->reply);
+    request->reply.sent = clock_now();
 }
 
 static void stop_reading(struct observer *observer, const char *problem)

@@ -67,7 +67,7 @@ bool observe_is_other(const char *method, const char *path, const struct proxy_o
 /* Whether --inject-usage applies to it. */
 bool endpoint_has_usage_option(const struct proxy_endpoint *endpoint);
 
-/* Fills in the times, the path, and from the body the model and whether a stream is requested. */
+/* Fills in the path, and from the body the model and whether a stream is requested. */
 void observe_request(struct proxy_request *request, const char *path, const char *body,
                      size_t length);
 /* Copies a label from a request header; NULL: none. */
@@ -82,7 +82,9 @@ struct observer {
     union response_state reader;
     enum err err; /* first error of the reader */
 };
-void observer_init(struct observer *observer, struct proxy_request *request);
+/* Fills in the request's endpoint and its times: now. */
+void observer_init(struct observer *observer, struct proxy_request *request,
+                   const struct proxy_endpoint *endpoint);
 /* Call when status and headers are known. */
 void observer_begin(struct observer *observer, int status, const struct text *headers);
 void observer_take(struct observer *observer, const char *bytes, size_t length, nanos t);

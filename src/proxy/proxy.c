@@ -291,8 +291,10 @@ static bool on_data(void *context, const char *bytes, size_t length, nanos t)
     } else {
         http_exchange_send(transfer->exchange, bytes, length);
     }
-    if (transfer->request)
+    if (transfer->request) {
+        http_exchange_push(transfer->exchange); /* reading it takes as long as sending it */
         observer_take(&transfer->observer, bytes, length, t);
+    }
     return true;
 }
 
@@ -344,15 +346,23 @@ static void build_url(struct proxy *proxy, const char *target, struct text *out)
     text_add(out, target);
 }
 
-static void begin_inference(struct transfer *transfer, const struct proxy_endpoint *endpoint,
-                            const char *path)
+static void begin_inference(struct transfer *transfer, const struct proxy_endpoint *endpoint)
 {
     struct proxy *proxy = transfer->proxy;
     struct proxy_request *request = transfer->request = xcalloc(1, sizeof *request);
+    request->id = transfer->id = proxy->next_id++;
+    observer_init(&transfer->observer, request, endpoint);
+    if (proxy->options.begins)
+        proxy->options.begins(proxy->options.context, request->id, request->reply.sent);
+}
+
+/* After the request is on its way: reading it takes as long as sending it. */
+static void observe_inference(struct transfer *transfer, const char *path)
+{
+    struct proxy *proxy = transfer->proxy;
+    struct proxy_request *request = transfer->request;
     size_t length;
     const char *body = http_exchange_body(transfer->exchange, &length);
-    request->id = transfer->id = proxy->next_id++;
-    request->endpoint = endpoint;
     keys_label(&transfer->keys, &proxy->options, request->key, sizeof request->key);
     observe_request(request, path, body, length);
     observe_label(request->query, sizeof request->query,
@@ -361,10 +371,7 @@ static void begin_inference(struct transfer *transfer, const struct proxy_endpoi
                   http_exchange_header(transfer->exchange, "x-ipw-turn"));
     if (proxy->options.keep_content)
         text_add_bytes(&request->body, body, length);
-    observer_init(&transfer->observer, request);
     status_begin(proxy->status, request);
-    if (proxy->options.begins)
-        proxy->options.begins(proxy->options.context, request->id, request->reply.sent);
 }
 
 /* The owner must know of it while it is in flight: its share of the energy is missing from concurrent requests. */
@@ -393,10 +400,10 @@ static void forward_header(void *context, const char *name, const char *value)
         header_add(&transfer->headers, name, value);
 }
 
-static void start_call(struct transfer *transfer)
+/* Sends the request, or as much of it as a connection accepts at once; no callback is called before this returns. */
+static enum err start_call(struct transfer *transfer, struct error *why)
 {
     struct proxy *proxy = transfer->proxy;
-    struct error why = {0};
     const char *method = http_exchange_method(transfer->exchange);
     size_t length;
     const char *body = http_exchange_body(transfer->exchange, &length);
@@ -426,9 +433,7 @@ static void start_call(struct transfer *transfer)
         .done = on_done,
         .context = transfer,
     };
-    enum err err = http_relay_start(proxy->relay, &request, &transfer->call, &why);
-    if (err)
-        on_done(transfer, err, why.text);
+    return http_relay_start(proxy->relay, &request, &transfer->call, why);
 }
 
 static struct transfer *new_transfer(struct proxy *proxy, struct http_exchange *exchange)
@@ -522,13 +527,18 @@ static void on_request(void *context, struct http_exchange *exchange)
     const struct proxy_endpoint *endpoint =
         observe_endpoint(http_exchange_method(exchange), path, body, length);
     if (endpoint)
-        begin_inference(transfer, endpoint, path);
+        begin_inference(transfer, endpoint);
     else if (proxy->options.unknown_ended &&
              !observe_is_other(http_exchange_method(exchange), path, &proxy->options))
         begin_unknown(transfer);
     else
         status_count_other(proxy->status);
-    start_call(transfer);
+    struct error why = {0};
+    enum err err = start_call(transfer, &why);
+    if (endpoint)
+        observe_inference(transfer, path);
+    if (err)
+        on_done(transfer, err, why.text);
 }
 
 static void on_drained(void *context, struct http_exchange *exchange)

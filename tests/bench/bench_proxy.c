@@ -382,20 +382,33 @@ static size_t receive(struct client *client)
     return (size_t)got;
 }
 
+/* Waits for events, at most until a time. */
+static int wait_until(int set, struct epoll_event *events, nanos until)
+{
+    nanos wait = until - clock_now();
+    const struct timespec left = {.tv_sec = 0, .tv_nsec = wait > 0 ? wait : 0};
+    int count = epoll_pwait2(set, events, STREAMS, &left, NULL);
+    return count < 0 ? 0 : count;
+}
+
+/* The first requests are staggered over one token's period, while answers are read: a client that
+ * sleeps between them would measure its own sleep as time to first token. */
 static void load_streams(unsigned port, struct samples *ttft, struct samples *delay)
 {
     static const char BODY[] = "{\"model\":\"m\",\"stream\":true}";
-    int set = epoll_create1(0), open = STREAMS;
+    int set = epoll_create1(0), open = STREAMS, started = 0;
     struct client *clients = connect_all(port, STREAMS, set);
     struct epoll_event events[STREAMS];
-    for (int i = 0; i < STREAMS; i++) {
-        clients[i].left = REQUESTS;
-        send_request(&clients[i], "/v1/chat/completions", BODY);
-        usleep((unsigned)(TOKEN_PERIOD / STREAMS / 1000)); /* staggered */
-    }
+    nanos began = clock_now();
     while (open) {
-        int count = epoll_wait(set, events, STREAMS, -1);
-        nanos now = clock_now();
+        nanos now = clock_now(), due = began + started * (TOKEN_PERIOD / STREAMS);
+        if (started < STREAMS && now >= due) {
+            clients[started].left = REQUESTS;
+            send_request(&clients[started++], "/v1/chat/completions", BODY);
+            continue;
+        }
+        int count = wait_until(set, events, started < STREAMS ? due : now + NS_PER_S / 2);
+        now = clock_now();
         for (int i = 0; i < count; i++) {
             struct client *client = events[i].data.ptr;
             receive(client);

@@ -29,8 +29,30 @@ static unsigned ended[2]; /* exchanges, by whether the client received all */
 
 static struct http_exchange *late; /* of the last request of /late */
 
+static int pushed_to; /* the client of /push, and what it received while the handler ran */
+static char pushed[512];
+
+/* The client accepts no more than its buffers hold, and that it does not read does not end the response. */
+static void push(struct http_exchange *exchange, bool is_large)
+{
+    char *bytes = calloc(1, LARGE);
+    assert_non_null(bytes);
+    memset(bytes, 'x', LARGE);
+    http_exchange_begin(exchange, 200, HTTP_LENGTH_UNKNOWN);
+    http_exchange_push(exchange); /* nothing but the head */
+    http_exchange_send(exchange, "abc", 3);
+    http_exchange_push(exchange);
+    ssize_t got = recv(pushed_to, pushed, sizeof pushed - 1, MSG_WAITALL | MSG_PEEK | MSG_DONTWAIT);
+    pushed[got > 0 ? got : 0] = '\0';
+    http_exchange_send(exchange, bytes, is_large ? LARGE : 5);
+    http_exchange_push(exchange);
+    http_exchange_push(exchange);
+    http_exchange_end(exchange, true);
+    free(bytes);
+}
+
 /* Requests of /known are admitted; /late has its head only; /echo returns the target and the body, /large as many bytes
- * as do not fit, /stream two chunks, and /never nothing. */
+ * as do not fit, /stream two chunks, /push those of push(), and /never nothing. */
 static void on_request(void *context, struct http_exchange *exchange)
 {
     (void)context;
@@ -55,6 +77,8 @@ static void on_request(void *context, struct http_exchange *exchange)
         http_exchange_send(exchange, "abc", 3);
         http_exchange_send(exchange, "0123456789", 10);
         http_exchange_end(exchange, !strstr(target, "cut"));
+    } else if (strstr(target, "push")) {
+        push(exchange, strstr(target, "large"));
     } else if (strstr(target, "large")) {
         char *bytes = calloc(1, LARGE);
         assert_non_null(bytes);
@@ -462,6 +486,46 @@ static void head_and_first_bytes_are_one_segment(void **state)
     close_server();
 }
 
+/* All of a response, of a connection that is kept alive; "" if it is not complete. */
+static void receive_response(int fd, struct text *out)
+{
+    char buffer[65536];
+    text_clear(out);
+    for (nanos until = clock_now() + PATIENCE; clock_now() < until; pump()) {
+        ssize_t length = recv(fd, buffer, sizeof buffer, 0);
+        if (length > 0)
+            text_add_bytes(out, buffer, (size_t)length);
+        if (str_ends(text_get(out), "\r\n0\r\n\r\n"))
+            return;
+    }
+    text_clear(out);
+}
+
+static void pushed_bytes_arrive_while_the_handler_runs(void **state)
+{
+    (void)state;
+    static const char BODY[] = "3\r\nabc\r\n5\r\nxxxxx\r\n0\r\n\r\n";
+    struct text got = {0};
+    open_server((struct http_server_options){0});
+    pushed_to = connect_client();
+    assert_true(send_text(pushed_to, "GET /push HTTP/1.1\r\nHost: a\r\n\r\n"));
+    receive_response(pushed_to, &got);
+    assert_true(str_starts(pushed, "HTTP/1.1 200 OK\r\n"));
+    assert_true(str_ends(pushed, "\r\n\r\n3\r\nabc\r\n"));
+    assert_true(str_ends(text_get(&got), BODY));
+    assert_true(send_text(pushed_to, "GET /push/large HTTP/1.1\r\nHost: a\r\n\r\n"));
+    receive_response(pushed_to, &got);
+    const char *body = strstr(text_get(&got), "3\r\nabc\r\n800000\r\n");
+    assert_non_null(body);
+    assert_int_equal(got.length - (size_t)(body - got.bytes),
+                     strlen("3\r\nabc\r\n800000\r\n") + LARGE + strlen("\r\n0\r\n\r\n"));
+    assert_int_equal(ask(pushed_to, "/next"), 200);
+    assert_int_equal(ended[true], 3);
+    text_release(&got);
+    close(pushed_to);
+    close_server();
+}
+
 static void refused_and_stalled_clients_are_disconnected(void **state)
 {
     (void)state;
@@ -512,6 +576,7 @@ int main(void)
         cmocka_unit_test(pipelined_requests_are_answered_in_order),
         cmocka_unit_test(responses_are_framed_for_their_request),
         cmocka_unit_test(head_and_first_bytes_are_one_segment),
+        cmocka_unit_test(pushed_bytes_arrive_while_the_handler_runs),
         cmocka_unit_test(refused_and_stalled_clients_are_disconnected),
         cmocka_unit_test(a_client_that_disconnects_ends_its_exchange),
         cmocka_unit_test(checked_addresses_do_not_listen),
