@@ -33,16 +33,18 @@ static bool is_separator(const char *word)
 
 static void read_candidate(const char *directory, struct candidate *out)
 {
-    char path[FILE_PATH_MAX];
     *out = (struct candidate){.directory = directory};
     if (run_dir_check_files(directory,
                             NULL)) /* opening a FIFO would block; loading it reports the error */
         return;
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
-    if (out->has_summary)
+    if (out->has_summary) {
         str_copy(out->group, sizeof out->group, text_or_empty(out->summary.repeat_group));
-    else if (run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
-        str_copy(out->group, sizeof out->group, journal_facts(path).repeat.group);
+        return;
+    }
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
+    str_copy(out->group, sizeof out->group, journal_facts(path).repeat.group);
+    free(path);
 }
 
 static bool are_repeats(const struct candidate *a, const struct candidate *b)

@@ -173,14 +173,14 @@ static int save_models(const struct layers_command *command, const struct run_sa
         return 0;
     for (size_t i = 0; i < run->count; i++) {
         struct error why = {0};
-        char directory[512];
-        if (run_save_layers(save, &run->models[i], &run->results.models[i], directory,
-                            sizeof directory, &why)) {
+        char *directory;
+        if (run_save_layers(save, &run->models[i], &run->results.models[i], &directory, &why)) {
             code = print_error(EXIT_FAILED, "cannot save the run: %s", why.text);
-            continue;
+        } else {
+            notify("ipw layers: saved in %s\n", directory); /* with -q, too: nothing else names it */
+            push_saved(command->db, directory, command->quiet);
         }
-        notify("ipw layers: saved in %s\n", directory); /* with -q, too: nothing else names it */
-        push_saved(command->db, directory, command->quiet);
+        free(directory);
     }
     return code;
 }

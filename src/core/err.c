@@ -72,6 +72,8 @@ enum err err_from_errno(int number)
     case ENOSYS:
     case EINVAL:
         return ERR_UNSUPPORTED;
+    case ENAMETOOLONG:
+        return ERR_BAD_VALUE;
     case EAGAIN:
     case EBUSY:
         return ERR_BUSY;

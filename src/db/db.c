@@ -25,6 +25,7 @@ static void disconnect(struct db *db)
 {
     if (db->driver && db->state)
         db->driver->close(db);
+    free(db->shown);
     *db = (struct db){0};
 }
 
@@ -37,7 +38,7 @@ static enum err connect_to(struct db *db, const char *address, bool create, stru
     enum err err = db_address_check(address, why);
     if (err)
         return err;
-    db_address_display(address, db->shown, sizeof db->shown);
+    db->shown = db_address_display(address);
     err = db->driver->open(db, address, create, why);
     if (err)
         disconnect(db);

@@ -19,9 +19,11 @@
 
 static double written_at(const char *directory)
 {
-    char path[FILE_PATH_MAX];
     struct stat status;
-    if (!run_path_file(directory, RUN_FILE_SUMMARY, path, sizeof path) || !run_stat(path, &status))
+    char *path = run_path_file(directory, RUN_FILE_SUMMARY);
+    bool found = run_stat(path, &status);
+    free(path);
+    if (!found)
         return UNKNOWN;
     return (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
 }
@@ -29,10 +31,9 @@ static double written_at(const char *directory)
 /* The kind and the start of an unfinished run are in its journal. */
 static void read_journal(const char *directory, struct run_list_entry *entry)
 {
-    char path[FILE_PATH_MAX];
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
-        return;
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
     struct journal_facts facts = journal_facts(path);
+    free(path);
     entry->kind = facts.kind;
     entry->began_at = facts.started_at;
 }
