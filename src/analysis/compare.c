@@ -688,8 +688,8 @@ static struct uncertainty sensors_of(const struct compare_side *side)
 void compare_describe(const struct compare_side *side, struct compared_side *out)
 {
     const struct run_table *first = &side->runs[0];
-    *out = (struct compared_side){.runs = side->count, .queries = first->rows};
-    str_copy(out->directory, sizeof out->directory, first->directory);
+    *out = (struct compared_side){
+        .directory = first->directory, .runs = side->count, .queries = first->rows};
     str_copy(out->model, sizeof out->model, first->model);
     str_copy(out->hardware, sizeof out->hardware, run_hardware(first));
     str_copy(out->currency, sizeof out->currency, text_or_empty(first->summary.currency));
