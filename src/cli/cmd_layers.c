@@ -88,11 +88,10 @@ static int split_models(struct layers_command *command)
 static int find_models(struct layers_command *command)
 {
     for (size_t i = 0; i < command->path_count; i++) {
-        char path[4096];
         struct error why = {0};
-        if (shipped_find(command->paths[i], path, sizeof path, &why) != ERR_OK)
+        if (shipped_find(command->paths[i], &command->found[i], &why) != ERR_OK)
             return print_error(EXIT_FAILED, "%s", why.text);
-        command->paths[i] = command->found[i] = xstrdup(path);
+        command->paths[i] = command->found[i];
     }
     return -1;
 }
