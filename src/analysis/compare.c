@@ -481,8 +481,8 @@ static double mcnemar(const struct terms *terms)
 {
     uint64_t only_a = 0, only_b = 0;
     for (size_t i = 0; i < terms->a.count; i++) {
-        bool a = terms->a.entries[i * CONTRAST_SUMS] > 0,
-             b = terms->b.entries[i * CONTRAST_SUMS] > 0;
+        bool a = terms->a.entries[i * CONTRAST_SUMS] > 0;
+        bool b = terms->b.entries[i * CONTRAST_SUMS] > 0;
         only_a += a && !b;
         only_b += b && !a;
     }

@@ -287,16 +287,24 @@ static void show_subject(struct analyze_state *work, const struct subject *subje
 }
 
 /* Analyses without data of their kind are skipped, unless --analysis names them.  Runs of a sweep are not sweeps. */
+static bool applies(const struct analyze_state *work, const struct subject *subject,
+                    const struct analysis_driver *driver)
+{
+    if (driver->reads_sweep)
+        return work->by_name && !work->sweep_count;
+    if (work->by_name)
+        return true;
+    if (driver->reads_layers)
+        return subject->layers.count > 0;
+    return driver->reads_traces ? subject->has_traces : subject->has_table;
+}
+
 static size_t drivers_for(const struct analyze_state *work, const struct subject *subject,
                           const struct analysis_driver **out)
 {
     size_t count = 0;
     for (size_t i = 0; i < work->driver_count; i++)
-        if (work->drivers[i]->reads_sweep    ? work->by_name && !work->sweep_count
-            : work->by_name                  ? true
-            : work->drivers[i]->reads_layers ? subject->layers.count > 0
-            : work->drivers[i]->reads_traces ? subject->has_traces
-                                             : subject->has_table)
+        if (applies(work, subject, work->drivers[i]))
             out[count++] = work->drivers[i];
     return count;
 }

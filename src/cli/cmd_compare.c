@@ -167,13 +167,15 @@ static int compare_runs(const char **words, size_t count, const char *sweep)
     start_reading_bar(wants_color(STDERR_FILENO));
     args.compare.seed = args.seed;
     compare_groups_find(words, count, &groups);
-    int code = groups.count < 2 && sweep
-                   ? print_error(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
-                                 groups.count ? "one measured setting" : "no run")
-               : groups.count < 2
-                   ? usage_error(groups.count ? "missing run to compare with the baseline"
-                                              : "missing run directories")
-                   : compare_groups(&args, &groups);
+    int code;
+    if (groups.count >= 2)
+        code = compare_groups(&args, &groups);
+    else if (sweep)
+        code = print_error(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
+                           groups.count ? "one measured setting" : "no run");
+    else
+        code = usage_error(groups.count ? "missing run to compare with the baseline"
+                                        : "missing run directories");
     compare_groups_release(&groups);
     return code;
 }

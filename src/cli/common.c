@@ -99,10 +99,9 @@ int print_err(enum err err, const struct error *why)
     int number = err == ERR_INTERRUPTED ? proc_poll_signal(0) : 0;
     if (err == ERR_CLOSED_PIPE)
         return EXIT_DONE;
-    return print_error(number             ? 128 + number
-                       : err == ERR_USAGE ? EXIT_USAGE
-                                          : EXIT_FAILED,
-                       "%s", why->text);
+    if (number)
+        return print_error(128 + number, "%s", why->text);
+    return print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
 int usage_error(const char *problem)

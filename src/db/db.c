@@ -69,13 +69,18 @@ struct first {
     double number;
 };
 
+static double number_in(const struct db_value *value)
+{
+    if (value->type == DB_REAL)
+        return value->real;
+    return value->type == DB_TEXT ? strtod(value->bytes, NULL) : (double)value->integer;
+}
+
 static enum err take_first(void *context, const struct db_value *values, size_t count)
 {
     struct first *first = context;
     if (!first->found && count && !values->is_null)
-        first->number = values->type == DB_REAL   ? values->real
-                        : values->type == DB_TEXT ? strtod(values->bytes, NULL)
-                                                  : (double)values->integer;
+        first->number = number_in(values);
     first->found = true;
     return ERR_OK;
 }
@@ -164,10 +169,17 @@ size_t db_column_count(enum db_table table)
 
 static enum db_type type_of(const struct json_field *field)
 {
-    return field->type == FIELD_NUMBER                                     ? DB_REAL
-           : field->type == FIELD_INTEGER || field->type == FIELD_INTEGRAL ? DB_INTEGER
-           : field->type == FIELD_BOOL                                     ? DB_BOOLEAN
-                                                                           : DB_TEXT;
+    switch (field->type) {
+    case FIELD_NUMBER:
+        return DB_REAL;
+    case FIELD_INTEGER:
+    case FIELD_INTEGRAL:
+        return DB_INTEGER;
+    case FIELD_BOOL:
+        return DB_BOOLEAN;
+    default:
+        return DB_TEXT;
+    }
 }
 
 struct db_column db_column(enum db_table table, size_t i)

@@ -84,7 +84,10 @@ static enum err write_waiting(struct journal *journal, struct error *why)
     while (n < 0 && errno == EINTR);
     int problem = errno;
     const char *last = n > 0 ? memrchr(waiting->bytes, '\n', (size_t)n) : NULL;
-    journal->size += n == length ? n : last ? last + 1 - waiting->bytes : 0;
+    if (n == length)
+        journal->size += n;
+    else if (last)
+        journal->size += last + 1 - waiting->bytes;
     journal->dirty = journal->dirty || n > 0;
     if (waiting->capacity > WAITING_KEPT)
         text_release(waiting);
@@ -422,8 +425,8 @@ enum err journal_compare_settings(const struct jv *line, const struct jv *settin
 struct journal_facts journal_facts(const char *path)
 {
     struct jv *header = journal_header(path);
-    double at = jv_number(jv_get(header, "started_at")),
-           number = jv_number(jv_get(header, "repeat_number"));
+    double at = jv_number(jv_get(header, "started_at"));
+    double number = jv_number(jv_get(header, "repeat_number"));
     struct journal_facts facts = {
         .kind = run_kind_named(jv_text(jv_get(header, "run_kind"))),
         .format = jv_number(jv_get(header, "format")),

@@ -45,6 +45,13 @@ static enum err each_entry(const char *path,
     return err;
 }
 
+static const char *kind_of(mode_t mode)
+{
+    if (S_ISFIFO(mode))
+        return "pipe";
+    return S_ISSOCK(mode) ? "socket" : "device";
+}
+
 static enum err check_file(const char *path, const char *name, int folder, struct error *why)
 {
     struct stat status;
@@ -53,9 +60,7 @@ static enum err check_file(const char *path, const char *name, int folder, struc
         return ERR_OK;
     return err_set(why, ERR_BAD_VALUE,
                    "%s/%s is a %s, not a regular file: copy its contents to a file", path, name,
-                   S_ISFIFO(status.st_mode)   ? "pipe"
-                   : S_ISSOCK(status.st_mode) ? "socket"
-                                              : "device");
+                   kind_of(status.st_mode));
 }
 
 enum err run_dir_check_files(const char *path, struct error *why)

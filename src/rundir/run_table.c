@@ -261,8 +261,10 @@ static enum err choose_model(struct run_table *table, const char *wanted, struct
     const char *named = text_or_empty(table->summary.model);
     if (wanted && !has_model(table, wanted))
         return no_model(table, wanted, why);
-    if (!wanted)
-        wanted = has_model(table, named) ? named : table->model_count ? table->models[0] : NULL;
+    if (!wanted && has_model(table, named))
+        wanted = named;
+    else if (!wanted && table->model_count)
+        wanted = table->models[0];
     if (!wanted)
         return err_set(why, ERR_NO_DATA, "%s holds a dataset, but no metrics of any model",
                        table->directory);

@@ -151,8 +151,8 @@ double query_trace_cpu_watts(const struct query_trace *trace)
 static void split_by_time(struct query_trace *trace)
 {
     double all_s = SUM(wall_clock_s);
-    bool by_gpu = is_known(trace->query_gpu_energy_joules) && isnan(SUM_KNOWN(gpu_energy_joules)),
-         by_cpu = is_known(trace->query_cpu_energy_joules) && isnan(SUM_KNOWN(cpu_energy_joules));
+    bool by_gpu = is_known(trace->query_gpu_energy_joules) && isnan(SUM_KNOWN(gpu_energy_joules));
+    bool by_cpu = is_known(trace->query_cpu_energy_joules) && isnan(SUM_KNOWN(cpu_energy_joules));
     if (!(all_s > 0) || (!by_gpu && !by_cpu))
         return;
     trace->ipw.energy_split = "wall_clock_share";

@@ -134,8 +134,9 @@ static void put_totals(struct json *json, const struct selection *all)
 /* ipj and ipw as defined by the exporter, which differ from ours: docs/metrics.md. */
 static void put_efficiency(struct json *json, const struct selection *some)
 {
-    double accuracy = tally_of(some).accuracy, joules = sum_of(some, GPU_JOULES),
-           watts = figure_mean(some, GPU_WATTS);
+    double accuracy = tally_of(some).accuracy;
+    double joules = sum_of(some, GPU_JOULES);
+    double watts = figure_mean(some, GPU_WATTS);
     json_number(json, "accuracy", accuracy);
     json_number(json, "total_gpu_energy_joules", joules);
     json_number(json, "total_cpu_energy_joules", sum_of(some, CPU_JOULES));
@@ -182,8 +183,8 @@ static void put_statistics(struct json *json, const struct selection *some)
 
 static int by_wall_clock(const void *a, const void *b)
 {
-    double x = (*(const struct query_trace *const *)a)->total_wall_clock_s,
-           y = (*(const struct query_trace *const *)b)->total_wall_clock_s;
+    double x = (*(const struct query_trace *const *)a)->total_wall_clock_s;
+    double y = (*(const struct query_trace *const *)b)->total_wall_clock_s;
     return (x > y) - (x < y);
 }
 

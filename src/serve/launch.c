@@ -100,9 +100,10 @@ void launch_poll(struct launch *launch)
         return;
     close_output(launch);
     launch->exit_code = end.exit_code;
-    launch->state = end.exit_code == 0                                           ? DONE
-                    : launch->state == STOPPING || end.exit_code == 128 + SIGINT ? STOPPED
-                                                                                 : FAILED;
+    bool was_stopped = launch->state == STOPPING || end.exit_code == 128 + SIGINT;
+    launch->state = was_stopped ? STOPPED : FAILED;
+    if (end.exit_code == 0)
+        launch->state = DONE;
     runs_expire(launch->runs); /* a client that sees the end must also see the results */
 }
 
