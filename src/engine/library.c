@@ -273,7 +273,7 @@ static char *find_installed(void)
     char *folder = shipped_path(INSTALLED_FOLDER);
     char *file = folder ? find_in(folder) : NULL;
     free(folder);
-    if (!file && IPW_LLAMA_FOLDER[0])
+    if (!file && IPW_LLAMA_FOLDER[0] != '\0')
         file = find_in(IPW_LLAMA_FOLDER);
     return file;
 }
