@@ -652,7 +652,7 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
                                       : err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE,
                                                 directory);
     if (!err && (err = summary_from_json(tree, out, &reason)))
-        err_set(why, err, "%.160s: %.200s", path, reason.text);
+        err_set(why, err, "%s: %s", path, reason.text);
     free(path);
     return err;
 }
