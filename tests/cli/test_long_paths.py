@@ -81,6 +81,19 @@ class LongPaths(unittest.TestCase):
         whole, = self.runs(self.folder / "whole")
         self.assertEqual(json.loads((whole / "summary.json").read_text())["ipw"]["completed"], 4)
 
+    def test_traces_of_agents_are_saved_and_analyzed(self):
+        self.ipw("agent", "--client", "null", "--model", "m", "--idle", 0, "--max-queries", 1, "--output-dir",
+                 self.folder / "agents")
+        run, = self.runs(self.folder / "agents")
+        self.assertTrue((run / "hf_dataset/data-00000-of-00001.arrow").exists())
+        self.assertEqual(len((run / "traces.jsonl").read_text().splitlines()), 1)
+        self.ipw("analyze", run)
+        with (run / "traces.jsonl").open("a") as traces:
+            traces.write("{}\n")  # not a trace: the file that has it is kept
+        done = self.ipw("agent", "--client", "null", "--model", "m", "--idle", 0, "--max-queries", 2, "--output-dir",
+                        self.folder / "agents", "--resume")
+        self.assertIn(f"the file with them is now {run}/traces.jsonl.damaged\n", done.stderr)
+
     def test_runs_are_listed(self):
         listed = json.loads(self.ipw("list", "runs", self.queries, "--json").stdout)["runs"]
         self.assertEqual(sorted(run["directory"] for run in listed), ["one", "two"])
