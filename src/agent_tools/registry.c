@@ -230,12 +230,11 @@ enum err tool_session_open(const struct toolset *set, const char *directory,
 {
     *out = (struct tool_session){.set = set, .workspace = {.fd = -1}};
     enum err err = ERR_OK;
-    if (!str_copy(out->workspace.path, sizeof out->workspace.path, directory))
-        return err_set(why, ERR_USAGE, "the path of the workspace is too long");
     out->workspace.fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->workspace.fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot open the workspace %s: %s",
-                       plain_text(directory).text, strerror(errno));
+        return err_set(why, err_from_errno(errno), "cannot open the workspace %s: %s", directory,
+                       strerror(errno));
+    out->workspace.path = xstrdup(directory);
     out->states = xcalloc(set->instance_count + 1, sizeof *out->states);
     for (size_t i = 0; i < set->instance_count && !err; i++)
         if (set->instances[i].driver->begin)
@@ -254,6 +253,7 @@ void tool_session_close(struct tool_session *session)
                                                    session->states[i]);
     if (session->set && session->workspace.fd >= 0)
         close(session->workspace.fd);
+    free(session->workspace.path);
     free(session->states);
     *session = (struct tool_session){.workspace = {.fd = -1}};
 }

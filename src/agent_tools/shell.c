@@ -9,6 +9,7 @@
 
 #include "agent_tools/tool.h"
 #include "core/log.h"
+#include "core/xalloc.h"
 #include "port/confine.h"
 #include "port/proc.h"
 #include "port/subprocess.h"
@@ -19,7 +20,7 @@ enum { PROCESSES = 256, PROCESSES_MOST = 4096 };
 enum { READABLE_MAX = 64 };
 
 struct program {
-    char path[1024];
+    char *path;
     size_t memory_bytes;
     unsigned processes;
     struct text paths; /* readable paths, each NUL-terminated */
@@ -103,10 +104,11 @@ static enum err find_readable(struct program *program, const char *given, struct
         add_installation(program, at, length);
         at += length;
     }
-    char python[1024];
+    char *python = proc_find("python3"); /* shell scripts may call it, too */
     add_prefix(program, program->path);
-    if (!proc_find("python3", python, sizeof python)) /* shell scripts may call it, too */
+    if (python)
         add_prefix(program, python);
+    free(python);
     if (err)
         return err;
     const char *at = program->paths.bytes;
@@ -150,15 +152,17 @@ static enum err open_program(const char *name, const struct tool_config *config,
         err = params_count(config->params, "processes", PROCESSES, &processes, why);
     if (!err && (processes < 1 || processes > PROCESSES_MOST))
         err = err_set(why, ERR_USAGE, "processes: expected 1 to %d", PROCESSES_MOST);
-    if (!err && proc_find(name, program->path, sizeof program->path))
-        err = err_set(why, ERR_NOT_FOUND, "%s is not installed", name);
     if (err)
         return err;
+    program->path = proc_find(name);
+    if (!program->path)
+        return err_set(why, ERR_NOT_FOUND, "%s is not installed", name);
     program->memory_bytes = (size_t)mb << 20;
     program->processes = (unsigned)processes;
     err = find_readable(program, params_get(config->params, "read"), why);
     if (err) {
         text_release(&program->paths);
+        free(program->path);
         return err;
     }
     warn_unconfined();
@@ -170,6 +174,7 @@ static void close_program(void *state)
 {
     struct program *program = state;
     text_release(&program->paths);
+    free(program->path);
     confine_unguard();
 }
 
@@ -194,22 +199,32 @@ static void describe_exit(const struct program *program, const struct subprocess
         text_add(&out->output, "(no output)");
 }
 
+/* What a program knows of its surroundings; ends with NULL. */
+enum { ENVIRONMENT_OWNED = 4, ENVIRONMENT_SIZE = 7 };
+
+static void make_environment(const struct workspace *workspace, char *out[static ENVIRONMENT_SIZE])
+{
+    static char locale[] = "LANG=C.UTF-8", terminal[] = "TERM=dumb";
+    const char *ours = getenv("PATH");
+    out[0] = xformat("HOME=%s", workspace->path);
+    out[1] = xformat("TMPDIR=%s", workspace->path);
+    out[2] = xformat("IPW_WORKSPACE=%s", workspace->path);
+    out[3] = xformat("PATH=%s", ours ? ours : "/usr/bin:/bin");
+    out[ENVIRONMENT_OWNED] = locale;
+    out[ENVIRONMENT_OWNED + 1] = terminal;
+    out[ENVIRONMENT_OWNED + 2] = NULL;
+}
+
 static enum err run_program(const struct program *program, const char *const argv[],
                             const struct tool_request *call, struct tool_result *out,
                             struct error *why)
 {
     enum { NOTE = 128 }; /* reserved for the exit status, within the output limit */
-    char home[1040], temporary[1040], workspace[1060], path[4096];
-    const char *ours = getenv("PATH");
-    const char *const environment[] = {home,           temporary,   workspace, path,
-                                       "LANG=C.UTF-8", "TERM=dumb", NULL};
-    str_join(home, sizeof home, "HOME=", call->workspace->path, "");
-    str_join(temporary, sizeof temporary, "TMPDIR=", call->workspace->path, "");
-    str_join(workspace, sizeof workspace, "IPW_WORKSPACE=", call->workspace->path, "");
-    str_join(path, sizeof path, "PATH=", ours ? ours : "/usr/bin:/bin", "");
+    char *environment[ENVIRONMENT_SIZE];
+    make_environment(call->workspace, environment);
     const struct subprocess_options options = {
         .argv = argv,
-        .environment = environment,
+        .environment = (const char *const *)environment,
         .directory = call->workspace->fd,
         .memory_bytes = program->memory_bytes,
         .file_bytes = (size_t)FILE_MB << 20,
@@ -226,6 +241,8 @@ static enum err run_program(const struct program *program, const char *const arg
     struct subprocess_result result;
     struct error reason = {0};
     enum err err = subprocess_run(&options, &run, &out->output, &result, &reason);
+    for (size_t i = 0; i < ENVIRONMENT_OWNED; i++)
+        free(environment[i]);
     if (err)
         return tool_fail(out, "%s", reason.text);
     if (result.canceled)
@@ -274,8 +291,10 @@ const struct tool_driver tool_shell = {
 
 static enum err python_available(struct error *why)
 {
-    char path[1024];
-    if (proc_find("python3", path, sizeof path))
+    char *path = proc_find("python3");
+    bool is_found = path;
+    free(path);
+    if (!is_found)
         return err_set(why, ERR_NOT_FOUND, "python3 is not installed: apt install python3");
     return confine_available(why);
 }

@@ -38,7 +38,7 @@ struct tool_spec {
 /* The directory of one query.  Tools resolve paths inside it, and follow no symbolic links. */
 struct workspace {
     int fd; /* descriptor of the directory */
-    char path[1024];
+    char *path;
 };
 
 struct tool_request {

@@ -77,9 +77,10 @@ static void add_sums(const struct run_table *table, struct run_point *out)
 void run_point_of(const struct run_table *table, struct run_point *out)
 {
     struct model_size size;
-    *out = (struct run_point){
-        .queries = table->rows, .failed = table->failed, .canceled = table->canceled};
-    str_copy(out->directory, sizeof out->directory, table->directory);
+    *out = (struct run_point){.directory = table->directory,
+                              .queries = table->rows,
+                              .failed = table->failed,
+                              .canceled = table->canceled};
     str_copy(out->model, sizeof out->model, table->model);
     sweep_setting_of_run(table->directory, out->setting, sizeof out->setting);
     out->sweep = sweep_of_run(table->directory);

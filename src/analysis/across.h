@@ -1,5 +1,5 @@
 /* Several runs side by side: the figures of each, and how they depend on concurrency, model size and precision.  A
- * struct run_point is plain data and owns nothing. */
+ * struct run_point is plain data and owns nothing: its directory is that of the table, whose string the caller keeps. */
 #ifndef IPW_ANALYSIS_ACROSS_H
 #define IPW_ANALYSIS_ACROSS_H
 
@@ -16,7 +16,7 @@ struct result;
 struct sweep_points;
 
 struct run_point {
-    char directory[1024]; /* complete: used to open files in it */
+    const char *directory; /* complete: used to open files in it */
     char model[128], hardware[64], dataset[128];
     char setting[200]; /* for a run of a sweep; "" otherwise */
     size_t sweep;      /* length of the sweep's directory prefix; 0: not part of a sweep */

@@ -119,8 +119,8 @@ static void add_spans(struct collected *all, const struct query_trace *trace)
 {
     for (size_t i = 0; i < trace->span_count; i++) {
         const struct span_trace *span = &trace->spans[i];
-        bool is_gap = strcmp(kind_of(span), "gap") == 0,
-             is_tool = strcmp(span->type, "tool_call") == 0;
+        bool is_gap = strcmp(kind_of(span), "gap") == 0;
+        bool is_tool = strcmp(span->type, "tool_call") == 0;
         /* A request's own energy is that of its phases. */
         add_to(&all->types, kind_of(span), is_gap ? UNKNOWN : span->to_s - span->from_s,
                is_gap || is_tool ? own_of(span) : all_of(span), span->error);
@@ -306,8 +306,8 @@ static void put_turns(struct result *result, const struct collected *all)
 
 static int by_cost(const void *a, const void *b)
 {
-    double x = joules_of(*(const struct query_trace *const *)a),
-           y = joules_of(*(const struct query_trace *const *)b);
+    double x = joules_of(*(const struct query_trace *const *)a);
+    double y = joules_of(*(const struct query_trace *const *)b);
     x = is_known(x) ? x : -1;
     y = is_known(y) ? y : -1;
     return (x < y) - (x > y);

@@ -381,8 +381,8 @@ static enum err choose_knob(const struct sweep_points *points, size_t *out, stru
 static struct clock_setting setting_of(const struct sweep_figures *figures, double x)
 {
     struct clock_setting setting = {.x = x};
-    double energy = ratio(figures->independent, figures->joules),
-           time = ratio(figures->seconds_error, figures->seconds);
+    double energy = ratio(figures->independent, figures->joules);
+    double time = ratio(figures->seconds_error, figures->seconds);
     for (int n = 0; n < 3; n++) {
         size_t at = n == 0 ? CLOCK_ENERGY : n == 1 ? CLOCK_EDP : CLOCK_ED2P;
         setting.values[at] = energy_delay_product(figures->joules, figures->seconds, n);

@@ -481,8 +481,8 @@ static double mcnemar(const struct terms *terms)
 {
     uint64_t only_a = 0, only_b = 0;
     for (size_t i = 0; i < terms->a.count; i++) {
-        bool a = terms->a.entries[i * CONTRAST_SUMS] > 0,
-             b = terms->b.entries[i * CONTRAST_SUMS] > 0;
+        bool a = terms->a.entries[i * CONTRAST_SUMS] > 0;
+        bool b = terms->b.entries[i * CONTRAST_SUMS] > 0;
         only_a += a && !b;
         only_b += b && !a;
     }
@@ -688,8 +688,8 @@ static struct uncertainty sensors_of(const struct compare_side *side)
 void compare_describe(const struct compare_side *side, struct compared_side *out)
 {
     const struct run_table *first = &side->runs[0];
-    *out = (struct compared_side){.runs = side->count, .queries = first->rows};
-    str_copy(out->directory, sizeof out->directory, first->directory);
+    *out = (struct compared_side){
+        .directory = first->directory, .runs = side->count, .queries = first->rows};
     str_copy(out->model, sizeof out->model, first->model);
     str_copy(out->hardware, sizeof out->hardware, run_hardware(first));
     str_copy(out->currency, sizeof out->currency, text_or_empty(first->summary.currency));

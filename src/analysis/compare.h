@@ -73,8 +73,9 @@ struct compare_side {
 
 struct compared_side {
     char name[RUN_NAME_MAX]; /* unique among all sides, from what differs */
-    char directory[512], model[256], hardware[128];
-    size_t runs, queries; /* of the first run, like the following */
+    const char *directory; /* of the first run, like the following; as passed */
+    char model[256], hardware[128];
+    size_t runs, queries; /* runs of the side */
     struct tariff tariff;
     char currency[16];
 };

@@ -341,8 +341,8 @@ static void check_broken(const struct run_table *table, const char *whose, struc
 /* Applies to one machine only: idle power differs between machines. */
 static void check_idle(const struct pair *pair, struct comparison *out)
 {
-    const struct summary_conditions *left = &pair->a->summary.conditions,
-                                    *right = &pair->b->summary.conditions;
+    const struct summary_conditions *left = &pair->a->summary.conditions;
+    const struct summary_conditions *right = &pair->b->summary.conditions;
     double error = hypot(is_known(left->idle_plus_minus) ? left->idle_plus_minus : 0,
                          is_known(right->idle_plus_minus) ? right->idle_plus_minus : 0);
     double change = fabs(right->idle_w - left->idle_w);
@@ -359,8 +359,8 @@ static void check_one_sided(const struct pair *pair, struct comparison *out)
 {
     static const char *const CODES[] = {"background", "throttled"};
     for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
-        const struct finding *left = severe_of(pair->a, CODES[i]),
-                             *right = severe_of(pair->b, CODES[i]);
+        const struct finding *left = severe_of(pair->a, CODES[i]);
+        const struct finding *right = severe_of(pair->b, CODES[i]);
         if (left && !right && left->severity != FINDING_INVALID)
             differ(out, pair->of_a, left->text);
         if (right && !left && right->severity != FINDING_INVALID)
@@ -370,8 +370,8 @@ static void check_one_sided(const struct pair *pair, struct comparison *out)
 
 static void check_conditions(const struct pair *pair, struct comparison *out)
 {
-    bool in_a = is_known(pair->a->summary.conditions.seconds),
-         in_b = is_known(pair->b->summary.conditions.seconds);
+    bool in_a = is_known(pair->a->summary.conditions.seconds);
+    bool in_b = is_known(pair->b->summary.conditions.seconds);
     if ((!in_a || !in_b) && out->conditions == CONDITIONS_COMPARABLE)
         out->conditions = CONDITIONS_UNKNOWN;
     if (in_a != in_b)

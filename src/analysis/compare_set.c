@@ -33,16 +33,18 @@ static bool is_separator(const char *word)
 
 static void read_candidate(const char *directory, struct candidate *out)
 {
-    char path[FILE_PATH_MAX];
     *out = (struct candidate){.directory = directory};
     if (run_dir_check_files(directory,
                             NULL)) /* opening a FIFO would block; loading it reports the error */
         return;
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
-    if (out->has_summary)
+    if (out->has_summary) {
         str_copy(out->group, sizeof out->group, text_or_empty(out->summary.repeat_group));
-    else if (run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
-        str_copy(out->group, sizeof out->group, journal_facts(path).repeat.group);
+        return;
+    }
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
+    str_copy(out->group, sizeof out->group, journal_facts(path).repeat.group);
+    free(path);
 }
 
 static bool are_repeats(const struct candidate *a, const struct candidate *b)
@@ -180,20 +182,27 @@ static enum err load_side(const char *const *directories, size_t count,
     return err;
 }
 
-/* The source of the side's name; for several runs their common path. */
-static void take_point(const struct loaded *side, struct run_point *out)
+/* The source of a side's name. */
+struct named_side {
+    struct run_point point;
+    char *path; /* of its runs, without what tells them apart: the directory of the point */
+};
+
+static void take_point(const struct loaded *side, struct named_side *out)
 {
-    run_point_of(&side->tables[0], out);
-    if (side->count > 1)
-        out->directory[run_path_stem(out->directory)] = '\0';
+    run_point_of(&side->tables[0], &out->point);
+    const char *directory = out->point.directory;
+    out->path =
+        xstrndup(directory, side->count > 1 ? run_path_stem(directory) : strlen(directory));
+    out->point.directory = out->path;
 }
 
-static void name_sides(const struct run_point *points, struct compare_set *set)
+static void name_sides(const struct named_side *sides, struct compare_set *set)
 {
     struct run_names names = {0};
     const struct run_point **all = xmalloc((set->count + 1) * sizeof *all);
     for (size_t i = 0; i <= set->count; i++)
-        all[i] = &points[i];
+        all[i] = &sides[i].point;
     run_names_of(all, set->count + 1, 0, &names);
     for (size_t i = 0; i <= set->count; i++)
         str_copy(i ? set->comparisons[i - 1].side.name : set->baseline.name, RUN_NAME_MAX,
@@ -203,14 +212,14 @@ static void name_sides(const struct run_point *points, struct compare_set *set)
 }
 
 static enum err compare_with(const struct loaded *baseline, const struct compare_groups *groups,
-                             const struct compare_options *options, struct run_point *points,
+                             const struct compare_options *options, struct named_side *sides,
                              struct compare_set *out, struct error *why)
 {
     const struct compare_side a = {baseline->tables, baseline->count};
     const char *const *directories = groups->directories + groups->runs[0];
     enum err err = ERR_OK;
     compare_describe(&a, &out->baseline);
-    take_point(baseline, &points[0]);
+    take_point(baseline, &sides[0]);
     for (size_t i = 0; !err && i < out->count; i++) {
         struct loaded side;
         struct comparison *to = &out->comparisons[i];
@@ -218,7 +227,7 @@ static enum err compare_with(const struct loaded *baseline, const struct compare
         if (err)
             break;
         const struct compare_side b = {side.tables, side.count};
-        take_point(&side, &points[i + 1]);
+        take_point(&side, &sides[i + 1]);
         err = compare_sides(&a, &b, options->seed, to, why);
         if (options->ignore_conditions && to->conditions == CONDITIONS_DIFFER)
             to->conditions = CONDITIONS_IGNORED;
@@ -226,7 +235,7 @@ static enum err compare_with(const struct loaded *baseline, const struct compare
         unload(&side);
     }
     if (!err) {
-        name_sides(points, out);
+        name_sides(sides, out);
         compare_verdicts(out->comparisons, out->count);
     }
     return err;
@@ -237,14 +246,16 @@ enum err compare_set_load(const struct compare_groups *groups,
                           struct error *why)
 {
     struct loaded baseline = {0};
-    struct run_point *points = xcalloc(groups->count, sizeof *points);
+    struct named_side *sides = xcalloc(groups->count, sizeof *sides);
     *out = (struct compare_set){.comparisons = xcalloc(groups->count, sizeof *out->comparisons),
                                 .count = groups->count - 1};
     enum err err = load_side(groups->directories, groups->runs[0], options, &baseline, why);
     if (!err)
-        err = compare_with(&baseline, groups, options, points, out, why);
+        err = compare_with(&baseline, groups, options, sides, out, why);
     unload(&baseline);
-    free(points);
+    for (size_t i = 0; i < groups->count; i++)
+        free(sides[i].path);
+    free(sides);
     if (err)
         compare_set_release(out);
     return err;

@@ -768,7 +768,7 @@ enum err hardware_read(const char *path, struct hardware *out, struct error *why
         err = from_tree(path, tree, out, why);
     if (!err && hardware_check(out, &doubt) != ERR_OK) {
         (void)str_copy(out->doubt, sizeof out->doubt, doubt.text);
-        log_warn("%.100s contradicts itself: %s", path, doubt.text);
+        log_warn("%s contradicts itself: %s", path, doubt.text);
     }
     return err;
 }

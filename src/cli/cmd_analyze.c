@@ -196,17 +196,18 @@ static void show_heading(struct text *out, const struct subject *subject)
 {
     const struct run_table *table = &subject->table;
     const char *hardware = subject->has_table ? run_hardware(table) : "";
+    text_add(out, " ");
+    text_add_plain(out, subject->path);
     if (!subject->has_table && !subject->layers.count) {
-        text_addf(out, " %s: traces of an agent\n", plain_text(subject->path).text);
+        text_add(out, ": traces of an agent\n");
         return;
     }
     if (!subject->has_table) {
-        text_addf(out, " %s: layers of %zu model%s\n", plain_text(subject->path).text,
-                  subject->layers.count, subject->layers.count == 1 ? "" : "s");
+        text_addf(out, ": layers of %zu model%s\n", subject->layers.count,
+                  subject->layers.count == 1 ? "" : "s");
         return;
     }
-    text_addf(out, " %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text, table->rows,
-              run_kind_unit(table->kind, table->rows != 1),
+    text_addf(out, ": %zu %s %s '%s'%s%s", table->rows, run_kind_unit(table->kind, table->rows != 1),
               run_kind_has_queries(table->kind) ? "to" : "of", plain_text(table->model).text,
               hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)
@@ -286,16 +287,24 @@ static void show_subject(struct analyze_state *work, const struct subject *subje
 }
 
 /* Analyses without data of their kind are skipped, unless --analysis names them.  Runs of a sweep are not sweeps. */
+static bool applies(const struct analyze_state *work, const struct subject *subject,
+                    const struct analysis_driver *driver)
+{
+    if (driver->reads_sweep)
+        return work->by_name && !work->sweep_count;
+    if (work->by_name)
+        return true;
+    if (driver->reads_layers)
+        return subject->layers.count > 0;
+    return driver->reads_traces ? subject->has_traces : subject->has_table;
+}
+
 static size_t drivers_for(const struct analyze_state *work, const struct subject *subject,
                           const struct analysis_driver **out)
 {
     size_t count = 0;
     for (size_t i = 0; i < work->driver_count; i++)
-        if (work->drivers[i]->reads_sweep    ? work->by_name && !work->sweep_count
-            : work->by_name                  ? true
-            : work->drivers[i]->reads_layers ? subject->layers.count > 0
-            : work->drivers[i]->reads_traces ? subject->has_traces
-                                             : subject->has_table)
+        if (applies(work, subject, work->drivers[i]))
             out[count++] = work->drivers[i];
     return count;
 }
@@ -460,8 +469,11 @@ static enum err analyze_sweep(struct analyze_state *work, const char *path, bool
     const struct analysis_input input = {.sweep = path};
     analysis_run(sweep_driver(work), &input, &work->options->params, &result);
     enum err err = check_result(&result, why);
-    if (!err && in_text && several)
-        text_addf(&work->out, "%s %s\n", work->out.length ? "\n" : "", plain_text(path).text);
+    if (!err && in_text && several) {
+        text_add(&work->out, work->out.length ? "\n " : " ");
+        text_add_plain(&work->out, path);
+        text_add(&work->out, "\n");
+    }
     if (!err && !in_text)
         put_results(work, path, &result, 1);
     else if (!err && work->options->verbose)

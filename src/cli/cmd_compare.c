@@ -68,7 +68,6 @@ static bool is_page(const struct compare_command *options)
 /* The exit code of a bound that could not be checked, unless another bound fails. */
 static int check_bounds(const struct compare_report *report, const struct result *result)
 {
-    char line[CHECK_LINE_MAX];
     int code = EXIT_DONE;
     const struct result_item *checks = result_find(result, "checks");
     size_t number = 0;
@@ -82,7 +81,9 @@ static int check_bounds(const struct compare_report *report, const struct result
             continue;
         bool refused = outcome == CHECK_NOT_COMPARABLE || outcome == CHECK_UNREPEATED;
         int now = refused ? EXIT_NOT_COMPARABLE : EXIT_FAILED;
-        print_error(now, "%s", compare_check_line(result, item, line));
+        char *line = compare_check_line(result, item);
+        print_error(now, "%s", line);
+        free(line);
         code = code == EXIT_FAILED ? code : now;
     }
     return code;
@@ -96,7 +97,7 @@ static int check_repeats(const struct compare_report *report)
             return print_error(
                 EXIT_NOT_COMPARABLE,
                 "--confident: one run per side: differences between runs are unknown "
-                "(%.200s); repeat both sides with --repeat-runs N",
+                "(%s); repeat both sides with --repeat-runs N",
                 report->set->comparisons[i].side.directory);
     return EXIT_DONE;
 }
@@ -167,13 +168,15 @@ static int compare_runs(const char **words, size_t count, const char *sweep)
     start_reading_bar(wants_color(STDERR_FILENO));
     args.compare.seed = args.seed;
     compare_groups_find(words, count, &groups);
-    int code = groups.count < 2 && sweep
-                   ? print_error(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
-                                 groups.count ? "one measured setting" : "no run")
-               : groups.count < 2
-                   ? usage_error(groups.count ? "missing run to compare with the baseline"
-                                              : "missing run directories")
-                   : compare_groups(&args, &groups);
+    int code;
+    if (groups.count >= 2)
+        code = compare_groups(&args, &groups);
+    else if (sweep)
+        code = print_error(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
+                           groups.count ? "one measured setting" : "no run");
+    else
+        code = usage_error(groups.count ? "missing run to compare with the baseline"
+                                        : "missing run directories");
     compare_groups_release(&groups);
     return code;
 }
@@ -192,7 +195,7 @@ static int compare_main(const char **words, size_t count)
         return print_error(
             EXIT_USAGE,
             "a sweep cannot be compared with other runs: give the runs of two settings "
-            "instead, `ipw compare %.200s/points/p001_r* -- OTHER/points/p001_r*`",
+            "instead, `ipw compare %s/points/p001_r* -- OTHER/points/p001_r*`",
             sweep);
     if (run_inputs_settings(sweep, &runs, &why))
         return print_error(EXIT_FAILED, "%s", why.text);

@@ -267,12 +267,13 @@ static int pull_main(const char **words, size_t count)
     if (!code)
         code = find_runs(db, words, count, &ids);
     for (size_t i = 0; !code && i < ids.count; i++) {
-        struct db_pulled pulled;
+        struct db_pulled pulled = {0};
         if (db_pull(db, ids.items[i].id, parent, &pulled, &why))
             code = print_error(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
         else if (!args.quiet)
             notify("%s %s  %s\n", ids.items[i].id, pulled.was_there ? "unchanged" : "pulled",
                    pulled.directory);
+        free(pulled.directory);
     }
     free(ids.items);
     db_free(db);

@@ -140,11 +140,11 @@ static enum err list_family(struct client_models *out, struct error *why)
 static void list_named(const char *list, struct client_models *out)
 {
     while (*list) {
-        char name[1024];
         size_t length = strcspn(list, ",");
-        str_format(name, sizeof name, "%.*s", (int)length, list);
+        char *name = xstrndup(list, length);
         if (length)
             client_models_add(out, name);
+        free(name);
         list += length + (list[length] == ',');
     }
 }
@@ -200,17 +200,18 @@ static int call_for_runs(const struct command *step, const struct profile_family
 /* A page and plots of all runs, by the respective commands, which print the paths of their output. */
 static int write_pages(const struct profile_family *family)
 {
-    char page[600], plots[600];
+    char *page = path_join(command.profile.output_dir, RUN_REPORT);
+    char *plots = path_join(command.profile.output_dir, RUN_PLOTS);
     struct error why = {0};
     size_t drawn = 0; /* models with known energy */
-    str_format(page, sizeof page, "%s/" RUN_REPORT, command.profile.output_dir);
-    str_format(plots, sizeof plots, "%s/" RUN_PLOTS, command.profile.output_dir);
     for (size_t i = 0; i < family->count; i++)
         drawn += is_known(family->members[i].joules_per_query);
     int code = call_for_runs(&command_report, family, (char *[]){"-o", page, NULL});
     if (!code && gnuplot_available(&why) == ERR_OK && drawn > 1)
         code = call_for_runs(&command_plot, family,
                              (char *[]){"--output-dir", plots, "--plot", "pareto,models", NULL});
+    free(page);
+    free(plots);
     return code;
 }
 

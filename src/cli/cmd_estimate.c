@@ -276,12 +276,13 @@ static int estimate_load(const struct estimate_options *options, const struct mo
 /* A file, an architecture by its name, or a model that is installed with ipw. */
 static enum err open_model(const char *name, struct model *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
+    char *path;
     struct error unused = {0};
     enum err err = model_open(name, out, why);
-    if (err == ERR_NOT_FOUND && shipped_find(name, path, sizeof path, &unused) == ERR_OK) {
+    if (err == ERR_NOT_FOUND && shipped_find(name, &path, &unused) == ERR_OK) {
         *why = (struct error){0};
         err = model_open(path, out, why);
+        free(path);
     }
     return err;
 }

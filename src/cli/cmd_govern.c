@@ -159,8 +159,8 @@ static void begin(void *context, const struct govern_result *result)
 static void show_result(const struct result *result, bool color, struct text *out)
 {
     const struct result_item *joules = result_find(result, "energy.joules");
-    double default_w = result_number_at(result, NULL, "mean_power_w.default"),
-           governed_w = result_number_at(result, NULL, "mean_power_w.governed");
+    double default_w = result_number_at(result, NULL, "mean_power_w.default");
+    double governed_w = result_number_at(result, NULL, "mean_power_w.governed");
     char a[FORMAT_MAX], b[FORMAT_MAX];
     (void)color;
     text_addf(out, "%s: %.0f readings, %.0f changes, %.0f violations\n",

@@ -88,11 +88,10 @@ static int split_models(struct layers_command *command)
 static int find_models(struct layers_command *command)
 {
     for (size_t i = 0; i < command->path_count; i++) {
-        char path[4096];
         struct error why = {0};
-        if (shipped_find(command->paths[i], path, sizeof path, &why) != ERR_OK)
+        if (shipped_find(command->paths[i], &command->found[i], &why) != ERR_OK)
             return print_error(EXIT_FAILED, "%s", why.text);
-        command->paths[i] = command->found[i] = xstrdup(path);
+        command->paths[i] = command->found[i];
     }
     return -1;
 }
@@ -173,14 +172,14 @@ static int save_models(const struct layers_command *command, const struct run_sa
         return 0;
     for (size_t i = 0; i < run->count; i++) {
         struct error why = {0};
-        char directory[512];
-        if (run_save_layers(save, &run->models[i], &run->results.models[i], directory,
-                            sizeof directory, &why)) {
+        char *directory;
+        if (run_save_layers(save, &run->models[i], &run->results.models[i], &directory, &why)) {
             code = print_error(EXIT_FAILED, "cannot save the run: %s", why.text);
-            continue;
+        } else {
+            notify("ipw layers: saved in %s\n", directory); /* with -q, too: nothing else names it */
+            push_saved(command->db, directory, command->quiet);
         }
-        notify("ipw layers: saved in %s\n", directory); /* with -q, too: nothing else names it */
-        push_saved(command->db, directory, command->quiet);
+        free(directory);
     }
     return code;
 }

@@ -170,9 +170,13 @@ static int deliver_listing(struct result *result, const struct print_views *view
     result_end(result);
     result_print(result, printed, views, !output && wants_color(STDOUT_FILENO), &out);
     text_add(&out, printed == PRINT_JSON ? "\n" : "");
-    int code = printed == PRINT_TABLE && text ? deliver(output, text)
-               : printed == PRINT_CSV         ? deliver_data(output, &out)
-                                              : deliver(output, &out);
+    int code;
+    if (printed == PRINT_TABLE && text)
+        code = deliver(output, text);
+    else if (printed == PRINT_CSV)
+        code = deliver_data(output, &out);
+    else
+        code = deliver(output, &out);
     text_release(&out);
     return code;
 }

@@ -174,9 +174,9 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
     question.goal = o->goal;
     if (file_is_directory(path))
         return err_set(why, ERR_BAD_VALUE,
-                       "%.200s is not a readable sweep (GPU logs: --input DIRECTORY)", path);
+                       "%s is not a readable sweep (GPU logs: --input DIRECTORY)", path);
     if (!file_is_regular(path))
-        return err_set(why, ERR_NOT_FOUND, "%.200s: no such file", path);
+        return err_set(why, ERR_NOT_FOUND, "%s: no such file", path);
     enum err err = freq_model_load(&o->model, path, why);
     if (!err && !c->data.clocks)
         err = err_set(why, ERR_USAGE,
@@ -186,7 +186,7 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
     if (!err && !o->model.kind->application)
         err = err_set(
             why, ERR_BAD_VALUE,
-            "%.160s: %s predicts from activities of an application, which its file does not "
+            "%s: %s predicts from activities of an application, which its file does not "
             "keep: give measurements, --input FILE --model %s, or fit roofline",
             path, o->model.kind->name, o->model.kind->name);
     while (!err &&
@@ -199,7 +199,7 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
         if (!is_selected(o, &curve) || (c->data.gpu && !str_equal_nocase(c->data.gpu, curve.gpu)))
             continue;
         if (!clock_list_has(&o->clocks, curve.gpu))
-            return err_set(why, ERR_NO_DATA, "%.160s: no clocks of GPU '%.40s'", c->data.clocks,
+            return err_set(why, ERR_NO_DATA, "%s: no clocks of GPU '%.40s'", c->data.clocks,
                            curve.gpu);
         question.void_because =
             lists_application(o->model.provenance.invalid, curve.gpu, curve.application)

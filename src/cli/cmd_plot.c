@@ -26,7 +26,7 @@
 #include "rundir/run_path.h"
 #include "rundir/run_table.h"
 
-enum { PLOTS_MAX = 64, PATH_SIZE = 1024 };
+enum { PLOTS_MAX = 64 };
 
 struct plot_options {
     const char *plots, *output, *formats, *model;
@@ -47,7 +47,7 @@ struct plot_state {
     size_t run_count; /* plotted together */
     bool had_run;
     struct layers_results layers;   /* layers of all sources */
-    char layers_folder[PATH_SIZE];  /* folder for plots of all layers: next to the first */
+    char *layers_folder;            /* folder for plots of all layers: next to the first; or NULL */
     bool drawn[PLOTS_MAX];          /* by driver */
     struct error missed[PLOTS_MAX]; /* reason, by driver, for the current source */
     struct text paths, notes;       /* notes already printed */
@@ -118,48 +118,59 @@ static struct run_wanted columns_needed(const struct plot_state *work)
 
 /* ---- paths ---- */
 
-static void last_part(const char *path, char *to, size_t size)
+/* Without the suffix of a file of layers; the caller frees it. */
+static char *stem_of(const char *path)
 {
-    struct slice name = slice_path_name(slice_of(path));
-    str_format(to, size, "%.*s", (int)name.length, name.start);
+    return xstrndup(path, strlen(path) - (str_ends(path, ".json") ? strlen(".json") : 0));
 }
 
-static void drop_suffix(char *path)
+/* The name in a stem; the caller frees it. */
+static char *source_stem(const char *source)
 {
-    if (str_ends(path, ".json"))
-        path[strlen(path) - 5] = '\0';
+    char *stem = stem_of(source);
+    struct slice name = slice_path_name(slice_of(stem));
+    char *copy = xstrndup(name.start, name.length);
+    free(stem);
+    return copy;
+}
+
+static bool is_name_taken(const struct plot_state *work, size_t source, const char *name)
+{
+    bool taken = false;
+    for (size_t i = 0; i < source && !taken; i++) {
+        char *other = source_stem(work->sources[i]);
+        taken = strcmp(name, other) == 0;
+        free(other);
+    }
+    return taken;
+}
+
+/* Next to a source. */
+static char *folder_beside(const char *path, bool is_file)
+{
+    if (!is_file)
+        return path_join(path, RUN_PLOTS);
+    char *stem = stem_of(path);
+    char *folder = xformat("%s-" RUN_PLOTS, stem);
+    free(stem);
+    return folder;
 }
 
 /* The folder of a source's plots.  With --output-dir each of several sources has its own, by name; the number of the
- * source is appended to a duplicate name. */
-static void plot_folder(const struct plot_state *work, size_t source, bool is_file, char *to)
+ * source is appended to a duplicate name.  The caller frees it. */
+static char *plot_folder(const struct plot_state *work, size_t source, bool is_file)
 {
-    const char *output = work->options->output, *path = work->sources[source];
-    char name[256], other[256], stem[PATH_SIZE];
-    str_copy(stem, sizeof stem, path);
-    drop_suffix(stem);
-    if (!output) {
-        if (is_file)
-            str_format(to, PATH_SIZE, "%s-" RUN_PLOTS, stem);
-        else
-            str_format(to, PATH_SIZE, "%s/" RUN_PLOTS, path);
-        return;
-    }
-    if (work->source_count == 1) {
-        str_copy(to, PATH_SIZE, output);
-        return;
-    }
-    bool taken = false;
-    last_part(stem, name, sizeof name);
-    for (size_t i = 0; i < source && !taken; i++) {
-        last_part(work->sources[i], other, sizeof other);
-        drop_suffix(other);
-        taken = strcmp(name, other) == 0;
-    }
-    if (taken)
-        str_format(to, PATH_SIZE, "%s/%s-%zu", output, name, source + 1);
-    else
-        str_format(to, PATH_SIZE, "%s/%s", output, name);
+    const char *output = work->options->output;
+    if (!output)
+        return folder_beside(work->sources[source], is_file);
+    if (work->source_count == 1)
+        return xstrdup(output);
+    char *name = source_stem(work->sources[source]);
+    char *folder = is_name_taken(work, source, name)
+                       ? xformat("%s/%s-%zu", output, name, source + 1)
+                       : path_join(output, name);
+    free(name);
+    return folder;
 }
 
 /* ---- drawing ---- */
@@ -179,14 +190,14 @@ static const char *within_run(const struct plot_state *work, const char *folder,
 static enum err open_image(const struct plot_state *work, const char *folder, const char *file,
                            struct output *out, struct error *why)
 {
-    char path[PATH_SIZE];
     const char *run, *subfolder = within_run(work, folder, &run);
-    if (!str_format(path, sizeof path, "%s/%s", subfolder ? subfolder : folder, file))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", folder);
-    if (subfolder)
-        return output_open_within(out, run, path, why);
-    enum err err = file_make_parents(path, why);
-    return err ? err : output_open(out, path, false, why);
+    char *path = path_join(subfolder ? subfolder : folder, file);
+    enum err err = subfolder ? ERR_OK : file_make_parents(path, why);
+    if (!err)
+        err = subfolder ? output_open_within(out, run, path, why)
+                        : output_open(out, path, false, why);
+    free(path);
+    return err;
 }
 
 static enum err draw_file(const struct plot_state *work, const char *folder, const char *name,
@@ -216,8 +227,8 @@ static void put_files(struct plot_state *work, size_t which, struct figure *figu
             continue;
         }
         work->drawn[which] = true;
-        text_addf(&work->paths, "%s/%s.%s\n", plain_text(folder).text, name,
-                  FIGURE_SUFFIXES[format]);
+        text_add_plain(&work->paths, folder);
+        text_addf(&work->paths, "/%s.%s\n", name, FIGURE_SUFFIXES[format]);
     }
 }
 
@@ -282,7 +293,6 @@ static void print_note(struct plot_state *work, const char *note)
 /* may_lack: a directory with measured layers may have no run. */
 static void plot_run_directory(struct plot_state *work, size_t source, bool may_lack)
 {
-    char folder[PATH_SIZE];
     struct run_table table;
     struct error why = {0};
     enum err err = run_table_load(work->sources[source], work->options->model, columns_needed(work),
@@ -297,8 +307,9 @@ static void plot_run_directory(struct plot_state *work, size_t source, bool may_
     work->had_run = true;
     for (size_t i = 0; i < table.note_count; i++)
         print_note(work, table.notes[i].text);
-    plot_folder(work, source, false, folder);
+    char *folder = plot_folder(work, source, false);
     draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, folder);
+    free(folder);
     report_missed(work, source_name(work, source));
     if (work->source_count > 1 && run_figures_of(&table, &work->runs[work->run_count]) == ERR_OK)
         work->run_count++;
@@ -308,17 +319,20 @@ static void plot_run_directory(struct plot_state *work, size_t source, bool may_
 static void plot_model(struct plot_state *work, size_t source, const struct layers_result *model,
                        bool is_file, bool is_one_of_many)
 {
-    char folder[PATH_SIZE], subfolder[256] = "", path[PATH_SIZE + 300];
-    plot_folder(work, source, is_file, folder);
+    char subfolder[256] = "";
+    char *folder = plot_folder(work, source, is_file);
+    char *of_layers = xformat("%s%s", folder, is_file ? "" : "/layers");
     if (is_one_of_many)
         model_slug(model->model ? model->model : "model", subfolder, sizeof subfolder);
-    str_format(path, sizeof path, "%s%s%s%s", folder, is_file ? "" : "/layers",
-               subfolder[0] ? "/" : "", subfolder);
+    char *path = subfolder[0] ? path_join(of_layers, subfolder) : xstrdup(of_layers);
     draw_source(work, PLOT_OF_LAYERS, &(struct plot_source){.layers = model, .layer_count = 1},
                 path);
     report_missed(work, subfolder[0] ? subfolder : source_name(work, source));
-    if (!work->layers_folder[0])
-        str_format(work->layers_folder, PATH_SIZE, "%s%s", folder, is_file ? "" : "/layers");
+    if (!work->layers_folder)
+        work->layers_folder = xstrdup(of_layers);
+    free(path);
+    free(of_layers);
+    free(folder);
 }
 
 /* The layers of a file or directory; returns the number of models. */
@@ -339,7 +353,6 @@ static size_t plot_layers(struct plot_state *work, size_t source, bool is_file)
 
 static void plot_sweep(struct plot_state *work, size_t source)
 {
-    char folder[PATH_SIZE];
     struct sweep_points points;
     struct error why = {0};
     if (sweep_points_load(work->sources[source], &points, &why)) {
@@ -347,8 +360,9 @@ static void plot_sweep(struct plot_state *work, size_t source)
         print_error(EXIT_FAILED, "%s", why.text);
         return;
     }
-    plot_folder(work, source, false, folder);
+    char *folder = plot_folder(work, source, false);
     draw_source(work, PLOT_OF_SWEEP, &(struct plot_source){.sweep = &points}, folder);
+    free(folder);
     report_missed(work, source_name(work, source));
     sweep_points_release(&points);
 }
@@ -359,16 +373,15 @@ static void plot_curves(struct plot_state *work, const struct freq_curves *curve
     const char *output = work->options->output, *path = work->options->data.inputs.items[0];
     for (size_t i = 0; i < curves->count && !work->broken; i++) {
         const struct freq_curve *curve = &curves->items[i];
-        char name[128], subfolder[160] = "", folder[PATH_SIZE];
+        char name[128], subfolder[160] = "";
         (void)str_format(name, sizeof name, "%s %s", curve->gpu, curve->application);
         if (curves->count > 1)
             model_slug(name, subfolder, sizeof subfolder);
-        str_format(folder, sizeof folder, "%s%s%s%s", output ? output : path,
-                   output                    ? ""
-                   : file_is_directory(path) ? "/" RUN_PLOTS
-                                             : "-" RUN_PLOTS,
-                   subfolder[0] ? "/" : "", subfolder);
+        const char *ending = file_is_directory(path) ? "/" RUN_PLOTS : "-" RUN_PLOTS;
+        char *folder = xformat("%s%s%s%s", output ? output : path, output ? "" : ending,
+                               subfolder[0] ? "/" : "", subfolder);
         draw_source(work, PLOT_OF_CURVE, &(struct plot_source){.curve = curve}, folder);
+        free(folder);
         report_missed(work, curves->count > 1 ? plain_text(name).text : NULL);
     }
 }
@@ -407,7 +420,6 @@ static void plot_one(struct plot_state *work, size_t source)
 /* All results of layers in one plot, and all runs, in the folder of the first. */
 static void plot_together(struct plot_state *work)
 {
-    char folder[PATH_SIZE];
     if (work->layers.count && !work->broken) {
         draw_source(
             work, PLOT_OF_ALL_LAYERS,
@@ -417,13 +429,12 @@ static void plot_together(struct plot_state *work)
     }
     if (work->run_count < 2 || work->broken)
         return;
-    if (work->options->output)
-        str_copy(folder, sizeof folder, work->options->output);
-    else
-        str_format(folder, sizeof folder, "%s/" RUN_PLOTS, work->runs[0].point.directory);
+    char *folder = work->options->output ? xstrdup(work->options->output)
+                                         : path_join(work->runs[0].point.directory, RUN_PLOTS);
     draw_source(work, PLOT_OF_RUNS,
                 &(struct plot_source){.runs = work->runs, .run_count = work->run_count}, folder);
     report_missed(work, NULL);
+    free(folder);
 }
 
 /* Selected plots without any source of their kind. */
@@ -521,6 +532,7 @@ static int plot_main(const char **words, size_t count)
     text_release(&work.paths);
     text_release(&work.notes);
     layers_results_release(&work.layers);
+    free(work.layers_folder);
     free(work.runs);
     return code;
 }

@@ -439,8 +439,8 @@ static enum err parse_probe(const char *word, struct freq_sample *out, struct er
 
 static int by_clock_falling(const void *a, const void *b)
 {
-    double p = ((const struct freq_sample *)a)->freq_mhz,
-           q = ((const struct freq_sample *)b)->freq_mhz;
+    double p = ((const struct freq_sample *)a)->freq_mhz;
+    double q = ((const struct freq_sample *)b)->freq_mhz;
     return (p < q) - (p > q);
 }
 

@@ -91,7 +91,7 @@ static int end_merge(enum err err, const char *directory, const struct error *wh
 static int merge(const char *const *runs, size_t count)
 {
     struct error why = {0};
-    char directory[512];
+    char *directory;
     int code = failed_limit_read(&command.common.max_failed);
     if (!code)
         code = check_db(command.common.db, false);
@@ -99,8 +99,10 @@ static int merge(const char *const *runs, size_t count)
         return code;
     enum err err =
         profile_merge(runs, count, command.common.profile.output_dir, command.common.profile.name,
-                      command.common.overwrite || command.common.yes, directory, &why);
-    return end_merge(err, directory, &why);
+                      command.common.overwrite || command.common.yes, &directory, &why);
+    code = end_merge(err, directory, &why);
+    free(directory);
+    return code;
 }
 
 /* ---- Slurm ---- */
@@ -143,15 +145,13 @@ static enum err submit_shards(char *folder, struct error *why)
     return slurm_command_submit(&command.slurm, &work, command.common.quiet, &count, why);
 }
 
-static int profile_on_slurm(void)
+static int run_shards(char *folder)
 {
     struct error why = {0};
-    char folder[512], directory[512];
+    char *directory;
     const struct slurm_wait wait = {"shards", command.common.quiet, count_left, folder};
     size_t left;
     int number;
-    if (!profile_shards_folder(&command.common.profile, folder, sizeof folder))
-        return print_error(EXIT_USAGE, "the path of the run directory is too long");
     if (slurm_was_used(folder) && !command.common.resume)
         return print_error(EXIT_USAGE, "%s holds the shards of a run: --resume continues it",
                            folder);
@@ -175,8 +175,18 @@ static int profile_on_slurm(void)
     if (number || left)
         return number ? 128 + number : EXIT_FAILED;
     err = profile_merge_shards(&command.common.profile, folder, shard_name(), command.shards,
-                               command.common.overwrite || command.common.yes, directory, &why);
-    return end_merge(err, directory, &why);
+                               command.common.overwrite || command.common.yes, &directory, &why);
+    int code = end_merge(err, directory, &why);
+    free(directory);
+    return code;
+}
+
+static int profile_on_slurm(void)
+{
+    char *folder = profile_shards_folder(&command.common.profile);
+    int code = run_shards(folder);
+    free(folder);
+    return code;
 }
 
 /* An element that is requeued after its shard has ended has nothing to do. */

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/proc.h"
 #include "report/text/reports.h"
@@ -100,14 +101,18 @@ static int save_run(const struct run_options *options, struct session *session,
     const struct run_save save = {options->output_dir, options->exec.argv, session, host, *own,
                                   options->repeat,     &options->tariff};
     struct error why = {0};
-    char directory[512];
+    char *directory;
+    int code = 0;
     if (!options->save && !options->output_dir && !options->db)
         return 0;
-    if (run_save(&save, result, directory, sizeof directory, &why))
-        return print_error(EXIT_FAILED, "cannot save the run: %s", why.text);
-    notify("ipw run: saved in %s\n", directory); /* with -q, too: nothing else names it */
-    push_saved(options->db, directory, options->quiet);
-    return 0;
+    if (run_save(&save, result, &directory, &why)) {
+        code = print_error(EXIT_FAILED, "cannot save the run: %s", why.text);
+    } else {
+        notify("ipw run: saved in %s\n", directory); /* with -q, too: nothing else names it */
+        push_saved(options->db, directory, options->quiet);
+    }
+    free(directory);
+    return code;
 }
 
 /* For several runs, printed immediately only to a terminal or a log: a file and stdout get one document. */
@@ -314,12 +319,13 @@ static const struct option_row ROWS[] = {
 /* Before the command runs, which may take hours. */
 static int make_save_folder(void)
 {
-    char path[FILE_PATH_MAX];
     struct error why = {0};
     if (!args.save && !args.output_dir && !args.db)
         return 0;
-    str_format(path, sizeof path, "%s/.", args.output_dir ? args.output_dir : "runs");
-    return file_make_parents(path, &why) ? print_error(EXIT_FAILED, "%s", why.text) : 0;
+    char *path = xformat("%s/.", args.output_dir ? args.output_dir : "runs");
+    enum err err = file_make_parents(path, &why);
+    free(path);
+    return err ? print_error(EXIT_FAILED, "%s", why.text) : 0;
 }
 
 static int run_run(const char **words, size_t count)

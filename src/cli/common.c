@@ -66,32 +66,31 @@ static void clear_reading_bar(void)
 /* Newlines in quoted strings are escaped: only the format's own are printed. */
 void notify(const char *format, ...)
 {
-    char line[1024];
-    size_t length = strlen(format);
-    bool ends = length > 0 && format[length - 1] == '\n';
+    struct text line = {0};
     va_list args;
     va_start(args, format);
-    bool whole = vsnprintf(line, sizeof line - 1, format, args) < (int)sizeof line - 1;
+    char *whole = xvformat(format, args);
     va_end(args);
-    if (ends && whole)
-        line[strlen(line) - 1] = '\0';
-    str_plain(line, sizeof line - 1);
-    size_t end = strlen(line);
+    bool ends = str_ends(format, "\n");
     if (ends)
-        memcpy(line + end, "\n", 2);
+        whole[strlen(whole) - 1] = '\0';
+    text_add_plain(&line, whole);
+    text_add(&line, ends ? "\n" : "");
     /* As one write: threads print, too.  There is nowhere to report a failure. */
-    (void)!file_write_all(STDERR_FILENO, line, strlen(line));
+    (void)!file_write_all(STDERR_FILENO, text_get(&line), line.length);
+    text_release(&line);
+    free(whole);
 }
 
 int print_error(int code, const char *format, ...)
 {
-    char line[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    char *line = xvformat(format, args);
     va_end(args);
     clear_reading_bar();
     notify("ipw %s: %s\n", current ? current->name : "help", line);
+    free(line);
     return code;
 }
 
@@ -100,10 +99,9 @@ int print_err(enum err err, const struct error *why)
     int number = err == ERR_INTERRUPTED ? proc_poll_signal(0) : 0;
     if (err == ERR_CLOSED_PIPE)
         return EXIT_DONE;
-    return print_error(number             ? 128 + number
-                       : err == ERR_USAGE ? EXIT_USAGE
-                                          : EXIT_FAILED,
-                       "%s", why->text);
+    if (number)
+        return print_error(128 + number, "%s", why->text);
+    return print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
 int usage_error(const char *problem)

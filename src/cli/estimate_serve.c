@@ -69,14 +69,19 @@ static enum err check_options(const struct serve_command *command, struct error 
 {
     const struct workload_options *work = command->workload;
     const struct estimate_serve_options *o = command->options;
-    const char *other = work->batch                ? "batch"
-                        : work->phase              ? "phase"
-                        : work->context            ? "context"
-                        : work->sweep              ? "sweep"
-                        : command->wanted->compare ? "compare"
-                                                   : NULL;
-    if (other)
-        return err_set(why, ERR_USAGE, "--serve takes no --%s", other);
+    const struct {
+        bool is_given;
+        const char *name;
+    } OTHERS[] = {
+        {work->batch != NULL, "batch"},
+        {work->phase != NULL, "phase"},
+        {work->context != NULL, "context"},
+        {work->sweep, "sweep"},
+        {command->wanted->compare, "compare"},
+    };
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (OTHERS[i].is_given)
+            return err_set(why, ERR_USAGE, "--serve takes no --%s", OTHERS[i].name);
     if (work->stages > 1)
         return err_set(why, ERR_USAGE,
                        "--serve takes no --pipeline-parallel: it simulates the steps of one stage; "
@@ -131,9 +136,9 @@ static enum err draw_load(const struct serve_command *command, const struct work
         err = serving_lengths_parse("output-tokens", command->output_tokens, &output, why);
     if (err)
         return err;
-    unsigned replicas = o->replicas < 1                      ? 1
-                        : o->replicas > REPLICAS_DEFAULT_MAX ? REPLICAS_DEFAULT_MAX
-                                                             : o->replicas;
+    unsigned replicas = o->replicas < 1 ? 1 : o->replicas;
+    if (replicas > REPLICAS_DEFAULT_MAX)
+        replicas = REPLICAS_DEFAULT_MAX;
     serving_load_draw(o->requests ? o->requests : REQUESTS_DEFAULT * replicas, input, output,
                       o->seed, out);
     return ERR_OK;

@@ -3,19 +3,19 @@
 #include "cli/listing.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/params.h"
 #include "core/result.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "engine/shipped.h"
 #include "graph/count.h"
 #include "graph/reader.h"
 #include "graph/zoo/zoo.h"
 #include "report/text/format.h"
 #include "report/text/reports.h"
-
-enum { PATH_SIZE = 600 };
 
 void listing_put(struct result *out, const struct listing_row *row)
 {
@@ -92,14 +92,17 @@ static size_t put_shipped(struct result *out, const char *only)
     size_t found = 0;
     shipped_list(&names);
     for (size_t i = 0; i < names.count; i++) {
-        char path[PATH_SIZE] = "-", summary[PATH_SIZE + 32];
-        struct listing_row row = {.name = names.items[i], .summary = summary};
+        struct listing_row row = {.name = names.items[i]};
+        char *path;
         if (only && strcmp(row.name, only) != 0)
             continue;
-        if (shipped_find(row.name, path, sizeof path, &why) != ERR_OK)
+        if (shipped_find(row.name, &path, &why) != ERR_OK)
             str_copy(row.missing, sizeof row.missing, why.text);
-        str_format(summary, sizeof summary, "shipped: %s", path);
+        char *summary = xformat("shipped: %s", path ? path : "-");
+        row.summary = summary;
         listing_put(out, &row);
+        free(summary);
+        free(path);
         found++;
     }
     shipped_names_release(&names);

@@ -43,7 +43,7 @@ enum err slurm_command_submit(const struct slurm_command *command, const struct 
     is_quiet = quiet;
     enum err err =
         slurm_submit(work, &command->options, count, !command->script_only, print_script, &cause);
-    return err ? err_set(why, err, "%.240s (in %s)", cause.text, work->directory) : ERR_OK;
+    return err ? err_set(why, err, "%s (in %s)", cause.text, work->directory) : ERR_OK;
 }
 
 /* The last printed state. */

@@ -334,15 +334,18 @@ static enum err llama_models(struct client *client, struct client_models *out, s
 /* Loads the named model and creates a context, unless this was done already. */
 static enum err use_model(struct llama *llama, const char *name, double *load_s, struct error *why)
 {
-    char path[512];
+    char *path;
     *load_s = 0;
-    enum err err = shipped_find(name, path, sizeof path, why);
+    enum err err = shipped_find(name, &path, why);
     if (err)
         return err;
-    if (llama->context && strcmp(engine_model_path(llama->model), path) == 0)
+    if (llama->context && strcmp(engine_model_path(llama->model), path) == 0) {
+        free(path);
         return ERR_OK;
+    }
     unload(llama);
     err = engine_model_acquire(path, &llama->options.model, &llama->model, load_s, why);
+    free(path);
     if (!err)
         err = open_context(llama, why);
     if (err)

@@ -51,7 +51,9 @@ static nanos offset_of(nanos (*clock)(void))
 {
     nanos offset = 0, min = INT64_MAX;
     for (int i = 0; i < SKEW_TRIALS && min > SKEW_MAX; i++) {
-        nanos before = current->monotonic(), t = clock(), skew = current->monotonic() - before;
+        nanos before = current->monotonic();
+        nanos t = clock();
+        nanos skew = current->monotonic() - before;
         if (skew < min) {
             offset = t - before - skew / 2;
             min = skew;

@@ -1,8 +1,10 @@
 #include "core/err.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/secret.h"
 #include "core/text.h"
@@ -18,22 +20,36 @@ const char *err_text(enum err code)
     return (unsigned)code < ERR_COUNT ? TEXTS[code] : "unknown error";
 }
 
+/* The end of a message is often the reason, after a path of any length: a message that does not fit loses its middle. */
+static void shorten(char *to, size_t size, const char *from)
+{
+    static const char GAP[] = "...";
+    if (str_copy(to, size, from))
+        return;
+    size_t tail = size / 3, head = size - sizeof GAP - tail;
+    const char *rest = from + strlen(from) - tail;
+    while (head > 0 && utf8_is_continuation(from[head]))
+        head--;
+    while (utf8_is_continuation(*rest))
+        rest++;
+    str_format(to, size, "%.*s%s%s", (int)head, from, GAP, rest);
+}
+
 enum err(err_set)(struct error *why, enum err code, const char *format, ...)
 {
     if (!why)
         return code;
     why->code = code;
-    char whole
-        [4 *
-         sizeof why
-             ->text]; /* secrets are replaced before truncation: a truncated one would not be recognized */
+    /* Space for the longest path: secrets are replaced before truncation, since a truncated one would not be
+     * recognized. */
+    char whole[PATH_MAX + 4 * sizeof why->text];
     va_list args;
     va_start(args, format);
     vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
     secret_hide(whole);
-    str_copy(why->text, sizeof why->text, whole);
-    str_plain(why->text, sizeof why->text); /* the message may quote file contents */
+    str_plain(whole, sizeof whole); /* the message may quote file contents */
+    shorten(why->text, sizeof why->text, whole);
     return code;
 }
 
@@ -72,6 +88,8 @@ enum err err_from_errno(int number)
     case ENOSYS:
     case EINVAL:
         return ERR_UNSUPPORTED;
+    case ENAMETOOLONG:
+        return ERR_BAD_VALUE;
     case EAGAIN:
     case EBUSY:
         return ERR_BUSY;

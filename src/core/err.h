@@ -22,7 +22,7 @@ struct error {
 const char *err_text(enum err code);
 
 /* Fills *why (which may be NULL) and returns code, so that a failure is one statement:
- * `return err_set(why, ERR_DENIED, "cannot read %s", path);` */
+ * `return err_set(why, ERR_DENIED, "cannot read %s", path);`  A message that does not fit loses its middle. */
 enum err err_set(struct error *why, enum err code, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* The same with err_text as the message; ERR_OK is returned and leaves *why unchanged. */

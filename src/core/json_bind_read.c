@@ -165,10 +165,14 @@ static enum err read_number(const struct json_place *at, const struct json_field
 /* What a type can represent, where its row does not say. */
 static void range_of(const struct json_field *field, int64_t *min, int64_t *max)
 {
-    *min = field->type == FIELD_INT ? INT_MIN : field->type == FIELD_ORDINAL ? 1 : 0;
-    *max = field->type == FIELD_INT        ? INT_MAX
-           : field->type == FIELD_UNSIGNED ? UINT_MAX
-                                           : INT64_MAX;
+    *min = field->type == FIELD_ORDINAL ? 1 : 0;
+    *max = INT64_MAX;
+    if (field->type == FIELD_INT) {
+        *min = INT_MIN;
+        *max = INT_MAX;
+    } else if (field->type == FIELD_UNSIGNED) {
+        *max = UINT_MAX;
+    }
     if (field->min != 0 || field->max != 0) {
         *min = (int64_t)field->min;
         *max = (int64_t)field->max;

@@ -1,5 +1,6 @@
 #include "core/log.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ void log_line(enum log_level level, const char *format, ...)
     log_sink sink = current_sink;
     if (!sink || level > verbosity)
         return;
-    char line[1024];
+    char line[PATH_MAX + 1024]; /* space for the longest path */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);

@@ -169,8 +169,8 @@ void result_flag(struct result *result, const char *key, bool value)
 /* The figure with this key in the open group; NULL if there is none. */
 static struct result_item *figure(struct result *result, const char *key)
 {
-    const struct result_item *group = &result->items[result->open[result->depth - 1]],
-                             *found = result_get(result, group, key);
+    const struct result_item *group = &result->items[result->open[result->depth - 1]];
+    const struct result_item *found = result_get(result, group, key);
     return found ? &result->items[found - result->items] : NULL;
 }
 

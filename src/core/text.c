@@ -16,11 +16,13 @@
 /* Number of bytes that a lead byte implies; 0 for a byte that cannot begin a character. */
 static size_t lead_byte_length(unsigned char lead)
 {
-    return lead < 0x80                   ? 1
-           : lead >= 0xC2 && lead < 0xE0 ? 2
-           : lead >= 0xE0 && lead < 0xF0 ? 3
-           : lead >= 0xF0 && lead < 0xF5 ? 4
-                                         : 0;
+    if (lead < 0x80)
+        return 1;
+    if (lead < 0xC2 || lead > 0xF4)
+        return 0;
+    if (lead < 0xE0)
+        return 2;
+    return lead < 0xF0 ? 3 : 4;
 }
 
 size_t utf8_length(const char *bytes, size_t left)
@@ -343,10 +345,11 @@ static bool only_space(const char *rest)
 
 int hex_digit(char c)
 {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 void str_percent_decode(char *string)

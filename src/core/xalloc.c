@@ -1,6 +1,5 @@
 #include "core/xalloc.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,13 +67,20 @@ char *xformat(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    char *formatted = xvformat(format, arguments);
     va_end(arguments);
+    return formatted;
+}
+
+char *xvformat(const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     size_t size = length < 0 ? 1 : (size_t)length + 1;
     char *formatted = xcalloc(size, 1);
-    va_start(arguments, format);
     vsnprintf(formatted, size, format, arguments);
-    va_end(arguments);
     return formatted;
 }
 

@@ -4,6 +4,7 @@
 #ifndef IPW_CORE_XALLOC_H
 #define IPW_CORE_XALLOC_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "core/err.h"
@@ -19,6 +20,7 @@ char *xstrdup(const char *string) NEVER_NULL;
 char *xstrndup(const char *bytes, size_t length) NEVER_NULL; /* `length` bytes, and a NUL */
 
 char *xformat(const char *format, ...) NEVER_NULL PRINTF_LIKE(1, 2);
+char *xvformat(const char *format, va_list arguments) NEVER_NULL PRINTF_LIKE(1, 0);
 /* directory/name; `name` alone where the directory is "" or the name is absolute. */
 char *path_join(const char *directory, const char *name) NEVER_NULL;
 

@@ -4,6 +4,7 @@
 
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "db/db.h"
 
 enum db_kind db_address_kind(const char *address)
@@ -106,18 +107,17 @@ enum err db_address_check(const char *address, struct error *why)
     return ERR_OK;
 }
 
-void db_address_display(const char *address, char *to, size_t size)
+char *db_address_display(const char *address)
 {
     struct parts parts = find_parts(address);
     int scheme = (int)(parts.host - address);
     const char *rest = parts.at ? parts.at + 1 : parts.host;
     bool is_clear = parts.is_valid || (parts.at && (!parts.options || parts.options > parts.at));
     if (db_address_kind(address) == DB_IS_SQLITE)
-        str_copy(to, size, address);
-    else if (!is_clear)
-        str_format(to, size, "%.*s" SECRET_MARK, scheme, address);
-    else
-        str_format(to, size, "%.*s%.*s", scheme, address, (int)strcspn(rest, "?"), rest);
+        return xstrdup(address);
+    if (!is_clear)
+        return xformat("%.*s" SECRET_MARK, scheme, address);
+    return xformat("%.*s%.*s", scheme, address, (int)strcspn(rest, "?"), rest);
 }
 
 /* Adds both the encoded and the decoded form: a server may echo either. */
@@ -160,7 +160,7 @@ static void copy_options(const char *options, struct text *to)
 }
 
 /* Removes only the password: the next attempt takes it from the environment or from ~/.pgpass. */
-void db_address_without_password(const char *address, char *to, size_t size)
+char *db_address_without_password(const char *address)
 {
     struct parts parts = find_parts(address);
     const char *options = parts.options;
@@ -176,6 +176,7 @@ void db_address_without_password(const char *address, char *to, size_t size)
     text_add_bytes(&kept, rest, options ? (size_t)(options - rest) : strlen(rest));
     if (options)
         copy_options(options + 1, &kept);
-    str_copy(to, size, kept.failed ? "" : text_get(&kept));
-    text_release(&kept);
+    char *taken = NULL;
+    str_take(&taken, &kept);
+    return taken;
 }

@@ -25,6 +25,7 @@ static void disconnect(struct db *db)
 {
     if (db->driver && db->state)
         db->driver->close(db);
+    free(db->shown);
     *db = (struct db){0};
 }
 
@@ -37,7 +38,7 @@ static enum err connect_to(struct db *db, const char *address, bool create, stru
     enum err err = db_address_check(address, why);
     if (err)
         return err;
-    db_address_display(address, db->shown, sizeof db->shown);
+    db->shown = db_address_display(address);
     err = db->driver->open(db, address, create, why);
     if (err)
         disconnect(db);
@@ -68,13 +69,18 @@ struct first {
     double number;
 };
 
+static double number_in(const struct db_value *value)
+{
+    if (value->type == DB_REAL)
+        return value->real;
+    return value->type == DB_TEXT ? strtod(value->bytes, NULL) : (double)value->integer;
+}
+
 static enum err take_first(void *context, const struct db_value *values, size_t count)
 {
     struct first *first = context;
     if (!first->found && count && !values->is_null)
-        first->number = values->type == DB_REAL   ? values->real
-                        : values->type == DB_TEXT ? strtod(values->bytes, NULL)
-                                                  : (double)values->integer;
+        first->number = number_in(values);
     first->found = true;
     return ERR_OK;
 }
@@ -163,10 +169,17 @@ size_t db_column_count(enum db_table table)
 
 static enum db_type type_of(const struct json_field *field)
 {
-    return field->type == FIELD_NUMBER                                     ? DB_REAL
-           : field->type == FIELD_INTEGER || field->type == FIELD_INTEGRAL ? DB_INTEGER
-           : field->type == FIELD_BOOL                                     ? DB_BOOLEAN
-                                                                           : DB_TEXT;
+    switch (field->type) {
+    case FIELD_NUMBER:
+        return DB_REAL;
+    case FIELD_INTEGER:
+    case FIELD_INTEGRAL:
+        return DB_INTEGER;
+    case FIELD_BOOL:
+        return DB_BOOLEAN;
+    default:
+        return DB_TEXT;
+    }
 }
 
 struct db_column db_column(enum db_table table, size_t i)

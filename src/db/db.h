@@ -25,9 +25,9 @@ enum db_kind db_address_kind(const char *address);
 bool db_address_add_secret(const char *address); /* its password becomes a secret; false: none */
 /* ERR_USAGE, without any part of a password, for an address that is neither, or that libpq would misread. */
 enum err db_address_check(const char *address, struct error *why) MUST_USE;
-/* For messages: without user name, password and options; for storage: without the password. */
-void db_address_display(const char *address, char *to, size_t size);
-void db_address_without_password(const char *address, char *to, size_t size);
+/* For messages: without user name, password and options; for storage: without the password.  The caller frees them. */
+char *db_address_display(const char *address);
+char *db_address_without_password(const char *address);
 
 /* ---- the schema ---- */
 
@@ -98,8 +98,8 @@ void db_run_put(const struct db_run *run, struct result *result);
 /* ---- pull and prune ---- */
 
 struct db_pulled {
-    char directory[FILE_PATH_MAX];
-    bool was_there; /* the run directory already had the same content */
+    char *directory; /* freed by the caller; NULL after an error */
+    bool was_there;  /* the run directory already had the same content */
 };
 
 /* Writes run `id` to PARENT/NAME or, if another run has that name, to PARENT/NAME_<id>; a sweep with its runs.

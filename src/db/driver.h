@@ -34,7 +34,7 @@ static inline const char *db_text(const struct db_value *value)
 
 struct db {
     const struct db_driver *driver;
-    char shown[512]; /* the address for messages, without user name, password and options */
+    char *shown; /* the address for messages, without user name, password and options */
     void *state;
 };
 

@@ -71,10 +71,9 @@ static void add_filter(struct condition *condition, const struct db_filter *filt
 
 static double number_of(const struct db_value *value)
 {
-    return value->is_null           ? UNKNOWN
-           : value->type == DB_REAL ? value->real
-           : value->type == DB_TEXT ? UNKNOWN
-                                    : (double)value->integer;
+    if (value->is_null || value->type == DB_TEXT)
+        return UNKNOWN;
+    return value->type == DB_REAL ? value->real : (double)value->integer;
 }
 
 struct listing {

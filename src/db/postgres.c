@@ -75,6 +75,19 @@ struct session {
     struct text rows; /* rows not sent yet */
 };
 
+/* For an SQLSTATE; NULL: none. */
+static enum err err_of_state(const char *state)
+{
+    static const struct {
+        const char *state;
+        enum err err;
+    } STATES[] = {{"42501", ERR_DENIED}, {"53100", ERR_NO_SPACE}, {"55P03", ERR_BUSY}};
+    for (size_t i = 0; state && i < sizeof STATES / sizeof *STATES; i++)
+        if (str_starts(state, STATES[i].state))
+            return STATES[i].err;
+    return ERR_IO;
+}
+
 /* The message of the server or the library on one line, with secrets redacted. */
 static enum err failed(const struct db *db, const PGresult *result, struct error *why)
 {
@@ -84,12 +97,7 @@ static enum err failed(const struct db *db, const PGresult *result, struct error
     const char *words = primary ? primary : pq.PQerrorMessage(session->connection);
     char line[240];
     secret_one_line(line, sizeof line, words, strcspn(words, "\n"));
-    enum err err = !state                       ? ERR_IO
-                   : str_starts(state, "42501") ? ERR_DENIED
-                   : str_starts(state, "53100") ? ERR_NO_SPACE
-                   : str_starts(state, "55P03") ? ERR_BUSY
-                                                : ERR_IO;
-    return err_set(why, err, "%s: %s", db->shown, line);
+    return err_set(why, err_of_state(state), "%s: %s", db->shown, line);
 }
 
 static void ignore_notice(void *context, const char *message)

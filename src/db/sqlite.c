@@ -32,6 +32,8 @@ static enum err sqlite_connect(struct db *db, const char *address, bool create, 
     struct session *session = xcalloc(1, sizeof *session);
     db->state = session;
     enum err err = sqlite_load(why);
+    if (!err)
+        err = sqlite_check_path(path, why);
     if (err)
         return err;
     if (!*path)

@@ -308,10 +308,10 @@ enum err db_push_measured(const char *address, const char *directory, struct db_
                           struct error *why)
 {
     struct db *db = NULL;
-    char kept[1024];
-    db_address_without_password(address, kept, sizeof kept);
+    char *kept = db_address_without_password(address);
     /* The push may succeed even if no marker can be written. */
     (void)!run_pending_set(directory, kept, why);
+    free(kept);
     enum err err = db_open(&db, address, true, why);
     if (!err)
         err = db_push(db, directory, out, why);
@@ -323,18 +323,19 @@ enum err db_push_pending(const char *folder, const char *address, db_take_pushed
                          void *context, struct error *why)
 {
     struct run_inputs runs;
-    char kept[1024];
     enum err err = run_inputs_find(&folder, 1, true, &runs, why);
     for (size_t i = 0; !err && i < runs.count; i++) {
         struct error reason = {0};
         struct db_pushed pushed = {0};
         struct db *db = NULL;
-        if (!run_pending_get(runs.paths[i], kept, sizeof kept))
+        char *kept = run_pending_get(runs.paths[i]);
+        if (!kept)
             continue;
         enum err failed = db_open(&db, address ? address : kept, true, &reason);
         if (!failed)
             failed = db_push(db, runs.paths[i], &pushed, &reason);
         db_free(db);
+        free(kept);
         take(context, runs.paths[i], &pushed, failed ? &reason : NULL);
     }
     run_inputs_release(&runs);
@@ -439,8 +440,10 @@ static enum err pull_run(struct db *db, const char *id, const char *parent, stru
         err = run_import_begin(&pull.import, parent, pull.name, pull.id, pull.digest, why);
     if (!err && !pull.import.was_there)
         err = pull_files(&pull, why);
-    str_copy(out->directory, sizeof out->directory, pull.import.directory);
+    if (!err)
+        out->directory = xstrdup(pull.import.directory);
     out->was_there = pull.import.was_there;
+    run_import_release(&pull.import);
     free(pull.files);
     return err;
 }
@@ -449,7 +452,8 @@ static enum err pull_run(struct db *db, const char *id, const char *parent, stru
 
 struct attempts {
     struct attempt {
-        char id[RUN_ID_MAX], path[512];
+        char id[RUN_ID_MAX];
+        char *path;
     } *items;
     size_t count, capacity;
 };
@@ -460,10 +464,8 @@ static enum err take_attempt(void *context, const struct db_run *run)
     attempts->items =
         xgrow(attempts->items, &attempts->capacity, attempts->count, sizeof *attempts->items);
     struct attempt *item = &attempts->items[attempts->count++];
-    return run->path && str_copy(item->id, sizeof item->id, run->id) &&
-                   str_copy(item->path, sizeof item->path, run->path)
-               ? ERR_OK
-               : ERR_BAD_VALUE;
+    *item = (struct attempt){.path = run->path ? xstrdup(run->path) : NULL};
+    return item->path && str_copy(item->id, sizeof item->id, run->id) ? ERR_OK : ERR_BAD_VALUE;
 }
 
 static enum err pull_attempts(struct db *db, const char *sweep, const char *directory,
@@ -474,12 +476,16 @@ static enum err pull_attempts(struct db *db, const char *sweep, const char *dire
     filter.sweep = sweep;
     enum err err = db_list(db, &filter, take_attempt, &attempts, why);
     for (size_t i = 0; !err && i < attempts.count; i++) {
-        char parent[FILE_PATH_MAX];
-        struct db_pulled pulled;
-        err = run_copy_parent(directory, attempts.items[i].path, parent, sizeof parent, why);
+        char *parent;
+        struct db_pulled pulled = {0};
+        err = run_copy_parent(directory, attempts.items[i].path, &parent, why);
         if (!err)
             err = pull_run(db, attempts.items[i].id, parent, &pulled, why);
+        free(pulled.directory);
+        free(parent);
     }
+    for (size_t i = 0; i < attempts.count; i++)
+        free(attempts.items[i].path);
     free(attempts.items);
     return err;
 }
@@ -495,7 +501,12 @@ enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pu
     if (!err)
         err = pull_attempts(db, id, out->directory, why);
     if (!err)
-        return db_run(db, "COMMIT", why);
-    db_roll_back(db);
+        err = db_run(db, "COMMIT", why);
+    else
+        db_roll_back(db);
+    if (err) {
+        free(out->directory);
+        out->directory = NULL;
+    }
     return err;
 }

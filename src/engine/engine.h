@@ -28,7 +28,7 @@ typedef int32_t engine_token;
 
 struct engine_library {
     char version[64]; /* as the library reports it, "0.5.0" */
-    char path[512];   /* the file that was opened */
+    const char *path; /* the file that was opened */
     char cpu[64];     /* its CPU backend variant for this machine, "haswell"; "" unknown */
     bool is_tested;   /* one of engine_tested_versions */
     bool has_gpu;     /* it can offload layers to a GPU here */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/log.h"
+#include "core/xalloc.h"
 #include "engine/engine.h"
 #include "engine/llama_api.h"
 #include "engine/shipped.h"
@@ -25,7 +26,8 @@ static const char *const SYSTEM_NAMES[] = {"libllama.so.0", "libllama.so"};
 static struct {
     pthread_mutex_t lock;
     bool is_open;
-    char requested[512]; /* by engine_library_use; "" if unset */
+    char *requested; /* by engine_library_use; NULL if unset */
+    char *path;      /* of facts */
     struct dl dl;
     struct llama_api api;
     struct engine_library facts;
@@ -167,15 +169,16 @@ static enum err load_functions(struct dl *dl, struct llama_api *api, struct engi
 static void find_cpu_variant(char *to, size_t size)
 {
     static const char PART[] = "/libggml-cpu-";
-    char path[512];
+    char *path = dl_loaded(PART);
     to[0] = '\0';
-    if (!dl_loaded(PART, path, sizeof path))
+    if (!path)
         return;
     char *variant = strstr(path, PART) + sizeof PART - 1;
     char *suffix = strstr(variant, ".so");
     if (suffix)
         *suffix = '\0';
     str_copy(to, size, variant);
+    free(path);
 }
 
 /* The CPU and GPU backends are separate files beside the library. */
@@ -185,12 +188,11 @@ static enum err load_backends(const struct llama_api *api, struct engine_library
     api->llama_log_set(on_log, NULL);
     api->ggml_set_abort_callback(on_abort);
     engine_log_clear();
-    char folder[sizeof facts->path];
-    str_copy(folder, sizeof folder, facts->path);
-    char *slash = strrchr(folder, '/');
+    const char *slash = strrchr(facts->path, '/');
     if (slash) {
-        *slash = '\0';
+        char *folder = xstrndup(facts->path, (size_t)(slash - facts->path));
         api->ggml_backend_load_all_from_path(folder);
+        free(folder);
     }
     if (api->ggml_backend_reg_count() == 0)
         return err_set(why, ERR_UNSUPPORTED,
@@ -211,8 +213,10 @@ static enum err open_file(const char *path, bool accept_untested, struct error *
     if (err)
         return err;
     /* A system library has no directory in its name; the dynamic loader has its path. */
-    if (strchr(path, '/') || !dl_loaded(path, facts->path, sizeof facts->path))
-        str_copy(facts->path, sizeof facts->path, path);
+    char *found = strchr(path, '/') ? NULL : dl_loaded(path);
+    free(process.path);
+    process.path = found ? found : xstrdup(path);
+    facts->path = process.dl.name = process.path;
     err = load_functions(&process.dl, &process.api, facts, accept_untested, why);
     if (!err)
         err = load_backends(&process.api, facts, why);
@@ -236,13 +240,14 @@ static bool is_library(const char *name)
     return str_starts(name, "libllama.") && strstr(name, ".so");
 }
 
-/* The libllama of a directory: the unversioned name is the shortest and sorts before versioned ones. */
-static bool find_in(const char *folder, char *to, size_t size)
+/* The libllama of a directory, NULL if there is none: the unversioned name is the shortest and sorts before versioned
+ * ones. */
+static char *find_in(const char *folder)
 {
     DIR *dir = opendir(folder);
     if (!dir)
-        return false;
-    char best[256] = "";
+        return NULL;
+    char best[sizeof((struct dirent *)0)->d_name] = "";
     for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
         const char *name = entry->d_name;
         if (is_library(name) && (!best[0] || strlen(name) < strlen(best) ||
@@ -250,35 +255,38 @@ static bool find_in(const char *folder, char *to, size_t size)
             str_copy(best, sizeof best, name);
     }
     closedir(dir);
-    return best[0] && str_format(to, size, "%s/%s", folder, best);
+    return best[0] ? path_join(folder, best) : NULL;
 }
 
-/* The file itself, or the libllama in that directory. */
-static bool find_at(const char *path, char *to, size_t size)
+/* The file itself, or the libllama in that directory; NULL if there is none. */
+static char *find_at(const char *path)
 {
     struct stat found;
     if (stat(path, &found))
-        return false;
-    return S_ISDIR(found.st_mode) ? find_in(path, to, size) : str_copy(to, size, path);
+        return NULL;
+    return S_ISDIR(found.st_mode) ? find_in(path) : xstrdup(path);
 }
 
-/* Installed with ipw, or by tools/setup in the source tree. */
-static bool find_installed(char *to, size_t size)
+/* Installed with ipw, or by tools/setup in the source tree; NULL if there is none. */
+static char *find_installed(void)
 {
-    char folder[512];
-    if (shipped_path(INSTALLED_FOLDER, folder, sizeof folder) && find_in(folder, to, size))
-        return true;
-    return IPW_LLAMA_FOLDER[0] && find_in(IPW_LLAMA_FOLDER, to, size);
+    char *folder = shipped_path(INSTALLED_FOLDER);
+    char *file = folder ? find_in(folder) : NULL;
+    free(folder);
+    if (!file && IPW_LLAMA_FOLDER[0] != '\0')
+        file = find_in(IPW_LLAMA_FOLDER);
+    return file;
 }
 
 static enum err open_named(const char *path, const char *named_by, bool accept_untested,
                            struct error *why)
 {
-    char file[512];
-    if (!find_at(path, file, sizeof file))
+    char *file = find_at(path);
+    if (!file)
         return err_set(why, ERR_UNSUPPORTED, "%s %s: no libllama there", named_by, path);
     struct error reason;
     enum err err = open_file(file, accept_untested, &reason);
+    free(file);
     if (err == ERR_ABSENT)
         return err_set(why, ERR_UNSUPPORTED, "%s: %s", named_by, reason.text);
     return err ? err_set(why, err, "%s", reason.text) : ERR_OK;
@@ -296,14 +304,16 @@ static enum err missing(const char *reason, struct error *why)
 static enum err open_any(struct error *why)
 {
     const char *from_environment = getenv("IPW_LLAMA_LIB");
-    if (process.requested[0])
+    if (process.requested)
         return open_named(process.requested, "library", false, why);
     if (from_environment && *from_environment)
         return open_named(from_environment, "IPW_LLAMA_LIB", true, why);
-    char file[512];
-    if (find_installed(file, sizeof file)) {
+    char *file = find_installed();
+    if (file) {
         struct error reason; /* it may be built for another architecture */
-        return open_file(file, false, &reason) ? missing(reason.text, why) : ERR_OK;
+        enum err err = open_file(file, false, &reason);
+        free(file);
+        return err ? missing(reason.text, why) : ERR_OK;
     }
     for (size_t i = 0; i < sizeof SYSTEM_NAMES / sizeof *SYSTEM_NAMES; i++) {
         enum err err = open_file(SYSTEM_NAMES[i], false, why);
@@ -327,8 +337,8 @@ enum err engine_library_open(const struct engine_library **out, struct error *wh
 
 enum err engine_library_use(const char *path, struct error *why)
 {
-    char file[512];
-    if (!find_at(path, file, sizeof file))
+    char *file = find_at(path);
+    if (!file)
         return err_set(why, ERR_NOT_FOUND, "library=%s: no libllama there", path);
     enum err err = ERR_OK;
     pthread_mutex_lock(&process.lock);
@@ -336,7 +346,8 @@ enum err engine_library_use(const char *path, struct error *why)
         err = err_set(why, ERR_USAGE, "library=%s: this process already uses %s", path,
                       process.facts.path);
     else if (!process.is_open)
-        str_copy(process.requested, sizeof process.requested, file);
+        str_set(&process.requested, file);
     pthread_mutex_unlock(&process.lock);
+    free(file);
     return err;
 }

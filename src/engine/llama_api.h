@@ -151,7 +151,7 @@ struct engine_model {
     const char *chat_template; /* owned by the library; NULL for none */
     struct engine_model_facts facts;
     struct engine_model_options options;
-    char path[512];
+    char *path;
     struct ggml_threadpool *threads; /* pool of contexts with keep_threads; NULL: not created yet */
     struct engine_model *next;       /* shared models only, as `users` */
     unsigned users;

@@ -403,9 +403,8 @@ enum err engine_model_open(const char *path, const struct engine_model_options *
     struct engine_model *model = xcalloc(1, sizeof *model);
     model->options = *options;
     model->options.cancel = NULL; /* may not outlive this call */
-    err = str_copy(model->path, sizeof model->path, path)
-              ? load(engine_api(), path, options, model, why)
-              : err_set(why, ERR_BAD_VALUE, "the model path is too long");
+    model->path = xstrdup(path);
+    err = load(engine_api(), path, options, model, why);
     if (err) {
         engine_model_close(model);
         return err;
@@ -421,6 +420,7 @@ void engine_model_close(struct engine_model *model)
     if (model->llama)
         engine_api()->llama_model_free(model->llama);
     pool_free(model->threads);
+    free(model->path);
     free(model);
 }
 

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,45 +17,46 @@
 #endif
 
 static const char SUFFIX[] = ".gguf";
-enum { SUFFIX_LENGTH = sizeof SUFFIX - 1, PATH_SIZE = 512 };
+enum { SUFFIX_LENGTH = sizeof SUFFIX - 1 };
 
-bool shipped_path(const char *relative, char *to, size_t size)
+char *shipped_path(const char *relative)
 {
-    char program[PATH_SIZE];
+    char program[PATH_MAX]; /* the kernel returns no longer one */
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length <= 0)
-        return false;
+        return NULL;
     program[length] = '\0';
     char *slash = strrchr(program, '/');
     if (!slash)
-        return false;
+        return NULL;
     slash[1] = '\0';
-    return str_format(to, size, "%s%s", program, relative);
+    return path_join(program, relative);
 }
 
 /* The directories in search order, separated by colons. */
 static void list_folders(struct text *out)
 {
-    char installed[PATH_SIZE];
     const char *given = getenv("IPW_MODELS");
     if (given && *given) {
         text_add(out, given);
         return;
     }
-    if (shipped_path("../share/ipw/models", installed, sizeof installed))
+    char *installed = shipped_path("../share/ipw/models");
+    if (installed)
         text_addf(out, "%s:", installed);
+    free(installed);
     text_add(out, IPW_MODELS_FOLDERS);
 }
 
-/* The next directory of the list, from *at on; false at its end. */
-static bool next_folder(const char **at, char *to, size_t size)
+/* The next directory of the list, from *at on, to be freed; NULL at its end. */
+static char *next_folder(const char **at)
 {
     size_t length = strcspn(*at, ":");
     if (length == 0)
-        return false;
-    str_format(to, size, "%.*s", (int)length, *at);
+        return NULL;
+    char *folder = xstrndup(*at, length);
     *at += length + ((*at)[length] == ':');
-    return true;
+    return folder;
 }
 
 static bool has_file(const struct shipped_names *names, const char *file, size_t length)
@@ -90,10 +92,10 @@ static void list_in(const char *folder, struct shipped_names *out)
 void shipped_list(struct shipped_names *out)
 {
     struct text folders = {0};
-    char folder[PATH_SIZE];
+    char *folder;
     *out = (struct shipped_names){0};
     list_folders(&folders);
-    for (const char *at = text_get(&folders); next_folder(&at, folder, sizeof folder);)
+    for (const char *at = text_get(&folders); (folder = next_folder(&at)); free(folder))
         list_in(folder, out);
     text_release(&folders);
     if (out->count > 0)
@@ -122,26 +124,31 @@ static enum err not_found(const char *name, struct error *why)
     return err;
 }
 
-static bool find_in_folders(const char *name, char *path, size_t size)
+/* NULL: in none of them. */
+static char *find_in_folders(const char *name)
 {
     struct text folders = {0};
-    char folder[PATH_SIZE];
-    bool found = false;
+    char *folder, *found = NULL;
     list_folders(&folders);
-    for (const char *at = text_get(&folders); !found && next_folder(&at, folder, sizeof folder);)
-        found = str_format(path, size, "%s/%s%s", folder, name, SUFFIX) && access(path, F_OK) == 0;
+    for (const char *at = text_get(&folders); !found && (folder = next_folder(&at)); free(folder)) {
+        char *path = xformat("%s/%s%s", folder, name, SUFFIX);
+        if (access(path, F_OK) == 0)
+            found = path;
+        else
+            free(path);
+    }
     text_release(&folders);
     return found;
 }
 
-enum err shipped_find(const char *name, char *path, size_t size, struct error *why)
+enum err shipped_find(const char *name, char **path, struct error *why)
 {
-    if (access(name, F_OK) == 0 || strchr(name, '/')) {
-        if (access(name, F_OK))
-            return err_set(why, ERR_NOT_FOUND, "no file %s: %s", name, strerror(errno));
-        return str_copy(path, size, name)
-                   ? ERR_OK
-                   : err_set(why, ERR_BAD_VALUE, "the model path is too long");
-    }
-    return *name && find_in_folders(name, path, size) ? ERR_OK : not_found(name, why);
+    *path = NULL;
+    if (access(name, F_OK) == 0)
+        *path = xstrdup(name);
+    else if (strchr(name, '/'))
+        return err_set(why, ERR_NOT_FOUND, "no file %s: %s", name, strerror(errno));
+    else if (*name)
+        *path = find_in_folders(name);
+    return *path ? ERR_OK : not_found(name, why);
 }

@@ -2,7 +2,7 @@
  *
  * The model NAME is the file NAME.gguf in the directory that IPW_MODELS names; without that, in
  * share/ipw/models of the installation, or in models/ of the build or third_party/models of the source
- * tree that ipw was built from.  The caller owns the buffers and releases the list. */
+ * tree that ipw was built from.  The caller frees the paths and releases the list. */
 #ifndef IPW_ENGINE_SHIPPED_H
 #define IPW_ENGINE_SHIPPED_H
 
@@ -22,9 +22,9 @@ void shipped_names_release(struct shipped_names *names);
 
 /* The file for a model name or path: that file if it exists or the name contains a slash, otherwise the
  * shipped model.  ERR_NOT_FOUND with similar names. */
-enum err shipped_find(const char *name, char *path, size_t size, struct error *why) MUST_USE;
+enum err shipped_find(const char *name, char **path, struct error *why) MUST_USE;
 
-/* A path relative to the directory of this program; false when it is unknown or does not fit. */
-bool shipped_path(const char *relative, char *to, size_t size);
+/* A path relative to the directory of this program; NULL when that is unknown. */
+char *shipped_path(const char *relative);
 
 #endif

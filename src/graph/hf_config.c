@@ -2,11 +2,13 @@
  * end. */
 #include "graph/hf.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/log.h"
 #include "core/registry.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/count.h"
 #include "graph/decoder_shape.h"
 #include "graph/hf_keys.h"
@@ -269,27 +271,26 @@ static bool begins_object(const unsigned char *head, size_t length)
 
 static int probe(const char *source, const unsigned char *head, size_t length)
 {
-    char path[FILE_PATH_MAX];
-    if (head && begins_object(head, length))
-        return model_path_ends(source, "config.json") ? 80
-               : model_path_ends(source, ".json")     ? 50
-                                                      : 0;
-    bool is_there = !head && file_is_directory(source) &&
-                    model_path_sibling(source, "config.json", path, sizeof path) &&
-                    file_is_regular(path);
+    bool is_object = head && begins_object(head, length);
+    if (is_object && model_path_ends(source, "config.json"))
+        return 80;
+    if (is_object)
+        return model_path_ends(source, ".json") ? 50 : 0;
+    if (head || !file_is_directory(source))
+        return 0;
+    char *path = model_find_sibling(source, "config.json");
+    bool is_there = path;
+    free(path);
     return is_there ? 50 : 0;
 }
 
 static enum err open_file(const char *source, struct model *model, struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    if (file_is_directory(source)) {
-        if (!model_path_sibling(source, "config.json", path, sizeof path))
-            return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", source);
-        source = path;
-    }
     struct hf_config *config = model->state;
-    enum err err = hf_config_read(source, config, why);
+    char *path =
+        file_is_directory(source) ? path_join(source, "config.json") : xstrdup(source);
+    enum err err = hf_config_read(path, config, why);
+    free(path);
     if (err)
         return err;
     model->has_phases = hf_config_has_phases(config);

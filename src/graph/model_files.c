@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/json_read.h"
 
@@ -24,12 +26,21 @@ bool model_path_ends(const char *path, const char *end)
     return length >= wanted && str_equal_nocase(path + length - wanted, end);
 }
 
-bool model_path_sibling(const char *path, const char *name, char *to, size_t size)
+char *model_path_sibling(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
     if (file_is_directory(path))
-        return str_format(to, size, "%s/%s", path, name);
-    return str_format(to, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
+        return path_join(path, name);
+    return xformat("%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
+}
+
+char *model_find_sibling(const char *path, const char *name)
+{
+    char *sibling = model_path_sibling(path, name);
+    if (file_is_regular(sibling))
+        return sibling;
+    free(sibling);
+    return NULL;
 }
 
 void model_path_name(const char *path, char *to, size_t size)

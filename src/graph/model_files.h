@@ -13,8 +13,10 @@ struct jv;
 
 bool model_path_ends(const char *path, const char *end); /* ignoring case */
 
-/* The file `name` in the same directory as `path`, or in `path` if that is a directory; false if it does not fit. */
-bool model_path_sibling(const char *path, const char *name, char *to, size_t size);
+/* The path of the file `name` in the same directory as `path`, or in `path` if that is a directory. */
+char *model_path_sibling(const char *path, const char *name);
+/* The same; NULL: no such regular file. */
+char *model_find_sibling(const char *path, const char *name);
 
 /* The display name of the model: the last path component that is not a generic name ("config.json"). */
 void model_path_name(const char *path, char *to, size_t size);

@@ -88,7 +88,7 @@ enum err model_open_with(const struct graph_reader *reader, const char *source, 
 {
     *out = (struct model){.reader = reader,
                           .state = reader->state_size ? xcalloc(1, reader->state_size) : NULL};
-    str_copy(out->source, sizeof out->source, source);
+    out->source = xstrdup(source);
     str_copy(out->name, sizeof out->name, source);
     enum err err = reader->open(source, out, why);
     str_plain(out->name, sizeof out->name);
@@ -114,5 +114,6 @@ void model_close(struct model *model)
         model->reader->close(model);
     if (model->state && model->reader->state_size)
         free(model->state);
+    free(model->source);
     *model = (struct model){0};
 }

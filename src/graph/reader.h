@@ -35,7 +35,7 @@ struct graph_reader {
 struct model {
     const struct graph_reader *reader;
     void *state;            /* the driver's */
-    char source[256];       /* as given: a path or a name */
+    char *source;           /* as given: a path or a name */
     char name[128];         /* human-readable */
     bool has_phases;        /* a decoder: prefill and decode differ */
     int64_t context_length; /* maximum of prompt and completion; 0: unknown */

@@ -187,7 +187,6 @@ static enum err open_one(const char *path, struct safetensors *out, struct error
 static enum err open_files(const char *path, const char **files, size_t count,
                            struct safetensors *out, struct error *why)
 {
-    char sibling[FILE_PATH_MAX];
     qsort(files, count, sizeof *files, compare_strings);
     for (size_t i = 0; i < count; i++) {
         if (i && strcmp(files[i], files[i - 1]) == 0)
@@ -195,9 +194,9 @@ static enum err open_files(const char *path, const char **files, size_t count,
         if (strchr(files[i], '/') || !model_path_ends(files[i], ".safetensors"))
             return err_set(why, ERR_BAD_VALUE, "%s: weight_map entry '%s' is not a file next to it",
                            path, model_label(slice_of(files[i])).text);
-        if (!model_path_sibling(path, files[i], sibling, sizeof sibling))
-            return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", path);
+        char *sibling = model_path_sibling(path, files[i]);
         enum err err = open_one(sibling, out, why);
+        free(sibling);
         if (err)
             return err;
     }
@@ -417,25 +416,25 @@ bool safetensors_guess(const struct safetensors *tensors, struct decoder_shape *
 /* ---- finding the file ---- */
 
 /* The file, or the one in a directory. */
-static bool find_file(const char *source, char *to, size_t size)
+static char *find_file(const char *source)
 {
-    static const char *const NAMES[] = {"model.safetensors.index.json", "model.safetensors"};
     if (!file_is_directory(source))
-        return str_copy(to, size, source);
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (model_path_sibling(source, NAMES[i], to, size) && file_is_regular(to))
-            return true;
-    return false;
+        return xstrdup(source);
+    char *index = model_find_sibling(source, "model.safetensors.index.json");
+    return index ? index : model_find_sibling(source, "model.safetensors");
 }
 
 static int probe(const char *source, const unsigned char *head, size_t length)
 {
-    char path[FILE_PATH_MAX];
-    if (head && model_path_ends(source, ".safetensors.index.json"))
+    if (head && (model_path_ends(source, ".safetensors.index.json") ||
+                 model_path_ends(source, ".safetensors")))
         return 90;
     if (head)
-        return model_path_ends(source, ".safetensors") ? 90 : length > 9 && head[8] == '{' ? 30 : 0;
-    return file_is_directory(source) && find_file(source, path, sizeof path) ? 60 : 0;
+        return length > 9 && head[8] == '{' ? 30 : 0;
+    char *file = file_is_directory(source) ? find_file(source) : NULL;
+    bool is_there = file;
+    free(file);
+    return is_there ? 60 : 0;
 }
 
 /* ---- counting parameters ---- */
@@ -565,29 +564,31 @@ static enum err guess(const char *file, const struct safetensors *tensors, struc
 static enum err open_tensors(const char *file, struct opened *out, struct error *why)
 {
     struct safetensors tensors;
-    char config[FILE_PATH_MAX];
     enum err err = open_safetensors(file, &tensors, why);
     if (err)
         return err;
     out->file = precision_of(&tensors);
-    if (model_path_sibling(file, "config.json", config, sizeof config) && file_is_regular(config)) {
+    char *config = model_find_sibling(file, "config.json");
+    if (config) {
         err = hf_config_read(config, &out->config, why);
         if (!err)
             err = compare_with_config(file, &tensors, out, why);
     } else {
         err = guess(file, &tensors, out, why);
     }
+    free(config);
     safetensors_release(&tensors);
     return err;
 }
 
 static enum err open_model(const char *source, struct model *model, struct error *why)
 {
-    char file[FILE_PATH_MAX];
-    if (!find_file(source, file, sizeof file))
+    char *file = find_file(source);
+    if (!file)
         return err_set(why, ERR_NOT_FOUND, "%.200s: no safetensors file found", source);
     struct opened *opened = model->state;
     enum err err = open_tensors(file, opened, why);
+    free(file);
     if (err)
         return err;
     model->has_phases = hf_config_has_phases(&opened->config);

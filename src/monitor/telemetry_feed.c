@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ struct total {
 struct telemetry_feed {
     int fd; /* write end; -1 while there is no reader */
     /* energy-monitor, if we start it */
-    char program[512], address[256], port[8];
+    char *program; /* owned; NULL: we do not */
+    char address[256], port[8];
     struct child child; /* pid 0: not running */
     nanos started;
     struct total gpus, cpus;
@@ -231,13 +233,21 @@ static void restart_energy_monitor(struct telemetry_feed *feed, nanos now)
 
 /* ---- the feed ---- */
 
-static bool find_energy_monitor(char *to, size_t size)
+/* The one beside this program, else the one in PATH; NULL: none. */
+static char *find_energy_monitor(void)
 {
-    ssize_t length = readlink("/proc/self/exe", to, size - 1);
-    char *name = length > 0 ? (to[length] = '\0', strrchr(to, '/')) : NULL;
-    if (name && str_copy(name, size - (size_t)(name - to), "/energy-monitor") && !access(to, X_OK))
-        return true;
-    return proc_find("energy-monitor", to, size) == ERR_OK;
+    char self[PATH_MAX]; /* the kernel returns no longer one */
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash) {
+        *slash = '\0';
+        char *beside = xformat("%s/energy-monitor", self);
+        if (!access(beside, X_OK))
+            return beside;
+        free(beside);
+    }
+    return proc_find("energy-monitor");
 }
 
 enum err telemetry_feed_open(int fd, const char *address, unsigned port,
@@ -255,7 +265,8 @@ enum err telemetry_feed_open(int fd, const char *address, unsigned port,
     str_copy(feed->address, sizeof feed->address, address);
     str_format(feed->port, sizeof feed->port, "%u", port);
     enum err err = ERR_OK;
-    if (!find_energy_monitor(feed->program, sizeof feed->program))
+    feed->program = find_energy_monitor();
+    if (!feed->program)
         err = err_set(why, ERR_NOT_FOUND,
                       "energy-monitor is not installed: it is built if libgrpc-dev, "
                       "libprotobuf-c-dev and protobuf-c-compiler are installed");
@@ -284,7 +295,7 @@ enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
     reading->unix_ns = t + clock_wall_offset();
     if (write(feed->fd, reading, sizeof *reading) == (ssize_t)sizeof *reading || errno == EAGAIN)
         return ERR_OK; /* a slow reader gets a later reading */
-    if (!feed->program[0])
+    if (!feed->program)
         return ERR_LOST;
     log_warn("energy-monitor ended; restarting it");
     close_reader(feed);
@@ -295,5 +306,7 @@ void telemetry_feed_close(struct telemetry_feed *feed)
 {
     if (feed && feed->fd >= 0)
         close_reader(feed);
+    if (feed)
+        free(feed->program);
     free(feed);
 }

@@ -27,8 +27,7 @@ enum {
     MAGIC = 8,
     DEPTH_MAX = 24,         /* limit of recursion */
     ELEMENT_BITS = 1 << 30, /* limit of a fixed-size element: no product with a length overflows */
-    ROW_VALUES =
-        1 << 24, /* limit of values in a row: nulls and offsets need no bytes of the file */
+    ROW_VALUES = 1 << 24,   /* limit of values in a row */
     BATCH_ROWS = INT32_MAX, /* limit of rows, or of elements of one list column, in a batch */
 };
 
@@ -57,7 +56,7 @@ struct arrow_reader {
     const struct ArrowArrayView
         *batch; /* points into body; NULL before the first and after the last */
     int64_t at; /* the next row of the batch */
-    char path[256];
+    char *path; /* for messages */
 };
 
 /* ---- columns ---- */
@@ -623,7 +622,7 @@ enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, 
     *out = NULL;
     struct arrow_reader *reader = xcalloc(1, sizeof *reader);
     reader->fd = fd;
-    str_copy(reader->path, sizeof reader->path, path);
+    reader->path = xstrdup(path);
     bool end = false;
     enum err err = find_size(reader, path, why);
     if (ArrowIpcDecoderInit(&reader->decoder))
@@ -643,6 +642,14 @@ enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, 
     else
         *out = reader;
     return err;
+}
+
+/* The number of values that so many bytes can hold: the smallest, a flag, takes a bit.  Nulls of a column without a type
+ * and structs without fields take nothing, so that a file could claim any number of them: what a reader allocates for
+ * each row or value must be bounded by the bytes that are there. */
+static int64_t values_in(int64_t bytes)
+{
+    return bytes < INT64_MAX / 8 ? 8 * bytes : INT64_MAX;
 }
 
 /* The next batch; reader->batch is NULL when there is none. */
@@ -677,13 +684,17 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
         return err_set(why, err, "%s is damaged: %s", reader->path, reason.text);
     if ((code = ArrowArrayViewValidate(view, NANOARROW_VALIDATION_LEVEL_FULL, &detail)))
         return rejected(reader, code, &detail, why);
+    if (view->length > values_in(body.size_bytes))
+        return err_set(why, ERR_BAD_VALUE, "%s is damaged: a batch of %lld rows in %lld bytes",
+                       reader->path, (long long)view->length, (long long)body.size_bytes);
     reader->batch = view;
     return ERR_OK;
 }
 
 enum err arrow_reader_next(struct arrow_reader *reader, struct jv **row, struct error *why)
 {
-    size_t left = ROW_VALUES;
+    int64_t most = values_in(reader->size) < ROW_VALUES ? values_in(reader->size) : ROW_VALUES;
+    size_t left = (size_t)most;
     *row = NULL;
     while (!reader->batch || reader->at >= reader->batch->length) {
         enum err err = next_batch(reader, why);
@@ -692,8 +703,8 @@ enum err arrow_reader_next(struct arrow_reader *reader, struct jv **row, struct 
     }
     *row = value_at(reader->columns, reader->batch, reader->at++, &left);
     if (!*row)
-        return err_set(why, ERR_BAD_VALUE, "%s: a row has more than %d values", reader->path,
-                       ROW_VALUES);
+        return err_set(why, ERR_BAD_VALUE, "%s: a row has more than %lld values", reader->path,
+                       (long long)most);
     return ERR_OK;
 }
 
@@ -708,6 +719,7 @@ void arrow_reader_close(struct arrow_reader *reader)
     column_free(reader->columns);
     free(reader->header.data);
     free(reader->body.data);
+    free(reader->path);
     free(reader);
 }
 

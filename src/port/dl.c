@@ -5,6 +5,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 
 enum err dl_open(struct dl *dl, const char *const *names, struct error *why)
@@ -14,7 +15,7 @@ enum err dl_open(struct dl *dl, const char *const *names, struct error *why)
     for (; *names; names++) {
         dl->handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
         if (dl->handle) {
-            str_copy(dl->name, sizeof dl->name, *names);
+            dl->name = *names;
             return ERR_OK;
         }
         const char *message = dlerror();
@@ -46,22 +47,24 @@ void dl_close(struct dl *dl)
 
 struct search {
     const char *part;
-    char *to;
-    size_t size;
+    char *path;
 };
 
 static int match_loaded(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
-    const struct search *search = context;
-    return info->dlpi_name && strstr(info->dlpi_name, search->part) &&
-           str_copy(search->to, search->size, info->dlpi_name);
+    struct search *search = context;
+    if (!info->dlpi_name || !strstr(info->dlpi_name, search->part))
+        return 0;
+    search->path = memory_string(info->dlpi_name);
+    return 1;
 }
 
-bool dl_loaded(const char *part, char *to, size_t size)
+char *dl_loaded(const char *part)
 {
-    struct search search = {part, to, size};
-    return dl_iterate_phdr(match_loaded, &search) != 0;
+    struct search search = {.part = part};
+    dl_iterate_phdr(match_loaded, &search);
+    return search.path;
 }
 
 /* The result is library->why. */

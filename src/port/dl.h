@@ -11,7 +11,7 @@
 
 struct dl {
     void *handle;
-    char name[256]; /* the name that opened */
+    const char *name; /* the one that opened: the caller's, which must remain */
 };
 
 /* One function to look up.  slot points to a function pointer variable, set to NULL when an
@@ -47,8 +47,8 @@ struct dl_library {
 /* Any thread; every call after the first gives the same result. */
 enum err dl_library_open(struct dl_library *library, struct error *why) MUST_USE;
 
-/* The path of a library loaded into this process whose path contains `part`, such as "/libfoo-"; false when there is
- * none. */
-bool dl_loaded(const char *part, char *to, size_t size);
+/* The path of a library loaded into this process whose path contains `part`, such as "/libfoo-", to be freed; NULL when
+ * there is none, or in libipw out of memory. */
+char *dl_loaded(const char *part);
 
 #endif

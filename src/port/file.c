@@ -43,11 +43,6 @@ static enum err failed(const char *path, const char *doing, struct error *why)
     return err_set(why, err_from_errno(number), "cannot %s %s: %s", doing, path, strerror(number));
 }
 
-static enum err too_long(const char *path, struct error *why)
-{
-    return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", path);
-}
-
 enum err file_read(const char *path, size_t limit, struct text *out, struct error *why)
 {
     text_clear(out);
@@ -130,14 +125,34 @@ enum err file_write_all(int fd, const char *bytes, size_t length)
     return ERR_OK;
 }
 
-/* Splits a path into its directory, "" for the current one, and the name. */
-static bool split_path(const char *path, char folder[static FILE_PATH_MAX], const char **name)
+static const char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    *name = slash ? slash + 1 : path;
-    return slash == path
-               ? str_copy(folder, FILE_PATH_MAX, "/")
-               : str_format(folder, FILE_PATH_MAX, "%.*s", slash ? (int)(slash - path) : 0, path);
+    return slash ? slash + 1 : path;
+}
+
+/* The directory of a path, "." for the current one, to be freed.  NULL, in libipw: out of memory. */
+static char *parent_of(const char *path)
+{
+    size_t length = (size_t)(name_of(path) - path);
+    if (length == 0)
+        return memory_string(".");
+    return memory_bytes(path, length == 1 ? 1 : length - 1);
+}
+
+/* -1 with errno. */
+static int open_parent(const char *path)
+{
+    char *folder = parent_of(path);
+    if (!folder) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int number = errno;
+    free(folder);
+    errno = number;
+    return fd;
 }
 
 /* What is created in a private run directory is private too, wherever it is moved; the umask applies to the rest. */
@@ -149,11 +164,7 @@ static bool is_private(int folder)
 
 static mode_t mode_beside(const char *path)
 {
-    char parent[FILE_PATH_MAX];
-    const char *name;
-    int folder = split_path(path, parent, &name)
-                     ? open(parent[0] ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC)
-                     : -1;
+    int folder = open_parent(path);
     mode_t mode = folder >= 0 && is_private(folder) ? 0600 : 0666;
     if (folder >= 0)
         close(folder);
@@ -188,16 +199,17 @@ void file_create(const char *path)
 
 enum err file_make_parents(const char *path, struct error *why)
 {
-    char folder[FILE_PATH_MAX];
-    if (!str_copy(folder, sizeof folder, path))
-        return too_long(path, why);
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    char *folder = memory_string(path);
+    enum err err = folder ? ERR_OK : err_no_memory(why);
+    char *slash = folder && *folder ? strchr(folder + 1, '/') : NULL;
+    for (; !err && slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-            return failed(folder, "create", why);
+            err = failed(folder, "create", why);
         *slash = '/';
     }
-    return ERR_OK;
+    free(folder);
+    return err;
 }
 
 /* ---- scratch files ---- */
@@ -208,12 +220,15 @@ static int open_unnamed(const char *directory)
     if (fd >= 0)
         return fd;
     /* Not every file system has O_TMPFILE. */
-    char path[512];
-    if (!str_format(path, sizeof path, "%s/ipw-XXXXXX", directory))
-        return -1;
-    fd = mkostemp(path, O_CLOEXEC);
+    struct text path = {0};
+    text_addf(&path, "%s/ipw-XXXXXX", directory);
+    if (!path.failed)
+        fd = mkostemp(path.bytes, O_CLOEXEC);
+    int number = path.failed ? ENOMEM : errno;
     if (fd >= 0)
-        unlink(path);
+        unlink(path.bytes);
+    text_release(&path);
+    errno = number;
     return fd;
 }
 
@@ -274,8 +289,8 @@ enum err file_read_at(int fd, void *bytes, size_t length, long long offset)
 static enum err output_failed(const struct output *output, struct error *why)
 {
     int number = errno;
-    return err_set(why, err_from_errno(number), "cannot write %s: %s", output->path,
-                   strerror(number));
+    return err_set(why, err_from_errno(number), "cannot write %s: %s",
+                   output->path ? output->path : "to standard output", strerror(number));
 }
 
 static void close_folder(struct output *output)
@@ -283,6 +298,15 @@ static void close_folder(struct output *output)
     if (output->folder >= 0)
         close(output->folder);
     output->folder = -1;
+}
+
+/* Of a file that is finished or could not be opened; returns the error. */
+static enum err forget(struct output *output, enum err err)
+{
+    close_folder(output);
+    free(output->path);
+    output->path = NULL;
+    return err;
 }
 
 /* ---- a temporary file in the same directory ---- */
@@ -308,17 +332,14 @@ static enum err open_temporary(struct output *output, mode_t mode)
 /* False, with errno, when no file can be created next to it. */
 static bool open_in_folder(struct output *output, const char *path, const struct stat *there)
 {
-    char folder[FILE_PATH_MAX];
-    const char *name;
-    bool fits =
-        split_path(path, folder, &name) && str_copy(output->name, sizeof output->name, name);
-    if (!fits || !*name) {
+    bool fits = str_copy(output->name, sizeof output->name, name_of(path));
+    if (!fits || !output->name[0]) {
         errno = fits ? EISDIR : ENAMETOOLONG;
         return false;
     }
     if (there && access(path, W_OK))
         return false; /* write-protected, though a rename would succeed */
-    output->folder = open(folder[0] ? folder : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    output->folder = open_parent(path);
     if (output->folder < 0)
         return false;
     if (open_temporary(output, 0666)) {
@@ -385,20 +406,13 @@ static bool is_replaced(const struct stat *there)
                       !is_descriptor(there, STDERR_FILENO));
 }
 
-enum err output_open(struct output *output, const char *path, bool grows, struct error *why)
+/* Opens output->path; may leave the folder open when it fails. */
+static enum err open_named(struct output *output, bool grows, struct error *why)
 {
     struct stat status;
-    *output = (struct output){.fd = -1, .folder = -1};
-    bool to_stdout = output_is_stdout(path);
-    if (!str_copy(output->path, sizeof output->path, to_stdout ? "to standard output" : path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", path);
-    if (to_stdout) {
-        output->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-        return output->fd < 0 ? output_failed(output, why) : ERR_OK;
-    }
-    const struct stat *there = stat(path, &status) == 0 ? &status : NULL;
+    const struct stat *there = stat(output->path, &status) == 0 ? &status : NULL;
     if (!grows && is_replaced(there)) {
-        char *target = target_of(path);
+        char *target = target_of(output->path);
         bool has_target = target, opened = target && open_in_folder(output, target, there);
         int number = errno;
         free(target);
@@ -410,25 +424,39 @@ enum err output_open(struct output *output, const char *path, bool grows, struct
         if (has_target && !(there && refused))
             return output_failed(output, why);
     }
-    output->fd = open_in_place(path, there);
+    output->fd = open_in_place(output->path, there);
     return output->fd < 0 ? output_failed(output, why) : ERR_OK;
+}
+
+enum err output_open(struct output *output, const char *path, bool grows, struct error *why)
+{
+    *output = (struct output){.fd = -1, .folder = -1};
+    if (output_is_stdout(path)) {
+        output->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+        return output->fd < 0 ? output_failed(output, why) : ERR_OK;
+    }
+    output->path = memory_string(path);
+    if (!output->path)
+        return err_no_memory(why);
+    enum err err = open_named(output, grows, why);
+    return err ? forget(output, err) : ERR_OK;
 }
 
 enum err output_check(const char *path, struct error *why)
 {
-    struct output output;
     struct stat status;
-    char folder[FILE_PATH_MAX];
-    const char *name;
     if (output_is_stdout(path))
         return ERR_OK;
-    if (!str_copy(output.path, sizeof output.path, path) || !split_path(path, folder, &name))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", path);
     if (stat(path, &status) == 0) {
         errno = EISDIR;
-        return S_ISDIR(status.st_mode) || access(path, W_OK) ? output_failed(&output, why) : ERR_OK;
+        return S_ISDIR(status.st_mode) || access(path, W_OK) ? failed(path, "write", why) : ERR_OK;
     }
-    return access(folder[0] ? folder : ".", W_OK | X_OK) ? output_failed(&output, why) : ERR_OK;
+    char *folder = parent_of(path);
+    if (!folder)
+        return err_no_memory(why);
+    enum err err = access(folder, W_OK | X_OK) ? failed(path, "write", why) : ERR_OK;
+    free(folder);
+    return err;
 }
 
 /* ---- a file of a run directory ---- */
@@ -451,8 +479,11 @@ static enum err enter_folders(struct output *output, const char *directory, cons
         return output_failed(output, why);
     const char *at = name;
     for (const char *slash; (slash = strchr(at, '/')); at = slash + 1) {
-        char folder[256];
-        str_format(folder, sizeof folder, "%.*s", (int)(slash - at), at);
+        char folder[FILE_NAME_SIZE];
+        if (!str_format(folder, sizeof folder, "%.*s", (int)(slash - at), at)) {
+            errno = ENAMETOOLONG;
+            return output_failed(output, why);
+        }
         if (mkdirat(output->folder, folder, is_private(output->folder) ? 0700 : 0777) &&
             errno != EEXIST)
             return output_failed(output, why);
@@ -469,28 +500,39 @@ static enum err enter_folders(struct output *output, const char *directory, cons
     return ERR_OK;
 }
 
-enum err output_open_within(struct output *output, const char *directory, const char *name,
+/* Opens output->path, which is directory/name; may leave the folder open when it fails. */
+static enum err open_within(struct output *output, const char *directory, const char *name,
                             struct error *why)
 {
     struct stat status;
     const char *last = name;
-    *output = (struct output){.fd = -1, .folder = -1};
-    if (!str_format(output->path, sizeof output->path, "%s/%s", directory, name))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", directory);
     enum err err = enter_folders(output, directory, name, &last, why);
-    if (!err && !str_copy(output->name, sizeof output->name, last))
-        err = err_set(why, ERR_BAD_VALUE, "name too long: %.200s...", last);
-    if (!err && fstatat(output->folder, last, &status, AT_SYMLINK_NOFOLLOW) == 0) {
-        if (S_ISLNK(status.st_mode))
-            err = is_link(directory, name, strlen(name), why);
-        else if (!S_ISREG(status.st_mode))
-            err = err_set(why, ERR_BAD_VALUE, "%s is not a regular file", output->path);
-    }
-    if (!err && open_temporary(output, is_private(output->folder) ? 0600 : 0666))
-        err = output_failed(output, why);
     if (err)
-        close_folder(output);
-    return err;
+        return err;
+    if (!str_copy(output->name, sizeof output->name, last)) {
+        errno = ENAMETOOLONG;
+        return output_failed(output, why);
+    }
+    if (fstatat(output->folder, last, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (S_ISLNK(status.st_mode))
+            return is_link(directory, name, strlen(name), why);
+        if (!S_ISREG(status.st_mode))
+            return err_set(why, ERR_BAD_VALUE, "%s is not a regular file", output->path);
+    }
+    if (open_temporary(output, is_private(output->folder) ? 0600 : 0666))
+        return output_failed(output, why);
+    return ERR_OK;
+}
+
+enum err output_open_within(struct output *output, const char *directory, const char *name,
+                            struct error *why)
+{
+    struct text path = {0};
+    *output = (struct output){.fd = -1, .folder = -1};
+    text_addf(&path, "%s/%s", directory, name);
+    output->path = path.bytes;
+    enum err err = path.failed ? err_no_memory(why) : open_within(output, directory, name, why);
+    return err ? forget(output, err) : ERR_OK;
 }
 
 /* ---- writing and ending ---- */
@@ -526,8 +568,7 @@ enum err output_finish(struct output *output, enum err err, struct error *why)
         unlinkat(output->folder, output->temporary, 0);
     else if (replaces)
         sync_folder(output->folder);
-    close_folder(output);
-    return err;
+    return forget(output, err);
 }
 
 enum err output_put(const char *path, const char *bytes, size_t length, struct error *why)

@@ -13,6 +13,9 @@ struct text;
 
 enum { FILE_PATH_MAX = 1024 };
 
+/* The longest name in a directory that Linux allows (NAME_MAX), and a NUL. */
+enum { FILE_NAME_SIZE = 256 };
+
 /* For files written by hand: prices, a device description, a table of measurements. */
 #define FILE_SMALL ((size_t)1 << 20)
 
@@ -63,14 +66,15 @@ enum err file_read_at(int fd, void *bytes, size_t length, long long offset) MUST
  * and renamed.  A device, a pipe and standard output cannot be replaced and are written directly.  Every failure is
  * reported, including that of close.  (file_open_own opens files that grow during a run.)
  *
- * The caller owns the struct; output_finish closes what an open function opened. */
+ * The caller owns the struct; output_finish closes and frees what an open function opened; a failed one leaves
+ * nothing. */
 
 struct output {
     int fd;             /* receives the bytes; also readable, for files written in several passes */
     int folder;         /* directory of the file to be replaced; -1: fd is the file itself */
-    char temporary[32]; /* in that folder */
-    char name[256];     /* final name in that directory */
-    char path[FILE_PATH_MAX]; /* for messages */
+    char temporary[32];       /* in that folder */
+    char name[FILE_NAME_SIZE]; /* final name in that directory */
+    char *path;               /* for messages, owned; NULL: standard output */
 };
 
 /* Whether a path means standard output: "-" or NULL. */

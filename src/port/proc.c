@@ -524,18 +524,22 @@ static bool may_run(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
 }
 
-enum err proc_find(const char *name, char *to, size_t size)
+char *proc_find(const char *name)
 {
     const char *path = getenv("PATH");
+    struct text found = {0};
     while (path && *path) {
         size_t length = strcspn(path, ":");
+        text_clear(&found);
+        text_addf(&found, "%.*s/%s", (int)length, path, name);
         /* An empty entry would mean the working directory, which is never intended. */
-        if (length && str_format(to, size, "%.*s/%s", (int)length, path, name) && may_run(to))
-            return ERR_OK;
+        if (length && !found.failed && may_run(found.bytes))
+            return found.bytes;
         path += length;
         path += *path == ':';
     }
-    return ERR_NOT_FOUND;
+    text_release(&found);
+    return NULL;
 }
 
 /* Restores default handling of the signals that we block or ignore; `apart`: also default priority and no signals

@@ -128,8 +128,8 @@ void helper_end(struct helper *helper);
 
 struct text;
 
-/* Looks up a program in PATH; ERR_NOT_FOUND when there is no executable. */
-enum err proc_find(const char *name, char *to, size_t size) MUST_USE;
+/* The path of a program in PATH, to be freed; NULL when there is no executable, or in libipw out of memory. */
+char *proc_find(const char *name) MUST_USE;
 
 /* Runs argv[0] (a path) with `input` as standard input and `output` as standard output, and waits.  No shell is
  * involved, so no byte of the input can become a command.  A program that fails, or is killed by a signal, is ERR_IO

@@ -1,6 +1,15 @@
+#define _GNU_SOURCE
 #include "port/sqlite.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/xalloc.h"
 #include "port/dl.h"
+
+/* Its limit of 512 on an absolute path without links, less "-journal". */
+enum { PATH_BYTES_MAX = 504 };
 
 struct sqlite_library sqlite;
 
@@ -19,4 +28,18 @@ enum err sqlite_load(struct error *why)
                                             "SQLite is not installed: apt install libsqlite3-0",
                                         .lock = PTHREAD_MUTEX_INITIALIZER};
     return dl_library_open(&library, why);
+}
+
+enum err sqlite_check_path(const char *path, struct error *why)
+{
+    const char *name = str_last_part(path);
+    char *folder = name == path ? xstrdup(".") : xstrndup(path, (size_t)(name - path));
+    char *real = realpath(folder, NULL);
+    size_t length = real ? strlen(real) + 1 + strlen(name) : strlen(path);
+    free(real);
+    free(folder);
+    if (length <= PATH_BYTES_MAX)
+        return ERR_OK;
+    return err_set(why, ERR_UNSUPPORTED, "SQLite opens no path of more than %d bytes: %s",
+                   PATH_BYTES_MAX, path);
 }

@@ -47,4 +47,7 @@ extern struct sqlite_library sqlite;
 /* ERR_UNSUPPORTED, with how to install it, when it cannot be opened.  Any thread. */
 enum err sqlite_load(struct error *why) MUST_USE;
 
+/* ERR_UNSUPPORTED for a path that is longer than SQLite opens, whatever the kernel takes. */
+enum err sqlite_check_path(const char *path, struct error *why) MUST_USE;
+
 #endif

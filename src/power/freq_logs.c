@@ -140,10 +140,10 @@ static void name_of_other(const char *name, struct log_name *out)
 static struct log_name name_of(const char *path)
 {
     struct log_name out = {.seq = UNKNOWN, .mhz = UNKNOWN};
-    char folder[FILE_PATH_MAX];
     const char *name = str_last_part(path);
-    (void)str_format(folder, sizeof folder, "%.*s", (int)(name > path ? name - path - 1 : 0), path);
+    char *folder = xstrndup(path, name > path ? (size_t)(name - path - 1) : 0);
     name_of_folder(str_last_part(folder), &out);
+    free(folder);
     if (!name_of_run(name, &out) && !name_of_legacy(name, &out))
         name_of_other(name, &out);
     str_plain(out.gpu, sizeof out.gpu);
@@ -191,19 +191,35 @@ static void outcome_in_text(char *text, const struct log_name *name, struct freq
     }
 }
 
+/* A small file of a directory; empty if there is none. */
+static struct text read_beside(const char *folder, const char *name)
+{
+    char *path = path_join(folder, name);
+    struct text bytes = {0};
+    struct error ignored;
+    if (file_is_regular(path) && file_read(path, FILE_SMALL, &bytes, &ignored))
+        text_clear(&bytes);
+    free(path);
+    return bytes;
+}
+
+static bool has_beside(const char *folder, const char *name)
+{
+    char *path = path_join(folder, name);
+    bool has = file_is_regular(path);
+    free(path);
+    return has;
+}
+
 static void read_outcome(const char *folder, const struct log_name *name, struct freq_point *point)
 {
-    char path[FILE_PATH_MAX];
-    struct text bytes = {0};
+    static const char TABLE[] = "timing_summary.log";
     struct csv_grid grid = {0};
     struct error ignored;
-    if (!name->run_id[0] || !str_format(path, sizeof path, "%s/timing_summary.log", folder))
+    if (!name->run_id[0])
         return;
-    bool is_table = file_is_regular(path);
-    if (!is_table && !str_format(path, sizeof path, "%s/experiment_summary.log", folder))
-        return;
-    if (!file_is_regular(path) || file_read(path, FILE_SMALL, &bytes, &ignored))
-        return;
+    bool is_table = has_beside(folder, TABLE);
+    struct text bytes = read_beside(folder, is_table ? TABLE : "experiment_summary.log");
     if (bytes.length && !is_table)
         outcome_in_text(bytes.bytes, name, point);
     else if (bytes.length && csv_grid_read(bytes.bytes, bytes.length, &grid, &ignored) == ERR_OK)
@@ -241,22 +257,25 @@ static double time_in_perf(const char *path, const struct log_name *name)
 static void read_perf(const char *folder, const struct log_name *name, struct freq_point *point)
 {
     struct dirent **entries;
-    char begin[112], path[FILE_PATH_MAX] = "";
+    char begin[112], *path = NULL;
     size_t found = 0;
     (void)str_format(begin, sizeof begin, "%s-perf.csv", name->perf);
     int count = name->perf[0] ? scandir(folder, &entries, NULL, alphasort) : 0;
     for (int i = 0; i < count; i++) {
         char start[112];
         (void)str_format(start, sizeof start, "%.*s", (int)strlen(begin), entries[i]->d_name);
-        if (str_equal_nocase(start, begin) &&
-            str_format(path, sizeof path, "%s/%s", folder, entries[i]->d_name))
+        if (str_equal_nocase(start, begin)) {
+            free(path);
+            path = path_join(folder, entries[i]->d_name);
             found++;
+        }
         free(entries[i]);
     }
     if (count > 0)
         free(entries);
     if (found == 1) /* with several, the one of this log is unknown */
         point->raw_time_s = time_in_perf(path, name);
+    free(path);
 }
 
 /* ---- rows ---- */
@@ -675,10 +694,9 @@ static enum err import_log(struct importing *im, const char *path, struct text *
     struct log_name name = name_of(path);
     struct log_rows rows = {0};
     struct freq_point point = freq_point_unknown();
-    char folder[FILE_PATH_MAX];
     const char *last = str_last_part(path);
-    (void)str_format(folder, sizeof folder, "%.*s", last > path + 1 ? (int)(last - path - 1) : 1,
-                     last > path ? path : ".");
+    char *folder =
+        last > path ? xstrndup(path, last > path + 1 ? (size_t)(last - path - 1) : 1) : xstrdup(".");
     point.freq_mhz = name.mhz;
     point.run = name.run;
     point.seq = name.seq;
@@ -686,6 +704,7 @@ static enum err import_log(struct importing *im, const char *path, struct text *
     (void)str_copy(point.application, sizeof point.application, name.application);
     read_outcome(folder, &name, &point);
     read_perf(folder, &name, &point);
+    free(folder);
     im->points->hash =
         hash_bytes(im->points->hash ? im->points->hash : HASH_START, bytes->bytes, bytes->length);
     read_rows(bytes, &rows);
@@ -713,14 +732,14 @@ static enum err import_folder(struct importing *im, const char *folder, int dept
     int count = scandir(folder, &entries, NULL, alphasort);
     enum err err = count < 0 ? err_set(im->why, ERR_IO, "%.200s: cannot be read", folder) : ERR_OK;
     for (int i = 0; i < count; i++) {
-        char path[FILE_PATH_MAX];
         const char *name = entries[i]->d_name;
-        bool is_other = name[0] == '.' || strstr(name, "_app.out") || strstr(name, "_app.err") ||
-                        !str_format(path, sizeof path, "%s/%s", folder, name);
+        bool is_other = name[0] == '.' || strstr(name, "_app.out") || strstr(name, "_app.err");
+        char *path = path_join(folder, name);
         if (!err && !is_other && file_is_directory(path) && depth < DEPTH_MAX)
             err = import_folder(im, path, depth + 1);
         else if (!err && !is_other && file_is_regular(path))
             err = import_file(im, path);
+        free(path);
         free(entries[i]);
     }
     if (count >= 0)

@@ -17,7 +17,7 @@
 #define DATA_FILE "data-00000-of-00001.arrow"
 
 struct hf_dataset {
-    char directory[512];
+    char *directory;
     struct arrow_field *root;
     struct arrow_writer *writer;
 };
@@ -62,12 +62,10 @@ enum err hf_dataset_open(const char *directory, struct arrow_field *root, struct
                          struct error *why)
 {
     struct hf_dataset *dataset = xcalloc(1, sizeof *dataset);
-    enum err err = ERR_OK;
-    arrow_field_drop_empty(dataset->root = root);
-    if (!str_copy(dataset->directory, sizeof dataset->directory, directory))
-        err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
-    if (!err)
-        err = open_writer(dataset, why);
+    dataset->directory = xstrdup(directory);
+    dataset->root = root;
+    arrow_field_drop_empty(root);
+    enum err err = open_writer(dataset, why);
     if (err)
         hf_dataset_close(dataset);
     *out = err ? NULL : dataset;
@@ -138,6 +136,7 @@ void hf_dataset_close(struct hf_dataset *dataset)
         return;
     arrow_writer_close(dataset->writer);
     arrow_field_free(dataset->root);
+    free(dataset->directory);
     free(dataset);
 }
 

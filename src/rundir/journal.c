@@ -84,7 +84,10 @@ static enum err write_waiting(struct journal *journal, struct error *why)
     while (n < 0 && errno == EINTR);
     int problem = errno;
     const char *last = n > 0 ? memrchr(waiting->bytes, '\n', (size_t)n) : NULL;
-    journal->size += n == length ? n : last ? last + 1 - waiting->bytes : 0;
+    if (n == length)
+        journal->size += n;
+    else if (last)
+        journal->size += last + 1 - waiting->bytes;
     journal->dirty = journal->dirty || n > 0;
     if (waiting->capacity > WAITING_KEPT)
         text_release(waiting);
@@ -114,15 +117,15 @@ static void flush_at_last(void *context)
 enum err journal_open(struct journal *journal, const char *path, struct error *why)
 {
     *journal = (struct journal){.fd = -1};
-    if (!str_copy(journal->path, sizeof journal->path, path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", path);
     enum err err = file_open_own(path, O_RDWR | O_CREAT | O_APPEND, &journal->fd, why);
     if (err)
         return err;
+    journal->path = xstrdup(path);
     err = truncate_partial_line(journal, why);
     if (err) {
         close(journal->fd);
-        journal->fd = -1;
+        free(journal->path);
+        *journal = (struct journal){.fd = -1};
         return err;
     }
     pthread_mutex_init(&journal->lock, NULL);
@@ -281,6 +284,8 @@ void journal_close(struct journal *journal)
     trim(journal);
     close(journal->fd);
     text_release(&journal->waiting);
+    free(journal->path);
+    journal->path = NULL;
     journal->fd = -1;
     pthread_mutex_destroy(&journal->lock);
 }
@@ -420,8 +425,8 @@ enum err journal_compare_settings(const struct jv *line, const struct jv *settin
 struct journal_facts journal_facts(const char *path)
 {
     struct jv *header = journal_header(path);
-    double at = jv_number(jv_get(header, "started_at")),
-           number = jv_number(jv_get(header, "repeat_number"));
+    double at = jv_number(jv_get(header, "started_at"));
+    double number = jv_number(jv_get(header, "repeat_number"));
     struct journal_facts facts = {
         .kind = run_kind_named(jv_text(jv_get(header, "run_kind"))),
         .format = jv_number(jv_get(header, "format")),
@@ -455,12 +460,11 @@ static enum err take_start(void *context, const struct jv *line)
 
 enum err journal_starts_read(const char *directory, struct journal_starts *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
     uint64_t damaged;
     *out = (struct journal_starts){0};
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
-        return ERR_OK;
     enum err err = journal_read(path, take_start, out, &damaged, why);
+    free(path);
     if (err)
         journal_starts_release(out);
     return err == ERR_NOT_FOUND ? ERR_OK : err;
@@ -476,11 +480,9 @@ void journal_starts_release(struct journal_starts *starts)
 
 enum err run_records_open(const char *directory, struct run_records *out, struct error *why)
 {
-    char journal[FILE_PATH_MAX];
+    char *journal = run_path_file(directory, RUN_FILE_RECORDS);
     *out = (struct run_records){.directory = directory, .format = UNKNOWN};
     enum err err = run_shards_find(directory, &out->shards, why);
-    if (!err && !run_path_file(directory, RUN_FILE_RECORDS, journal, sizeof journal))
-        err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     if (!err && run_has_file(journal)) {
         err = journal_index_new(&out->index, journal, why);
         out->format = journal_facts(journal).format;
@@ -488,6 +490,7 @@ enum err run_records_open(const char *directory, struct run_records *out, struct
         err = err_set(why, ERR_NOT_FOUND,
                       "%s: not a run directory: neither records.jsonl nor data-*.arrow", directory);
     }
+    free(journal);
     if (err)
         run_records_close(out);
     return err;
@@ -521,16 +524,17 @@ static enum err read_shard(const char *path, journal_take *take, void *context, 
 enum err run_records_read(struct run_records *records, journal_take *take, void *context,
                           struct error *why)
 {
-    char journal[FILE_PATH_MAX];
     enum err err = ERR_OK;
     for (size_t i = 0; !records->index && !err && i < records->shards.count; i++)
         err = read_shard(records->shards.paths[i], take, context, why);
     if (!records->index)
         return err;
     err = journal_index_read(records->index, take, context, &records->damaged, why);
-    if (records->damaged && !records->first_damaged &&
-        run_path_file(records->directory, RUN_FILE_RECORDS, journal, sizeof journal))
+    if (records->damaged && !records->first_damaged) {
+        char *journal = run_path_file(records->directory, RUN_FILE_RECORDS);
         records->first_damaged = journal_first_damaged(journal);
+        free(journal);
+    }
     return err;
 }
 
@@ -576,20 +580,23 @@ static void take_progress(struct run_progress *progress, const char *line, size_
 
 enum err run_progress_read(const char *directory, struct run_progress *progress, struct error *why)
 {
-    char path[FILE_PATH_MAX], *line = NULL;
+    char *path = run_path_file(directory, RUN_FILE_RECORDS), *line = NULL;
     size_t capacity = 0;
     ssize_t length;
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     int fd = run_open(path);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!file || fseek(file, (long)progress->read, SEEK_SET)) {
+        int problem = errno;
         if (file)
             fclose(file);
         else if (fd >= 0)
             close(fd);
-        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        enum err err = err_set(why, err_from_errno(problem), "cannot read %s: %s", path,
+                               strerror(problem));
+        free(path);
+        return err;
     }
+    free(path);
     while ((length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n') {
         take_progress(progress, line, (size_t)length);
         progress->read += length;

@@ -44,7 +44,7 @@ struct journal {
     long long allocated_end; /* end of the file's allocated space; 0: unknown */
     pthread_mutex_t lock;
     struct last_action flush;
-    char path[512];
+    char *path; /* for messages */
 };
 
 /* Creates or continues a journal.  When continuing, a last line truncated by a crash is removed first. */

@@ -18,7 +18,7 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 
-enum { BLOCK = 1 << 16, PATH_BYTES = 256 };
+enum { BLOCK = 1 << 16 };
 
 struct line {
     const char
@@ -75,16 +75,16 @@ struct lines {
     struct window window;
     size_t start;  /* of the unread part */
     uint64_t size; /* of the file when it was opened */
-    char path[PATH_BYTES];
+    char *path;    /* for messages */
 };
 
 static enum err lines_open(struct lines *lines, const char *path, struct error *why)
 {
     struct stat status;
     *lines = (struct lines){.fd = run_open(path)};
-    str_copy(lines->path, sizeof lines->path, path);
     if (lines->fd < 0)
         return cannot_read(path, errno, why);
+    lines->path = xstrdup(path);
     lines->size = fstat(lines->fd, &status) == 0 ? (uint64_t)status.st_size : 0;
     return ERR_OK;
 }
@@ -94,6 +94,7 @@ static void lines_close(struct lines *lines)
     if (lines->fd >= 0)
         close(lines->fd);
     free(lines->window.bytes);
+    free(lines->path);
     *lines = (struct lines){.fd = -1};
 }
 

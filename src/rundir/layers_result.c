@@ -9,7 +9,6 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "core/xalloc.h"
-#include "port/file.h"
 #include "port/json_read.h"
 #include "core/json_bind.h"
 #include "core/result.h"
@@ -315,15 +314,15 @@ enum err layers_result_save(const char *directory, const struct layers_result *r
                             struct error *why)
 {
     struct layers_result one = *result;
-    char path[FILE_PATH_MAX];
     struct text json = {0};
     struct json writer;
     json_init(&writer, &json, true);
     json_object(&writer, NULL);
     put_results(&writer, &(struct layers_results){&one, 1}, false);
     json_object_end(&writer);
-    run_path_file(directory, RUN_FILE_LAYERS, path, sizeof path);
-    enum err err = run_dir_put(directory, strrchr(path, '/') + 1, &json, why);
+    char *path = run_path_file(directory, RUN_FILE_LAYERS);
+    enum err err = run_dir_put(directory, str_last_part(path), &json, why);
+    free(path);
     text_release(&json);
     return err;
 }

@@ -155,10 +155,16 @@ enum record_statistic record_statistic_at(size_t place)
 const struct record_field *record_column(enum record_column_kind kind, int column)
 {
     init_views();
-    return kind == COLUMN_NUMBER ? NUMBERS[column]
-           : kind == COLUMN_FLAG ? FLAGS[column]
-           : kind == COLUMN_WORD ? WORDS[column]
-                                 : NULL;
+    switch (kind) {
+    case COLUMN_NUMBER:
+        return NUMBERS[column];
+    case COLUMN_FLAG:
+        return FLAGS[column];
+    case COLUMN_WORD:
+        return WORDS[column];
+    default:
+        return NULL;
+    }
 }
 
 /* ---- members ---- */

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,13 +41,12 @@ static void add_file(struct run_copy *copy, const char *folder, const char *name
 
 static enum err add_folder(struct run_copy *copy, const char *folder, struct error *why)
 {
-    char path[FILE_PATH_MAX];
     const struct dirent *entry;
     struct stat status;
     enum err err = ERR_OK;
-    if (!str_format(path, sizeof path, "%s/%s", copy->directory, folder))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", copy->directory);
+    char *path = path_join(copy->directory, folder);
     DIR *dir = opendir(path);
+    free(path);
     int fd = dir ? dirfd(dir) : -1;
     if (fd < 0)
         return *folder ? ERR_OK
@@ -98,13 +96,15 @@ static enum err read_file(const struct run_copy *copy, size_t index, char *buffe
                           run_copy_take *take, void *context, struct error *why)
 {
     const struct run_copy_file *file = &copy->files[index];
-    char path[FILE_PATH_MAX + RUN_COPY_NAME_MAX];
     uint64_t done = 0;
     enum err err = ERR_OK;
-    str_format(path, sizeof path, "%s/%s", copy->directory, file->name);
+    char *path = path_join(copy->directory, file->name);
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+    if (fd < 0) {
+        err = err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        free(path);
+        return err;
+    }
     *hash = hash_file(*hash, file);
     for (unsigned piece = 0; !err && (done < file->size || !piece); piece++) {
         uint64_t left = file->size - done;
@@ -118,6 +118,7 @@ static enum err read_file(const struct run_copy *copy, size_t index, char *buffe
         done += length;
     }
     close(fd);
+    free(path);
     return err;
 }
 
@@ -149,11 +150,10 @@ enum err run_copy_read(const struct run_copy *copy, run_copy_take *take, void *c
 /* The first line of a journal, without its newline, and its id; NULL if there is none. */
 static char *read_header(const char *directory, char id[static RUN_ID_MAX])
 {
-    char path[FILE_PATH_MAX];
-    char *line = NULL;
+    char *path = run_path_file(directory, RUN_FILE_RECORDS), *line = NULL;
     size_t capacity = 0;
-    FILE *file =
-        run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) ? fopen(path, "re") : NULL;
+    FILE *file = fopen(path, "re");
+    free(path);
     if (!file)
         return NULL;
     ssize_t length = getline(&line, &capacity, file);
@@ -166,33 +166,31 @@ static char *read_header(const char *directory, char id[static RUN_ID_MAX])
 }
 
 /* By the first line; a run of the Python IPW has none and is never resumed: its id is the hash of its bytes. */
-static enum err identify(struct run_copy *copy, struct error *why)
+static void identify(struct run_copy *copy)
 {
-    char path[FILE_PATH_MAX];
     size_t above = sweep_of_run(copy->directory);
-    if (!run_path_file(copy->directory, RUN_FILE_RECORDS, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", copy->directory);
+    char *path = run_path_file(copy->directory, RUN_FILE_RECORDS);
     str_copy(copy->id, sizeof copy->id, copy->digest);
     copy->header = read_header(copy->directory, copy->id);
     struct journal_facts facts = journal_facts(path);
     copy->began_at = facts.started_at;
     copy->kind = run_kind_name(facts.kind);
-    if (above && str_format(path, sizeof path, "%.*s", (int)above, copy->directory)) {
-        free(read_header(path, copy->sweep));
-        copy->path = copy->directory + above + 1;
-    }
-    return ERR_OK;
+    free(path);
+    if (!above)
+        return;
+    char *sweep = xstrndup(copy->directory, above);
+    free(read_header(sweep, copy->sweep));
+    free(sweep);
+    copy->path = copy->directory + above + 1;
 }
 
 /* The canonical path: its last component is the run's name. */
 static enum err resolve(struct run_copy *copy, const char *directory, struct error *why)
 {
-    char real[PATH_MAX];
-    if (!realpath(directory, real))
+    copy->directory = realpath(directory, NULL);
+    if (!copy->directory)
         return err_set(why, err_from_errno(errno), "no run directory %s: %s", directory,
                        strerror(errno));
-    if (!str_copy(copy->directory, sizeof copy->directory, real))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", real);
     copy->name = strrchr(copy->directory, '/') + 1;
     return ERR_OK;
 }
@@ -215,14 +213,15 @@ enum err run_copy_open(const char *directory, struct run_copy *out, struct error
     if (!err)
         err = read_all(out, NULL, NULL, out->digest, why);
     if (!err)
-        err = identify(out, why);
-    if (err)
+        identify(out);
+    else
         run_copy_release(out);
     return err;
 }
 
 void run_copy_release(struct run_copy *copy)
 {
+    free(copy->directory);
     free(copy->files);
     free(copy->header);
     *copy = (struct run_copy){0};
@@ -254,38 +253,35 @@ static bool can_use_name(struct run_import *import, const char *id)
     return import->replaces;
 }
 
-enum err run_copy_parent(const char *directory, const char *path, char *parent, size_t size,
-                         struct error *why)
+enum err run_copy_parent(const char *directory, const char *path, char **parent, struct error *why)
 {
     const char *last = strrchr(path, '/');
+    *parent = NULL;
     if (!last || !str_is_plain(path) || path[0] == '/' || path[0] == '.' || strstr(path, "/.") ||
         strstr(path, "//"))
         return invalid_name("sweep's run", path, why);
-    return str_format(parent, size, "%s/%.*s", directory, (int)(last - path), path)
-               ? ERR_OK
-               : err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
+    *parent = xformat("%s/%.*s", directory, (int)(last - path), path);
+    return ERR_OK;
 }
 
 enum err run_import_begin(struct run_import *import, const char *parent, const char *name,
                           const char *id, const char *digest, struct error *why)
 {
-    char *at = import->directory;
     *import = (struct run_import){.fd = -1, .hash = HASH_START};
     str_copy(import->digest, sizeof import->digest, digest);
     if (!*name || name[0] == '.' || strchr(name, '/') || !str_is_plain(name))
         return invalid_name("run", name, why);
-    if (!str_format(import->temporary, sizeof import->temporary, "%s/.%.200s.%ld.tmp", parent, name,
-                    (long)getpid()) ||
-        !str_format(at, FILE_PATH_MAX, "%s/%s_%.8s", parent, name, id))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
-    at[strlen(parent) + 1 + strlen(name)] = '\0';
+    import->temporary = xformat("%s/.%.200s.%ld.tmp", parent, name, (long)getpid());
+    import->directory = xformat("%s/%s", parent, name);
     bool taken = can_use_name(import, id);
     if (!taken) {
-        str_format(at, FILE_PATH_MAX, "%s/%s_%.8s", parent, name, id);
+        free(import->directory);
+        import->directory = xformat("%s/%s_%.8s", parent, name, id);
         taken = can_use_name(import, id);
     }
     if (!taken)
-        return err_set(why, ERR_BUSY, "%s is not a run directory: choose another folder", at);
+        return err_set(why, ERR_BUSY, "%s is not a run directory: choose another folder",
+                       import->directory);
     if (import->was_there)
         return ERR_OK;
     enum err err = run_dir_clear(import->temporary, why); /* left by a process with the same pid */
@@ -324,7 +320,6 @@ static enum err close_file(struct run_import *import, struct error *why)
 enum err run_import_file(struct run_import *import, const struct run_copy_file *file,
                          struct error *why)
 {
-    char path[FILE_PATH_MAX + RUN_COPY_NAME_MAX];
     enum err err = close_file(import, why);
     if (!err && !is_ours(file->name))
         err = invalid_name("run's file", file->name, why);
@@ -333,9 +328,12 @@ enum err run_import_file(struct run_import *import, const struct run_copy_file *
     import->file = *file;
     import->left = file->size;
     import->hash = hash_file(import->hash, file);
-    str_format(path, sizeof path, "%s/%s", import->temporary, file->name);
+    char *path = path_join(import->temporary, file->name);
     err = file_make_parents(path, why);
-    return err ? err : file_open_own(path, O_WRONLY | O_CREAT | O_EXCL, &import->fd, why);
+    if (!err)
+        err = file_open_own(path, O_WRONLY | O_CREAT | O_EXCL, &import->fd, why);
+    free(path);
+    return err;
 }
 
 enum err run_import_put(struct run_import *import, const char *bytes, size_t length,
@@ -355,24 +353,26 @@ enum err run_import_put(struct run_import *import, const char *bytes, size_t len
  * summary last, and deletes files that this state does not have. */
 static enum err replace_files(struct run_import *import, struct error *why)
 {
-    struct run_copy now = {0}, before = {0};
-    char from[FILE_PATH_MAX + RUN_COPY_NAME_MAX], to[FILE_PATH_MAX + RUN_COPY_NAME_MAX];
-    str_copy(now.directory, sizeof now.directory, import->temporary);
-    str_copy(before.directory, sizeof before.directory, import->directory);
+    struct run_copy now = {.directory = xstrdup(import->temporary)};
+    struct run_copy before = {.directory = xstrdup(import->directory)};
     enum err err = list_files(&now, why);
     if (!err)
         err = list_files(&before, why);
     for (size_t i = 0; !err && i < before.count; i++) {
-        str_format(to, sizeof to, "%s/%s", import->directory, before.files[i].name);
-        if (!bsearch(&before.files[i], now.files, now.count, sizeof *now.files, by_name))
-            unlink(to);
+        if (bsearch(&before.files[i], now.files, now.count, sizeof *now.files, by_name))
+            continue;
+        char *path = path_join(import->directory, before.files[i].name);
+        unlink(path);
+        free(path);
     }
     for (size_t i = 0; !err && i < now.count; i++) {
-        str_format(from, sizeof from, "%s/%s", import->temporary, now.files[i].name);
-        str_format(to, sizeof to, "%s/%s", import->directory, now.files[i].name);
+        char *from = path_join(import->temporary, now.files[i].name);
+        char *to = path_join(import->directory, now.files[i].name);
         err = file_make_parents(to, why);
         if (!err && rename(from, to))
             err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
+        free(from);
+        free(to);
     }
     run_copy_release(&now);
     run_copy_release(&before);
@@ -401,8 +401,16 @@ enum err run_import_end(struct run_import *import, enum err err, struct error *w
                       import->directory, arrived, import->digest);
     if (!err)
         err = publish(import, why);
-    (void)!run_dir_clear(import->temporary, &ignored); /* remaining files */
+    if (import->temporary)
+        (void)!run_dir_clear(import->temporary, &ignored); /* remaining files */
     return err;
+}
+
+void run_import_release(struct run_import *import)
+{
+    free(import->directory);
+    free(import->temporary);
+    *import = (struct run_import){.fd = -1};
 }
 
 /* ---- pending ---- */
@@ -418,21 +426,21 @@ enum err run_pending_set(const char *directory, const char *address, struct erro
 
 void run_pending_clear(const char *directory)
 {
-    char path[FILE_PATH_MAX];
-    if (str_format(path, sizeof path, "%s/%s", directory, RUN_PENDING_FILE))
-        unlink(path);
+    char *path = path_join(directory, RUN_PENDING_FILE);
+    unlink(path);
+    free(path);
 }
 
-bool run_pending_get(const char *directory, char *address, size_t size)
+char *run_pending_get(const char *directory)
 {
-    char path[FILE_PATH_MAX];
+    char *path = path_join(directory, RUN_PENDING_FILE);
     struct text content = {0};
-    bool found = str_format(path, sizeof path, "%s/%s", directory, RUN_PENDING_FILE) &&
-                 file_is_regular(path) && file_read(path, FILE_SMALL, &content, NULL) == ERR_OK;
-    if (found && content.length)
-        found = str_copy(address, size, str_trim(content.bytes));
-    else if (found)
-        address[0] = '\0';
+    bool found =
+        file_is_regular(path) && file_read(path, FILE_SMALL, &content, NULL) == ERR_OK;
+    free(path);
+    char *address = NULL;
+    if (found)
+        address = xstrdup(content.length ? str_trim(content.bytes) : "");
     text_release(&content);
-    return found;
+    return address;
 }

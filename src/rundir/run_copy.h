@@ -1,7 +1,8 @@
 /* Copying a run directory to another place and back: its measured files, in pieces, with an id that identifies the run
  * and a digest that identifies its state.
  *
- * run_copy_open allocates what run_copy_release frees; run_import_end closes what run_import_begin opened. */
+ * run_copy_open allocates what run_copy_release frees; run_import_end closes what run_import_begin opened, and
+ * run_import_release, which is needed after an error of run_import_begin too, frees its paths. */
 #ifndef IPW_RUNDIR_RUN_COPY_H
 #define IPW_RUNDIR_RUN_COPY_H
 
@@ -10,7 +11,6 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "port/file.h"
 
 enum { RUN_ID_MAX = 17, RUN_COPY_PIECE = 1 << 20, RUN_COPY_NAME_MAX = 96 };
 
@@ -21,7 +21,7 @@ struct run_copy_file {
 };
 
 struct run_copy {
-    char directory[FILE_PATH_MAX];
+    char *directory;         /* canonical path */
     const char *name;        /* last component of `directory` */
     const char *kind;        /* "profile", "run" ... */
     char *header;            /* the journal's first line; NULL if there is none */
@@ -50,21 +50,21 @@ enum err run_copy_read(const struct run_copy *copy, run_copy_take *take, void *c
 
 /* A run directory that is created atomically. */
 struct run_import {
-    char directory[FILE_PATH_MAX]; /* final path */
-    bool was_there;                /* already identical: nothing to do */
-    bool replaces;                 /* another state of the same run exists */
-    char digest[RUN_ID_MAX];       /* expected digest */
-    char temporary[FILE_PATH_MAX];
+    char *directory;         /* final path */
+    bool was_there;          /* already identical: nothing to do */
+    bool replaces;           /* another state of the same run exists */
+    char digest[RUN_ID_MAX]; /* expected digest */
+    char *temporary;
     struct run_copy_file file; /* being written */
     int fd;                    /* of the file; -1: none */
     uint64_t left;             /* bytes left to write */
     uint64_t hash;
 };
 
-/* Parent folder of an attempt of the sweep in `directory`, by its relative path.  ERR_BAD_VALUE: no valid path of a
- * sweep. */
-enum err run_copy_parent(const char *directory, const char *path, char *parent, size_t size,
-                         struct error *why) MUST_USE;
+/* Parent folder of an attempt of the sweep in `directory`, by its relative path; the caller frees it.  ERR_BAD_VALUE: no
+ * valid path of a sweep. */
+enum err run_copy_parent(const char *directory, const char *path, char **parent, struct error *why)
+    MUST_USE;
 
 /* Writes to PARENT/NAME or, if another run has that name, PARENT/NAME_<id>.  ERR_BAD_VALUE for a name that leads
  * elsewhere, and for a file that no run has: both are untrusted. */
@@ -77,6 +77,7 @@ enum err run_import_put(struct run_import *import, const char *bytes, size_t len
 /* With ERR_OK the directory is renamed to its final path if its bytes match the digest; after an error nothing remains.
  * Returns that error or its own. */
 enum err run_import_end(struct run_import *import, enum err err, struct error *why) MUST_USE;
+void run_import_release(struct run_import *import);
 
 /* ---- runs not yet pushed to a database ---- */
 
@@ -84,7 +85,7 @@ enum err run_import_end(struct run_import *import, enum err err, struct error *w
  * push and removed after a successful one, so that a crash loses no run. */
 enum err run_pending_set(const char *directory, const char *address, struct error *why) MUST_USE;
 void run_pending_clear(const char *directory);
-/* Returns false if none is pending. */
-bool run_pending_get(const char *directory, char *address, size_t size);
+/* The address, which the caller frees; NULL if none is pending. */
+char *run_pending_get(const char *directory);
 
 #endif

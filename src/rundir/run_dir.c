@@ -15,12 +15,11 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "rundir/run_path.h"
 
 #define LOCK_FILE ".lock"
-
-enum { PATH_SIZE = 1024 };
 
 /* ---- checks before reading ---- */
 
@@ -46,6 +45,13 @@ static enum err each_entry(const char *path,
     return err;
 }
 
+static const char *kind_of(mode_t mode)
+{
+    if (S_ISFIFO(mode))
+        return "pipe";
+    return S_ISSOCK(mode) ? "socket" : "device";
+}
+
 static enum err check_file(const char *path, const char *name, int folder, struct error *why)
 {
     struct stat status;
@@ -54,9 +60,7 @@ static enum err check_file(const char *path, const char *name, int folder, struc
         return ERR_OK;
     return err_set(why, ERR_BAD_VALUE,
                    "%s/%s is a %s, not a regular file: copy its contents to a file", path, name,
-                   S_ISFIFO(status.st_mode)   ? "pipe"
-                   : S_ISSOCK(status.st_mode) ? "socket"
-                                              : "device");
+                   kind_of(status.st_mode));
 }
 
 enum err run_dir_check_files(const char *path, struct error *why)
@@ -124,17 +128,18 @@ static enum err make_directory(const char *path, struct error *why)
 
 enum err run_dir_make(const char *path, struct error *why)
 {
-    char partial[PATH_SIZE];
-    if (!*path || !str_copy(partial, sizeof partial, path))
-        return err_set(why, ERR_BAD_VALUE, "invalid directory name '%.200s'", path);
-    for (char *slash = partial + 1; (slash = strchr(slash, '/')); slash++) {
+    if (!*path)
+        return err_set(why, ERR_BAD_VALUE, "invalid directory name ''");
+    char *partial = xstrdup(path);
+    enum err err = ERR_OK;
+    for (char *slash = partial + 1; !err && (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        enum err err = make_directory(partial, why);
+        err = make_directory(partial, why);
         *slash = '/';
-        if (err)
-            return err;
     }
-    enum err err = make_directory(partial, why);
+    free(partial);
+    if (!err)
+        err = make_directory(path, why);
     if (!err && access(path, W_OK | X_OK))
         err =
             err_set(why, err_from_errno(errno), "cannot write into %s: %s", path, strerror(errno));
@@ -201,14 +206,17 @@ static bool is_data(const char *name)
     return false;
 }
 
-/* Whether it is to be listed, and its path. */
+/* Whether it is to be listed. */
 static bool find_file(const char *path, const char *name, enum run_dir_files which,
-                      char file[static FILE_PATH_MAX], struct stat *status)
+                      struct stat *status)
 {
     bool is_all = which == RUN_DIR_DATA;
-    return (is_all ? is_data(name) : !strchr(name, '/') && run_dir_is_measured("", name)) &&
-           str_format(file, FILE_PATH_MAX, "%s/%s", path, name) &&
-           (is_all ? run_stat(file, status) : lstat(file, status) == 0) && S_ISREG(status->st_mode);
+    if (is_all ? !is_data(name) : strchr(name, '/') || !run_dir_is_measured("", name))
+        return false;
+    char *file = path_join(path, name);
+    bool found = is_all ? run_stat(file, status) : lstat(file, status) == 0;
+    free(file);
+    return found && S_ISREG(status->st_mode);
 }
 
 void run_dir_list(const char *path, enum run_dir_files which, run_dir_take *take, void *context)
@@ -216,9 +224,8 @@ void run_dir_list(const char *path, enum run_dir_files which, run_dir_take *take
     struct dirent **entries = NULL;
     int count = run_scan(path, &entries, NULL);
     for (int i = 0; i < count; i++) {
-        char file[FILE_PATH_MAX];
         struct stat status;
-        if (find_file(path, entries[i]->d_name, which, file, &status))
+        if (find_file(path, entries[i]->d_name, which, &status))
             take(context, entries[i]->d_name, status.st_size);
         free(entries[i]);
     }
@@ -228,11 +235,13 @@ void run_dir_list(const char *path, enum run_dir_files which, run_dir_take *take
 enum err run_dir_read(const char *path, const char *name, size_t limit, struct text *out,
                       struct error *why)
 {
-    char file[FILE_PATH_MAX];
     struct stat status;
-    if (!find_file(path, name, RUN_DIR_MEASURED, file, &status))
+    if (!find_file(path, name, RUN_DIR_MEASURED, &status))
         return err_set(why, ERR_NOT_FOUND, "the run has no such file");
-    return run_read(file, limit, out, why);
+    char *file = path_join(path, name);
+    enum err err = run_read(file, limit, out, why);
+    free(file);
+    return err;
 }
 
 static enum err hide_file(const char *path, const char *name, int folder, struct error *why)
@@ -367,11 +376,11 @@ void run_dir_remove_empty(const char *path)
 {
     enum run_dir_state state;
     struct error why;
-    char name[PATH_SIZE];
-    if (run_dir_inspect(path, &state, &why) != ERR_OK || state != RUN_DIR_EMPTY ||
-        !str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
+    if (run_dir_inspect(path, &state, &why) != ERR_OK || state != RUN_DIR_EMPTY)
         return;
+    char *name = path_join(path, LOCK_FILE);
     unlink(name);
+    free(name);
     rmdir(path); /* fails if another process has used it meanwhile */
 }
 
@@ -394,12 +403,9 @@ static void write_owner(int fd)
         errno = 0;
 }
 
-enum err run_dir_lock(const char *path, int *fd, struct error *why)
+/* `name`: the path of the lock file. */
+static enum err lock_file(const char *path, const char *name, int *fd, struct error *why)
 {
-    char name[PATH_SIZE];
-    *fd = -1;
-    if (!str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", path);
     for (;;) {
         int lock;
         enum err err = file_open_own(name, O_RDWR | O_CREAT, &lock, why);
@@ -418,6 +424,15 @@ enum err run_dir_lock(const char *path, int *fd, struct error *why)
         }
         close(lock);
     }
+}
+
+enum err run_dir_lock(const char *path, int *fd, struct error *why)
+{
+    char *name = path_join(path, LOCK_FILE);
+    *fd = -1;
+    enum err err = lock_file(path, name, fd, why);
+    free(name);
+    return err;
 }
 
 /* ---- small files, whole or not at all ---- */

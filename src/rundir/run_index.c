@@ -30,7 +30,7 @@
 enum { VERSION = 3, LOCK_TIMEOUT_MS = 30000, LOCK_PERIOD_MS = 10 };
 
 struct index {
-    char path[1024];
+    char *path;
     sqlite3 *db;
 };
 
@@ -210,6 +210,13 @@ static enum err commit(struct index *index, int code, struct error *why)
     return code ? run_rows_failed(index->db, index->path, code, why) : ERR_OK;
 }
 
+/* ERR_UNSUPPORTED: there is no index.  `parent`: the folder of runs; the caller frees the path in any case. */
+static enum err choose_path(struct index *index, const char *parent, struct error *why)
+{
+    index->path = path_join(parent, INDEX_FILE);
+    return sqlite_check_path(index->path, why);
+}
+
 /* Rolls back uncommitted changes. */
 static void end(struct index *index)
 {
@@ -220,10 +227,12 @@ static void end(struct index *index)
 /* It may be a file of the user, so it is kept.  SQLite would roll its journal back into the new one. */
 static bool set_damaged_aside(const struct index *index)
 {
-    char journal[sizeof index->path + 16], aside[sizeof index->path + 16];
-    str_format(journal, sizeof journal, "%s-journal", index->path);
-    str_format(aside, sizeof aside, "%s.damaged", index->path);
-    return (!unlink(journal) || errno == ENOENT) && !rename(index->path, aside);
+    char *journal = xformat("%s-journal", index->path);
+    char *aside = xformat("%s.damaged", index->path);
+    bool is_aside = (!unlink(journal) || errno == ENOENT) && !rename(index->path, aside);
+    free(journal);
+    free(aside);
+    return is_aside;
 }
 
 /* Writes in one transaction.  A damaged index is made again, since all of it comes from the directories, and `write` is
@@ -246,17 +255,19 @@ static enum err update(struct index *index, int (*write)(sqlite3 *db, void *cont
 static enum err locate(const char *directory, struct index *out, char name[static 256],
                        struct error *why)
 {
-    char real[PATH_MAX];
-    if (!realpath(directory, real))
+    char *real = realpath(directory, NULL);
+    if (!real)
         return err_set(why, err_from_errno(errno), "no run directory %s: %s", directory,
                        strerror(errno));
     char *last = strrchr(real, '/') + 1;
+    enum err err = ERR_OK;
     if (!*last || !str_copy(name, 256, last))
-        return err_set(why, ERR_BAD_VALUE, "not the name of a run directory: %.200s", real);
+        err = err_set(why, ERR_BAD_VALUE, "not the name of a run directory: %s", real);
     *last = '\0';
-    if (!str_format(out->path, sizeof out->path, "%s%s", real, INDEX_FILE))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", real);
-    return ERR_OK;
+    if (!err)
+        err = choose_path(out, real, why);
+    free(real);
+    return err;
 }
 
 struct row {
@@ -277,7 +288,10 @@ enum err run_index_put(const char *directory, const struct summary *summary, str
     enum err err = sqlite_load(why);
     if (!err)
         err = locate(directory, &index, name, why);
-    return err ? err : update(&index, write_row, &(struct row){name, summary}, why);
+    if (!err)
+        err = update(&index, write_row, &(struct row){name, summary}, why);
+    free(index.path);
+    return err;
 }
 
 /* ---- refreshing ---- */
@@ -367,11 +381,12 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
     struct refresh refresh = {.list = list,
                               .indexed = xcalloc(list->count + 1, sizeof *refresh.indexed)};
     enum err err = sqlite_load(why);
-    if (!err && !str_format(index.path, sizeof index.path, "%s/%s", parent, INDEX_FILE))
-        err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
+    if (!err)
+        err = choose_path(&index, parent, why);
     if (!err && !is_current(&index, list, &refresh.changed_at))
         err = update(&index, write_missing, &refresh, why);
     free(refresh.indexed);
+    free(index.path);
     return err;
 }
 
@@ -400,15 +415,17 @@ static int prepare_find(struct run_index *index)
 
 enum err run_index_open(const char *parent, struct run_index **out, struct error *why)
 {
-    char path[1024];
     struct stat status;
     int version = 0;
     *out = NULL;
     enum err err = sqlite_load(why);
     if (err)
         return err;
-    if (!str_format(path, sizeof path, "%s/%s", parent, INDEX_FILE) || !run_stat(path, &status))
-        return err_set(why, ERR_NOT_FOUND, "no run index in %.200s", parent);
+    char *path = path_join(parent, INDEX_FILE);
+    if (!run_stat(path, &status)) {
+        free(path);
+        return err_set(why, ERR_NOT_FOUND, "no run index in %s", parent);
+    }
     struct run_index *index = xcalloc(1, sizeof *index);
     index->changed_at = (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
     int code = sqlite.open_v2(path, &index->db, SQLITE_OPEN_READONLY, NULL);
@@ -418,10 +435,12 @@ enum err run_index_open(const char *parent, struct run_index **out, struct error
         code = prepare_find(index);
     if (code || version != VERSION) {
         run_index_close(index);
-        return err_set(why, ERR_UNSUPPORTED, "cannot use %s", path);
+        err = err_set(why, ERR_UNSUPPORTED, "cannot use %s", path);
+    } else {
+        *out = index;
     }
-    *out = index;
-    return ERR_OK;
+    free(path);
+    return err;
 }
 
 void run_index_close(struct run_index *index)
@@ -467,10 +486,13 @@ bool run_index_find(struct run_index *index, const char *name, double written_at
 
 static enum err sqlite_open_store(const struct store_run *run, struct store *out, struct error *why)
 {
-    out->state = realpath(run->directory, NULL);
-    return out->state ? ERR_OK
-                      : err_set(why, err_from_errno(errno), "no run directory %s: %s",
-                                run->directory, strerror(errno));
+    struct index index = {0};
+    char name[256];
+    enum err err = locate(run->directory, &index, name, why); /* also checks the path of the index */
+    free(index.path);
+    if (!err)
+        out->state = xstrdup(run->directory);
+    return err;
 }
 
 static enum err sqlite_finish(struct store *store, const struct summary *summary, struct error *why)

@@ -19,9 +19,11 @@
 
 static double written_at(const char *directory)
 {
-    char path[FILE_PATH_MAX];
     struct stat status;
-    if (!run_path_file(directory, RUN_FILE_SUMMARY, path, sizeof path) || !run_stat(path, &status))
+    char *path = run_path_file(directory, RUN_FILE_SUMMARY);
+    bool found = run_stat(path, &status);
+    free(path);
+    if (!found)
         return UNKNOWN;
     return (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
 }
@@ -29,10 +31,9 @@ static double written_at(const char *directory)
 /* The kind and the start of an unfinished run are in its journal. */
 static void read_journal(const char *directory, struct run_list_entry *entry)
 {
-    char path[FILE_PATH_MAX];
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
-        return;
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
     struct journal_facts facts = journal_facts(path);
+    free(path);
     entry->kind = facts.kind;
     entry->began_at = facts.started_at;
 }
@@ -94,19 +95,17 @@ static bool visit_indexed(const struct visit *visit, const char *name, double wr
 
 static enum err visit_entry(const struct visit *visit, const char *parent, const char *name)
 {
-    char directory[FILE_PATH_MAX];
     struct run_list_entry entry;
     enum err err = ERR_OK;
-    bool found;
-    if (!str_format(directory, sizeof directory, "%s/%s", parent, name))
-        return ERR_OK;
+    bool found = false;
+    char *directory = path_join(parent, name);
     double written = written_at(directory);
-    if ((visit->wants && !visit->wants(visit->context, name, written)) ||
-        visit_indexed(visit, name, written, &err) || !run_has_directory(directory))
-        return err;
-    read_entry(directory, name, &entry, &found);
+    if ((!visit->wants || visit->wants(visit->context, name, written)) &&
+        !visit_indexed(visit, name, written, &err) && run_has_directory(directory))
+        read_entry(directory, name, &entry, &found);
+    free(directory);
     if (!found)
-        return ERR_OK;
+        return err;
     if (visit->kept) {
         keep_entry(visit->kept, &entry);
         return ERR_OK;
@@ -233,13 +232,15 @@ static enum err add_points(struct run_inputs *inputs, const char *directory, boo
 static enum err add_entry_input(struct run_inputs *inputs, const char *parent,
                                 const struct run_list_entry *entry, bool whole_sweeps)
 {
-    char directory[FILE_PATH_MAX];
     size_t added = 0;
-    if (entry->kind == RUN_KIND_SWEEP && !whole_sweeps &&
-        str_format(directory, sizeof directory, "%s/%s", parent, entry->name))
-        return add_points(inputs, directory, false, &added);
-    add_input(inputs, parent, entry->name);
-    return ERR_OK;
+    if (entry->kind != RUN_KIND_SWEEP || whole_sweeps) {
+        add_input(inputs, parent, entry->name);
+        return ERR_OK;
+    }
+    char *directory = path_join(parent, entry->name);
+    enum err err = add_points(inputs, directory, false, &added);
+    free(directory);
+    return err;
 }
 
 /* *added counts those found.  A folder that cannot be read is left to the command, which reports it. */

@@ -372,13 +372,14 @@ bool run_path_is_below(const char *path)
     return true;
 }
 
-static char root[FILE_PATH_MAX]; /* "": not confined */
+static char *root; /* NULL: not confined */
 
 enum err run_open_confine(const char *folder, struct error *why)
 {
-    if (!str_copy(root, sizeof root, folder ? folder : ""))
-        return err_set(why, ERR_USAGE, "path too long: %.200s", folder);
-    for (size_t length = strlen(root); length > 1 && root[length - 1] == '/';)
+    (void)why;
+    free(root);
+    root = folder && *folder ? xstrdup(folder) : NULL;
+    for (size_t length = root ? strlen(root) : 0; length > 1 && root[length - 1] == '/';)
         root[--length] = '\0';
     return ERR_OK;
 }
@@ -443,7 +444,7 @@ static int open_path(const char *path, int flags)
 {
     struct stat status;
     flags |= O_RDONLY | O_CLOEXEC;
-    if (!root[0])
+    if (!root)
         return open(path, flags);
     const char *below = part_below(path);
     int fd = below ? open_below(below, flags) : -1;
@@ -463,8 +464,8 @@ static int open_path(const char *path, int flags)
 int run_open(const char *path)
 {
     struct stat status;
-    int fd = open_path(path, root[0] ? O_NONBLOCK : 0);
-    if (!root[0] || fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)))
+    int fd = open_path(path, root ? O_NONBLOCK : 0);
+    if (!root || fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)))
         return fd;
     close(fd);
     errno = ENOENT;
@@ -495,7 +496,7 @@ int run_scan(const char *path, struct dirent ***entries, int (*wants)(const stru
 
 bool run_stat(const char *path, struct stat *out)
 {
-    if (!root[0])
+    if (!root)
         return stat(path, out) == 0;
     int fd = open_path(path, O_PATH);
     bool found = fd >= 0 && fstat(fd, out) == 0;
@@ -560,20 +561,20 @@ enum err run_read_arrow(const char *path, struct arrow_reader **out, struct erro
 
 /* ---- files ---- */
 
-bool run_path_file(const char *directory, enum run_file file, char *to, size_t size)
+char *run_path_file(const char *directory, enum run_file file)
 {
     static const char *const NAMES[RUN_FILES] = {
         [RUN_FILE_RECORDS] = "records.jsonl",  [RUN_FILE_SPANS] = "spans.jsonl",
         [RUN_FILE_SUMMARY] = "summary.json",   [RUN_FILE_LAYERS] = "layers.json",
         [RUN_FILE_ESTIMATE] = "estimate.json", [RUN_FILE_TRACES] = "traces.jsonl",
     };
-    return str_format(to, size, "%s/%s", directory, NAMES[file]);
+    return path_join(directory, NAMES[file]);
 }
 
-bool run_path_samples(const char *directory, unsigned start, char *to, size_t size)
+char *run_path_samples(const char *directory, unsigned start)
 {
-    return start <= 1 ? str_format(to, size, "%s/samples.csv", directory)
-                      : str_format(to, size, "%s/samples-%u.csv", directory, start);
+    return start <= 1 ? path_join(directory, "samples.csv")
+                      : xformat("%s/samples-%u.csv", directory, start);
 }
 
 unsigned run_path_start_of(const char *name)
@@ -593,19 +594,17 @@ static int is_shard(const struct dirent *entry)
     return fnmatch("data-[0-9]*.arrow", entry->d_name, 0) == 0;
 }
 
-static enum err add_shard(struct run_shards *shards, const char *directory, const char *name)
+static void add_shard(struct run_shards *shards, const char *directory, const char *name)
 {
-    char path[FILE_PATH_MAX];
+    char *path = path_join(directory, name);
     unsigned number, expected;
-    if (!str_format(path, sizeof path, "%s/%s", directory, name))
-        return ERR_BAD_VALUE;
-    if (!run_has_file(path)) /* a link that leads nowhere, or is not followed */
-        return ERR_OK;
+    if (!run_has_file(path)) { /* a link that leads nowhere, or is not followed */
+        free(path);
+        return;
+    }
     if (sscanf(name, "data-%u-of-%u.arrow", &number, &expected) == 2 && !shards->count)
         shards->expected = expected;
-    shards->paths[shards->count] = xstrdup(path);
-    shards->count++;
-    return ERR_OK;
+    shards->paths[shards->count++] = path;
 }
 
 enum err run_shards_find(const char *directory, struct run_shards *out, struct error *why)
@@ -619,13 +618,12 @@ enum err run_shards_find(const char *directory, struct run_shards *out, struct e
         return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", directory,
                        strerror(errno));
     out->paths = xcalloc((size_t)count + 1, sizeof *out->paths);
-    enum err err = ERR_OK;
     for (int i = 0; i < count; i++) {
-        err = err ? err : add_shard(out, directory, entries[i]->d_name);
+        add_shard(out, directory, entries[i]->d_name);
         free(entries[i]);
     }
     free((void *)entries);
-    return err ? err_set(why, err, "%s: %s", directory, err_text(err)) : ERR_OK;
+    return ERR_OK;
 }
 
 void run_shards_release(struct run_shards *shards)
@@ -682,8 +680,7 @@ size_t run_part_stem(const char *path)
     return ours ? (size_t)(found - path) : length;
 }
 
-bool run_part_path(const char *folder, const char *name, const struct run_part *part, char *to,
-                   size_t size)
+char *run_part_path(const char *folder, const char *name, const struct run_part *part)
 {
-    return str_format(to, size, "%s/%s", folder, name) && run_part_suffix(part, to, size);
+    return xformat("%s/%s_shard%uof%u", folder, name, part->number, part->of);
 }

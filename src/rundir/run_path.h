@@ -102,9 +102,8 @@ bool run_part_parse(const char *text, struct run_part *out);
 bool run_part_suffix(const struct run_part *part, char *name, size_t size);
 size_t run_part_stem(const char *path);
 
-/* FOLDER/NAME_shard2of4; false if it does not fit. */
-bool run_part_path(const char *folder, const char *name, const struct run_part *part, char *to,
-                   size_t size);
+/* FOLDER/NAME_shard2of4; the caller frees it. */
+char *run_part_path(const char *folder, const char *name, const struct run_part *part);
 
 /* ---- opening what is read of run directories: every reader does it here ---- */
 
@@ -145,11 +144,11 @@ enum run_file {
     RUN_FILES
 };
 
-/* Returns false if it does not fit. */
-bool run_path_file(const char *directory, enum run_file file, char *to, size_t size);
+/* Its path, which the caller frees. */
+char *run_path_file(const char *directory, enum run_file file);
 
-/* samples.csv, and samples-2.csv for the second start ... */
-bool run_path_samples(const char *directory, unsigned start, char *to, size_t size);
+/* samples.csv, and samples-2.csv for the second start ...; the caller frees the path. */
+char *run_path_samples(const char *directory, unsigned start);
 
 /* The start whose samples are in a file of that name; 0: not a samples file. */
 unsigned run_path_start_of(const char *name);

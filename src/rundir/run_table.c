@@ -11,7 +11,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
-#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
@@ -207,14 +206,6 @@ static void note_missing_shards(struct run_table *table, const struct run_shards
                    shards->count, shards->expected);
 }
 
-static enum err journal_path(const struct run_table *table, char path[static FILE_PATH_MAX],
-                             struct error *why)
-{
-    if (run_path_file(table->directory, RUN_FILE_RECORDS, path, FILE_PATH_MAX))
-        return ERR_OK;
-    return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", table->directory);
-}
-
 static void read_summary(struct run_table *table)
 {
     struct error why = {0};
@@ -228,9 +219,11 @@ static void read_summary(struct run_table *table)
 /* A resumed run continues its journal; Arrow files are written at the end. */
 static bool is_journal_newer(const char *directory, const struct run_shards *shards)
 {
-    char path[FILE_PATH_MAX];
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
     struct stat journal, arrow;
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || !run_stat(path, &journal))
+    bool has_journal = run_stat(path, &journal);
+    free(path);
+    if (!has_journal)
         return false;
     for (size_t i = 0; i < shards->count; i++)
         if (!run_stat(shards->paths[i], &arrow) || arrow.st_mtim.tv_sec < journal.st_mtim.tv_sec ||
@@ -268,8 +261,10 @@ static enum err choose_model(struct run_table *table, const char *wanted, struct
     const char *named = text_or_empty(table->summary.model);
     if (wanted && !has_model(table, wanted))
         return no_model(table, wanted, why);
-    if (!wanted)
-        wanted = has_model(table, named) ? named : table->model_count ? table->models[0] : NULL;
+    if (!wanted && has_model(table, named))
+        wanted = named;
+    else if (!wanted && table->model_count)
+        wanted = table->models[0];
     if (!wanted)
         return err_set(why, ERR_NO_DATA, "%s holds a dataset, but no metrics of any model",
                        table->directory);
@@ -307,7 +302,6 @@ void run_table_release(struct run_table *table)
 {
     release_columns(table);
     summary_release(&table->summary);
-    free((void *)table->directory);
     free(table->notes);
     *table = (struct run_table){0};
 }
@@ -358,17 +352,15 @@ static enum err from_journal(struct run_table *table, const char *model,
                              struct load_request request, struct error *why)
 {
     struct builder builder;
-    char path[FILE_PATH_MAX];
-    enum err err = journal_path(table, path, why);
     table->source = RUN_FROM_JOURNAL;
     model = model ? model : table->summary.model;
-    if (!err && model)
+    if (model)
         set_model(table, model);
-    if (err)
-        return err;
-    err = begin_builder(&builder, table, request, why);
+    enum err err = begin_builder(&builder, table, request, why);
+    char *path = run_path_file(table->directory, RUN_FILE_RECORDS);
     if (!err)
         err = journal_rows(path, &builder, why);
+    free(path);
     builder_finish(&builder);
     builder_release(&builder);
     if (!err && model && table->model_count && !has_model(table, model))
@@ -380,27 +372,26 @@ static enum err from_journal(struct run_table *table, const char *model,
 static bool is_of_sweep(const char *directory)
 {
     static const char POINTS[] = "/points";
-    char sweep[FILE_PATH_MAX], path[FILE_PATH_MAX];
-    if (!str_copy(sweep, sizeof sweep, directory))
+    size_t length = strlen(directory);
+    while (length > 1 && directory[length - 1] == '/')
+        length--;
+    if (length < sizeof POINTS || !str_starts(directory + length - strlen(POINTS), POINTS))
         return false;
-    size_t length = strlen(sweep);
-    while (length > 1 && sweep[length - 1] == '/')
-        sweep[--length] = '\0';
-    if (length < sizeof POINTS || strcmp(sweep + length - strlen(POINTS), POINTS) != 0)
-        return false;
-    sweep[length - strlen(POINTS)] = '\0';
-    return run_path_file(sweep, RUN_FILE_RECORDS, path, sizeof path) && run_has_file(path);
+    char *sweep = xstrndup(directory, length - strlen(POINTS));
+    char *path = run_path_file(sweep, RUN_FILE_RECORDS);
+    bool found = run_has_file(path);
+    free(path);
+    free(sweep);
+    return found;
 }
 
 /* From the Arrow files, unless the journal is newer or they cannot be read. */
 static enum err load_rows(struct run_table *table, const struct run_shards *shards,
                           const char *model, struct load_request request, struct error *why)
 {
-    char journal[FILE_PATH_MAX];
-    enum err err = journal_path(table, journal, why);
-    if (err)
-        return err;
+    char *journal = run_path_file(table->directory, RUN_FILE_RECORDS);
     bool has_journal = run_has_file(journal);
+    free(journal);
     if (!shards->count && !has_journal)
         return err_set(why, ERR_NOT_FOUND,
                        "%s: not a run directory: neither data-*.arrow nor records.jsonl%s",
@@ -411,7 +402,7 @@ static enum err load_rows(struct run_table *table, const struct run_shards *shar
     if (!shards->count || is_journal_newer(table->directory, shards))
         return from_journal(table, model, request, why);
     note_missing_shards(table, shards);
-    err = from_arrow(table, shards, model, request, why);
+    enum err err = from_arrow(table, shards, model, request, why);
     if ((err == ERR_BAD_VALUE || err == ERR_UNSUPPORTED || err == ERR_IO) && has_journal) {
         table_note(table, "the journal is read in place of the Arrow files: %s", why->text);
         clear_rows(table);
@@ -481,7 +472,7 @@ enum err run_table_load_texts(const char *directory, const char *model, struct r
                               size_t excerpts, struct run_table *out, struct error *why)
 {
     struct error reason = {0};
-    *out = (struct run_table){.directory = xstrdup(directory), .format = UNKNOWN};
+    *out = (struct run_table){.directory = directory, .format = UNKNOWN};
     summary_init(&out->summary);
     enum err err = load_into(out, model, (struct load_request){wanted, excerpts}, &reason);
     if (err) {

@@ -65,7 +65,7 @@ struct run_table {
     } words[RUN_WORDS];
 
     enum run_kind kind;
-    const char *directory; /* as passed */
+    const char *directory; /* as passed: the caller's string, which outlives the table */
     const char *model;     /* model of these rows */
     char **models;         /* all models in the directory */
     size_t model_count;

@@ -39,9 +39,8 @@ static enum err make_directory(struct run_writer *writer, const char *parent,
         char number[16] = "";
         if (again > 1)
             str_format(number, sizeof number, "-%u", again);
-        if (!str_format(writer->directory, sizeof writer->directory, "%s/%s%s", parent, name,
-                        number))
-            return err_set(why, ERR_BAD_VALUE, "path too long: %.100s/%.100s", parent, name);
+        free(writer->directory);
+        writer->directory = xformat("%s/%s%s", parent, name, number);
         if (mkdir(writer->directory, 0777) == 0)
             return ERR_OK;
         if (errno != EEXIST)
@@ -54,9 +53,10 @@ static enum err make_directory(struct run_writer *writer, const char *parent,
 static enum err open_journal(const struct run_writer *writer, enum run_file file,
                              struct journal *out, struct error *why)
 {
-    char path[600];
-    run_path_file(writer->directory, file, path, sizeof path);
-    return journal_open(out, path, why);
+    char *path = run_path_file(writer->directory, file);
+    enum err err = journal_open(out, path, why);
+    free(path);
+    return err;
 }
 
 static void init(struct run_writer *writer, const char *subject)
@@ -78,8 +78,6 @@ static enum err start(struct run_writer *writer, const struct journal_header *he
     if (!err)
         err = journal_append(&writer->records, &line, why);
     text_release(&line);
-    if (err)
-        run_writer_close(writer);
     return err;
 }
 
@@ -88,17 +86,24 @@ enum err run_writer_open(struct run_writer *writer, const char *parent, const ch
 {
     init(writer, subject);
     enum err err = make_directory(writer, parent ? parent : "runs", header, why);
-    return err ? err : start(writer, header, why);
+    if (!err)
+        err = start(writer, header, why);
+    if (err)
+        run_writer_close(writer);
+    return err;
 }
 
 enum err run_writer_reopen(struct run_writer *writer, const char *directory, const char *subject,
                            const struct journal_header *header, struct error *why)
 {
     init(writer, subject);
-    if (!str_copy(writer->directory, sizeof writer->directory, directory))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    writer->directory = xstrdup(directory);
     enum err err = run_dir_check_links(directory, why);
-    return err ? err : start(writer, header, why);
+    if (!err)
+        err = start(writer, header, why);
+    if (err)
+        run_writer_close(writer);
+    return err;
 }
 
 enum err run_writer_add(struct run_writer *writer, const struct record *record, struct error *why)
@@ -143,6 +148,8 @@ void run_writer_close(struct run_writer *writer)
     if (writer->lock_fd >= 0)
         close(writer->lock_fd);
     writer->lock_fd = -1;
+    free(writer->directory);
+    writer->directory = NULL;
 }
 
 /* ---- a run out of its parts ---- */
@@ -178,13 +185,15 @@ static enum err take_first(void *context, const struct jv *line)
 
 static enum err read_first(const char *directory, struct first *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
     uint64_t damaged;
+    enum err err;
     *out = (struct first){0};
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || !file_is_regular(path) ||
-        journal_facts(path).kind != RUN_KIND_PROFILE)
-        return err_set(why, ERR_USAGE, "%s is not a run of `ipw profile`", directory);
-    enum err err = journal_read(path, take_first, out, &damaged, why);
+    if (!file_is_regular(path) || journal_facts(path).kind != RUN_KIND_PROFILE)
+        err = err_set(why, ERR_USAGE, "%s is not a run of `ipw profile`", directory);
+    else
+        err = journal_read(path, take_first, out, &damaged, why);
+    free(path);
     return err == ERR_INTERRUPTED ? ERR_OK : err;
 }
 
@@ -267,17 +276,18 @@ static enum err merge_lines(const char *const *parts, size_t count, enum run_fil
                             const char *to, unsigned *starts, bool count_starts, struct error *why)
 {
     struct merge_state merge = {0};
-    char path[FILE_PATH_MAX];
-    if (!run_path_file(to, file, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", to);
-    enum err err = journal_open(&merge.out, path, why);
+    char *merged = run_path_file(to, file);
+    enum err err = journal_open(&merge.out, merged, why);
+    free(merged);
     if (err)
         return err;
     for (size_t i = 0; !err && i < count; i++) {
+        char *path = run_path_file(parts[i], file);
         uint64_t damaged;
         merge.starts = 0;
-        if (run_path_file(parts[i], file, path, sizeof path) && file_is_regular(path))
+        if (file_is_regular(path))
             err = journal_read(path, take_line, &merge, &damaged, &merge.why);
+        free(path);
         if (count_starts)
             starts[i] = merge.starts;
         merge.before += starts[i];
@@ -313,14 +323,17 @@ static enum err copy_file(const char *from, const char *to, struct error *why)
 static enum err copy_samples(const char *const *parts, size_t count, const char *to,
                              const unsigned *starts, struct error *why)
 {
-    char from[FILE_PATH_MAX], path[FILE_PATH_MAX];
     unsigned before = 0;
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < count; before += starts[i++])
-        for (unsigned start = 1; !err && start <= starts[i]; start++)
-            if (run_path_samples(parts[i], start, from, sizeof from) && file_is_regular(from) &&
-                run_path_samples(to, before + start, path, sizeof path))
+        for (unsigned start = 1; !err && start <= starts[i]; start++) {
+            char *from = run_path_samples(parts[i], start);
+            char *path = run_path_samples(to, before + start);
+            if (file_is_regular(from))
                 err = copy_file(from, path, why);
+            free(from);
+            free(path);
+        }
     return err;
 }
 

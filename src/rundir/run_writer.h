@@ -15,7 +15,7 @@ struct summary;
 struct text;
 
 struct run_writer {
-    char directory[512];
+    char *directory;
     char subject[512];
     int lock_fd;
     struct journal records, spans;

@@ -269,18 +269,21 @@ enum err samples_read(const char *directory, unsigned start, const struct sample
                       samples_take *take, void *context, struct samples_found *found,
                       struct error *why)
 {
-    char path[FILE_PATH_MAX];
     struct samples_reader reader = {.query = query};
     struct error reason = {0};
     *found = (struct samples_found){0};
-    if (!run_path_samples(directory, start, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    char *path = run_path_samples(directory, start);
     int fd = run_open(path);
     struct source source = {.file = fd < 0 ? NULL : fdopen(fd, "r")};
-    if (!source.file && fd >= 0)
-        close(fd);
-    if (!source.file)
-        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+    if (!source.file) {
+        int problem = errno;
+        if (fd >= 0)
+            close(fd);
+        enum err err = err_set(why, err_from_errno(problem), "cannot read %s: %s", path,
+                               strerror(problem));
+        free(path);
+        return err;
+    }
     limit_source(&source, query->bytes_max);
     found->in_part = source.size > 0;
     csv_reader_source(&reader.csv, read_source, &source);
@@ -292,6 +295,7 @@ enum err samples_read(const char *directory, unsigned start, const struct sample
     csv_reader_release(&reader.csv);
     fclose(source.file);
     free(source.line);
+    free(path);
     return err;
 }
 

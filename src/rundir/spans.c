@@ -6,7 +6,6 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/xalloc.h"
-#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
@@ -101,11 +100,10 @@ static int compare_spans(const void *left, const void *right)
 
 enum err spans_load(const char *directory, struct spans *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
+    char *path = run_path_file(directory, RUN_FILE_SPANS);
     *out = (struct spans){0};
-    if (!run_path_file(directory, RUN_FILE_SPANS, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     enum err err = journal_read(path, take_line, out, &out->damaged, why);
+    free(path);
     if (err)
         spans_release(out);
     else if (out->count)

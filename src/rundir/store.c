@@ -10,7 +10,6 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/xalloc.h"
-#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
@@ -21,13 +20,14 @@
 
 static enum err jsonl_open(const struct store_run *run, struct store *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    if (!run_path_file(run->directory, RUN_FILE_RECORDS, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", run->directory);
-    if (access(path, R_OK))
-        return err_set(why, err_from_errno(errno), "no journal in %s: %s", run->directory,
-                       strerror(errno));
-    out->state = xstrdup(path);
+    char *path = run_path_file(run->directory, RUN_FILE_RECORDS);
+    if (access(path, R_OK)) {
+        int problem = errno;
+        free(path);
+        return err_set(why, err_from_errno(problem), "no journal in %s: %s", run->directory,
+                       strerror(problem));
+    }
+    out->state = path;
     return ERR_OK;
 }
 

@@ -10,7 +10,6 @@
 #include "core/result.h"
 #include "core/secret.h"
 #include "core/text.h"
-#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
@@ -645,17 +644,16 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
 
 enum err summary_load(const char *directory, struct summary *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    struct jv *tree;
-    summary_init(out);
-    if (!str_format(path, sizeof path, "%s/%s", directory, SUMMARY_FILE))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    if (!run_has_file(path))
-        return err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE, directory);
+    struct jv *tree = NULL;
     struct error reason = {0};
-    enum err err = run_read_json(path, SUMMARY_BYTES_MAX, &tree, why);
+    char *path = run_path_file(directory, RUN_FILE_SUMMARY);
+    summary_init(out);
+    enum err err = run_has_file(path) ? run_read_json(path, SUMMARY_BYTES_MAX, &tree, why)
+                                      : err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE,
+                                                directory);
     if (!err && (err = summary_from_json(tree, out, &reason)))
-        err_set(why, err, "%.160s: %.200s", path, reason.text);
+        err_set(why, err, "%s: %s", path, reason.text);
+    free(path);
     return err;
 }
 
@@ -670,11 +668,10 @@ static const struct json_field ESTIMATE_FIELDS[] = {RUN_ESTIMATE(ROW){0}};
 
 enum err run_estimate_load(const char *directory, struct run_estimate *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
+    char *path = run_path_file(directory, RUN_FILE_ESTIMATE);
     *out = (struct run_estimate){0};
-    if (!run_path_file(directory, RUN_FILE_ESTIMATE, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     enum err err = run_read_json(path, ESTIMATE_BYTES_MAX, &out->tree, why);
+    free(path);
     if (!err && !jv_is_object(jv_get(out->tree, "request")))
         err = err_set(why, ERR_BAD_VALUE, "estimate.json does not hold an estimate of a request");
     json_fields_clear(ESTIMATE_FIELDS, out);

@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
-#include "port/file.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 #include "rundir/summary.h"
@@ -18,13 +17,15 @@
 
 bool sweep_is(const char *directory)
 {
-    char path[FILE_PATH_MAX];
     enum run_dir_state state;
-    return run_has_directory(directory) && run_dir_inspect(directory, &state, NULL) == ERR_OK &&
-           state == RUN_DIR_HAS_RUN &&
-           run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) &&
-           run_has_regular(path) && /* not a FIFO, which would block */
-           journal_facts(path).kind == RUN_KIND_SWEEP;
+    if (!run_has_directory(directory) || run_dir_inspect(directory, &state, NULL) ||
+        state != RUN_DIR_HAS_RUN)
+        return false;
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
+    bool is_sweep = run_has_regular(path) && /* not a FIFO, which would block */
+                    journal_facts(path).kind == RUN_KIND_SWEEP;
+    free(path);
+    return is_sweep;
 }
 
 char *sweep_folder(const char *directory, size_t point, unsigned repeat)
@@ -176,11 +177,11 @@ static enum err take_line(void *context, const struct jv *line)
 
 enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
     uint64_t damaged;
     *out = (struct sweep){0};
-    if (!sweep_is(directory) || !run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
+    if (!sweep_is(directory))
         return err_set(why, ERR_NOT_FOUND, "%s: not a sweep directory", directory);
+    char *path = run_path_file(directory, RUN_FILE_RECORDS);
     struct loading loading = {.sweep = out};
     enum err err = journal_read(path, take_line, &loading, &damaged, why);
     if (!err && (!out->point_count || !out->knob_count || !out->word_count))
@@ -189,6 +190,7 @@ enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
         err_set(why, err, "%s: %s", path, loading.why.text);
     else if (err == ERR_BAD_VALUE)
         err_set(why, err, "%s: the header of the sweep cannot be read", path);
+    free(path);
     if (err)
         sweep_release(out);
     return err;

@@ -151,8 +151,7 @@ enum err sweep_open_point(struct sweep *sweep, const char *directory, size_t poi
     if (point >= sweep->point_count)
         err = err_set(why, ERR_USAGE, "--point %zu: the sweep has %zu settings", point + 1,
                       sweep->point_count);
-    else if (!str_copy(writer->directory, sizeof writer->directory, directory))
-        err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    writer->directory = xstrdup(directory);
     if (!err)
         err = lock_point(directory, point, writer, why);
     if (!err) {

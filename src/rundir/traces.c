@@ -11,7 +11,6 @@
 #include "core/json_bind.h"
 #include "core/text.h"
 #include "core/xalloc.h"
-#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
@@ -152,8 +151,8 @@ double query_trace_cpu_watts(const struct query_trace *trace)
 static void split_by_time(struct query_trace *trace)
 {
     double all_s = SUM(wall_clock_s);
-    bool by_gpu = is_known(trace->query_gpu_energy_joules) && isnan(SUM_KNOWN(gpu_energy_joules)),
-         by_cpu = is_known(trace->query_cpu_energy_joules) && isnan(SUM_KNOWN(cpu_energy_joules));
+    bool by_gpu = is_known(trace->query_gpu_energy_joules) && isnan(SUM_KNOWN(gpu_energy_joules));
+    bool by_cpu = is_known(trace->query_cpu_energy_joules) && isnan(SUM_KNOWN(cpu_energy_joules));
     if (!(all_s > 0) || (!by_gpu && !by_cpu))
         return;
     trace->ipw.energy_split = "wall_clock_share";
@@ -301,18 +300,19 @@ static enum err take_line(void *context, const struct jv *line)
 
 bool traces_exist(const char *directory)
 {
-    char path[FILE_PATH_MAX];
-    return run_path_file(directory, RUN_FILE_TRACES, path, sizeof path) && run_has_file(path);
+    char *path = run_path_file(directory, RUN_FILE_TRACES);
+    bool found = run_has_file(path);
+    free(path);
+    return found;
 }
 
 enum err traces_load(const char *directory, struct traces *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
+    char *path = run_path_file(directory, RUN_FILE_TRACES);
     uint64_t damaged = 0;
     *out = (struct traces){0};
-    if (!run_path_file(directory, RUN_FILE_TRACES, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     enum err err = journal_read(path, take_line, out, &damaged, why);
+    free(path);
     out->damaged += damaged;
     if (err)
         traces_release(out);

@@ -11,6 +11,7 @@
 #include "core/xalloc.h"
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_path.h"
 #include "rundir/store.h"
 #include "rundir/traces.h"
 #include "stats/descriptive.h"
@@ -133,8 +134,9 @@ static void put_totals(struct json *json, const struct selection *all)
 /* ipj and ipw as defined by the exporter, which differ from ours: docs/metrics.md. */
 static void put_efficiency(struct json *json, const struct selection *some)
 {
-    double accuracy = tally_of(some).accuracy, joules = sum_of(some, GPU_JOULES),
-           watts = figure_mean(some, GPU_WATTS);
+    double accuracy = tally_of(some).accuracy;
+    double joules = sum_of(some, GPU_JOULES);
+    double watts = figure_mean(some, GPU_WATTS);
     json_number(json, "accuracy", accuracy);
     json_number(json, "total_gpu_energy_joules", joules);
     json_number(json, "total_cpu_energy_joules", sum_of(some, CPU_JOULES));
@@ -181,8 +183,8 @@ static void put_statistics(struct json *json, const struct selection *some)
 
 static int by_wall_clock(const void *a, const void *b)
 {
-    double x = (*(const struct query_trace *const *)a)->total_wall_clock_s,
-           y = (*(const struct query_trace *const *)b)->total_wall_clock_s;
+    double x = (*(const struct query_trace *const *)a)->total_wall_clock_s;
+    double y = (*(const struct query_trace *const *)b)->total_wall_clock_s;
     return (x > y) - (x < y);
 }
 
@@ -390,14 +392,11 @@ static enum err add_row(struct hf_dataset *dataset, const struct query_trace *tr
 enum err traces_save_dataset(const char *directory, const struct traces *traces, struct error *why)
 {
     struct hf_dataset *dataset = NULL;
-    char path[600];
-    enum err err = ERR_OK;
-    if (!str_format(path, sizeof path, "%s/" RUN_TRACE_DATASET, directory))
-        err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    if (!err)
-        err = run_dir_make(path, why);
+    char *path = path_join(directory, RUN_TRACE_DATASET);
+    enum err err = run_dir_make(path, why);
     if (!err)
         err = hf_dataset_open(path, make_fields(), &dataset, why);
+    free(path);
     for (size_t i = 0; !err && i < traces->count; i++)
         err = add_row(dataset, &traces->items[i], why);
     if (!err)
@@ -412,19 +411,18 @@ enum err traces_save_dataset(const char *directory, const struct traces *traces,
 static bool keep_damaged(const char *directory, uint64_t damaged)
 {
     enum { NAMES_MAX = 100 };
-    char path[600], kept[640];
+    char *path = run_path_file(directory, RUN_FILE_TRACES), *kept = NULL;
     bool is_kept = false, is_taken = true; /* is_taken: the name exists already */
-    if (!str_format(path, sizeof path, "%s/traces.jsonl", directory))
-        return false;
     for (int i = 1; i < NAMES_MAX && is_taken; i++) {
-        str_format(kept, sizeof kept, "%s.damaged", path);
-        if (i > 1)
-            str_format(kept, sizeof kept, "%s.damaged.%d", path, i);
+        free(kept);
+        kept = i > 1 ? xformat("%s.damaged.%d", path, i) : xformat("%s.damaged", path);
         is_kept = link(path, kept) == 0;
         is_taken = !is_kept && errno == EEXIST;
     }
     log_warn("%llu lines of %s are not traces: %s%s", (unsigned long long)damaged, path,
              is_kept ? "the file with them is now " : "it is unchanged", is_kept ? kept : "");
+    free(kept);
+    free(path);
     return is_kept;
 }
 

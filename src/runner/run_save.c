@@ -228,10 +228,10 @@ static enum err finish(const struct measured *measured, const char *arguments,
 static enum err save_samples(const struct run_save *save, const struct run_writer *writer,
                              nanos zero, nanos since, struct error *why)
 {
-    char path[640];
-    if (!run_path_samples(writer->directory, 1, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", writer->directory);
-    return samples_log_save(save->session->sampler, zero, since, path, true, why);
+    char *path = run_path_samples(writer->directory, 1);
+    enum err err = samples_log_save(save->session->sampler, zero, since, path, true, why);
+    free(path);
+    return err;
 }
 
 /* ---- ipw run ---- */
@@ -275,8 +275,8 @@ static enum err finish_runs(const struct run_save *save, const struct exec_resul
     return err;
 }
 
-enum err run_save(const struct run_save *save, const struct exec_result *result, char *directory,
-                  size_t size, struct error *why)
+enum err run_save(const struct run_save *save, const struct exec_result *result, char **directory,
+                  struct error *why)
 {
     struct run_writer writer;
     struct text command = {0}, arguments = {0};
@@ -287,9 +287,10 @@ enum err run_save(const struct run_save *save, const struct exec_result *result,
                                     .started_at = seconds(result->started_wall),
                                     .hardware_label = save->host->label,
                                     .repeat = save->repeat};
+    *directory = NULL;
     enum err err = run_writer_open(&writer, save->parent, text_get(&command), &header, why);
     if (!err) {
-        str_copy(directory, size, writer.directory);
+        *directory = xstrdup(writer.directory);
         for (size_t i = 0; !err && i < result->count; i++)
             err = add_run(&writer, result, i, text_get(&command), why);
         if (!err)
@@ -357,7 +358,7 @@ static enum err add_windows(struct run_writer *writer, const struct layers_model
 }
 
 enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
-                         const struct layers_result *result, char *directory, size_t size,
+                         const struct layers_result *result, char **directory,
                          struct error *why)
 {
     const char *slash = strrchr(model->path, '/');
@@ -375,10 +376,11 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
                                     .started_at = measured.started_at,
                                     .hardware_label = save->host->label};
     struct figures *units = xcalloc(model->window_count + 1, sizeof *units);
+    *directory = NULL;
     enum err err =
         run_writer_open(&writer, save->parent, slash ? slash + 1 : model->path, &header, why);
     if (!err) {
-        str_copy(directory, size, writer.directory);
+        *directory = xstrdup(writer.directory);
         measured.units = units;
         err = layers_result_save(writer.directory, result, why);
         if (!err)

@@ -26,12 +26,12 @@ struct run_save {
     const struct tariff *tariff; /* NULL: none */
 };
 
-/* Needs no optional library.  directory: receives its path. */
-enum err run_save(const struct run_save *save, const struct exec_result *result, char *directory,
-                  size_t size, struct error *why) MUST_USE;
+/* Needs no optional library.  *directory: its path, or NULL; the caller frees it. */
+enum err run_save(const struct run_save *save, const struct exec_result *result, char **directory,
+                  struct error *why) MUST_USE;
 
 enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
-                         const struct layers_result *result, char *directory, size_t size,
+                         const struct layers_result *result, char **directory,
                          struct error *why) MUST_USE;
 
 #endif

@@ -40,12 +40,14 @@ struct slurm_paths {
 
 static enum err find_program(const char *name, char *to, size_t size, struct error *why)
 {
-    enum err err = proc_find(name, to, size);
-    return err ? err_set(why, err,
-                         "Slurm's %s is not in PATH: run this on a host of the cluster "
-                         "that submits jobs, or install slurm-client",
-                         name)
-               : ERR_OK;
+    char *found = proc_find(name);
+    bool fits = found && str_copy(to, size, found);
+    free(found);
+    return fits ? ERR_OK
+                : err_set(why, ERR_NOT_FOUND,
+                          "Slurm's %s is not in PATH: run this on a host of the cluster "
+                          "that submits jobs, or install slurm-client",
+                          name);
 }
 
 enum err slurm_available(struct error *why)

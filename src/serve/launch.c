@@ -100,9 +100,10 @@ void launch_poll(struct launch *launch)
         return;
     close_output(launch);
     launch->exit_code = end.exit_code;
-    launch->state = end.exit_code == 0                                           ? DONE
-                    : launch->state == STOPPING || end.exit_code == 128 + SIGINT ? STOPPED
-                                                                                 : FAILED;
+    bool was_stopped = launch->state == STOPPING || end.exit_code == 128 + SIGINT;
+    launch->state = was_stopped ? STOPPED : FAILED;
+    if (end.exit_code == 0)
+        launch->state = DONE;
     runs_expire(launch->runs); /* a client that sees the end must also see the results */
 }
 
@@ -301,20 +302,20 @@ static enum err start_child(struct launch *launch, char *const argv[], struct er
 
 static enum err start_run(struct launch *launch, const struct jv *settings, struct error *why)
 {
-    char options[SETTINGS_COUNT][WORD_MAX], folder[FILE_PATH_MAX], name[WORD_MAX];
     static char self[] = "/proc/self/exe", profile[] = "profile", quiet[] = "--quiet";
-    char *argv[WORDS_MAX] = {self, profile, quiet, folder, name};
-    size_t count = 0, words = 5;
+    char options[SETTINGS_COUNT][WORD_MAX], name[WORD_MAX];
+    size_t count = 0;
     enum err err = read_settings(settings, options, &count, why);
     if (err)
         return err;
-    for (size_t i = 0; i < count; i++)
-        argv[words++] = options[i];
-    if (!str_format(folder, sizeof folder, "--output-dir=%s", launch->options->runs))
-        return err_set(why, ERR_USAGE, "the path of the folder of runs is too long");
     name_run(launch, settings);
     str_format(name, sizeof name, "--name=%s", launch->id);
+    char *folder = xformat("--output-dir=%s", launch->options->runs);
+    char *argv[WORDS_MAX] = {self, profile, quiet, folder, name};
+    for (size_t i = 0, words = 5; i < count; i++)
+        argv[words++] = options[i];
     err = start_child(launch, argv, why);
+    free(folder);
     if (err) {
         launch->state = FAILED;
         launch->exit_code = 126;

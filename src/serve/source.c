@@ -369,6 +369,7 @@ static enum err copy_run(struct row_source *source, const char *id, char to[stat
         return err;
     use_copy(source, id);
     str_copy(to, FILE_PATH_MAX, pulled.directory);
+    free(pulled.directory);
     return ERR_OK;
 }
 
@@ -384,7 +385,9 @@ enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why)
 
 static enum err open_database(struct row_source *source, struct error *why)
 {
-    db_address_display(source->address, source->shown, sizeof source->shown);
+    char *shown = db_address_display(source->address);
+    str_copy(source->shown, sizeof source->shown, shown);
+    free(shown);
     enum err err = scratch_folder(source->folder, why);
     if (!err)
         err = run_open_confine(source->folder, why);

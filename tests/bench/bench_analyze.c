@@ -204,8 +204,10 @@ static void measure_plot(const char *directory)
 {
     const char *const words[] = {program, "plot", directory, "--plot", "energy", NULL};
     double cpu_s[ROUNDS], wall_s = INFINITY;
-    char path[PATH_MAX];
-    if (proc_find("gnuplot", path, sizeof path)) {
+    char *gnuplot = proc_find("gnuplot");
+    bool is_found = gnuplot;
+    free(gnuplot);
+    if (!is_found) {
         printf("bench_analyze: ipw plot skipped: no gnuplot\n");
         return;
     }

@@ -5,6 +5,7 @@ reported; otherwise there is a one-line error with the location, exit status 1 a
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 import unittest
@@ -163,6 +164,13 @@ class BadRuns(unittest.TestCase):
                                (b"\xff\xff\xff\xff\x10\0\0\0" + b"garbage." * 9, "message at byte 0")):
             (path / ARROW).write_bytes(content)
             self.assertRefused(path, ARROW, words)
+
+    def test_arrow_rows_without_bytes(self):
+        """328 bytes claim 2^31 - 1 records, of structs without fields: nothing is allocated for them."""
+        path = self.root / "claim"
+        path.mkdir()
+        shutil.copy(Path(__file__).parent.parent / "fixtures/inputs/rows.arrow", path / ARROW)
+        self.assertRefused(path, ARROW, "is damaged: a batch of 2147483647 rows in 0 bytes")
 
     def test_terminal_escapes_in_names_are_neutralized(self):
         """Model, subject and machine are printed with escapes neutralized; JSON escapes them anyway."""

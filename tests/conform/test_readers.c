@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "graph/count.h"
 #include "graph/reader.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "support/gguf_file.h"
 #include "support/model_bytes.h"
+#include "support/tree.h"
 
 static char folder[64];
 
@@ -265,13 +268,43 @@ static void hugging_face_models_are_read(void **state)
     }
 }
 
+static void long_paths_are_read(void **state)
+{
+    (void)state;
+    static const char INDEX[] = "{\"weight_map\": {\"a\": \"m.safetensors\"}}";
+    struct tree tree;
+    struct text tensors = {0};
+    struct error why = {0};
+    tree_new(&tree);
+    char *deep = tree_deep(&tree, 1600);
+    char *config = path_join(deep, "config.json"), *weights = path_join(deep, "m.safetensors");
+    char *index = path_join(deep, "model.safetensors.index.json");
+    assert_int_equal(output_put(config, model_config_text(), strlen(model_config_text()), &why),
+                     ERR_OK);
+    check_model(config, "hf_config");
+    check_model(deep, "hf_config");
+    unlink(config);
+    model_safetensors_add(&tensors);
+    assert_int_equal(output_put(weights, tensors.bytes, tensors.length, &why), ERR_OK);
+    check_model(weights, "safetensors");
+    assert_int_equal(output_put(index, INDEX, strlen(INDEX), &why), ERR_OK);
+    check_model(index, "safetensors");
+    check_model(deep, "safetensors");
+    text_release(&tensors);
+    free(config);
+    free(weights);
+    free(index);
+    free(deep);
+    tree_free(&tree);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_are_well_formed), cmocka_unit_test(unknown_names_have_no_reader),
         TEST(damaged_files_are_rejected),          TEST(valid_models_are_read),
-        TEST(hugging_face_models_are_read),
+        TEST(hugging_face_models_are_read),        TEST(long_paths_are_read),
     };
     return RUN_TESTS(tests);
 }

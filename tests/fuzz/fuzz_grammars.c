@@ -1,6 +1,8 @@
 /* Small grammars of options, addresses and queries: what is accepted can be used, what is not has a reason. */
 #include "fuzz/fuzz.h"
 
+#include <stdlib.h>
+
 #include "analysis/compare_set.h"
 #include "catalog/model.h"
 #include "catalog/precision.h"
@@ -94,8 +96,8 @@ static void read_addresses(char *words)
     fuzz_check(err || (*url.host && url_same_origin(&url, &url)));
     url_hide_login(words, shown, sizeof shown);
     (void)db_address_kind(words);
-    db_address_display(words, shown, sizeof shown);
-    db_address_without_password(words, shown, sizeof shown);
+    free(db_address_display(words));
+    free(db_address_without_password(words));
 }
 
 /* "MODEL-SIZES": batches, prompts and contexts of an estimate; precisions; names of models. */

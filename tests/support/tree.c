@@ -107,6 +107,24 @@ void tree_remove(struct tree *tree, const char *path)
     remove_tree(full);
 }
 
+char *tree_deep(struct tree *tree, unsigned long length)
+{
+    enum { PART = 100 }; /* of a path between two slashes, at most */
+    char *path = malloc(length + 2);
+    must(path != NULL, "malloc");
+    size_t at = strlen(tree->root);
+    memcpy(path, tree->root, at);
+    for (size_t part = 0; at < length; at++, part++)
+        path[at] = part % PART ? 'd' : '/';
+    if (path[at - 1] == '/')
+        path[at - 1] = 'd';
+    path[at] = '/';
+    path[at + 1] = '\0';
+    make_parents(path);
+    path[at] = '\0';
+    return path;
+}
+
 void tree_mode(struct tree *tree, const char *path, unsigned mode)
 {
     char full[512];

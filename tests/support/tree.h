@@ -17,6 +17,8 @@ void tree_write_bytes(struct tree *tree, const char *path, long offset, const vo
                       unsigned long length);
 void tree_link(struct tree *tree, const char *path, const char *target);
 void tree_remove(struct tree *tree, const char *path); /* a file or a whole directory */
+/* Creates directories in the tree until the path of the last one has `length` bytes; the caller frees the path. */
+char *tree_deep(struct tree *tree, unsigned long length);
 void tree_mode(struct tree *tree, const char *path, unsigned mode);
 
 #endif

@@ -207,15 +207,18 @@ static void mcp_close(void *state)
 /* Lists the tools once.  A per-query server is started for that in a temporary directory, which is then removed. */
 static enum err find_tools(struct mcp *mcp, const atomic_bool *cancel, struct error *why)
 {
-    struct workspace workspace = {.fd = -1};
+    static char no_path[] = "";
+    struct workspace workspace = {.fd = -1, .path = no_path};
     struct mcp_session *server;
     if (mcp->is_per_query) {
-        const char *folder = getenv("TMPDIR");
-        str_join(workspace.path, sizeof workspace.path, folder && *folder ? folder : "/tmp",
-                 "/ipw-mcp-XXXXXX", "");
-        if (!mkdtemp(workspace.path))
-            return err_set(why, err_from_errno(errno), "cannot create a directory in %s: %s",
-                           folder ? folder : "/tmp", strerror(errno));
+        const char *given = getenv("TMPDIR"), *folder = given && *given ? given : "/tmp";
+        workspace.path = path_join(folder, "ipw-mcp-XXXXXX");
+        if (!mkdtemp(workspace.path)) {
+            int number = errno;
+            free(workspace.path);
+            return err_set(why, err_from_errno(number), "cannot create a directory in %s: %s",
+                           folder, strerror(number));
+        }
     }
     const struct tool_request start = {.workspace = &workspace, .cancel = cancel};
     nanos deadline = 0; /* not part of a call: the first start */
@@ -228,6 +231,7 @@ static enum err find_tools(struct mcp *mcp, const atomic_bool *cancel, struct er
         mcp_session_close(mcp->shared.server);
         mcp->shared.server = NULL;
         rmdir(workspace.path); /* fails if the server left files there */
+        free(workspace.path);
     }
     return err;
 }

@@ -1,5 +1,6 @@
 /* The reader "onnx", and the walk over the live nodes of a file in topological order.  Subgraphs of If, Loop and Scan
  * (control.c), and calls of functions defined in the file, are walked in place of their node. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -371,12 +372,15 @@ static void warn_of_missing_weights(const struct onnx_file *file)
     struct slice checked = {"", 0};
     for (size_t i = 0; i < file->tensor_count; i++) {
         struct slice name = file->tensors[i].external;
-        char label[FILE_PATH_MAX], path[FILE_PATH_MAX];
         if (name.length == 0 || slice_equal(name, checked))
             continue;
         checked = name;
-        if (!str_format(label, sizeof label, "%.*s", (int)(name.length & 0xfff), name.start) ||
-            !model_path_sibling(file->path, label, path, sizeof path) || file_is_regular(path))
+        char *given = xstrndup(name.start, name.length < PATH_MAX ? name.length : PATH_MAX);
+        char *path = model_find_sibling(file->path, given);
+        bool is_there = path;
+        free(given);
+        free(path);
+        if (is_there)
             continue;
         log_warn("%s: external weights %s not found; their sizes follow from their shapes",
                  file->path, model_label(name).text);

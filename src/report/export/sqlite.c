@@ -109,6 +109,8 @@ static enum err sqlite_begin(struct export *export, struct error *why)
     struct database *database = export->state;
     database->existed = file_exists(path);
     enum err err = sqlite_load(why);
+    if (!err)
+        err = sqlite_check_path(path, why);
     if (err)
         return err;
     if (database->existed && !file_is_regular(path))

@@ -124,7 +124,7 @@ enum err export_sweep(const char *directory, const char *format, bool raw, struc
         return err_set(
             why, ERR_USAGE,
             "a sweep is exported to csv or jsonl; its runs, each alone, to %s: give one of "
-            "%.200s/points/*/*",
+            "%s/points/*/*",
             format, directory);
     enum err err = sweep_points_load(directory, &points, why);
     if (err)
@@ -139,7 +139,7 @@ enum err export_sweep(const char *directory, const char *format, bool raw, struc
             row_to_json(&row, out);
     }
     if (!points.sweep.count)
-        err = err_set(why, ERR_NO_DATA, "%.200s: no attempt has ended yet", directory);
+        err = err_set(why, ERR_NO_DATA, "%s: no attempt has ended yet", directory);
     sweep_points_release(&points);
     return err;
 }

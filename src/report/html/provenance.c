@@ -3,7 +3,6 @@
  * measurement. */
 #include "report/html/sections.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +10,25 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"
 
 /* ---- from one folder to another ---- */
 
-/* The absolute folder of a file, with a trailing slash; "" if it does not exist. */
-static void folder_of(const char *path, char to[PATH_MAX])
+/* The absolute folder of a file, with a trailing slash; "" if it does not exist.  The caller frees it. */
+static char *folder_of(const char *path)
 {
-    char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    str_format(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1,
-               slash ? path : ".");
+    char *folder = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
     char *real = realpath(folder, NULL);
-    str_format(to, PATH_MAX, "%s%s", real ? real : "", real && strcmp(real, "/") != 0 ? "/" : "");
+    free(folder);
+    if (!real)
+        return xstrdup("");
+    char *whole = path_join(real, ""); /* the slash at the end */
     free(real);
+    return whole;
 }
 
 /* "../../a/b/", the relative path between two absolute folders. */
@@ -78,16 +80,17 @@ static void put_file(void *context, const char *name, int64_t bytes)
 
 void files_fill(const char *directory, const char *page, struct result *out)
 {
-    char from[PATH_MAX], to[PATH_MAX], inside[PATH_MAX];
     struct text path = {0};
-    str_format(inside, sizeof inside, "%s/.", directory);
-    folder_of(page, from);
-    folder_of(inside, to);
+    char *inside = path_join(directory, ".");
+    char *from = folder_of(page), *to = folder_of(inside);
     relative_path(from, to, &path);
     result_list(out, "files");
     run_dir_list(directory, RUN_DIR_DATA, put_file, &(struct linked_files){out, text_get(&path)});
     result_end(out);
     text_release(&path);
+    free(inside);
+    free(from);
+    free(to);
 }
 
 /* ---- the command ---- */

@@ -358,20 +358,20 @@ static pthread_once_t asked = PTHREAD_ONCE_INIT;
 
 static void run_fontconfig(void)
 {
-    char program[1024], piece[4096];
+    char piece[4096], *program = proc_find("fc-list");
     const char *const argv[] = {program, "--format", "%{charset}\n", NULL};
     struct text nothing = {0};
-    FILE *file = proc_find("fc-list", program, sizeof program) ? NULL : tmpfile();
-    if (!file)
-        return;
-    if (!proc_filter(argv, &nothing, fileno(file), NULL)) {
+    FILE *file = program ? tmpfile() : NULL;
+    if (file && !proc_filter(argv, &nothing, fileno(file), NULL)) {
         size_t got = fseek(file, 0, SEEK_SET) == 0 ? sizeof piece : 0;
         while (got == sizeof piece) {
             got = fread(piece, 1, sizeof piece, file);
             text_add_bytes(&covered, piece, got);
         }
     }
-    fclose(file);
+    if (file)
+        fclose(file);
+    free(program);
 }
 
 static bool is_in_a_font(uint32_t code)
@@ -402,11 +402,10 @@ static bool can_be_shown(uint32_t code)
 
 /* ---- gnuplot ---- */
 
-enum { PATH_SIZE = 1024 };
-
-static enum err find_gnuplot(char *path, struct error *why)
+static enum err find_gnuplot(char **path, struct error *why)
 {
-    if (proc_find("gnuplot", path, PATH_SIZE))
+    *path = proc_find("gnuplot");
+    if (!*path)
         return err_set(why, ERR_UNSUPPORTED,
                        "no gnuplot in PATH; install gnuplot-nox (Debian, Ubuntu) or gnuplot");
     return ERR_OK;
@@ -414,8 +413,10 @@ static enum err find_gnuplot(char *path, struct error *why)
 
 enum err gnuplot_available(struct error *why)
 {
-    char path[PATH_SIZE];
-    return find_gnuplot(path, why);
+    char *path;
+    enum err err = find_gnuplot(&path, why);
+    free(path);
+    return err;
 }
 
 /* Removes the creation date from a PDF, so that the same figure gives the same file. */
@@ -451,9 +452,9 @@ static enum err run_gnuplot(int file, const char *path, const struct text *scrip
 enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
                       struct output *output, struct error *why)
 {
-    char path[PATH_SIZE];
+    char *path;
     struct text script = {0};
-    enum err err = find_gnuplot(path, why);
+    enum err err = find_gnuplot(&path, why);
     if (err)
         return err;
     /* An SVG is rendered by its viewer, with the fonts there. */
@@ -462,6 +463,7 @@ enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bo
         err_set(why, err, "%s", err_text(err));
     else
         err = run_gnuplot(output->fd, path, &script, why);
+    free(path);
     text_release(&script);
     return err;
 }

@@ -3,16 +3,18 @@
 #include "report/text/compare_report.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/energy.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
 
-enum { CELL_MAX = 128, CELLS = 8, WHERE_MAX = 560 };
+enum { CELL_MAX = 128, CELLS = 8 };
 
 static const struct table_column COLUMNS[CELLS] = {
     {"metric", false},  {"baseline", true}, {"this run", true}, {"difference", true},
@@ -238,15 +240,13 @@ static void pairing_text(char *to, const struct result *result,
         str_format(to, CELL_MAX, "different %s, unpaired", units);
 }
 
-/* "runs/x_r1 and 2 more". */
-static void where_text(char *to, const struct result *result, const struct result_item *side)
+/* "runs/x_r1 and 2 more"; the caller frees it. */
+static char *where_text(const struct result *result, const struct result_item *side)
 {
     size_t runs = result_length(result, result_get(result, side, "directories"));
     const char *directory = result_text_at(result, side, "directory");
-    if (runs > 1)
-        str_format(to, WHERE_MAX, "%s and %zu more: %zu runs", directory, runs - 1, runs);
-    else
-        str_copy(to, WHERE_MAX, directory);
+    return runs > 1 ? xformat("%s and %zu more: %zu runs", directory, runs - 1, runs)
+                    : xstrdup(directory);
 }
 
 /* ---- bounds ---- */
@@ -260,8 +260,8 @@ static const char *repeats_note(const struct result *result, const struct result
     return "; one run per side: differences between runs are unknown";
 }
 
-static void exceeded_line(char *to, const struct result *result, const struct result_item *check,
-                          const struct result_item *comparison)
+static char *exceeded_line(const struct result *result, const struct result_item *check,
+                           const struct result_item *comparison)
 {
     const char *name = result_text_at(result, check, "metric");
     const struct result_item *metrics = result_get(result, comparison, "metrics");
@@ -275,13 +275,12 @@ static void exceeded_line(char *to, const struct result *result, const struct re
         difference_text(value, result_get(result, metric, "difference"));
     if (is_confident)
         interval_text(interval, relative);
-    str_format(to, CHECK_LINE_MAX, "'%s': %s differs by %s%s%s (%.200s)%s",
-               result_text_at(result, check, "fail_if"), name, value,
-               is_confident ? ", 95 % CI: " : "", interval,
-               result_text_at(result, check, "directory"), repeats_note(result, comparison));
+    return xformat("'%s': %s differs by %s%s%s (%s)%s", result_text_at(result, check, "fail_if"),
+                   name, value, is_confident ? ", 95 % CI: " : "", interval,
+                   result_text_at(result, check, "directory"), repeats_note(result, comparison));
 }
 
-char *compare_check_line(const struct result *result, const struct result_item *check, char *to)
+char *compare_check_line(const struct result *result, const struct result_item *check)
 {
     const char *outcome = result_text_at(result, check, "outcome");
     const char *bound = result_text_at(result, check, "fail_if");
@@ -291,22 +290,17 @@ char *compare_check_line(const struct result *result, const struct result_item *
                result_number_at(result, check, "view.comparison"));
     const struct result_item *comparison = result_find(result, path);
     if (strcmp(outcome, "not repeated") == 0)
-        str_format(to, CHECK_LINE_MAX,
-                   "'%s' cannot be checked with --confident%s (%.200s); repeat both sides with "
-                   "--repeat-runs N",
-                   bound, repeats_note(result, comparison), directory);
-    else if (strcmp(outcome, "not known") == 0)
-        str_format(to, CHECK_LINE_MAX,
-                   "'%s' cannot be checked: %s is unknown in one of the runs (%.200s)", bound,
-                   result_text_at(result, check, "metric"), directory);
-    else if (strcmp(outcome, "not comparable") == 0)
-        str_format(to, CHECK_LINE_MAX,
-                   "'%s' cannot be checked: conditions differ, and energies are not comparable "
-                   "(%.200s); --ignore-conditions compares them anyway",
-                   bound, directory);
-    else
-        exceeded_line(to, result, check, comparison);
-    return to;
+        return xformat("'%s' cannot be checked with --confident%s (%s); repeat both sides with "
+                       "--repeat-runs N",
+                       bound, repeats_note(result, comparison), directory);
+    if (strcmp(outcome, "not known") == 0)
+        return xformat("'%s' cannot be checked: %s is unknown in one of the runs (%s)", bound,
+                       result_text_at(result, check, "metric"), directory);
+    if (strcmp(outcome, "not comparable") == 0)
+        return xformat("'%s' cannot be checked: conditions differ, and energies are not comparable "
+                       "(%s); --ignore-conditions compares them anyway",
+                       bound, directory);
+    return exceeded_line(result, check, comparison);
 }
 
 static const char *outcome_word(const char *outcome)
@@ -322,12 +316,13 @@ static const char *outcome_word(const char *outcome)
 
 static void put_checks(const struct result *result, const char *before, struct text *out)
 {
-    char line[CHECK_LINE_MAX];
     const struct result_item *checks = result_find(result, "checks");
     RESULT_EACH (check, result, checks) {
-        compare_check_line(result, check, line);
-        text_addf(out, "%s%s: %s\n", before, outcome_word(result_text_at(result, check, "outcome")),
-                  str_plain(line, sizeof line));
+        char *line = compare_check_line(result, check);
+        text_addf(out, "%s%s: ", before, outcome_word(result_text_at(result, check, "outcome")));
+        text_add_plain(out, line);
+        text_add(out, "\n");
+        free(line);
     }
 }
 
@@ -353,12 +348,12 @@ static void put_side(const struct result *result, const struct result_item *side
                      const char *before, struct text *out)
 {
     const char *hardware = result_text_at(result, side, "hardware_label");
-    char where[WHERE_MAX];
-    where_text(where, result, side);
-    text_addf(out, "\n %s%s\n   %s\n   '%s'%s%s; ", before,
-              plain_text(result_text_at(result, side, "name")).text, plain_text(where).text,
-              plain_text(result_text_at(result, side, "model")).text, hardware[0] ? " on " : "",
-              plain_text(hardware).text);
+    char *where = where_text(result, side);
+    text_addf(out, "\n %s%s\n   ", before, plain_text(result_text_at(result, side, "name")).text);
+    text_add_plain(out, where);
+    text_addf(out, "\n   '%s'%s%s; ", plain_text(result_text_at(result, side, "model")).text,
+              hardware[0] ? " on " : "", plain_text(hardware).text);
+    free(where);
 }
 
 static void put_comparison(const struct result *result, const struct result_item *comparison,
@@ -403,13 +398,14 @@ static void put_markdown(const struct result *result, const struct result_item *
 {
     const struct result_item *findings = result_get(result, comparison, "findings");
     struct table table;
-    char pairing[CELL_MAX], where[WHERE_MAX];
+    char pairing[CELL_MAX];
+    char *where = where_text(result, comparison);
     pairing_text(pairing, result, comparison);
-    where_text(where, result, comparison);
     text_add(out, "\n### ");
     markdown_add(out, result_text_at(result, comparison, "name"));
     text_add(out, "\n\n");
     markdown_add(out, where);
+    free(where);
     text_addf(out, "; %s.\n\n", pairing);
     RESULT_EACH (finding, result, findings) {
         text_addf(out, "- **%s**: ", result_text_at(result, finding, "severity"));
@@ -429,13 +425,13 @@ static void compare_markdown(const struct result *result, bool color, struct tex
 {
     const struct result_item *baseline = result_find(result, "baseline");
     const struct result_item *comparisons = result_find(result, "comparisons");
-    char where[WHERE_MAX];
+    char *where = where_text(result, baseline);
     (void)color;
-    where_text(where, result, baseline);
     text_add(out, "Baseline: ");
     markdown_add(out, result_text_at(result, baseline, "name"));
     text_add(out, ", ");
     markdown_add(out, where);
+    free(where);
     text_add(out, ", ");
     put_queries(result, out);
     text_add(out, "\n");

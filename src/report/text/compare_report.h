@@ -6,8 +6,7 @@
 
 extern const struct print_views COMPARE_VIEWS;
 
-/* One line about a bound, an item of "checks", and its result. */
-enum { CHECK_LINE_MAX = 512 };
-char *compare_check_line(const struct result *result, const struct result_item *check, char *to);
+/* One line about a bound, an item of "checks", and its result; the caller frees it. */
+char *compare_check_line(const struct result *result, const struct result_item *check);
 
 #endif

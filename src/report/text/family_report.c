@@ -34,7 +34,7 @@ static void name_members(struct family *family)
         const char *end = strstr(name, ".gguf");
         size_t length = end && !end[5] ? (size_t)(end - name) : strlen(name);
         str_format(points[i].model, sizeof points[i].model, "%.*s", (int)length, name);
-        str_copy(points[i].directory, sizeof points[i].directory, points[i].model);
+        points[i].directory = points[i].model;
         list[i] = &points[i];
         i++;
     }
@@ -159,8 +159,8 @@ static void write_best(const struct family *family, const struct result_item *me
 
 static void write_answer(const struct family *family, struct text *out)
 {
-    const struct result_item *accurate = best_member(family, true),
-                             *cheap = best_member(family, false);
+    const struct result_item *accurate = best_member(family, true);
+    const struct result_item *cheap = best_member(family, false);
     if (result_length(family->result, family->models) < 2)
         return;
     if (accurate)
@@ -276,9 +276,14 @@ static void family_text(const struct result *result, bool color, struct text *ou
                       plain_text(result_text_at(result, member, "model")).text,
                       result_text_at(result, member, "error"));
     text_add(out, "\n");
-    RESULT_EACH (member, result, family.models)
-        if (result_text_at(result, member, "output_dir")[0])
-            text_addf(out, " %s\n", plain_text(result_text_at(result, member, "output_dir")).text);
+    RESULT_EACH (member, result, family.models) {
+        const char *directory = result_text_at(result, member, "output_dir");
+        if (!directory[0])
+            continue;
+        text_add(out, " ");
+        text_add_plain(out, directory);
+        text_add(out, "\n");
+    }
     run_names_release(&family.names);
 }
 

@@ -454,6 +454,8 @@ void profile_text(const struct summary *run, bool has_model, bool color, struct 
     write_cost(run, out);
     write_operating(run, out);
     write_notes(run, has_model, out);
-    text_addf(out, "\n %s\n\n", plain_text(text_or_empty(run->directory)).text);
+    text_add(out, "\n ");
+    text_add_plain(out, text_or_empty(run->directory));
+    text_add(out, "\n\n");
     result_release(&result);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "port/json_read.h"
 #include "wire/completion.h"
 
@@ -81,16 +82,13 @@ static void remove_folder(const char *path)
 }
 
 /* The empty workspace of one query; removes leftovers of an earlier start. */
-static enum err make_workspace(const struct agent *agent, const char *key, char *path, size_t size,
-                               struct error *why)
+static enum err make_workspace(const char *path, struct error *why)
 {
-    if (!str_format(path, size, "%s/%s", agent->workspaces, key))
-        return err_set(why, ERR_USAGE, "the path of the workspaces is too long");
     remove_folder(path);
     if (mkdir(path, 0700) == 0)
         return ERR_OK;
-    return err_set(why, err_from_errno(errno), "cannot create the workspace %s: %s",
-                   plain_text(path).text, strerror(errno));
+    return err_set(why, err_from_errno(errno), "cannot create the workspace %s: %s", path,
+                   strerror(errno));
 }
 
 static void remove_at_last(void *context)
@@ -104,16 +102,13 @@ static enum err open_workspaces(struct agent *agent, struct error *why)
     const char *given = agent->options->workspaces;
     const char *folder = getenv("TMPDIR");
     if (given) {
-        char *absolute = mkdir(given, 0777) == 0 || errno == EEXIST ? realpath(given, NULL) : NULL;
-        if (!absolute)
-            return err_set(why, ERR_USAGE, "--workspaces %.100s: %s", plain_text(given).text,
-                           strerror(errno));
-        bool fits = str_copy(agent->workspaces, sizeof agent->workspaces, absolute);
-        free(absolute);
-        return fits ? ERR_OK : err_set(why, ERR_USAGE, "--workspaces: the path is too long");
+        if (mkdir(given, 0777) == 0 || errno == EEXIST)
+            agent->workspaces = realpath(given, NULL);
+        if (!agent->workspaces)
+            return err_set(why, ERR_USAGE, "--workspaces %s: %s", given, strerror(errno));
+        return ERR_OK;
     }
-    str_join(agent->workspaces, sizeof agent->workspaces, folder && *folder ? folder : "/tmp",
-             "/ipw-agent-XXXXXX", "");
+    agent->workspaces = path_join(folder && *folder ? folder : "/tmp", "ipw-agent-XXXXXX");
     agent->is_temporary = mkdtemp(agent->workspaces) != NULL;
     if (agent->is_temporary) {
         agent->remove = (struct last_action){.run = remove_at_last, .context = agent};
@@ -129,16 +124,17 @@ static enum err open_workspaces(struct agent *agent, struct error *why)
 enum err agent_answer(struct agent *agent, const struct agent_query *query, struct completion *out,
                       struct error *why)
 {
-    char workspace[600];
-    enum err err = make_workspace(agent, query->key, workspace, sizeof workspace, why);
-    if (err) {
+    char *workspace = path_join(agent->workspaces, query->key);
+    enum err err = make_workspace(workspace, why);
+    if (err)
         out->sent = out->done = clock_now();
-        return err;
-    }
-    err = agent->options->command ? agent_external(agent, query, workspace, out, why)
-                                  : agent_loop(agent, query, workspace, out, why);
+    else if (agent->options->command)
+        err = agent_external(agent, query, workspace, out, why);
+    else
+        err = agent_loop(agent, query, workspace, out, why);
     if (agent->is_temporary)
         remove_folder(workspace);
+    free(workspace);
     return err;
 }
 
@@ -212,7 +208,9 @@ void agent_close(struct agent *agent)
         last_action_remove(&agent->remove);
         remove_folder(agent->workspaces);
     }
+    free(agent->workspaces);
     jv_free(agent->settings);
+    agent->workspaces = NULL;
     agent->settings = NULL;
     agent->is_temporary = false;
 }

@@ -26,7 +26,7 @@ struct external {
     struct completion *out;
     struct text answer, line; /* of stdout: the complete lines, and the incomplete last one */
     int events;               /* socket for events */
-    char socket_path[108], problem_path[700];
+    char *socket_folder, *socket_path, *problem_path; /* NULL: not made */
     bool has_tools;       /* the program reported tool calls itself */
     bool has_inferences;  /* the same for inferences, or phases of them */
     pthread_mutex_t lock; /* guards the following fields and *out: the proxy has its own thread */
@@ -184,14 +184,49 @@ static void read_events(void *context)
     free(bytes);
 }
 
-/* Next to the workspace, so that tools which list the workspace do not see it. */
+/* Next to the workspace, so that tools which list the workspace do not see it.  The path of a socket has at most 107
+ * bytes: if this one is longer, the socket is in a directory of its own. */
+static enum err name_socket(struct external *external, const char *workspace,
+                            struct sockaddr_un *address, struct error *why)
+{
+    external->socket_path = xformat("%s.events", workspace);
+    if (str_copy(address->sun_path, sizeof address->sun_path, external->socket_path)) {
+        unlink(external->socket_path);
+        return ERR_OK;
+    }
+    char *folder = xstrdup("/tmp/ipw-events-XXXXXX");
+    if (!mkdtemp(folder)) {
+        int number = errno;
+        free(folder);
+        return err_set(why, err_from_errno(number),
+                       "cannot create a directory for the socket of events in /tmp: %s",
+                       strerror(number));
+    }
+    external->socket_folder = folder;
+    free(external->socket_path);
+    external->socket_path = path_join(folder, "socket");
+    str_copy(address->sun_path, sizeof address->sun_path, external->socket_path);
+    return ERR_OK;
+}
+
+static void remove_socket(struct external *external)
+{
+    if (external->events >= 0)
+        close(external->events);
+    if (external->socket_path)
+        unlink(external->socket_path);
+    if (external->socket_folder)
+        rmdir(external->socket_folder);
+    free(external->socket_path);
+    free(external->socket_folder);
+}
+
 static enum err open_socket(struct external *external, const char *workspace, struct error *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (!str_format(external->socket_path, sizeof external->socket_path, "%s.events", workspace) ||
-        !str_copy(address.sun_path, sizeof address.sun_path, external->socket_path))
-        return err_set(why, ERR_USAGE, "the path of the workspaces is too long for a socket");
-    unlink(external->socket_path);
+    enum err err = name_socket(external, workspace, &address, why);
+    if (err)
+        return err;
     external->events = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (external->events < 0 ||
         bind(external->events, (struct sockaddr *)&address, sizeof address) != 0)
@@ -345,14 +380,13 @@ static enum err write_problem(struct external *external, const struct agent *age
                        "the question has %zu bytes, more than a program argument may have: use "
                        "{problem_file} instead of {problem} in --exec",
                        strlen(problem));
-    if (!str_format(external->problem_path, sizeof external->problem_path, "%s.problem", workspace))
-        return err_set(why, ERR_USAGE, "the path of the workspaces is too long");
+    external->problem_path = xformat("%s.problem", workspace);
     FILE *file = fopen(external->problem_path, "we");
     bool fine = file && fputs(problem, file) >= 0;
     fine = file && fclose(file) == 0 && fine;
     return fine ? ERR_OK
                 : err_set(why, err_from_errno(errno), "cannot write %s: %s",
-                          plain_text(external->problem_path).text, strerror(errno));
+                          external->problem_path, strerror(errno));
 }
 
 static size_t add_variables(const struct external *external, const char *workspace, unsigned port,
@@ -521,11 +555,10 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
     record_gaps(external);
     out->done = clock_now();
     record_agent(external, TRACE_END, out->done, err ? why->text : NULL);
-    if (external->events >= 0)
-        close(external->events);
-    unlink(external->socket_path);
-    if (external->problem_path[0])
+    remove_socket(external);
+    if (external->problem_path)
         unlink(external->problem_path);
+    free(external->problem_path);
     pthread_mutex_destroy(&external->lock);
     text_release(&external->answer);
     text_release(&external->line);

@@ -1,9 +1,11 @@
 /* The run directory of a profile: choosing its name, creating or resuming it, and locking it while in use. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/xalloc.h"
 #include "proxy/proxy.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
@@ -109,16 +111,10 @@ static enum err name_directory(struct profile *profile, struct error *why)
     enum err err = choose_name(profile, parent, name, sizeof name, why);
     if (err)
         return err;
-    if (!str_format(profile->files.directory, sizeof profile->files.directory, "%s/%s", parent,
-                    name))
-        return err_set(why, ERR_USAGE, "the path of the run directory is too long: %s/%s", parent,
-                       name);
-    run_path_file(profile->files.directory, RUN_FILE_RECORDS, profile->files.journal_path,
-                  sizeof profile->files.journal_path);
-    run_path_file(profile->files.directory, RUN_FILE_SPANS, profile->files.spans_path,
-                  sizeof profile->files.spans_path);
-    run_path_file(profile->files.directory, RUN_FILE_TRACES, profile->files.traces_path,
-                  sizeof profile->files.traces_path);
+    profile->files.directory = xformat("%s/%s", parent, name);
+    profile->files.journal_path = run_path_file(profile->files.directory, RUN_FILE_RECORDS);
+    profile->files.spans_path = run_path_file(profile->files.directory, RUN_FILE_SPANS);
+    profile->files.traces_path = run_path_file(profile->files.directory, RUN_FILE_TRACES);
     return ERR_OK;
 }
 
@@ -210,10 +206,8 @@ enum err profile_open_directory(struct profile *profile, struct error *why)
     if (resume)
         find_done(profile);
     profile->start = profile->files.resume.starts + 1;
-    run_path_samples(profile->files.directory, profile->start, profile->files.samples_path,
-                     sizeof profile->files.samples_path);
-    str_copy(profile->result->directory, sizeof profile->result->directory,
-             profile->files.directory);
+    profile->files.samples_path = run_path_samples(profile->files.directory, profile->start);
+    profile->result->directory = profile->files.directory;
     return ERR_OK;
 }
 
@@ -241,4 +235,13 @@ void profile_close_directory(struct profile *profile)
     if (!profile->files.has_files)
         run_dir_remove_empty(profile->files.directory); /* nothing was written to it */
     close(profile->files.lock_fd);
+}
+
+void profile_release_paths(struct profile_files *files)
+{
+    free(files->directory);
+    free(files->journal_path);
+    free(files->spans_path);
+    free(files->traces_path);
+    free(files->samples_path);
 }

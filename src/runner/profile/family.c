@@ -48,7 +48,7 @@ static enum err run_member(struct session *session, const struct host_report *ho
     struct profile_result result;
     options.model = member->model;
     enum err err = profile_run(session, host, &options, &result, why);
-    str_copy(member->directory, sizeof member->directory, result.directory);
+    member->directory = xstrdup(result.directory);
     *signal = result.signal;
     if (err == ERR_INTERRUPTED)
         return err; /* threads still use the options */
@@ -116,6 +116,8 @@ enum err profile_family_run(struct session *session, const struct host_report *h
 
 void profile_family_release(struct profile_family *family)
 {
+    for (size_t i = 0; i < family->count; i++)
+        free(family->members[i].directory);
     free(family->members);
 }
 

@@ -13,10 +13,12 @@ static inline const struct client_windows *profile_windows(const struct profile 
 
 /* directory.c: chooses the name of the run directory, creates it or reads the state of earlier starts, and locks it;
  * sets result->was_done if nothing is left to do.  profile_close_unsettled completes the journal of a killed start,
- * before this one writes anything.  profile_close_directory unlocks it, and removes it if the run wrote nothing. */
+ * before this one writes anything.  profile_close_directory unlocks it, and removes it if the run wrote nothing;
+ * profile_release_paths frees its path and those in it. */
 enum err profile_open_directory(struct profile *profile, struct error *why) MUST_USE;
 enum err profile_close_unsettled(struct profile *profile, struct error *why) MUST_USE;
 void profile_close_directory(struct profile *profile);
+void profile_release_paths(struct profile_files *files);
 
 /* setup.c: everything before the first query.  After an error the state holds what was opened so far. */
 enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;

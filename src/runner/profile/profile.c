@@ -73,12 +73,12 @@ static void warn_of_rows(const struct profile *profile)
 
 static void warn_of_samples(const struct profile *profile)
 {
-    char line[700];
     if (!profile->files.samples_err)
         return;
-    str_format(line, sizeof line, "%s is incomplete: %s", profile->files.samples_path,
-               err_text(profile->files.samples_err));
+    char *line = xformat("%s is incomplete: %s", profile->files.samples_path,
+                         err_text(profile->files.samples_err));
     profile_warn(profile, line);
+    free(line);
 }
 
 static void note_unrecorded(struct profile *profile)
@@ -165,7 +165,8 @@ enum err profile_run(struct session *session, const struct host_report *host,
 {
     struct own_cost before;
     struct profile *profile = xcalloc(1, sizeof *profile);
-    *out = (struct profile_result){.energy = energy_unknown("no query was sent"), .state = profile};
+    *out = (struct profile_result){
+        .directory = "", .energy = energy_unknown("no query was sent"), .state = profile};
     summary_init(&out->summary);
     profile->options = options;
     profile->repeat = options->of_series;
@@ -192,7 +193,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
         return err;
     }
     if (!profile->files.has_files && !out->was_done)
-        out->directory[0] = '\0';
+        out->directory = "";
     close_run(profile);
     return err;
 }
@@ -213,8 +214,10 @@ void profile_result_release(struct profile_result *result)
     jv_free(profile->report.dataset_params);
     jv_free(profile->report.client_params);
     jv_free(profile->report.request_params);
+    profile_release_paths(&profile->files);
     free(profile);
     result->state = NULL;
+    result->directory = "";
 }
 
 /* ---- several times ---- */

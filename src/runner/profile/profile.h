@@ -108,14 +108,14 @@ struct profile_options {
 };
 
 struct profile_result {
-    char directory[512]; /* "" if there is none */
-    int signal;          /* that interrupted the run; 0: none */
-    bool has_summary;    /* false: the run did not get that far */
-    bool was_done;       /* a completed repeat found by EXISTING_RESUME: it was not run again */
+    const char *directory; /* of `state`; "" if there is none */
+    int signal;            /* that interrupted the run; 0: none */
+    bool has_summary;      /* false: the run did not get that far */
+    bool was_done;         /* a completed repeat found by EXISTING_RESUME: it was not run again */
     struct run_repeat repeat; /* of the directory: a resumed run stays in its group */
     struct summary summary;   /* of all starts in the directory */
     struct energy energy;     /* of the machine while queries ran */
-    struct profile *state;    /* referenced by the summary */
+    struct profile *state;    /* referenced by the directory and the summary */
 };
 
 /* ---- a run, once or several times ---- */
@@ -144,23 +144,24 @@ enum err profile_repeats_run(struct session *session, const struct host_report *
 
 /* Merges the shards of a run: each becomes a start of it, energies are added, and records are in the order of the
  * dataset.  The directories may be in any order, and must be all shards.  name: of its directory in output_dir; NULL:
- * theirs, without the shard.  ERR_USAGE says why they cannot be merged. */
+ * theirs, without the shard.  *directory: where the merged run is, or NULL; the caller frees it.  ERR_USAGE says why
+ * they cannot be merged. */
 enum err profile_merge(const char *const *directories, size_t count, const char *output_dir,
-                       const char *name, bool overwrite, char directory[static 512],
-                       struct error *why) MUST_USE;
+                       const char *name, bool overwrite, char **directory, struct error *why)
+    MUST_USE;
 
 /* Parses "2/4" into the options; false if invalid. */
 bool profile_parse_shard(struct profile_options *options, const char *text);
 
-/* Shards run by separate processes are in one folder, FOLDER/NAME_shard1of4 ...: its path, false if it does not fit;
- * the shards in it that are incomplete, stored in `parts` unless that is NULL; and profile_merge of all of them, named
- * by the options, else by the hardware of the first. */
-bool profile_shards_folder(const struct profile_options *options, char *to, size_t size);
+/* Shards run by separate processes are in one folder, FOLDER/NAME_shard1of4 ...: its path, which the caller frees; the
+ * shards in it that are incomplete, stored in `parts` unless that is NULL; and profile_merge of all of them, named by
+ * the options, else by the hardware of the first. */
+char *profile_shards_folder(const struct profile_options *options);
 bool profile_shard_is_complete(const char *folder, const char *name, unsigned shard, unsigned of);
 size_t profile_shards_left(const char *folder, const char *name, unsigned of, size_t *parts);
 enum err profile_merge_shards(const struct profile_options *options, const char *folder,
-                              const char *name, unsigned of, bool overwrite,
-                              char directory[static 512], struct error *why) MUST_USE;
+                              const char *name, unsigned of, bool overwrite, char **directory,
+                              struct error *why) MUST_USE;
 
 /* ---- several models on the same questions, one after another (family.c) ---- */
 
@@ -173,9 +174,9 @@ struct profile_family_options {
 
 /* One model; unknown figures are UNKNOWN. */
 struct profile_member {
-    const char *model;   /* as in the options */
-    char directory[512]; /* of its run; "" if there is none */
-    char why[320];       /* why it could not be profiled; or "" */
+    const char *model; /* as in the options */
+    char *directory;   /* of its run; "" if there is none */
+    char why[320];     /* why it could not be profiled; or "" */
     int64_t queries, completed, failed;
     double accuracy, accuracy_low, accuracy_high; /* with 95 % CI */
     double joules_per_query, joules_per_query_plus_minus;

@@ -123,11 +123,9 @@ static enum err make_merged(struct merge *merge, const char *const *directories,
     const char *last = str_last_part(directories[0]);
     enum run_dir_state state;
     str_format(stem, sizeof stem, "%.*s", (int)run_part_stem(last), last);
-    if (!str_format(profile->files.directory, sizeof profile->files.directory, "%s/%s",
-                    output_dir ? output_dir : "runs", name ? name : stem) ||
-        !run_path_file(profile->files.directory, RUN_FILE_RECORDS, profile->files.journal_path,
-                       sizeof profile->files.journal_path))
-        return err_set(why, ERR_USAGE, "the path of the run directory is too long");
+    profile->files.directory =
+        xformat("%s/%s", output_dir ? output_dir : "runs", name ? name : stem);
+    profile->files.journal_path = run_path_file(profile->files.directory, RUN_FILE_RECORDS);
     enum err err = run_dir_inspect(profile->files.directory, &state, why);
     if (!err && state == RUN_DIR_HAS_RUN && overwrite)
         err = run_dir_clear(profile->files.directory, why);
@@ -154,8 +152,7 @@ static enum err summarize_parts(struct merge *merge, struct error *why)
 }
 
 enum err profile_merge(const char *const *directories, size_t count, const char *output_dir,
-                       const char *name, bool overwrite, char directory[static 512],
-                       struct error *why)
+                       const char *name, bool overwrite, char **directory, struct error *why)
 {
     struct merge *merge = xcalloc(1, sizeof *merge);
     struct summary *parts = xcalloc(count + 1, sizeof *parts);
@@ -182,7 +179,9 @@ enum err profile_merge(const char *const *directories, size_t count, const char 
         (void)!run_dir_clear(merge->profile.files.directory, &ignored);
         run_dir_remove_empty(merge->profile.files.directory); /* if it contains only the lock */
     }
-    str_copy(directory, 512, merge->profile.files.directory);
+    *directory = merge->profile.files.directory;
+    merge->profile.files.directory = NULL;
+    profile_release_paths(&merge->profile.files);
     if (merge->profile.files.lock_fd >= 0)
         close(merge->profile.files.lock_fd);
     resume_release(&merge->profile.files.resume);
@@ -204,19 +203,20 @@ bool profile_parse_shard(struct profile_options *options, const char *text)
     return taken;
 }
 
-bool profile_shards_folder(const struct profile_options *options, char *to, size_t size)
+char *profile_shards_folder(const struct profile_options *options)
 {
     char name[256];
     run_dir_name("shards", options->model, options->dataset, name, sizeof name);
-    return str_format(to, size, "%s/%s%s", options->output_dir ? options->output_dir : "runs",
-                      options->name ? options->name : name, options->name ? "_shards" : "");
+    return xformat("%s/%s%s", options->output_dir ? options->output_dir : "runs",
+                   options->name ? options->name : name, options->name ? "_shards" : "");
 }
 
 bool profile_shard_is_complete(const char *folder, const char *name, unsigned shard, unsigned of)
 {
-    char path[600];
-    return run_part_path(folder, name, &(struct run_part){shard, of}, path, sizeof path) &&
-           summary_is_complete(path);
+    char *path = run_part_path(folder, name, &(struct run_part){shard, of});
+    bool is_complete = summary_is_complete(path);
+    free(path);
+    return is_complete;
 }
 
 size_t profile_shards_left(const char *folder, const char *name, unsigned of, size_t *parts)
@@ -233,25 +233,25 @@ size_t profile_shards_left(const char *folder, const char *name, unsigned of, si
 }
 
 enum err profile_merge_shards(const struct profile_options *options, const char *folder,
-                              const char *name, unsigned of, bool overwrite,
-                              char directory[static 512], struct error *why)
+                              const char *name, unsigned of, bool overwrite, char **directory,
+                              struct error *why)
 {
     struct summary summary;
-    char whole[256], (*paths)[600] = xcalloc(of, sizeof *paths);
-    const char **runs = xcalloc(of, sizeof *runs);
-    for (unsigned i = 0; i < of; i++) {
-        run_part_path(folder, name, &(struct run_part){i + 1, of}, paths[i], sizeof *paths);
-        runs[i] = paths[i];
-    }
+    char whole[256];
+    char **runs = xcalloc(of, sizeof *runs);
+    for (unsigned i = 0; i < of; i++)
+        runs[i] = run_part_path(folder, name, &(struct run_part){i + 1, of});
+    *directory = NULL;
     enum err err = summary_load(runs[0], &summary, why);
     if (!err) {
         run_dir_name(text_or_empty(summary.hardware_label), options->model,
                      text_or_empty(summary.dataset_name), whole, sizeof whole);
         summary_release(&summary);
-        err = profile_merge(runs, of, options->output_dir, options->name ? options->name : whole,
-                            overwrite, directory, why);
+        err = profile_merge((const char *const *)runs, of, options->output_dir,
+                            options->name ? options->name : whole, overwrite, directory, why);
     }
-    free(runs);
-    free(paths);
+    for (unsigned i = 0; i < of; i++)
+        free(runs[i]);
+    free((void *)runs);
     return err;
 }

@@ -45,8 +45,7 @@ struct profile_setup {
 
 /* The run directory and its open files. */
 struct profile_files {
-    char directory[512];
-    char journal_path[600], spans_path[600], traces_path[600], samples_path[600];
+    char *directory, *journal_path, *spans_path, *traces_path, *samples_path; /* owned */
     int lock_fd; /* -1: not held */
     bool has_files;
     struct resume resume;    /* state of earlier starts; zero for a new run */

@@ -29,7 +29,7 @@ struct nvml_activity {
     nanos taken;             /* when it was */
     bool has_begun, has_row; /* read; dcgmi: has written a row */
     struct nvml_gpm_metrics metrics;
-    char program[512]; /* dcgmi; started by the first read */
+    char *program; /* dcgmi, owned; started by the first read */
     unsigned index;
     struct helper dcgmi;
     struct gpu_log log;
@@ -145,9 +145,10 @@ static enum err read_gpm(struct nvml_activity *activity, struct observations *ou
 static bool find_dcgmi(struct nvml_activity *activity)
 {
     const char *given = getenv("IPW_DCGMI");
-    if (given)
-        return given[0] && str_copy(activity->program, sizeof activity->program, given);
-    return proc_find("dcgmi", activity->program, sizeof activity->program) == ERR_OK;
+    if (given && !given[0])
+        return false;
+    activity->program = given ? memory_string(given) : proc_find("dcgmi");
+    return activity->program;
 }
 
 static void start_dcgmi(struct nvml_activity *activity, struct observations *out)
@@ -257,6 +258,7 @@ void nvml_activity_close(struct nvml_activity *activity)
         return;
     close_gpm(activity);
     helper_end(&activity->dcgmi);
+    free(activity->program);
     free(activity);
 }
 

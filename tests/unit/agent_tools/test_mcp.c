@@ -23,10 +23,10 @@ struct fixture {
 
 static enum err python_available(struct error *why)
 {
-    char path[1024];
-    return proc_find("python3", path, sizeof path)
-               ? err_set(why, ERR_NOT_FOUND, "python3 is not installed")
-               : ERR_OK;
+    char *path = proc_find("python3");
+    bool is_found = path;
+    free(path);
+    return is_found ? ERR_OK : err_set(why, ERR_NOT_FOUND, "python3 is not installed");
 }
 
 static enum err try_open(struct fixture *fixture, const char *command, double timeout_s,

@@ -7,9 +7,11 @@
 #include "core/json.h"
 #include "engine/engine.h"
 #include "engine/shipped.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "support/ask.h"
 #include "support/model.h"
+#include "support/tree.h"
 #include "support/unit.h"
 
 /* ---- the models that come with ipw ---- */
@@ -17,22 +19,24 @@
 static void a_model_is_found_by_its_path_or_its_name(void **state)
 {
     (void)state;
-    char path[512], expected[512];
+    char *path, expected[512];
     struct error why = {0};
     model_write("ipw-1m-f16.gguf", (const unsigned char *)"GGUF", 4);
     model_write("ipw-1m-q8_0.gguf", (const unsigned char *)"GGUF", 4);
     model_write("note.txt", (const unsigned char *)"x", 1);
     snprintf(expected, sizeof expected, "%s/ipw-1m-q8_0.gguf", model_folder());
-    assert_int_equal(shipped_find("ipw-1m-q8_0", path, sizeof path, &why), ERR_OK);
+    assert_int_equal(shipped_find("ipw-1m-q8_0", &path, &why), ERR_OK);
     assert_string_equal(path, expected);
-    assert_int_equal(shipped_find(expected, path, sizeof path, &why), ERR_OK);
+    free(path);
+    assert_int_equal(shipped_find(expected, &path, &why), ERR_OK);
     assert_string_equal(path, expected);
-    assert_int_equal(shipped_find("ipw-1m-q8", path, sizeof path, &why), ERR_NOT_FOUND);
+    free(path);
+    assert_int_equal(shipped_find("ipw-1m-q8", &path, &why), ERR_NOT_FOUND);
     assert_contains(why.text, "did you mean 'ipw-1m-q8_0'?");
-    assert_int_equal(shipped_find("something else", path, sizeof path, &why), ERR_NOT_FOUND);
+    assert_int_equal(shipped_find("something else", &path, &why), ERR_NOT_FOUND);
     assert_contains(why.text, "ipw-1m-f16, ipw-1m-q8_0");
-    assert_int_equal(shipped_find("./ipw-1m-f16", path, sizeof path, &why), ERR_NOT_FOUND);
-    assert_int_equal(shipped_find("", path, sizeof path, &why), ERR_NOT_FOUND);
+    assert_int_equal(shipped_find("./ipw-1m-f16", &path, &why), ERR_NOT_FOUND);
+    assert_int_equal(shipped_find("", &path, &why), ERR_NOT_FOUND);
     struct shipped_names names;
     shipped_list(&names);
     assert_true(names.count >= 2);
@@ -45,7 +49,7 @@ static void a_model_is_found_by_its_path_or_its_name(void **state)
     setenv("IPW_MODELS", "/no/such/folder", 1);
     shipped_list(&names);
     assert_int_equal(names.count, 0);
-    assert_int_equal(shipped_find("tiny-1b", path, sizeof path, &why), ERR_NOT_FOUND);
+    assert_int_equal(shipped_find("tiny-1b", &path, &why), ERR_NOT_FOUND);
     assert_contains(why.text, "expected the path of a GGUF file");
     setenv("IPW_MODELS", model_folder(), 1);
 }
@@ -79,6 +83,36 @@ static struct ask_result ask_params(const char *client_params, const char *param
     struct ask_result name = ask_params(client_params, params);                                    \
     if (name.err)                                                                                  \
     fail_msg("%s", name.why.text)
+
+static void a_model_may_have_a_long_path(void **state)
+{
+    (void)state;
+    struct tree tree;
+    struct error why = {0};
+    char *found, file[1700];
+    tree_new(&tree);
+    char *deep = tree_deep(&tree, 1600);
+    snprintf(file, sizeof file, "%s/deep.gguf", deep);
+    assert_int_equal(output_put(file, "GGUF", 4, &why), ERR_OK);
+    assert_int_equal(shipped_find(file, &found, &why), ERR_OK);
+    assert_string_equal(found, file);
+    free(found);
+    setenv("IPW_MODELS", deep, 1);
+    assert_int_equal(shipped_find("deep", &found, &why), ERR_OK);
+    assert_string_equal(found, file);
+    free(found);
+    setenv("IPW_MODELS", model_folder(), 1);
+    if (model_available(NULL) == ERR_OK) {
+        snprintf(file, sizeof file, "%s/tiny-1b.gguf", deep);
+        assert_int_equal(symlink(model_path(), file), 0);
+        struct client client = open_client(NULL);
+        if (client.driver->prepare(&client, file, 0, &why))
+            fail_msg("%s", why.text);
+        client_close(&client);
+    }
+    free(deep);
+    tree_free(&tree);
+}
 
 static void an_answer_is_counted_and_timed(void **state)
 {
@@ -364,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_found_by_its_path_or_its_name),
+        cmocka_unit_test(a_model_may_have_a_long_path),
         cmocka_unit_test(an_answer_is_counted_and_timed),
         cmocka_unit_test(the_chat_template_can_be_disabled),
         cmocka_unit_test(the_same_prompt_gets_the_same_answer),

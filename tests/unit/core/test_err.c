@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "support/unit.h"
 
 static void test_every_code_has_a_unique_name_and_text(void **state)
@@ -61,12 +62,30 @@ static void test_context_is_formatted_and_truncated(void **state)
     assert_int_equal(strlen(why.text), sizeof why.text - 1);
 }
 
+static void test_the_reason_after_a_long_path_is_kept(void **state)
+{
+    (void)state;
+    struct error why;
+    char path[1601];
+    for (size_t length = 280; length < sizeof path; length += 11) {
+        for (size_t i = 0; i < length; i++) /* "ö": no character may be cut */
+            path[i] = "\xc3\xb6"[i % 2];
+        path[length & ~(size_t)1] = '\0';
+        err_set(&why, ERR_IO, "cannot open %s: %s", path, "File name too long");
+        assert_true(str_starts(why.text, "cannot open \xc3\xb6"));
+        assert_true(str_ends(why.text, "\xc3\xb6: File name too long"));
+        assert_null(strchr(why.text, '\\'));
+        assert_true(str_is_plain(why.text));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_code_has_a_unique_name_and_text),
         cmocka_unit_test(test_errno_is_mapped),
         cmocka_unit_test(test_context_is_formatted_and_truncated),
+        cmocka_unit_test(test_the_reason_after_a_long_path_is_kept),
     };
     return RUN_TESTS(tests);
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -342,17 +343,53 @@ static int write_until_full(void)
     return 0;
 }
 
-/* A list of 2^24 nulls, which need no bytes of the file. */
-static void test_a_row_of_too_many_values_is_refused(void **state)
+/* A list of 2^24 nulls, which need no bytes of the file: not one is made that the file could not hold. */
+static void test_a_row_of_more_values_than_the_file_can_hold_is_refused(void **state)
 {
     (void)state;
+    static const char NULLS[] = IPW_FIXTURES "/inputs/nulls.arrow";
     struct arrow_reader *reader;
     struct jv *row;
     struct error why = {0};
-    assert_int_equal(arrow_reader_open(IPW_FIXTURES "/inputs/nulls.arrow", &reader, &why), ERR_OK);
+    struct stat status;
+    char says[64];
+    assert_int_equal(stat(NULLS, &status), 0);
+    str_format(says, sizeof says, "a row has more than %lld values",
+               8 * (long long)status.st_size); /* a value needs a bit */
+    assert_int_equal(arrow_reader_open(NULLS, &reader, &why), ERR_OK);
     assert_int_equal(arrow_reader_next(reader, &row, &why), ERR_BAD_VALUE);
-    assert_contains(why.text, "a row has more than 16777216 values");
+    assert_contains(why.text, says);
     assert_null(row);
+    arrow_reader_close(reader);
+}
+
+/* Structs without fields need no bytes: the number of rows is only a claim. */
+static void test_rows_without_bytes_are_refused(void **state)
+{
+    (void)state;
+    struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
+    assert_non_null(arrow_field_add(root, "e", ARROW_STRUCT));
+    struct arrow_writer *writer;
+    struct arrow_reader *reader;
+    struct jv *row;
+    struct error why = {0};
+    uint64_t fingerprint;
+    size_t rows;
+    assert_int_equal(
+        arrow_writer_open(tree.root, "file.arrow", root, "key", "value", &writer, &why), ERR_OK);
+    for (int i = 0; i < 100; i++)
+        add_row(writer, "{}");
+    assert_int_equal(arrow_writer_finish(writer, &fingerprint, &why), ERR_OK);
+    arrow_writer_close(writer);
+    arrow_field_free(root);
+
+    assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_OK);
+    assert_int_equal(arrow_reader_next(reader, &row, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "file.arrow is damaged: a batch of 100 rows in 0 bytes");
+    arrow_reader_close(reader);
+    assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_OK);
+    assert_int_equal(arrow_reader_batch(reader, &rows, &why), ERR_BAD_VALUE);
+    assert_int_equal(rows, 0);
     arrow_reader_close(reader);
 }
 
@@ -387,7 +424,8 @@ int main(void)
         IN_TREE(test_invalid_streams_are_reported),
         IN_TREE(test_truncated_files_are_reported),
         IN_TREE(test_corrupted_bytes_are_handled),
-        IN_TREE(test_a_row_of_too_many_values_is_refused),
+        IN_TREE(test_a_row_of_more_values_than_the_file_can_hold_is_refused),
+        IN_TREE(test_rows_without_bytes_are_refused),
         IN_TREE(test_a_full_disk_is_reported),
     };
     return RUN_TESTS(tests);

@@ -178,6 +178,51 @@ static void a_missing_tmpdir_is_reported(void **state)
     setenv("TMPDIR", folder, 1);
 }
 
+static void long_paths_work_as_far_as_the_kernel_takes_them(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    struct output output;
+    struct text text = {0};
+    struct stat status;
+    int fd;
+    char *deep = tree_deep(&tree, 1600);
+    assert_int_equal(strlen(deep), 1600);
+    char file[1700], other[1700], beyond[5000];
+    snprintf(file, sizeof file, "%s/new/file", deep);
+    snprintf(other, sizeof other, "%s/plots/a.png", deep);
+    assert_int_equal(output_check(file, &why), ERR_NOT_FOUND);
+    assert_int_equal(file_make_parents(file, &why), ERR_OK);
+    assert_int_equal(output_check(file, &why), ERR_OK);
+    assert_int_equal(output_put(file, "long", 4, &why), ERR_OK);
+    assert_int_equal(file_read(file, 100, &text, &why), ERR_OK);
+    assert_string_equal(text_get(&text), "long");
+    assert_int_equal(output_put_within(deep, "plots/a.png", "x", 1, &why), ERR_OK);
+    assert_true(file_is_regular(other));
+    assert_int_equal(chmod(deep, 0700), 0); /* what is created in it is private, too */
+    snprintf(file, sizeof file, "%s/journal", deep);
+    assert_int_equal(file_open_own(file, O_WRONLY | O_CREAT, &fd, &why), ERR_OK);
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    close(fd);
+    setenv("TMPDIR", deep, 1);
+    assert_int_equal(file_open_scratch(&fd, &why), ERR_OK);
+    close(fd);
+    unsetenv("TMPDIR");
+
+    memset(beyond, '/', sizeof beyond - 1);
+    beyond[sizeof beyond - 1] = '\0';
+    memcpy(beyond, deep, strlen(deep));
+    memcpy(beyond + sizeof beyond - 4, "end", 3);
+    assert_int_not_equal(output_open(&output, beyond, false, &why), ERR_OK);
+    assert_true(str_starts(why.text, "cannot write /"));
+    assert_true(str_ends(why.text, "end: File name too long"));
+    assert_int_not_equal(output_check(beyond, &why), ERR_OK);
+    assert_true(str_ends(why.text, "end: File name too long"));
+    text_release(&text);
+    free(deep);
+}
+
 static void scratch_files_need_no_tmpdir(void **state)
 {
     (void)state;
@@ -212,6 +257,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(parent_directories_are_created, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(all_bytes_are_written, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(scratch_files_have_no_name, set_tmpdir, unset_tmpdir),
+        cmocka_unit_test_setup_teardown(long_paths_work_as_far_as_the_kernel_takes_them, set_up,
+                                        tree_tear_down),
         cmocka_unit_test_setup_teardown(a_missing_tmpdir_is_reported, set_tmpdir, unset_tmpdir),
         cmocka_unit_test_setup_teardown(scratch_files_need_no_tmpdir, set_tmpdir, unset_tmpdir),
         cmocka_unit_test(a_full_device_is_err_no_space),

@@ -7,13 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "port/file.h"
 #include "power/freq_points.h"
+#include "support/tree.h"
 
 /* Five rows before the workload, ten of it: FP32 0.4 in every other row, FP64 0.1, DRAM 0.5 and one
  * row without values. */
 static const char *write_log(const char *folder, const char *name)
 {
-    static char path[512];
+    static char path[1700];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "w");
     if (!file)
@@ -63,10 +65,34 @@ static void activities_and_clock_of_a_log(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+static void a_log_may_have_a_long_path(void **state)
+{
+    (void)state;
+    struct tree tree;
+    struct freq_points points = {0};
+    struct error why = {0};
+    char path[1700];
+    tree_new(&tree);
+    char *deep = tree_deep(&tree, 1600);
+    write_log(deep, "run_4_02_freq_1410_profile.csv");
+    snprintf(path, sizeof path, "%s/timing_summary.log", deep);
+    static const char OUTCOME[] = "run_id,frequency_mhz,duration_seconds,exit_code,status\n"
+                                  "4_02,1410,114,0,success\n";
+    assert_int_equal(output_put(path, OUTCOME, strlen(OUTCOME), &why), ERR_OK);
+    assert_int_equal(freq_points_import(&points, &(struct freq_source){.path = deep}, &why),
+                     ERR_OK);
+    assert_int_equal(points.count, 1);
+    assert_true(points.items[0].raw_time_s == 114);
+    freq_points_release(&points);
+    free(deep);
+    tree_free(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activities_and_clock_of_a_log),
+        cmocka_unit_test(a_log_may_have_a_long_path),
     };
     return RUN_TESTS(tests);
 }
