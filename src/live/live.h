@@ -81,7 +81,8 @@ struct reading_bar {
     struct progress bar;
     nanos first, began; /* start time of the first file, and of this one */
     uint64_t before;
-    char path[256], phase[96];
+    char *path; /* owned; NULL: none yet */
+    char phase[96];
 };
 
 void reading_bar_init(struct reading_bar *reading, const char *command, bool utf8,
@@ -91,6 +92,7 @@ void reading_bar_init(struct reading_bar *reading, const char *command, bool utf
 void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
                         nanos now, struct text *out);
 void reading_bar_clear(struct reading_bar *reading, struct text *out);
+void reading_bar_release(struct reading_bar *reading);
 
 /* ---- the screen (screen.c) ---- */
 

@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "report/text/format.h"
 #include "runner/profile/profile.h"
 
@@ -146,7 +148,7 @@ void reading_bar_init(struct reading_bar *reading, const char *command, bool utf
 static void begin(struct reading_bar *reading, const char *path, nanos now)
 {
     const char *slash = strrchr(path, '/');
-    str_copy(reading->path, sizeof reading->path, path);
+    str_set(&reading->path, path);
     str_format(reading->phase, sizeof reading->phase, "reading %.60s (MB)",
                slash ? slash + 1 : path);
     str_plain(reading->phase, sizeof reading->phase);
@@ -157,7 +159,7 @@ static void begin(struct reading_bar *reading, const char *path, nanos now)
 void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
                         nanos now, struct text *out)
 {
-    if (strcmp(reading->path, path) != 0 || done < reading->before)
+    if (!reading->path || strcmp(reading->path, path) != 0 || done < reading->before)
         begin(reading, path, now);
     reading->before = done;
     if (done >= all)
@@ -177,4 +179,10 @@ void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t 
 void reading_bar_clear(struct reading_bar *reading, struct text *out)
 {
     progress_clear(&reading->bar, out);
+}
+
+void reading_bar_release(struct reading_bar *reading)
+{
+    free(reading->path);
+    reading->path = NULL;
 }

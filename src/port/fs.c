@@ -16,14 +16,17 @@
 #include "core/memory.h"
 #include "core/text.h"
 
-static char root_prefix[FS_PATH_MAX];
+/* A path that does not fit is as long as PATH_MAX, and the kernel refuses it with ENAMETOOLONG: nothing here has to. */
+enum { FULL_SIZE = PATH_MAX + 1 };
+
+static char root_prefix[FULL_SIZE];
 
 void fs_set_root(const char *root)
 {
-    str_copy(root_prefix, sizeof root_prefix, root ? root : "");
-    size_t length = strlen(root_prefix);
-    while (length > 0 && root_prefix[length - 1] == '/')
-        root_prefix[--length] = '\0';
+    size_t length = root ? strlen(root) : 0;
+    while (length > 0 && root[length - 1] == '/')
+        length--;
+    str_format(root_prefix, sizeof root_prefix, "%.*s", (int)length, root ? root : "");
 }
 
 const char *fs_root(void)
@@ -31,15 +34,16 @@ const char *fs_root(void)
     return root_prefix;
 }
 
-bool fs_resolve(const char *path, char *to, size_t size)
+static const char *resolve(const char *path, char full[static FULL_SIZE])
 {
-    return str_format(to, size, "%s%s", root_prefix, path);
+    str_join(full, FULL_SIZE, root_prefix, path, "");
+    return full;
 }
 
 bool fs_exists(const char *path)
 {
-    char full[FS_PATH_MAX];
-    return fs_resolve(path, full, sizeof full) && access(full, F_OK) == 0;
+    char full[FULL_SIZE];
+    return access(resolve(path, full), F_OK) == 0;
 }
 
 /* ---- counters that ipw-reader may read and this user may not (src/reader) ----
@@ -86,11 +90,9 @@ static int open_through_reader(const char *path)
 
 enum err fs_open(const char *path, int *out)
 {
-    char full[FS_PATH_MAX];
+    char full[FULL_SIZE];
     *out = -1;
-    if (!fs_resolve(path, full, sizeof full))
-        return ERR_BAD_VALUE;
-    int fd = open(full, O_RDONLY | O_CLOEXEC);
+    int fd = open(resolve(path, full), O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         enum err err = err_from_errno(errno);
         if (err == ERR_DENIED)
@@ -210,11 +212,9 @@ static enum err names_add(struct fs_names *names, size_t *capacity, const char *
 
 enum err fs_list(const char *path, struct fs_names *out)
 {
-    char full[FS_PATH_MAX];
+    char full[FULL_SIZE];
     *out = (struct fs_names){0};
-    if (!fs_resolve(path, full, sizeof full))
-        return ERR_BAD_VALUE;
-    DIR *dir = opendir(full);
+    DIR *dir = opendir(resolve(path, full));
     if (!dir)
         return err_from_errno(errno);
     size_t capacity = 0;
@@ -239,12 +239,18 @@ void fs_names_release(struct fs_names *names)
     *names = (struct fs_names){0};
 }
 
+ssize_t fs_read_link(const char *path, char *to, size_t size)
+{
+    char full[FULL_SIZE];
+    ssize_t length = readlink(resolve(path, full), to, size - 1);
+    to[length > 0 ? length : 0] = '\0';
+    return length;
+}
+
 enum err fs_real(const char *path, char *to, size_t size)
 {
-    char full[FS_PATH_MAX], real[PATH_MAX], real_root[PATH_MAX];
-    if (!fs_resolve(path, full, sizeof full))
-        return ERR_BAD_VALUE;
-    if (!realpath(full, real))
+    char full[FULL_SIZE], real[PATH_MAX], real_root[PATH_MAX];
+    if (!realpath(resolve(path, full), real))
         return err_from_errno(errno);
     size_t skip = 0;
     if (root_prefix[0] && realpath(root_prefix, real_root)) {

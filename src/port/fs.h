@@ -7,17 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/err.h"
 
+/* For paths below the root whose parts the kernel names: the longest, of devices behind bridges in /sys, have half of it. */
 #define FS_PATH_MAX 512
 
-/* NULL or "" means the real machine.  A trailing slash is dropped. */
+/* NULL or "" means the real machine.  A trailing slash is dropped.  The root may be as long as the kernel takes it. */
 void fs_set_root(const char *root);
 const char *fs_root(void); /* "" for the real machine */
-
-/* root + path; false when it does not fit. */
-bool fs_resolve(const char *path, char *to, size_t size);
 
 bool fs_exists(const char *path);
 
@@ -43,6 +42,9 @@ struct fs_names {
 };
 enum err fs_list(const char *path, struct fs_names *out) MUST_USE;
 void fs_names_release(struct fs_names *names);
+
+/* As readlink, with a NUL. */
+ssize_t fs_read_link(const char *path, char *to, size_t size);
 
 /* The canonical path of a (symbolic) path, without the root prefix. */
 enum err fs_real(const char *path, char *to, size_t size) MUST_USE;

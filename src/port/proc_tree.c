@@ -23,10 +23,14 @@ struct sockets {
 /* The listening sockets of one table: "  0: 0100007F:1F90 00000000:0000 0A ... inode". */
 static void find_sockets(const char *table, unsigned port, struct sockets *out)
 {
-    char path[FS_PATH_MAX], line[512];
-    FILE *file = fs_resolve(table, path, sizeof path) ? fopen(path, "re") : NULL;
-    if (!file)
+    char line[512];
+    int fd;
+    FILE *file = fs_open(table, &fd) ? NULL : fdopen(fd, "r");
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
         return;
+    }
     while (out->count < SOCKETS_MAX && fgets(line, sizeof line, file)) {
         unsigned local = 0, state = 0;
         unsigned long inode = 0;
@@ -48,13 +52,9 @@ static bool holds_socket(const char *pid, const struct sockets *sockets)
         return false;
     for (size_t i = 0; i < files.count && !found; i++) {
         unsigned long inode = 0;
-        char full[FS_PATH_MAX];
         str_format(path, sizeof path, "/proc/%s/fd/%s", pid, files.items[i]);
-        ssize_t n =
-            fs_resolve(path, full, sizeof full) ? readlink(full, link, sizeof link - 1) : -1;
-        if (n <= 0)
+        if (fs_read_link(path, link, sizeof link) <= 0)
             continue;
-        link[n] = '\0';
         if (sscanf(link, "socket:[%lu]", &inode) != 1)
             continue;
         for (size_t s = 0; s < sockets->count; s++)
@@ -264,9 +264,6 @@ void proc_cgroup(int pid, char *to, size_t size)
 bool proc_sees_host_pids(void)
 {
     static const char HOST[] = "pid:[4026531836]"; /* the kernel's constant PROC_PID_INIT_INO */
-    char path[FS_PATH_MAX], link[64];
-    ssize_t n = fs_resolve("/proc/self/ns/pid", path, sizeof path)
-                    ? readlink(path, link, sizeof link - 1)
-                    : -1;
-    return n == (ssize_t)sizeof HOST - 1 && memcmp(link, HOST, sizeof HOST - 1) == 0;
+    char link[64];
+    return fs_read_link("/proc/self/ns/pid", link, sizeof link) > 0 && strcmp(link, HOST) == 0;
 }

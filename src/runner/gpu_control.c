@@ -37,7 +37,7 @@ struct gpu_control {
     struct sensor sensor;
     const struct sensor_control *operations;
     struct saved saved;
-    char directory[FILE_PATH_MAX];
+    char *directory;
     int lock;
     struct watchdog watchdog;
     bool is_saved;
@@ -62,22 +62,30 @@ static bool usable_directory(const char *path)
            !(status.st_mode & (S_IWGRP | S_IWOTH)) && access(path, W_OK) == 0;
 }
 
-static enum err find_directory(char *to, size_t size, struct error *why)
+/* The path if it is such a directory, which may have to be created; else NULL, and it is freed. */
+static char *if_usable(char *path)
 {
-    char path[FS_PATH_MAX];
+    if (usable_directory(path))
+        return path;
+    free(path);
+    return NULL;
+}
+
+static enum err find_directory(char **out, struct error *why)
+{
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    if (fs_resolve("/run/ipw", to, size) && usable_directory(to))
-        return ERR_OK;
-    if (runtime && runtime[0] == '/' && str_format(path, sizeof path, "%s/ipw", runtime) &&
-        fs_resolve(path, to, size) && usable_directory(to))
-        return ERR_OK;
-    str_format(path, sizeof path, "/tmp/ipw-%u", (unsigned)geteuid());
-    if (fs_resolve(path, to, size) && usable_directory(to))
+    unsigned user = geteuid();
+    *out = if_usable(xformat("%s/run/ipw", fs_root()));
+    if (!*out && runtime && runtime[0] == '/')
+        *out = if_usable(xformat("%s%s/ipw", fs_root(), runtime));
+    if (!*out)
+        *out = if_usable(xformat("%s/tmp/ipw-%u", fs_root(), user));
+    if (*out)
         return ERR_OK;
     return err_set(why, ERR_DENIED,
                    "no directory for the saved GPU state: none of /run/ipw, $XDG_RUNTIME_DIR/ipw "
-                   "and %s can be created or is private to this user",
-                   path);
+                   "and /tmp/ipw-%u can be created or is private to this user",
+                   user);
 }
 
 /* ---- the lock ---- */
@@ -85,9 +93,7 @@ static enum err find_directory(char *to, size_t size, struct error *why)
 /* A child of a killed process, or a watchdog that has just restored, may hold the lock a moment longer. */
 static enum err lock_gpu(const char *directory, const char *uuid, int *fd, struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    if (!str_format(path, sizeof path, "%s/%s.lock", directory, uuid))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
+    char *path = xformat("%s/%s.lock", directory, uuid);
     enum err err = file_open_own(path, O_RDWR | O_CREAT, fd, why);
     nanos until = clock_now() + NS_PER_S;
     while (err == ERR_OK && flock(*fd, LOCK_EX | LOCK_NB) != 0) {
@@ -99,6 +105,7 @@ static enum err lock_gpu(const char *directory, const char *uuid, int *fd, struc
         *fd = -1;
         err = err_set(why, ERR_BUSY, "another process controls %s (lock %s)", uuid, path);
     }
+    free(path);
     return err;
 }
 
@@ -111,9 +118,9 @@ static void unlock_gpu(int fd)
 
 /* ---- the state file ---- */
 
-static bool state_name(const char *uuid, char *to, size_t size)
+static char *state_path(const char *directory, const char *uuid)
 {
-    return str_format(to, size, "%s.state", uuid);
+    return xformat("%s/%s.state", directory, uuid);
 }
 
 static enum err write_state(const struct gpu_control *control, struct error *why)
@@ -125,7 +132,7 @@ static enum err write_state(const struct gpu_control *control, struct error *why
     if (is_known(saved->limit_w))
         text_addf(&text, "limit_mw %lld\n", llround(saved->limit_w * 1e3));
     text_add(&text, "end\n");
-    state_name(saved->uuid, name, sizeof name);
+    str_format(name, sizeof name, "%s.state", saved->uuid);
     enum err err = output_put_within(control->directory, name, text_get(&text), text.length, why);
     text_release(&text);
     return err;
@@ -276,29 +283,21 @@ static enum err request_saved(struct sensor *sensor, const struct saved *saved, 
 
 /* ---- begin ---- */
 
-static void state_path(const char *directory, const char *uuid, char *to, size_t size)
-{
-    char name[UUID_SIZE + 16];
-    state_name(uuid, name, sizeof name);
-    if (!str_join(to, size, directory, "/", name))
-        to[0] = '\0';
-}
-
 static enum err take_lock(struct gpu_control *control, struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    enum err err = find_directory(control->directory, sizeof control->directory, why);
+    enum err err = find_directory(&control->directory, why);
     if (err == ERR_OK)
         err = lock_gpu(control->directory, control->saved.uuid, &control->lock, why);
     if (err != ERR_OK)
         return err;
-    state_path(control->directory, control->saved.uuid, path, sizeof path);
-    if (!path[0] || file_exists(path))
-        return err_set(why, ERR_BUSY,
-                       "%s may still have the clocks of a run that was killed: restore them first "
-                       "(ipw sweep --restore; saved in %s)",
-                       control->sensor.id, path);
-    return ERR_OK;
+    char *path = state_path(control->directory, control->saved.uuid);
+    if (file_exists(path))
+        err = err_set(why, ERR_BUSY,
+                      "%s may still have the clocks of a run that was killed: restore them first "
+                      "(ipw sweep --restore; saved in %s)",
+                      control->sensor.id, path);
+    free(path);
+    return err;
 }
 
 /* Requesting the current state changes nothing, and shows whether requests are accepted at all. */
@@ -322,10 +321,11 @@ static enum err save_and_probe(struct gpu_control *control, char *const restore_
 
 static void remove_state(struct gpu_control *control)
 {
-    char path[FILE_PATH_MAX];
-    state_path(control->directory, control->saved.uuid, path, sizeof path);
-    if (control->is_saved && path[0])
-        unlink(path);
+    if (!control->is_saved)
+        return;
+    char *path = state_path(control->directory, control->saved.uuid);
+    unlink(path);
+    free(path);
     control->is_saved = false;
 }
 
@@ -336,6 +336,7 @@ static void release(struct gpu_control *control, bool run_command)
         unlock_gpu(control->lock);
     if (control->sensor.state)
         sensor_close(&control->sensor);
+    free(control->directory);
     free(control);
 }
 
@@ -476,22 +477,14 @@ enum err gpu_control_end(struct gpu_control *control, struct error *why)
     return err;
 }
 
-/* Restores one state file; ERR_BUSY: a running process controls its GPU. */
-static enum err restore_one(const char *directory, const char *uuid, struct error *why)
+/* With the lock held. */
+static enum err restore_from(const char *path, const char *uuid, struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    int lock = -1;
     struct saved saved;
     struct sensor sensor = {0};
-    enum err err = lock_gpu(directory, uuid, &lock, why);
-    if (err != ERR_OK)
-        return err;
-    state_path(directory, uuid, path, sizeof path);
-    if (!file_exists(path)) { /* another process has restored it meanwhile */
-        unlock_gpu(lock);
+    if (!file_exists(path)) /* another process has restored it meanwhile */
         return ERR_OK;
-    }
-    err = read_state(path, &saved, why);
+    enum err err = read_state(path, &saved, why);
     if (err == ERR_OK && strcmp(saved.uuid, uuid) != 0)
         err = err_set(why, ERR_BAD_VALUE, "%s is the state of another GPU (%s)", path, saved.uuid);
     if (err == ERR_OK)
@@ -502,8 +495,19 @@ static enum err restore_one(const char *directory, const char *uuid, struct erro
     }
     if (err == ERR_OK)
         unlink(path);
-    else if (err == ERR_BUSY) /* an error of the device, not of the lock */
-        err = ERR_IO;
+    return err == ERR_BUSY ? ERR_IO : err; /* an error of the device, not of the lock */
+}
+
+/* Restores one state file; ERR_BUSY: a running process controls its GPU. */
+static enum err restore_one(const char *directory, const char *uuid, struct error *why)
+{
+    int lock = -1;
+    enum err err = lock_gpu(directory, uuid, &lock, why);
+    if (err != ERR_OK)
+        return err;
+    char *path = state_path(directory, uuid);
+    err = restore_from(path, uuid, why);
+    free(path);
     unlock_gpu(lock);
     return err;
 }
@@ -533,17 +537,18 @@ static void restore_listed(const char *directory, const char *name, struct gpu_r
 
 enum err gpu_control_restore(struct gpu_restored *out, struct error *why)
 {
-    char directory[FILE_PATH_MAX];
+    char *directory;
     struct fs_names names = {0};
     *out = (struct gpu_restored){0};
-    enum err err = find_directory(directory, sizeof directory, why);
+    enum err err = find_directory(&directory, why);
     if (err != ERR_OK)
         return err;
     err = fs_list(directory + strlen(fs_root()), &names);
     if (err != ERR_OK)
-        return err_set(why, err, "cannot read %s: %s", directory, err_text(err));
+        err_set(why, err, "cannot read %s: %s", directory, err_text(err));
     for (size_t i = 0; i < names.count; i++)
         restore_listed(directory, names.items[i], out, &err, why);
     fs_names_release(&names);
+    free(directory);
     return err;
 }

@@ -190,6 +190,24 @@ static void a_reading_bar_is_drawn_after_a_second(void **state)
     out = (struct text){0};
     reading_bar_clear(&bar, &out);
     assert_string_equal(text_get(&out), "\r\x1b[K");
+    reading_bar_release(&bar);
+    text_release(&out);
+}
+
+/* The part that distinguishes two files may be far behind. */
+static void a_long_path_keeps_its_rate(void **state)
+{
+    (void)state;
+    struct reading_bar bar;
+    struct text out = {0};
+    char path[1601];
+    memset(path, 'd', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    memcpy(path + sizeof path - 6, "/file", 5);
+    reading_bar_init(&bar, "export", false, 120);
+    assert_string_equal(update_bar(&bar, path, 0, 0, &out), "");
+    assert_contains(update_bar(&bar, path, 100000000, 2, &out), "100/400  50.0/s  6 s left");
+    reading_bar_release(&bar);
     text_release(&out);
 }
 
@@ -202,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_terminal_is_updated_more_often_than_a_file),
         cmocka_unit_test(a_drawn_line_is_cleared_once),
         cmocka_unit_test(a_reading_bar_is_drawn_after_a_second),
+        cmocka_unit_test(a_long_path_keeps_its_rate),
     };
     return RUN_TESTS(tests);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "port/file.h"
 #include "support/tree_fixture.h"
 #include "support/unit.h"
 
@@ -20,14 +21,13 @@ static void put(const char *bytes, size_t length)
 static void test_paths_are_below_the_root_prefix(void **state)
 {
     (void)state;
-    char root[160], full[FS_PATH_MAX], text[16];
+    char root[160], text[16];
+    tree_write(&tree, "/sys/x", "here\n");
     snprintf(root, sizeof root, "%s///", tree.root);
     fs_set_root(root);
     assert_string_equal(fs_root(), tree.root);
-    assert_true(fs_resolve("/sys/x", full, sizeof full));
-    assert_int_equal(strncmp(full, tree.root, strlen(tree.root)), 0);
-    assert_string_equal(full + strlen(tree.root), "/sys/x");
-    assert_false(fs_resolve("/sys/x", full, 8));
+    assert_int_equal(fs_read_text("/sys/x", text, sizeof text), ERR_OK);
+    assert_string_equal(text, "here");
     assert_false(fs_exists("/proc/self/status"));
 
     fs_set_root("/");
@@ -36,6 +36,40 @@ static void test_paths_are_below_the_root_prefix(void **state)
     fs_set_root(NULL);
     assert_int_equal(fs_read_text("/proc/no/such", text, sizeof text), ERR_NOT_FOUND);
     fs_set_root(tree.root);
+}
+
+static void test_the_root_may_have_a_long_path(void **state)
+{
+    (void)state;
+    char *deep = tree_deep(&tree, 1600), text[16], file[1700], root[5000];
+    struct fs_names names;
+    struct error why;
+    snprintf(file, sizeof file, "%s/x", deep);
+    assert_int_equal(output_put(file, "here\n", 5, &why), ERR_OK);
+    snprintf(file, sizeof file, "%s/link", deep);
+    assert_int_equal(symlink("x", file), 0);
+    fs_set_root(deep);
+    assert_true(fs_exists("/x"));
+    assert_int_equal(fs_read_text("/x", text, sizeof text), ERR_OK);
+    assert_string_equal(text, "here");
+    assert_int_equal(fs_real("/link", text, sizeof text), ERR_OK);
+    assert_string_equal(text, "/x");
+    assert_int_equal(fs_read_link("/link", text, sizeof text), 1);
+    assert_string_equal(text, "x");
+    assert_int_equal(fs_list("/", &names), ERR_OK);
+    assert_int_equal(names.count, 2);
+    fs_names_release(&names);
+
+    /* Longer than the kernel takes: no other directory is read. */
+    memset(root, '/', sizeof root - 1);
+    root[sizeof root - 1] = '\0';
+    memcpy(root, deep, strlen(deep));
+    root[sizeof root - 2] = '.';
+    fs_set_root(root);
+    assert_false(fs_exists("/x"));
+    assert_int_equal(fs_list("/", &names), ERR_BAD_VALUE);
+    fs_set_root(tree.root);
+    free(deep);
 }
 
 static void test_too_long_a_path_is_rejected(void **state)
@@ -252,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_TREE(test_paths_are_below_the_root_prefix), IN_TREE(test_too_long_a_path_is_rejected),
+        IN_TREE(test_the_root_may_have_a_long_path),
         IN_TREE(test_errors_are_distinguished),        IN_TREE(test_text_is_read_and_trimmed),
         IN_TREE(test_numbers_are_parsed_strictly),     IN_TREE(test_bytes_after_a_nul_are_rejected),
         IN_TREE(test_pread_sees_each_new_value),       IN_TREE(test_huge_file_is_not_a_number),
