@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -222,7 +223,7 @@ static bool change_mount(const char *path, unsigned flags, struct mount_change c
  * lead back to them. */
 static bool mount_directory(int directory)
 {
-    char name[64], path[4096];
+    char name[64], path[PATH_MAX]; /* the kernel returns no longer one */
     struct stat expected, found;
     if (directory < 0)
         return chdir("/") == 0;

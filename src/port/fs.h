@@ -11,7 +11,7 @@
 
 #include "core/err.h"
 
-/* For paths below the root whose parts the kernel names: the longest, of devices behind bridges in /sys, have half of it. */
+/* For paths below the root: the kernel names all their parts, and those in /sys and /proc are much shorter. */
 #define FS_PATH_MAX 512
 
 /* NULL or "" means the real machine.  A trailing slash is dropped.  The root may be as long as the kernel takes it. */
