@@ -297,10 +297,8 @@ static void add_plain(struct model *model, int number, const char *output)
         put_weights(&model->graph, weights, &matrix, 1 / sqrt((double)s->channels));
     else if (has_weights)
         put_weights(&model->graph, weights, &one, 0.999);
-    begin_node(&node, NAMES[s->op], model->last,
-               has_weights            ? weights
-               : s->op >= ORT_SIGMOID ? NULL
-                                      : "x");
+    const char *second = s->op >= ORT_SIGMOID ? NULL : "x";
+    begin_node(&node, NAMES[s->op], model->last, has_weights ? weights : second);
     if (s->op == ORT_LRN)
         put_integer(&node, "size", LRN_SIZE);
     end_node(model, &node, output);

@@ -141,12 +141,11 @@ static void name_line(struct live_frame *frame, size_t i)
     if (frame->reading->lost[i])
         screen_add(screen, STYLE_BAD, "  LOST");
     screen_add(screen, STYLE_PLAIN, "  ");
+    enum { TO_ITS_RIGHT = 26 };
     unsigned columns = screen_left(screen);
+    bool shares = dead || columns <= TO_ITS_RIGHT;
     screen_cut(screen, dead ? STYLE_DIM : STYLE_PLAIN,
-               dead           ? columns / 2
-               : columns > 26 ? columns - 26
-                              : columns / 2,
-               now->sensor->name);
+               shares ? columns / 2 : columns - TO_ITS_RIGHT, now->sensor->name);
     if (dead) {
         screen_add(screen, STYLE_DIM, ": ");
         screen_cut(screen, STYLE_DIM, screen_left(screen), since->energy.note);
@@ -186,26 +185,33 @@ static double axis_step(double every_s)
     return 86400 * ceil(12 * every_s / 86400);
 }
 
+/* The unit of an axis with such steps. */
+static const char *axis_unit(double step_s, double *seconds)
+{
+    if (step_s >= 3600) {
+        *seconds = 3600;
+        return "h";
+    }
+    *seconds = step_s >= 60 ? 60 : 1;
+    return step_s >= 60 ? "min" : "s";
+}
+
 /* Time axis under the curve, whose last column is the present. */
 static void axis_line(struct live_frame *frame, size_t width)
 {
     struct screen *screen = &frame->screen;
-    double step_s = axis_step(frame->view->every_s);
+    double step_s = axis_step(frame->view->every_s), unit_s;
+    const char *unit = axis_unit(step_s, &unit_s);
     unsigned start = LIVE_INDENT + LIVE_GUTTER, end = start + (unsigned)width - 1;
     if (!screen_line(screen))
         return;
     screen_to(screen, start);
     for (unsigned k = (unsigned)((double)width * frame->view->every_s / step_s); k > 0; k--) {
         double ago = k * step_s, columns = round(ago / frame->view->every_s);
-        const char *unit = step_s >= 3600 ? "h" : step_s >= 60 ? "min" : "s";
         if (columns > end - start)
             continue;
         screen_to(screen, end - (unsigned)columns);
-        screen_add(screen, STYLE_DIM, "╵-%.4g %s",
-                   ago / (step_s >= 3600 ? 3600
-                          : step_s >= 60 ? 60
-                                         : 1),
-                   unit);
+        screen_add(screen, STYLE_DIM, "╵-%.4g %s", ago / unit_s, unit);
     }
     screen_to(screen, end - 2);
     screen_add(screen, STYLE_DIM, "now");

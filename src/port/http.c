@@ -318,9 +318,9 @@ static enum err explain_timeout(const struct exchange *x, struct error *why)
     nanos limit = x->response->connected || (request->timeout > 0 && request->timeout < connect)
                       ? request->timeout
                       : connect;
-    const char *missing = !x->response->connected   ? "no connection"
-                          : x->response->first_byte ? "incomplete response"
-                                                    : "no response";
+    const char *missing = "no connection";
+    if (x->response->connected)
+        missing = x->response->first_byte ? "incomplete response" : "no response";
     return err_set(why, ERR_TIMEOUT, "%s: %s within %.3g s", x->url.server, missing,
                    seconds(limit));
 }

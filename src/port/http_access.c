@@ -49,13 +49,12 @@ static enum err check_address(const char *address, struct error *why)
     bool is_good = !code && (found->ai_family == AF_INET6 || is_ours(found));
     if (!code)
         freeaddrinfo(found);
-    return is_good
-               ? ERR_OK
-               : err_set(why, ERR_USAGE,
-                         "cannot listen on '%.80s', which is not an address of this machine (%s); "
-                         "expected PORT, ADDRESS or ADDRESS:PORT, such as 127.0.0.1:8080 or "
-                         "[::1]:8080",
-                         address, code ? gai_strerror(code) : "not one of its interfaces");
+    if (is_good)
+        return ERR_OK;
+    return err_set(why, ERR_USAGE,
+                   "cannot listen on '%.80s', which is not an address of this machine (%s); "
+                   "expected PORT, ADDRESS or ADDRESS:PORT, such as 127.0.0.1:8080 or [::1]:8080",
+                   address, code ? gai_strerror(code) : "not one of its interfaces");
 }
 
 /* 0.0.0.0 or ::, by the bytes of the address. */

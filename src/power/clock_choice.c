@@ -498,6 +498,15 @@ static void explain_latency(const struct clock_choice *choice, const struct opti
         text_addf(out, " (%zu queries are needed in each run)", min);
 }
 
+/* Why it is not known whether a setting meets the limit; "" if it is. */
+static const char *unknown_because(const struct clock_choice *choice, enum optimize_limit limit)
+{
+    if (!is_limit_unknown(choice, limit))
+        return "";
+    return limit == LIMIT_TEMPERATURE ? " (no temperature was measured)"
+                                      : " (the baseline has no quality above 0)";
+}
+
 static void name_limits(const struct optimize_goal *goal, struct clock_choice *out)
 {
     struct text reason = {0};
@@ -506,9 +515,7 @@ static void name_limits(const struct optimize_goal *goal, struct clock_choice *o
         if (!(out->optimum.limits & 1u << i))
             continue;
         text_addf(&reason, " %s%s", optimize_limit_name((enum optimize_limit)i),
-                  !is_limit_unknown(out, (enum optimize_limit)i) ? ""
-                  : i == LIMIT_TEMPERATURE                       ? " (no temperature was measured)"
-                                           : " (the baseline has no quality above 0)");
+                  unknown_because(out, (enum optimize_limit)i));
         if (optimize_limit_is_latency(i))
             explain_latency(out, goal, i, &reason);
     }

@@ -57,10 +57,9 @@ static void add_finding(struct checking *c, enum finding_code code, const struct
     va_end(arguments);
     struct finding *finding = finding_raise(c->out, code, "%s", text);
     finding->rows = rows;
-    finding->scope = !of                           ? FINDING_OF_DATA
-                     : code == FINDING_UNKNOWN_GPU ? FINDING_OF_GPU
-                                                   : FINDING_OF_CURVE;
+    finding->scope = FINDING_OF_DATA;
     if (of) {
+        finding->scope = code == FINDING_UNKNOWN_GPU ? FINDING_OF_GPU : FINDING_OF_CURVE;
         (void)str_copy(finding->gpu, sizeof finding->gpu, of->gpu);
         (void)str_copy(finding->application, sizeof finding->application, of->application);
     }
@@ -308,6 +307,13 @@ static void mark_identical(struct checking *c, const struct vector_group *group,
             c->points->items[i].flags |= FREQ_INVALID;
 }
 
+static const char *column_of(const struct freq_points *points, enum vector which)
+{
+    if (which == VECTOR_POWER)
+        return "power";
+    return which == VECTOR_RAW_TIME ? points->raw_time_column : points->time_column;
+}
+
 /* One finding per set of applications of a GPU that share a vector: the original cannot be determined. */
 static void check_vectors(struct checking *c, struct vector_group *groups, size_t count,
                           enum vector which)
@@ -315,9 +321,7 @@ static void check_vectors(struct checking *c, struct vector_group *groups, size_
     static const enum finding_code CODES[] = {FINDING_IDENTICAL_TIMES, FINDING_IDENTICAL_RAW_TIMES,
                                               FINDING_IDENTICAL_POWER};
     const struct freq_point *items = c->points->items;
-    const char *column = which == VECTOR_POWER      ? "power"
-                         : which == VECTOR_RAW_TIME ? c->points->raw_time_column
-                                                    : c->points->time_column;
+    const char *column = column_of(c->points, which);
     for (size_t i = 0; i < count; i++)
         groups[i].hash = vector_hash(c->points, groups[i].first, groups[i].end, which);
     for (size_t i = 0; i < count; i++) {
@@ -574,15 +578,22 @@ enum err freq_data_check(struct freq_data *data, struct error *why)
     return err;
 }
 
+static enum err read_source(struct freq_points *points, const struct freq_source *source,
+                            struct error *why)
+{
+    if (sweep_points_is(source->path))
+        return sweep_points_read(points, source, why);
+    if (freq_points_is_log(source->path))
+        return freq_points_import(points, source, why);
+    return freq_points_read(points, source, why);
+}
+
 enum err freq_data_read(struct freq_data *data, const struct freq_source *sources, size_t count,
                         const char *clocks_path, struct error *why)
 {
     enum err err = clocks_path ? clock_list_read(&data->clocks, clocks_path, why) : ERR_OK;
     for (size_t i = 0; !err && i < count; i++)
-        err = sweep_points_is(sources[i].path) ? sweep_points_read(&data->points, &sources[i], why)
-              : freq_points_is_log(sources[i].path)
-                  ? freq_points_import(&data->points, &sources[i], why)
-                  : freq_points_read(&data->points, &sources[i], why);
+        err = read_source(&data->points, &sources[i], why);
     return err ? err : freq_data_check(data, why);
 }
 

@@ -324,9 +324,11 @@ enum { ACTIVE = GPU_LOG_VALUES };
 static double value_of(const struct gpu_rows *rows, size_t i, unsigned which)
 {
     const double *values = rows->items[i]->values;
-    return which != ACTIVE        ? values[which]
-           : rows->has_activities ? fmax(values[GPU_LOG_GRAPHICS], values[GPU_LOG_SM])
-                                  : values[GPU_LOG_UTILIZATION];
+    if (which != ACTIVE)
+        return values[which];
+    if (rows->has_activities)
+        return fmax(values[GPU_LOG_GRAPHICS], values[GPU_LOG_SM]);
+    return values[GPU_LOG_UTILIZATION];
 }
 
 static bool is_active(const struct gpu_rows *rows, size_t i)
@@ -689,14 +691,22 @@ static enum err add_gpus(struct importing *im, const struct log_rows *rows,
     return err ? err : count ? ERR_OK : add_point(im, begin); /* no power: reported by the checks */
 }
 
+/* The directory of a file, to be freed. */
+static char *folder_of(const char *path)
+{
+    const char *last = str_last_part(path);
+    if (last == path)
+        return xstrdup(".");
+    bool is_root = last == path + 1;
+    return xstrndup(path, is_root ? 1 : (size_t)(last - path - 1));
+}
+
 static enum err import_log(struct importing *im, const char *path, struct text *bytes)
 {
     struct log_name name = name_of(path);
     struct log_rows rows = {0};
     struct freq_point point = freq_point_unknown();
-    const char *last = str_last_part(path);
-    char *folder =
-        last > path ? xstrndup(path, last > path + 1 ? (size_t)(last - path - 1) : 1) : xstrdup(".");
+    char *folder = folder_of(path);
     point.freq_mhz = name.mhz;
     point.run = name.run;
     point.seq = name.seq;

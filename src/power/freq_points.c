@@ -304,10 +304,10 @@ static enum err read_point(const struct reading *r, struct freq_point *point)
     double run;
     *point = freq_point_unknown();
     point->line = r->row.line;
-    (void)str_copy(point->gpu, sizeof point->gpu,
-                   r->at[GPU] >= 0  ? cell(r, r->at[GPU])
-                   : r->source->gpu ? r->source->gpu
-                                    : "");
+    if (r->at[GPU] >= 0)
+        (void)str_copy(point->gpu, sizeof point->gpu, cell(r, r->at[GPU]));
+    else if (r->source->gpu)
+        (void)str_copy(point->gpu, sizeof point->gpu, r->source->gpu);
     (void)str_copy(point->application, sizeof point->application, cell(r, r->at[APPLICATION]));
     str_plain(point->gpu, sizeof point->gpu);
     str_plain(point->application, sizeof point->application);

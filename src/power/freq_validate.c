@@ -256,9 +256,9 @@ static enum err run_fold(const struct work *w, int fold)
 
 static double measured_of(const struct trial *trial, size_t figure)
 {
-    return figure == FREQ_POWER_W  ? trial->sample->power_w
-           : figure == FREQ_TIME_S ? trial->sample->time_s
-                                   : trial->sample->energy_j;
+    if (figure == FREQ_POWER_W)
+        return trial->sample->power_w;
+    return figure == FREQ_TIME_S ? trial->sample->time_s : trial->sample->energy_j;
 }
 
 static bool is_scored(const struct trial *trial, size_t figure)

@@ -122,9 +122,11 @@ static enum err fgcs_values(const void *state, const struct freq_target *target,
 {
     const struct fgcs *fgcs = state;
     double fmax_mhz = target->fmax_mhz > 0 ? target->fmax_mhz : target->probes[0].freq_mhz;
-    double time = target->fmax_time_s > 0 ? target->fmax_time_s
-                  : target->probe_count   ? target->probes[0].time_s
-                                          : UNKNOWN;
+    double time = UNKNOWN;
+    if (target->fmax_time_s > 0)
+        time = target->fmax_time_s;
+    else if (target->probe_count)
+        time = target->probes[0].time_s;
     double log_fmax = is_known(fgcs->log_fmax) ? fgcs->log_fmax : log1p(fmax_mhz);
     (void)why;
     for (size_t i = 0; i < count; i++) {

@@ -68,9 +68,11 @@ unsigned optimize_violations(const struct optimize_goal *goal,
         double limit = goal->limits[i];
         if (!is_known(limit))
             continue;
-        double figure = optimize_limit_is_latency(i) ? point->latency[i - LIMIT_LATENCY].value
-                        : i < LIMIT_LATENCY          ? max[i]
-                                                     : min[i - LIMIT_QUALITY];
+        double figure = UNKNOWN;
+        if (optimize_limit_is_latency(i))
+            figure = point->latency[i - LIMIT_LATENCY].value;
+        else
+            figure = i < LIMIT_LATENCY ? max[i] : min[i - LIMIT_QUALITY];
         bool is_within = i < LIMIT_QUALITY ? figure <= limit + SLACK * (1 + fabs(limit))
                                            : figure >= limit - SLACK;
         broken |= is_within ? 0 : 1u << i;
@@ -227,9 +229,11 @@ static enum err find_columns(struct reading *r)
         err = named(r, name, &r->settings[r->setting_count++]);
     }
     for (size_t c = 0; !err && c < COLUMNS; c++) {
-        const char *mapped = c == QUALITY         ? r->source->quality
-                             : r->source->columns ? params_get(r->source->columns, COLUMN_NAMES[c])
-                                                  : NULL;
+        const char *mapped = NULL;
+        if (c == QUALITY)
+            mapped = r->source->quality;
+        else if (r->source->columns)
+            mapped = params_get(r->source->columns, COLUMN_NAMES[c]);
         r->at[c] = c == QUALITY ? -1 : csv_grid_column(&r->grid, COLUMN_NAMES[c]);
         if (mapped)
             err = named(r, mapped, &r->at[c]);

@@ -649,12 +649,13 @@ static void init_governor(struct loop *loop)
     const struct govern_options *options = loop->options;
     bool is_clock = options->knob == KNOB_GRAPHICS_CLOCK;
     double highest = loop->settings[loop->count - 1];
+    double lowest = is_clock ? highest / 2 : loop->settings[0];
+    if (is_known(options->lowest))
+        lowest = options->lowest;
     governor_init(&loop->governor, &(struct governor_options){
                                        .settings = loop->settings,
                                        .count = loop->count,
-                                       .lowest = is_known(options->lowest) ? options->lowest
-                                                 : is_clock                ? highest / 2
-                                                                           : loop->settings[0],
+                                       .lowest = lowest,
                                        .has_slo = wants_latency(options),
                                        .max_power_w = options->max_power_w,
                                        .elasticity = is_clock ? 1 : 2,

@@ -201,8 +201,9 @@ static enum err open_finding(const struct sensor_findings *findings, const char 
             return err_set(why, ERR_USAGE, "there are several GPUs: select one with --devices");
         chosen = finding;
     }
-    return chosen ? sensor_open(chosen, out, why)
-                  : err_set(why, ERR_ABSENT, "no GPU%s%s", device[0] ? " " : "", device);
+    if (chosen)
+        return sensor_open(chosen, out, why);
+    return err_set(why, ERR_ABSENT, "no GPU%s%s", device[0] ? " " : "", device);
 }
 
 static enum err open_device(const char *device, struct sensor *out, struct error *why)

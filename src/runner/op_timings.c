@@ -231,6 +231,15 @@ static void add_all(struct grid *grid)
 
 /* ---- ONNX Runtime ---- */
 
+static int64_t rows_of(struct ort_shape shape)
+{
+    if (shape.op == ORT_LINE)
+        return shape.side;
+    if (shape.side > 0)
+        return shape.side * shape.side;
+    return shape.elements ? shape.elements : shape.rows;
+}
+
 static void add_operator(struct grid *grid, const char *label, enum timing_op op,
                          struct ort_shape shape)
 {
@@ -238,10 +247,7 @@ static void add_operator(struct grid *grid, const char *label, enum timing_op op
     struct hardware_timing timing = {
         .op = op,
         .format = op == TIMING_PRODUCT ? "F32" : NULL,
-        .rows = (double)(is_line          ? shape.side
-                         : is_conv        ? shape.side * shape.side
-                         : shape.elements ? shape.elements
-                                          : shape.rows),
+        .rows = (double)rows_of(shape),
         .depth = shape.op == ORT_DEPTHWISE || !shape.channels ? 1 : (double)shape.channels,
         .columns = (double)(is_conv ? shape.outputs : shape.channels),
         .context = (double)(is_line ? shape.window : shape.window * shape.window),

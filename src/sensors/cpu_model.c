@@ -55,10 +55,8 @@ static void cpu_model_probe(const struct sensor_config *config, struct sensor_fi
     struct proc_stat stat;
     enum err err = proc_stat_open(&stat);
     proc_stat_close(&stat);
-    struct sensor_finding *finding = sensor_found(out, "cpu_model", SENSOR_CPU,
-                                                  !err                ? SENSOR_ESTIMATED
-                                                  : err == ERR_DENIED ? SENSOR_DENIED
-                                                                      : SENSOR_ABSENT);
+    enum sensor_status status = err ? sensor_status_of(err, SENSOR_ABSENT) : SENSOR_ESTIMATED;
+    struct sensor_finding *finding = sensor_found(out, "cpu_model", SENSOR_CPU, status);
     if (!finding)
         return;
     if (err) {

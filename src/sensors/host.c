@@ -206,10 +206,8 @@ static void host_probe(const struct sensor_config *config, struct sensor_finding
     struct sensor sensor = {0};
     struct error why;
     enum err err = host_open(NULL, &sensor, &why);
-    enum sensor_status status = !err                ? SENSOR_OK
-                                : err == ERR_DENIED ? SENSOR_DENIED
-                                                    : SENSOR_ABSENT;
-    struct sensor_finding *finding = sensor_found(out, "host", SENSOR_HOST, status);
+    struct sensor_finding *finding =
+        sensor_found(out, "host", SENSOR_HOST, sensor_status_of(err, SENSOR_ABSENT));
     if (finding) {
         struct host_info host;
         host_info_read(&host);

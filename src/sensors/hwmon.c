@@ -404,9 +404,7 @@ static void report_chip(const struct chip *chip, struct sensor_findings *out)
 {
     const struct hwmon_meter *failed = NULL;
     enum err err = try_meters(chip, &failed);
-    enum sensor_status status = !err                ? SENSOR_OK
-                                : err == ERR_DENIED ? SENSOR_DENIED
-                                                    : SENSOR_UNSUPPORTED;
+    enum sensor_status status = sensor_status_of(err, SENSOR_UNSUPPORTED);
     struct sensor_finding *finding = sensor_found(out, chip->id, chip->known->kind, status);
     if (!finding)
         return;

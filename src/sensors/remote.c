@@ -429,12 +429,15 @@ static void add_channels(struct sensor *out, const struct readings *readings, co
             !gauge->is_absent && !has_channel(out, gauge->channel))
             sensor_add_channel(out, gauge->channel, device, gauge->quantity);
     }
+    const nanos most_often = 20 * NS_PER_MS, least_often = 250 * NS_PER_MS;
     nanos often = readings->interval / 4;
+    if (often < most_often)
+        often = most_often;
+    else if (often > least_often)
+        often = least_often;
     out->groups[0] = (struct sensor_group){
         .period_default = readings->interval,
-        .period_min = often < 20 * NS_PER_MS    ? 20 * NS_PER_MS
-                      : often > 250 * NS_PER_MS ? 250 * NS_PER_MS
-                                                : often,
+        .period_min = often,
         .fixed_period = true,
     };
     out->group_count = 1;

@@ -128,6 +128,13 @@ const char *sensor_kind_name(enum sensor_kind kind)
     return NAMES[kind];
 }
 
+enum sensor_status sensor_status_of(enum err err, enum sensor_status otherwise)
+{
+    if (!err)
+        return SENSOR_OK;
+    return err == ERR_DENIED ? SENSOR_DENIED : otherwise;
+}
+
 const char *sensor_status_name(enum sensor_status status)
 {
     static const char *const NAMES[] = {"ok",     "estimated",   "dead",

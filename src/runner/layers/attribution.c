@@ -162,9 +162,11 @@ static void average_setting(struct layers_model *model, struct layers_setting *s
     setting->pass_s = online_mean(&wall);
     setting->joules = online_mean(&joules);
     /* Standard error over the windows, or the window's own uncertainty if there is only one. */
-    setting->joules_sigma = joules.count > 1    ? online_standard_error(&joules)
-                            : joules.count == 1 ? sqrt(errors)
-                                                : UNKNOWN;
+    setting->joules_sigma = UNKNOWN;
+    if (joules.count > 1)
+        setting->joules_sigma = online_standard_error(&joules);
+    else if (joules.count == 1)
+        setting->joules_sigma = sqrt(errors);
 }
 
 void attribution_settings(struct layers_model *model)

@@ -378,9 +378,10 @@ static enum err take_conditions(struct campaign *c)
 {
     struct conditions *conditions = &c->model->conditions;
     struct ledger ledger;
-    enum err err = c->model->rounds ? ledger_take(c->session->sampler, c->rounds_from, clock_now(),
-                                                  conditions->has_idle ? &c->idle : NULL, &ledger)
-                                    : ERR_OK;
+    const struct baseline *idle = conditions->has_idle ? &c->idle : NULL;
+    enum err err = ERR_OK;
+    if (c->model->rounds)
+        err = ledger_take(c->session->sampler, c->rounds_from, clock_now(), idle, &ledger);
     if (err)
         return err;
     if (c->model->rounds) {

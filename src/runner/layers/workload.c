@@ -368,10 +368,11 @@ enum err workload_idle_window(struct conditions *conditions, double length_s, un
     while (started < threads && started < SPINNERS_MAX &&
            thread_start(&spinners[started], spin, &stop) == ERR_OK)
         started++;
-    enum err err =
-        started < threads && started < SPINNERS_MAX
-            ? err_set(why, ERR_BUSY, "cannot start %u threads", threads)
-            : measure_window(conditions, length_s, cancel, window, threads ? NULL : idle, why);
+    enum err err = ERR_OK;
+    if (started < threads && started < SPINNERS_MAX)
+        err = err_set(why, ERR_BUSY, "cannot start %u threads", threads);
+    else
+        err = measure_window(conditions, length_s, cancel, window, threads ? NULL : idle, why);
     atomic_store(&stop, true);
     while (started > 0)
         pthread_join(spinners[--started], NULL);

@@ -54,9 +54,9 @@ enum err agents_save(struct profile *profile, struct error *why) MUST_USE;
 /* The command that runs the profile. */
 static inline enum run_kind profile_kind(const struct profile *profile)
 {
-    return profile->options->proxy   ? RUN_KIND_PROXY
-           : profile->options->agent ? RUN_KIND_AGENT
-                                     : RUN_KIND_PROFILE;
+    if (profile->options->proxy)
+        return RUN_KIND_PROXY;
+    return profile->options->agent ? RUN_KIND_AGENT : RUN_KIND_PROFILE;
 }
 
 /* grading.c: grades the answers that need a judge, after the queries; their energy is accounted separately.  No effect

@@ -82,13 +82,19 @@ bool sums_reason(const struct reason *reasons, char *to, size_t size)
     return best->count > 0;
 }
 
+static enum query_outcome outcome_of(const struct record *record, bool completed)
+{
+    if (!completed)
+        return OUTCOME_FAILED;
+    if (record->correct < 0)
+        return OUTCOME_UNGRADED;
+    return record->correct == 1 ? OUTCOME_CORRECT : OUTCOME_INCORRECT;
+}
+
 static void add_to_tally(struct sums *sums, const struct record *record, bool completed)
 {
     struct intelligence_query query = {
-        .outcome = !completed             ? OUTCOME_FAILED
-                   : record->correct < 0  ? OUTCOME_UNGRADED
-                   : record->correct == 1 ? OUTCOME_CORRECT
-                                          : OUTCOME_INCORRECT,
+        .outcome = outcome_of(record, completed),
         .joules = record->energy.joules,
         .active_joules = record->energy.active_joules,
         .seconds = record->latency_s,
@@ -106,12 +112,14 @@ static void add_evaluation(struct sums *sums, const struct record *record)
     record_evaluation(record, &evaluation);
     if (is_known(evaluation.score))
         online_add(&sums->scores, evaluation.score);
-    if (record->correct < 0 && !is_known(record->negative_log_likelihood))
-        add_reason(sums->ungraded,
-                   evaluation.reason[0] ? evaluation.reason
-                   : expected
-                       ? "the expected answers are long texts: pass --grader f1, rouge_l or judge"
-                       : "the dataset has no expected answers");
+    if (record->correct >= 0 || is_known(record->negative_log_likelihood))
+        return;
+    const char *reason = "the dataset has no expected answers";
+    if (evaluation.reason[0])
+        reason = evaluation.reason;
+    else if (expected)
+        reason = "the expected answers are long texts: pass --grader f1, rouge_l or judge";
+    add_reason(sums->ungraded, reason);
 }
 
 static void add_energy(struct sums *sums, const struct record *record)

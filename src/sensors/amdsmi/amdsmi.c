@@ -254,6 +254,17 @@ static unsigned counter_device_of(const struct amd_api *api, unsigned device)
 
 /* ---- probing ---- */
 
+/* Of a row's first reading; *value is not that of a counter. */
+static enum err first_of(const struct amd_api *api, unsigned device, const struct first_read *first,
+                         size_t row, double *value)
+{
+    if (ROWS[row].quantity == QTY_ENERGY)
+        return first->energy;
+    if (ROWS[row].quantity == QTY_POWER)
+        return first->power;
+    return ROWS[row].read(api, device, value);
+}
+
 static void list_measures(const struct amd_api *api, unsigned device,
                           const struct first_read *first, char *to, size_t size)
 {
@@ -261,9 +272,7 @@ static void list_measures(const struct amd_api *api, unsigned device,
     enum quantity last = QTY_COUNT;
     for (size_t i = 0; i < ROW_COUNT; i++) {
         double value;
-        enum err err = ROWS[i].quantity == QTY_ENERGY  ? first->energy
-                       : ROWS[i].quantity == QTY_POWER ? first->power
-                                                       : ROWS[i].read(api, device, &value);
+        enum err err = first_of(api, device, first, i, &value);
         if (err || ROWS[i].quantity == last)
             continue;
         last = ROWS[i].quantity;
@@ -310,9 +319,9 @@ static void probe_device(const struct amd_api *api, unsigned device, struct sens
 
 static void report_nothing(struct sensor_findings *out, enum err err, const char *reason)
 {
-    enum sensor_status status = err == ERR_DENIED                           ? SENSOR_DENIED
-                                : err == ERR_ABSENT || err == ERR_NOT_FOUND ? SENSOR_ABSENT
-                                                                            : SENSOR_UNSUPPORTED;
+    bool is_absent = err == ERR_ABSENT || err == ERR_NOT_FOUND;
+    enum sensor_status status =
+        sensor_status_of(err, is_absent ? SENSOR_ABSENT : SENSOR_UNSUPPORTED);
     struct sensor_finding *finding = sensor_found(out, "amdsmi", SENSOR_GPU, status);
     if (!finding)
         return;
@@ -472,9 +481,7 @@ static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
         return first.energy == ERR_UNSUPPORTED ? first.power : first.energy;
     double value;
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        enum err err = ROWS[i].quantity == QTY_ENERGY  ? first.energy
-                       : ROWS[i].quantity == QTY_POWER ? first.power
-                                                       : ROWS[i].read(api, amd->device, &value);
+        enum err err = first_of(api, amd->device, &first, i, &value);
         if (!err || is_transient(err))
             add_row(amd, i, out);
     }

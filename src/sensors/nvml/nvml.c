@@ -341,9 +341,8 @@ static const char *fix_for(enum err err, int code)
 static void add_failure(struct sensor_findings *out, const char *id, enum err err, int code,
                         const char *reason)
 {
-    enum sensor_status status = err == ERR_ABSENT   ? SENSOR_ABSENT
-                                : err == ERR_DENIED ? SENSOR_DENIED
-                                                    : SENSOR_UNSUPPORTED;
+    enum sensor_status status =
+        sensor_status_of(err, err == ERR_ABSENT ? SENSOR_ABSENT : SENSOR_UNSUPPORTED);
     struct sensor_finding *finding = sensor_found(out, id, SENSOR_GPU, status);
     if (!finding)
         return;
