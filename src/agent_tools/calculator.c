@@ -116,8 +116,8 @@ static struct value floor_divide(struct parser *parser, struct value a, struct v
         }
         /* The difference may have been rounded: rounds the quotient to the nearest integer. */
         quotient = quotient == 0 ? copysign(0, x / y) : floor(quotient + 0.5);
-        return check_finite(parser,
-                            wants_remainder ? (left == 0 ? copysign(0, y) : left) : quotient);
+        double remainder = left == 0 ? copysign(0, y) : left;
+        return check_finite(parser, wants_remainder ? remainder : quotient);
     }
     if (b.integer == -1) /* the only quotient that can overflow */
         return wants_remainder ? from_integer(0) : add(parser, from_integer(0), a, true);

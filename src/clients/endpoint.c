@@ -213,10 +213,11 @@ static enum err status_error(const struct endpoint *endpoint, const struct http_
         out->retryable = is_retryable(status);
         out->retry_after_s = response->retry_after_s;
     }
-    const char *advice = status == 401 || status == 403 ? endpoint->auth_hint
-                         : status >= 300 && status < 400
-                             ? "the server redirects: use its new address"
-                             : "";
+    const char *advice = "";
+    if (status == 401 || status == 403)
+        advice = endpoint->auth_hint;
+    else if (status >= 300 && status < 400)
+        advice = "the server redirects: use its new address";
     return err_set(why, error_of_status(status), "%.100s returned status %d%s%s%s%s",
                    endpoint->shown, status, *message ? ": " : "", message, *advice ? ": " : "",
                    advice);
@@ -393,7 +394,9 @@ enum err endpoint_missing_model(const struct endpoint *endpoint, const char *mod
     if (near)
         text_add(&list, near);
     size_t listed = list_names(&list, near ? 1 : 0, models, near, model);
-    const char *lead = listed ? ": did you mean " : models->count ? "; available: " : "";
+    const char *lead = models->count ? "; available: " : "";
+    if (listed)
+        lead = ": did you mean ";
     if (!listed)
         list_names(&list, 0, models, NULL, NULL);
     enum err err =

@@ -91,6 +91,13 @@ static double limit_of(const struct budget *budget, const struct workload_estima
     return budget_has_any(budget) && !estimate->memory.fits ? estimate->memory.capacity : UNKNOWN;
 }
 
+static enum budget_verdict verdict_of(double value, double max)
+{
+    if (!is_known(value))
+        return BUDGET_UNKNOWN;
+    return value <= max ? BUDGET_PASS : BUDGET_FAIL;
+}
+
 size_t budget_evaluate(const struct budget *budget, const struct workload_estimate *estimate,
                        struct budget_check checks[BUDGET_KINDS])
 {
@@ -110,9 +117,7 @@ size_t budget_evaluate(const struct budget *budget, const struct workload_estima
             .left = max - value,
             .margin = known ? (max - value) / max : UNKNOWN,
             .is_sure = known && !(max >= interval.low && max <= interval.high),
-            .verdict = !known         ? BUDGET_UNKNOWN
-                       : value <= max ? BUDGET_PASS
-                                      : BUDGET_FAIL,
+            .verdict = verdict_of(value, max),
         };
     }
     return count;

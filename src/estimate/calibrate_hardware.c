@@ -238,18 +238,17 @@ static void replace_identity(struct build *build)
 {
     const struct hardware *base = build->base;
     struct hardware *made = &build->made;
-    const char *machine = *build->origin->hardware ? build->origin->hardware : NULL;
-    make_id(base ? base->id : machine ? machine : "this-machine", made->id, sizeof made->id);
-    str_format(made->name, sizeof made->name, "%.80s, calibrated",
-               base      ? base->name
-               : machine ? machine
-                         : "this machine");
+    const char *machine = str_or_null(build->origin->hardware);
+    const char *id = machine ? machine : "this-machine", *name = machine ? machine : "this machine";
+    make_id(base ? base->id : id, made->id, sizeof made->id);
+    str_format(made->name, sizeof made->name, "%.80s, calibrated", base ? base->name : name);
     made->aliases = made->matches = NULL; /* those of the base */
     made->processor = (struct hardware_processor){0};
-    made->note = build->c->has_no_energy ? "times were measured; energy was not: no meter"
-                 : build->c->is_estimated
-                     ? "fitted to estimated energy, not to measured energy"
-                     : "idle is the constant term of the fit: power under load, excluding the work";
+    made->note = "idle is the constant term of the fit: power under load, excluding the work";
+    if (build->c->has_no_energy)
+        made->note = "times were measured; energy was not: no meter";
+    else if (build->c->is_estimated)
+        made->note = "fitted to estimated energy, not to measured energy";
     made->is_calibrated = !build->c->is_estimated && !build->c->has_no_energy;
 }
 

@@ -129,12 +129,14 @@ static void read_row(struct measured_csv *csv, struct calibrate_row *row)
 
 static void check_columns(struct measured_csv *csv)
 {
-    const char *missing = !measured_csv_has(csv, "latency_s")  ? "latency_s"
-                          : !measured_csv_has(csv, "energy_j") ? "energy_j"
-                          : measured_csv_has(csv, "op") ||
-                                  (measured_csv_has(csv, "flops") && measured_csv_has(csv, "bytes"))
-                              ? NULL
-                              : "op, or columns flops and bytes";
+    bool has_work = measured_csv_has(csv, "flops") && measured_csv_has(csv, "bytes");
+    const char *missing = NULL;
+    if (!measured_csv_has(csv, "latency_s"))
+        missing = "latency_s";
+    else if (!measured_csv_has(csv, "energy_j"))
+        missing = "energy_j";
+    else if (!measured_csv_has(csv, "op") && !has_work)
+        missing = "op, or columns flops and bytes";
     if (missing && !csv->err)
         csv->err = err_set(csv->why, ERR_BAD_VALUE, "%s: missing column %s", csv->path, missing);
 }

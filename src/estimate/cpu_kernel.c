@@ -233,9 +233,11 @@ struct kernel_estimate timed_kernel_estimate(const struct subgraph *subgraph,
     enum graph_kind kind = graph_op_kind(subgraph->op);
     bool is_product =
         (kind == GRAPH_KIND_PRODUCT && subgraph->op != GRAPH_SCAN) || kind == GRAPH_KIND_RECURRENT;
-    double took = subgraph->op == GRAPH_ATTENTION ? attention_s(subgraph, work, rates)
-                  : is_product                    ? product_s(subgraph, work, rates)
-                                                  : chain_s(subgraph, work, rates);
+    double took = 0;
+    if (subgraph->op == GRAPH_ATTENTION)
+        took = attention_s(subgraph, work, rates);
+    else
+        took = is_product ? product_s(subgraph, work, rates) : chain_s(subgraph, work, rates);
     double moved = fmin(took, work->bytes / rates->bytes_per_s.value);
     bool is_moving = !is_product || work->rows < FEW_TOKENS;
     return (struct kernel_estimate){
@@ -327,9 +329,9 @@ static double product_share(const struct subgraph *subgraph, const struct roofli
         return GROUPED_SHARE;
     if (shape->channels <= FEW_CHANNELS)
         return IMAGE_SHARE;
-    return shape->channels < BLOCK_CHANNELS ? NARROW_SHARE
-           : shape->taps > 1                ? CONV_SHARE
-                                            : POINT_SHARE;
+    if (shape->channels < BLOCK_CHANNELS)
+        return NARROW_SHARE;
+    return shape->taps > 1 ? CONV_SHARE : POINT_SHARE;
 }
 
 static double compute_s(const struct subgraph *subgraph, const struct roofline_work *work,

@@ -102,10 +102,11 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
     case GRAPH_KIND_LOOKUP:
         return KERNEL_GATHER;
     case GRAPH_KIND_MOVE:
-        return subgraph->shape.is_resized        ? KERNEL_RESIZE
-               : subgraph->op == GRAPH_REARRANGE ? KERNEL_REARRANGE
-               : subgraph->op == GRAPH_MOVE      ? KERNEL_CONCATENATE
-                                                 : KERNEL_ELEMENTWISE;
+        if (subgraph->shape.is_resized)
+            return KERNEL_RESIZE;
+        if (subgraph->op == GRAPH_REARRANGE)
+            return KERNEL_REARRANGE;
+        return subgraph->op == GRAPH_MOVE ? KERNEL_CONCATENATE : KERNEL_ELEMENTWISE;
     case GRAPH_KIND_RECURRENT:
         return KERNEL_GEMM;
     case GRAPH_KIND_ACTIVATION:

@@ -167,9 +167,11 @@ static void add_row(struct legacy_estimate *sum, const struct graph_node *node,
     row->joules.memory = row->bytes * hardware->joules_per_byte;
     row->joules.idle = idle_w * row->latency_s;
     row->joules.total = row->joules.compute + row->joules.memory + row->joules.idle;
-    row->bound = compute_s > 1.1 * memory_s   ? BOUND_COMPUTE
-                 : memory_s > 1.1 * compute_s ? BOUND_MEMORY
-                                              : BOUND_BALANCED;
+    row->bound = BOUND_BALANCED;
+    if (compute_s > 1.1 * memory_s)
+        row->bound = BOUND_COMPUTE;
+    else if (memory_s > 1.1 * compute_s)
+        row->bound = BOUND_MEMORY;
     double utilization = fmin(1, threads_of(node, result) / hardware->threads);
     sum->macs += cost.macs;
     sum->flops += row->flops;

@@ -63,9 +63,11 @@ struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,
         out.link_s = row->link_s;
     }
     out.bound_s[row->bound] = row->latency_s;
-    double unknown = subgraph->op == GRAPH_UNKNOWN ? NODE_UNKNOWN
-                     : subgraph->op == GRAPH_SCAN  ? SCAN_ASSUMED
-                                                   : 0;
+    double unknown = 0;
+    if (subgraph->op == GRAPH_UNKNOWN)
+        unknown = NODE_UNKNOWN;
+    else if (subgraph->op == GRAPH_SCAN)
+        unknown = SCAN_ASSUMED;
     out.unknown_s = unknown * row->latency_s;
     out.unknown_j = unknown > 0 ? unknown * row->joules.total : 0;
     return out;
@@ -213,9 +215,9 @@ static enum estimate_confidence device_confidence(const struct pass_estimate *es
     else
         str_format(reason, size, "%s was not calibrated; its weakest figure is %s", hardware->id,
                    evidence_name(weakest.evidence));
-    return hardware->is_calibrated && is_measured   ? CONFIDENCE_CALIBRATED
-           : hardware->is_calibrated || is_measured ? CONFIDENCE_INTERPOLATED
-                                                    : CONFIDENCE_THEORETICAL;
+    if (hardware->is_calibrated)
+        return is_measured ? CONFIDENCE_CALIBRATED : CONFIDENCE_INTERPOLATED;
+    return is_measured ? CONFIDENCE_INTERPOLATED : CONFIDENCE_THEORETICAL;
 }
 
 static void set_confidence(struct pass_estimate *estimate)

@@ -45,6 +45,17 @@ static uint64_t device_of(const struct workload_estimate *estimate)
     return hash_bytes(HASH_START, id, strcspn(id, "@"));
 }
 
+/* Relative standard uncertainty that an estimate has on its own, and does not share with another of the same search. */
+static double own_error(const struct workload_estimate *estimate, enum recommend_kind kind)
+{
+    enum runtime_id runtime = estimate->config.runtime;
+    if (kind == RECOMMEND_BATCH)
+        return runtime == RUNTIME_IDEAL ? BATCH_ERROR : BATCH_ERROR_KERNELS;
+    if (kind == RECOMMEND_RUNTIME)
+        return runtime_at(runtime)->error;
+    return pass_uncertainty_model_error(estimate->hardware);
+}
+
 /* Relative standard uncertainty of the joules of `tried` over those of `now`.  The overhead of measured models is
  * common to both, and so is an assumed host, but the two may not wait for it equally. */
 static double ratio_error(const struct search *search, enum recommend_kind kind,
@@ -55,10 +66,7 @@ static double ratio_error(const struct search *search, enum recommend_kind kind,
     double host[2];
     for (size_t i = 0; i < 2; i++) {
         const struct estimate_totals *total = &both[i]->total;
-        bool is_ideal = both[i]->config.runtime == RUNTIME_IDEAL;
-        double own = kind == RECOMMEND_BATCH     ? is_ideal ? BATCH_ERROR : BATCH_ERROR_KERNELS
-                     : kind == RECOMMEND_RUNTIME ? runtime_at(both[i]->config.runtime)->error
-                                                 : pass_uncertainty_model_error(both[i]->hardware);
+        double own = own_error(both[i], kind);
         each[i] = (struct uncertainty){total->joules_plus_minus / total->joules.total, own,
                                        device_of(both[i])};
         host[i] = total->host_joules_plus_minus / total->joules.total;

@@ -342,17 +342,24 @@ static void estimate_time(const struct subgraph *subgraph, const struct roofline
     row->bound = bound_of(row);
 }
 
+static struct kernel_estimate kernels_of(const struct subgraph *subgraph,
+                                         const struct roofline_work *work,
+                                         const struct rates *rates)
+{
+    if (rates->runtime == RUNTIME_ONNXRUNTIME && rates->hardware->class == HARDWARE_CPU)
+        return cpu_kernel_estimate(subgraph, work, rates);
+    if (rates->timings)
+        return timed_kernel_estimate(subgraph, work, rates);
+    return kernel_estimate(subgraph, work, rates);
+}
+
 /* The same with the kernels of a runtime; the launch time is the remainder beyond the larger of the two. */
 static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
                                                const struct roofline_work *work,
                                                const struct rates *rates,
                                                struct subgraph_estimate *row)
 {
-    struct kernel_estimate kernels =
-        rates->runtime == RUNTIME_ONNXRUNTIME && rates->hardware->class == HARDWARE_CPU
-            ? cpu_kernel_estimate(subgraph, work, rates)
-        : rates->timings ? timed_kernel_estimate(subgraph, work, rates)
-                         : kernel_estimate(subgraph, work, rates);
+    struct kernel_estimate kernels = kernels_of(subgraph, work, rates);
     double busy_s = fmin(fmax(kernels.compute_s, kernels.memory_s), kernels.latency_s);
     row->compute_s = fmin(kernels.compute_s, kernels.latency_s);
     row->memory_s = fmin(kernels.memory_s, kernels.latency_s);
@@ -368,9 +375,11 @@ static struct estimate_joules joules_of(const struct subgraph *subgraph,
                                         const struct roofline_work *work, const struct rates *rates)
 {
     double per_byte = rates->joules_per_byte.value;
-    double per_operation = subgraph->op == GRAPH_SCAN ? rates->other_joules.value
-                           : is_conv(subgraph)        ? rates->conv_joules.value
-                                                      : rates->product_joules.value;
+    double per_operation = rates->product_joules.value;
+    if (subgraph->op == GRAPH_SCAN)
+        per_operation = rates->other_joules.value;
+    else if (is_conv(subgraph))
+        per_operation = rates->conv_joules.value;
     struct estimate_joules one = {
         .compute = 2 * work->macs * per_operation,
         .memory = work->bytes * per_byte,

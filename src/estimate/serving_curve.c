@@ -118,9 +118,9 @@ static enum err find_largest(struct search *search, struct serving_curve *curve,
         *(curve->points[i].meets ? &low : &high) = curve->points[i];
     while (!err && high.rate > (1 + RATE_TOLERANCE) * low.rate && low.rate < search->capacity &&
            high.rate > RATE_MIN * search->capacity) {
-        double rate = high.rate > search->capacity ? search->capacity
-                      : low.rate > 0               ? sqrt(low.rate * high.rate)
-                                                   : high.rate / 2;
+        double rate = low.rate > 0 ? sqrt(low.rate * high.rate) : high.rate / 2;
+        if (high.rate > search->capacity)
+            rate = search->capacity;
         err = try_rate(search, rate, &point, why);
         *(point.meets ? &low : &high) = point;
         has_error = has_error && !point.meets;

@@ -204,8 +204,8 @@ static enum err make_pass(struct workload *work, struct error *why)
     work->unit = "sample";
     if (work->spec.model->has_phases) {
         bool decodes = pass->setting.phase == GRAPH_DECODE;
-        work->units = work->spec.stages < 2 ? pass->graph.tokens
-                                            : work->batch * (decodes ? 1 : (double)asked.tokens);
+        double tokens = decodes ? 1 : (double)asked.tokens;
+        work->units = work->spec.stages < 2 ? pass->graph.tokens : work->batch * tokens;
         work->unit = decodes ? "output token" : "prompt token";
     }
     return ERR_OK;

@@ -149,22 +149,25 @@ static void count_attention(const struct graph_attention *attention, struct grap
     cost->elementwise = graph_op_elementwise(GRAPH_SOFTMAX) * pairs;
 }
 
+static double operations_of_state(enum graph_op op)
+{
+    if (op == GRAPH_LSTM)
+        return LSTM_OPERATIONS;
+    return op == GRAPH_GRU ? GRU_OPERATIONS : RNN_OPERATIONS;
+}
+
 static void count_recurrent(const struct graph *graph, const struct graph_node *node,
                             struct graph_cost *cost)
 {
     const struct graph_recurrent *cell = &node->as.recurrent;
     const struct graph_tensor *in = graph_input(graph, node, 0);
-    double features = last_dimension(in), gates = node->op == GRAPH_LSTM  ? 4
-                                                  : node->op == GRAPH_GRU ? 3
-                                                                          : 1;
+    double features = last_dimension(in), gates = graph_op_gates(node->op);
     if (features <= 0)
         return;
     double states =
         elements_or_none(in) / features * (double)cell->hidden * (double)cell->directions;
     cost->macs = states * gates * (features + (double)cell->hidden);
-    cost->elementwise = states * (node->op == GRAPH_LSTM  ? LSTM_OPERATIONS
-                                  : node->op == GRAPH_GRU ? GRU_OPERATIONS
-                                                          : RNN_OPERATIONS);
+    cost->elementwise = states * operations_of_state(node->op);
 }
 
 static void count_product(const struct graph *graph, const struct graph_node *node,

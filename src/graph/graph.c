@@ -31,6 +31,13 @@ enum graph_kind graph_op_kind(enum graph_op op)
     return OPS[op].kind;
 }
 
+int graph_op_gates(enum graph_op op)
+{
+    if (op == GRAPH_LSTM)
+        return 4;
+    return op == GRAPH_GRU ? 3 : 1;
+}
+
 double graph_op_elementwise(enum graph_op op)
 {
     return OPS[op].elementwise;

@@ -44,6 +44,7 @@ enum graph_kind {
 const char *graph_op_name(enum graph_op op); /* "conv_transpose" */
 enum graph_kind graph_op_kind(enum graph_op op);
 double graph_op_elementwise(enum graph_op op); /* operations per output element */
+int graph_op_gates(enum graph_op op);          /* of a recurrent layer: products per step */
 
 /* The components of a decoder, by which work, bytes and energy are broken down, in the order of a pass. */
 enum decoder_component {

@@ -184,11 +184,13 @@ static void read_falcon(struct hf_keys *keys, struct decoder_shape *shape)
     bool is_parallel = hf_keys_bool(keys, "parallel_attn", true);
     uint64_t norms = hf_keys_size(keys, "num_ln_in_parallel_attn", 2, is_new ? 2 : 1);
     uint64_t heads_kv = hf_keys_size(keys, "num_kv_heads|n_head_kv", shape->heads, shape->heads);
-    shape->heads_kv = is_new ? heads_kv : is_single ? 1 : shape->heads;
+    shape->heads_kv = is_single ? 1 : shape->heads;
+    shape->norms = is_parallel ? DECODER_PARALLEL : DECODER_PRE_NORM;
+    if (is_new) {
+        shape->heads_kv = heads_kv;
+        shape->norms = norms == 2 ? DECODER_PARALLEL_NORMS : DECODER_PARALLEL;
+    }
     shape->has_unfused_attention = !is_new && is_single;
-    shape->norms = is_new && norms == 2    ? DECODER_PARALLEL_NORMS
-                   : is_new || is_parallel ? DECODER_PARALLEL
-                                           : DECODER_PRE_NORM;
     shape->has_qkv_bias = shape->has_output_bias = shape->has_mlp_bias =
         hf_keys_bool(keys, "bias", false);
     shape->has_no_rotation = hf_keys_bool(keys, "alibi", false);

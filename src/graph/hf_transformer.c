@@ -171,9 +171,11 @@ static void read_t5(struct hf_keys *keys, struct transformer_seq2seq *sizes)
     (void)hf_keys_optional(keys, "relative_attention_max_distance|n_positions", HF_MAX_POSITIONS);
     (void)hf_keys_bool(keys, "is_gated_act", is_gated);
     sizes->is_gated = is_gated;
-    sizes->activation = strcmp(name, "relu") == 0   ? GRAPH_RELU
-                        : strcmp(name, "silu") == 0 ? GRAPH_SILU
-                                                    : GRAPH_GELU;
+    sizes->activation = GRAPH_GELU;
+    if (strcmp(name, "relu") == 0)
+        sizes->activation = GRAPH_RELU;
+    else if (strcmp(name, "silu") == 0)
+        sizes->activation = GRAPH_SILU;
     if (sizes->activation == GRAPH_GELU && strncmp(name, "gelu", 4) != 0)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "feed_forward_proj",
                        "not supported, only relu, gelu and silu are, alone or after gated-");
@@ -226,9 +228,10 @@ static void read_seq2seq(struct hf_keys *keys, const char *type, struct hf_confi
         reject_head(keys, "...ForConditionalGeneration, ...Model, T5EncoderModel and "
                           "BartForSequenceClassification");
     out->as.seq2seq = sizes;
-    out->tokens = is_audio ? AUDIO_TOKENS
-                  : is_t5  ? DEFAULT_TOKENS
-                           : clamp_positions(sizes.positions);
+    if (is_audio)
+        out->tokens = AUDIO_TOKENS;
+    else
+        out->tokens = is_t5 ? DEFAULT_TOKENS : clamp_positions(sizes.positions);
     out->has_phases = !sizes.is_encoder_only && !sizes.classes;
 }
 

@@ -79,6 +79,8 @@ static tensor_id mix_ffn(struct build *b, const struct stage *stage, tensor_id x
 static tensor_id add_stage(struct build *b, struct stage *stage, tensor_id image)
 {
     const struct transformer_segformer *sizes = stage->sizes;
+    static const char *const NORMS[] = {"layer_norm.0", "layer_norm.1", "layer_norm.2",
+                                        "layer_norm.3"};
     int number = stage->number;
     struct build_conv conv = {.channels = sizes->hidden[number],
                               .kernel = (int32_t)sizes->patches[number],
@@ -98,12 +100,7 @@ static tensor_id add_stage(struct build *b, struct stage *stage, tensor_id image
         x = build_binary(b, GRAPH_ADD, "add_1", out, x);
     }
     build_scope(b, "encoder.");
-    x = block_norm(b,
-                   number == 0   ? "layer_norm.0"
-                   : number == 1 ? "layer_norm.1"
-                   : number == 2 ? "layer_norm.2"
-                                 : "layer_norm.3",
-                   x);
+    x = block_norm(b, NORMS[number], x);
     return to_image(b, "image", x, stage->height, stage->width);
 }
 

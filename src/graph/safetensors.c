@@ -344,9 +344,9 @@ static bool guess_attention(const struct decoder_names *names, struct decoder_sh
         key = (fused - query) / 2;
     if (!query || !key || key > query)
         return false;
-    out->qk_norm = !normed           ? DECODER_NO_QK_NORM
-                   : normed == query ? DECODER_QK_NORM_ALL_HEADS
-                                     : DECODER_QK_NORM_PER_HEAD;
+    out->qk_norm = DECODER_NO_QK_NORM;
+    if (normed)
+        out->qk_norm = normed == query ? DECODER_QK_NORM_ALL_HEADS : DECODER_QK_NORM_PER_HEAD;
     out->head_size =
         out->qk_norm == DECODER_QK_NORM_PER_HEAD ? normed : head_size(out->embedding, query, key);
     if (query % out->head_size || key % out->head_size)

@@ -273,6 +273,13 @@ static void add_idle_parameters(struct pass *pass)
     graph_release(&alone);
 }
 
+static const struct seq2seq_names *names_of(const struct transformer_seq2seq *sizes)
+{
+    if (sizes->family == SEQ2SEQ_WHISPER)
+        return &WHISPER_NAMES;
+    return sizes->family == SEQ2SEQ_T5 ? &T5_NAMES : &BART_NAMES;
+}
+
 tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq *sizes,
                               const struct graph_options *options)
 {
@@ -280,16 +287,13 @@ tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq 
     struct pass pass = {
         .b = b,
         .sizes = sizes,
-        .names = is_audio                      ? &WHISPER_NAMES
-                 : sizes->family == SEQ2SEQ_T5 ? &T5_NAMES
-                                               : &BART_NAMES,
+        .names = names_of(sizes),
         .batch = options->batch,
         .source = is_audio ? sizes->source_positions : options->tokens,
-        /* The output begins with an implicit start token. */
-        .cached = !is_decode ? 0
-                  : is_audio ? options->context - 1
-                             : options->context - options->tokens,
     };
+    /* The output begins with an implicit start token. */
+    if (is_decode)
+        pass.cached = options->context - (is_audio ? 1 : options->tokens);
     /* A classifier has the same input in encoder and decoder. */
     int64_t outputs = !is_decode && (is_audio || sizes->classes > 0) ? options->tokens : 1;
     if (pass.cached < !is_audio && is_decode && !b->err)

@@ -688,6 +688,13 @@ static void render_energies(const struct state *state, struct exposition *to)
         }
 }
 
+static double evidence_of(const struct domain *domain, enum family family)
+{
+    if (family == FAMILY_ENERGY_UP)
+        return domain->is_up;
+    return family == FAMILY_COUNTED ? domain->is_counted : domain->accuracy;
+}
+
 static void render_evidence(const struct state *state, struct exposition *to)
 {
     for (enum family family = FAMILY_UNCERTAINTY; family <= FAMILY_ENERGY_UP; family++) {
@@ -695,10 +702,7 @@ static void render_evidence(const struct state *state, struct exposition *to)
         for (size_t i = 0; i < state->domain_count; i++) {
             const struct domain *domain = &state->domains[i];
             if (family == FAMILY_ENERGY_UP || has_figures(domain))
-                exposition_sample(to, text_get(&domain->labels), "",
-                                  family == FAMILY_ENERGY_UP ? domain->is_up
-                                  : family == FAMILY_COUNTED ? domain->is_counted
-                                                             : domain->accuracy);
+                exposition_sample(to, text_get(&domain->labels), "", evidence_of(domain, family));
         }
     }
 }
@@ -734,10 +738,13 @@ void state_render(const struct state *state, struct exposition *to)
 /* The current status: an opened sensor may be lost, may have delivered no reading yet, or none any more. */
 static void render_info(const struct sensor_row *row, struct exposition *to)
 {
-    const char *status = row->is_up || row->source < 0 ? sensor_status_name(row->status)
-                         : row->is_lost                ? "lost"
-                         : row->has_read               ? "stale"
-                                                       : sensor_status_name(SENSOR_DEAD);
+    const char *status = sensor_status_name(SENSOR_DEAD);
+    if (row->is_up || row->source < 0)
+        status = sensor_status_name(row->status);
+    else if (row->is_lost)
+        status = "lost";
+    else if (row->has_read)
+        status = "stale";
     struct text labels = {0};
     exposition_label(&labels, "status", status);
     text_addf(&labels, ",%s", text_get(&row->info));

@@ -142,9 +142,9 @@ void status_end(struct status *status, const struct proxy_request *request)
     size_t model = find_model(status, request->model[0] ? request->model : "unknown");
     struct model_totals *totals = &status->models[model];
     struct recent *entry = find(status, request->id);
-    enum outcome outcome = request->canceled ? OUTCOME_CANCELED
-                           : request->err    ? OUTCOME_FAILED
-                                             : OUTCOME_COMPLETED;
+    enum outcome outcome = request->err ? OUTCOME_FAILED : OUTCOME_COMPLETED;
+    if (request->canceled)
+        outcome = OUTCOME_CANCELED;
     status->in_flight--;
     status->model_of[request->id % UNSETTLED_MAX] = (unsigned char)model;
     totals->requests[outcome]++;

@@ -173,8 +173,9 @@ static enum err read_root(struct event_response *events, const struct jv *root, 
     enum err err = event_error(&events->sink, root, is_error ? type : event);
     if (err)
         return err;
-    return events->framing == EVENT_DOCUMENT ? read_message(response, root, t)
-                                             : read_event(response, root, type ? type : event, t);
+    if (events->framing == EVENT_DOCUMENT)
+        return read_message(response, root, t);
+    return read_event(response, root, type ? type : event, t);
 }
 
 void anthropic_response_init(void *state, const struct completion_sink *sink)

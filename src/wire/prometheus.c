@@ -496,10 +496,12 @@ static void find_quantile(const struct bucket *buckets, size_t count, double p,
         inside += buckets[i].count;
         if (below + inside >= p * total && inside > 0) {
             out->is_at_least = isinf(bound);
-            out->quantile = out->is_at_least ? previous
-                            : bound <= 0
-                                ? bound
-                                : previous + (bound - previous) * (p * total - below) / inside;
+            if (out->is_at_least)
+                out->quantile = previous;
+            else if (bound <= 0)
+                out->quantile = bound;
+            else
+                out->quantile = previous + (bound - previous) * (p * total - below) / inside;
             return;
         }
         below += inside;

@@ -397,12 +397,14 @@ static enum err read_document(struct event_response *response)
  * unreliable. */
 static enum event_framing find_framing(const char *bytes, size_t length)
 {
-    for (size_t i = 0; i < length; i++)
-        if (!strchr(" \t\r\n", bytes[i]) || !bytes[i])
-            return strchr("{[", bytes[i]) && bytes[i] ? EVENT_DOCUMENT
-                   : bytes[i] == '<'                  ? EVENT_HTML
-                                                      : EVENT_STREAM;
-    return EVENT_UNKNOWN;
+    size_t i = 0;
+    while (i < length && bytes[i] && strchr(" \t\r\n", bytes[i]))
+        i++;
+    if (i == length)
+        return EVENT_UNKNOWN;
+    if (bytes[i] == '{' || bytes[i] == '[')
+        return EVENT_DOCUMENT;
+    return bytes[i] == '<' ? EVENT_HTML : EVENT_STREAM;
 }
 
 void event_response_init(struct event_response *response, event_reader *read,

@@ -193,10 +193,10 @@ static enum err add_domain(struct readings *out, const struct message *message, 
     };
     str_copy(domain->device, sizeof domain->device, device);
     str_copy(domain->name, sizeof domain->name, name);
-    str_copy(domain->kind, sizeof domain->kind,
-             scope == SCOPE_GPU       ? "gpu"
-             : scope == SCOPE_PACKAGE ? "cpu"
-                                      : "board");
+    if (scope == SCOPE_GPU)
+        str_copy(domain->kind, sizeof domain->kind, "gpu");
+    else
+        str_copy(domain->kind, sizeof domain->kind, scope == SCOPE_PACKAGE ? "cpu" : "board");
     str_format(domain->source, sizeof domain->source, "grpc %s", device);
     str_copy(domain->channel, sizeof domain->channel, "energy");
     out->domain_count++;

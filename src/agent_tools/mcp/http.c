@@ -182,10 +182,13 @@ static const char *advice_of(const struct http_peer *peer, int status)
 {
     if (status >= 300 && status < 400)
         return ": redirects are not followed: give its final URL";
-    if (status == 401 || status == 403)
-        return peer->is_withheld     ? ": IPW_MCP_TOKEN is sent over https or to 127.0.0.1 only"
-               : peer->authorization ? ": access denied for the token in IPW_MCP_TOKEN"
-                                     : ": set IPW_MCP_TOKEN";
+    bool is_refused = status == 401 || status == 403;
+    if (is_refused && peer->is_withheld)
+        return ": IPW_MCP_TOKEN is sent over https or to 127.0.0.1 only";
+    if (is_refused && peer->authorization)
+        return ": access denied for the token in IPW_MCP_TOKEN";
+    if (is_refused)
+        return ": set IPW_MCP_TOKEN";
     if (status == 404 || status == 405)
         return ": is this the URL of an MCP server (streamable HTTP)?";
     return "";

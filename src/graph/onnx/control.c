@@ -233,9 +233,10 @@ static enum err walk_iteration(struct loop *loop)
     for (uint32_t i = 0; i < loop->stacks && loop->stacked && !err; i++) {
         const struct operand *from =
             step_body_output(step, loop->body, loop->state_out + loop->states + i);
-        loop->stacked[i * loop->iterations + loop->done] = !from        ? GRAPH_NONE
-                                                           : from->root ? from->root->id
-                                                                        : from->id;
+        tensor_id tensor = GRAPH_NONE;
+        if (from)
+            tensor = from->root ? from->root->id : from->id;
+        loop->stacked[i * loop->iterations + loop->done] = tensor;
     }
     loop->done++;
     return err;
@@ -256,8 +257,8 @@ static void stack(const struct loop *loop, uint32_t index, int64_t axis)
     to->dtype = from->dtype;
     to->has_shape = true;
     to->shape.rank = (uint8_t)rank;
-    for (int i = 0; i < rank; i++)
-        to->shape.dims[i] = i == at ? loop->done : from->shape.dims[i > at ? i - 1 : i];
+    for (int i = 0, k = 0; i < rank; i++)
+        to->shape.dims[i] = i == at ? loop->done : from->shape.dims[k++];
     if (loop->stacked)
         emit_stack(step, loop->stacked + index * loop->iterations, (size_t)loop->done, to);
 }
@@ -533,10 +534,11 @@ static control_walk *walk_of(const struct onnx_node *node)
 {
     if (node->domain.length && !slice_is(node->domain, "ai.onnx"))
         return NULL;
-    return slice_is(node->op, "If")     ? walk_if
-           : slice_is(node->op, "Loop") ? walk_loop
-           : slice_is(node->op, "Scan") ? walk_scan
-                                        : NULL;
+    if (slice_is(node->op, "If"))
+        return walk_if;
+    if (slice_is(node->op, "Loop"))
+        return walk_loop;
+    return slice_is(node->op, "Scan") ? walk_scan : NULL;
 }
 
 bool control_is(const struct onnx_node *node)

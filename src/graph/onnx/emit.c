@@ -150,10 +150,16 @@ static enum graph_role role_of(const struct step *step, size_t index, struct ope
 
 static enum precision float_precision(int32_t dtype)
 {
-    return dtype == ONNX_DOUBLE     ? PRECISION_FP64
-           : dtype == ONNX_FLOAT16  ? PRECISION_FP16
-           : dtype == ONNX_BFLOAT16 ? PRECISION_BF16
-                                    : PRECISION_FP32;
+    switch (dtype) {
+    case ONNX_DOUBLE:
+        return PRECISION_FP64;
+    case ONNX_FLOAT16:
+        return PRECISION_FP16;
+    case ONNX_BFLOAT16:
+        return PRECISION_BF16;
+    default:
+        return PRECISION_FP32;
+    }
 }
 
 static void add_tensor(struct infer *infer, struct operand *operand, enum graph_role role,
@@ -224,9 +230,10 @@ static void set_precision(const struct step *step, struct graph_node *node)
     bool has_codes = codes_of(b) && (codes_of(a) || is_dynamic);
     bool is_fp8 = has_codes && onnx_dtype_is_float(codes_of(b));
     node->has_precision = true;
-    node->precision = is_fp8      ? PRECISION_FP8
-                      : has_codes ? PRECISION_INT8
-                                  : float_precision(codes_of(a) ? b->dtype : a->dtype);
+    if (has_codes)
+        node->precision = is_fp8 ? PRECISION_FP8 : PRECISION_INT8;
+    else
+        node->precision = float_precision(codes_of(a) ? b->dtype : a->dtype);
 }
 
 struct graph_precision emit_precision(const struct infer *infer)

@@ -463,9 +463,9 @@ static void read_ends(struct onnx_file *file, int32_t graph, bool is_in, uint32_
                       uint32_t *count)
 {
     bool is_function = is_function_body(file, graph);
-    uint32_t number = is_function ? is_in ? FUNCTION_IN : FUNCTION_OUT
-                      : is_in     ? GRAPH_IN
-                                  : GRAPH_OUT;
+    uint32_t number = is_in ? GRAPH_IN : GRAPH_OUT;
+    if (is_function)
+        number = is_in ? FUNCTION_IN : FUNCTION_OUT;
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
     *first = (uint32_t)file->link_count;

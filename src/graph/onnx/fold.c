@@ -266,6 +266,15 @@ bool fold_where(struct step *step, size_t index, double *out, int64_t count)
     return true;
 }
 
+static double reduce_two(struct slice op, double sum, double next)
+{
+    if (slice_is(op, "ReduceProd"))
+        return sum * next;
+    if (slice_is(op, "ReduceSum"))
+        return sum + next;
+    return slice_is(op, "ReduceMax") ? fmax(sum, next) : fmin(sum, next);
+}
+
 /* Reduces all elements to one. */
 bool fold_reduce(struct step *step, size_t index, double *out, int64_t count)
 {
@@ -277,10 +286,7 @@ bool fold_reduce(struct step *step, size_t index, double *out, int64_t count)
         return false;
     double sum = in[0];
     for (int64_t i = 1; i < length; i++)
-        sum = slice_is(op, "ReduceProd")  ? sum * in[i]
-              : slice_is(op, "ReduceSum") ? sum + in[i]
-              : slice_is(op, "ReduceMax") ? fmax(sum, in[i])
-                                          : fmin(sum, in[i]);
+        sum = reduce_two(op, sum, in[i]);
     out[0] = sum;
     return true;
 }
@@ -545,9 +551,11 @@ void fold_mark_codes(struct step *step)
     bool makes = step->row->rule == rule_quantize || step->row->rule == rule_dynamic_quantize ||
                  strncmp(step->row->name, "QLinear", strlen("QLinear")) == 0 ||
                  step->row->rule == rule_qgemm;
-    int32_t codes = step->row->rule == rule_dequantize ? (in ? in->dtype : 0)
-                    : makes                            ? out->dtype
-                                                       : passed_codes(step);
+    int32_t codes = 0;
+    if (step->row->rule == rule_dequantize)
+        codes = in ? in->dtype : 0;
+    else
+        codes = makes ? out->dtype : passed_codes(step);
     bool is_weight = in && in->tensor; /* four bits may be codes of a weight */
     out->codes = is_code(codes) || (is_weight && onnx_dtype_stored_width(codes) > 0 &&
                                     onnx_dtype_stored_width(codes) < 1)

@@ -116,9 +116,9 @@ int64_t clamp_to_int(double number)
     const double limit = 4611686018427387904.0; /* 2^62: sums of two still fit */
     if (isnan(number))
         return 0;
-    return number > limit    ? INT64_C(1) << 62
-           : number < -limit ? -(INT64_C(1) << 62)
-                             : (int64_t)number;
+    if (number > limit)
+        return INT64_C(1) << 62;
+    return number < -limit ? -(INT64_C(1) << 62) : (int64_t)number;
 }
 
 bool resolve_axis(int64_t axis, int rank, int *out)

@@ -58,12 +58,15 @@ static enum meaning meaning_of_name(struct slice slice)
     if (slice.length == 0 || slice.length >= sizeof name)
         return MEANS_NOTHING;
     str_format(name, sizeof name, "%.*s", (int)slice.length, slice.start);
-    return is_one_of(name, TOKENS)                                          ? MEANS_TOKENS
-           : contains_nocase(name, "batch") || str_equal_nocase(name, "n")  ? MEANS_BATCH
-           : contains_nocase(name, "height") || str_equal_nocase(name, "h") ? MEANS_HEIGHT
-           : contains_nocase(name, "width") || str_equal_nocase(name, "w")  ? MEANS_WIDTH
-           : contains_nocase(name, "image_size")                            ? MEANS_SIDE
-                                                                            : MEANS_NOTHING;
+    if (is_one_of(name, TOKENS))
+        return MEANS_TOKENS;
+    if (contains_nocase(name, "batch") || str_equal_nocase(name, "n"))
+        return MEANS_BATCH;
+    if (contains_nocase(name, "height") || str_equal_nocase(name, "h"))
+        return MEANS_HEIGHT;
+    if (contains_nocase(name, "width") || str_equal_nocase(name, "w"))
+        return MEANS_WIDTH;
+    return contains_nocase(name, "image_size") ? MEANS_SIDE : MEANS_NOTHING;
 }
 
 static bool is_channels(const struct onnx_dim *dim)
@@ -604,15 +607,16 @@ static enum err check_missing(const struct binding *binding)
         return inputs_check_given(binding->infer, binding->options);
     struct text inputs = {0};
     describe_inputs(binding->infer, &inputs);
-    bool is_image = binding->first_meaning >= MEANS_HEIGHT;
+    const char *instead = "";
+    if (binding->first_meaning >= MEANS_HEIGHT)
+        instead = "--image HxW or ";
+    else if (binding->first_meaning == MEANS_TOKENS)
+        instead = "--prompt-tokens N or ";
     const char *slash = strrchr(binding->infer->file->path, '/');
     enum err err =
         err_set(binding->infer->why, ERR_USAGE,
                 "%.60s: unknown size of %s: give %s--dim %s=%s%s; inputs: %s",
-                slash ? slash + 1 : binding->infer->file->path, text_get(&binding->missing),
-                is_image                                 ? "--image HxW or "
-                : binding->first_meaning == MEANS_TOKENS ? "--prompt-tokens N or "
-                                                         : "",
+                slash ? slash + 1 : binding->infer->file->path, text_get(&binding->missing), instead,
                 model_label(binding->first_missing).text, EXAMPLES[binding->first_meaning],
                 binding->missing_count == 1 ? "" : " ...", text_get(&inputs));
     text_release(&inputs);

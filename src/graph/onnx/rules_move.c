@@ -278,9 +278,13 @@ enum err rule_resize(struct step *step)
     int64_t listed[GRAPH_MAX_RANK];
     int axes[GRAPH_MAX_RANK];
     int count = step_ints(step, "axes", listed, GRAPH_MAX_RANK);
-    for (int i = 0; i < in->rank || i < count; i++)
-        if (!resolve_axis(count ? (i < count ? listed[i] : 0) : i, in->rank, &axes[i]))
+    for (int i = 0; i < in->rank || i < count; i++) {
+        int64_t axis = i;
+        if (count)
+            axis = i < count ? listed[i] : 0;
+        if (!resolve_axis(axis, in->rank, &axes[i]))
             return step_fail(step, "axis out of range");
+    }
     count = count ? count : in->rank;
     struct shape out = *in;
     bool is_known = resize_by_sizes(step, in, axes, count, &out) ||
@@ -299,7 +303,8 @@ enum err rule_center_crop_pad(struct step *step)
         return ERR_OK;
     struct shape out = *in;
     for (int i = 0, axis; i < count; i++) {
-        if (!resolve_axis(axis_count ? (i < axis_count ? axes[i] : -99) : i, in->rank, &axis))
+        bool is_listed = axis_count == 0 || i < axis_count;
+        if (!is_listed || !resolve_axis(axis_count ? axes[i] : i, in->rank, &axis))
             return step_fail(step, "axis out of range");
         out.dims[axis] = sizes[i];
     }
