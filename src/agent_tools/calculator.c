@@ -236,7 +236,8 @@ static struct value call_gcd(struct parser *parser, struct value a, struct value
 
 static struct value call_log(struct parser *parser, const struct value *given, size_t count)
 {
-    double x = as_double(given[0]), base = count > 1 ? as_double(given[1]) : 0;
+    double x = as_double(given[0]);
+    double base = count > 1 ? as_double(given[1]) : 0;
     if (x <= 0 || (count > 1 && base <= 0))
         return fail(parser, "log: expected positive numbers");
     if (count > 1 && base == 1)

@@ -68,7 +68,8 @@ static void add_prefix_of(struct program *program, const char *path)
         if (*end == '/')
             break;
     }
-    size_t length = end ? (size_t)(end - path) : 0, own = sizeof LOCAL - 1;
+    size_t length = end ? (size_t)(end - path) : 0;
+    size_t own = sizeof LOCAL - 1;
     if (length < own || memcmp(path + length - own, LOCAL, own) != 0)
         add_installation(program, path, length);
 }

@@ -417,8 +417,8 @@ enum err engine_score(struct engine_context *context, const engine_token *tokens
     context->sequences = 1;
     context->has_logits = false;
     for (size_t done = 0; !err && done < count;) {
-        size_t left = count - done,
-               part = left < context->facts.batch ? left : context->facts.batch;
+        size_t left = count - done;
+        size_t part = left < context->facts.batch ? left : context->facts.batch;
         fill_batch(context, tokens + done, part, false);
         want_logits(context, done, first, count);
         err = decode_batch(context, why);

@@ -309,7 +309,8 @@ static void add_conv(struct model *model, int number, const char *output)
     const struct ort_shape *s = model->shape;
     bool is_deep = s->op == ORT_DEPTHWISE, is_image = s->op == ORT_IMAGE;
     size_t rank = s->op == ORT_LINE ? 1 : 2;
-    int64_t inputs = is_deep ? 1 : s->channels, pad = (s->window - 1) / 2;
+    int64_t inputs = is_deep ? 1 : s->channels;
+    int64_t pad = (s->window - 1) / 2;
     const struct dims dims = {2 + rank, {s->outputs, inputs, s->window, s->window}};
     const int64_t window[2] = {s->window, s->window}, strides[2] = {2, 2};
     const int64_t pads[4] = {pad, pad, pad, pad};

@@ -490,7 +490,8 @@ static double unexplained(const struct calibrate_rows *rows, const struct calibr
     size_t n = 0;
     for (size_t i = 0; excess && i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
-        double time = explained(c, row), scale = is_known(unit) ? unit : row->latency_s;
+        double time = explained(c, row);
+        double scale = is_known(unit) ? unit : row->latency_s;
         if (time >= min * scale && time < max * scale)
             excess[n++] = row->latency_s - time;
     }

@@ -239,7 +239,8 @@ static void replace_identity(struct build *build)
     const struct hardware *base = build->base;
     struct hardware *made = &build->made;
     const char *machine = str_or_null(build->origin->hardware);
-    const char *id = machine ? machine : "this-machine", *name = machine ? machine : "this machine";
+    const char *id = machine ? machine : "this-machine";
+    const char *name = machine ? machine : "this machine";
     make_id(base ? base->id : id, made->id, sizeof made->id);
     str_format(made->name, sizeof made->name, "%.80s, calibrated", base ? base->name : name);
     made->aliases = made->matches = NULL; /* those of the base */

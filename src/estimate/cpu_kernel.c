@@ -87,7 +87,9 @@ static bool is_candidate(const struct lookup *lookup, const struct hardware_timi
 /* Seconds per unit of work; the axes before `axis` are fixed at timed sizes.  UNKNOWN without any. */
 static double interpolate(const struct lookup *lookup, int axis, double *fixed)
 {
-    double below = -INFINITY, above = INFINITY, at = lookup->at[axis < AXES ? axis : 0];
+    double below = -INFINITY;
+    double above = INFINITY;
+    double at = lookup->at[axis < AXES ? axis : 0];
     for (size_t i = 0; i < lookup->timings->count; i++) {
         const struct hardware_timing *timing = &lookup->timings->items[i];
         if (!is_candidate(lookup, timing, axis, fixed))
@@ -384,8 +386,9 @@ static double conv_s(const struct subgraph *subgraph, const struct roofline_work
                      const struct rates *rates)
 {
     const struct subgraph_shape *shape = &subgraph->shape;
-    double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs),
-           taps = fmax(1, shape->taps);
+    double rows = fmax(1, work->rows);
+    double outputs = fmax(1, work->outputs);
+    double taps = fmax(1, shape->taps);
     double columns = outputs / rows, depth = work->macs / (outputs * taps);
     double along = timed_s(rates, TIMING_LINE_CONV, shape->positions, sqrt(depth * columns));
     if (shape->window_rank == 1 && shape->groups <= 1 && is_known(along))

@@ -147,8 +147,8 @@ static const struct graph_tensor *image_of(const struct dataflow *flow, tensor_i
 
 static bool is_blocked_conv(const struct graph *graph, const struct graph_node *node)
 {
-    const struct graph_tensor *in = graph_input(graph, node, 0),
-                              *out = graph_output(graph, node, 0);
+    const struct graph_tensor *in = graph_input(graph, node, 0);
+    const struct graph_tensor *out = graph_output(graph, node, 0);
     if (node->op != GRAPH_CONV || node->as.window.rank != 2 || !in || !out || out->rank != 4)
         return false;
     int64_t groups = node->as.window.groups > 1 ? node->as.window.groups : 1;

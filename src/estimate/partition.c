@@ -116,7 +116,8 @@ static struct graph_amount read_amount(const struct builder *builder, const stru
     if (id == root)
         return read;
     struct graph_amount shown = graph_tensor_amount(&graph->tensors[id]);
-    double all = graph_bytes(&shown, &ONE), part = all > 0 ? graph_bytes(&read, &ONE) / all : 1;
+    double all = graph_bytes(&shown, &ONE);
+    double part = all > 0 ? graph_bytes(&read, &ONE) / all : 1;
     bool is_weight = graph_is_static(&graph->tensors[root]);
     struct graph_amount amount = graph_tensor_amount(&graph->tensors[root]);
     graph_amount_scale(&amount,
@@ -137,7 +138,8 @@ static double unread_part(struct builder *builder, const struct graph_node *node
     builder->seen[root] = builder->seen[id] = self;
     double share =
         is_weight && is_cut ? node->weight_fraction : share_of(builder->out->graph, id, root);
-    double left = 1 - builder->part[root], taken = share < left ? share : left;
+    double left = 1 - builder->part[root];
+    double taken = share < left ? share : left;
     if (is_repeated || share <= 0)
         return 0;
     builder->part[root] += taken;
@@ -237,8 +239,8 @@ static void describe_window(const struct graph *graph, const struct graph_node *
                             struct subgraph_shape *shape)
 {
     const struct graph_window *window = &node->as.window;
-    const struct graph_tensor *in = graph_input(graph, node, 0),
-                              *out = graph_output(graph, node, 0);
+    const struct graph_tensor *in = graph_input(graph, node, 0);
+    const struct graph_tensor *out = graph_output(graph, node, 0);
     shape->groups = (double)(window->groups > 0 ? window->groups : 1);
     shape->channels = in && in->rank > 1 ? (double)in->dims[1] : 0;
     shape->taps = shape->dilation = 1;
@@ -299,8 +301,8 @@ static bool is_broadcast(const struct graph *graph, const struct graph_node *nod
 
 static bool is_resized(const struct graph *graph, const struct graph_node *node)
 {
-    const struct graph_tensor *in = graph_input(graph, node, 0),
-                              *out = graph_output(graph, node, 0);
+    const struct graph_tensor *in = graph_input(graph, node, 0);
+    const struct graph_tensor *out = graph_output(graph, node, 0);
     return node->op == GRAPH_MOVE && node->input_count == 1 && in && out && in->rank == 4 &&
            out->rank == 4 && in->dims[0] == out->dims[0] && in->dims[1] == out->dims[1] &&
            out->dims[2] * out->dims[3] > in->dims[2] * in->dims[3];
@@ -461,7 +463,8 @@ static void place_activation(struct builder *builder, tensor_id root)
     struct partition *out = builder->out;
     const struct dataflow *flow = builder->flow;
     const struct graph_tensor *tensor = &out->graph->tensors[root];
-    int32_t from = tensor->producer >= 0 ? builder->subgraph_of[tensor->producer] : 0, to = from;
+    int32_t from = tensor->producer >= 0 ? builder->subgraph_of[tensor->producer] : 0;
+    int32_t to = from;
     uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
     bool is_read_outside = tensor->producer < 0 || flow->is_output[root] || count == 0;
     for (uint32_t r = 0; r < count; r++) {

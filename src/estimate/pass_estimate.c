@@ -275,7 +275,8 @@ static double peak_power(const struct unique *unique, size_t count, double limit
 static void wait_for_threads(const struct partition *partition, const struct rates *rates,
                              int devices, struct unique *unique)
 {
-    size_t alike = 0, first = partition->count ? partition->unique_of[0] : 0;
+    size_t alike = 0;
+    size_t first = partition->count ? partition->unique_of[0] : 0;
     for (size_t i = 0; rates->timings && i < partition->count; i++)
         alike += partition->unique_of[i] == first;
     if (alike)

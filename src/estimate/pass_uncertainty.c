@@ -166,7 +166,8 @@ static void set_derived_plus_minus(const struct rates *rates, const struct pass_
     else if (from->limit_s > 0 &&
              active > 0) /* then time is energy over the power available below the limit */
         time_variance += square(from->limit_s) * active_variance / square(active);
-    double time = total->latency_s, relative_time = time > 0 ? time_variance / square(time) : 0;
+    double time = total->latency_s;
+    double relative_time = time > 0 ? time_variance / square(time) : 0;
     double idle_variance = square(joules->idle) * (square(rates->idle_w.relative) + relative_time);
     total->latency_plus_minus = sqrt(time_variance);
     total->joules_plus_minus = sqrt(active_variance + idle_variance);

@@ -206,7 +206,8 @@ static enum err fill_prompts(const struct serving_question *question, struct ser
     for (int64_t wanted = 1; before < steps->max_tokens && steps->knots < KNOTS_MAX; wanted *= 2) {
         struct pass_cost pass;
         int64_t total = wanted < steps->max_tokens ? wanted : steps->max_tokens;
-        int64_t length = total < longest ? total : longest, batch = (total + length - 1) / length;
+        int64_t length = total < longest ? total : longest;
+        int64_t batch = (total + length - 1) / length;
         enum err err = estimate_pass(question, GRAPH_PREFILL, batch, length, &pass, why);
         if (err)
             return err;
@@ -404,7 +405,8 @@ static struct batch_defaults vllm_defaults(const struct hardware *hardware)
 {
     double bytes =
         hardware->memory_count ? hardware_main_memory(hardware)->capacity_bytes.value : UNKNOWN;
-    size_t last = sizeof VLLM / sizeof *VLLM - 1, i = str_starts(hardware->id, "a100") ? last : 0;
+    size_t last = sizeof VLLM / sizeof *VLLM - 1;
+    size_t i = str_starts(hardware->id, "a100") ? last : 0;
     if (hardware->class == HARDWARE_CPU)
         return (struct batch_defaults){0, 128, 2048};
     while (i < last && !(bytes >= VLLM[i].bytes_min))

@@ -77,8 +77,10 @@ static void tokens_words(char *to, const struct workload *work)
 char *words_setting(char *to, const struct workload_estimate *estimate)
 {
     const struct workload *work = estimate->work;
-    char precision[ESTIMATE_WORDS_MAX], tokens[ESTIMATE_WORDS_MAX], devices[32] = "",
-                                                                    stages[32] = "";
+    char precision[ESTIMATE_WORDS_MAX];
+    char tokens[ESTIMATE_WORDS_MAX];
+    char devices[32] = "";
+    char stages[32] = "";
     bool is_plain = work->spec.fusion == PARTITION_PLAIN && work->spec.runtime == RUNTIME_IDEAL;
     precision_words(precision, estimate);
     tokens_words(tokens, work);

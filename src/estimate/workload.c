@@ -301,7 +301,8 @@ struct list {
 /* One item: "8", "1..64", "1..64x2" into first, last and factor; modified in place. */
 static bool parse_range(char *item, int64_t max, int64_t range[3])
 {
-    char *high = strstr(item, ".."), *times = high ? strchr(high, 'x') : NULL;
+    char *high = strstr(item, "..");
+    char *times = high ? strchr(high, 'x') : NULL;
     const char *const parts[3] = {item, high ? high + 2 : item, times ? times + 1 : "1"};
     if (high)
         *high = '\0';
@@ -460,7 +461,8 @@ static enum err parse_image(const char *words, struct graph_options *out, struct
     uint64_t sizes[2];
     if (!words)
         return ERR_OK;
-    const char *x = strchr(words, 'x'), *width = x ? x + 1 : words;
+    const char *x = strchr(words, 'x');
+    const char *width = x ? x + 1 : words;
     if (!str_format(height, sizeof height, "%.*s", x ? (int)(x - words) : 12, words) ||
         parse_u64(height, &sizes[0]) != ERR_OK || parse_u64(width, &sizes[1]) != ERR_OK ||
         sizes[0] < 1 || sizes[1] < 1 || sizes[0] > IMAGE_MAX || sizes[1] > IMAGE_MAX)

@@ -171,8 +171,8 @@ static void lower_to(const struct workload_estimate *estimate, struct workload_b
                      enum precision precision, struct pass_bound *max)
 {
     const struct estimate_config *config = &estimate->config;
-    struct pass_bound stored[WORKLOAD_PASSES_MAX] = {0},
-                      *found = config->keeps_stored ? stored : known->passes[precision];
+    struct pass_bound stored[WORKLOAD_PASSES_MAX] = {0};
+    struct pass_bound *found = config->keeps_stored ? stored : known->passes[precision];
     if (!(found[0].latency_s > 0))
         find_fastest(estimate->work, estimate->hardware, config, precision, found);
     for (size_t i = 0; i < estimate->work->count; i++) {
@@ -357,8 +357,9 @@ static void spread_pass(struct pass_estimate *estimate, double share_s, int at_o
     struct estimate_totals *total = &estimate->total;
     int stages = estimate->config.stages, all = estimate_devices(&estimate->config);
     double idle_w = estimate->hardware->idle_w.value * all, before_s = total->latency_s;
-    double factor = share_s / before_s, idle_j = idle_w * share_s,
-           more_j = idle_j - total->joules.idle;
+    double factor = share_s / before_s;
+    double idle_j = idle_w * share_s;
+    double more_j = idle_j - total->joules.idle;
     double relative = total->latency_plus_minus / before_s, busy = before_s / (stages * share_s);
     total->wasted_j += more_j;
     spread_joules(&total->joules, idle_j);

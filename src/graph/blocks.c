@@ -76,7 +76,8 @@ static tensor_id attend(struct build *build, const struct block *block, const ch
 {
     bool is_self = pass->cross_tokens == 0;
     int64_t cached = is_self ? pass->cached : 0;
-    int64_t width = attention_width(block), size = block->heads > 0 ? width / block->heads : 0;
+    int64_t width = attention_width(block);
+    int64_t size = block->heads > 0 ? width / block->heads : 0;
     int64_t dims[] = {build_dim(build, qkv->query, 0), cached, width};
     tensor_id key = GRAPH_NONE, value = GRAPH_NONE;
     if (cached > 0) {

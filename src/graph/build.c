@@ -266,7 +266,8 @@ tensor_id build_embedding(struct build *build, const char *name, tensor_id ids, 
 tensor_id build_recurrent(struct build *build, enum graph_op op, const char *name, tensor_id x,
                           int64_t hidden, bool is_bidirectional)
 {
-    int64_t gates = graph_op_gates(op), directions = is_bidirectional ? 2 : 1;
+    int64_t gates = graph_op_gates(op);
+    int64_t directions = is_bidirectional ? 2 : 1;
     int64_t in[] = {directions, gates * hidden, build_dim(build, x, -1)};
     int64_t back[] = {directions, gates * hidden, hidden};
     int64_t biases[] = {directions, 2 * gates * hidden};

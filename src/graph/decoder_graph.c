@@ -225,7 +225,8 @@ static tensor_id attend(struct pass *pass, const struct qkv *qkv)
 
 static tensor_id attention(struct pass *pass, tensor_id x)
 {
-    tensor_id own = rotary_factors(pass), factors = own >= 0 ? own : pass->rotary;
+    tensor_id own = rotary_factors(pass);
+    tensor_id factors = own >= 0 ? own : pass->rotary;
     struct qkv qkv = project(pass, x);
     qkv.query = norm(pass, DECODER_TENSOR_ATTN_Q_NORM, qkv.query);
     qkv.key = norm(pass, DECODER_TENSOR_ATTN_K_NORM, qkv.key);

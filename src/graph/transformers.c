@@ -118,7 +118,8 @@ tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
                            const struct graph_options *options)
 {
     bool is_decode = options->phase == GRAPH_DECODE;
-    int64_t tokens = is_decode ? 1 : options->tokens, cached = is_decode ? options->context - 1 : 0;
+    int64_t tokens = is_decode ? 1 : options->tokens;
+    int64_t cached = is_decode ? options->context - 1 : 0;
     struct block block = {.hidden = gpt2->hidden,
                           .heads = gpt2->heads,
                           .intermediate =

@@ -27,7 +27,8 @@ void progress_init(struct progress *progress, const char *command, bool terminal
 static void add_bar(const struct progress *progress, double share, struct text *out)
 {
     unsigned full = (unsigned)lround(share * BAR_WIDTH);
-    const char *done = progress->utf8 ? "█" : "#", *left = progress->utf8 ? "·" : ".";
+    const char *done = progress->utf8 ? "█" : "#";
+    const char *left = progress->utf8 ? "·" : ".";
     text_add(out, "[");
     for (unsigned i = 0; i < BAR_WIDTH; i++)
         text_add(out, i < full ? done : left);

@@ -277,7 +277,8 @@ static void try_abilities(void)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        int found = can_trace() ? CAN_TRACE : 0, version = landlock_version();
+        int found = can_trace() ? CAN_TRACE : 0;
+        int version = landlock_version();
         bool is_own_user;
         if (version && mount_own(open(".", O_PATH | O_CLOEXEC), &is_own_user))
             found |= CAN_MOUNT | (is_own_user && version >= NPROC_PER_NAMESPACE ? CAN_LIMIT : 0);

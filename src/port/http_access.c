@@ -127,7 +127,8 @@ static bool host_name(const char *host, char *to, size_t size)
     static const char NAME[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
     static const char V6[] = "0123456789abcdefABCDEF:.";
     bool is_v6 = host[0] == '[';
-    const char *begin = host + is_v6, *end = begin + strspn(begin, is_v6 ? V6 : NAME);
+    const char *begin = host + is_v6;
+    const char *end = begin + strspn(begin, is_v6 ? V6 : NAME);
     if (end == begin || (size_t)(end - begin) >= size || (is_v6 && *end != ']'))
         return false;
     const char *rest = end + is_v6;

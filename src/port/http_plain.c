@@ -440,7 +440,9 @@ static void read_early_answer(struct plain_call *call)
 static ssize_t send_some(const struct plain_call *call)
 {
     struct iovec parts[2];
-    size_t head = call->out.length, count = 0, from = call->sent > head ? call->sent - head : 0;
+    size_t head = call->out.length;
+    size_t count = 0;
+    size_t from = call->sent > head ? call->sent - head : 0;
     if (call->sent < head)
         parts[count++] = (struct iovec){call->out.bytes + call->sent, head - call->sent};
     if (call->request.body_length > from)

@@ -534,7 +534,8 @@ static bool make_room(struct http_server *server)
 {
     unsigned wanted = 1 + server->options.connections_max / 8;
     for (enum rank rank = RANK_SILENT; rank < RANK_KEPT; rank++) {
-        unsigned count = 0, max = rank > RANK_SILENT ? 1 : wanted < EVICT_MAX ? wanted : EVICT_MAX;
+        unsigned count = 0;
+        unsigned max = rank > RANK_SILENT ? 1 : wanted < EVICT_MAX ? wanted : EVICT_MAX;
         for (struct connection *c = server->oldest, *newer; c && count < max; c = newer) {
             newer = c->previous;
             if (rank_of(c) == rank) {

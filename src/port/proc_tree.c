@@ -251,7 +251,8 @@ void proc_cgroup(int pid, char *to, size_t size)
         return;
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        const char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
+        const char *names = strchr(line, ':');
+        const char *group = names ? strchr(names + 1, ':') : NULL;
         const char *end = line + strcspn(line, "\n");
         if (!group || group >= end)
             continue;

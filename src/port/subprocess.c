@@ -508,7 +508,8 @@ static void drain(int *fd, size_t max, const struct subprocess_run *taker, struc
             taker->take(taker->context, bytes, (size_t)n);
             continue;
         }
-        size_t space = max - *kept, length = (size_t)n < space ? (size_t)n : space;
+        size_t space = max - *kept;
+        size_t length = (size_t)n < space ? (size_t)n : space;
         text_add_bytes(output, bytes, length);
         *kept += length;
         *dropped += (size_t)n - length;

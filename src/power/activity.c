@@ -83,8 +83,9 @@ static void activity_finish(const struct freq_target *target, const double *mhz,
                             const double *watts, const double *relative, size_t count,
                             const double *at_probes, struct freq_prediction *out)
 {
-    double anchor = anchor_of(target, at_probes), time = target->fmax_time_s,
-           window = target->fmax_window_s;
+    double anchor = anchor_of(target, at_probes);
+    double time = target->fmax_time_s;
+    double window = target->fmax_window_s;
     if (!(time > 0))
         time = target->probe_count ? target->probes[0].time_s : UNKNOWN;
     if (!(window > 0))

@@ -76,7 +76,8 @@ static double *candidate_clocks(const struct clock_question *q, size_t *count)
 {
     const struct freq_curve *curve = q->curve;
     bool is_listed = q->clocks && clock_list_has(q->clocks, curve->gpu);
-    size_t limit = is_listed ? q->clocks->count : curve->count, kept = 0;
+    size_t limit = is_listed ? q->clocks->count : curve->count;
+    size_t kept = 0;
     double *mhz = xcalloc(limit + 1, sizeof *mhz);
     if (is_listed)
         limit = clock_list_usable(q->clocks, curve->gpu, q->lowest_mhz - SAME_MHZ, mhz, limit);
@@ -480,8 +481,8 @@ static bool is_limit_unknown(const struct clock_choice *choice, enum optimize_li
 static void explain_latency(const struct clock_choice *choice, const struct optimize_goal *goal,
                             unsigned limit, struct text *out)
 {
-    size_t known = 0,
-           min = goal->slo_quantile > 0 ? quantile_min_count(goal->slo_quantile, FREQ_LEVEL) : 2;
+    size_t known = 0;
+    size_t min = goal->slo_quantile > 0 ? quantile_min_count(goal->slo_quantile, FREQ_LEVEL) : 2;
     double max = 0;
     for (size_t i = 0; i < choice->count; i++) {
         known += is_known(choice->points[i].latency[limit - LIMIT_LATENCY].value);

@@ -54,8 +54,8 @@ static void reweighted_step(struct time_fit *fit, const double *u, const double 
         whh += weight * h * h;
         wht += weight * h * t[i];
     }
-    double spread = whh - wh * wh / w,
-           slope = spread > 1e-12 * w ? (wht - wh * wt / w) / spread : 0;
+    double spread = whh - wh * wh / w;
+    double slope = spread > 1e-12 * w ? (wht - wh * wt / w) / spread : 0;
     fit->t1 = fmax(0, slope);
     fit->t0 = (wt - fit->t1 * wh) / w;
 }
@@ -159,8 +159,8 @@ static double polynomial(const double *c, double x)
 
 double power_fit_at(const struct power_fit *fit, double x)
 {
-    double inside = fmax(fit->lowest, fmin(x, 1.05)),
-           watts = fmax(fit->idle_w, polynomial(fit->c, inside));
+    double inside = fmax(fit->lowest, fmin(x, 1.05));
+    double watts = fmax(fit->idle_w, polynomial(fit->c, inside));
     return x < fit->lowest ? fit->idle_w + (watts - fit->idle_w) * x / fit->lowest : watts;
 }
 

@@ -216,8 +216,8 @@ static void check_duplicates(struct checking *c, size_t first, size_t end)
 
 static int by_seq(const void *a, const void *b)
 {
-    const struct freq_point *p = *(const struct freq_point *const *)a,
-                            *q = *(const struct freq_point *const *)b;
+    const struct freq_point *p = *(const struct freq_point *const *)a;
+    const struct freq_point *q = *(const struct freq_point *const *)b;
     double first = is_known(p->seq) ? p->seq : (double)p->line;
     double second = is_known(q->seq) ? q->seq : (double)q->line;
     return (first > second) - (first < second);

@@ -89,8 +89,8 @@ static double scatter_of(const struct freq_point *points, size_t count, bool is_
                          double *scratch)
 {
     for (size_t i = 0; i < count; i++) {
-        double time = figure_of(&points[i], 1),
-               energy = power_of(&points[i]) * figure_of(&points[i], 2);
+        double time = figure_of(&points[i], 1);
+        double energy = power_of(&points[i]) * figure_of(&points[i], 2);
         scratch[i] = !is_usable(&points[i]) ? UNKNOWN : is_energy ? energy : time;
     }
     return relative_scatter(scratch, count);

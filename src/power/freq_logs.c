@@ -59,7 +59,8 @@ static const char *digits(const char *at, double *out)
 static void name_of_folder(const char *folder, struct log_name *out)
 {
     const char *at = str_starts(folder, "results_") ? folder + 8 : "";
-    const char *end = strchr(at, '_'), *job = end ? strstr(end, "_job_") : NULL;
+    const char *end = strchr(at, '_');
+    const char *job = end ? strstr(end, "_job_") : NULL;
     if (!end)
         return;
     (void)str_format(out->gpu, sizeof out->gpu, "%.*s", (int)(end - at), at);
@@ -104,7 +105,8 @@ static bool name_of_legacy(const char *name, struct log_name *out)
         *dash[i] = '\0';
     }
     const char *after_mhz = digits(dash[0] + 1, &out->mhz), *after_run = digits(dash[1] + 1, &run);
-    char *mode = strchr(text, '-'), *application = mode ? strchr(mode + 1, '-') : NULL;
+    char *mode = strchr(text, '-');
+    char *application = mode ? strchr(mode + 1, '-') : NULL;
     if (!after_mhz || *after_mhz || !after_run || *after_run || !application)
         return false;
     (void)str_copy(out->perf, sizeof out->perf, text);
@@ -180,7 +182,8 @@ static void outcome_in_text(char *text, const struct log_name *name, struct freq
     (void)str_format(begin, sizeof begin, "Run %s :", name->run_id);
     for (char *line = strtok_r(text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
         double seconds, mhz;
-        const char *at = strstr(line, begin), *freq = at ? strstr(at, "(freq: ") : NULL;
+        const char *at = strstr(line, begin);
+        const char *freq = at ? strstr(at, "(freq: ") : NULL;
         if (!freq || !digits(freq + 7, &mhz) || mhz != name->mhz)
             continue;
         at += strlen(begin);

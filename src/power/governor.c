@@ -290,7 +290,8 @@ static size_t model_floor(const struct governor *g)
 
 static size_t floor_of(const struct governor *g)
 {
-    size_t floor = lowest(g), model = is_known(g->model_factor) ? model_floor(g) : 0;
+    size_t floor = lowest(g);
+    size_t model = is_known(g->model_factor) ? model_floor(g) : 0;
     floor = g->floor > floor ? g->floor : floor;
     floor = model > floor ? model : floor;
     return floor < g->ceiling ? floor : g->ceiling;

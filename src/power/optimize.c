@@ -45,8 +45,8 @@ static double relative_quality(const struct optimize_goal *goal,
                                const struct optimize_point *baseline,
                                const struct optimize_point *point)
 {
-    double of = goal->is_quality_falling ? baseline->quality : point->quality,
-           by = goal->is_quality_falling ? point->quality : baseline->quality;
+    double of = goal->is_quality_falling ? baseline->quality : point->quality;
+    double by = goal->is_quality_falling ? point->quality : baseline->quality;
     return by > 0 ? of / by : UNKNOWN;
 }
 

@@ -98,7 +98,8 @@ struct remote {
 static enum err read_address(const char *given, char *address, size_t size, char *label,
                              size_t label_size, struct error *why)
 {
-    const char *scheme = strstr(given, "://"), *host = scheme ? scheme + 3 : given;
+    const char *scheme = strstr(given, "://");
+    const char *host = scheme ? scheme + 3 : given;
     const char *end = strchr(host, ']');
     bool is_grpc = str_starts(given, GRPC_SCHEME);
     const char *port = is_grpc ? ":" GRPC_PORT : ":" DEFAULT_PORT;

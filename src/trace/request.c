@@ -92,8 +92,8 @@ double request_decode_tokens(const struct request_trace *trace, nanos from, nano
         return 0;
     if (!is_known(output))
         return UNKNOWN;
-    double at_begin = chunks_produced(trace, begin, begin),
-           at_end = chunks_produced(trace, begin, end);
+    double at_begin = chunks_produced(trace, begin, begin);
+    double at_end = chunks_produced(trace, begin, end);
     if (!has_decode || at_end <= at_begin)
         return output * ((double)(to - from) / (double)(end - begin));
     double made = chunks_produced(trace, begin, to) - chunks_produced(trace, begin, from);
@@ -122,8 +122,8 @@ static double decode_rate(const struct request_trace *trace, nanos at, nanos *un
         return 0;
     if (!is_known(output))
         return UNKNOWN;
-    double at_begin = chunks_produced(trace, begin, begin),
-           at_end = chunks_produced(trace, begin, end);
+    double at_begin = chunks_produced(trace, begin, begin);
+    double at_end = chunks_produced(trace, begin, end);
     if (at_end <= at_begin)
         return output / (double)(end - begin);
     return output * chunk_rate(trace, begin, at, until) / (at_end - at_begin);
@@ -131,7 +131,8 @@ static double decode_rate(const struct request_trace *trace, nanos at, nanos *un
 
 nanos request_rates(const struct request_trace *trace, nanos at, struct token_rates *out)
 {
-    nanos change = request_phase_change(trace), until = at < change ? change : trace->to;
+    nanos change = request_phase_change(trace);
+    nanos until = at < change ? change : trace->to;
     bool is_prefill = at < change, has_prompt = is_known(trace->prompt_tokens);
     *out = (struct token_rates){0};
     if (is_prefill && has_prompt && trace->prompt_tokens >= 0)

@@ -345,8 +345,8 @@ static int find_by_overlap(const struct build *b, size_t i)
     nanos max = 0;
     for (size_t k = 0; k < b->count && !span->no_end; k++) {
         const struct trace_span *outer = &b->nodes[k].span;
-        nanos from = outer->from > span->from ? outer->from : span->from,
-              to = min_nanos(outer->to, span->to);
+        nanos from = outer->from > span->from ? outer->from : span->from;
+        nanos to = min_nanos(outer->to, span->to);
         if (may_contain(outer->type, span->type) && to - from > max) {
             max = to - from;
             found = (int)k;
@@ -559,8 +559,8 @@ static void make_phases(struct build *b, int at)
     if (!change)
         return;
     span->facts.first_token = change = clamp(change, from, to);
-    struct node prefill = new_inferred(TRACE_PREFILL, from, change, at),
-                decode = new_inferred(TRACE_DECODE, change, to, at);
+    struct node prefill = new_inferred(TRACE_PREFILL, from, change, at);
+    struct node decode = new_inferred(TRACE_DECODE, change, to, at);
     if (!has_child(b, at, TRACE_PREFILL))
         add_node(b, &prefill);
     if (change < to && !has_child(b, at, TRACE_DECODE))

@@ -127,7 +127,8 @@ static bool read_cell(char *cell, double scale, double *out)
 /* Splits "power.draw [W]" into name and unit; returns the unit, or "". */
 static char *cut_unit(char *cell)
 {
-    char *open = strchr(cell, '['), *close = open ? strchr(open, ']') : NULL;
+    char *open = strchr(cell, '[');
+    char *close = open ? strchr(open, ']') : NULL;
     if (!close)
         return cell + strlen(cell);
     *open = *close = '\0';

@@ -183,8 +183,8 @@ static bool is_shifted(const struct jv *logprobs)
 {
     enum { MATCHES_MIN = 4, TIMES = 3 };
     int own = 0, next = 0;
-    const struct jv *token = jv_first(jv_get(logprobs, "tokens")),
-                    *top = jv_first(jv_get(logprobs, "top_logprobs"));
+    const struct jv *token = jv_first(jv_get(logprobs, "tokens"));
+    const struct jv *top = jv_first(jv_get(logprobs, "top_logprobs"));
     for (; token && top; token = jv_next(token), top = jv_next(top)) {
         const char *best = likeliest(top), *this = jv_text(token), *after = jv_text(jv_next(token));
         own += best && this && !strcmp(best, this);
@@ -197,8 +197,8 @@ static bool is_shifted(const struct jv *logprobs)
  * of the prompt is scored, as for a window of client_driver.split; nothing is scored without these figures. */
 static void read_score(struct completion *completion, const struct jv *logprobs)
 {
-    const struct jv *token = jv_first(jv_get(logprobs, "tokens")),
-                    *value = jv_first(jv_get(logprobs, "token_logprobs"));
+    const struct jv *token = jv_first(jv_get(logprobs, "tokens"));
+    const struct jv *value = jv_first(jv_get(logprobs, "token_logprobs"));
     int64_t count = completion->prompt_tokens, bytes = 0, first = count / 2 + 1, i = 0;
     double sum = 0;
     for (; i < count && token && value; i++, token = jv_next(token), value = jv_next(value)) {

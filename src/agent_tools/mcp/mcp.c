@@ -211,7 +211,8 @@ static enum err find_tools(struct mcp *mcp, const atomic_bool *cancel, struct er
     struct workspace workspace = {.fd = -1, .path = no_path};
     struct mcp_session *server;
     if (mcp->is_per_query) {
-        const char *given = getenv("TMPDIR"), *folder = given && *given ? given : "/tmp";
+        const char *given = getenv("TMPDIR");
+        const char *folder = given && *given ? given : "/tmp";
         workspace.path = path_join(folder, "ipw-mcp-XXXXXX");
         if (!mkdtemp(workspace.path)) {
             int number = errno;

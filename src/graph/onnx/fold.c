@@ -163,7 +163,8 @@ bool fold_slice(struct step *step, size_t index, double *out, int64_t count)
         return false;
     for (int i = axis + 1; i < shape->rank; i++)
         row *= shape->dims[i];
-    int64_t size = shape->dims[axis], last = stride > 0 ? size : size - 1;
+    int64_t size = shape->dims[axis];
+    int64_t last = stride > 0 ? size : size - 1;
     int64_t taken = result->shape.dims[axis];
     begin = begin < 0 ? begin + size : begin;
     begin = begin < 0 ? 0 : begin > last ? last : begin;
@@ -232,7 +233,8 @@ static int64_t broadcast_index(const struct shape *in, const struct shape *out, 
 {
     int64_t at = 0, stride = 1;
     for (int i = 1; i <= out->rank; i++) {
-        int64_t dim = out->dims[out->rank - i], digit = dim ? index % dim : 0;
+        int64_t dim = out->dims[out->rank - i];
+        int64_t digit = dim ? index % dim : 0;
         index = dim ? index / dim : 0;
         if (i > in->rank)
             continue;

@@ -75,7 +75,8 @@ enum err rule_split(struct step *step)
     if (is_given && count < 0)
         return ERR_OK;
     int64_t outputs = step->node->output_count, whole = in->dims[axis];
-    int64_t chunk = outputs > 0 ? (whole + outputs - 1) / outputs : 0, left = whole;
+    int64_t chunk = outputs > 0 ? (whole + outputs - 1) / outputs : 0;
+    int64_t left = whole;
     enum err err = ERR_OK;
     for (int64_t i = 0; i < outputs && !err; i++) {
         struct shape out = *in;
@@ -95,7 +96,8 @@ enum err rule_split(struct step *step)
  * first element is clamped to it even with a negative step. */
 static int64_t slice_count(int64_t size, int64_t begin, int64_t end, int64_t step)
 {
-    int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+    int64_t low = step > 0 ? 0 : -1;
+    int64_t high = step > 0 ? size : size - 1;
     begin = begin < 0 ? begin + size : begin;
     end = end < 0 ? end + size : end;
     begin = begin < 0 ? 0 : begin > high ? high : begin;

@@ -409,8 +409,9 @@ static tensor_id inception_stem(struct build *b, tensor_id x)
 /* The auxiliary head is used in training only, but is part of the published count and of the weights. */
 static void add_auxiliary_head(struct build *b)
 {
-    int64_t first = 768 * 128 + 2 * 128, second = 128 * 768 * 25 + 2 * 768,
-            last = 768 * 1000 + 1000;
+    int64_t first = 768 * 128 + 2 * 128;
+    int64_t second = 128 * 768 * 25 + 2 * 768;
+    int64_t last = 768 * 1000 + 1000;
     build_tensor(b, GRAPH_PARAMETER, "AuxLogits", 1, (int64_t[]){first + second + last});
 }
 

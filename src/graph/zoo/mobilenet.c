@@ -254,8 +254,8 @@ static tensor_id mbconv(struct build *b, const struct mb_stage *mb_stage, int64_
 static tensor_id fused_mbconv(struct build *b, const struct mb_stage *mb_stage, int64_t channels,
                               int32_t stride, tensor_id in)
 {
-    int64_t in_channels = build_dim(b, in, 1),
-            wide = zoo_round_channels((double)(in_channels * mb_stage->expansion));
+    int64_t in_channels = build_dim(b, in, 1);
+    int64_t wide = zoo_round_channels((double)(in_channels * mb_stage->expansion));
     if (wide == in_channels)
         return zoo_conv_norm(b, "block.0", in, zoo_same_conv(channels, mb_stage->kernel, stride),
                              GRAPH_SILU);
