@@ -52,6 +52,15 @@ def call_tools(tool, calls, *params, **options):
     return [(kind == "error", json.loads(text)) for kind, text in results]
 
 
+def deep_folder(parent, length=1600):
+    """A new directory whose path is at least that long."""
+    path = str(parent)
+    while len(path) < length:
+        path += "/" + "d" * max(1, min(100, length - len(path) - 1))
+    os.makedirs(path)
+    return Path(path)
+
+
 def without_system_calls(*numbers):
     """A preexec_fn that makes them fail as on a kernel that lacks them."""
     def install():

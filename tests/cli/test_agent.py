@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import IntelNvidia  # noqa: E402
 from profiling import TOKENS, Run, Service  # noqa: E402
-from program import (IPW, LANDLOCK_CREATE_RULESET, MachineTest, ipw, main_parallel,  # noqa: E402
+from program import (IPW, LANDLOCK_CREATE_RULESET, MachineTest, deep_folder, ipw, main_parallel,  # noqa: E402
                      without_system_calls)  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
@@ -77,6 +77,19 @@ class AgentLoop(AgentTest):
         self.script(calls(call("file_write", path="a/x.txt", content="hello")), {"content": "done"})
         self.agent()
         self.assertEqual((self.folder / "work/q000000/a/x.txt").read_text(), "hello")
+
+    def test_workspace_may_have_a_long_path(self):
+        self.folder = deep_folder(self.folder)
+        self.questions({"problem": "What is 17 * 24?", "answer": "408"})
+        command = '{ pwd; echo "$HOME"; echo "$TMPDIR"; echo "$IPW_WORKSPACE"; } > made'
+        self.script(calls(call("file_write", path="a/x.txt", content="hello"), call("shell", command=command)),
+                    {"content": "done"})
+        report = self.agent("--tools", "file_write,shell", env={"TMPDIR": str(self.folder)})
+        self.assertEqual(report["completed"], 1)
+        self.assertEqual(report["output_dir"], str(self.folder / "runs/run"))
+        workspace = self.folder / "work/q000000"
+        self.assertEqual((workspace / "a/x.txt").read_text(), "hello")
+        self.assertEqual((workspace / "made").read_text().splitlines(), [str(workspace)] * 4)
 
     def test_calls_with_side_effects_run_in_order(self):
         made = [call("file_write", path="x", content=str(n), append=True) for n in range(8)]
@@ -433,6 +446,19 @@ if way == "fail":
             self.assertEqual(tool["name"], "search")
             self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.25)
             self.assertNotIn("tool_call", list(self.records().values())[0]["model_answers"]["tiny-1b"])
+
+    def test_workspace_of_program_may_have_a_long_path(self):
+        self.folder = deep_folder(self.folder)
+        (self.folder / "agent.py").write_text(self.PROGRAM + "open(__file__ + '.events', 'w').write(os.environ['IPW_EVENTS'])")
+        self.questions({"problem": "What is 17 * 24?", "answer": "408"})
+        for options in (("--workspaces", self.folder / "work"), ("--overwrite",)):
+            self.external("socket", *options, env={"TMPDIR": str(self.folder)})
+            self.assertEqual([tool["name"] for tool in self.spans("tool_call")], ["search"])
+            self.assertEqual(list(self.records().values())[0]["model_answers"]["tiny-1b"], "answer to What is 17 * 24? in True")
+            events = Path((self.folder / "agent.py.events").read_text())
+            self.assertFalse(events.parent.exists())  # a directory of its own, since a socket has a short path
+        self.assertTrue((self.folder / "work/q000000").is_dir())
+        self.assertEqual(list(self.folder.glob("ipw-agent-*")), [])
 
     def test_inference_seen_by_proxy_is_counted_once(self):
         self.external("inferences")

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from profiling import MODEL, TEXT, TOKENS, ProfileTest, Run  # noqa: E402
-from program import ipw, main_parallel  # noqa: E402
+from program import deep_folder, ipw, main_parallel  # noqa: E402
 
 CONTRACT = {"output_dir", "queries", "completed", "failed", "accuracy", "energy",
             "joules_per_output_token", "output_tokens_per_s", "ipj", "ipw", "time_to_first_token_s",
@@ -49,6 +49,14 @@ class Report(ProfileTest):
         self.assertLessEqual(ENERGY, set(report["energy"]))
         self.assertEqual(set(report["time_to_first_token_s"]), {"p50", "p95"})
         self.assertEqual((report["queries"], report["completed"], report["failed"]), (4, 4, 0))
+
+    def test_output_directory_may_have_a_long_path(self):
+        self.out = deep_folder(self.on.root)
+        report = self.profile("--max-queries", 2)
+        self.assertEqual((report["completed"], Path(report["output_dir"]).parent), (2, self.out))
+        self.assertEqual(self.run.summary()["output_dir"], report["output_dir"])
+        report = self.profile("--resume", "--max-queries", 4)
+        self.assertEqual((report["completed"], len(self.run.records())), (4, 4))
 
     def test_energy_is_null_without_sensor(self):
         report = self.profile("--grader", "exact")

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import ControllableGpu, Intel  # noqa: E402
-from program import IPW, TIMEOUT_S, ipw, main_parallel  # noqa: E402
+from program import IPW, TIMEOUT_S, deep_folder, ipw, main_parallel  # noqa: E402
 from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, send_document,  # noqa: E402
                      read_message, request, response, until)
 
@@ -73,6 +73,15 @@ class Start(ProxyTest):
         upstream = self.upstream(send_document)
         for number in range(8):
             self.start_and_ask(upstream, number)
+
+
+    def test_output_directory_may_have_a_long_path(self):
+        self.root = deep_folder(self.root)
+        proxy = self.proxy(self.upstream(send_document))
+        self.assertIn("200", proxy.ask()[0])
+        self.assertEqual(proxy.end(), 0, proxy.stderr)
+        self.assertEqual(len(proxy.records()), 1)
+        self.assertEqual(json.loads((self.root / "runs/run/summary.json").read_text())["total_queries"], 1)
 
 
 class Forwarding(ProxyTest):
