@@ -81,7 +81,7 @@ struct reading_bar {
     struct progress bar;
     nanos first, began; /* start time of the first file, and of this one */
     uint64_t before;
-    char *path; /* owned; NULL: none yet */
+    uint64_t path; /* its hash; 0: none yet */
     char phase[96];
 };
 
@@ -92,7 +92,6 @@ void reading_bar_init(struct reading_bar *reading, const char *command, bool utf
 void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
                         nanos now, struct text *out);
 void reading_bar_clear(struct reading_bar *reading, struct text *out);
-void reading_bar_release(struct reading_bar *reading);
 
 /* ---- the screen (screen.c) ---- */
 

@@ -3,11 +3,10 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/text.h"
-#include "core/xalloc.h"
 #include "report/text/format.h"
 #include "runner/profile/profile.h"
 
@@ -150,7 +149,6 @@ void reading_bar_init(struct reading_bar *reading, const char *command, bool utf
 static void begin(struct reading_bar *reading, const char *path, nanos now)
 {
     const char *slash = strrchr(path, '/');
-    str_set(&reading->path, path);
     str_format(reading->phase, sizeof reading->phase, "reading %.60s (MB)",
                slash ? slash + 1 : path);
     str_plain(reading->phase, sizeof reading->phase);
@@ -161,8 +159,10 @@ static void begin(struct reading_bar *reading, const char *path, nanos now)
 void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
                         nanos now, struct text *out)
 {
-    if (!reading->path || strcmp(reading->path, path) != 0 || done < reading->before)
+    uint64_t hash = hash_bytes(HASH_START, path, strlen(path));
+    if (reading->path != hash || done < reading->before)
         begin(reading, path, now);
+    reading->path = hash;
     reading->before = done;
     if (done >= all)
         reading_bar_clear(reading, out);
@@ -181,10 +181,4 @@ void reading_bar_update(struct reading_bar *reading, const char *path, uint64_t 
 void reading_bar_clear(struct reading_bar *reading, struct text *out)
 {
     progress_clear(&reading->bar, out);
-}
-
-void reading_bar_release(struct reading_bar *reading)
-{
-    free(reading->path);
-    reading->path = NULL;
 }

@@ -244,9 +244,7 @@ void sensor_measures(const struct sensor *sensor, char *to, size_t size);
 
 const char *sensor_kind_name(enum sensor_kind kind);
 const char *sensor_status_name(enum sensor_status status);
-
-/* Of a device whose opening or first reading had this result; `otherwise`: after an error that is not a matter of
- * permissions. */
+/* Of a device that was opened and read with this result; `otherwise`: not a matter of permissions. */
 enum sensor_status sensor_status_of(enum err err, enum sensor_status otherwise);
 
 #endif

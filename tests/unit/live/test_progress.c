@@ -190,7 +190,6 @@ static void a_reading_bar_is_drawn_after_a_second(void **state)
     out = (struct text){0};
     reading_bar_clear(&bar, &out);
     assert_string_equal(text_get(&out), "\r\x1b[K");
-    reading_bar_release(&bar);
     text_release(&out);
 }
 
@@ -207,7 +206,6 @@ static void a_long_path_keeps_its_rate(void **state)
     reading_bar_init(&bar, "export", false, 120);
     assert_string_equal(update_bar(&bar, path, 0, 0, &out), "");
     assert_contains(update_bar(&bar, path, 100000000, 2, &out), "100/400  50.0/s  6 s left");
-    reading_bar_release(&bar);
     text_release(&out);
 }
 
