@@ -46,8 +46,11 @@ static char *format_left(char *to, double s)
 
 static void add_rate(double rate, const char *what, struct text *out)
 {
+    int decimals = rate >= 9.995 ? 1 : 2;
+    if (rate >= 99.95)
+        decimals = 0;
     if (rate >= 0.1)
-        text_addf(out, "  %.*f%s/s", rate >= 99.95 ? 0 : rate >= 9.995 ? 1 : 2, rate, what);
+        text_addf(out, "  %.*f%s/s", decimals, rate, what);
     else if (rate > 0)
         text_addf(out, "  %.0f s%s%s", 1 / rate, what[0] ? " a" : " each", what);
 }
