@@ -287,8 +287,7 @@ static int probe(const char *source, const unsigned char *head, size_t length)
 static enum err open_file(const char *source, struct model *model, struct error *why)
 {
     struct hf_config *config = model->state;
-    char *path =
-        file_is_directory(source) ? path_join(source, "config.json") : xstrdup(source);
+    char *path = file_is_directory(source) ? path_join(source, "config.json") : xstrdup(source);
     enum err err = hf_config_read(path, config, why);
     free(path);
     if (err)

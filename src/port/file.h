@@ -70,11 +70,11 @@ enum err file_read_at(int fd, void *bytes, size_t length, long long offset) MUST
  * nothing. */
 
 struct output {
-    int fd;             /* receives the bytes; also readable, for files written in several passes */
-    int folder;         /* directory of the file to be replaced; -1: fd is the file itself */
-    char temporary[32];       /* in that folder */
+    int fd;                    /* receives the bytes; readable, too, for several passes */
+    int folder;                /* directory of the file to be replaced; -1: fd is the file itself */
+    char temporary[32];        /* in that folder */
     char name[FILE_NAME_SIZE]; /* final name in that directory */
-    char *path;               /* for messages, owned; NULL: standard output */
+    char *path;                /* for messages, owned; NULL: standard output */
 };
 
 /* Whether a path means standard output: "-" or NULL. */

@@ -139,12 +139,27 @@ static void name_of_other(const char *name, struct log_name *out)
     }
 }
 
+static const char *last_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The directory of a file, to be freed. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return xstrdup(".");
+    return xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
 static struct log_name name_of(const char *path)
 {
     struct log_name out = {.seq = UNKNOWN, .mhz = UNKNOWN};
-    const char *name = str_last_part(path);
-    char *folder = xstrndup(path, name > path ? (size_t)(name - path - 1) : 0);
-    name_of_folder(str_last_part(folder), &out);
+    const char *name = last_of(path);
+    char *folder = folder_of(path);
+    name_of_folder(last_of(folder), &out);
     free(folder);
     if (!name_of_run(name, &out) && !name_of_legacy(name, &out))
         name_of_other(name, &out);
@@ -692,16 +707,6 @@ static enum err add_gpus(struct importing *im, const struct log_rows *rows,
     for (size_t i = 0; !err && i < count; i++)
         err = add_gpu(im, rows, gpus[i], begin, count == 1);
     return err ? err : count ? ERR_OK : add_point(im, begin); /* no power: reported by the checks */
-}
-
-/* The directory of a file, to be freed. */
-static char *folder_of(const char *path)
-{
-    const char *last = str_last_part(path);
-    if (last == path)
-        return xstrdup(".");
-    bool is_root = last == path + 1;
-    return xstrndup(path, is_root ? 1 : (size_t)(last - path - 1));
 }
 
 static enum err import_log(struct importing *im, const char *path, struct text *bytes)

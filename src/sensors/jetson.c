@@ -304,8 +304,7 @@ static void jetson_probe(const struct sensor_config *config, struct sensor_findi
     find_rails(&rails);
     const struct rail *failed = NULL;
     enum err err = rails.count ? try_rails(&rails, &failed) : ERR_ABSENT;
-    finding =
-        sensor_found(out, "jetson", SENSOR_BOARD, sensor_status_of(err, SENSOR_UNSUPPORTED));
+    finding = sensor_found(out, "jetson", SENSOR_BOARD, sensor_status_of(err, SENSOR_UNSUPPORTED));
     if (!finding)
         return;
     str_copy(finding->name, sizeof finding->name, model[0] ? model : "NVIDIA Jetson");

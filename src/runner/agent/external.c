@@ -26,7 +26,8 @@ struct external {
     struct completion *out;
     struct text answer, line; /* of stdout: the complete lines, and the incomplete last one */
     int events;               /* socket for events */
-    char *socket_folder, *socket_path, *problem_path; /* NULL: not made */
+    /* NULL: not made. */
+    char *socket_folder, *socket_path, *problem_path;
     bool has_tools;       /* the program reported tool calls itself */
     bool has_inferences;  /* the same for inferences, or phases of them */
     pthread_mutex_t lock; /* guards the following fields and *out: the proxy has its own thread */

@@ -65,6 +65,26 @@ static void activities_and_clock_of_a_log(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* A copy of a directory is often called "run (2)". */
+static void a_directory_may_have_any_name(void **state)
+{
+    (void)state;
+    struct tree tree;
+    struct freq_points points = {0};
+    struct error why = {0};
+    char folder[200];
+    tree_new(&tree);
+    tree_write(&tree, "/run (2)/timing_summary.log",
+               "run_id,frequency_mhz,duration_seconds,exit_code,status\n4_02,1410,114,0,success\n");
+    snprintf(folder, sizeof folder, "%s/run (2)", tree.root);
+    const struct freq_source source = {.path = write_log(folder, "run_4_02_freq_1410_profile.csv")};
+    assert_int_equal(freq_points_import(&points, &source, &why), ERR_OK);
+    assert_int_equal(points.count, 1);
+    assert_true(points.items[0].freq_mhz == 1410 && points.items[0].raw_time_s == 114);
+    freq_points_release(&points);
+    tree_free(&tree);
+}
+
 static void a_log_may_have_a_long_path(void **state)
 {
     (void)state;
@@ -92,6 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activities_and_clock_of_a_log),
+        cmocka_unit_test(a_directory_may_have_any_name),
         cmocka_unit_test(a_log_may_have_a_long_path),
     };
     return RUN_TESTS(tests);
