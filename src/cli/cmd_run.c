@@ -56,6 +56,12 @@ static void show_progress(enum exec_phase phase, unsigned number, unsigned of, d
         notify("ipw run: run %u of %u\n", number, of);
 }
 
+static void show_slow(void *context, int number, unsigned signals)
+{
+    (void)context;
+    notify_slow(false, number, signals);
+}
+
 /* ---- raw samples ---- */
 
 static int write_samples(const char *path, struct session *session, nanos zero)
@@ -274,8 +280,10 @@ static enum err redirect_stdout(int *out)
     return ERR_OK;
 }
 
-static struct run_options args = {
-    .exec = {.repeats = 1}, .report_fd = -1, .runs = 1, .tariff = TARIFF_NONE};
+static struct run_options args = {.exec = {.repeats = 1, .await = {.slow = show_slow}},
+                                  .report_fd = -1,
+                                  .runs = 1,
+                                  .tariff = TARIFF_NONE};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {

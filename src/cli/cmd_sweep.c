@@ -241,6 +241,12 @@ static void show_end(void *context, const struct sweep *sweep, const struct swee
     free(folder);
 }
 
+static void show_slow(void *context, const struct sweep *sweep, int number, unsigned signals)
+{
+    (void)context;
+    notify_slow(sweep->profile, number, signals);
+}
+
 /* ---- results ---- */
 
 enum { SETTINGS_SHOWN = 8 };
@@ -354,7 +360,8 @@ static int restore(void)
 
 static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control)
 {
-    const struct sweep_progress progress = {show_begin, show_end, show_cool, writer->directory};
+    const struct sweep_progress progress = {show_begin, show_end, show_cool, show_slow,
+                                            writer->directory};
     struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
     if (!args.quiet && is_complete(sweep))

@@ -2,6 +2,7 @@
 #include "cli/common.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "live/live.h"
 #include "rundir/run_list.h"
 #include "rundir/summary.h"
+#include "runner/await.h"
 #include "sampler/session.h"
 
 static const struct command *current; /* the running command; NULL before the first */
@@ -81,6 +83,19 @@ void notify(const char *format, ...)
         memcpy(line + end, "\n", 2);
     /* As one write: threads print, too.  There is nowhere to report a failure. */
     (void)!file_write_all(STDERR_FILENO, line, strlen(line));
+}
+
+void notify_slow(bool is_profile, int number, unsigned signals)
+{
+    static const char *const OF_COMMAND[] = {"terminate it", "kill it"};
+    static const char *const OF_PROFILE[] = {"abort its queries", "end it at once"};
+    const char *const *next = is_profile ? OF_PROFILE : OF_COMMAND;
+    if (signals > AWAIT_TERMINATED)
+        return;
+    notify("ipw %s: waiting for the %s to end; %s to %s\n", current->name,
+           is_profile ? "profile" : "command",
+           number == SIGINT ? "press Ctrl-C again" : "send another signal",
+           next[signals - AWAIT_ASKED]);
 }
 
 int print_error(int code, const char *format, ...)

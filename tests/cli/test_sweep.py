@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from machines import FAKE, ControllableGpu, Intel, Nvidia, Ramp  # noqa: E402
-from program import IPW, TIMEOUT_S, ipw, main_parallel, python  # noqa: E402
+from program import IPW, TIMEOUT_S, Terminal, ipw, main_parallel, python, wait_until  # noqa: E402
 from rundirs import texts_of  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
@@ -125,7 +125,7 @@ class Points(SweepTest):
         self.assertFalse((self.root / "runs").exists())  # nothing was run
         done = self.sweep("--knob", "a=1-20:1", "--seed", 5)
         self.assertEqual([attempt["settings"]["a"] for attempt in self.attempts()],
-                         [line.split("a=")[1].split(":")[0] for line in shown[0].splitlines()[1:-1]])
+                         re.findall(r"^  1  a=(\d+):", shown[0], re.M))
         self.assertNotEqual(self.recorded_arguments(), sorted(self.recorded_arguments(), key=lambda words: int(words[0])))
         self.assertIn("seed 5", done.stderr)
 
@@ -930,6 +930,71 @@ class Retries(SweepTest):
             done = ipw(None, "sweep", "--resume", self.directory(), "--dry-run")
             self.assertEqual(done.returncode, 1, new)
             self.assertIn(f"header of the sweep cannot be read: {message}", done.stderr)
+
+
+class StubbornCommands(SweepTest):
+    """Signals to a sweep reach the command of its current run, as signals to `ipw run` do."""
+
+    # Asks nothing of the shell but to wait; its processes are noted.
+    SCRIPT = "trap '' {ignored}; echo $$ >>{pids}; sleep 600 & echo $! >>{pids}; echo >{pids}.started; wait; wait # {{a}}"
+    NOTICES = ("press Ctrl-C again to terminate it", "press Ctrl-C again to kill it")
+    CASES = (("INT", NOTICES[:1]), ("INT TERM", NOTICES))
+
+    def setUp(self):
+        super().setUp()
+        self.pids = self.root / "pids"
+        self.machine = Intel(50)
+        self.addCleanup(self.machine.close)
+        self.addCleanup(self.end_commands)
+
+    def end_commands(self):
+        for pid in self.running():
+            os.kill(pid, signal.SIGKILL)
+
+    def running(self):
+        pids = [int(pid) for pid in self.pids.read_text().split()] if self.pids.exists() else []
+        return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+    def command(self, ignored):
+        shutil.rmtree(self.root / "runs", ignore_errors=True)
+        Path(f"{self.pids}.started").unlink(missing_ok=True)
+        script = self.SCRIPT.format(ignored=ignored, pids=self.pids)
+        return [IPW, "sweep", "-q", "--output-dir", self.root / "runs", "--knob", "a=1,2", "--", "sh", "-c", script]
+
+    def wait_for_command(self):
+        wait_until(Path(f"{self.pids}.started").exists, "the command")
+        self.assertEqual(len(self.running()), 2)
+
+    def check_end(self, code):
+        self.assertEqual((code, self.running()), (130, []))
+        self.assertEqual(self.attempts(), [])
+        runs = list(self.directory().glob("points/*/run_*/summary.json"))
+        self.assertEqual(len(runs), 1)
+        self.assertGreater(json.loads(runs[0].read_text())["ipw"]["energy"]["joules"], 0)
+
+    def test_signals_of_another_process(self):
+        for ignored, notices in self.CASES:
+            process = subprocess.Popen(self.command(ignored), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True, env=self.machine.environment())
+            self.addCleanup(process.stderr.close)
+            self.addCleanup(process.kill)
+            self.wait_for_command()
+            process.send_signal(signal.SIGINT)
+            for notice in notices:
+                self.assertEqual(process.stderr.readline(), f"ipw sweep: waiting for the command to end; {notice}\n")
+                process.send_signal(signal.SIGINT)
+            self.assertIn("--resume", process.stderr.read())
+            self.check_end(process.wait(TIMEOUT_S))
+
+    def test_signals_of_a_terminal(self):
+        for ignored, notices in self.CASES:
+            with Terminal(self.command(ignored), self.machine.environment()) as terminal:
+                self.wait_for_command()
+                terminal.press_ctrl_c()
+                for notice in notices:
+                    terminal.wait_for(notice)
+                    terminal.press_ctrl_c()
+                self.check_end(terminal.wait())
 
 
 class Kills(SweepTest):
