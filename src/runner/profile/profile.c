@@ -206,7 +206,7 @@ void profile_result_release(struct profile_result *result)
     if (profile->settling.has_ledger)
         ledger_release(&profile->settling.ledger);
     baseline_release(&profile->idle);
-    profile_release_facts(profile);
+    profile_release_facts(&profile->setup);
     text_release(&profile->setup.client_info);
     client_windows_release(&profile->setup.windows);
     agents_release(profile);
