@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/file.h"
 #include "port/proc.h"
 #include "report/text/reports.h"
@@ -322,12 +323,16 @@ static const struct option_row ROWS[] = {
 /* Before the command runs, which may take hours. */
 static int make_save_folder(void)
 {
-    char path[FILE_PATH_MAX];
+    const char *parent = args.output_dir ? args.output_dir : "runs";
     struct error why = {0};
     if (!args.save && !args.output_dir && !args.db)
         return 0;
-    str_format(path, sizeof path, "%s/.", args.output_dir ? args.output_dir : "runs");
-    return file_make_parents(path, &why) ? print_error(EXIT_FAILED, "%s", why.text) : 0;
+    char *inside = path_join(parent, ".");
+    enum err err = file_make_parents(inside, &why);
+    free(inside);
+    if (!err && !file_is_directory(parent))
+        err = err_set(&why, ERR_BAD_VALUE, "%s exists and is not a directory", parent);
+    return err ? print_error(EXIT_FAILED, "%s", why.text) : 0;
 }
 
 static int run_run(const char **words, size_t count)

@@ -773,10 +773,10 @@ const struct command command_sweep = {
 #define KNOB(constant, name, other_name, what, unit, ...) "  " name ": " what " in " unit "\n"
 #include "core/knob.def"
 #undef KNOB
-        "This needs root, and a GPU whose clocks and power\n"
-        "limit are at their defaults. The value `default` leaves a knob unchanged. Knobs are\n"
-        "restored at the end, after a signal and, by a watchdog process, after a kill. If control\n"
-        "is not permitted, the sweep measures at the GPU's own clocks and prints a warning.\n\n"
+        "This needs root, and a GPU whose clocks and power limit are at their defaults. The value\n"
+        "`default` leaves a knob unchanged. Knobs are restored at the end, after a signal and, by\n"
+        "a watchdog process, after a kill. If control is not permitted, the sweep measures at the\n"
+        "GPU's own clocks and prints a warning.\n\n"
         "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal\n"
         "stops the waiting, not the job: --resume SWEEP collects its results, and with --slurm\n"
         "resubmits the settings that were not measured.",

@@ -139,6 +139,13 @@ class Transparency(MachineTest):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(words, done.stderr)
 
+    def test_place_of_a_saved_run_is_checked_first(self):
+        file, mark = self.empty.put("/file", ""), self.empty.root / "mark"
+        for place, words in ((file, f"{file} exists and is not a directory"), (file / "runs", "Not a directory")):
+            done = self.run_it("--output-dir", place, "--", "touch", mark)
+            self.assertEqual((done.returncode, mark.exists()), (1, False))
+            self.assertIn(words, done.stderr)
+
 
 class Interruption(MachineTest):
     def setUp(self):

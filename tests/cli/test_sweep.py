@@ -184,7 +184,7 @@ class Points(SweepTest):
         points.write_text('a,b\n1,"x, y"\n2,z\n')
         self.sweep("--list", points, command=python(NOTE, self.notes, "{a}", "{b}"))
         self.assertEqual(sorted(self.recorded_arguments()), [["1", "x, y"], ["2", "z"]])
-        for text, said in (("", "empty"), ("a\n", "0 settings"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same setting"),
+        for text, said in (("", "empty"), ("a\n", "has no settings"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same setting"),
                            ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "not a knob name"), ("a,b\n1\n", "line 2")):
             points.write_text(text)
             self.assertIn(said, self.sweep("--list", points, code=2).stderr)
@@ -194,7 +194,8 @@ class Points(SweepTest):
     def test_rejects_invalid_points(self):
         for words, said in ((["--knob", "a=1"], "no {a}"), (["--knob", "a"], "NAME=VALUES"),
                             (["--knob", "a=1,1"], "more than once"), (["--knob", "a=9-1:1"], "LOW-HIGH:STEP"),
-                            (["--knob", "a=1,,2"], "empty"), ([], "missing --knob"),
+                            (["--knob", "a=1,,2"], "empty"), (["--knob", "a=" + 1024 * "x"], "more than 1023 bytes"),
+                            ([], "missing --knob"), (["--knob", "a.b=1"], "letters, digits, - and _"),
                             (["--knob", "a=1", "--knob", "a=2"], "more than once"),
                             (["--knob", "a=1-9999999:1"], "more than"),
                             (["--knob", "a=1", "--probes", 3], "--probes is for --mode probe"),
@@ -205,7 +206,26 @@ class Points(SweepTest):
             command = ["--model", "{a}", "--repeat-runs=3"] if "--profile" in words else ["true"]
             self.assertIn(said, self.sweep(*words, command=command, code=2).stderr)
         self.assertEqual(ipw(None, "sweep", "--knob", "a=1").returncode, 2)
-        self.assertEqual(ipw(None, "sweep", "--resume", self.root).returncode, 1)
+        done = self.sweep("--knob", "a=1", command=["true", "{0}", "{b}"], code=2)
+        self.assertIn("knob 'a' is not used: the command has no {a}, but {b}\n", done.stderr)
+
+    def test_range_without_step_is_noted(self):
+        """It is a value, such as a list of CPUs."""
+        for knob, noted in (("a=1-3,x", "--knob a: 1-3 is one value; a range has a step: 1-3:1\n"), ("a=1-3:1", ""),
+                            ("a=3-1,a-b,-3,--", "")):
+            done = self.sweep("--knob", knob, "--dry-run")
+            self.assertEqual(done.stderr, f"ipw sweep: {noted}" if noted else "")
+        self.assertEqual(self.sweep("--knob", "a=1-3", "--dry-run", "-q").stderr, "")
+
+    def test_wrong_directories_to_resume(self):
+        self.sweep("--knob", "a=1")
+        run = next(self.directory().glob("points/*/run_*"))
+        for directory, said in ((self.root, f"{self.root}: not a sweep directory"),
+                                (self.root / "none", f"{self.root / 'none'}: no such directory"),
+                                (run, f"not a sweep, but one run of it: give {self.directory()}\n")):
+            done = ipw(None, "sweep", "--resume", directory)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
 
 
 class Results(SweepTest):
@@ -452,8 +472,9 @@ class Control(ControlTest):
                 ("devices 2", ["gpu-clock=510"], 2, "--devices"),
                 ("", ["gpu-clock=1000"], 2, "1000 MHz is not a clock of nvml:0 (nearest: 990, 1005)"),
                 ("", ["power-limit=800"], 2, "outside of 200 to 700 W"),
-                ("", ["gpu-clock=fast"], 2, "expected a clock in MHz, not 'fast'"),
-                ("", ["a=1"], 2, "gpu-clock, mem-clock or power-limit")):
+                ("", ["gpu-clock=fast"], 2, "expected a graphics clock in MHz, not 'fast'"),
+                ("", ["a=1"], 2, "gpu-clock, mem-clock or power-limit"),
+                ("", ["gpu-clok=510"], 2, "no knob 'gpu-clok' of the GPU: did you mean gpu-clock?")):
             with self.subTest(said):
                 machine = self.machine(script)
                 done = self.sweep("--control", "--knob", *words, command=["true", "{a}"], code=code, machine=machine)
