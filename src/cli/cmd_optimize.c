@@ -85,10 +85,13 @@ static void set_goal(struct optimize_state *o)
         }
     for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++) {
         bool is_percent = i == LIMIT_SLOWDOWN || i == LIMIT_QUALITY || i == LIMIT_CLOCK;
+        double divisor = 1;
+        if (is_percent)
+            divisor = 100;
+        else if (optimize_limit_is_latency(i))
+            divisor = 1e3;
         if (is_known(c->limits[i]))
-            o->goal.limits[i] = is_percent                     ? c->limits[i] / 100
-                                : optimize_limit_is_latency(i) ? c->limits[i] / 1e3
-                                                               : c->limits[i];
+            o->goal.limits[i] = c->limits[i] / divisor;
     }
     o->goal.slo_quantile = c->percentile[0] == 'p' ? strtod(c->percentile + 1, NULL) / 100 : 0;
     o->goal.is_quality_falling =

@@ -262,7 +262,8 @@ static int measure(struct run_options *options)
                 notify("ipw run: measurement %u of %u\n", i, options->runs);
         }
         int now = measure_once(options, &session, i == options->runs, &zero, &stop);
-        code = code && !stop ? code : now ? now : code;
+        if (!code || (stop && now))
+            code = now;
     }
     int written = put_reports(options);
     /* Even if the report failed: samples cannot be taken again. */

@@ -66,8 +66,8 @@ static const char *const MODES[] = {"custom", "baseline", "dvfs", "probe", NULL}
 static void add_expected(const struct result *plan, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double left_s = result_number_at(plan, NULL, "expected_s"),
-           pauses_s = result_number_at(plan, NULL, "pauses_s");
+    double left_s = result_number_at(plan, NULL, "expected_s");
+    double pauses_s = result_number_at(plan, NULL, "pauses_s");
     const char *from = result_text_at(plan, NULL, "expected_from");
     text_add(out, "expected time: ");
     if (!is_known(left_s) && is_known(pauses_s)) {
@@ -440,7 +440,9 @@ static int follow(struct collect_state *state, bool *more)
                            "sweep --resume %s --slurm` resubmits them",
                            left, sweep->point_count, writer->directory, writer->directory);
     int shown = show_result(writer->directory);
-    return shown ? shown : sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
+    if (shown)
+        return shown;
+    return sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
 }
 
 static enum err list_points(void *context, size_t *points, size_t *count, struct error *why)
@@ -501,16 +503,31 @@ static enum err change(struct sweep *sweep, struct run_writer *writer, struct er
     return err;
 }
 
+/* A plan needs no writer. */
+static enum err open_sweep(struct sweep *sweep, struct run_writer *writer, struct error *why)
+{
+    if (args.dry_run)
+        return sweep_load(args.resume, sweep, why);
+    if (args.point)
+        return sweep_wait_for_point(sweep, args.resume, args.point - 1, writer, why);
+    return sweep_reopen(sweep, args.resume, writer, why);
+}
+
+static int carry_out(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control,
+                     bool arrays)
+{
+    if (args.dry_run)
+        return show_plan(sweep);
+    return arrays ? execute_on_slurm(sweep, writer) : execute(sweep, writer, control);
+}
+
 static int resume(const char **words, size_t count)
 {
     struct sweep sweep;
     struct run_writer writer;
     struct sweep_control *control = NULL;
     struct error why = {0};
-    enum err err = args.dry_run ? sweep_load(args.resume, &sweep, &why)
-                   : args.point
-                       ? sweep_wait_for_point(&sweep, args.resume, args.point - 1, &writer, &why)
-                       : sweep_reopen(&sweep, args.resume, &writer, &why);
+    enum err err = open_sweep(&sweep, &writer, &why);
     if (err)
         return print_err(err, &why);
     bool arrays = (args.slurm.on || slurm_was_used(args.resume)) && !args.point;
@@ -528,10 +545,7 @@ static int resume(const char **words, size_t count)
         err = sweep_check_command(&sweep, &why);
     if (!err && !args.dry_run && !arrays && !is_complete(&sweep))
         err = take_control(&sweep, false, &control, &why);
-    int code = err            ? print_err(err, &why)
-               : args.dry_run ? show_plan(&sweep)
-               : arrays       ? execute_on_slurm(&sweep, &writer)
-                              : execute(&sweep, &writer, control);
+    int code = err ? print_err(err, &why) : carry_out(&sweep, &writer, control, arrays);
     if (!args.dry_run)
         run_writer_close(&writer);
     sweep_release(&sweep);
@@ -726,12 +740,10 @@ static int check_point(void)
     if (!args.resume && (args.point || args.retry_failed))
         return print_error(EXIT_USAGE, "--%s needs --resume SWEEP",
                            args.point ? "point" : "retry-failed");
-    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
-        return print_error(EXIT_USAGE, "--point measures one setting: omit --%s",
-                           args.slurm.on  ? "slurm"
-                           : args.dry_run ? "dry-run"
-                           : args.repeats ? "repeat"
-                                          : "retry-failed");
+    static const char *const OF_ALL[] = {"slurm", "dry-run", "repeat", "retry-failed", NULL};
+    const char *of_all = args.point ? first_given(OF_ALL) : NULL;
+    if (of_all)
+        return print_error(EXIT_USAGE, "--point measures one setting: omit --%s", of_all);
     return slurm_command_check(&args.slurm);
 }
 

@@ -93,7 +93,9 @@ static void put_part(struct figure_series *boxes, const struct layers_result *la
 {
     for (size_t l = 0; l < layers->layers_measured; l++) {
         const struct result_components *in = &layers->layers[l].components;
-        double at = (double)l, below = 0, joules = layer_joules(in, parts->names[part], NULL);
+        double at = (double)l;
+        double below = 0;
+        double joules = layer_joules(in, parts->names[part], NULL);
         for (size_t i = 0; i < part; i++)
             below += layer_joules(in, parts->names[i], NULL);
         if (joules > 0)
@@ -110,7 +112,8 @@ static void put_whole(struct figure *figure, struct figure_panel *panel,
         boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "layer");
     errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     for (size_t l = 0; l < layers->layers_measured; l++) {
-        double at = (double)l, joules = layers->layers[l].energy_j;
+        double at = (double)l;
+        double joules = layers->layers[l].energy_j;
         double error = layers->layers[l].plus_minus;
         if (boxes)
             series_add4(boxes, at - 0.42, at + 0.42, 0, joules);
@@ -268,7 +271,9 @@ static const char *window_phase(const struct layers_result *layers,
                                 const struct result_window *window)
 {
     const struct result_setting *setting = layers_result_setting(layers, window);
-    return !is_known(window->setting) ? "idle" : setting ? setting->phase : NULL;
+    if (!is_known(window->setting))
+        return "idle";
+    return setting ? setting->phase : NULL;
 }
 
 /* Instrumented windows have no energy of their own. */

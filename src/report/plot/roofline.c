@@ -41,7 +41,8 @@ static void put_roof(struct figure *figure, struct figure_panel *panel,
 static size_t put_component(struct figure_panel *panel, struct figure_series *series,
                             const struct result_component *c, double *low, double *high)
 {
-    double intensity = c->flops / c->bytes, gflops = c->flops / c->time_s * 1e-9;
+    double intensity = c->flops / c->bytes;
+    double gflops = c->flops / c->time_s * 1e-9;
     if (!(c->flops > 0) || !(c->bytes > 0) || !(c->time_s > 0))
         return 0;
     series_add3(series, intensity, gflops, 0.9);

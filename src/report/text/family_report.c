@@ -26,7 +26,8 @@ struct family {
 /* A shipped model by its --model name; files by their differences, "file" for "models/file.gguf". */
 static void name_members(struct family *family)
 {
-    size_t count = result_length(family->result, family->models), i = 0;
+    size_t count = result_length(family->result, family->models);
+    size_t i = 0;
     struct run_point *points = xcalloc(count + 1, sizeof *points);
     const struct run_point **list = xcalloc(count + 1, sizeof *list);
     RESULT_EACH (member, family->result, family->models) {
@@ -159,8 +160,8 @@ static void write_best(const struct family *family, const struct result_item *me
 
 static void write_answer(const struct family *family, struct text *out)
 {
-    const struct result_item *accurate = best_member(family, true),
-                             *cheap = best_member(family, false);
+    const struct result_item *accurate = best_member(family, true);
+    const struct result_item *cheap = best_member(family, false);
     if (result_length(family->result, family->models) < 2)
         return;
     if (accurate)

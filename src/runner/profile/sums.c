@@ -85,10 +85,7 @@ bool sums_reason(const struct reason *reasons, char *to, size_t size)
 static void add_to_tally(struct sums *sums, const struct record *record, bool completed)
 {
     struct intelligence_query query = {
-        .outcome = !completed             ? OUTCOME_FAILED
-                   : record->correct < 0  ? OUTCOME_UNGRADED
-                   : record->correct == 1 ? OUTCOME_CORRECT
-                                          : OUTCOME_INCORRECT,
+        .outcome = query_outcome_of(completed, record->correct),
         .joules = record->energy.joules,
         .active_joules = record->energy.active_joules,
         .seconds = record->latency_s,
@@ -103,15 +100,14 @@ static void add_evaluation(struct sums *sums, const struct record *record)
 {
     struct evaluation evaluation;
     bool expected = record->expected && record->expected[0];
+    const char *otherwise =
+        expected ? "the expected answers are long texts: pass --grader f1, rouge_l or judge"
+                 : "the dataset has no expected answers";
     record_evaluation(record, &evaluation);
     if (is_known(evaluation.score))
         online_add(&sums->scores, evaluation.score);
     if (record->correct < 0 && !is_known(record->negative_log_likelihood))
-        add_reason(sums->ungraded,
-                   evaluation.reason[0] ? evaluation.reason
-                   : expected
-                       ? "the expected answers are long texts: pass --grader f1, rouge_l or judge"
-                       : "the dataset has no expected answers");
+        add_reason(sums->ungraded, evaluation.reason[0] ? evaluation.reason : otherwise);
 }
 
 static void add_energy(struct sums *sums, const struct record *record)
