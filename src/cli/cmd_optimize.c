@@ -339,6 +339,7 @@ static enum err choose_swept(struct optimize_state *o, const char *directory, st
     if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&
         !c->quality && !is_known(c->limits[LIMIT_QUALITY]) && !optimize_has_slo(&o->goal)) {
         c->data.inputs = (struct option_list){{directory}, 1};
+        c->data.sweep = &o->sweep;
         err = choose_measured(o, sweep_points_void(&o->sweep), why);
         for (size_t i = 0; !err && i < o->count; i++)
             sweep_choice_note(&o->sweep, &o->choices[i], i ? NULL : &o->data.findings);

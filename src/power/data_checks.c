@@ -574,15 +574,22 @@ enum err freq_data_check(struct freq_data *data, struct error *why)
     return err;
 }
 
+static enum err read_source(struct freq_points *points, const struct freq_source *source,
+                            struct error *why)
+{
+    if (source->sweep || sweep_points_is(source->path))
+        return sweep_points_read(points, source, why);
+    if (freq_points_is_log(source->path))
+        return freq_points_import(points, source, why);
+    return freq_points_read(points, source, why);
+}
+
 enum err freq_data_read(struct freq_data *data, const struct freq_source *sources, size_t count,
                         const char *clocks_path, struct error *why)
 {
     enum err err = clocks_path ? clock_list_read(&data->clocks, clocks_path, why) : ERR_OK;
     for (size_t i = 0; !err && i < count; i++)
-        err = sweep_points_is(sources[i].path) ? sweep_points_read(&data->points, &sources[i], why)
-              : freq_points_is_log(sources[i].path)
-                  ? freq_points_import(&data->points, &sources[i], why)
-                  : freq_points_read(&data->points, &sources[i], why);
+        err = read_source(&data->points, &sources[i], why);
     return err ? err : freq_data_check(data, why);
 }
 

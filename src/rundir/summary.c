@@ -625,9 +625,9 @@ enum err summary_constants(const struct summary *summary, const char *model, str
     return err;
 }
 
-enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why)
+/* Into a summary in which everything is unknown. */
+static enum err read_tree(struct jv *tree, struct summary *out, struct error *why)
 {
-    summary_init(out);
     out->tree = tree;
     if (!jv_is_object(tree)) {
         summary_release(out);
@@ -643,6 +643,12 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
     return ERR_OK;
 }
 
+enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why)
+{
+    summary_init(out);
+    return read_tree(tree, out, why);
+}
+
 enum err summary_load(const char *directory, struct summary *out, struct error *why)
 {
     char path[FILE_PATH_MAX];
@@ -654,7 +660,7 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
         return err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE, directory);
     struct error reason = {0};
     enum err err = run_read_json(path, SUMMARY_BYTES_MAX, &tree, why);
-    if (!err && (err = summary_from_json(tree, out, &reason)))
+    if (!err && (err = read_tree(tree, out, &reason)))
         err_set(why, err, "%.160s: %.200s", path, reason.text);
     return err;
 }
