@@ -39,13 +39,12 @@ static void fill_devices(const struct ledger *ledger, struct record *out)
         else if (device->has_energy && device->counted)
             add_known(&out->cpu_joules, device->energy.joules);
     }
-    out->energy_basis = NULL;
     if (is_known(out->gpu_joules))
         out->energy_basis = "gpu";
     else if (is_known(out->soc_joules))
         out->energy_basis = "soc";
-    else if (is_known(out->cpu_joules))
-        out->energy_basis = "cpu";
+    else
+        out->energy_basis = is_known(out->cpu_joules) ? "cpu" : NULL;
 }
 
 /* One unit of a measurement: its index, its times since the first, and its energy. */

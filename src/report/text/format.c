@@ -218,9 +218,8 @@ const char *format_scope(const struct tariff *tariff)
     if (is_known(tariff->gco2_per_kwh))
         return "electricity at the devices, without cooling (PUE); emissions location-based, of "
                "electricity only";
-    if (is_known(tariff->price_per_kwh))
-        return "electricity at the devices, without cooling (PUE)";
-    return "";
+    return is_known(tariff->price_per_kwh) ? "electricity at the devices, without cooling (PUE)"
+                                           : "";
 }
 
 char *format_cost(char *to, const struct charge *charge, const char *currency)

@@ -34,19 +34,17 @@ static double relative_error(const struct summary *run)
 /* ---- the table ---- */
 
 /* Four significant digits and at most three decimals; integers as such. */
-static int decimals_of(double value)
-{
-    double size = fabs(value);
-    if (value == floor(value) || size >= 999.95)
-        return 0;
-    if (size >= 99.995)
-        return 1;
-    return size >= 9.9995 ? 2 : 3;
-}
-
 static char *format_plain(char *to, double value)
 {
-    str_format(to, FORMAT_MAX, "%.*f", decimals_of(value), value);
+    double size = fabs(value);
+    int decimals = 3;
+    if (value == floor(value) || size >= 999.95)
+        decimals = 0;
+    else if (size >= 99.995)
+        decimals = 1;
+    else if (size >= 9.9995)
+        decimals = 2;
+    str_format(to, FORMAT_MAX, "%.*f", decimals, value);
     return to;
 }
 

@@ -100,14 +100,17 @@ static void add_evaluation(struct sums *sums, const struct record *record)
 {
     struct evaluation evaluation;
     bool expected = record->expected && record->expected[0];
-    const char *otherwise =
-        expected ? "the expected answers are long texts: pass --grader f1, rouge_l or judge"
-                 : "the dataset has no expected answers";
     record_evaluation(record, &evaluation);
     if (is_known(evaluation.score))
         online_add(&sums->scores, evaluation.score);
-    if (record->correct < 0 && !is_known(record->negative_log_likelihood))
-        add_reason(sums->ungraded, evaluation.reason[0] ? evaluation.reason : otherwise);
+    if (record->correct >= 0 || is_known(record->negative_log_likelihood))
+        return;
+    const char *reason = "the dataset has no expected answers";
+    if (evaluation.reason[0])
+        reason = evaluation.reason;
+    else if (expected)
+        reason = "the expected answers are long texts: pass --grader f1, rouge_l or judge";
+    add_reason(sums->ungraded, reason);
 }
 
 static void add_energy(struct sums *sums, const struct record *record)
