@@ -235,7 +235,8 @@ static void record_batch(struct proxied *proxied, struct ended *list)
 /* Splits off the first requests, up to about BATCH_MAX bytes of them, which a kill before they are written loses. */
 static struct ended *take_batch(struct ended **list, size_t *size)
 {
-    struct ended *first = *list, *last = first;
+    struct ended *first = *list;
+    struct ended *last = first;
     for (*size = first->size; last->next && *size < BATCH_MAX; last = last->next)
         *size += last->next->size;
     *list = last->next;
@@ -338,7 +339,8 @@ static enum err measure_idle(struct profile *profile)
 {
     struct proxied *proxied = profile->proxied;
     struct quiet_time *quiet = &proxied->quiet;
-    nanos idle = from_seconds(profile->options->idle_s), now = clock_now();
+    nanos idle = from_seconds(profile->options->idle_s);
+    nanos now = clock_now();
     unsigned in_flight = 0;
     uint64_t forwarded = 0;
     if (profile->has_idle || idle <= 0 || now < quiet->not_before)

@@ -370,7 +370,8 @@ static void fill_power(const struct device_sum *kind, double query_s, struct rec
 
 static void fill_devices(const struct device_sums *sums, double query_s, struct record *out)
 {
-    const double mb = 1.0 / (1 << 20), gb = 1e-9;
+    const double mb = 1.0 / (1 << 20);
+    const double gb = 1e-9;
     out->gpu_joules = sums->gpu.joules;
     out->gpu_window_joules = sums->gpu.window_joules;
     out->cpu_joules = sums->cpu.joules;

@@ -70,7 +70,8 @@ static void end_batch(struct profile *profile)
 static enum err settle_now(struct profile *profile)
 {
     double requests, before, after;
-    nanos now = clock_now(), settled = sharing_settled(profile->shared.sharing);
+    nanos now = clock_now();
+    nanos settled = sharing_settled(profile->shared.sharing);
     sum_devices(profile->shared.sharing, &requests, &before);
     sampler_settle(profile->session->sampler, now);
     journal_batch_begin(&profile->files.journal);
@@ -228,7 +229,8 @@ static struct energy total_energy(const struct resume *resume,
                                   const struct profile_settling *settling)
 {
     struct energy total = settling->spent.energy;
-    unsigned killed = resume->starts - resume->ended, unmeasured = resume->unmeasured;
+    unsigned killed = resume->starts - resume->ended;
+    unsigned unmeasured = resume->unmeasured;
     unmeasured += settling->has_ledger && total.method == METHOD_NONE;
     energy_add(&total, &resume->spent.energy);
     if (killed)
