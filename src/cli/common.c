@@ -87,15 +87,21 @@ void notify(const char *format, ...)
 
 void notify_slow(bool is_profile, int number, unsigned signals)
 {
-    static const char *const OF_COMMAND[] = {"terminate it", "kill it"};
-    static const char *const OF_PROFILE[] = {"abort its queries", "end it at once"};
-    const char *const *next = is_profile ? OF_PROFILE : OF_COMMAND;
-    if (signals > AWAIT_TERMINATED)
-        return;
-    notify("ipw %s: waiting for the %s to end; %s to %s\n", current->name,
-           is_profile ? "profile" : "command",
-           number == SIGINT ? "press Ctrl-C again" : "send another signal",
-           next[signals - AWAIT_ASKED]);
+    const char *again = number == SIGINT ? "press Ctrl-C again" : "send another signal";
+    const char *waiting_for = is_profile ? "the profile" : "the command";
+    const char *effect;
+    switch (signals) {
+    case AWAIT_ASKED:
+        effect = is_profile ? "abort its queries" : "terminate it";
+        break;
+    case AWAIT_TERMINATED:
+        effect = is_profile ? "end it at once" : "kill it";
+        break;
+    default: /* of a sweep: the process that measures it hangs */
+        waiting_for = "its run";
+        effect = "kill it";
+    }
+    notify("ipw %s: waiting for %s to end; %s to %s\n", current->name, waiting_for, again, effect);
 }
 
 int print_error(int code, const char *format, ...)

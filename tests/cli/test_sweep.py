@@ -973,8 +973,13 @@ class StubbornCommands(SweepTest):
             os.kill(pid, signal.SIGKILL)
 
     def running(self):
-        pids = [int(pid) for pid in self.pids.read_text().split()] if self.pids.exists() else []
-        return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+        def is_running(pid):
+            try:
+                return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+            except OSError:
+                return False
+        pids = self.pids.read_text().split() if self.pids.exists() else []
+        return [int(pid) for pid in pids if is_running(pid)]
 
     def command(self, ignored):
         shutil.rmtree(self.root / "runs", ignore_errors=True)
@@ -1006,6 +1011,22 @@ class StubbornCommands(SweepTest):
                 process.send_signal(signal.SIGINT)
             self.assertIn("--resume", process.stderr.read())
             self.check_end(process.wait(TIMEOUT_S))
+
+    def test_fourth_signal_kills_a_run_that_hangs(self):
+        process = subprocess.Popen(self.command("INT TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, env=self.machine.environment())
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        self.wait_for_command()
+        run, = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(run), signal.SIGSTOP)
+        for words in (f"the command to end; {self.NOTICES[0]}", f"the command to end; {self.NOTICES[1]}",
+                      "its run to end; press Ctrl-C again to kill it"):
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.stderr.readline(), f"ipw sweep: waiting for {words}\n")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(TIMEOUT_S), 130)
+        wait_until(lambda: not self.running(), "the end of the command")
 
     def test_signals_of_a_terminal(self):
         for ignored, notices in self.CASES:
