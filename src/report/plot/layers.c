@@ -54,10 +54,10 @@ static double layer_joules(const struct result_components *in, const char *compo
 {
     double sum = 0;
     for (size_t i = 0; i < in->count; i++) {
-        const struct result_component *c = &in->items[i];
-        if (is_known(c->energy_j) && is_same(c->name, component) &&
-            (!phase || is_same(c->phase, phase)))
-            sum += c->energy_j;
+        const struct result_component *item = &in->items[i];
+        if (is_known(item->energy_j) && is_same(item->name, component) &&
+            (!phase || is_same(item->phase, phase)))
+            sum += item->energy_j;
     }
     return sum;
 }
@@ -160,13 +160,13 @@ static void put_component_bars(struct figure *figure, struct figure_panel *panel
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
     for (size_t i = 0; i < parts->count; i++)
         for (size_t j = 0; j < layers->components.count; j++) {
-            const struct result_component *c = &layers->components.items[j];
+            const struct result_component *item = &layers->components.items[j];
             double at = (double)i + shift;
-            if (!is_same(c->name, parts->names[i]) || !is_same(c->phase, phase))
+            if (!is_same(item->name, parts->names[i]) || !is_same(item->phase, phase))
                 continue;
-            series_add4(boxes, 0, c->energy_j, at - 0.18, at + 0.18);
-            series_add4(errors, c->energy_j, at, fmax(c->energy_j - c->plus_minus, 0),
-                        c->energy_j + c->plus_minus);
+            series_add4(boxes, 0, item->energy_j, at - 0.18, at + 0.18);
+            series_add4(errors, item->energy_j, at, fmax(item->energy_j - item->plus_minus, 0),
+                        item->energy_j + item->plus_minus);
         }
 }
 
@@ -285,13 +285,15 @@ static size_t put_windows(struct figure *figure, struct figure_panel *panel,
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     size_t count = 0;
     for (size_t i = 0; i < layers->window_count; i++) {
-        const struct result_window *w = &layers->windows[i];
-        double error = w->plus_minus / w->time_s;
-        if (!is_same(window_phase(layers, w), what) || !is_known(w->power_w) || !(w->time_s > 0))
+        const struct result_window *window = &layers->windows[i];
+        double watts = window->power_w;
+        double error = window->plus_minus / window->time_s;
+        if (!is_same(window_phase(layers, window), what) || !is_known(watts) ||
+            !(window->time_s > 0))
             continue;
-        series_add4(boxes, w->start_s, w->start_s + w->time_s, 0, w->power_w);
-        series_add4(errors, w->start_s + w->time_s / 2, w->power_w, fmax(w->power_w - error, 0),
-                    w->power_w + error);
+        series_add4(boxes, window->start_s, window->start_s + window->time_s, 0, watts);
+        series_add4(errors, window->start_s + window->time_s / 2, watts, fmax(watts - error, 0),
+                    watts + error);
         count++;
     }
     return count;

@@ -96,20 +96,22 @@ static void add_component_name(struct table *table, const char *name)
     table_add(table, label);
 }
 
-static void add_component(struct table *table, const struct view *model, const struct view *c)
+static void add_component(struct table *table, const struct view *model,
+                          const struct view *component)
 {
     char cell[FORMAT_MAX];
-    table_add(table, string(c, "phase"));
-    add_component_name(table, string(c, "name"));
-    table_add(table, format_si(cell, number(c, "time_s"), "s"));
+    table_add(table, string(component, "phase"));
+    add_component_name(table, string(component, "name"));
+    table_add(table, format_si(cell, number(component, "time_s"), "s"));
     table_addf(table, "%s%s", mark(model),
-               format_with_error(cell, number(c, "energy_j"), number(c, "plus_minus"), "J"));
-    table_add(table, format_percent(cell, number(c, "share")));
-    table_add(table, format_percent(cell, number(c, "flops_share")));
-    table_add(table, format_percent(cell, number(c, "bytes_share")));
-    table_add(table, format_si(cell, number(c, "joules_per_gflop"), "J"));
-    table_add(table, format_si(cell, number(c, "joules_per_gb"), "J"));
-    table_add(table, string(c, "method")[0] ? string(c, "method") : "unknown");
+               format_with_error(cell, number(component, "energy_j"),
+                                 number(component, "plus_minus"), "J"));
+    table_add(table, format_percent(cell, number(component, "share")));
+    table_add(table, format_percent(cell, number(component, "flops_share")));
+    table_add(table, format_percent(cell, number(component, "bytes_share")));
+    table_add(table, format_si(cell, number(component, "joules_per_gflop"), "J"));
+    table_add(table, format_si(cell, number(component, "joules_per_gb"), "J"));
+    table_add(table, string(component, "method")[0] ? string(component, "method") : "unknown");
 }
 
 static void write_components(const struct view *model, bool color, struct text *out)
