@@ -207,7 +207,9 @@ static void edge_interval(const struct question_terms *terms, const struct intel
     what.sums = 2;
     what.figure = per_joule;
     bootstrap_interval(&what, &inverse);
-    double accuracy = score->accuracy, low = score->accuracy_low, high = score->accuracy_high;
+    double accuracy = score->accuracy;
+    double low = score->accuracy_low;
+    double high = score->accuracy_high;
     if (!is_known(inverse.low) || !is_known(inverse.high))
         return;
     out->low = out->figure -
@@ -237,12 +239,9 @@ static void ipj_interval(const struct question_terms *terms, const struct intell
 
 static void tally_row(struct intelligence_tally *tally, const struct run_table *table, size_t row)
 {
-    int verdict = run_flag(table, RUN_CORRECT, row);
     struct intelligence_query query = {
-        .outcome = !run_completed(table, row) ? OUTCOME_FAILED
-                   : verdict < 0              ? OUTCOME_UNGRADED
-                   : verdict                  ? OUTCOME_CORRECT
-                                              : OUTCOME_INCORRECT,
+        .outcome =
+            query_outcome_of(run_completed(table, row), run_flag(table, RUN_CORRECT, row)),
         .joules = run_number(table, RUN_JOULES, row),
         .active_joules = run_number(table, RUN_ACTIVE_JOULES, row),
         .seconds = run_number(table, RUN_LATENCY, row),

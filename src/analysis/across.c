@@ -42,7 +42,8 @@ double bits_in_name(const char *model)
         if (at != model && isalnum((unsigned char)at[-1]))
             continue; /* words begin after a separator */
         for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
-            size_t length = strlen(WORDS[i].word), same = 0;
+            size_t length = strlen(WORDS[i].word);
+            size_t same = 0;
             while (same < length && tolower((unsigned char)at[same]) == WORDS[i].word[same])
                 same++;
             if (same == length && !isalnum((unsigned char)at[length]))
@@ -57,7 +58,8 @@ static void add_sums(const struct run_table *table, struct run_point *out)
     struct energy_per per_token = {0}, per_query = {0}, watts = {0};
     size_t right = 0, graded = 0;
     for (size_t i = 0; i < table->rows; i++) {
-        double joules = run_number(table, RUN_JOULES, i), s = run_number(table, RUN_LATENCY, i);
+        double joules = run_number(table, RUN_JOULES, i);
+        double s = run_number(table, RUN_LATENCY, i);
         double tokens = run_number(table, RUN_OUTPUT_TOKENS, i);
         if (!run_completed(table, i))
             continue;
@@ -179,7 +181,8 @@ static void collect_logs(const struct run_point *points, size_t count, enum axis
     for (size_t i = 0; i < count; i++) {
         size_t like = 0;
         for (size_t j = i; j < count; j++) {
-            double over = field(&points[j], x_at), value = field(&points[j], y_at);
+            double over = field(&points[j], x_at);
+            double value = field(&points[j], y_at);
             if (taken[j] || !(over > 0) || !(value > 0) || !is_peer(&points[i], &points[j], axis))
                 continue;
             taken[j] = true;

@@ -55,7 +55,8 @@ static void find_intervals(const struct span *spans, size_t count, struct busy *
 /* Seconds with requests in flight, up to t. */
 static double busy_until(const struct busy *busy, double t)
 {
-    size_t low = 0, high = busy->count; /* those before `low` start by t, those from `high` later */
+    size_t low = 0;
+    size_t high = busy->count; /* those before `low` start by t, those from `high` later */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (busy->items[middle].from <= t)
@@ -310,7 +311,8 @@ static enum err read_runs(const struct run_figures *runs, size_t count, struct c
 
 static enum err check_clocks(const struct clock_settings *settings, struct error *why)
 {
-    double min = settings->items[0].x, max = settings->items[settings->count - 1].x;
+    double min = settings->items[0].x;
+    double max = settings->items[settings->count - 1].x;
     for (size_t i = 1; i < settings->count; i++)
         if (settings->items[i].is_cpu != settings->items[0].is_cpu)
             return err_set(
@@ -380,11 +382,12 @@ static enum err choose_knob(const struct sweep_points *points, size_t *out, stru
 /* From the repeats; sensor error is common to all settings, and not included. */
 static struct clock_setting setting_of(const struct sweep_figures *figures, double x)
 {
+    static const size_t FIGURES[] = {CLOCK_ENERGY, CLOCK_EDP, CLOCK_ED2P}; /* by n of E T^n */
     struct clock_setting setting = {.x = x};
     double energy = ratio(figures->independent, figures->joules);
     double time = ratio(figures->seconds_error, figures->seconds);
     for (int n = 0; n < 3; n++) {
-        size_t at = n == 0 ? CLOCK_ENERGY : n == 1 ? CLOCK_EDP : CLOCK_ED2P;
+        size_t at = FIGURES[n];
         setting.values[at] = energy_delay_product(figures->joules, figures->seconds, n);
         setting.errors[at] = NORMAL_95 * setting.values[at] * hypot(energy, n ? n * time : 0);
     }
@@ -467,7 +470,9 @@ enum err clock_settings_of_curve(const struct freq_curve *curve, struct clock_se
 size_t clock_settings_mean(const struct clock_settings *settings, enum clock_measure measure,
                            size_t from, double *x, double *value)
 {
-    double sum_x = 0, sum = 0, limit = (1 + settings->same) * settings->items[from].x;
+    double sum_x = 0;
+    double sum = 0;
+    double limit = (1 + settings->same) * settings->items[from].x;
     size_t to = from;
     for (; to < settings->count && (to == from || settings->items[to].x <= limit); to++) {
         sum_x += settings->items[to].x;

@@ -102,7 +102,9 @@ const char *column_unit(enum run_number numerator, enum run_number denominator)
     if (unit[0] || denominator == RUN_NUMBERS)
         return unit;
     const char *per = record_column(COLUMN_NUMBER, denominator)->unit;
-    return strcmp(per, "s") == 0 ? "1/s" : strcmp(per, "J") == 0 ? "1/J" : "";
+    if (strcmp(per, "s") == 0)
+        return "1/s";
+    return strcmp(per, "J") == 0 ? "1/J" : "";
 }
 
 static double ratio_value(const struct ratio_sums *sums)
@@ -235,7 +237,9 @@ const char *energy_basis(const struct run_table *table)
         return "machine";
     if (!table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS])
         return NULL;
-    return !table->uses_board ? "gpu" : table->uses_gpu ? "mixed" : "soc";
+    if (!table->uses_board)
+        return "gpu";
+    return table->uses_gpu ? "mixed" : "soc";
 }
 
 const char *common_word(const struct run_table *table, enum run_word column)

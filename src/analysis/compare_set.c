@@ -348,7 +348,9 @@ enum compare_outcome compare_check_evaluate(const struct compare_check *check,
 {
     const struct contrast *found = &comparison->metrics[check->metric].found;
     const struct contrast_figure *figure = check->relative ? &found->relative : &found->difference;
-    double value = confident ? check->above ? figure->low : figure->high : figure->value;
+    double value = figure->value;
+    if (confident)
+        value = check->above ? figure->low : figure->high;
     if (check->relative && found->a == 0 && found->b == 0)
         value = 0; /* a relative difference of 0 and 0 is undefined, but there is none */
     else if (!is_known(figure->value))

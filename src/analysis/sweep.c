@@ -269,7 +269,8 @@ static size_t count_distinct(const struct sweep *sweep, bool gpus)
 /* Two GPUs of one model differ by some percent in power at the same clock, more than many settings do. */
 static void warn_of_nodes(struct result *result, const struct sweep *sweep)
 {
-    size_t gpus = count_distinct(sweep, true), nodes = count_distinct(sweep, false);
+    size_t gpus = count_distinct(sweep, true);
+    size_t nodes = count_distinct(sweep, false);
     if (gpus > 1)
         result_warn(result,
                     "the settings were measured on %zu sets of GPUs, so differences between "
@@ -318,7 +319,8 @@ static void order_by_energy(struct settings *all)
 
 static enum err fill(struct settings *all, struct error *why)
 {
-    size_t count = all->points.sweep.point_count, measured = 0;
+    size_t count = all->points.sweep.point_count;
+    size_t measured = 0;
     all->figures = xcalloc(count, sizeof *all->figures);
     all->quality = xcalloc(count, sizeof *all->quality);
     all->cost = xcalloc(count, sizeof *all->cost);

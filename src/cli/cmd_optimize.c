@@ -11,6 +11,7 @@
 
 #include "cli/common.h"
 #include "cli/option_groups.h"
+#include "core/json_field.h"
 #include "core/params.h"
 #include "core/result.h"
 #include "core/text.h"
@@ -84,10 +85,13 @@ static void set_goal(struct optimize_state *o)
         }
     for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++) {
         bool is_percent = i == LIMIT_SLOWDOWN || i == LIMIT_QUALITY || i == LIMIT_CLOCK;
+        double divisor = 1;
+        if (is_percent)
+            divisor = 100;
+        else if (optimize_limit_is_latency(i))
+            divisor = 1e3;
         if (is_known(c->limits[i]))
-            o->goal.limits[i] = is_percent                     ? c->limits[i] / 100
-                                : optimize_limit_is_latency(i) ? c->limits[i] / 1e3
-                                                               : c->limits[i];
+            o->goal.limits[i] = c->limits[i] / divisor;
     }
     o->goal.slo_quantile = c->percentile[0] == 'p' ? strtod(c->percentile + 1, NULL) / 100 : 0;
     o->goal.is_quality_falling =
@@ -172,11 +176,15 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
     size_t applications = 0;
     o->source = path;
     question.goal = o->goal;
+    if (sweep_of_run(path))
+        return err_set(why, ERR_BAD_VALUE, "not a sweep, but one run of it: give %.*s",
+                       (int)sweep_of_run(path), path);
     if (file_is_directory(path))
         return err_set(why, ERR_BAD_VALUE,
-                       "%s is not a readable sweep (GPU logs: --input DIRECTORY)", path);
+                       "%s is not a readable sweep; a directory of GPU logs is given with --input",
+                       path);
     if (!file_is_regular(path))
-        return err_set(why, ERR_NOT_FOUND, "%s: no such file", path);
+        return err_set(why, ERR_NOT_FOUND, "%s: no such file or directory", path);
     enum err err = freq_model_load(&o->model, path, why);
     if (!err && !c->data.clocks)
         err = err_set(why, ERR_USAGE,
@@ -330,6 +338,7 @@ static enum err choose_swept(struct optimize_state *o, const char *directory, st
     if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&
         !c->quality && !is_known(c->limits[LIMIT_QUALITY]) && !optimize_has_slo(&o->goal)) {
         c->data.inputs = (struct option_list){{directory}, 1};
+        c->data.sweep = &o->sweep;
         err = choose_measured(o, sweep_points_void(&o->sweep), why);
         for (size_t i = 0; !err && i < o->count; i++)
             sweep_choice_note(&o->sweep, &o->choices[i], i ? NULL : &o->data.findings);
@@ -386,7 +395,8 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
     if (!words && !c->data.inputs.count)
         return "missing measurements: give a sweep, --input FILE or a model of `ipw power fit`";
     if (!sweep && !c->settings && (c->quality || c->baseline || is_known(c->limits[LIMIT_QUALITY])))
-        return "quality and --baseline need --setting: a clock does not change the answers";
+        return "--quality, --min-quality and --baseline need a sweep or --setting COLUMNS: a clock "
+               "does not change the answers";
     if (c->settings && is_known(c->limits[LIMIT_QUALITY]) && !c->quality)
         return "--min-quality needs --quality COLUMN or FILE";
     for (unsigned i = LIMIT_LATENCY; !sweep && i < LIMIT_QUALITY; i++)
@@ -409,27 +419,56 @@ static size_t take_input(const char **words, size_t count)
     return 0;
 }
 
+/* --input SWEEP, alone, is the same as SWEEP.  NULL: none. */
+static const char *named_sweep(const char **words, size_t count)
+{
+    const char *named = count ? words[0] : NULL;
+    if (!count && args.data.inputs.count == 1)
+        named = args.data.inputs.items[0];
+    return named && sweep_points_is(named) ? named : NULL;
+}
+
+/* None was chosen: --application named none of the measured ones. */
+static enum err refuse_application(const struct optimize_state *o, struct error *why)
+{
+    const struct freq_curves *curves = &o->data.curves;
+    struct text known = {0};
+    for (size_t i = 0; i < curves->count; i++) {
+        const char *name = curves->items[i].application;
+        size_t first = 0; /* of that name: another GPU has run it, too */
+        while (strcmp(curves->items[first].application, name) != 0)
+            first++;
+        if (first == i)
+            text_addf(&known, "%s%s", known.length ? ", " : "", name);
+    }
+    enum err err = err_set(why, ERR_NOT_FOUND, "no application '%.60s'%s%s%s",
+                           text_or_empty(o->command->application), known.length ? " (known: " : "",
+                           text_get(&known), known.length ? ")" : "");
+    text_release(&known);
+    return err;
+}
+
 static int optimize_main(const char **words, size_t count)
 {
     struct optimize_state o = {.command = &args};
     struct error why = {0};
     count = take_input(words, count);
-    /* --input SWEEP, alone, is the same as SWEEP. */
-    const char *sweep = count                         ? words[0]
-                        : args.data.inputs.count == 1 ? args.data.inputs.items[0]
-                                                      : NULL;
-    sweep = sweep && sweep_points_is(sweep) ? sweep : NULL;
+    const char *sweep = named_sweep(words, count);
     const char *wrong = wrong_usage(&args, count, sweep);
     if (wrong)
         return usage_error(wrong);
     set_goal(&o);
-    enum err err = sweep           ? choose_swept(&o, sweep, &why)
-                   : count         ? choose_modeled(&o, words[0], &why)
-                   : args.settings ? choose_setting(&o, &why)
-                                   : choose_measured(&o, NULL, &why);
+    enum err err;
+    if (sweep)
+        err = choose_swept(&o, sweep, &why);
+    else if (count)
+        err = choose_modeled(&o, words[0], &why);
+    else if (args.settings)
+        err = choose_setting(&o, &why);
+    else
+        err = choose_measured(&o, NULL, &why);
     if (!err && o.count == 0)
-        err = err_set(&why, ERR_NOT_FOUND, "no application '%.60s'",
-                      args.application ? args.application : "");
+        err = refuse_application(&o, &why);
     if (!err && !args.settings && !o.apply.length)
         o.policy_count =
             clock_policies_of(o.choices, o.count, &o.goal, policy_rule(&args), o.policies);
@@ -521,9 +560,11 @@ const struct command command_optimize = {
         "Chooses the clock with the least energy, EDP or ED2P within the limits, for every\n"
         "application of the measurements or of a model of `ipw power fit`, and one clock for all;\n"
         "or the best setting of a sweep (`ipw sweep`), whatever its knobs are, with the accuracy\n"
-        "of its answers as quality. Savings are relative to the fit at the highest clock, never\n"
-        "to its measured row; for other knobs, to --baseline. Prints the command that applies the\n"
-        "setting, and never runs it.",
+        "of its answers as quality. SWEEP is the directory of a sweep, MODEL.json a model, FILE a\n"
+        "CSV with a row per measurement: its clock, time, and power or energy.\n\n"
+        "Savings are relative to the fit at the highest clock, never to its measured row; for\n"
+        "other knobs, to --baseline. Prints the command that applies the setting, and never runs\n"
+        "it.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .run = optimize_main,

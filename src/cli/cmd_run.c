@@ -57,6 +57,12 @@ static void show_progress(enum exec_phase phase, unsigned number, unsigned of, d
         notify("ipw run: run %u of %u\n", number, of);
 }
 
+static void show_slow(void *context, int number, unsigned signals)
+{
+    (void)context;
+    notify_slow(false, number, signals);
+}
+
 /* ---- raw samples ---- */
 
 static int write_samples(const char *path, struct session *session, nanos zero)
@@ -260,7 +266,8 @@ static int measure(struct run_options *options)
                 notify("ipw run: measurement %u of %u\n", i, options->runs);
         }
         int now = measure_once(options, &session, i == options->runs, &zero, &stop);
-        code = code && !stop ? code : now ? now : code;
+        if (!code || (stop && now))
+            code = now;
     }
     int written = put_reports(options);
     /* Even if the report failed: samples cannot be taken again. */
@@ -279,8 +286,10 @@ static enum err redirect_stdout(int *out)
     return ERR_OK;
 }
 
-static struct run_options args = {
-    .exec = {.repeats = 1}, .report_fd = -1, .runs = 1, .tariff = TARIFF_NONE};
+static struct run_options args = {.exec = {.repeats = 1, .await = {.slow = show_slow}},
+                                  .report_fd = -1,
+                                  .runs = 1,
+                                  .tariff = TARIFF_NONE};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
@@ -319,12 +328,15 @@ static const struct option_row ROWS[] = {
 /* Before the command runs, which may take hours. */
 static int make_save_folder(void)
 {
+    const char *parent = args.output_dir ? args.output_dir : "runs";
     struct error why = {0};
     if (!args.save && !args.output_dir && !args.db)
         return 0;
-    char *path = xformat("%s/.", args.output_dir ? args.output_dir : "runs");
-    enum err err = file_make_parents(path, &why);
-    free(path);
+    char *inside = path_join(parent, ".");
+    enum err err = file_make_parents(inside, &why);
+    free(inside);
+    if (!err && !file_is_directory(parent))
+        err = err_set(&why, ERR_BAD_VALUE, "%s exists and is not a directory", parent);
     return err ? print_error(EXIT_FAILED, "%s", why.text) : 0;
 }
 

@@ -66,8 +66,8 @@ static const char *const MODES[] = {"custom", "baseline", "dvfs", "probe", NULL}
 static void add_expected(const struct result *plan, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double left_s = result_number_at(plan, NULL, "expected_s"),
-           pauses_s = result_number_at(plan, NULL, "pauses_s");
+    double left_s = result_number_at(plan, NULL, "expected_s");
+    double pauses_s = result_number_at(plan, NULL, "pauses_s");
     const char *from = result_text_at(plan, NULL, "expected_from");
     text_add(out, "expected time: ");
     if (!is_known(left_s) && is_known(pauses_s)) {
@@ -241,6 +241,12 @@ static void show_end(void *context, const struct sweep *sweep, const struct swee
     free(folder);
 }
 
+static void show_slow(void *context, const struct sweep *sweep, int number, unsigned signals)
+{
+    (void)context;
+    notify_slow(sweep->profile, number, signals);
+}
+
 /* ---- results ---- */
 
 enum { SETTINGS_SHOWN = 8 };
@@ -354,7 +360,8 @@ static int restore(void)
 
 static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control)
 {
-    const struct sweep_progress progress = {show_begin, show_end, show_cool, writer->directory};
+    const struct sweep_progress progress = {show_begin, show_end, show_cool, show_slow,
+                                            writer->directory};
     struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
     if (!args.quiet && is_complete(sweep))
@@ -433,7 +440,9 @@ static int follow(struct collect_state *state, bool *more)
                            "sweep --resume %s --slurm` resubmits them",
                            left, sweep->point_count, writer->directory, writer->directory);
     int shown = show_result(writer->directory);
-    return shown ? shown : sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
+    if (shown)
+        return shown;
+    return sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
 }
 
 static enum err list_points(void *context, size_t *points, size_t *count, struct error *why)
@@ -494,16 +503,31 @@ static enum err change(struct sweep *sweep, struct run_writer *writer, struct er
     return err;
 }
 
+/* A plan needs no writer. */
+static enum err open_sweep(struct sweep *sweep, struct run_writer *writer, struct error *why)
+{
+    if (args.dry_run)
+        return sweep_load(args.resume, sweep, why);
+    if (args.point)
+        return sweep_wait_for_point(sweep, args.resume, args.point - 1, writer, why);
+    return sweep_reopen(sweep, args.resume, writer, why);
+}
+
+static int carry_out(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control,
+                     bool arrays)
+{
+    if (args.dry_run)
+        return show_plan(sweep);
+    return arrays ? execute_on_slurm(sweep, writer) : execute(sweep, writer, control);
+}
+
 static int resume(const char **words, size_t count)
 {
     struct sweep sweep;
     struct run_writer writer;
     struct sweep_control *control = NULL;
     struct error why = {0};
-    enum err err = args.dry_run ? sweep_load(args.resume, &sweep, &why)
-                   : args.point
-                       ? sweep_wait_for_point(&sweep, args.resume, args.point - 1, &writer, &why)
-                       : sweep_reopen(&sweep, args.resume, &writer, &why);
+    enum err err = open_sweep(&sweep, &writer, &why);
     if (err)
         return print_err(err, &why);
     bool arrays = (args.slurm.on || slurm_was_used(args.resume)) && !args.point;
@@ -521,10 +545,7 @@ static int resume(const char **words, size_t count)
         err = sweep_check_command(&sweep, &why);
     if (!err && !args.dry_run && !arrays && !is_complete(&sweep))
         err = take_control(&sweep, false, &control, &why);
-    int code = err            ? print_err(err, &why)
-               : args.dry_run ? show_plan(&sweep)
-               : arrays       ? execute_on_slurm(&sweep, &writer)
-                              : execute(&sweep, &writer, control);
+    int code = err ? print_err(err, &why) : carry_out(&sweep, &writer, control, arrays);
     if (!args.dry_run)
         run_writer_close(&writer);
     sweep_release(&sweep);
@@ -719,12 +740,10 @@ static int check_point(void)
     if (!args.resume && (args.point || args.retry_failed))
         return print_error(EXIT_USAGE, "--%s needs --resume SWEEP",
                            args.point ? "point" : "retry-failed");
-    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
-        return print_error(EXIT_USAGE, "--point measures one setting: omit --%s",
-                           args.slurm.on  ? "slurm"
-                           : args.dry_run ? "dry-run"
-                           : args.repeats ? "repeat"
-                                          : "retry-failed");
+    static const char *const OF_ALL[] = {"slurm", "dry-run", "repeat", "retry-failed", NULL};
+    const char *of_all = args.point ? first_given(OF_ALL) : NULL;
+    if (of_all)
+        return print_error(EXIT_USAGE, "--point measures one setting: omit --%s", of_all);
     return slurm_command_check(&args.slurm);
 }
 
@@ -766,10 +785,10 @@ const struct command command_sweep = {
 #define KNOB(constant, name, other_name, what, unit, ...) "  " name ": " what " in " unit "\n"
 #include "core/knob.def"
 #undef KNOB
-        "This needs root, and a GPU whose clocks and power\n"
-        "limit are at their defaults. The value `default` leaves a knob unchanged. Knobs are\n"
-        "restored at the end, after a signal and, by a watchdog process, after a kill. If control\n"
-        "is not permitted, the sweep measures at the GPU's own clocks and prints a warning.\n\n"
+        "This needs root, and a GPU whose clocks and power limit are at their defaults. The value\n"
+        "`default` leaves a knob unchanged. Knobs are restored at the end, after a signal and, by\n"
+        "a watchdog process, after a kill. If control is not permitted, the sweep measures at the\n"
+        "GPU's own clocks and prints a warning.\n\n"
         "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal\n"
         "stops the waiting, not the job: --resume SWEEP collects its results, and with --slurm\n"
         "resubmits the settings that were not measured.",

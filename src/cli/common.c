@@ -2,6 +2,7 @@
 #include "cli/common.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "live/live.h"
 #include "rundir/run_list.h"
 #include "rundir/summary.h"
+#include "runner/await.h"
 #include "sampler/session.h"
 
 static const struct command *current; /* the running command; NULL before the first */
@@ -80,6 +82,25 @@ void notify(const char *format, ...)
     (void)!file_write_all(STDERR_FILENO, text_get(&line), line.length);
     text_release(&line);
     free(whole);
+}
+
+void notify_slow(bool is_profile, int number, unsigned signals)
+{
+    const char *again = number == SIGINT ? "press Ctrl-C again" : "send another signal";
+    const char *waiting_for = is_profile ? "the profile" : "the command";
+    const char *effect;
+    switch (signals) {
+    case AWAIT_ASKED:
+        effect = is_profile ? "abort its queries" : "terminate it";
+        break;
+    case AWAIT_TERMINATED:
+        effect = is_profile ? "end it at once" : "kill it";
+        break;
+    default: /* of a sweep: the process that measures it hangs */
+        waiting_for = "its run";
+        effect = "kill it";
+    }
+    notify("ipw %s: waiting for %s to end; %s to %s\n", current->name, waiting_for, again, effect);
 }
 
 int print_error(int code, const char *format, ...)

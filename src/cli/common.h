@@ -43,6 +43,9 @@ int print_err(enum err err, const struct error *why);
  * that own the terminal write to it. */
 void notify(const char *format, ...) PRINTF_LIKE(1, 2);
 
+/* Says that what was interrupted by `signals` signals, the latest one `number`, has not ended yet. */
+void notify_slow(bool is_profile, int number, unsigned signals);
+
 /* Options of every measuring command; former_rate is the earlier name of --sample-rate, or NULL. */
 struct measure_options {
     const char *devices;

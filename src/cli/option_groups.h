@@ -65,6 +65,7 @@ enum err slurm_command_follow(const char *directory, const struct slurm_wait *wa
 struct power_options {
     struct option_list inputs, columns, where;
     const char *gpu, *clocks;
+    const struct sweep_points *sweep; /* the only input, loaded by the command; or NULL */
 };
 
 /* clang-format off */

@@ -133,6 +133,34 @@ static enum err mode_knob(const struct sweep_options *options, struct sweep *swe
     return ERR_OK;
 }
 
+/* "1-3" is a value like any other, such as a list of CPUs, but whoever gives one may expect 1, 2 and 3. */
+static void note_range(const char *knob, const char *item)
+{
+    char low[64];
+    double from, to;
+    size_t length = item[0] ? strcspn(item + 1, "-") + 1 : 0;
+    if (length < sizeof low && item[length] == '-' &&
+        str_format(low, sizeof low, "%.*s", (int)length, item) &&
+        parse_double(low, &from) == ERR_OK && parse_double(item + length + 1, &to) == ERR_OK &&
+        from < to)
+        notify("ipw sweep: --knob %s: %s is one value; a range has a step: %s:1\n", knob, item,
+               item);
+}
+
+static void note_ranges(const struct option_list *knobs)
+{
+    for (size_t k = 0; k < knobs->count; k++) {
+        const char *list = strchr(knobs->items[k], '=');
+        char name[64], item[64];
+        list = list ? list + 1 : NULL;
+        if (list)
+            (void)str_format(name, sizeof name, "%.*s", (int)(list - 1 - knobs->items[k]),
+                             knobs->items[k]);
+        while (list && str_next_item(&list, item, sizeof item))
+            note_range(name, item);
+    }
+}
+
 static enum err find_points(struct sweep_options *options, struct sweep *sweep, struct error *why)
 {
     struct text knob = {0};
@@ -148,6 +176,8 @@ static enum err find_points(struct sweep_options *options, struct sweep *sweep, 
     }
     if (!err)
         err = sweep_expand(options->knobs.items, options->knobs.count, options->paired, sweep, why);
+    if (!err && !options->quiet)
+        note_ranges(&options->knobs);
     text_release(&knob);
     return err;
 }
@@ -210,9 +240,11 @@ enum err sweep_plan_make(struct sweep_options *options, struct sweep *sweep, con
         add_options(options, sweep);
     if (!err && options->slurm.on)
         err = check_no_secrets(sweep, why);
+    if (!err)
+        err = sweep_check_command(sweep, why);
     if (!err && sweep->control)
         err = sweep_control_check(sweep, why);
-    return err ? err : sweep_check_command(sweep, why);
+    return err;
 }
 
 /* A secret in the command is not in the journal: it must be given again. */

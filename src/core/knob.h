@@ -14,7 +14,7 @@ enum gpu_knob {
 
 struct knob {
     const char *name, *other_name; /* other_name: "" for none */
-    const char *what, *unit;       /* "a clock", "MHz" */
+    const char *what, *unit;       /* "a graphics clock", "MHz" */
     const char *smi_option;
     bool is_range;
 };

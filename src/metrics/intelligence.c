@@ -133,6 +133,15 @@ static void add_pair(struct intelligence_tally *tally, double right, double joul
     tally->right_by_joules += distance * (joules - tally->graded_joules.mean);
 }
 
+enum query_outcome query_outcome_of(bool completed, int correct)
+{
+    if (!completed)
+        return OUTCOME_FAILED;
+    if (correct < 0)
+        return OUTCOME_UNGRADED;
+    return correct ? OUTCOME_CORRECT : OUTCOME_INCORRECT;
+}
+
 void intelligence_add(struct intelligence_tally *tally, const struct intelligence_query *query)
 {
     switch (query->outcome) {

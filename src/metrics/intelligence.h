@@ -7,6 +7,7 @@
 #ifndef IPW_METRICS_INTELLIGENCE_H
 #define IPW_METRICS_INTELLIGENCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,9 @@ enum query_outcome {
     OUTCOME_UNGRADED, /* answered, but not graded */
     OUTCOME_FAILED,   /* no complete answer */
 };
+
+/* correct: 1, 0 or, without a grade, negative. */
+enum query_outcome query_outcome_of(bool completed, int correct);
 
 /* One query; unknown figures are UNKNOWN. */
 struct intelligence_query {

@@ -20,11 +20,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "port/subtree.h"
 #include "port/thread.h"
 
 #define LISTEN_PERIOD (50 * NS_PER_MS)
+#define ORPHAN_PERIOD (20 * NS_PER_MS)
 #define FILTER_PERIOD (2 * NS_PER_MS)
 
 /* The signal mask and dispositions at program start, restored in children. */
@@ -166,16 +169,23 @@ int proc_signal_fd(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-int proc_poll_signal(nanos timeout)
+/* Returns the signal with *info filled, or -1 after the timeout. */
+static int wait_for_signal(const sigset_t *set, nanos timeout, siginfo_t *info)
 {
-    sigset_t set;
-    handled_signals(&set);
-    sigdelset(&set, SIGCHLD);
     struct timespec limit = {
         .tv_sec = (time_t)(timeout / NS_PER_S),
         .tv_nsec = (long)(timeout % NS_PER_S),
     };
-    int number = sigtimedwait(&set, NULL, &limit);
+    return sigtimedwait(set, info, &limit);
+}
+
+int proc_poll_signal(nanos timeout)
+{
+    sigset_t set;
+    siginfo_t info;
+    handled_signals(&set);
+    sigdelset(&set, SIGCHLD);
+    int number = wait_for_signal(&set, timeout, &info);
     return number > 0 ? number : 0;
 }
 
@@ -351,21 +361,28 @@ bool child_poll(struct child *child, struct child_end *end)
     return true;
 }
 
-int child_wait(struct child *child, struct child_end *end, bool *from_terminal)
+int child_wait(struct child *child, struct child_end *end, nanos until, bool *from_terminal)
 {
     sigset_t set;
     handled_signals(&set);
-    for (;;) {
-        if (child_poll(child, end))
-            return 0;
+    while (!child_poll(child, end)) {
         /* SIGCHLD is blocked and received only here, so none is lost in between. */
         siginfo_t info;
-        int number = sigwaitinfo(&set, &info);
+        nanos left = until - clock_now();
+        int number = left > 0 ? wait_for_signal(&set, left, &info) : 0;
         if (number > 0 && number != SIGCHLD) {
             *from_terminal = info.si_code == SI_KERNEL;
             return number;
         }
+        if (left <= 0)
+            return WAIT_TIMEOUT;
     }
+    return WAIT_ENDED;
+}
+
+bool child_is_in_our_group(const struct child *child)
+{
+    return getpgid(child->pid) == getpgrp();
 }
 
 void proc_adopt_orphans(void)
@@ -423,12 +440,39 @@ unsigned proc_orphans(void)
     return count;
 }
 
-int proc_await_orphans(void)
+int proc_await_orphans(nanos until)
 {
     int number = 0;
     while (!number && proc_orphans() > 0)
-        number = proc_poll_signal(20 * NS_PER_MS);
+        number = clock_now() < until ? proc_poll_signal(ORPHAN_PERIOD) : WAIT_TIMEOUT;
     return number;
+}
+
+/* ---- signals to processes below us ---- */
+
+/* A helper leads a process group of its own. */
+static void signal_below(const struct child *child, pid_t group, int number)
+{
+    struct subtree below;
+    pthread_mutex_lock(&helpers_lock);
+    if (!subtree_find(&below, SUBTREE_MAX, 0) && child->pid > 0)
+        kill(child->pid, number);
+    for (size_t i = 0; i < below.count; i++) {
+        pid_t its_group = getpgid(below.processes[i]);
+        if (group ? its_group == group : !is_helper(its_group, false))
+            kill(below.processes[i], number);
+    }
+    pthread_mutex_unlock(&helpers_lock);
+}
+
+void child_signal_group(const struct child *child, int number)
+{
+    signal_below(child, getpgid(child->pid), number);
+}
+
+void child_signal_all(const struct child *child, int number)
+{
+    signal_below(child, 0, number);
 }
 
 /* ---- the watchdog ---- */

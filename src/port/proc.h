@@ -45,10 +45,20 @@ void child_abandon(struct child *child);
 /* Whether the child has ended, with *end filled then; does not wait. */
 bool child_poll(struct child *child, struct child_end *end);
 
-/* Waits for the child's end or for a signal to this process.  Returns 0 at the child's end with
- * *end filled, otherwise the number of the signal (SIGINT, SIGTERM, SIGHUP), with *from_terminal
- * set when the terminal sent it (the child then got it too). */
-int child_wait(struct child *child, struct child_end *end, bool *from_terminal);
+/* What a wait returns: the number of a signal to this process (SIGINT, SIGTERM, SIGHUP), or one of these. */
+enum { WAIT_ENDED = 0, WAIT_TIMEOUT = -1 };
+
+/* Waits for the child's end, with *end filled then, until a signal arrives or the clock is at `until` (INT64_MAX: no
+ * limit).  *from_terminal: the terminal has sent the signal, to its foreground process group. */
+int child_wait(struct child *child, struct child_end *end, nanos until, bool *from_terminal);
+
+/* Whether it is in our process group, which it may leave. */
+bool child_is_in_our_group(const struct child *child);
+
+/* Sends a signal to the child's process group, as far as that is below us; or to every process below us, except
+ * helpers.  Where /proc cannot be read the child alone gets it. */
+void child_signal_group(const struct child *child, int number);
+void child_signal_all(const struct child *child, int number);
 
 /* Adopts orphans of our children, so that a command that daemonizes is noticed. */
 void proc_adopt_orphans(void);
@@ -56,8 +66,8 @@ void proc_adopt_orphans(void);
 /* How many adopted processes still run. */
 unsigned proc_orphans(void);
 
-/* Waits until none runs and returns 0, or the number of a signal that arrived first. */
-int proc_await_orphans(void);
+/* Waits until none runs, as child_wait. */
+int proc_await_orphans(nanos until);
 
 /* Occupies standard descriptors that are closed, so that no file or sensor gets their number and the output written
  * to them.  Using them fails as before, and children inherit them closed.  Call first. */

@@ -581,7 +581,7 @@ enum err freq_data_check(struct freq_data *data, struct error *why)
 static enum err read_source(struct freq_points *points, const struct freq_source *source,
                             struct error *why)
 {
-    if (sweep_points_is(source->path))
+    if (source->sweep || sweep_points_is(source->path))
         return sweep_points_read(points, source, why);
     if (freq_points_is_log(source->path))
         return freq_points_import(points, source, why);

@@ -16,6 +16,7 @@
 #include "core/units.h"
 
 struct params;
+struct sweep_points;
 
 /* Shares of time that units of the GPU were active, 0..1. */
 enum freq_activity {
@@ -80,9 +81,10 @@ struct freq_point freq_point_unknown(void);
 void freq_points_add(struct freq_points *points, const struct freq_point *point);
 void freq_points_release(struct freq_points *points);
 
-/* How a CSV file is read. */
+/* How a CSV file, or another source of measurements, is read. */
 struct freq_source {
     const char *path;
+    const struct sweep_points *sweep; /* at the path, if it was loaded already; or NULL */
     const struct params *columns; /* our name = the file's; NULL: detected */
     const struct params *where;   /* column = value of the rows to use; NULL: all */
     const char *gpu;              /* for a file without such a column; NULL: unknown */

@@ -147,15 +147,14 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
         out->activity[i] = UNKNOWN;
     for (size_t i = 0; i < OPTIMIZE_LATENCIES; i++)
         out->latency[i] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
-    summary_init(&summary);
     char *path = attempt->path ? path_join(directory, attempt->path) : NULL;
-    bool found = path && summary_load(path, &summary, NULL) == ERR_OK;
-    free(path);
-    if (found)
+    if (path && summary_load(path, &summary, NULL) == ERR_OK) {
         take_summary(&summary, sweep, attempt, out);
-    else if (sweep->profile) /* the unit of its figure is unknown */
+        summary_release(&summary);
+    } else if (sweep->profile) { /* the unit of its figure is unknown */
         attempt->joules = attempt->seconds = UNKNOWN;
-    summary_release(&summary);
+    }
+    free(path);
 }
 
 /* Whether settings have different numbers of queries, for example because a text is cut into windows. */
@@ -556,13 +555,13 @@ enum err sweep_points_add(const struct sweep_points *points, const struct freq_s
 enum err sweep_points_read(struct freq_points *points, const struct freq_source *source,
                            struct error *why)
 {
-    struct sweep_points sweep;
-    enum err err = sweep_points_load(source->path, &sweep, why);
-    if (err)
-        return err;
-    err = choose_clock(source, &sweep, why);
+    struct sweep_points loaded = {.clock = -1};
+    enum err err = source->sweep ? ERR_OK : sweep_points_load(source->path, &loaded, why);
+    struct sweep_points sweep = source->sweep ? *source->sweep : loaded; /* with another clock */
+    if (!err)
+        err = choose_clock(source, &sweep, why);
     if (!err)
         err = sweep_points_add(&sweep, source, points, why);
-    sweep_points_release(&sweep);
+    sweep_points_release(&loaded);
     return err;
 }

@@ -624,9 +624,9 @@ enum err summary_constants(const struct summary *summary, const char *model, str
     return err;
 }
 
-enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why)
+/* Into a summary in which everything is unknown. */
+static enum err read_tree(struct jv *tree, struct summary *out, struct error *why)
 {
-    summary_init(out);
     out->tree = tree;
     if (!jv_is_object(tree)) {
         summary_release(out);
@@ -642,6 +642,12 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
     return ERR_OK;
 }
 
+enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why)
+{
+    summary_init(out);
+    return read_tree(tree, out, why);
+}
+
 enum err summary_load(const char *directory, struct summary *out, struct error *why)
 {
     struct jv *tree = NULL;
@@ -651,7 +657,7 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
     enum err err = run_has_file(path) ? run_read_json(path, SUMMARY_BYTES_MAX, &tree, why)
                                       : err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE,
                                                 directory);
-    if (!err && (err = summary_from_json(tree, out, &reason)))
+    if (!err && (err = read_tree(tree, out, &reason)))
         err_set(why, err, "%s: %s", path, reason.text);
     free(path);
     return err;

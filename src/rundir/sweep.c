@@ -88,9 +88,9 @@ enum err sweep_repeat_more(struct sweep *sweep, unsigned repeats, struct run_wri
     enum err err = ERR_OK;
     if (repeats <= sweep->repeats)
         return err_set(why, ERR_USAGE,
-                       "--repeat %u: the sweep already measures each setting %u times: give a "
+                       "--repeat %u: the sweep already measures each setting %u time%s: give a "
                        "larger number, or drop it",
-                       repeats, sweep->repeats);
+                       repeats, sweep->repeats, sweep->repeats == 1 ? "" : "s");
     sweep_put_repeats(repeats, &line);
     if (writer)
         err = sweep_append(writer, &line, why);
@@ -175,12 +175,23 @@ static enum err take_line(void *context, const struct jv *line)
     return sweep_take_line(loading->sweep, line, &loading->why);
 }
 
+static enum err refuse_directory(const char *directory, struct error *why)
+{
+    size_t sweep = sweep_of_run(directory);
+    if (!run_has_directory(directory))
+        return err_set(why, ERR_NOT_FOUND, "%s: no such directory", directory);
+    if (sweep)
+        return err_set(why, ERR_NOT_FOUND, "not a sweep, but one run of it: give %.*s", (int)sweep,
+                       directory);
+    return err_set(why, ERR_NOT_FOUND, "%s: not a sweep directory", directory);
+}
+
 enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
 {
     uint64_t damaged;
     *out = (struct sweep){0};
     if (!sweep_is(directory))
-        return err_set(why, ERR_NOT_FOUND, "%s: not a sweep directory", directory);
+        return refuse_directory(directory, why);
     char *path = run_path_file(directory, RUN_FILE_RECORDS);
     struct loading loading = {.sweep = out};
     enum err err = journal_read(path, take_line, &loading, &damaged, why);

@@ -17,7 +17,8 @@ static const char STATE_FILE[] = "attempt.json";
 
 static char *state_path(const char *directory, size_t point, unsigned repeat)
 {
-    char *folder = sweep_folder(directory, point, repeat), *path = path_join(folder, STATE_FILE);
+    char *folder = sweep_folder(directory, point, repeat);
+    char *path = path_join(folder, STATE_FILE);
     free(folder);
     return path;
 }

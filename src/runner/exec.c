@@ -25,29 +25,11 @@ static enum err measure_idle(const struct exec_options *options, struct exec_res
     return err;
 }
 
-/* Waits for the command to exit.  The first signal is forwarded (unless the terminal has sent it to the command as
- * well), the second becomes SIGTERM, the third SIGKILL. */
-static void wait_for_end(struct child *child, struct child_end *end, int *signal_number)
-{
-    pid_t pid = child->pid;
-    for (unsigned signals = 0;;) {
-        bool from_terminal = false;
-        int number = child_wait(child, end, &from_terminal);
-        if (number == 0)
-            return;
-        *signal_number = number;
-        signals++;
-        if (signals == 1 && !from_terminal)
-            kill(pid, number);
-        else if (signals > 1)
-            kill(pid, signals == 2 ? SIGTERM : SIGKILL);
-    }
-}
-
 static void terminate_child(void *context)
 {
     const struct child *child = context;
-    kill(child->pid, SIGTERM);
+    if (child->pid > 0)
+        kill(child->pid, SIGTERM);
 }
 
 static enum err run_once(struct session *session, const struct exec_options *options,
@@ -70,12 +52,12 @@ static enum err run_once(struct session *session, const struct exec_options *opt
         return err;
     struct last_action terminate = {.run = terminate_child, .context = &child};
     last_action_add(&terminate);
-    wait_for_end(&child, &run->end, &result->signal);
+    result->signal = await_child(&child, &options->await, &run->end);
     last_action_remove(&terminate);
     if (run->end.rss_mb <= own.rss_mb)
         run->end.rss_mb = UNKNOWN; /* includes our own pages before the exec */
     if (options->wait_all && !result->signal)
-        result->signal = proc_await_orphans();
+        result->signal = proc_await_orphans(INT64_MAX);
     run->to = clock_now();
     run->left_running = proc_orphans();
     result->conditions.has_orphans |= run->left_running > 0;

@@ -12,6 +12,7 @@
 #include "core/err.h"
 #include "core/units.h"
 #include "port/proc.h"
+#include "runner/await.h"
 
 struct host_report;
 struct result;
@@ -28,6 +29,7 @@ struct exec_options {
     bool wait_all;       /* a run ends when every process it started has ended */
     bool ignore_failure; /* continue after a run that fails */
     void (*progress)(enum exec_phase phase, unsigned number, unsigned of, double idle_s);
+    struct await await; /* for the command's end, after a signal */
 };
 
 struct exec_run {

@@ -122,7 +122,8 @@ static enum err list_clocks(struct loop *loop, struct sensor *sensor,
 static enum err list_limits(struct loop *loop, const struct sensor *sensor,
                             const struct sensor_limits *limits, struct error *why)
 {
-    double low = limits->limit_min_w, high = limits->limit_default_w;
+    double low = limits->limit_min_w;
+    double high = limits->limit_default_w;
     if (!(low > 0 && high >= low))
         return err_set(why, ERR_UNSUPPORTED, "%s does not report the range of its power limit",
                        sensor->id);
@@ -139,7 +140,8 @@ static enum err list_limits(struct loop *loop, const struct sensor *sensor,
 static enum err check_lowest(const struct loop *loop, const struct sensor *sensor,
                              struct error *why)
 {
-    double lowest = loop->options->lowest, max = loop->settings[loop->count - 1];
+    double lowest = loop->options->lowest;
+    double max = loop->settings[loop->count - 1];
     if (lowest > max)
         return err_set(why, ERR_USAGE, "--lowest %g is above the highest setting of %s, %g", lowest,
                        sensor->id, max);
@@ -223,7 +225,8 @@ static enum err load_model(struct loop *loop, struct error *why)
 /* A URL without a path is the server's base URL. */
 static enum err set_url(struct loop *loop, struct error *why)
 {
-    const char *given = loop->options->metrics_url, *host = strstr(given, "://");
+    const char *given = loop->options->metrics_url;
+    const char *host = strstr(given, "://");
     const char *path = host && strchr(host + 3, '/') ? "" : "/metrics";
     return str_join(loop->url, sizeof loop->url, given, path, "")
                ? ERR_OK
@@ -292,7 +295,8 @@ static bool is_server(const struct prometheus *metrics)
 static bool is_working(const struct loop *loop)
 {
     for (size_t i = 0; i < loop->newer.count; i++) {
-        const char *name = loop->newer.items[i].name, *last = strrchr(name, '_');
+        const char *name = loop->newer.items[i].name;
+        const char *last = strrchr(name, '_');
         bool is_new = i == 0 || strcmp(name, loop->newer.items[i - 1].name) != 0;
         if (is_new && is_of_server(name) && last &&
             (!strcmp(last, "_count") || !strcmp(last, "_total")) &&

@@ -159,7 +159,8 @@ double run_devices(const struct ledger *ledger)
 void run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
                          struct summary *out)
 {
-    size_t rows = idle ? idle->count : 0, count = ledger ? ledger->count : 0;
+    size_t rows = idle ? idle->count : 0;
+    size_t count = ledger ? ledger->count : 0;
     out->idle = (struct summary_idle){.known = idle != NULL, .seconds = idle ? idle->seconds : 0};
     out->idle.devices = xcalloc(rows + 1, sizeof *out->idle.devices);
     out->devices = xcalloc(count + 1, sizeof *out->devices);

@@ -218,7 +218,8 @@ static void add_all(struct grid *grid)
                   {TIMING_ADD, OP_TIMER_ADD},
                   {TIMING_ROTATION, OP_TIMER_ROTATION},
                   {TIMING_GATE, OP_TIMER_GATE}};
-    const struct op_timer_shape nothing = {.op = OP_TIMER_NOTHING}, step = {.op = OP_TIMER_STEP};
+    const struct op_timer_shape nothing = {.op = OP_TIMER_NOTHING};
+    const struct op_timer_shape step = {.op = OP_TIMER_STEP};
     add(grid, timing_op_name(TIMING_PASS), (struct hardware_timing){.op = TIMING_PASS}, &nothing);
     add(grid, timing_op_name(TIMING_STEP), (struct hardware_timing){.op = TIMING_STEP}, &step);
     for (size_t i = 0; i < COUNT_OF(CHAINS); i++)
@@ -243,7 +244,8 @@ static int64_t rows_of(struct ort_shape shape)
 static void add_operator(struct grid *grid, const char *label, enum timing_op op,
                          struct ort_shape shape)
 {
-    bool is_conv = shape.side > 0, is_line = shape.op == ORT_LINE;
+    bool is_conv = shape.side > 0;
+    bool is_line = shape.op == ORT_LINE;
     struct hardware_timing timing = {
         .op = op,
         .format = op == TIMING_PRODUCT ? "F32" : NULL,
@@ -312,9 +314,12 @@ static void add_convs(struct grid *grid)
 
 static void add_operators(struct grid *grid)
 {
-    static const int64_t PRODUCT_ROWS[] = {1, 16, 128}, WIDTHS[] = {128, 512, 1024};
-    static const int64_t STATES[] = {64, 256}, STEPS[] = {1, 32}, NORMED[] = {1 << 14, 1 << 18},
-                         ELEMENTS[] = {1 << 12, 1 << 16, 1 << 18, 1 << 20, 1 << 23};
+    static const int64_t PRODUCT_ROWS[] = {1, 16, 128};
+    static const int64_t WIDTHS[] = {128, 512, 1024};
+    static const int64_t STATES[] = {64, 256};
+    static const int64_t STEPS[] = {1, 32};
+    static const int64_t NORMED[] = {1 << 14, 1 << 18};
+    static const int64_t ELEMENTS[] = {1 << 12, 1 << 16, 1 << 18, 1 << 20, 1 << 23};
     static const struct {
         const char *label;
         enum timing_op op;
@@ -391,7 +396,8 @@ static bool is_timed(const struct point *point)
 /* The same work with fewer tokens. */
 static bool is_part_of(const struct point *a, const struct point *b)
 {
-    const struct hardware_timing *x = &a->timing, *y = &b->timing;
+    const struct hardware_timing *x = &a->timing;
+    const struct hardware_timing *y = &b->timing;
     return x->op == y->op && x->format == y->format && x->depth == y->depth &&
            x->columns == y->columns && x->rows < y->rows && x->context <= y->context &&
            (x->rows > FEW_ROWS || x->held <= y->held);
@@ -412,7 +418,8 @@ static bool is_suspect(const struct grid *grid, const struct point *point)
 
 static void describe(const struct point *point, char *to, size_t size)
 {
-    double off = differs_by(point), rows = fmax(1, point->timing.rows);
+    double off = differs_by(point);
+    double rows = fmax(1, point->timing.rows);
     const struct ort_shape *of = &point->operator;
     const char *unit = of->rows || of->side || of->elements ? "rows" : "tokens";
     if (isinf(off))
@@ -569,8 +576,9 @@ static double scaling_s(const struct grid *grid, double elements)
         if (point->timing.op != TIMING_SCALE || !is_timed(point))
             continue;
         if (point->timing.rows >= elements && below) {
-            double low = shortest_s(below), share = log(elements / below->timing.rows) /
-                                                    log(point->timing.rows / below->timing.rows);
+            double low = shortest_s(below);
+            double share =
+                log(elements / below->timing.rows) / log(point->timing.rows / below->timing.rows);
             return low * pow(shortest_s(point) / low, share);
         }
         if (point->timing.rows >= elements)

@@ -22,7 +22,8 @@ static double covered_share(const struct samples_written *before,
 {
     if (before->t == INT64_MIN)
         return 0;
-    nanos covered = point->covered - before->covered, passed = point->t - before->t;
+    nanos covered = point->covered - before->covered;
+    nanos passed = point->t - before->t;
     return covered == passed ? 1 : (double)covered / (double)passed;
 }
 

@@ -105,7 +105,8 @@ static size_t clock_knob(const struct sweep_dry_run *plan)
 static void list_clocks(const struct sweep_dry_run *plan, double **out, size_t *count)
 {
     const char *name = knob_of(KNOB_GRAPHICS_CLOCK)->name;
-    size_t knob = clock_knob(plan), capacity = 0;
+    size_t knob = clock_knob(plan);
+    size_t capacity = 0;
     for (size_t i = 0; i < plan->setting_count; i++) {
         if (knob >= plan->settings[i].value_count)
             continue;
@@ -148,7 +149,8 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
                       double **out, size_t *count, struct error *why)
 {
     char program[PATH_MAX] = "", lowest[32];
-    struct text words[4 + WORDS_MAX] = {{0}}, plan = {0};
+    struct text words[4 + WORDS_MAX] = {{0}};
+    struct text plan = {0};
     const char *argv[16 + sizeof words / sizeof *words] = {"srun", "--quiet", "--nodes=1",
                                                            "--ntasks=1"};
     const char *const names[] = {"partition", "gres", "time", "account"};
@@ -314,7 +316,8 @@ static void parse_element(struct slurm_queue *queue, size_t *capacity, const str
                           const char *line)
 {
     char id[JOB_MAX] = "", *end;
-    size_t length = strspn(line, "0123456789"), before = queue->count;
+    size_t length = strspn(line, "0123456789");
+    size_t before = queue->count;
     if (!length || length >= sizeof id || line[length] != ' ')
         return;
     memcpy(id, line, length);
@@ -441,7 +444,8 @@ static enum err list_parts(const struct slurm_work *work, const struct slurm_pat
 {
     struct jobs jobs = {0};
     struct slurm_queue queue = {0};
-    size_t kept = 0, *parts = *out = xcalloc(work->max + 1, sizeof *parts);
+    size_t kept = 0;
+    size_t *parts = *out = xcalloc(work->max + 1, sizeof *parts);
     *count = 0;
     enum err err = ERR_OK;
     if (submit)

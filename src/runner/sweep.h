@@ -83,6 +83,8 @@ struct sweep_progress {
     void (*end)(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt);
     /* Called while waiting for a GPU hotter than cooldown_c, or while warming up one colder than cooldown_min_c. */
     void (*cool)(void *context, const struct sweep *sweep, double celsius);
+    /* Called while waiting for the current attempt, which was interrupted (runner/await.h). */
+    void (*slow)(void *context, const struct sweep *sweep, int number, unsigned signals);
     void *context;
 };
 enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,

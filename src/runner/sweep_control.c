@@ -55,17 +55,17 @@ static bool is_valid(const struct setting *setting)
 /* "gpu-clock, mem-clock or power-limit" */
 static void add_names(struct text *out)
 {
-    for (enum gpu_knob knob = 0; knob < KNOB_COUNT; knob++)
-        text_addf(out, "%s%s",
-                  knob == 0                ? ""
-                  : knob == KNOB_COUNT - 1 ? " or "
-                                           : ", ",
-                  knob_of(knob)->name);
+    for (enum gpu_knob knob = 0; knob < KNOB_COUNT; knob++) {
+        if (knob > 0)
+            text_add(out, knob == KNOB_COUNT - 1 ? " or " : ", ");
+        text_add(out, knob_of(knob)->name);
+    }
 }
 
 enum err sweep_control_check(const struct sweep *sweep, struct error *why)
 {
-    size_t count = sweep->point_count * sweep->knob_count, found = 0;
+    size_t count = sweep->point_count * sweep->knob_count;
+    size_t found = 0;
     for (size_t i = 0; i < count; i++) {
         const struct setting *setting = &sweep->settings[i];
         if (!is_controlled(sweep, setting))
@@ -343,7 +343,8 @@ static void set_defaults(struct sweep *sweep)
 /* Keeps the first of equal points. */
 static void drop_repeated(struct sweep *sweep)
 {
-    size_t kept = 0, width = sweep->knob_count;
+    size_t kept = 0;
+    size_t width = sweep->knob_count;
     for (size_t p = 0; p < sweep->point_count; p++) {
         struct setting *settings = sweep->settings + p * width;
         bool again = false;
@@ -432,7 +433,8 @@ enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error 
 enum err sweep_control_temperature(struct sweep_control *control, const struct sweep *sweep,
                                    double *celsius, struct error *why)
 {
-    struct sensor opened = {0}, *sensor = control ? gpu_control_sensor(control->gpu) : &opened;
+    struct sensor opened = {0};
+    struct sensor *sensor = control ? gpu_control_sensor(control->gpu) : &opened;
     struct sensor_limits limits;
     *celsius = UNKNOWN;
     enum err err =

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/csv.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "port/file.h"
@@ -95,6 +96,15 @@ static enum err add_knob(struct sweep *sweep, const char *name, struct error *wh
     return ERR_OK;
 }
 
+static enum err refuse_value(const char *knob, const char *list, struct error *why)
+{
+    if (list[0] == ',' || !list[0])
+        return err_set(why, ERR_USAGE, "--knob %s has an empty value: expected %s=1,2,4 or the like",
+                       knob, knob);
+    return err_set(why, ERR_USAGE, "--knob %s has a value of more than %d bytes", knob,
+                   VALUE_MAX - 1);
+}
+
 /* Adds the knob's name to the sweep, and its values to `values`. */
 static enum err parse_knob(const char *word, struct sweep *sweep, struct values *values,
                            struct error *why)
@@ -104,7 +114,7 @@ static enum err parse_knob(const char *word, struct sweep *sweep, struct values 
     size_t length = equals ? (size_t)(equals - word) : 0;
     if (!equals || !is_name(word, length))
         return err_set(why, ERR_USAGE,
-                       "--knob takes NAME=VALUES, with letters, digits and _ in the name, not "
+                       "--knob takes NAME=VALUES, with letters, digits, - and _ in the name, not "
                        "'%.80s'",
                        word);
     memcpy(name, word, length);
@@ -113,7 +123,7 @@ static enum err parse_knob(const char *word, struct sweep *sweep, struct values 
     for (const char *list = equals + 1; !err && list;) {
         double low, high, step;
         if (!str_next_item(&list, item, sizeof item))
-            err = err_set(why, ERR_USAGE, "--knob %s has an empty or too long value", name);
+            err = refuse_value(name, list, why);
         else if (parse_range(item, &low, &high, &step))
             err = add_range(values, knob, item, low, high, step, why);
         else
@@ -162,7 +172,9 @@ enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struc
                       struct error *why)
 {
     if (!count)
-        return err_set(why, ERR_USAGE, "missing --knob NAME=VALUES");
+        return err_set(why, ERR_USAGE,
+                       "missing --knob NAME=VALUES, which gives the values of a {NAME} in the "
+                       "command (or --list FILE, or --mode baseline)");
     struct values *values = xcalloc(count, sizeof *values);
     enum err err = ERR_OK;
     for (size_t k = 0; !err && k < count; k++)
@@ -182,8 +194,11 @@ static enum err take_list(const struct csv_grid *grid, const char *path, struct 
                           struct error *why)
 {
     enum err err = ERR_OK;
-    if (!grid->rows || grid->rows > POINTS_MAX)
-        return err_set(why, ERR_USAGE, "%s has %zu settings; expected 1 to %d", path, grid->rows,
+    if (!grid->rows)
+        return err_set(why, ERR_USAGE,
+                       "%s has no settings: only a first line, which names the knobs", path);
+    if (grid->rows > POINTS_MAX)
+        return err_set(why, ERR_USAGE, "%s has %zu settings, more than %d", path, grid->rows,
                        POINTS_MAX);
     for (size_t k = 0; !err && k < grid->columns; k++) {
         const char *name = grid->cells[k];
@@ -237,28 +252,55 @@ static size_t placeholder_at(const struct sweep *sweep, const char *at, size_t *
     return sweep->knob_count;
 }
 
+/* Whether the command has the placeholder of a knob; *other is the first {name} that is not of any. */
+static bool has_placeholder(const struct sweep *sweep, size_t knob, struct text *other)
+{
+    for (size_t i = 0; i < sweep->word_count; i++)
+        for (const char *at = sweep->command[i]; (at = strchr(at, '{')); at++) {
+            size_t length = 0;
+            size_t found = placeholder_at(sweep, at, &length);
+            size_t name = strcspn(at + 1, "}");
+            if (found == knob)
+                return true;
+            if (found == sweep->knob_count && !other->length && at[name + 1] && is_name(at + 1, name))
+                text_add_bytes(other, at, name + 2);
+        }
+    return false;
+}
+
+static enum err refuse_unused(const struct sweep *sweep, const char *knob, const char *other,
+                              struct error *why)
+{
+    const char *names[KNOB_COUNT];
+    for (enum gpu_knob i = 0; i < KNOB_COUNT; i++)
+        names[i] = knob_of(i)->name;
+    const char *meant = sweep->control ? nearest_name(knob, names, KNOB_COUNT) : NULL;
+    if (meant)
+        return err_set(why, ERR_USAGE, "no knob '%s' of the GPU: did you mean %s?", knob, meant);
+    return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s%s%s", knob, knob,
+                   other[0] ? ", but " : "", other,
+                   knob_named(knob) != KNOB_COUNT ? "; --control would set it on the GPU" : "");
+}
+
 enum err sweep_check_command(const struct sweep *sweep, struct error *why)
 {
-    for (size_t k = 0; k < sweep->knob_count; k++) {
-        bool is_gpu = knob_named(sweep->knobs[k]) != KNOB_COUNT, used = sweep->control && is_gpu;
-        for (size_t i = 0; !used && i < sweep->word_count; i++)
-            for (const char *at = sweep->command[i]; !used && (at = strchr(at, '{')); at++) {
-                size_t length;
-                used = placeholder_at(sweep, at, &length) == k;
-            }
-        if (!used)
-            return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s",
-                           sweep->knobs[k], sweep->knobs[k],
-                           is_gpu ? "; --control would set it on the GPU" : "");
+    enum err err = ERR_OK;
+    for (size_t k = 0; !err && k < sweep->knob_count; k++) {
+        struct text other = {0};
+        bool is_set = sweep->control && knob_named(sweep->knobs[k]) != KNOB_COUNT;
+        if (!is_set && !has_placeholder(sweep, k, &other))
+            err = refuse_unused(sweep, sweep->knobs[k], text_get(&other), why);
+        text_release(&other);
     }
-    return ERR_OK;
+    return err;
 }
 
 static char *fill_word(const struct sweep *sweep, size_t point, const char *word)
 {
     struct text text = {0};
     for (const char *at = word; *at;) {
-        size_t length = 0, knob = placeholder_at(sweep, at, &length);
+        size_t length = 0;
+        size_t knob = placeholder_at(sweep, at, &length);
         if (knob < sweep->knob_count)
             text_add(&text, sweep_point(sweep, point)[knob].text);
         else
@@ -307,7 +349,9 @@ static double nearest(const double *clocks, size_t count, double mhz)
 
 void sweep_probe_knob(const double *clocks, size_t count, unsigned probes, struct text *out)
 {
-    double high = clocks[0], low = fmax(clocks[count - 1], LOWEST_PROBE * high), last = UNKNOWN;
+    double high = clocks[0];
+    double low = fmax(clocks[count - 1], LOWEST_PROBE * high);
+    double last = UNKNOWN;
     text_addf(out, "%s=", knob_of(KNOB_GRAPHICS_CLOCK)->name);
     for (unsigned i = 0; i < probes; i++) {
         double mhz = nearest(clocks, count, high - (high - low) * i / fmax(probes - 1.0, 1));
@@ -459,7 +503,8 @@ static enum err refine_curve(struct sweep *sweep, struct run_writer *writer, siz
 enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, bool *added,
                       struct error *why)
 {
-    size_t knob = find_knob(sweep), points = sweep->point_count;
+    size_t knob = find_knob(sweep);
+    size_t points = sweep->point_count;
     enum err err = ERR_OK;
     *added = false;
     /* Without control there are no other clocks. */

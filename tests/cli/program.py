@@ -2,15 +2,19 @@
 
 import ctypes
 import errno
+import fcntl
 import io
 import json
 import multiprocessing
 import os
+import pty
+import select
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -162,6 +166,51 @@ class EchoRun:
         self.process.stderr.close()
         self.code = self.process.wait(TIMEOUT_S)
         return json.loads(self.report.read_text())
+
+
+class Terminal:
+    """A program as the foreground process group of a terminal, which sends its signals."""
+
+    def __init__(self, command, environment):
+        self.ours, theirs = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen([str(word) for word in command], env=environment, stdin=theirs, stdout=theirs,
+                                        stderr=theirs, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(theirs)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.ours)
+
+    def read(self):
+        """False at the end of all output."""
+        try:
+            ready, _, _ = select.select([self.ours], [], [], TIMEOUT_S)
+            assert ready, ("timeout while waiting for the terminal", self.shown)
+            text = os.read(self.ours, 4096).decode()
+        except OSError:  # EIO: nobody has it open
+            return False
+        self.shown += text
+        return bool(text)
+
+    def wait_for(self, words):
+        while words not in self.shown:
+            assert self.read(), (words, self.shown)
+
+    def press_ctrl_c(self):
+        os.write(self.ours, b"\x03")
+
+    def wait(self):
+        """Its exit status, when no process uses the terminal any more."""
+        while self.read():
+            pass
+        return self.process.wait(TIMEOUT_S)
 
 
 class MachineTest(unittest.TestCase):

@@ -4,6 +4,7 @@ in the source tree)."""
 
 import csv
 import io
+import itertools
 import json
 import math
 import random
@@ -400,7 +401,7 @@ class SyntheticData(OptimizeTest):
         path = self.published()
         self.assertEqual(self.json(path), self.json("--input", path))
         self.assertIn("is not a readable sweep", self.fails(1, self.path))
-        self.assertIn("no such file", self.fails(1, self.path / "nothing.json"))
+        self.assertIn("no such file or directory", self.fails(1, self.path / "nothing.json"))
 
     def test_text_starts_with_result(self):
         done = ipw(None, "optimize", "--input", self.sweep(), "--gpu", "A100")
@@ -421,8 +422,12 @@ class SyntheticData(OptimizeTest):
         self.assertIn("time", power["reason"])
         twice = self.json("--input", self.file("twice.csv", ("freq_mhz", "power_w", "time_s"), 2 * list(knee_rows())))
         self.assertEqual(twice["models"]["clocks_measured"], 61)
-        self.assertIn("no application 'x'", self.fails(1, "--input", self.sweep(), "--application", "x"))
-        self.assertIn("need --setting", self.fails(2, "--input", self.sweep(), "--min-quality", "90"))
+        self.assertIn("no application 'x'\n", self.fails(1, "--input", self.sweep(), "--application", "x"))
+        rows = [(gpu, name, mhz, watts * scale, time / scale) for scale, (gpu, name) in
+                enumerate(itertools.product(("A100", "H100"), ("llama", "vit")), 1) for mhz, watts, time in knee_rows()]
+        named = self.file("named.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
+        self.assertIn("no application 'x' (known: llama, vit)\n", self.fails(1, "--input", named, "--application", "x"))
+        self.assertIn("need a sweep or --setting", self.fails(2, "--input", self.sweep(), "--min-quality", "90"))
         self.assertIn("no column 'zz'", self.fails(1, "--input", self.sweep(), "--setting", "zz"))
         self.assertIn("no setting 'no'", self.fails(2, "--input", self.sweep(), "--setting", "freq_mhz", "--baseline", "no"))
 
@@ -468,6 +473,11 @@ class Sweeps(OptimizeTest):
         self.assertLessEqual(KEYS, report.keys())
         first = ipw(None, "optimize", self.path / "knobs12").stdout.splitlines()[0]
         self.assertRegex(first, r"threads=4, batch=8 saves 50 ± \d % energy against threads=1, batch=1, 70\.\d % less time")
+
+    def test_run_of_a_sweep_is_refused(self):
+        sweep = self.knobs()
+        for part in (next(sweep.glob("points/*/run_*")), next(sweep.glob("points/*"))):
+            self.assertIn(f"not a sweep, but one run of it: give {sweep}\n", self.fails(1, part))
 
     def test_quality_defaults_to_accuracy(self):
         report = self.json(self.knobs(), "--min-quality", "95")

@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Modeled, Nvidia  # noqa: E402
 from program import (  # noqa: E402
-    IPW, TIMEOUT_S, EchoRun, MachineTest, wait_until, device, ipw, main_parallel, python)
+    IPW, TIMEOUT_S, EchoRun, MachineTest, Terminal, wait_until, device, ipw, main_parallel, python)
 
 WATTS = 50
 
@@ -139,6 +139,13 @@ class Transparency(MachineTest):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(words, done.stderr)
 
+    def test_place_of_a_saved_run_is_checked_first(self):
+        file, mark = self.empty.put("/file", ""), self.empty.root / "mark"
+        for place, words in ((file, f"{file} exists and is not a directory"), (file / "runs", "Not a directory")):
+            done = self.run_it("--output-dir", place, "--", "touch", mark)
+            self.assertEqual((done.returncode, mark.exists()), (1, False))
+            self.assertIn(words, done.stderr)
+
 
 class Interruption(MachineTest):
     def setUp(self):
@@ -174,6 +181,52 @@ class Interruption(MachineTest):
         run.process.stdin.close()
         self.assertEqual(run.code, 130)
         self.assertEqual(report["runs"][0]["exit_code"], 137)
+
+    NOTICES = ("press Ctrl-C again to terminate it", "press Ctrl-C again to kill it")
+
+    def test_each_signal_reaches_all_processes_of_the_command(self):
+        """A shell waits for its program, whatever signal it gets; the run is saved in any case."""
+        for ignored, notices, code in (("", 0, 130), ("INT", 1, 143), ("INT TERM", 2, 137)):
+            folder = self.intel.root / f"runs{notices}"
+            trap = f"trap '' {ignored}; " if ignored else ""
+            run = EchoRun(self.intel, "--output-dir", folder, command=("sh", "-c", f"{trap}cat; :"))
+            run.process.send_signal(signal.SIGINT)
+            for notice in self.NOTICES[:notices]:
+                run.wait_for_message(f"ipw run: waiting for the command to end; {notice}\n")
+                run.process.send_signal(signal.SIGINT)
+            report = run.finish()
+            run.process.stdin.close()
+            self.assertEqual((run.code, report["interrupted"]), (130, True))
+            measured = report["runs"][0]
+            self.assertEqual((measured["exit_code"], measured["left_running"]), (code, 0))
+            self.assertGreater(report["energy"]["joules"], 0)
+            self.assertEqual(run.stderr.count("waiting for the command"), notices)
+            saved = json.loads(next(folder.glob("run_*/summary.json")).read_text())
+            self.assertEqual(saved["ipw"]["energy"]["joules"], report["energy"]["joules"])
+
+    def test_other_signals_than_ctrl_c_are_named(self):
+        run = EchoRun(self.intel, command=("sh", "-c", "trap '' TERM; exec cat"))
+        run.process.send_signal(signal.SIGTERM)
+        run.wait_for_message("ipw run: waiting for the command to end; send another signal to terminate it\n")
+        run.process.stdin.close()
+        self.assertEqual(run.finish()["runs"][0]["exit_code"], 0)
+        self.assertEqual(run.code, 143)
+
+    def test_ctrl_c_of_a_terminal(self):
+        """The kernel sends it to the foreground process group, which `timeout` leaves."""
+        for command in (("sh", "-c", "echo started; exec sleep 600"),
+                        ("timeout", "600", "sh", "-c", "echo started; exec sleep 600"),
+                        ("sh", "-c", "trap '' INT TERM; echo started; sleep 600; :")):
+            report = self.intel.root / "report.json"
+            with Terminal([IPW, "run", "--json", "-o", report, "--", *command], self.intel.environment()) as terminal:
+                terminal.wait_for("started")
+                terminal.press_ctrl_c()
+                if "trap" in command[-1]:
+                    for notice in self.NOTICES:
+                        terminal.wait_for(notice)
+                        terminal.press_ctrl_c()
+                self.assertEqual(terminal.wait(), 130, terminal.shown)
+            self.assertEqual(json.loads(report.read_text())["runs"][0]["left_running"], 0)
 
     def test_interruption_ends_repeats(self):
         run = EchoRun(self.intel, "-r", 5)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from machines import FAKE, ControllableGpu, Intel, Nvidia, Ramp  # noqa: E402
-from program import IPW, TIMEOUT_S, ipw, main_parallel, python  # noqa: E402
+from program import IPW, TIMEOUT_S, Terminal, ipw, main_parallel, python, wait_until  # noqa: E402
 from rundirs import texts_of  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
@@ -125,7 +125,7 @@ class Points(SweepTest):
         self.assertFalse((self.root / "runs").exists())  # nothing was run
         done = self.sweep("--knob", "a=1-20:1", "--seed", 5)
         self.assertEqual([attempt["settings"]["a"] for attempt in self.attempts()],
-                         [line.split("a=")[1].split(":")[0] for line in shown[0].splitlines()[1:-1]])
+                         re.findall(r"^  1  a=(\d+):", shown[0], re.M))
         self.assertNotEqual(self.recorded_arguments(), sorted(self.recorded_arguments(), key=lambda words: int(words[0])))
         self.assertIn("seed 5", done.stderr)
 
@@ -184,7 +184,7 @@ class Points(SweepTest):
         points.write_text('a,b\n1,"x, y"\n2,z\n')
         self.sweep("--list", points, command=python(NOTE, self.notes, "{a}", "{b}"))
         self.assertEqual(sorted(self.recorded_arguments()), [["1", "x, y"], ["2", "z"]])
-        for text, said in (("", "empty"), ("a\n", "0 settings"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same setting"),
+        for text, said in (("", "empty"), ("a\n", "has no settings"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same setting"),
                            ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "not a knob name"), ("a,b\n1\n", "line 2")):
             points.write_text(text)
             self.assertIn(said, self.sweep("--list", points, code=2).stderr)
@@ -194,7 +194,8 @@ class Points(SweepTest):
     def test_rejects_invalid_points(self):
         for words, said in ((["--knob", "a=1"], "no {a}"), (["--knob", "a"], "NAME=VALUES"),
                             (["--knob", "a=1,1"], "more than once"), (["--knob", "a=9-1:1"], "LOW-HIGH:STEP"),
-                            (["--knob", "a=1,,2"], "empty"), ([], "missing --knob"),
+                            (["--knob", "a=1,,2"], "empty"), (["--knob", "a=" + 1024 * "x"], "more than 1023 bytes"),
+                            ([], "missing --knob"), (["--knob", "a.b=1"], "letters, digits, - and _"),
                             (["--knob", "a=1", "--knob", "a=2"], "more than once"),
                             (["--knob", "a=1-9999999:1"], "more than"),
                             (["--knob", "a=1", "--probes", 3], "--probes is for --mode probe"),
@@ -205,7 +206,26 @@ class Points(SweepTest):
             command = ["--model", "{a}", "--repeat-runs=3"] if "--profile" in words else ["true"]
             self.assertIn(said, self.sweep(*words, command=command, code=2).stderr)
         self.assertEqual(ipw(None, "sweep", "--knob", "a=1").returncode, 2)
-        self.assertEqual(ipw(None, "sweep", "--resume", self.root).returncode, 1)
+        done = self.sweep("--knob", "a=1", command=["true", "{0}", "{b}"], code=2)
+        self.assertIn("knob 'a' is not used: the command has no {a}, but {b}\n", done.stderr)
+
+    def test_range_without_step_is_noted(self):
+        """It is a value, such as a list of CPUs."""
+        for knob, noted in (("a=1-3,x", "--knob a: 1-3 is one value; a range has a step: 1-3:1\n"), ("a=1-3:1", ""),
+                            ("a=3-1,a-b,-3,--", "")):
+            done = self.sweep("--knob", knob, "--dry-run")
+            self.assertEqual(done.stderr, f"ipw sweep: {noted}" if noted else "")
+        self.assertEqual(self.sweep("--knob", "a=1-3", "--dry-run", "-q").stderr, "")
+
+    def test_wrong_directories_to_resume(self):
+        self.sweep("--knob", "a=1")
+        run = next(self.directory().glob("points/*/run_*"))
+        for directory, said in ((self.root, f"{self.root}: not a sweep directory"),
+                                (self.root / "none", f"{self.root / 'none'}: no such directory"),
+                                (run, f"not a sweep, but one run of it: give {self.directory()}\n")):
+            done = ipw(None, "sweep", "--resume", directory)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
 
 
 class Results(SweepTest):
@@ -452,8 +472,9 @@ class Control(ControlTest):
                 ("devices 2", ["gpu-clock=510"], 2, "--devices"),
                 ("", ["gpu-clock=1000"], 2, "1000 MHz is not a clock of nvml:0 (nearest: 990, 1005)"),
                 ("", ["power-limit=800"], 2, "outside of 200 to 700 W"),
-                ("", ["gpu-clock=fast"], 2, "expected a clock in MHz, not 'fast'"),
-                ("", ["a=1"], 2, "gpu-clock, mem-clock or power-limit")):
+                ("", ["gpu-clock=fast"], 2, "expected a graphics clock in MHz, not 'fast'"),
+                ("", ["a=1"], 2, "gpu-clock, mem-clock or power-limit"),
+                ("", ["gpu-clok=510"], 2, "no knob 'gpu-clok' of the GPU: did you mean gpu-clock?")):
             with self.subTest(said):
                 machine = self.machine(script)
                 done = self.sweep("--control", "--knob", *words, command=["true", "{a}"], code=code, machine=machine)
@@ -930,6 +951,92 @@ class Retries(SweepTest):
             done = ipw(None, "sweep", "--resume", self.directory(), "--dry-run")
             self.assertEqual(done.returncode, 1, new)
             self.assertIn(f"header of the sweep cannot be read: {message}", done.stderr)
+
+
+class StubbornCommands(SweepTest):
+    """Signals to a sweep reach the command of its current run, as signals to `ipw run` do."""
+
+    # Asks nothing of the shell but to wait; its processes are noted.
+    SCRIPT = "trap '' {ignored}; echo $$ >>{pids}; sleep 600 & echo $! >>{pids}; echo >{pids}.started; wait; wait # {{a}}"
+    NOTICES = ("press Ctrl-C again to terminate it", "press Ctrl-C again to kill it")
+    CASES = (("INT", NOTICES[:1]), ("INT TERM", NOTICES))
+
+    def setUp(self):
+        super().setUp()
+        self.pids = self.root / "pids"
+        self.machine = Intel(50)
+        self.addCleanup(self.machine.close)
+        self.addCleanup(self.end_commands)
+
+    def end_commands(self):
+        for pid in self.running():
+            os.kill(pid, signal.SIGKILL)
+
+    def running(self):
+        def is_running(pid):
+            try:
+                return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+            except OSError:
+                return False
+        pids = self.pids.read_text().split() if self.pids.exists() else []
+        return [int(pid) for pid in pids if is_running(pid)]
+
+    def command(self, ignored):
+        shutil.rmtree(self.root / "runs", ignore_errors=True)
+        Path(f"{self.pids}.started").unlink(missing_ok=True)
+        script = self.SCRIPT.format(ignored=ignored, pids=self.pids)
+        return [IPW, "sweep", "-q", "--output-dir", self.root / "runs", "--knob", "a=1,2", "--", "sh", "-c", script]
+
+    def wait_for_command(self):
+        wait_until(Path(f"{self.pids}.started").exists, "the command")
+        self.assertEqual(len(self.running()), 2)
+
+    def check_end(self, code):
+        self.assertEqual((code, self.running()), (130, []))
+        self.assertEqual(self.attempts(), [])
+        runs = list(self.directory().glob("points/*/run_*/summary.json"))
+        self.assertEqual(len(runs), 1)
+        self.assertGreater(json.loads(runs[0].read_text())["ipw"]["energy"]["joules"], 0)
+
+    def test_signals_of_another_process(self):
+        for ignored, notices in self.CASES:
+            process = subprocess.Popen(self.command(ignored), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True, env=self.machine.environment())
+            self.addCleanup(process.stderr.close)
+            self.addCleanup(process.kill)
+            self.wait_for_command()
+            process.send_signal(signal.SIGINT)
+            for notice in notices:
+                self.assertEqual(process.stderr.readline(), f"ipw sweep: waiting for the command to end; {notice}\n")
+                process.send_signal(signal.SIGINT)
+            self.assertIn("--resume", process.stderr.read())
+            self.check_end(process.wait(TIMEOUT_S))
+
+    def test_fourth_signal_kills_a_run_that_hangs(self):
+        process = subprocess.Popen(self.command("INT TERM"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, env=self.machine.environment())
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        self.wait_for_command()
+        run, = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(run), signal.SIGSTOP)
+        for words in (f"the command to end; {self.NOTICES[0]}", f"the command to end; {self.NOTICES[1]}",
+                      "its run to end; press Ctrl-C again to kill it"):
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.stderr.readline(), f"ipw sweep: waiting for {words}\n")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(TIMEOUT_S), 130)
+        wait_until(lambda: not self.running(), "the end of the command")
+
+    def test_signals_of_a_terminal(self):
+        for ignored, notices in self.CASES:
+            with Terminal(self.command(ignored), self.machine.environment()) as terminal:
+                self.wait_for_command()
+                terminal.press_ctrl_c()
+                for notice in notices:
+                    terminal.wait_for(notice)
+                    terminal.press_ctrl_c()
+                self.check_end(terminal.wait())
 
 
 class Kills(SweepTest):

@@ -84,9 +84,12 @@ static uint32_t none_of(unsigned bytes)
 static struct scale scale_of(const struct shape *shape, unsigned bytes, bool may_log)
 {
     struct scale scale = {.low = shape->low, .step = 1, .bytes = bytes};
-    double range = shape->high - shape->low, max = none_of(bytes) - 1;
+    double range = shape->high - shape->low;
+    double max = none_of(bytes) - 1;
     if (shape->integers && range <= none_of(3) - 1) {
-        scale.bytes = range < none_of(1) ? 1 : range < none_of(2) ? 2 : 3;
+        scale.bytes = 1;
+        while (scale.bytes < 3 && range >= none_of(scale.bytes))
+            scale.bytes++;
         return scale;
     }
     scale.log = may_log && shape->low > 0;

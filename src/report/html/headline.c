@@ -170,7 +170,8 @@ static void put_energy(const struct top *top)
     char text[FORMAT_MAX], note[NOTE_MAX], covered[FORMAT_MAX];
     const struct record_energy *energy = &top->table->summary.energy;
     double joules = fact_or(top, energy->joules, "efficiency", "summary.joules");
-    const char *method = energy->method, *why = text_or_empty(energy->note);
+    const char *method = energy->method;
+    const char *why = text_or_empty(energy->note);
     if (!method)
         method = common_word(top->table, RUN_METHOD);
     format_percent(covered, energy->coverage);
@@ -304,9 +305,10 @@ static void put_charge(const struct top *top, const char *key, double value, con
     if (million[0])
         text_addf(&note, "%s per million output tokens; ", million);
     format_tariff(tariff, text_or_empty(top->table->summary.currency), &note);
-    text_add(&note, is_known(tariff->gco2_per_kwh)    ? "; location-based, electricity only"
-                    : is_known(tariff->price_per_kwh) ? "; without cooling (PUE)"
-                                                      : "");
+    if (is_known(tariff->gco2_per_kwh))
+        text_add(&note, "; location-based, electricity only");
+    else if (is_known(tariff->price_per_kwh))
+        text_add(&note, "; without cooling (PUE)");
     put_figure(top, key, NULL, value, each, text_get(&note));
     text_release(&note);
 }
@@ -315,8 +317,10 @@ static void put_charge(const struct top *top, const char *key, double value, con
 static void put_operating(const struct top *top)
 {
     const struct summary *run = &top->table->summary;
-    const struct charge *query = &run->per_query, *million = &run->per_million_output;
-    struct tariff prices = run->tariff, carbon = TARIFF_NONE;
+    const struct charge *query = &run->per_query;
+    const struct charge *million = &run->per_million_output;
+    struct tariff prices = run->tariff;
+    struct tariff carbon = TARIFF_NONE;
     const char *currency = text_or_empty(run->currency);
     char each[FORMAT_MAX], tokens[FORMAT_MAX] = "";
     prices.gco2_per_kwh = UNKNOWN;

@@ -202,7 +202,8 @@ static void add_escaped(struct text *out, const char *text)
  * All of these occur only in strings, where JSON can escape them. */
 static void add_data(struct text *out, const struct text *data)
 {
-    const char *at = text_get(data), *end = at + data->length;
+    const char *at = text_get(data);
+    const char *end = at + data->length;
     while (at < end) {
         size_t plain = strcspn(at, "<>&\xE2");
         text_add_bytes(out, at, plain);
@@ -240,9 +241,11 @@ static void add_part(struct text *out, const char *mark, size_t length, const ch
 
 bool html_file(const char *name, const char **bytes, size_t *length)
 {
-    const char *mark = !strcmp(name, "report.css")       ? "style"
-                       : !strcmp(name, "echarts.min.js") ? "echarts"
-                                                         : name;
+    const char *mark = name;
+    if (strcmp(name, "report.css") == 0)
+        mark = "style";
+    else if (strcmp(name, "echarts.min.js") == 0)
+        mark = "echarts";
     struct asset asset = asset_find(mark, strlen(mark));
     *bytes = asset.bytes;
     *length = asset.length;

@@ -283,9 +283,10 @@ static double cost_of(const struct query_trace *trace)
 
 static int by_cost(const void *a, const void *b)
 {
-    const struct query_trace *x = *(const struct query_trace *const *)a,
-                             *y = *(const struct query_trace *const *)b;
-    double left = cost_of(x), right = cost_of(y);
+    const struct query_trace *x = *(const struct query_trace *const *)a;
+    const struct query_trace *y = *(const struct query_trace *const *)b;
+    double left = cost_of(x);
+    double right = cost_of(y);
     return left != right ? (left < right) - (left > right) : (x > y) - (x < y);
 }
 

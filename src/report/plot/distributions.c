@@ -96,11 +96,12 @@ static void make_bins(struct bins *bins, const double *values, size_t count, dou
                       double high, const double *quarters)
 {
     bins->is_log = low > 0 && high / low > LOG_FROM;
-    double from = bins->is_log ? log(low) : low, to = bins->is_log ? log(high) : high;
+    double from = bins->is_log ? log(low) : low;
+    double to = bins->is_log ? log(high) : high;
     double middle = bins->is_log ? log(quarters[2] / quarters[0]) : quarters[2] - quarters[0];
     double width = 2 * middle / cbrt((double)count);
     double wanted = width > 0 ? ceil((to - from) / width) : BINS_MIN;
-    bins->count = wanted < BINS_MIN ? BINS_MIN : wanted > BINS_MAX ? BINS_MAX : (size_t)wanted;
+    bins->count = (size_t)fmin(fmax(wanted, BINS_MIN), BINS_MAX);
     if (to <= from) {
         to = from + fmax(fabs(from) * 0.05, 1e-6);
         from -= to - from;
@@ -130,7 +131,8 @@ static void put_bins(struct figure *figure, double *values, size_t count)
     panel->x.log_base = bins.is_log ? 10 : 0;
     struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "");
     for (size_t i = 0; i < bins.count; i++) {
-        double low = bin_edge(&bins, i), gap = (bin_edge(&bins, i + 1) - low) * 0.04;
+        double low = bin_edge(&bins, i);
+        double gap = (bin_edge(&bins, i + 1) - low) * 0.04;
         series_add4(boxes, low + gap, bin_edge(&bins, i + 1) - gap, 0, (double)bins.counts[i]);
         top = fmax(top, (double)bins.counts[i]);
     }

@@ -65,9 +65,10 @@ static void put_heading(struct figure *figure, const struct result *result)
 static void put_timeline(const struct result *result, struct figure *figure)
 {
     const struct result_item *timeline = result_find(result, "memory_bytes.timeline");
-    double mib = 1024.0 * 1024, step = 0, last = UNKNOWN,
-           unit =
-               result_number_at(result, NULL, "memory_bytes.activations_peak") < mib ? 1024 : mib;
+    double mib = 1024.0 * 1024;
+    double step = 0;
+    double last = UNKNOWN;
+    double unit = result_number_at(result, NULL, "memory_bytes.activations_peak") < mib ? 1024 : mib;
     if (result_length(result, timeline) < 2)
         return;
     struct figure_panel *panel =
@@ -86,8 +87,8 @@ static void put_timeline(const struct result *result, struct figure *figure)
 
 enum err estimate_figure(const struct result *result, struct figure *figure, struct error *why)
 {
-    const struct result_item *rows = result_find(result, "view.consumers"),
-                             *first = result_first(result, rows);
+    const struct result_item *rows = result_find(result, "view.consumers");
+    const struct result_item *first = result_first(result, rows);
     if (!is_known(result_number_at(result, NULL, "energy_j.total"))) /* part would look complete */
         return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
                        result_text_at(result, NULL, "hardware"));
@@ -316,7 +317,8 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
 {
     double low = INFINITY, high = 0, min = INFINITY, max = 0;
     for (size_t i = 0; i < lines->spot_count; i++) {
-        double x = length_of(lines, &lines->spots[i]), y = lines->spots[i].joules;
+        double x = length_of(lines, &lines->spots[i]);
+        double y = lines->spots[i].joules;
         low = fmin(low, x);
         high = fmax(high, x);
         min = fmin(min, y);

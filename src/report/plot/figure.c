@@ -34,13 +34,21 @@ struct figure_panel *figure_panel(struct figure *figure, const char *x_label, co
 struct axis_label axis_label(const char *which, const char *label, const char *unit)
 {
     struct axis_label to = {.label = label, .unit = unit};
-    const char *per = strstr(label, " per "), *end = per ? per : strstr(label, " tokens");
-    str_format(to.text, sizeof to.text,
-               unit[0]       ? "%s%.*s ({%s}%s)"
-               : end && !per ? "%s%.*s (tokens%s%s)"
-                             : "%s%.*s (%%%s%s)",
-               which, (int)(end ? end - label : (ptrdiff_t)strlen(label)), label, unit,
-               per ? per : "");
+    const char *per = strstr(label, " per ");
+    const char *tokens = per ? NULL : strstr(label, " tokens");
+    int length = (int)strlen(label);
+    if (per)
+        length = (int)(per - label);
+    else if (tokens)
+        length = (int)(tokens - label);
+    if (unit[0])
+        str_format(to.text, sizeof to.text, "%s%.*s ({%s}%s)", which, length, label, unit,
+                   text_or_empty(per));
+    else if (tokens)
+        str_format(to.text, sizeof to.text, "%s%.*s (tokens)", which, length, label);
+    else
+        str_format(to.text, sizeof to.text, "%s%.*s (%%%s)", which, length, label,
+                   text_or_empty(per));
     to.text[0] = (char)tolower((unsigned char)to.text[0]);
     return to;
 }
@@ -89,10 +97,12 @@ void figure_points(struct figure_series *line, struct figure_series *marks,
     if (count)
         qsort(points, count, sizeof *points, by_x);
     for (size_t i = 0; i < count;) {
-        double sum = 0, x = points[i].x;
+        double sum = 0;
+        double x = points[i].x;
         size_t first = i;
         for (; i < count && points[i].x == x; i++) {
-            double y = points[i].y, error = points[i].plus_minus;
+            double y = points[i].y;
+            double error = points[i].plus_minus;
             error = is_known(error) ? error : 0;
             series_add4(marks, x, y, y - error > 0 ? y - error : y / 100, y + error);
             sum += y;
@@ -199,7 +209,8 @@ static const struct prefix *prefix_for(double largest, const char *unit)
 static void put_prefix(char *label, const struct prefix *prefix)
 {
     char whole[FIGURE_TEXT_MAX];
-    char *open = strchr(label, '{'), *close = open ? strchr(open, '}') : NULL;
+    char *open = strchr(label, '{');
+    char *close = open ? strchr(open, '}') : NULL;
     if (!close)
         return;
     str_format(whole, sizeof whole, "%.*s%s%.*s%s", (int)(open - label), label, prefix->text,
@@ -379,7 +390,8 @@ static bool is_in_a_font(uint32_t code)
     pthread_once(&asked, run_fontconfig);
     for (const char *at = text_get(&covered); *at;) {
         char *end;
-        unsigned long low = strtoul(at, &end, 16), high = low;
+        unsigned long low = strtoul(at, &end, 16);
+        unsigned long high = low;
         if (end == at) {
             at++;
             continue;
@@ -422,7 +434,8 @@ enum err gnuplot_available(struct error *why)
 /* Removes the creation date from a PDF, so that the same figure gives the same file. */
 static void remove_date(int file)
 {
-    static const char KEY[] = "/CreationDate (D:", DATE[] = "19700101000000";
+    static const char KEY[] = "/CreationDate (D:";
+    static const char DATE[] = "19700101000000";
     char tail[4096];
     off_t end = lseek(file, 0, SEEK_END);
     off_t begin = end > (off_t)sizeof tail ? end - (off_t)sizeof tail : 0;
@@ -473,7 +486,8 @@ enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bo
 /* By the suffix of the path; false if it is not that of a picture. */
 static bool format_of(const char *path, enum figure_format *format)
 {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
     const char *dot = strrchr(base, '.');
     if (!dot || dot == base)
         return false;

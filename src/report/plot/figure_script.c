@@ -82,7 +82,8 @@ static struct letter letter_at(const struct drawing *d, const char *at, size_t l
 
 static size_t letters_in(const struct drawing *d, const char *string)
 {
-    size_t count = 0, end = strlen(string);
+    size_t count = 0;
+    size_t end = strlen(string);
     for (size_t at = 0; at < end;) {
         struct letter letter = letter_at(d, string + at, end - at, false);
         count += letter.width;
@@ -95,7 +96,8 @@ static size_t letters_in(const struct drawing *d, const char *string)
  * distinguishes it.  Invalid UTF-8 becomes "?", a line break a space. */
 static void put_quoted(const struct drawing *d, const char *string, size_t max, bool is_format)
 {
-    size_t letters = letters_in(d, string), end = strlen(string);
+    size_t letters = letters_in(d, string);
+    size_t end = strlen(string);
     size_t from =
         letters > max ? (max + 1) / 2 : letters; /* of the ellipsis, which takes one character */
     size_t to = letters > max ? letters - (max - 1 - from) : letters;
@@ -180,9 +182,11 @@ static void put_block(struct drawing *d, size_t p, size_t s, const struct figure
 
 static void put_style(struct drawing *d, const struct figure_series *series)
 {
-    static const unsigned MARKS[] = {7, 5, 9, 13}, DASHES[] = {1, 2, 4, 5};
+    static const unsigned MARKS[] = {7, 5, 9, 13};
+    static const unsigned DASHES[] = {1, 2, 4, 5};
     unsigned color = d->theme->colors[series->color];
-    unsigned mark = MARKS[series->round % 4], dash = DASHES[series->round % 4];
+    unsigned mark = MARKS[series->round % 4];
+    unsigned dash = DASHES[series->round % 4];
     switch (series->style) {
     case FIGURE_POINTS:
         text_add(d->out, " using 1:2:3 with points pointtype 7 pointsize 0.75 linecolor rgb "
@@ -337,9 +341,13 @@ static void put_names(struct drawing *d, const char *letter, const struct figure
 /* 1, 2 or 5 times a power of ten, so that the range has at most `max` steps. */
 static double nice_step(struct range range, double max, bool integer)
 {
-    double min = (range.high - range.low) / fmax(max, 3), power = pow(10, floor(log10(min)));
-    double step = min <= power ? power : min <= 2 * power ? 2 * power : 5 * power;
-    step = min > 5 * power ? 10 * power : step;
+    static const double STEPS[] = {1, 2, 5, 10};
+    double min = (range.high - range.low) / fmax(max, 3);
+    double power = pow(10, floor(log10(min)));
+    size_t i = 0;
+    while (i + 1 < sizeof STEPS / sizeof *STEPS && min > STEPS[i] * power)
+        i++;
+    double step = STEPS[i] * power;
     return integer ? fmax(step, 1) : step;
 }
 
@@ -420,7 +428,9 @@ static size_t legend_columns(const struct drawing *d, const struct figure_panel 
 {
     size_t longest, count = named_series(d, panel, &longest);
     double columns = floor(width / (((double)longest + 6) * LETTER));
-    return columns<1 ? 1 : columns>(double) count ? count : (size_t)columns;
+    if (columns < 1)
+        return 1;
+    return columns > (double)count ? count : (size_t)columns;
 }
 
 /* In pixels; 0 without a legend. */
@@ -435,7 +445,8 @@ static size_t longest_number(const struct figure_axis *axis, struct range range)
 {
     bool is_log = axis->log_base > 0 && !has_few_powers(axis, range);
     double step = is_log ? log(axis->log_base) : nice_step(range, 10, axis->integer);
-    double low = is_log ? log(range.low) : range.low, high = is_log ? log(range.high) : range.high;
+    double low = is_log ? log(range.low) : range.low;
+    double high = is_log ? log(range.high) : range.high;
     size_t longest = 1;
     char number[32];
     double first = ceil(low / step);
@@ -487,7 +498,9 @@ static double number_rows(const struct drawing *d, const struct figure_panel *pa
 static struct rect inside(const struct drawing *d, const struct figure_panel *panel,
                           struct rect cell)
 {
-    double left = left_margin(d, panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
+    double left = left_margin(d, panel);
+    double bottom = panel->x.hidden ? 12 : 56;
+    double above = 8;
     for (size_t i = 0; i < d->figure->panel_count && !d->figure->horizontal; i++)
         left = fmax(left, left_margin(d, &d->figure->panels[i]));
     struct rect rect = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0, 0};
@@ -570,7 +583,8 @@ struct labels {
 static void find_points(const struct drawing *d, const struct figure_panel *panel, struct rect rect,
                         struct labels *out)
 {
-    struct range x_range = padded_range(panel, true), y_range = padded_range(panel, false);
+    struct range x_range = padded_range(panel, true);
+    struct range y_range = padded_range(panel, false);
     out->points = panel->label_count < LABELS_MAX ? panel->label_count : LABELS_MAX;
     for (size_t i = 0; i < out->points; i++) {
         double x = on_page(panel->labels[i].x, &panel->x, x_range, rect.left, rect.right);
@@ -607,13 +621,15 @@ static bool find_space(const struct drawing *d, const struct labels *labels, siz
                        double width, bool left, bool far, struct rect panel, struct rect *out)
 {
     static const double SHIFTS[] = {10, -10, 0, 16, -16, 28, -28, 42, -42, 56, -56};
-    double x = labels->x[own], y = labels->y[own];
+    double x = labels->x[own];
+    double y = labels->y[own];
     *out = (struct rect){x + 0.008, x + 0.008 + width, y - px(d, 7), y + px(d, 7)};
     for (size_t i = 0; i < (far ? 6 : 2) * sizeof SHIFTS / sizeof *SHIFTS; i++) {
         bool to_left = left != (i % 2 == 1);
         size_t ring = i / (2 * sizeof SHIFTS / sizeof *SHIFTS);
         double middle = y + px(d, SHIFTS[i / 2 % (sizeof SHIFTS / sizeof *SHIFTS)]);
-        double gap = 0.008 + 0.02 * (double)ring, begin = to_left ? x - gap - width : x + gap;
+        double gap = 0.008 + 0.02 * (double)ring;
+        double begin = to_left ? x - gap - width : x + gap;
         struct rect tried = {begin, begin + width, middle - px(d, 7), middle + px(d, 7)};
         bool free = tried.left >= panel.left && tried.right <= panel.right + 0.02 &&
                     tried.bottom >= panel.bottom && tried.top <= panel.top + px(d, 8);
@@ -669,7 +685,8 @@ static void put_numbers_legend(struct drawing *d, const struct figure_panel *pan
     double rows = number_rows(d, panel, width);
     for (size_t i = 0; i < panel->label_count && i < LABELS_MAX; i++) {
         char text[FIGURE_TEXT_MAX + 16];
-        size_t row = i / columns, column = i % columns;
+        size_t row = i / columns;
+        size_t column = i % columns;
         str_format(text, sizeof text, "%zu  %s", i + 1, panel->labels[i].text);
         put_label(d, text, rect.left + width / (double)columns * (double)column,
                   base + px(d, ROW_HEIGHT * (rows - 1 - (double)row)), "left");
@@ -718,7 +735,9 @@ static size_t note_break(const struct drawing *d)
 
 static double heading_height(const struct drawing *d)
 {
-    return !d->figure->note[0] ? 38 : note_break(d) ? 56 + ROW_HEIGHT : 56;
+    if (!d->figure->note[0])
+        return 38;
+    return note_break(d) ? 56 + ROW_HEIGHT : 56;
 }
 
 static void put_note(struct drawing *d, const char *text, double below)
@@ -748,7 +767,10 @@ static void put_heading(struct drawing *d)
 static struct rect cell_of(const struct drawing *d, size_t wanted)
 {
     const struct figure *figure = d->figure;
-    double before = 0, own = 1, all = 0, top = 1 - px(d, heading_height(d));
+    double before = 0;
+    double own = 1;
+    double all = 0;
+    double top = 1 - px(d, heading_height(d));
     for (size_t i = 0; i < figure->panel_count; i++) {
         double weight = figure->panels[i].weight > 0 ? figure->panels[i].weight : 1;
         before += i < wanted ? weight : 0;
@@ -763,7 +785,8 @@ static struct rect cell_of(const struct drawing *d, size_t wanted)
 static void put_panel(struct drawing *d, size_t p)
 {
     const struct figure_panel *panel = &d->figure->panels[p];
-    struct rect cell = cell_of(d, p), rect = inside(d, panel, cell);
+    struct rect cell = cell_of(d, p);
+    struct rect rect = inside(d, panel, cell);
     put_place(d, panel, rect, cell);
     if (p == 0)
         put_heading(d);

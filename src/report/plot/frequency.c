@@ -25,7 +25,8 @@ static const struct measure {
 static void put_mark(struct figure_series *marks, const struct clock_setting *setting,
                      enum clock_measure which)
 {
-    double value = setting->values[which], error = setting->errors[which];
+    double value = setting->values[which];
+    double error = setting->errors[which];
     error = is_known(error) ? error : 0;
     series_add4(marks, setting->x, value, fmax(value - error, 0), value + error);
 }

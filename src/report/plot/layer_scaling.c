@@ -151,9 +151,9 @@ static void put_line(const struct plot_source *source, struct figure *figure,
     name_of(source, model, name);
     for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
         /* One model: the colors of the phases as in other plots.  Several: one color each. */
-        enum figure_color color = name[0]      ? (enum figure_color)(line % FIGURE_INK)
-                                  : phase == 0 ? FIGURE_ORANGE
-                                               : FIGURE_BLUE;
+        enum figure_color color = phase == 0 ? FIGURE_ORANGE : FIGURE_BLUE;
+        if (name[0])
+            color = (enum figure_color)(line % FIGURE_INK);
         points->count = 0;
         for (size_t i = first; i < source->layer_count; i++)
             for (size_t s = 0; s < source->layers[i].setting_count; s++) {
@@ -217,7 +217,8 @@ static double common_prompt(const struct plot_source *source, size_t phase)
 static void put_sizes(const struct plot_source *source, const struct extent *extent,
                       struct figure *figure, struct points *points)
 {
-    bool all_same = true, billions = extent->max_size >= 1e9;
+    bool all_same = true;
+    bool billions = extent->max_size >= 1e9;
     double unit = billions ? 1e9 : 1e6;
     struct figure_panel *panel =
         figure_panel(figure, billions ? "parameters (billions)" : "parameters (millions)",
@@ -262,11 +263,11 @@ static void put_heading(const struct plot_source *source, const struct extent *e
                "Energy per token against prompt length%s%s%.160s",
                extent->min_size < extent->max_size ? " and model size" : "", name[0] ? "" : ": ",
                name[0] ? "" : layers_result_name(&source->layers[0]));
+    const char *energy = "measured";
+    if (extent->estimated > 0)
+        energy = extent->estimated < extent->models ? "measured or estimated" : "estimated";
     str_format(figure->note, sizeof figure->note, "%zu result%s, energy %s; bars: ±",
-               extent->models, extent->models == 1 ? "" : "s",
-               extent->estimated == 0               ? "measured"
-               : extent->estimated < extent->models ? "measured or estimated"
-                                                    : "estimated");
+               extent->models, extent->models == 1 ? "" : "s", energy);
 }
 
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)

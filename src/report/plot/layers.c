@@ -54,10 +54,10 @@ static double layer_joules(const struct result_components *in, const char *compo
 {
     double sum = 0;
     for (size_t i = 0; i < in->count; i++) {
-        const struct result_component *c = &in->items[i];
-        if (is_known(c->energy_j) && is_same(c->name, component) &&
-            (!phase || is_same(c->phase, phase)))
-            sum += c->energy_j;
+        const struct result_component *item = &in->items[i];
+        if (is_known(item->energy_j) && is_same(item->name, component) &&
+            (!phase || is_same(item->phase, phase)))
+            sum += item->energy_j;
     }
     return sum;
 }
@@ -93,7 +93,9 @@ static void put_part(struct figure_series *boxes, const struct layers_result *la
 {
     for (size_t l = 0; l < layers->layers_measured; l++) {
         const struct result_components *in = &layers->layers[l].components;
-        double at = (double)l, below = 0, joules = layer_joules(in, parts->names[part], NULL);
+        double at = (double)l;
+        double below = 0;
+        double joules = layer_joules(in, parts->names[part], NULL);
         for (size_t i = 0; i < part; i++)
             below += layer_joules(in, parts->names[i], NULL);
         if (joules > 0)
@@ -110,7 +112,8 @@ static void put_whole(struct figure *figure, struct figure_panel *panel,
         boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "layer");
     errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     for (size_t l = 0; l < layers->layers_measured; l++) {
-        double at = (double)l, joules = layers->layers[l].energy_j;
+        double at = (double)l;
+        double joules = layers->layers[l].energy_j;
         double error = layers->layers[l].plus_minus;
         if (boxes)
             series_add4(boxes, at - 0.42, at + 0.42, 0, joules);
@@ -157,13 +160,13 @@ static void put_component_bars(struct figure *figure, struct figure_panel *panel
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
     for (size_t i = 0; i < parts->count; i++)
         for (size_t j = 0; j < layers->components.count; j++) {
-            const struct result_component *c = &layers->components.items[j];
+            const struct result_component *item = &layers->components.items[j];
             double at = (double)i + shift;
-            if (!is_same(c->name, parts->names[i]) || !is_same(c->phase, phase))
+            if (!is_same(item->name, parts->names[i]) || !is_same(item->phase, phase))
                 continue;
-            series_add4(boxes, 0, c->energy_j, at - 0.18, at + 0.18);
-            series_add4(errors, c->energy_j, at, fmax(c->energy_j - c->plus_minus, 0),
-                        c->energy_j + c->plus_minus);
+            series_add4(boxes, 0, item->energy_j, at - 0.18, at + 0.18);
+            series_add4(errors, item->energy_j, at, fmax(item->energy_j - item->plus_minus, 0),
+                        item->energy_j + item->plus_minus);
         }
 }
 
@@ -268,7 +271,9 @@ static const char *window_phase(const struct layers_result *layers,
                                 const struct result_window *window)
 {
     const struct result_setting *setting = layers_result_setting(layers, window);
-    return !is_known(window->setting) ? "idle" : setting ? setting->phase : NULL;
+    if (!is_known(window->setting))
+        return "idle";
+    return setting ? setting->phase : NULL;
 }
 
 /* Instrumented windows have no energy of their own. */
@@ -280,13 +285,15 @@ static size_t put_windows(struct figure *figure, struct figure_panel *panel,
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     size_t count = 0;
     for (size_t i = 0; i < layers->window_count; i++) {
-        const struct result_window *w = &layers->windows[i];
-        double error = w->plus_minus / w->time_s;
-        if (!is_same(window_phase(layers, w), what) || !is_known(w->power_w) || !(w->time_s > 0))
+        const struct result_window *window = &layers->windows[i];
+        double watts = window->power_w;
+        double error = window->plus_minus / window->time_s;
+        if (!is_same(window_phase(layers, window), what) || !is_known(watts) ||
+            !(window->time_s > 0))
             continue;
-        series_add4(boxes, w->start_s, w->start_s + w->time_s, 0, w->power_w);
-        series_add4(errors, w->start_s + w->time_s / 2, w->power_w, fmax(w->power_w - error, 0),
-                    w->power_w + error);
+        series_add4(boxes, window->start_s, window->start_s + window->time_s, 0, watts);
+        series_add4(errors, window->start_s + window->time_s / 2, watts, fmax(watts - error, 0),
+                    watts + error);
         count++;
     }
     return count;

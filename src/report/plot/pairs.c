@@ -95,7 +95,8 @@ static void take_pairs(const struct run_table *table, const struct pair_plot *pl
     out->x = xmalloc((table->rows + 1) * sizeof *out->x);
     out->y = xmalloc((table->rows + 1) * sizeof *out->y);
     for (size_t i = 0; i < table->rows; i++) {
-        double x = run_number(table, plot->x, i), y = run_number(table, y_column, i);
+        double x = run_number(table, plot->x, i);
+        double y = run_number(table, y_column, i);
         if (!run_completed(table, i) || !is_known(x) || !is_known(y) ||
             (plot->log_fit && fabs(y) < POWER_MIN))
             continue;
@@ -116,7 +117,8 @@ static void put_line(struct figure *figure, struct figure_panel *panel, const st
                fit->r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_VERMILION, name);
     for (int i = 0; i < FIT_POINTS; i++) {
-        double x = pairs->x_all.min + step * i, y = fit->intercept + fit->slope * x;
+        double x = pairs->x_all.min + step * i;
+        double y = fit->intercept + fit->slope * x;
         double error = linear_fit_band(fit, x, online_mean(&pairs->x_all));
         series_add3(band, x, y - error, y + error);
         series_add2(line, x, y);
@@ -183,7 +185,8 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
     enum run_number y = table->numbers[plot->y] ? plot->y : plot->instead;
     take_pairs(table, plot, y, &pairs);
     enum err err = ERR_OK;
-    const char *x_label = axis_of("", plot->x).label, *what = axis_of("", plot->instead).label;
+    const char *x_label = axis_of("", plot->x).label;
+    const char *what = axis_of("", plot->instead).label;
     str_format(words, sizeof words, "%s and %s together are", x_label, axis_of("", y).label);
     if (!pairs.count)
         err = no_data_error(table, words, why);

@@ -28,7 +28,8 @@ struct bar {
 static void put_bar(struct figure_series *prefill, struct figure_series *decode,
                     const struct bar *bar, double from, double to)
 {
-    double n = (double)bar->queries, gap = 0.06 * (to - from);
+    double n = (double)bar->queries;
+    double gap = 0.06 * (to - from);
     series_add4(prefill, from + gap, to - gap, 0, bar->prefill / n);
     series_add4(decode, from + gap, to - gap, bar->prefill / n, (bar->prefill + bar->decode) / n);
 }
@@ -41,7 +42,9 @@ static size_t end_of_bar(size_t i, size_t bars, size_t count)
 
 static void put_bars(struct figure *figure, const struct run_table *table, size_t count)
 {
-    size_t bars = count < BARS_MAX ? count : BARS_MAX, seen = 0, at = 0;
+    size_t bars = count < BARS_MAX ? count : BARS_MAX;
+    size_t seen = 0;
+    size_t at = 0;
     struct bar bar = {0};
     struct figure_panel *panel =
         figure_panel(figure, "query, in the order of the run",

@@ -39,13 +39,14 @@ static void put_roof(struct figure *figure, struct figure_panel *panel,
 /* ---- components of a model ---- */
 
 static size_t put_component(struct figure_panel *panel, struct figure_series *series,
-                            const struct result_component *c, double *low, double *high)
+                            const struct result_component *component, double *low, double *high)
 {
-    double intensity = c->flops / c->bytes, gflops = c->flops / c->time_s * 1e-9;
-    if (!(c->flops > 0) || !(c->bytes > 0) || !(c->time_s > 0))
+    double intensity = component->flops / component->bytes;
+    double gflops = component->flops / component->time_s * 1e-9;
+    if (!(component->flops > 0) || !(component->bytes > 0) || !(component->time_s > 0))
         return 0;
     series_add3(series, intensity, gflops, 0.9);
-    figure_label(panel, intensity, gflops, false, text_or_empty(c->name));
+    figure_label(panel, intensity, gflops, false, text_or_empty(component->name));
     *low = fmin(*low, intensity);
     *high = fmax(*high, intensity);
     return 1;
@@ -64,9 +65,9 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_ORANGE, "prefill"),
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode")};
     for (size_t i = 0; i < layers->components.count; i++) {
-        const struct result_component *c = &layers->components.items[i];
-        bool decode = strcmp(text_or_empty(c->phase), "decode") == 0;
-        known += put_component(panel, series[decode], c, &low, &high);
+        const struct result_component *component = &layers->components.items[i];
+        bool decode = strcmp(text_or_empty(component->phase), "decode") == 0;
+        known += put_component(panel, series[decode], component, &low, &high);
     }
     if (!known)
         return err_set(why, ERR_NO_DATA, "operations and bytes of no component are known");

@@ -24,7 +24,8 @@ enum { LINE_COLORS = FIGURE_INK }; /* colors of lines: without that of the text 
 static void note_runs(struct figure *figure, const struct plot_source *source, size_t drawn)
 {
     const struct run_figures *first = &source->runs[0];
-    const char *family = source->names->family, *machine = first->point.hardware;
+    const char *family = source->names->family;
+    const char *machine = first->point.hardware;
     bool one_method = true;
     for (size_t i = 1; i < source->run_count; i++) {
         machine = strcmp(source->runs[i].point.hardware, machine) == 0 ? machine : "";
@@ -205,8 +206,10 @@ enum { MEASURES = 4 };
 static struct measure measure_of(const struct run_figures *run, unsigned which)
 {
     const struct run_point *point = &run->point;
-    double query = point->joules_per_query, query_error = run->joules_per_query_error;
-    double token = point->joules_per_output_token, token_error = run->joules_per_output_token_error;
+    double query = point->joules_per_query;
+    double query_error = run->joules_per_query_error;
+    double token = point->joules_per_output_token;
+    double token_error = run->joules_per_output_token_error;
     const struct measure all[MEASURES] = {
         {METRIC_AXIS(ENERGY_PER_QUERY), query, query - query_error, query + query_error},
         {METRIC_AXIS(ENERGY_PER_OUTPUT_TOKEN), token, token - token_error, token + token_error},
@@ -308,7 +311,8 @@ static void put_run(struct figure_panel *panel, const struct plot_source *source
                     double farthest, struct figure_series *const series[2][2])
 {
     const struct run_figures *run = &source->runs[i];
-    double x = run->point.joules_per_query, y = 100 * run->point.accuracy;
+    double x = run->point.joules_per_query;
+    double y = 100 * run->point.accuracy;
     double error = is_known(run->joules_per_query_error) ? run->joules_per_query_error : 0;
     series_add4(series[on][0], x, y, 100 * run->accuracy_low, 100 * run->accuracy_high);
     series_add4(series[on][1], x, y, x - error > 0 ? x - error : x / 100, x + error);
@@ -393,7 +397,8 @@ static enum err draw_pareto(const struct plot_source *source, struct figure *fig
                             struct error *why)
 {
     size_t n = source->run_count;
-    double *cost = xmalloc(n * sizeof *cost), *benefit = xmalloc(n * sizeof *benefit);
+    double *cost = xmalloc(n * sizeof *cost);
+    double *benefit = xmalloc(n * sizeof *benefit);
     bool *on = xcalloc(n, sizeof *on);
     struct choice *best = xmalloc(n * sizeof *best);
     enum err err = draw_known(source, cost, benefit, on, best, figure, why);

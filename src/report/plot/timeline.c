@@ -105,7 +105,8 @@ static size_t put_requests(struct figure *figure, struct figure_panel *panel, st
         figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "answering");
     for (size_t i = 0; i < spans->count; i++) {
         const struct span *span = &spans->items[i];
-        double low = (double)span->lane + 0.62, high = (double)span->lane + 1.38;
+        double low = (double)span->lane + 0.62;
+        double high = (double)span->lane + 1.38;
         double first = is_known(span->first_token) ? span->first_token : span->from;
         series_add4(prefill, span->from, first, low, high);
         series_add4(decode, first, span->to, low, high);
@@ -117,8 +118,11 @@ static size_t put_requests(struct figure *figure, struct figure_panel *panel, st
 static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
                               const struct spans *spans, double from, double to)
 {
-    size_t count = spans->count, sent = 0, ended = 0;
-    double *starts = xmalloc(count * sizeof *starts), *ends = xmalloc(count * sizeof *ends);
+    size_t count = spans->count;
+    size_t sent = 0;
+    size_t ended = 0;
+    double *starts = xmalloc(count * sizeof *starts);
+    double *ends = xmalloc(count * sizeof *ends);
     double max[COLUMNS] = {0};
     for (size_t i = 0; i < count; i++) {
         starts[i] = spans->items[i].from;
@@ -182,7 +186,8 @@ static struct start_range *range_of(struct start_ranges *ranges, unsigned start)
 
 static int by_number(const void *a, const void *b)
 {
-    unsigned x = ((const struct start_range *)a)->start, y = ((const struct start_range *)b)->start;
+    unsigned x = ((const struct start_range *)a)->start;
+    unsigned y = ((const struct start_range *)b)->start;
     return (x > y) - (x < y);
 }
 
@@ -239,7 +244,8 @@ static double time_between(const char *directory, const struct start_ranges *ran
     if (journal_starts_read(directory, &starts, NULL))
         return UNKNOWN;
     for (size_t i = 1; i < ranges->count; i++) {
-        const struct start_range *before = &ranges->items[i - 1], *after = &ranges->items[i];
+        const struct start_range *before = &ranges->items[i - 1];
+        const struct start_range *after = &ranges->items[i];
         bool known = after->start <= starts.count && starts.zero_ns[before->start - 1] > 0 &&
                      starts.zero_ns[after->start - 1] > 0;
         double gap = known ? 1e-9 * (double)(starts.zero_ns[after->start - 1] -

@@ -122,7 +122,8 @@ static void add_cell(struct table *table, const struct table_row *row,
                      const struct result_column *column)
 {
     const struct result *result = row->result;
-    const char *key = result_key(result, row->row), *of = strchr(column->path, ':');
+    const char *key = result_key(result, row->row);
+    const char *of = strchr(column->path, ':');
     bool is_outer = column->path[0] == '^';
     char path[RESULT_KEY_MAX];
     if (!column->path[0] && key) {

@@ -27,7 +27,8 @@ static size_t fitting(const char *at, size_t width)
 
 size_t wrap_words(struct text *out, const char *label, size_t indent, size_t max, const char *words)
 {
-    size_t width = WIDTH - indent, lines = 0;
+    size_t width = WIDTH - indent;
+    size_t lines = 0;
     text_addf(out, "%-*s", (int)indent, label);
     for (const char *at = words; *at && lines < max; lines++) {
         bool last = lines + 1 == max;
@@ -84,9 +85,9 @@ static size_t put_finding(const struct result *result, struct text *out)
 void finding_words(const struct result *result, const struct result_item *finding, bool has_action,
                    bool color, struct text *out)
 {
-    const char *severity = result_text_at(result, finding, "severity"),
-               *gpu = result_text_at(result, finding, "gpu"),
-               *application = result_text_at(result, finding, "application");
+    const char *severity = result_text_at(result, finding, "severity");
+    const char *gpu = result_text_at(result, finding, "gpu");
+    const char *application = result_text_at(result, finding, "application");
     bool is_red = color && strcmp(severity, finding_severity_name(FINDING_INVALID)) == 0;
     text_addf(out, "%s%s:%s ", is_red ? "\033[31m" : "", severity, is_red ? "\033[0m" : "");
     if (gpu[0] || application[0])
@@ -118,7 +119,8 @@ static size_t gather_warnings(const struct result *results, size_t count, struct
         const struct result *result = &results[i % count];
         const struct text *lines = i < count ? &result->notes : &result->warnings;
         for (const char *line = NULL; (line = result_line(lines, line));) {
-            const char *before = NULL, *severity = i < count ? "" : "warning: ";
+            const char *before = NULL;
+            const char *severity = i < count ? "" : "warning: ";
             size_t length = strlen(severity);
             while ((before = result_line(out, before)) &&
                    (strncmp(before, severity, length) != 0 || strcmp(before + length, line) != 0))
@@ -134,7 +136,8 @@ static size_t gather_warnings(const struct result *results, size_t count, struct
 static void put_warnings(const struct result *results, size_t count, size_t lines, struct text *out)
 {
     struct text all = {0};
-    size_t left = gather_warnings(results, count, &all), used = 0;
+    size_t left = gather_warnings(results, count, &all);
+    size_t used = 0;
     for (const char *line = NULL; (line = result_line(&all, line)); left--) {
         struct text words = {0};
         bool fits = used + FINDING_LINES + (left > 1) <= lines;

@@ -155,10 +155,10 @@ static void put_times(struct page *page)
 
 static void put_overheads(struct page *page)
 {
-    double idle_w = result_number_at(page->result, NULL, "idle_w"),
-           launch_s = result_number_at(page->result, NULL, "launch_s");
-    double dispatch_s = result_number_at(page->result, NULL, "dispatch_s"),
-           graph_s = result_number_at(page->result, NULL, "graph_launch_s");
+    double idle_w = result_number_at(page->result, NULL, "idle_w");
+    double launch_s = result_number_at(page->result, NULL, "launch_s");
+    double dispatch_s = result_number_at(page->result, NULL, "dispatch_s");
+    double graph_s = result_number_at(page->result, NULL, "graph_launch_s");
     double host_s = result_number_at(page->result, NULL, "host_launch_s");
     char number[FORMAT_MAX];
     if (is_known(idle_w))
@@ -178,10 +178,10 @@ static void put_overheads(struct page *page)
 
 static void put_calibration(struct page *page)
 {
-    const char *hardware = result_text_at(page->result, NULL, "hardware"),
-               *method = result_text_at(page->result, NULL, "method");
-    const char *base = result_text_at(page->result, NULL, "base"),
-               *file = result_text_at(page->result, NULL, "hardware_file");
+    const char *hardware = result_text_at(page->result, NULL, "hardware");
+    const char *method = result_text_at(page->result, NULL, "method");
+    const char *base = result_text_at(page->result, NULL, "base");
+    const char *file = result_text_at(page->result, NULL, "hardware_file");
     bool has_energy = *method;
     text_addf(&page->words, "%s of %s, %s %s", has_energy ? "energy model" : "times",
               *hardware ? hardware : "an unnamed device", has_energy ? "fitted to" : "measured by",
@@ -325,8 +325,8 @@ static void put_inside(struct page *page, const char *name)
 
 static void put_host(struct page *page)
 {
-    double rows = result_number_at(page->result, NULL, "host_assumed"),
-           launch_us = result_number_at(page->result, NULL, "host_launch_us");
+    double rows = result_number_at(page->result, NULL, "host_assumed");
+    double launch_us = result_number_at(page->result, NULL, "host_launch_us");
     char inferred[128] = "";
     if (is_known(launch_us))
         str_format(inferred, sizeof inferred,
@@ -346,8 +346,8 @@ static const char *verdict_words(const struct page *page)
 
 static void put_validation(struct page *page)
 {
-    double too_short = result_number_at(page->result, NULL, "too_short_for_energy"),
-           other = result_number_at(page->result, NULL, "left_out");
+    double too_short = result_number_at(page->result, NULL, "too_short_for_energy");
+    double other = result_number_at(page->result, NULL, "left_out");
     double max = result_number_at(page->result, NULL, "max_mape");
     text_addf(&page->words, "%s against %s", result_text_at(page->result, NULL, "view.device"),
               result_text_at(page->result, NULL, "data"));

@@ -44,9 +44,11 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
     const struct run_point *point = &run->point;
     char low[FORMAT_MAX], high[FORMAT_MAX], value[FORMAT_MAX];
     struct text words = {0};
-    double joules = point->joules_per_query, error = run->uncertainty.common * joules, unused,
-           invalid = figure_of(results, count, "quality", "summary.findings_invalid", &unused),
-           warnings = figure_of(results, count, "quality", "summary.findings_warning", &unused);
+    double joules = point->joules_per_query;
+    double error = run->uncertainty.common * joules;
+    double unused;
+    double invalid = figure_of(results, count, "quality", "summary.findings_invalid", &unused);
+    double warnings = figure_of(results, count, "quality", "summary.findings_warning", &unused);
     (void)figure_of(results, count, "efficiency", "summary.joules_per_query", &error);
     text_addf(&words, "%s%s%s: ", plain_text(point->model).text, point->hardware[0] ? " on " : "",
               plain_text(point->hardware).text);
@@ -129,7 +131,8 @@ static void add_less_energy(struct text *words, const struct run_ranking *all)
 static void add_accurate(struct text *words, const struct run_ranking *all, const char *each)
 {
     char value[FORMAT_MAX];
-    long first = all->accurate, next = all->runner_up;
+    long first = all->accurate;
+    long next = all->runner_up;
     text_addf(words, "%s: most accurate, %s", name_of(all, first).text,
               format_percent(value, accuracy_of(all, first)));
     double points = next < 0 ? 0 : 100 * (accuracy_of(all, first) - accuracy_of(all, next));
@@ -192,7 +195,9 @@ static void add_name(struct table *table, const char *name, size_t most)
 {
     struct plain_text plain = plain_text(name);
     const char *tail = plain.text + strlen(plain.text);
-    size_t head = 0, letters = utf8_width(plain.text), half = (most - 1) / 2;
+    size_t head = 0;
+    size_t letters = utf8_width(plain.text);
+    size_t half = (most - 1) / 2;
     if (letters <= most) {
         table_add(table, plain.text);
         return;

@@ -60,7 +60,8 @@ static void add_measures(const struct result *result, const struct result_item *
                          struct text *out)
 {
     const struct result_item *measures = result_get(result, sensor, "measures");
-    const char *name = result_text_at(result, sensor, "name"), *before = name[0] ? ": " : "";
+    const char *name = result_text_at(result, sensor, "name");
+    const char *before = name[0] ? ": " : "";
     text_add(out, name);
     RESULT_EACH (one, result, measures) {
         text_addf(out, "%s%s", before, result_string(result, one));

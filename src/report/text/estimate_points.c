@@ -104,9 +104,9 @@ static void name_costs(struct layout *layout, const char *unit)
     layout->costs =
         is_known(layout->tariff.price_per_kwh) || is_known(layout->tariff.device_price_per_hour);
     layout->emissions = is_known(layout->tariff.gco2_per_kwh);
-    layout->charged = !is_token   ? "query"
-                      : is_output ? "million_output_tokens"
-                                  : "million_input_tokens";
+    layout->charged = "query";
+    if (is_token)
+        layout->charged = is_output ? "million_output_tokens" : "million_input_tokens";
     str_format(layout->cost, sizeof layout->cost, "cost/%s", is_token ? "Mtok" : unit);
     str_format(layout->grams, sizeof layout->grams, "CO2e/%s", is_token ? "Mtok" : unit);
 }
@@ -159,8 +159,8 @@ static void set_layout(const struct result *result, struct layout *layout)
         .requests = strcmp(result_text_at(result, NULL, "view.phase"), "request") == 0,
         .able = (size_t)result_number_at(result, NULL, "view.able"),
     };
-    size_t top = (size_t)result_number_at(result, NULL, "view.top"),
-           demands = (size_t)result_number_at(result, NULL, "view.demands");
+    size_t top = (size_t)result_number_at(result, NULL, "view.top");
+    size_t demands = (size_t)result_number_at(result, NULL, "view.demands");
     compare_points(layout);
     words_each(layout->each, unit);
     str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
@@ -213,8 +213,8 @@ static void fill_setting(const struct layout *layout, const struct result_item *
 static void fill_cells(const struct layout *layout, const struct result_item *point,
                        char cells[CELLS][WORDS_MAX])
 {
-    double units = number(layout, point, "each.count"),
-           power_w = number(layout, point, "power_w.average");
+    double units = number(layout, point, "each.count");
+    double power_w = number(layout, point, "power_w.average");
     fill_setting(layout, point, cells);
     words_estimated(cells[EACH], number(layout, point, "energy_j.total") / units,
                     number(layout, point, "view.plus_minus_j") / units, "J");
@@ -230,10 +230,9 @@ static void fill_cells(const struct layout *layout, const struct result_item *po
     else
         str_copy(cells[POWER], WORDS_MAX, "-");
     format_bytes(cells[MEMORY], number(layout, point, "memory_bytes.total_peak"));
-    str_copy(cells[DOUBT], WORDS_MAX,
-             exceeds_memory(layout, point)                  ? "!"
-             : !flag(layout, point, "view.is_known_to_fit") ? "?"
-                                                            : "");
+    str_copy(cells[DOUBT], WORDS_MAX, flag(layout, point, "view.is_known_to_fit") ? "" : "?");
+    if (exceeds_memory(layout, point))
+        str_copy(cells[DOUBT], WORDS_MAX, "!");
     str_copy(cells[LIMITS], WORDS_MAX, word(layout, point, "budget.verdict"));
     str_copy(cells[CONFIDENCE], WORDS_MAX,
              layout->confidences ? short_confidence(word(layout, point, "confidence")) : "");
@@ -374,7 +373,8 @@ static void put_prices(const struct layout *layout, const char *indent, struct t
 
 static void put_notes(const struct layout *layout, bool is_markdown, struct text *out)
 {
-    const char *indent = is_markdown ? "- " : "   ", *mark = is_markdown ? "- \\" : indent;
+    const char *indent = is_markdown ? "- " : "   ";
+    const char *mark = is_markdown ? "- \\" : indent;
     char words[WORDS_MAX];
     put_frontier(layout, mark, out);
     if (any_unfit(layout, true))

@@ -22,9 +22,10 @@ static void phase_row(const struct estimate_page *page, struct table *table, con
 {
     const struct result *result = page->result;
     char cell[WORDS_MAX];
-    double batch = page_number(page, "batch"), made = tokens * batch;
-    double joules = result_number_at(result, phase, "energy_j.total"),
-           latency_s = result_number_at(result, phase, "latency_s");
+    double batch = page_number(page, "batch");
+    double made = tokens * batch;
+    double joules = result_number_at(result, phase, "energy_j.total");
+    double latency_s = result_number_at(result, phase, "latency_s");
     table_add(table, name);
     table_addf(table, "%.0f", tokens);
     table_add(table, format_si(cell, latency_s, "s"));
@@ -109,8 +110,9 @@ static double words_bounds(const struct estimate_page *page, char *to)
 static void put_limits(const struct estimate_page *page)
 {
     char bounds[WORDS_MAX], mfu[WORDS_MAX], mbu[WORDS_MAX], wide[64];
-    double count = words_bounds(page, bounds), levels = page_number(page, "concurrency.levels"),
-           wide_levels = page_number(page, "concurrency.wide_levels");
+    double count = words_bounds(page, bounds);
+    double levels = page_number(page, "concurrency.levels");
+    double wide_levels = page_number(page, "concurrency.wide_levels");
     page_heading(page, "bottlenecks");
     page_item(page, "%.0f subgraph%s, bound by: %s", count, words_plural(count), bounds);
     page_item(page, "MFU %s of peak compute, MBU %s of memory bandwidth",
@@ -133,8 +135,8 @@ static void consumer_row(const struct estimate_page *page, struct table *table,
 {
     const struct result *result = page->result;
     char cell[WORDS_MAX];
-    double joules = result_number_at(result, row, "energy_j"),
-           count = result_number_at(result, row, "subgraphs");
+    double joules = result_number_at(result, row, "energy_j");
+    double count = result_number_at(result, row, "subgraphs");
     table_add(table, result_text_at(result, row, "name"));
     if (count > 1)
         table_addf(table, "x %.0f", count);
@@ -205,11 +207,12 @@ static char *check_words(char *to, const struct estimate_page *page,
                          const struct result_item *check)
 {
     const struct result *result = page->result;
-    const char *limit = result_text_at(result, check, "limit"),
-               *unit = result_text_at(result, check, "unit");
+    const char *limit = result_text_at(result, check, "limit");
+    const char *unit = result_text_at(result, check, "unit");
     char value[FORMAT_MAX], max[FORMAT_MAX], beyond[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
     double margin = result_number_at(result, check, "margin");
-    bool is_energy = strcmp(limit, "energy") == 0, is_power = strcmp(limit, "power") == 0;
+    bool is_energy = strcmp(limit, "energy") == 0;
+    bool is_power = strcmp(limit, "power") == 0;
     limit_value(value, unit, result_number_at(result, check, "value"));
     limit_value(max, unit, result_number_at(result, check, "max"));
     if (is_energy)
@@ -349,8 +352,8 @@ static void put_figures(const struct estimate_page *page)
     const struct result *result = page->result;
     struct table table = TABLE(COLUMNS);
     RESULT_EACH (row, result, result_find(result, "hardware_figures")) {
-        const char *format = result_text_at(result, row, "format"),
-                   *evidence = result_text_at(result, row, "evidence");
+        const char *format = result_text_at(result, row, "format");
+        const char *evidence = result_text_at(result, row, "evidence");
         table_addf(&table, "%s%s%s", result_text_at(result, row, "name"), format[0] ? " " : "",
                    format);
         figure_cell(&table, result_number_at(result, row, "value"),

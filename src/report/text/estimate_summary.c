@@ -168,9 +168,9 @@ static void put_fit(const struct estimate_page *page)
 {
     const char *each = page_number(page, "setting.devices") > 1 ? " per device" : "";
     char used[FORMAT_MAX], all[FORMAT_MAX], headroom[WORDS_MAX] = "";
-    double capacity = page_number(page, "memory_bytes.capacity"),
-           batch = page_number(page, "largest_batch"),
-           devices = page_number(page, "view.devices_to_fit");
+    double capacity = page_number(page, "memory_bytes.capacity");
+    double batch = page_number(page, "largest_batch");
+    double devices = page_number(page, "view.devices_to_fit");
     bool fits = !exceeds_memory(page);
     format_bytes(used, page_number(page, "memory_bytes.total_peak"));
     if (!is_known(capacity)) {
@@ -190,10 +190,10 @@ static void put_fit(const struct estimate_page *page)
 static void put_memory(const struct estimate_page *page)
 {
     char words[WORDS_MAX] = "", bytes[FORMAT_MAX], sequences[FORMAT_MAX] = "";
-    double workspace = page_number(page, "memory_bytes.workspace_peak"),
-           cache = page_number(page, "memory_bytes.kv_cache"),
-           tokens = page_number(page, "memory_bytes.kv_cache_tokens"),
-           batch = page_number(page, "batch");
+    double workspace = page_number(page, "memory_bytes.workspace_peak");
+    double cache = page_number(page, "memory_bytes.kv_cache");
+    double tokens = page_number(page, "memory_bytes.kv_cache_tokens");
+    double batch = page_number(page, "batch");
     put_fit(page);
     words_add(words, "weights %s", format_bytes(bytes, page_number(page, "memory_bytes.weights")));
     words_add(words, "activations %s",
@@ -214,7 +214,8 @@ static void put_work(const struct estimate_page *page)
 {
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
     char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
-    double operations = page_number(page, "flops"), moved = page_number(page, "bytes");
+    double operations = page_number(page, "flops");
+    double moved = page_number(page, "bytes");
     page_line(page, "work", "%s parameters, %s, %s; %.3g FLOP/B",
               str_trim(format_si(params, page_number(page, "params"), "")),
               format_si(macs, page_number(page, "macs"), "MAC"),
@@ -233,7 +234,9 @@ static void put_work(const struct estimate_page *page)
 static void put_pipeline(const struct estimate_page *page)
 {
     const struct result_item *stages = result_find(page->result, "pipeline.stages");
-    double batches = page_number(page, "pipeline.micro_batches"), min = INFINITY, max = 0;
+    double batches = page_number(page, "pipeline.micro_batches");
+    double min = INFINITY;
+    double max = 0;
     char layers[FORMAT_MAX], waiting[WORDS_MAX];
     if (!stages)
         return;
@@ -263,7 +266,8 @@ static void put_devices(const struct estimate_page *page)
 static void put_confidence(const struct estimate_page *page)
 {
     const struct result_item *notes = result_find(page->result, "notes");
-    const char *reason = page_word(page, "confidence_reason"), *name = "notes";
+    const char *reason = page_word(page, "confidence_reason");
+    const char *name = "notes";
     page_line(page, "confidence", "%s%s%s", page_word(page, "confidence"), reason[0] ? ": " : "",
               reason);
     RESULT_EACH (note, page->result, notes) {

@@ -26,7 +26,8 @@ struct family {
 /* A shipped model by its --model name; files by their differences, "file" for "models/file.gguf". */
 static void name_members(struct family *family)
 {
-    size_t count = result_length(family->result, family->models), i = 0;
+    size_t count = result_length(family->result, family->models);
+    size_t i = 0;
     struct run_point *points = xcalloc(count + 1, sizeof *points);
     const struct run_point **list = xcalloc(count + 1, sizeof *list);
     RESULT_EACH (member, family->result, family->models) {

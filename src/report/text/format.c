@@ -46,7 +46,9 @@ static bool is_beyond_prefixes(double scaled)
 static int decimals_for(double scaled)
 {
     double size = fabs(scaled);
-    return size >= 99.995 ? 1 : size >= 9.9995 ? 2 : 3;
+    if (size >= 99.995)
+        return 1;
+    return size >= 9.9995 ? 2 : 3;
 }
 
 char *format_si(char *to, double value, const char *unit)
@@ -91,7 +93,8 @@ char *format_with_error(char *to, double value, double error, const char *unit)
     if (!is_known(value) || !is_known(error) || error <= 0)
         return format_si(to, value, unit);
     struct prefix prefix = prefix_for(fmax(fabs(value), error));
-    double scaled = value / prefix.factor, scaled_error = error / prefix.factor;
+    double scaled = value / prefix.factor;
+    double scaled_error = error / prefix.factor;
     char name[FORMAT_MAX];
     str_format(name, sizeof name, "%s%s", prefix.text, unit);
     if (is_beyond_prefixes(scaled) || is_beyond_prefixes(scaled_error))
@@ -111,7 +114,8 @@ static void format_per(char *to, double value, double error, const char *unit, b
     for (; size >= 999.95 && step > -3; step--)
         size /= 1e3;
     static const char *const PREFIXES[] = {"n", "µ", "m", "", "k", "M", "G", "T"};
-    double factor = pow(10, 3 * step), scaled = value * factor;
+    double factor = pow(10, 3 * step);
+    double scaled = value * factor;
     char name[FORMAT_MAX];
     str_format(name, sizeof name, "/%s%s", PREFIXES[step + 3], unit);
     if (is_beyond_prefixes(size))
@@ -147,7 +151,8 @@ char *format_in(char *to, double value, double error, const char *unit)
 
 char *format_figure(char *to, double value, double error, const char *unit)
 {
-    bool is_inverse = str_starts(unit, "1/"), is_rate = strcmp(unit, "1/s") == 0;
+    bool is_inverse = str_starts(unit, "1/");
+    bool is_rate = strcmp(unit, "1/s") == 0;
     if (!is_known(value))
         str_copy(to, FORMAT_MAX, "-");
     else if (strcmp(unit, "%") == 0 && error > 0)
@@ -210,11 +215,11 @@ void format_tariff(const struct tariff *tariff, const char *currency, struct tex
 
 const char *format_scope(const struct tariff *tariff)
 {
-    return is_known(tariff->gco2_per_kwh)
-               ? "electricity at the devices, without cooling (PUE); emissions location-based, of "
-                 "electricity only"
-           : is_known(tariff->price_per_kwh) ? "electricity at the devices, without cooling (PUE)"
-                                             : "";
+    if (is_known(tariff->gco2_per_kwh))
+        return "electricity at the devices, without cooling (PUE); emissions location-based, of "
+               "electricity only";
+    return is_known(tariff->price_per_kwh) ? "electricity at the devices, without cooling (PUE)"
+                                           : "";
 }
 
 char *format_cost(char *to, const struct charge *charge, const char *currency)
@@ -358,7 +363,8 @@ void format_activities(const struct result *result, const struct result_item *co
                  {"fp16_active", "FP16"}, {"utilization", "utilization"}};
     RESULT_EACH (device, result, result_at(result, conditions, "devices")) {
         const struct result_item *activity = result_get(result, device, "activity");
-        const char *between = "", *source = result_text_at(result, activity, "source");
+        const char *between = "";
+        const char *source = result_text_at(result, activity, "source");
         if (!activity || !source[0])
             continue;
         text_addf(out, "   %s activity: ", result_text_at(result, device, "id"));
@@ -454,7 +460,9 @@ static size_t column_width(const struct table *table, size_t column)
             widest = width;
     }
     size_t title = utf8_width(table->columns[column].title);
-    return widest == 0 && table->count ? 0 : widest > title ? widest : title;
+    if (widest == 0 && table->count)
+        return 0;
+    return widest > title ? widest : title;
 }
 
 static void pad(struct text *out, size_t spaces)
@@ -541,7 +549,8 @@ void markdown_add(struct text *out, const char *string)
 void markdown_add_list(struct text *out, const char *lines)
 {
     while (*lines) {
-        size_t length = strcspn(lines, "\n"), indent = strspn(lines, " ");
+        size_t length = strcspn(lines, "\n");
+        size_t indent = strspn(lines, " ");
         struct text line = {0};
         text_add_bytes(&line, lines + indent, indent < length ? length - indent : 0);
         if (line.length) {

@@ -44,7 +44,9 @@ static const char *name_of(const struct view *model)
 {
     const char *path = string(model, "model");
     const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path[0] ? path : "unnamed model";
+    if (slash)
+        return slash + 1;
+    return path[0] ? path : "unnamed model";
 }
 
 /* ---- the workload ---- */
@@ -94,20 +96,22 @@ static void add_component_name(struct table *table, const char *name)
     table_add(table, label);
 }
 
-static void add_component(struct table *table, const struct view *model, const struct view *c)
+static void add_component(struct table *table, const struct view *model,
+                          const struct view *component)
 {
     char cell[FORMAT_MAX];
-    table_add(table, string(c, "phase"));
-    add_component_name(table, string(c, "name"));
-    table_add(table, format_si(cell, number(c, "time_s"), "s"));
+    table_add(table, string(component, "phase"));
+    add_component_name(table, string(component, "name"));
+    table_add(table, format_si(cell, number(component, "time_s"), "s"));
     table_addf(table, "%s%s", mark(model),
-               format_with_error(cell, number(c, "energy_j"), number(c, "plus_minus"), "J"));
-    table_add(table, format_percent(cell, number(c, "share")));
-    table_add(table, format_percent(cell, number(c, "flops_share")));
-    table_add(table, format_percent(cell, number(c, "bytes_share")));
-    table_add(table, format_si(cell, number(c, "joules_per_gflop"), "J"));
-    table_add(table, format_si(cell, number(c, "joules_per_gb"), "J"));
-    table_add(table, string(c, "method")[0] ? string(c, "method") : "unknown");
+               format_with_error(cell, number(component, "energy_j"),
+                                 number(component, "plus_minus"), "J"));
+    table_add(table, format_percent(cell, number(component, "share")));
+    table_add(table, format_percent(cell, number(component, "flops_share")));
+    table_add(table, format_percent(cell, number(component, "bytes_share")));
+    table_add(table, format_si(cell, number(component, "joules_per_gflop"), "J"));
+    table_add(table, format_si(cell, number(component, "joules_per_gb"), "J"));
+    table_add(table, string(component, "method")[0] ? string(component, "method") : "unknown");
 }
 
 static void write_components(const struct view *model, bool color, struct text *out)
@@ -142,7 +146,8 @@ static double sum_of_phase(const struct view *layer, const char *phase, const ch
 static void add_layer(struct table *table, const struct view *model, const struct view *layer)
 {
     char cell[FORMAT_MAX];
-    double all = 0, whole = number(model, "components_j");
+    double all = 0;
+    double whole = number(model, "components_j");
     if (result_get(layer->result, layer->of, "index"))
         table_addf(table, "%.0f", number(layer, "index"));
     else
@@ -227,7 +232,8 @@ static void write_settings(const struct view *model, bool color, struct text *ou
 static void write_floor(const struct view *model, struct text *out)
 {
     char a[FORMAT_MAX], b[FORMAT_MAX];
-    double idle_w = number(model, "idle.power_w"), awake_w = number(model, "awake.power_w");
+    double idle_w = number(model, "idle.power_w");
+    double awake_w = number(model, "awake.power_w");
     double whole = number(model, "components_j");
     if (is_known(idle_w))
         text_addf(out, "   idle %s",
@@ -242,7 +248,8 @@ static void write_floor(const struct view *model, struct text *out)
 static void write_checks(const struct view *model, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double closure = number(model, "closure"), null = number(model, "null_test.difference_pct");
+    double closure = number(model, "closure");
+    double null = number(model, "null_test.difference_pct");
     if (is_known(closure))
         text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
                   100 * closure, number(model, "closure_pass") == 1 ? "passed" : "FAILED");
@@ -276,7 +283,9 @@ static void write_account(const struct view *model, struct text *out)
 static void write_notes(const struct view *model, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double stride = 1, rounds = number(model, "rounds"), overhead = number(model, "overhead_pct");
+    double stride = 1;
+    double rounds = number(model, "rounds");
+    double overhead = number(model, "overhead_pct");
     const struct result_item *settings = list(model, "settings");
     RESULT_EACH (setting, model->result, settings)
         stride = fmax(stride, result_number_at(model->result, setting, "stride"));
@@ -329,7 +338,8 @@ static double joules_per_token(const struct view *model, const char *phase)
 static void add_model(struct table *table, const struct view *model, double first_j)
 {
     char cell[FORMAT_MAX];
-    double joules = number(model, "energy.joules"), ratio = joules / first_j;
+    double joules = number(model, "energy.joules");
+    double ratio = joules / first_j;
     table_add(table, name_of(model));
     table_add(table, format_si(cell, number(model, "parameters"), ""));
     table_addf(table, "%.2f", number(model, "bits_per_weight"));

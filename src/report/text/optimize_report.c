@@ -23,8 +23,8 @@ static const struct result_item *next_choice(const struct result *result,
 /* "A100 llama", or the parts that are known. */
 static const char *name_of(const struct result *result, const struct result_item *choice, char *to)
 {
-    const char *gpu = result_text_at(result, choice, "gpu"),
-               *application = result_text_at(result, choice, "application");
+    const char *gpu = result_text_at(result, choice, "gpu");
+    const char *application = result_text_at(result, choice, "application");
     (void)str_format(to, NAME_MAX_BYTES, "%s%s%s", gpu, gpu[0] && application[0] ? " " : "",
                      application);
     return to[0] ? to : "all rows";
@@ -57,8 +57,8 @@ static void show_latencies(struct power_view *view, const struct result_item *ch
         const char *key, *title;
     } LATENCIES[] = {{"ttft", "TTFT"}, {"itl", "ITL"}, {"tpot", "TPOT"}, {"latency", "latency"}};
     const struct result *result = view->result;
-    const struct result_item *latencies = result_at(result, choice, "recommended.latency_s"),
-                             *limits = result_at(result, choice, "view.slo_s");
+    const struct result_item *latencies = result_at(result, choice, "recommended.latency_s");
+    const struct result_item *limits = result_at(result, choice, "view.slo_s");
     double percentile = result_value(result_at(result, latencies, "percentile"));
     char which[16] = "mean", cells[4][FORMAT_MAX];
     if (is_known(percentile))
@@ -67,8 +67,8 @@ static void show_latencies(struct power_view *view, const struct result_item *ch
         const struct result_item *at = result_at(result, latencies, LATENCIES[i].key);
         if (!at)
             continue;
-        double slo = result_number_at(result, limits, LATENCIES[i].key),
-               high = result_number_at(result, at, "high");
+        double slo = result_number_at(result, limits, LATENCIES[i].key);
+        double high = result_number_at(result, at, "high");
         text_addf(&view->words, "%s %s %s (%s to %s), SLO %s%s", LATENCIES[i].title, which,
                   format_si(cells[0], result_number_at(result, at, "value"), "s"),
                   format_si(cells[1], result_number_at(result, at, "low"), "s"),
@@ -105,10 +105,10 @@ static void add_choice(struct table *table, const struct result *result,
                        const struct result_item *choice)
 {
     const struct result_item *recommended = result_at(result, choice, "recommended");
-    double low = result_number_at(result, choice, "sensitivity.low_mhz"),
-           high = result_number_at(result, choice, "sensitivity.high_mhz"),
-           regret = result_number_at(result, choice, "regret_pct.mean"),
-           most = result_number_at(result, choice, "regret_pct.max");
+    double low = result_number_at(result, choice, "sensitivity.low_mhz");
+    double high = result_number_at(result, choice, "sensitivity.high_mhz");
+    double regret = result_number_at(result, choice, "regret_pct.mean");
+    double most = result_number_at(result, choice, "regret_pct.max");
     char name[NAME_MAX_BYTES];
     table_add(table, name_of(result, choice, name));
     add_setting(table, result, result_first(result, recommended) ? recommended : NULL);
@@ -243,8 +243,8 @@ static bool has_flag(const struct result *result, const char *name)
 static void show_command(struct power_view *view)
 {
     const struct result *result = view->result;
-    const char *command = result_text_at(result, NULL, "recommended.command"),
-               *undo = result_text_at(result, NULL, "recommended.undo");
+    const char *command = result_text_at(result, NULL, "recommended.command");
+    const char *undo = result_text_at(result, NULL, "recommended.undo");
     if (!command[0])
         return;
     power_view_gap(view);

@@ -105,8 +105,8 @@ static void add_value(struct table *table, const struct result *result,
                       const struct result_item *row, const struct figure *figure)
 {
     const struct result_item *group = result_get(result, row, figure->key);
-    double value = result_number_at(result, group, "value"),
-           high = result_number_at(result, group, "high");
+    double value = result_number_at(result, group, "value");
+    double high = result_number_at(result, group, "high");
     char cell[FORMAT_MAX];
     table_add(table, format_with_error(cell, value, high - value, figure->unit));
 }
@@ -216,10 +216,10 @@ static void add_score(struct table *table, const struct result *result,
                       const struct result_item *score, const struct figure *figure)
 {
     static const char *const WITHIN[] = {"within_5", "within_10", "within_15"};
-    double mae = result_number_at(result, score, "mae"),
-           rmse = result_number_at(result, score, "rmse"),
-           r2 = result_number_at(result, score, "r2"),
-           total = result_number_at(result, score, "total_error");
+    double mae = result_number_at(result, score, "mae");
+    double rmse = result_number_at(result, score, "rmse");
+    double r2 = result_number_at(result, score, "r2");
+    double total = result_number_at(result, score, "total_error");
     table_add(table, figure->title);
     table_addf(table, "%.0f", result_number_at(result, score, "rows"));
     add_percent(table, result_number_at(result, score, "mape"));

@@ -37,10 +37,13 @@ static double relative_error(const struct summary *run)
 static char *format_plain(char *to, double value)
 {
     double size = fabs(value);
-    int decimals = value == floor(value) || size >= 999.95 ? 0
-                   : size >= 99.995                        ? 1
-                   : size >= 9.9995                        ? 2
-                                                           : 3;
+    int decimals = 3;
+    if (value == floor(value) || size >= 999.95)
+        decimals = 0;
+    else if (size >= 99.995)
+        decimals = 1;
+    else if (size >= 9.9995)
+        decimals = 2;
     str_format(to, FORMAT_MAX, "%.*f", decimals, value);
     return to;
 }
@@ -138,7 +141,8 @@ static void write_energy(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
     const struct record_energy *energy = &run->energy;
-    const char *mark = mark_of(run), *note = text_or_empty(energy->note);
+    const char *mark = mark_of(run);
+    const char *note = text_or_empty(energy->note);
     if (!energy->method) {
         text_addf(out, "   energy        unknown: %s; see `ipw doctor`\n",
                   note[0] ? note : "no sensor");
@@ -170,7 +174,8 @@ static void write_energy(const struct summary *run, struct text *out)
 static void write_tokens(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double joules = run->joules_per_output_token, rate = run->output_tokens_per_s;
+    double joules = run->joules_per_output_token;
+    double rate = run->output_tokens_per_s;
     if ((!is_known(joules) && !is_known(rate)) || is_known(run->perplexity))
         return;
     text_add(out, "   tokens        ");
@@ -282,7 +287,8 @@ static void write_agent(const struct summary *run, struct text *out)
     }
     if (!traces || !traces->count)
         return;
-    double count = (double)traces->count, all = inference + tools + gaps;
+    double count = (double)traces->count;
+    double all = inference + tools + gaps;
     text_addf(out, "   agent         %.3g turn%s and %.3g tool call%s per query", turns / count,
               turns == count ? "" : "s", calls / count, calls == count ? "" : "s");
     if (is_known(all) && all > 0)
@@ -305,7 +311,8 @@ static void write_cost(const struct summary *run, struct text *out)
         [ELECTRICITY] = {run->electricity_cost, "electricity"},
         [DEVICES] = {tariff_devices(&run->tariff, summary_device_seconds(run)), "devices"}};
     char cell[FORMAT_MAX];
-    const char *before = "   cost          ", *after = "";
+    const char *before = "   cost          ";
+    const char *after = "";
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (!is_known(parts[i].amount))
             continue;
@@ -328,7 +335,9 @@ static const struct charge *per_million(const struct summary *run, const char **
 
 static void write_per_query(const struct summary *run, struct text *out)
 {
-    const char *currency = text_or_empty(run->currency), *of, *unit = " per query";
+    const char *currency = text_or_empty(run->currency);
+    const char *of;
+    const char *unit = " per query";
     const struct charge *million = per_million(run, &of);
     char cell[FORMAT_MAX];
     if (is_known(run->per_query.cost)) {

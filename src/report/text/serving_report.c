@@ -229,8 +229,8 @@ static void put_throughput(const struct page *page)
 static void slo_words(const struct page *page, char words[WORDS_MAX])
 {
     const char *name = result_text_at(page->result, NULL, "slo.percentile");
-    double ttft_s = result_number_at(page->result, NULL, "slo.ttft_s"),
-           itl_s = result_number_at(page->result, NULL, "slo.itl_s");
+    double ttft_s = result_number_at(page->result, NULL, "slo.ttft_s");
+    double itl_s = result_number_at(page->result, NULL, "slo.itl_s");
     char cell[FORMAT_MAX];
     words[0] = '\0';
     if (is_known(ttft_s))

@@ -282,8 +282,9 @@ static const struct trace_event *find_observed(const struct external *external,
     const struct trace_event *event = &events->items[at];
     if (event->type < TRACE_SUBMODEL || event->type > TRACE_DECODE || is_of_proxy(external, event))
         return NULL;
-    nanos other = matching_time(events, at), from = event->at < other ? event->at : other,
-          to = event->at < other ? other : event->at;
+    nanos other = matching_time(events, at);
+    nanos from = event->at < other ? event->at : other;
+    nanos to = event->at < other ? other : event->at;
     for (size_t i = 0; i < requests->count; i++)
         if (from <= requests->items[i].to && to >= requests->items[i].start->at)
             return requests->items[i].start;
@@ -295,8 +296,8 @@ static const struct trace_event *find_observed(const struct external *external,
 static void replace_duplicates(struct external *external, const struct trace_events *events,
                                struct requests *requests, const struct trace_event **doubles)
 {
-    size_t double_count = 0,
-           checked = events->count < TRACE_EVENTS_MAX ? events->count : TRACE_EVENTS_MAX;
+    size_t double_count = 0;
+    size_t checked = events->count < TRACE_EVENTS_MAX ? events->count : TRACE_EVENTS_MAX;
     for (size_t i = 0; i < checked; i++)
         if (is_of_proxy(external, &events->items[i]) && events->items[i].edge == TRACE_START)
             requests->items[requests->count++] =

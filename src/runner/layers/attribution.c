@@ -32,8 +32,8 @@ struct per_pass {
  * later half, since such load changes slowly. */
 static double lowest_decile(const struct pass_durations *durations, double *relative_error)
 {
-    size_t count = durations->count < DURATIONS_MAX ? durations->count : DURATIONS_MAX,
-           half = count / 2;
+    size_t count = durations->count < DURATIONS_MAX ? durations->count : DURATIONS_MAX;
+    size_t half = count / 2;
     double all = quantile(durations->seconds, count, LOW);
     double early = quantile(durations->seconds, half, LOW);
     double late = quantile(durations->seconds + half, count - half, LOW);
@@ -292,8 +292,8 @@ static void set_total(struct layers_model *model)
         total->updates += energy->updates;
         str_copy(total->source, sizeof total->source, energy->source);
         str_copy(total->note, sizeof total->note, energy->note);
-        double all = energy->plus_minus * energy->plus_minus,
-               chance = energy->statistical * energy->statistical;
+        double all = energy->plus_minus * energy->plus_minus;
+        double chance = energy->statistical * energy->statistical;
         systematic += sqrt(fmax(all - chance, 0));
         measured += energy->joules;
     }
@@ -452,7 +452,8 @@ static void null_test(struct layers_model *model)
     model->null_difference = model->null_sigma = UNKNOWN;
     model->null_holds = false;
     for (unsigned s = 0; s < model->setting_count; s++) {
-        struct online odd = half_of(model, s, 1), even = half_of(model, s, 0);
+        struct online odd = half_of(model, s, 1);
+        struct online even = half_of(model, s, 0);
         if (!odd.count || !even.count)
             continue;
         online_add(&differences, online_mean(&odd) - online_mean(&even));

@@ -127,7 +127,8 @@ static enum err measure_idle_window(struct campaign *c, unsigned threads,
 static enum err measure_idle(struct campaign *c, struct error *why)
 {
     struct layers_model *model = c->model;
-    struct layers_window *window = new_window(model), awake = {0};
+    struct layers_window *window = new_window(model);
+    struct layers_window awake = {0};
     model->idle = model->awake = (struct layers_idle){.watts = UNKNOWN, .sigma = UNKNOWN};
     if (c->options->idle_s <= 0)
         return ERR_OK;

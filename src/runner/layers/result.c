@@ -238,7 +238,8 @@ static void fill_components(const struct layers_model *model, struct layers_resu
     out->components.items =
         xcalloc((size_t)LAYERS_PHASES * LAYERS_COMPONENTS, sizeof *out->components.items);
     for (unsigned i = 0; i < LAYERS_PHASES * LAYERS_COMPONENTS; i++) {
-        unsigned phase = i / LAYERS_COMPONENTS, c = i % LAYERS_COMPONENTS;
+        unsigned phase = i / LAYERS_COMPONENTS;
+        unsigned c = i % LAYERS_COMPONENTS;
         struct layers_share sum = component_sum(model, (enum layers_phase)phase, c);
         const struct fit_power *power = &model->fit.columns[phase * LAYERS_PHASE_COLUMNS + c];
         struct result_component *item =

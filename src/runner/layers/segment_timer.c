@@ -54,7 +54,8 @@ static bool matches(const char *pattern, const char *name, size_t length)
 /* "Qcur-12 (reshaped)" has the base "Qcur" and the layer 12. */
 static size_t split_name(const char *node, int *layer)
 {
-    size_t end = strcspn(node, " "), dash = end;
+    size_t end = strcspn(node, " ");
+    size_t dash = end;
     while (dash > 0 && node[dash - 1] >= '0' && node[dash - 1] <= '9')
         dash--;
     bool has_layer = dash < end && end - dash < 6 && dash > 1 && node[dash - 1] == '-';
@@ -367,7 +368,8 @@ double slot_times_seconds(const struct slot_times *slot, double *sigma)
     struct online middle = {0};
     for (size_t i = 0; i < count; i++)
         values[i] = (double)slot->samples[i];
-    double low = quantile(values, count, 0.25), high = quantile(values, count, 0.75);
+    double low = quantile(values, count, 0.25);
+    double high = quantile(values, count, 0.75);
     for (size_t i = 0; i < count; i++)
         if (values[i] >= low && values[i] <= high)
             online_add(&middle, values[i]);

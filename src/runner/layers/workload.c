@@ -31,7 +31,8 @@ static enum err choose_context(struct layers_workload *workload, const char *pat
 {
     const struct layers_options *options = workload->options;
     const struct engine_model_facts *facts = engine_model_facts(workload->model);
-    uint32_t needed = tokens_needed(options), longest = options->prompts[options->prompt_count - 1];
+    uint32_t needed = tokens_needed(options);
+    uint32_t longest = options->prompts[options->prompt_count - 1];
     if (options->context && needed > options->context)
         return err_set(why, ERR_USAGE,
                        "a prompt of %u tokens and %u generated ones do not fit into --context %u",

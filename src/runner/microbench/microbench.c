@@ -103,7 +103,8 @@ static double cache_bytes(int level)
 /* Arrays of four times the cache, so that they are read from memory; at most a quarter of all memory. */
 static size_t bytes_for_each(unsigned threads)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page = sysconf(_SC_PAGESIZE);
     double max = pages > 0 && page > 0 ? 0.25 * (double)pages * (double)page : 256.0 * MEBI;
     return (size_t)(fmin(fmax(4 * cache_bytes(0), 64.0 * MEBI), max) / threads);
 }

@@ -73,7 +73,7 @@ static void forget_energies(struct query_trace *trace)
         trace->spans[i].own_joules = UNKNOWN;
 }
 
-static enum err write_trace(struct profile *profile, struct span_account *account, bool is_settled,
+static enum err write_trace(struct journal *traces, struct span_account *account, bool is_settled,
                             struct text *line, struct error *why)
 {
     const struct ended_query *ended = account->context;
@@ -96,7 +96,7 @@ static enum err write_trace(struct profile *profile, struct span_account *accoun
     text_clear(line);
     query_trace_to_json(&trace, line);
     query_trace_release(&trace);
-    return journal_append(&profile->files.traces, line, why);
+    return journal_append(traces, line, why);
 }
 
 /* All shares of the account were settled. */
@@ -113,7 +113,7 @@ static void settle_account(struct profile *profile, struct span_account *account
         journal_append_reserved(&profile->files.journal, &line, profile->files.energy_space, &why);
     profile->files.unsettled = profile->files.unsettled || err;
     if (!err)
-        err = write_trace(profile, account, true, &line, &why);
+        err = write_trace(&profile->files.traces, account, true, &line, &why);
     if (err)
         profile_fail(profile, err, &why);
     text_release(&line);
@@ -147,7 +147,9 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
     /* Once submitted, shares may be settled and the account freed at any time; a query of no duration gets none. */
     bool has_time = reply->done > reply->sent;
     struct text line = {0};
-    enum err err = has_time ? write_trace(profile, account, false, &line, why) : ERR_OK;
+    enum err err = ERR_OK;
+    if (has_time)
+        err = write_trace(&profile->files.traces, account, false, &line, why);
     text_release(&line);
     if (err) {
         span_account_free(account);
@@ -163,10 +165,10 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
     return ERR_OK;
 }
 
-void agents_discard(struct profile *profile, const char *key)
+void agents_discard(struct profile_shared *shared, const char *key)
 {
     struct trace_events events;
-    trace_recorder_take(profile->shared.recorder, key, &events);
+    trace_recorder_take(shared->recorder, key, &events);
     trace_events_release(&events);
 }
 

@@ -194,7 +194,7 @@ static bool needs_judge(const struct record *record)
 }
 
 struct job_count {
-    const struct profile *profile;
+    const char *model;
     uint64_t count;
 };
 
@@ -202,14 +202,14 @@ static enum err count_job(void *context, const struct jv *tree)
 {
     struct job_count *jobs = context;
     struct record record;
-    record_from_json(tree, jobs->profile->options->model, &record);
+    record_from_json(tree, jobs->model, &record);
     jobs->count += needs_judge(&record);
     return ERR_OK;
 }
 
 static enum err count_jobs(const struct profile *profile, uint64_t *out, struct error *why)
 {
-    struct job_count jobs = {profile, 0};
+    struct job_count jobs = {profile->options->model, 0};
     uint64_t damaged;
     enum err err = journal_records(profile->files.journal_path, count_job, &jobs, &damaged, why);
     *out = jobs.count;
@@ -390,7 +390,7 @@ static enum err run_job(struct judge_worker *worker, struct job *job, struct err
     err = end_judgment(worker, job, aborted, why);
     if (err || aborted)
         return err;
-    records_grade(profile, key, worker->pool->grader, &grade, &worker->line);
+    records_grade(profile->options->model, key, worker->pool->grader, &grade, &worker->line);
     atomic_fetch_add(&profile->shared.done, 1);
     if (grade.verdict == VERDICT_NULL)
         atomic_fetch_add(&profile->shared.failed, 1);
@@ -418,7 +418,7 @@ static void take_share(void *context, const struct share *share)
     struct judgment *judgment = share->trace->context;
     struct text line = {0};
     struct error why = {0};
-    records_judge_energy(profile, judgment, share, &line);
+    records_judge_energy(profile->options->model, judgment, share, &line);
     enum err err =
         journal_append_reserved(&profile->files.journal, &line, profile->files.energy_space, &why);
     if (err)
@@ -463,8 +463,8 @@ static void *check_main(void *argument)
     return NULL;
 }
 
-/* After a signal, which is stored in the result, *is_abandoned: the thread still uses the client. */
-static enum err check_health(struct profile *profile, struct client *client, bool *is_abandoned,
+/* After a signal, which is stored, *is_abandoned: the thread still uses the client. */
+static enum err check_health(struct client *client, int *signal, bool *is_abandoned,
                              struct error *why)
 {
     pthread_t thread;
@@ -476,12 +476,12 @@ static enum err check_health(struct profile *profile, struct client *client, boo
         free(check);
         return err_set(why, err, "cannot start a thread: %s", err_text(err));
     }
-    while (!atomic_load(&check->done) && !profile->result->signal)
-        profile->result->signal = proc_poll_signal(HEALTH_TICK);
-    *is_abandoned = profile->result->signal && !thread_join(thread, clock_now());
+    while (!atomic_load(&check->done) && !*signal)
+        *signal = proc_poll_signal(HEALTH_TICK);
+    *is_abandoned = *signal && !thread_join(thread, clock_now());
     if (*is_abandoned)
         return ERR_OK;
-    if (!profile->result->signal)
+    if (!*signal)
         pthread_join(thread, NULL);
     err = check->err;
     *why = check->why;
@@ -564,7 +564,7 @@ static enum err start_pool(struct profile *profile, struct judge_pool **out, str
     bool is_abandoned = false;
     enum err err = open_workers(pool, count, why);
     if (!err)
-        err = check_health(profile, &pool->workers[0].client, &is_abandoned, why);
+        err = check_health(&pool->workers[0].client, &profile->result->signal, &is_abandoned, why);
     if (is_abandoned)
         return ERR_OK; /* with the pool */
     bool is_interrupted = profile->result->signal;

@@ -6,9 +6,9 @@
 #include "runner/profile/state.h"
 
 /* The windows that replace the dataset's items; NULL: none. */
-static inline const struct client_windows *profile_windows(const struct profile *profile)
+static inline const struct client_windows *profile_windows(const struct profile_setup *setup)
 {
-    return profile->setup.windows.count ? &profile->setup.windows : NULL;
+    return setup->windows.count ? &setup->windows : NULL;
 }
 
 /* directory.c: chooses the name of the run directory, creates it or reads the state of earlier starts, and locks it;
@@ -44,7 +44,7 @@ struct pending;
 enum err agents_end(struct profile *profile, struct pending *pending, const struct answer *answer,
                     struct error *why) MUST_USE;
 bool agents_take_share(struct profile *profile, const struct share *share);
-void agents_discard(struct profile *profile, const char *key);
+void agents_discard(struct profile_shared *shared, const char *key);
 /* For the summary: the traces of all queries; what they add to a record; and a dataset of them. */
 struct record;
 enum err agents_load(struct profile *profile, struct error *why) MUST_USE;
@@ -52,11 +52,11 @@ enum err agents_update(struct profile *profile, const struct record *record) MUS
 enum err agents_save(struct profile *profile, struct error *why) MUST_USE;
 
 /* The command that runs the profile. */
-static inline enum run_kind profile_kind(const struct profile *profile)
+static inline enum run_kind profile_kind(const struct profile_options *options)
 {
-    if (profile->options->proxy)
+    if (options->proxy)
         return RUN_KIND_PROXY;
-    return profile->options->agent ? RUN_KIND_AGENT : RUN_KIND_PROFILE;
+    return options->agent ? RUN_KIND_AGENT : RUN_KIND_PROFILE;
 }
 
 /* grading.c: grades the answers that need a judge, after the queries; their energy is accounted separately.  No effect
@@ -65,7 +65,7 @@ enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 
 /* summary.c: facts about the model, the machine and the prices, before a run. */
 enum err profile_find_facts(struct profile *profile, struct error *why) MUST_USE;
-void profile_release_facts(struct profile *profile);
+void profile_release_facts(struct profile_setup *setup);
 
 /* Reads the journal, writes the summary and the stores, and fills the result. */
 enum err profile_summarize(struct profile *profile, struct error *why) MUST_USE;
@@ -94,7 +94,8 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
 enum err settle_close_account(struct profile *profile, nanos from, struct error *why) MUST_USE;
 
 /* Totals of all starts. */
-struct run_energy settle_totals(const struct profile *profile);
+struct run_energy settle_totals(const struct resume *resume,
+                                const struct profile_settling *settling);
 
 /* ---- the main thread while queries run (settle.c) ---- */
 

@@ -85,8 +85,8 @@ static void note_unrecorded(struct profile *profile)
 {
     struct conditions *conditions = &profile->conditions;
     const struct resume *resume = &profile->files.resume;
-    double requests = profile->settling.spent.busy.joules,
-           joules = profile->settling.unknown_joules;
+    double requests = profile->settling.spent.busy.joules;
+    double joules = profile->settling.unknown_joules;
     conditions->unrecorded = resume->unknown + atomic_load(&profile->shared.unknown);
     add_known(&requests, resume->spent.busy.joules);
     conditions->unrecorded_share = ratio(joules + resume->unknown_joules, requests);
@@ -207,7 +207,7 @@ void profile_result_release(struct profile_result *result)
     if (profile->settling.has_ledger)
         ledger_release(&profile->settling.ledger);
     baseline_release(&profile->idle);
-    profile_release_facts(profile);
+    profile_release_facts(&profile->setup);
     text_release(&profile->setup.client_info);
     client_windows_release(&profile->setup.windows);
     agents_release(profile);

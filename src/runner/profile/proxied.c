@@ -66,7 +66,7 @@ static void on_begins(void *context, uint64_t id, nanos at)
 {
     struct proxied *proxied = context;
     struct error why = {0};
-    enum err err = request_begin_as(proxied->profile, id, at, &why);
+    enum err err = request_begin_as(&proxied->profile->shared, id, at, &why);
     if (err)
         profile_fail(proxied->profile, err, &why);
 }
@@ -84,7 +84,7 @@ static size_t size_of(const struct proxy_request *request)
 
 static void drop(struct proxied *proxied, struct proxy_request *request)
 {
-    request_drop(proxied->profile, request->id, &request->reply);
+    request_drop(&proxied->profile->shared, request->id, &request->reply);
     atomic_fetch_add(&proxied->profile->shared.unrecorded, 1);
     proxy_count_unrecorded(proxied->proxy);
     proxy_request_free(request);
@@ -115,10 +115,10 @@ static void on_unknown_ended(void *context, const struct proxy_unknown *request)
 {
     struct profile *profile = ((struct proxied *)context)->profile;
     if (!request->is_inference) {
-        request_withdraw(profile, request->id);
+        request_withdraw(&profile->shared, request->id);
         return;
     }
-    request_end_unknown(profile, request->id, request->from, request->to);
+    request_end_unknown(&profile->shared, request->id, request->from, request->to);
     if (atomic_fetch_add(&profile->shared.unknown, 1) == 0) {
         pthread_mutex_lock(&profile->shared.lock);
         str_copy(profile->shared.unknown_path, sizeof profile->shared.unknown_path, request->path);
@@ -235,7 +235,8 @@ static void record_batch(struct proxied *proxied, struct ended *list)
 /* Splits off the first requests, up to about BATCH_MAX bytes of them, which a kill before they are written loses. */
 static struct ended *take_batch(struct ended **list, size_t *size)
 {
-    struct ended *first = *list, *last = first;
+    struct ended *first = *list;
+    struct ended *last = first;
     for (*size = first->size; last->next && *size < BATCH_MAX; last = last->next)
         *size += last->next->size;
     *list = last->next;
@@ -338,7 +339,8 @@ static enum err measure_idle(struct profile *profile)
 {
     struct proxied *proxied = profile->proxied;
     struct quiet_time *quiet = &proxied->quiet;
-    nanos idle = from_seconds(profile->options->idle_s), now = clock_now();
+    nanos idle = from_seconds(profile->options->idle_s);
+    nanos now = clock_now();
     unsigned in_flight = 0;
     uint64_t forwarded = 0;
     if (profile->has_idle || idle <= 0 || now < quiet->not_before)

@@ -90,10 +90,9 @@ static void fill_reply(const struct completion *reply, struct record *out)
         out->tokens_note = "the server sent no usage";
 }
 
-static void fill_compute(const struct profile *profile, const struct completion *reply,
+static void fill_compute(struct efficiency_inputs facts, const struct completion *reply,
                          struct record *out)
 {
-    struct efficiency_inputs facts = profile->setup.facts;
     struct efficiency figures;
     facts.prompt_tokens = known_count(reply->prompt_tokens);
     facts.output_tokens = known_count(reply->output_tokens);
@@ -164,7 +163,7 @@ void records_query(const struct profile *profile, const struct answer *answer, s
     record_init(&record);
     fill_query(profile, answer, &record);
     fill_reply(answer->reply, &record);
-    fill_compute(profile, answer->reply, &record);
+    fill_compute(profile->setup.facts, answer->reply, &record);
     fill_cost(profile, answer->reply, &record);
     if (answer->grader)
         fill_grade(answer->grader, &answer->grade, &metadata, &record);
@@ -174,14 +173,14 @@ void records_query(const struct profile *profile, const struct answer *answer, s
 
 /* ---- grades ---- */
 
-void records_grade(const struct profile *profile, const char *key, const char *grader,
+void records_grade(const char *model, const char *key, const char *grader,
                    const struct grade *grade, struct text *line)
 {
     struct record record;
     struct text metadata = {0};
     record_init(&record);
     fill_grade(grader, grade, &metadata, &record);
-    record_line(&record, profile->options->model, "grade", key, line);
+    record_line(&record, model, "grade", key, line);
     text_release(&metadata);
 }
 
@@ -338,10 +337,9 @@ static struct record_stats stats_of(const struct value_stats *stats, double scal
                                  stats->min * scale};
 }
 
-static struct efficiency efficiency_in(const struct profile *profile, const struct pending *pending,
-                                       const struct share *share)
+static struct efficiency efficiency_in(struct efficiency_inputs facts,
+                                       const struct pending *pending, const struct share *share)
 {
-    struct efficiency_inputs facts = profile->setup.facts;
     struct efficiency figures;
     facts.prompt_tokens = pending->input_tokens;
     facts.output_tokens = pending->output_tokens;
@@ -372,7 +370,8 @@ static void fill_power(const struct device_sum *kind, double query_s, struct rec
 
 static void fill_devices(const struct device_sums *sums, double query_s, struct record *out)
 {
-    const double mb = 1.0 / (1 << 20), gb = 1e-9;
+    const double mb = 1.0 / (1 << 20);
+    const double gb = 1e-9;
     out->gpu_joules = sums->gpu.joules;
     out->gpu_window_joules = sums->gpu.window_joules;
     out->cpu_joules = sums->cpu.joules;
@@ -427,7 +426,7 @@ static void fill_shares(const struct share *share, bool phases, struct text *tex
 }
 
 /* *text holds a string that the record points to. */
-static void fill_energy(const struct profile *profile, const struct pending *pending,
+static void fill_energy(const struct efficiency_inputs *facts, const struct pending *pending,
                         const struct share *given, struct text *text, struct record *out)
 {
     struct device_sums sums;
@@ -437,7 +436,7 @@ static void fill_energy(const struct profile *profile, const struct pending *pen
         share.prefill_joules = share.decode_joules = UNKNOWN;
         share.prefill.plus_minus = share.decode.plus_minus = UNKNOWN;
     }
-    struct efficiency figures = efficiency_in(profile, pending, &share);
+    struct efficiency figures = efficiency_in(*facts, pending, &share);
     sum_devices(&share, &sums);
     fill_devices(&sums, pending->seconds, out);
     fill_efficiency(&figures, out);
@@ -462,7 +461,7 @@ void records_energy(const struct profile *profile, const struct pending *pending
     struct text text = {0};
     record_init(&record);
     if (pending->last)
-        fill_energy(profile, pending, share, &text, &record);
+        fill_energy(&profile->setup.facts, pending, share, &text, &record);
     else /* it was retried: its energy belongs to the query, but is stored separately */
         record_put_failed_attempt(&record, pending->attempt, &share->total, &text);
     record_line(&record, profile->options->model, pending->is_written ? "reattributed" : "energy",
@@ -483,7 +482,7 @@ static struct energy all_judgments(const struct judgment *judgment, const struct
     return energy;
 }
 
-void records_judge_energy(const struct profile *profile, const struct judgment *judgment,
+void records_judge_energy(const char *model, const struct judgment *judgment,
                           const struct share *share, struct text *line)
 {
     struct record record;
@@ -498,7 +497,7 @@ void records_judge_energy(const struct profile *profile, const struct judgment *
     record.task_gpu_joules = judgment->gpu_joules + record.judge_gpu_joules;
     record.task_cpu_joules = judgment->cpu_joules + record.judge_cpu_joules;
     record.judge_energy = record_energy_of(&energy);
-    record_line(&record, profile->options->model, "energy", judgment->key, line);
+    record_line(&record, model, "energy", judgment->key, line);
 }
 
 void records_no_energy(const char *key, bool judge, const char *why, struct text *line)

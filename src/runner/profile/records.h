@@ -67,9 +67,9 @@ void records_energy(const struct profile *profile, const struct pending *pending
                     const struct share *share, struct text *line);
 
 /* A grade line: the verdict of a judge; and its energy, including earlier judgments. */
-void records_grade(const struct profile *profile, const char *key, const char *grader,
+void records_grade(const char *model, const char *key, const char *grader,
                    const struct grade *grade, struct text *line);
-void records_judge_energy(const struct profile *profile, const struct judgment *judgment,
+void records_judge_energy(const char *model, const struct judgment *judgment,
                           const struct share *share, struct text *line);
 
 /* An energy line for a query whose energy, or whose judge's energy, stays unknown. */

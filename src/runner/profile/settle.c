@@ -70,7 +70,8 @@ static void end_batch(struct profile *profile)
 static enum err settle_now(struct profile *profile)
 {
     double requests, before, after;
-    nanos now = clock_now(), settled = sharing_settled(profile->shared.sharing);
+    nanos now = clock_now();
+    nanos settled = sharing_settled(profile->shared.sharing);
     sum_devices(profile->shared.sharing, &requests, &before);
     sampler_settle(profile->session->sampler, now);
     journal_batch_begin(&profile->files.journal);
@@ -112,7 +113,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
     struct jv *settings = resume_settings(profile->options, profile->setup.dataset_hash);
     struct text line = {0};
     struct journal_header header = {
-        .kind = profile_kind(profile),
+        .kind = profile_kind(profile->options),
         .start = profile->start,
         .started_at = seconds(profile->zero_wall),
         .hardware_label = profile->host->label,
@@ -224,12 +225,13 @@ enum err settle_close_account(struct profile *profile, nanos from, struct error 
 
 /* ---- all starts ---- */
 
-static struct energy total_energy(const struct profile *profile)
+static struct energy total_energy(const struct resume *resume,
+                                  const struct profile_settling *settling)
 {
-    const struct resume *resume = &profile->files.resume;
-    struct energy total = profile->settling.spent.energy;
-    unsigned killed = resume->starts - resume->ended, unmeasured = resume->unmeasured;
-    unmeasured += profile->settling.has_ledger && total.method == METHOD_NONE;
+    struct energy total = settling->spent.energy;
+    unsigned killed = resume->starts - resume->ended;
+    unsigned unmeasured = resume->unmeasured;
+    unmeasured += settling->has_ledger && total.method == METHOD_NONE;
     energy_add(&total, &resume->spent.energy);
     if (killed)
         str_format(total.note, sizeof total.note,
@@ -242,10 +244,8 @@ static struct energy total_energy(const struct profile *profile)
     return total;
 }
 
-static struct busy_energy total_busy(const struct profile *profile)
+static struct busy_energy total_busy(const struct busy_energy *earlier, struct busy_energy busy)
 {
-    const struct busy_energy *earlier = &profile->files.resume.spent.busy;
-    struct busy_energy busy = profile->settling.spent.busy;
     if (!is_known(busy.joules))
         return *earlier;
     if (is_known(earlier->joules)) {
@@ -256,12 +256,12 @@ static struct busy_energy total_busy(const struct profile *profile)
     return busy;
 }
 
-struct run_energy settle_totals(const struct profile *profile)
+struct run_energy settle_totals(const struct resume *resume,
+                                const struct profile_settling *settling)
 {
-    const struct resume *resume = &profile->files.resume;
-    struct run_energy total = profile->settling.spent;
-    total.energy = total_energy(profile);
-    total.busy = total_busy(profile);
+    struct run_energy total = settling->spent;
+    total.energy = total_energy(resume, settling);
+    total.busy = total_busy(&resume->spent.busy, settling->spent.busy);
     /* The busy time of a killed start is unknown. */
     total.busy_s = resume->ended == resume->starts ? total.busy_s + resume->spent.busy_s : UNKNOWN;
     add_known(&total.idle_joules, resume->spent.idle_joules);
@@ -362,13 +362,13 @@ static enum err take_signal(struct profile *profile, int number)
     return profile->loop.signals >= 3 ? ERR_INTERRUPTED : ERR_OK;
 }
 
-static bool is_time_to_settle(const struct profile *profile)
+static bool is_time_to_settle(const struct profile_settling *settling, struct sharing *sharing)
 {
-    nanos since = clock_now() - profile->settling.settled_at;
-    size_t ended = sharing_ended(profile->shared.sharing);
+    nanos since = clock_now() - settling->settled_at;
+    size_t ended = sharing_ended(sharing);
     return since >= SETTLE_MAX || ended >= SETTLE_MANY ||
            (ended > 0 && since >= SETTLE_MIN &&
-            since >= SETTLE_COST * profile->settling.settle_cost);
+            since >= SETTLE_COST * settling->settle_cost);
 }
 
 bool profile_awaits_dataset(struct profile *profile)
@@ -396,7 +396,7 @@ enum err profile_loop(struct profile *profile)
             if (err)
                 profile_fail(profile, err, NULL);
         }
-        if (!err && is_time_to_settle(profile)) {
+        if (!err && is_time_to_settle(&profile->settling, profile->shared.sharing)) {
             err = settle_now(profile);
             if (err)
                 profile_fail(profile, err, NULL);

@@ -23,7 +23,7 @@ static enum err open_supply(struct profile *profile, struct error *why)
     struct supply_options supply = {
         .dataset = options->dataset,
         .params = &options->dataset_params,
-        .windows = profile_windows(profile),
+        .windows = profile_windows(&profile->setup),
         .done = &profile->files.resume.done,
         .max_items = options->max_queries ? options->max_queries : UINT64_MAX,
         .shard = options->shard,
@@ -297,10 +297,9 @@ static bool await_warm_up(struct profile *profile)
     return true;
 }
 
-static enum err take_warm_up(const struct profile *profile, const struct warm_up *work,
-                             struct error *why)
+static enum err take_warm_up(const struct warm_up *work, int signal, struct error *why)
 {
-    if (profile->result->signal)
+    if (signal)
         return err_set(why, ERR_INTERRUPTED, "interrupted during the warm-up");
     if (!work->err && work->answered == 0)
         return err_set(why, ERR_LOST, "no warm-up query was answered: %s", work->why.text);
@@ -330,7 +329,7 @@ static enum err warm_up(struct profile *profile, struct error *why)
     }
     pthread_join(thread, NULL);
     atomic_store(&profile->shared.done, 0);
-    err = take_warm_up(profile, work, why);
+    err = take_warm_up(work, profile->result->signal, why);
     free(work);
     return err;
 }

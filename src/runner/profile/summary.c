@@ -96,9 +96,9 @@ enum err profile_find_facts(struct profile *profile, struct error *why)
     return find_tariff(profile, why);
 }
 
-void profile_release_facts(struct profile *profile)
+void profile_release_facts(struct profile_setup *setup)
 {
-    prices_free(profile->setup.prices);
+    prices_free(setup->prices);
 }
 
 /* ---- configuration ---- */
@@ -153,12 +153,11 @@ static double calibration_of(const struct energy *energy)
     return ratio(sqrt(fmax(0, squared)), energy->joules);
 }
 
-static void fill_intelligence(const struct profile *profile, const struct sums *sums,
+static void fill_intelligence(const struct run_energy *total, const struct sums *sums,
                               struct summary *out)
 {
     struct intelligence score;
-    intelligence_of(&sums->tally, &profile->report.total.busy,
-                    calibration_of(&profile->report.total.energy), &score);
+    intelligence_of(&sums->tally, &total->busy, calibration_of(&total->energy), &score);
     out->correct = (int64_t)sums->tally.correct;
     out->incorrect = (int64_t)sums->tally.incorrect;
     out->ungraded = (int64_t)sums->tally.ungraded;
@@ -185,9 +184,9 @@ static double difference(double all, double part)
 }
 
 /* Attempts of an earlier start whose query was sent again: no longer in any record. */
-static double superseded_joules(const struct profile *profile, const struct sums *sums)
+static double superseded_joules(const struct resume *resume, const struct sums *sums)
 {
-    return difference(profile->files.resume.spent.requests_joules, sums->earlier_joules);
+    return difference(resume->spent.requests_joules, sums->earlier_joules);
 }
 
 /* Energy of requests whose record or energy line could not be written, or was deleted since. */
@@ -220,7 +219,8 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
         out->queries_idle_joules = sums->idle_joules;
     }
     if (is_known(total->energy.joules))
-        out->failed_joules = sums->failed_joules + superseded_joules(profile, sums);
+        out->failed_joules =
+            sums->failed_joules + superseded_joules(&profile->files.resume, sums);
     if (is_known(total->energy.joules) && sums->canceled)
         out->canceled_joules = sums->canceled_joules;
     out->prefill_joules = sums->prefill_joules;
@@ -243,12 +243,11 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
 }
 
 /* A resumed run keeps the prices of earlier starts. */
-static struct tariff earlier_tariff(const struct profile *profile)
+static struct tariff earlier_tariff(const struct profile_files *files)
 {
     struct summary earlier;
     struct tariff tariff = TARIFF_NONE;
-    if (profile->files.resume.starts &&
-        summary_load(profile->files.directory, &earlier, NULL) == ERR_OK) {
+    if (files->resume.starts && summary_load(files->directory, &earlier, NULL) == ERR_OK) {
         tariff = earlier.tariff;
         summary_release(&earlier);
     }
@@ -292,7 +291,7 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
     out->cost = sums->cost;
     if (profile->setup.prices)
         out->currency = prices_currency(profile->setup.prices);
-    out->tariff = earlier_tariff(profile);
+    out->tariff = earlier_tariff(&profile->files);
     tariff_override(&out->tariff, &profile->setup.tariff);
 }
 
@@ -332,7 +331,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
 {
     struct own_cost own;
     proc_own_cost(&own);
-    out->run_kind = run_kind_name(profile_kind(profile));
+    out->run_kind = run_kind_name(profile_kind(profile->options));
     out->generated_at = seconds(clock_wall());
     out->output_dir = out->directory = profile->files.directory;
     out->version = IPW_VERSION;
@@ -359,7 +358,7 @@ static void fill_figures(struct profile *profile, const struct sums *sums, struc
 {
     for (int i = 0; i < RECORD_STATISTICS; i++)
         out->statistics[i] = sums_statistic(sums, (enum record_statistic)i);
-    fill_intelligence(profile, sums, out);
+    fill_intelligence(&profile->report.total, sums, out);
     fill_energy(profile, sums, out);
     fill_work(profile, sums, out);
     fill_score(sums, out);
@@ -452,7 +451,7 @@ enum err profile_summarize_as(struct profile *profile, profile_describe *describ
                               struct error *why)
 {
     struct sums sums;
-    profile->report.total = settle_totals(profile);
+    profile->report.total = settle_totals(&profile->files.resume, &profile->settling);
     profile->result->energy = profile->report.total.energy;
     sums_init(&sums);
     enum err err = summarize(profile, &sums, describe, why);

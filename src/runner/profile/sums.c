@@ -82,19 +82,10 @@ bool sums_reason(const struct reason *reasons, char *to, size_t size)
     return best->count > 0;
 }
 
-static enum query_outcome outcome_of(const struct record *record, bool completed)
-{
-    if (!completed)
-        return OUTCOME_FAILED;
-    if (record->correct < 0)
-        return OUTCOME_UNGRADED;
-    return record->correct == 1 ? OUTCOME_CORRECT : OUTCOME_INCORRECT;
-}
-
 static void add_to_tally(struct sums *sums, const struct record *record, bool completed)
 {
     struct intelligence_query query = {
-        .outcome = outcome_of(record, completed),
+        .outcome = query_outcome_of(completed, record->correct),
         .joules = record->energy.joules,
         .active_joules = record->energy.active_joules,
         .seconds = record->latency_s,
@@ -125,8 +116,8 @@ static void add_evaluation(struct sums *sums, const struct record *record)
 static void add_energy(struct sums *sums, const struct record *record)
 {
     double joules = record->energy.joules;
-    double input = integer_number(record->input_tokens),
-           output = integer_number(record->output_tokens);
+    double input = integer_number(record->input_tokens);
+    double output = integer_number(record->output_tokens);
     sums->failed_joules += record_failed_joules(record);
     add_known(&sums->output_tokens, output);
     add_known(&sums->input_tokens, input);
@@ -260,7 +251,8 @@ void sums_add(struct sums *sums, const struct record *record)
 
 double sums_ratio(const struct window_sums *sums, double *error)
 {
-    double value = ratio(sums->x, sums->y), count = (double)sums->count;
+    double value = ratio(sums->x, sums->y);
+    double count = (double)sums->count;
     /* Sum of squared residuals x - value y; rounding may make it negative. */
     double squares = sums->xx - 2 * value * sums->xy + value * value * sums->yy;
     *error = sums->count < 2 ? UNKNOWN : sqrt(fmax(0, squares) * count / (count - 1)) / sums->y;

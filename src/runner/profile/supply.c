@@ -89,7 +89,8 @@ static enum err next_window(struct dataset *dataset, struct item *out, bool *end
     *end = feed->given == windows->count;
     if (*end)
         return ERR_OK;
-    size_t from = windows->text_at[feed->given], to = windows->text_at[feed->given + 1];
+    size_t from = windows->text_at[feed->given];
+    size_t to = windows->text_at[feed->given + 1];
     text_add_repaired(&text, windows->text.bytes + from, to - from);
     (void)str_format(id, sizeof id, "%zu", feed->given++);
     str_set(&out->id, id);
@@ -272,7 +273,8 @@ static enum err refuse_field(const char *name, const struct item *item, struct e
 /* Expands an escape sequence. */
 static size_t render_escape(const char *at, struct text *out)
 {
-    static const char CODES[] = "nt{}\\", BYTES[] = "\n\t{}\\";
+    static const char CODES[] = "nt{}\\";
+    static const char BYTES[] = "\n\t{}\\";
     const char *code = at[1] ? strchr(CODES, at[1]) : NULL;
     text_add_bytes(out, code ? &BYTES[code - CODES] : at, 1);
     return code ? 2 : 1;

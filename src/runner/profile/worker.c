@@ -25,11 +25,11 @@
 
 enum { UNSETTLED_MAX = 1 << 16 };
 
-enum err request_begin_as(struct profile *profile, uint64_t id, nanos at, struct error *why)
+enum err request_begin_as(struct profile_shared *shared, uint64_t id, nanos at, struct error *why)
 {
-    enum err err = sharing_begin(profile->shared.sharing, id, at);
+    enum err err = sharing_begin(shared->sharing, id, at);
     if (!err)
-        atomic_fetch_add(&profile->shared.sent, 1);
+        atomic_fetch_add(&shared->sent, 1);
     return err_explain(why, err);
 }
 
@@ -43,12 +43,12 @@ struct pending *pending_new(uint64_t id, const char *key, unsigned attempt)
 }
 
 /* Call before the request is sent.  The caller owns *out until request_end or request_discard. */
-static enum err request_begin(struct profile *profile, const char *key, unsigned attempt,
+static enum err request_begin(struct profile_shared *shared, const char *key, unsigned attempt,
                               struct pending **out, struct error *why)
 {
     struct pending *pending = *out =
-        pending_new(atomic_fetch_add(&profile->shared.next_request, 1), key, attempt);
-    enum err err = request_begin_as(profile, pending->id, clock_now(), why);
+        pending_new(atomic_fetch_add(&shared->next_request, 1), key, attempt);
+    enum err err = request_begin_as(shared, pending->id, clock_now(), why);
     if (err) {
         free(pending);
         *out = NULL;
@@ -57,9 +57,9 @@ static enum err request_begin(struct profile *profile, const char *key, unsigned
 }
 
 /* The request was not sent, or does not count. */
-static void request_discard(struct profile *profile, struct pending *pending)
+static void request_discard(struct profile_shared *shared, struct pending *pending)
 {
-    sharing_forget(profile->shared.sharing, pending->id);
+    sharing_forget(shared->sharing, pending->id);
     free(pending);
 }
 
@@ -74,7 +74,7 @@ static void fill_pending(struct pending *pending, const struct completion *reply
 }
 
 /* Submits the request to attribution; arrivals are copied, since the record needs them too. */
-static enum err end_sharing(struct profile *profile, struct pending *pending,
+static enum err end_sharing(struct profile_shared *shared, struct pending *pending,
                             const struct completion *reply)
 {
     struct request_trace trace = {
@@ -90,16 +90,16 @@ static enum err end_sharing(struct profile *profile, struct pending *pending,
     if (trace.arrival_count)
         trace.arrivals =
             xmemdup(reply->arrivals.times, trace.arrival_count * sizeof *trace.arrivals);
-    enum err err = sharing_end(profile->shared.sharing, &trace);
+    enum err err = sharing_end(shared->sharing, &trace);
     if (err)
         request_trace_release(&trace);
     return err;
 }
 
-static void end_unrecorded(struct profile *profile, uint64_t id, const struct completion *reply,
-                           bool is_unknown)
+static void end_unrecorded(struct profile_shared *shared, uint64_t id,
+                           const struct completion *reply, bool is_unknown)
 {
-    struct pending *pending = sharing_ended(profile->shared.sharing) < UNSETTLED_MAX
+    struct pending *pending = sharing_ended(shared->sharing) < UNSETTLED_MAX
                                   ? pending_new(id, "", 1)
                                   : NULL; /* not settled either: that writes to the same disk */
     if (pending) {
@@ -107,32 +107,32 @@ static void end_unrecorded(struct profile *profile, uint64_t id, const struct co
         pending->is_dropped = true;
         pending->is_unknown = is_unknown;
     }
-    if (!pending || end_sharing(profile, pending, reply)) {
-        sharing_forget(profile->shared.sharing, id);
+    if (!pending || end_sharing(shared, pending, reply)) {
+        sharing_forget(shared->sharing, id);
         free(pending);
     }
 }
 
-void request_drop(struct profile *profile, uint64_t id, const struct completion *reply)
+void request_drop(struct profile_shared *shared, uint64_t id, const struct completion *reply)
 {
-    end_unrecorded(profile, id, reply, false);
+    end_unrecorded(shared, id, reply, false);
 }
 
 /* Its tokens are unknown: it gets equal shares. */
-void request_end_unknown(struct profile *profile, uint64_t id, nanos from, nanos to)
+void request_end_unknown(struct profile_shared *shared, uint64_t id, nanos from, nanos to)
 {
     struct completion reply;
     completion_init(&reply);
     reply.sent = from;
     reply.done = to;
-    end_unrecorded(profile, id, &reply, true);
+    end_unrecorded(shared, id, &reply, true);
     completion_release(&reply);
 }
 
-void request_withdraw(struct profile *profile, uint64_t id)
+void request_withdraw(struct profile_shared *shared, uint64_t id)
 {
-    sharing_forget(profile->shared.sharing, id);
-    atomic_fetch_sub(&profile->shared.sent, 1);
+    sharing_forget(shared->sharing, id);
+    atomic_fetch_sub(&shared->sent, 1);
 }
 
 enum err request_end(struct profile *profile, struct pending *pending,
@@ -142,7 +142,7 @@ enum err request_end(struct profile *profile, struct pending *pending,
     records_span(profile, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, pending->key,
                  pending->attempt, reply, line);
     enum err err = journal_append(&profile->files.spans, line, why);
-    enum err lost = end_sharing(profile, pending, reply);
+    enum err lost = end_sharing(&profile->shared, pending, reply);
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
 }
 
@@ -168,13 +168,13 @@ static void write_without_texts(struct profile *profile, struct answer *answer, 
     records_query(profile, &bare, line);
 }
 
-static void count_query(struct profile *profile, const struct answer *answer)
+static void count_query(struct profile_shared *shared, const struct answer *answer)
 {
-    atomic_fetch_add(&profile->shared.done, 1);
+    atomic_fetch_add(&shared->done, 1);
     if (answer->err && !answer->canceled)
-        atomic_fetch_add(&profile->shared.failed, 1);
+        atomic_fetch_add(&shared->failed, 1);
     if (answer->reply->output_tokens > 0)
-        atomic_fetch_add(&profile->shared.output_tokens, (uint64_t)answer->reply->output_tokens);
+        atomic_fetch_add(&shared->output_tokens, (uint64_t)answer->reply->output_tokens);
 }
 
 enum err request_record(struct profile *profile, struct answer *answer, struct text *line,
@@ -185,7 +185,7 @@ enum err request_record(struct profile *profile, struct answer *answer, struct t
         write_without_texts(profile, answer, line);
     enum err err = journal_append(&profile->files.journal, line, why);
     if (!err)
-        count_query(profile, answer);
+        count_query(&profile->shared, answer);
     return err;
 }
 
@@ -240,13 +240,13 @@ struct workers {
 /* ---- waiting ---- */
 
 /* Sleeps until `when`; false if the run was stopped first. */
-static bool wait_until(const struct profile *profile, nanos when)
+static bool wait_until(const struct profile_shared *shared, nanos when)
 {
     for (;;) {
         nanos left = when - clock_now();
         if (left <= 0)
             return true;
-        if (atomic_load(&profile->shared.stop))
+        if (atomic_load(&shared->stop))
             return false;
         thread_sleep(left < POLL_INTERVAL ? left : POLL_INTERVAL);
     }
@@ -348,7 +348,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     *again = false;
     struct profile *profile = worker->profile;
     struct pending *pending;
-    *broken = request_begin(profile, query->key, number, &pending, broken_why);
+    *broken = request_begin(&profile->shared, query->key, number, &pending, broken_why);
     if (*broken) {
         completion_init(reply);
         return *broken;
@@ -357,7 +357,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     if (!err)
         err = refuse_empty(&worker->client, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&profile->shared.cancel)) {
-        request_discard(profile, pending);
+        request_discard(&profile->shared, pending);
         return err;
     }
     *again = err && reply->retryable && number <= profile->options->retries &&
@@ -418,7 +418,7 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
             break;
         double pause_s = completion_backoff_s(&reply, answer.attempts);
         completion_release(&reply);
-        if (!wait_until(worker->profile, clock_now() + from_seconds(pause_s))) {
+        if (!wait_until(&worker->profile->shared, clock_now() + from_seconds(pause_s))) {
             journal_unreserve(journal, worker->profile->files.energy_space);
             return ERR_OK; /* interrupted between attempts: as if never sent */
         }
@@ -442,7 +442,7 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
     struct pending *pending;
     enum err broken = journal_reserve(&profile->files.journal, profile->files.energy_space, why);
     if (!broken)
-        broken = request_begin(profile, query->key, 1, &pending, why);
+        broken = request_begin(&profile->shared, query->key, 1, &pending, why);
     if (broken)
         return broken;
     unsigned stops = proc_stops();
@@ -455,8 +455,8 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
     answer.why = answer.err ? (reason.text[0] ? reason.text : err_text(answer.err)) : "";
     if (answer.err == ERR_INTERRUPTED && atomic_load(&profile->shared.cancel)) {
         journal_unreserve(&profile->files.journal, profile->files.energy_space);
-        request_discard(profile, pending);
-        agents_discard(profile, query->key);
+        request_discard(&profile->shared, pending);
+        agents_discard(&profile->shared, query->key);
     } else {
         broken = finish_query(worker, &answer, why);
         records_span(profile, SPAN_REQUEST, query->key, 1, &reply, &worker->line);
@@ -464,7 +464,7 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
             broken = journal_append(&profile->files.spans, &worker->line, why);
         enum err lost = agents_end(profile, pending, &answer, &late);
         if (lost)
-            request_discard(profile, pending);
+            request_discard(&profile->shared, pending);
         if (lost && !broken)
             broken = err_set(why, lost, "%s", late.text);
     }
@@ -473,12 +473,12 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
 }
 
 /* Counts workers that wait for the dataset, which may be a pipe. */
-static enum err next_query(struct profile *profile, struct supply *supply, struct query *out,
+static enum err next_query(struct profile_shared *shared, struct supply *supply, struct query *out,
                            bool *end, struct error *why)
 {
-    atomic_fetch_add(&profile->shared.reading, 1);
+    atomic_fetch_add(&shared->reading, 1);
     enum err err = supply_next(supply, out, end, why);
-    atomic_fetch_sub(&profile->shared.reading, 1);
+    atomic_fetch_sub(&shared->reading, 1);
     return err;
 }
 
@@ -493,10 +493,11 @@ static void *worker_main(void *argument)
         bool end;
         if (!sharing_has_capacity(profile->shared.sharing, WORKERS_PENDING_MAX, POLL_INTERVAL))
             continue;
-        enum err err = next_query(profile, &profile->shared.supply, &query, &end, &why);
+        enum err err =
+            next_query(&profile->shared, &profile->shared.supply, &query, &end, &why);
         if (!err && end)
             break;
-        if (!err && wait_until(profile, query.due))
+        if (!err && wait_until(&profile->shared, query.due))
             err = profile->options->agent ? run_agent_query(worker, &query, &why)
                                           : run_query(worker, &query, &why);
         query_release(&query);
@@ -580,7 +581,7 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
     enum err err = supply_open(&supply,
                                &(struct supply_options){.dataset = options->dataset,
                                                         .params = &options->dataset_params,
-                                                        .windows = profile_windows(profile),
+                                                        .windows = profile_windows(&profile->setup),
                                                         .max_items = wanted,
                                                         .repeats = wanted},
                                why);
@@ -592,7 +593,7 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
         struct query query;
         struct completion reply;
         bool end;
-        err = next_query(profile, &supply, &query, &end, why);
+        err = next_query(&profile->shared, &supply, &query, &end, why);
         if (err || end)
             break;
         if (send_request(&worker, &query, true, &reply, why) == ERR_OK)

@@ -18,6 +18,7 @@ struct item;
 struct pending;
 struct profile;
 struct profile_options;
+struct profile_shared;
 struct share;
 struct text;
 struct workers;
@@ -27,17 +28,17 @@ struct workers;
 
 /* Begins a request in two steps, for a caller that numbers its requests itself and must not allocate when one
  * begins. */
-enum err request_begin_as(struct profile *profile, uint64_t id, nanos at, struct error *why)
-    MUST_USE;
+enum err request_begin_as(struct profile_shared *shared, uint64_t id, nanos at,
+                          struct error *why) MUST_USE;
 struct pending *pending_new(uint64_t id, const char *key, unsigned attempt); /* NULL: no memory */
 
 /* The request has ended and is not recorded: it is in no journal, and its energy is unattributed. */
-void request_drop(struct profile *profile, uint64_t id, const struct completion *reply);
+void request_drop(struct profile_shared *shared, uint64_t id, const struct completion *reply);
 
 /* The same for inference at an endpoint that is not recorded; and for a request that turned out not to be inference: it
  * counts as never begun. */
-void request_end_unknown(struct profile *profile, uint64_t id, nanos from, nanos to);
-void request_withdraw(struct profile *profile, uint64_t id);
+void request_end_unknown(struct profile_shared *shared, uint64_t id, nanos from, nanos to);
+void request_withdraw(struct profile_shared *shared, uint64_t id);
 
 /* The request has ended; pending->last is set.  *line is overwritten.  Takes ownership of pending. */
 enum err request_end(struct profile *profile, struct pending *pending,

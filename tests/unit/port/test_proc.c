@@ -56,7 +56,7 @@ static struct child_end run_shell(const char *script)
     bool from_terminal;
     assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
     assert_int_equal(child_go(&child, &code, &why), ERR_OK);
-    assert_int_equal(child_wait(&child, &end, &from_terminal), 0);
+    assert_int_equal(child_wait(&child, &end, INT64_MAX, &from_terminal), 0);
     assert_int_equal(child.pid, -1);
     return end;
 }
@@ -76,7 +76,7 @@ static void test_nothing_runs_before_go(void **state)
     sleep_for(100 * NS_PER_MS);
     assert_int_equal(access(mark, F_OK), -1);
     assert_int_equal(child_go(&child, &code, &why), ERR_OK);
-    assert_int_equal(child_wait(&child, &end, &from_terminal), 0);
+    assert_int_equal(child_wait(&child, &end, INT64_MAX, &from_terminal), 0);
     assert_int_equal(end.exit_code, 0);
     assert_int_equal(unlink(mark), 0);
 }
@@ -178,10 +178,10 @@ static void test_signals_interrupt_the_wait(void **state)
         assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
         assert_int_equal(child_go(&child, &code, &why), ERR_OK);
         kill(getpid(), SIGNALS[i]);
-        assert_int_equal(child_wait(&child, &end, &from_terminal), SIGNALS[i]);
+        assert_int_equal(child_wait(&child, &end, INT64_MAX, &from_terminal), SIGNALS[i]);
         assert_false(from_terminal);
         kill(child.pid, SIGKILL);
-        assert_int_equal(child_wait(&child, &end, &from_terminal), 0);
+        assert_int_equal(child_wait(&child, &end, INT64_MAX, &from_terminal), 0);
         assert_int_equal(end.signal, SIGKILL);
     }
 }
@@ -214,7 +214,7 @@ static void test_orphans_are_adopted_and_waited_for(void **state)
     struct child_end end = run_shell("sleep 0.4 & sleep 0.4 &");
     assert_int_equal(end.exit_code, 0);
     assert_int_equal(proc_orphans(), 2);
-    assert_int_equal(proc_await_orphans(), 0);
+    assert_int_equal(proc_await_orphans(INT64_MAX), 0);
     assert_int_equal(proc_orphans(), 0);
 }
 
@@ -233,7 +233,7 @@ static void test_a_helper_is_read_and_is_not_an_orphan(void **state)
     assert_memory_equal(bytes, "one\n", 4);
     pid_t pid = helper.pid;
     assert_int_equal(proc_orphans(), 0);
-    assert_int_equal(proc_await_orphans(), 0);
+    assert_int_equal(proc_await_orphans(INT64_MAX), 0);
     assert_int_equal(kill(pid, 0), 0);
     ssize_t n;
     while ((n = read(ended.output, bytes, sizeof bytes)) != 0) /* until end of file */
@@ -263,9 +263,64 @@ static void test_a_signal_ends_the_wait_for_orphans(void **state)
     require_subreaper();
     run_shell("sleep 1 &");
     kill(getpid(), SIGTERM);
-    assert_int_equal(proc_await_orphans(), SIGTERM);
+    assert_int_equal(proc_await_orphans(INT64_MAX), SIGTERM);
     assert_int_equal(proc_orphans(), 1);
-    assert_int_equal(proc_await_orphans(), 0);
+    assert_int_equal(proc_await_orphans(INT64_MAX), 0);
+}
+
+static void test_waits_end_at_their_deadline(void **state)
+{
+    (void)state;
+    char *argv[] = {"sleep", "600", NULL};
+    struct child child;
+    struct child_end end;
+    struct error why;
+    int code;
+    bool from_terminal;
+    assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
+    assert_int_equal(child_go(&child, &code, &why), ERR_OK);
+    nanos until = clock_now() + 50 * NS_PER_MS;
+    assert_int_equal(child_wait(&child, &end, until, &from_terminal), WAIT_TIMEOUT);
+    assert_true(clock_now() >= until);
+    assert_int_equal(proc_await_orphans(clock_now()), WAIT_TIMEOUT);
+    kill(child.pid, SIGKILL);
+    assert_int_equal(child_wait(&child, &end, INT64_MAX, &from_terminal), WAIT_ENDED);
+}
+
+static void test_signals_to_processes_below_spare_helpers(void **state)
+{
+    (void)state;
+    static const char *const LONG[] = {"/bin/sleep", "600", NULL};
+    char mark[96], script[256];
+    require_subreaper();
+    path_of("mark", mark, sizeof mark);
+    snprintf(script, sizeof script,
+             "sleep 600 & setsid sh -c 'touch %s; exec sleep 600' & wait", mark);
+    char *argv[] = {"sh", "-c", script, NULL};
+    struct child child;
+    struct child_end end;
+    struct helper helper;
+    struct error why;
+    int code;
+    bool from_terminal;
+    assert_int_equal(helper_start(&helper, LONG, &why), ERR_OK);
+    assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
+    assert_int_equal(child_go(&child, &code, &why), ERR_OK);
+    while (access(mark, F_OK) != 0)
+        sleep_for(5 * NS_PER_MS);
+    assert_true(child_is_in_our_group(&child));
+    child_signal_group(&child, SIGTERM);
+    assert_int_equal(child_wait(&child, &end, INT64_MAX, &from_terminal), WAIT_ENDED);
+    assert_int_equal(end.signal, SIGTERM);
+    while (proc_orphans() > 1) /* the shell's first sleep is ending */
+        sleep_for(5 * NS_PER_MS);
+    /* The other has left the group. */
+    assert_int_equal(proc_await_orphans(clock_now()), WAIT_TIMEOUT);
+    child_signal_all(&child, SIGKILL);
+    assert_int_equal(proc_await_orphans(INT64_MAX), WAIT_ENDED);
+    assert_int_equal(kill(helper.pid, 0), 0);
+    helper_end(&helper);
+    unlink(mark);
 }
 
 /* In a separate process, because ignored signals are determined once. */
@@ -395,6 +450,8 @@ int main(void)
         cmocka_unit_test(test_a_helper_is_read_and_is_not_an_orphan),
         cmocka_unit_test(test_errors_of_a_helper),
         cmocka_unit_test(test_a_signal_ends_the_wait_for_orphans),
+        cmocka_unit_test(test_waits_end_at_their_deadline),
+        cmocka_unit_test(test_signals_to_processes_below_spare_helpers),
         cmocka_unit_test(test_ignored_signals_stay_ignored),
         cmocka_unit_test(test_own_cpu_time_and_memory_grow),
         cmocka_unit_test(test_programs_are_found_in_path),
