@@ -327,7 +327,7 @@ static enum err analyze_subject(struct analyze_state *work, const struct subject
     if (is_run && !in_text)
         run_point_of(&subject->table, &work->runs[work->run_count++].point);
     else if (is_run)
-        err = err_explain(why, run_figures_of(&subject->table, &work->runs[work->run_count++]));
+        run_figures_of(&subject->table, &work->runs[work->run_count++]);
     analysis_run_all(drivers, count, &input, &work->options->params, results);
     for (size_t i = 0; i < count && !err; i++) {
         err = check_result(&results[i], why);
