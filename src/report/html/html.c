@@ -125,9 +125,8 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     put_headline(json, table, results);
     results_put(json, results);
     put_distributions(json, table);
-    enum err err = timeline_put(json, table, spans, why);
-    if (!err)
-        err = agent_put(json, table->directory, why);
+    timeline_put(json, table, spans);
+    enum err err = agent_put(json, table->directory, why);
     if (!err)
         queries_put(json, table, spans, max_listed);
     excerpts_put(json, table, max_listed);
