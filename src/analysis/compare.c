@@ -56,14 +56,13 @@ static int by_key(const void *left, const void *right)
 static struct entry *entries_of(const struct run_table *table)
 {
     struct entry *entries = xmalloc((table->rows + 1) * sizeof *entries);
-    for (size_t i = 0; entries && i < table->rows; i++) {
+    for (size_t i = 0; i < table->rows; i++) {
         double index = run_number(table, RUN_INDEX, i), repeat = run_number(table, RUN_REPEAT, i);
         entries[i] =
             (struct entry){is_known(index) ? index : (double)i, is_known(repeat) ? repeat : 0,
                            run_number(table, RUN_QUESTION, i), (uint32_t)i};
     }
-    if (entries)
-        qsort(entries, table->rows, sizeof *entries, by_key);
+    qsort(entries, table->rows, sizeof *entries, by_key);
     return entries;
 }
 

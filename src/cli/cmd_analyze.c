@@ -386,13 +386,11 @@ static enum err put_text(struct analyze_state *work, struct error *why)
 {
     bool verbose = work->options->verbose, several = work->run_count > 1;
     struct text *out = &work->out;
-    enum err err = ERR_OK;
     if (several) {
         text_add(out, "\n");
         conclusion_of_runs(work->runs, work->run_count, work->each, verbose, in_color(work), out);
     }
-    if (!err)
-        err = put_across(work, why);
+    enum err err = put_across(work, why);
     if (!err && several)
         show_warnings(work);
     text_add(out, !several || verbose || work->by_name ? text_get(&work->details) : "");
