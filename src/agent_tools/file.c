@@ -43,13 +43,14 @@ static bool next_component(const char **path, char part[static PART_MAX + 1], bo
     return !*bad;
 }
 
-static enum err refuse(struct tool_result *out, const char *path, int number)
+static void refuse(struct tool_result *out, const char *path, int number)
 {
     char shown[200];
     str_copy(shown, sizeof shown, plain_text(path).text);
     if (number == ELOOP)
-        return tool_fail(out, "%s: symbolic links are not followed", shown);
-    return tool_fail(out, "%s: %s", shown, strerror(number));
+        tool_fail(out, "%s: symbolic links are not followed", shown);
+    else
+        tool_fail(out, "%s: %s", shown, strerror(number));
 }
 
 /* O_PATH would open a symbolic link itself: O_DIRECTORY rejects everything that is not a directory. */

@@ -362,7 +362,7 @@ struct groups {
     size_t count;
 };
 
-static enum err put_group(void *context, const char *value, const uint32_t *rows, size_t count)
+static void put_group(void *context, const char *value, const uint32_t *rows, size_t count)
 {
     struct groups *groups = context;
     struct result *result = groups->result;
@@ -372,7 +372,7 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     struct bootstrap_interval ipj = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     struct question_terms terms;
     if ((groups->needs_name && !value[0]) || groups->count++ >= SUBJECTS_MAX)
-        return ERR_OK;
+        return;
     question_terms_init(&terms, count, TERMS);
     for (size_t i = 0; i < count; i++) {
         tally_row(&tally, groups->table, rows[i]);
@@ -395,11 +395,10 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     result_interval(result, "ipj", ipj.low, ipj.high);
     result_queries(result, "ipj", score.energy_queries);
     result_end(result);
-    return ERR_OK;
 }
 
-static enum err put_groups(struct analysis *analysis, struct questions *questions, const char *key,
-                           const char *name, enum run_word word)
+static void put_groups(struct analysis *analysis, struct questions *questions, const char *key,
+                       const char *name, enum run_word word)
 {
     struct groups groups = {.table = analysis->table,
                             .result = analysis->result,
@@ -407,17 +406,16 @@ static enum err put_groups(struct analysis *analysis, struct questions *question
                             .name = name,
                             .needs_name = word != RUN_SUBJECT}; /* most datasets have no levels */
     result_list(analysis->result, key);
-    enum err err = groups_by_word(analysis->table, word, put_group, &groups);
+    groups_by_word(analysis->table, word, put_group, &groups);
     result_end(analysis->result);
     if (groups.count > SUBJECTS_MAX)
         result_warn(analysis->result, "%zu of %zu values of %s are shown", (size_t)SUBJECTS_MAX,
                     groups.count, name);
-    return err;
 }
 
 /* ---- the complete analysis ---- */
 
-static enum err put_data(struct analysis *analysis, struct scored *scored)
+static void put_data(struct analysis *analysis, struct scored *scored)
 {
     struct result *result = analysis->result;
     const struct run_table *table = analysis->table;
@@ -429,11 +427,9 @@ static enum err put_data(struct analysis *analysis, struct scored *scored)
     result_end(result);
     put_records(result, table);
     put_efficiency(result, table, scored->score.accuracy, &scored->graded);
-    enum err err = put_groups(analysis, &scored->questions, "by_subject", "subject", RUN_SUBJECT);
-    if (!err)
-        err = put_groups(analysis, &scored->questions, "by_level", "level", RUN_LEVEL);
+    put_groups(analysis, &scored->questions, "by_subject", "subject", RUN_SUBJECT);
+    put_groups(analysis, &scored->questions, "by_level", "level", RUN_LEVEL);
     result_end(result);
-    return err;
 }
 
 static void score_run(const struct run_table *table, struct scored *scored)
@@ -480,21 +476,19 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
     const struct run_table *table = analysis->table;
     struct scored scored = {0};
     enum err err = require_requests(table, why);
-    if (!err)
-        err = questions_of(table, &scored.questions);
-    if (!err)
+    if (!err) {
+        questions_of(table, &scored.questions);
         score_run(table, &scored);
+    }
     if (!err && !(scored.tally.correct + scored.tally.incorrect))
         err = err_set(why, ERR_NO_DATA, "none of %zu completed answers is graded",
                       run_completed_count(table));
-    if (!err)
-        graded_energy_of(table, &scored.graded);
     if (!err) {
+        graded_energy_of(table, &scored.graded);
         put_summary(analysis->result, table, &scored);
-        err = put_data(analysis, &scored);
-    }
-    if (!err)
+        put_data(analysis, &scored);
         warn(analysis, &scored);
+    }
     graded_energy_release(&scored.graded);
     questions_release(&scored.questions);
     return err;

@@ -376,11 +376,11 @@ static double error_of(struct scatter *scatter, terms_fn *terms_of)
     return online_standard_error(&beyond) / online_mean(&under);
 }
 
-static enum err scatter_init(struct scatter *scatter, const struct run_table *table)
+static void scatter_init(struct scatter *scatter, const struct run_table *table)
 {
     *scatter = (struct scatter){.table = table};
     question_terms_init(&scatter->terms, table->rows, TERMS);
-    return questions_of(table, &scatter->questions);
+    questions_of(table, &scatter->questions);
 }
 
 static void scatter_release(struct scatter *scatter)
@@ -465,7 +465,7 @@ static void median_of(const struct run_table *table, enum run_number column, dou
     free(values);
 }
 
-enum err run_figures_of(const struct run_table *table, struct run_figures *out)
+void run_figures_of(const struct run_table *table, struct run_figures *out)
 {
     struct scatter scatter;
     struct online prompts = {0};
@@ -477,13 +477,10 @@ enum err run_figures_of(const struct run_table *table, struct run_figures *out)
         if (run_completed(table, i))
             online_add(&prompts, run_number(table, RUN_INPUT_TOKENS, i));
     out->prompt_tokens = online_mean(&prompts);
-    enum err err = scatter_init(&scatter, table);
-    if (!err) {
-        put_errors(&scatter, out);
-        put_accuracy(&scatter, out);
-    }
+    scatter_init(&scatter, table);
+    put_errors(&scatter, out);
+    put_accuracy(&scatter, out);
     scatter_release(&scatter);
     median_of(table, RUN_TTFT, &out->ttft_s);
     median_of(table, RUN_LATENCY, &out->latency_s);
-    return err;
 }

@@ -64,7 +64,7 @@ struct run_figures {
     (RUN_ACROSS_NEEDS | RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_INDEX) |    \
      RUN_WANT(RUN_REPEAT))
 #define RUN_FIGURES_WORDS (RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD))
-enum err run_figures_of(const struct run_table *table, struct run_figures *out) MUST_USE;
+void run_figures_of(const struct run_table *table, struct run_figures *out);
 
 /* For runs shown together: if different sensors measured them, errors are extended by those of the sensors.  Returns
  * the common part (uncertainty_join). */

@@ -314,7 +314,7 @@ static int by_cost(const void *a, const void *b)
 }
 
 /* The most expensive queries. */
-static enum err put_queries(struct result *result, const struct traces *traces)
+static void put_queries(struct result *result, const struct traces *traces)
 {
     const struct query_trace **order = xcalloc(traces->count + 1, sizeof *order);
     for (size_t i = 0; i < traces->count; i++)
@@ -334,7 +334,6 @@ static enum err put_queries(struct result *result, const struct traces *traces)
     }
     result_end(result);
     free((void *)order);
-    return ERR_OK;
 }
 
 /* `rows`: number of queries of the run, 0 if unknown. */
@@ -383,7 +382,7 @@ static enum err agent_run(struct analysis *analysis, struct error *why)
         put_rows(result, "kinds", "kind", &all.types, all.joules);
         put_rows(result, "tools", "tool", &all.tools, all.joules);
         put_turns(result, &all);
-        err = err_explain(why, put_queries(result, &traces));
+        put_queries(result, &traces);
         result_end(result);
         warn(result, &all, &traces, analysis->table ? analysis->table->rows : 0);
     }

@@ -160,22 +160,19 @@ static void sort_rows(const struct run_table *table, const struct grouping *by, 
     }
 }
 
-static enum err call_for_groups(const struct run_table *table, const struct grouping *by,
-                                take_group *take, void *context)
+static void call_for_groups(const struct run_table *table, const struct grouping *by,
+                            take_group *take, void *context)
 {
     uint32_t *order = xmalloc((table->rows + 1) * sizeof *order);
     size_t *from = xcalloc(by->count + 2, sizeof *from);
     char made[LENGTH_NAME_MAX];
-    enum err err = ERR_OK;
-    if (!err)
-        sort_rows(table, by, order, from);
-    for (size_t g = 0; !err && g < by->count; g++)
+    sort_rows(table, by, order, from);
+    for (size_t g = 0; g < by->count; g++)
         if (from[g + 1] > from[g])
-            err = take(context, by->name(table, by->column, g, made), order + from[g],
-                       from[g + 1] - from[g]);
+            take(context, by->name(table, by->column, g, made), order + from[g],
+                 from[g + 1] - from[g]);
     free(order);
     free(from);
-    return err;
 }
 
 static size_t word_group(const struct run_table *table, int column, size_t row)
@@ -189,11 +186,11 @@ static const char *word_name(const struct run_table *table, int column, size_t g
     return table->words[column].texts[group];
 }
 
-enum err groups_by_word(const struct run_table *table, enum run_word word, take_group *take,
-                        void *context)
+void groups_by_word(const struct run_table *table, enum run_word word, take_group *take,
+                    void *context)
 {
     const struct grouping by = {word_group, word_name, (int)word, table->words[word].count};
-    return call_for_groups(table, &by, take, context);
+    call_for_groups(table, &by, take, context);
 }
 
 static size_t length_group(const struct run_table *table, int column, size_t row)
@@ -218,11 +215,11 @@ static const char *length_name(const struct run_table *table, int column, size_t
     return to;
 }
 
-enum err groups_by_length(const struct run_table *table, enum run_number length, take_group *take,
-                          void *context)
+void groups_by_length(const struct run_table *table, enum run_number length, take_group *take,
+                      void *context)
 {
     const struct grouping by = {length_group, length_name, (int)length, LENGTHS_MAX};
-    return call_for_groups(table, &by, take, context);
+    call_for_groups(table, &by, take, context);
 }
 
 bool uses_machine_energy(const struct run_table *table)
@@ -316,21 +313,16 @@ static void number_rows(const struct run_table *table, struct entry *entries, ui
     }
 }
 
-enum err questions_of(const struct run_table *table, struct questions *out)
+void questions_of(const struct run_table *table, struct questions *out)
 {
     *out = (struct questions){.repeats = has_repeats(table)};
     if (!out->repeats)
-        return ERR_OK;
+        return;
     struct entry *entries = xmalloc(table->rows * sizeof *entries);
     out->question_of = xmalloc(table->rows * sizeof *out->question_of);
     out->place = xcalloc(table->rows, sizeof *out->place);
-    enum err err = ERR_OK;
-    if (!err)
-        number_rows(table, entries, out->question_of);
+    number_rows(table, entries, out->question_of);
     free(entries);
-    if (err)
-        questions_release(out);
-    return err;
 }
 
 void questions_release(struct questions *questions)

@@ -66,11 +66,11 @@ struct ratio_sums ratio_sums_put(struct result *result, const struct run_table *
 /* Groups completed rows by a word, or by a length in powers of two (under 16, then 16-31, 32-63 and so on; rows of
  * unknown length are skipped), and calls back for each non-empty group with its name.  The first word is "", for
  * unknown. */
-typedef enum err take_group(void *context, const char *name, const uint32_t *rows, size_t count);
-enum err groups_by_word(const struct run_table *table, enum run_word word, take_group *take,
-                        void *context) MUST_USE;
-enum err groups_by_length(const struct run_table *table, enum run_number length, take_group *take,
-                          void *context) MUST_USE;
+typedef void take_group(void *context, const char *name, const uint32_t *rows, size_t count);
+void groups_by_word(const struct run_table *table, enum run_word word, take_group *take,
+                    void *context);
+void groups_by_length(const struct run_table *table, enum run_number length, take_group *take,
+                      void *context);
 
 /* The domain of the Python IPW's energies: "gpu", "soc" or "mixed"; "machine" if neither was measured and the machine's
  * joules are used instead; NULL if no energy is known. */
@@ -100,7 +100,7 @@ struct questions {
     uint32_t *place;       /* scratch: position of a question among those being added up, from 1 */
 };
 
-enum err questions_of(const struct run_table *table, struct questions *out) MUST_USE;
+void questions_of(const struct run_table *table, struct questions *out);
 void questions_release(struct questions *questions);
 
 /* Contributions of queries to some sums; once closed, those of questions: the queries of a question are merged into one
@@ -136,6 +136,6 @@ void run_shares_fill(const struct run_table *table, struct result *out);
 /* "distributions": [{"key", "low", "step", "log", "whole", "counts": [...], "beyond", "spread": {"count", "mean",
  * "std", "min", "p50", ... "max"}}] of completed queries.  Bin i begins at low + i x step, or at low x exp(i x step)
  * where `log`; the last one holds all that lies beyond. */
-enum err run_distributions_fill(const struct run_table *table, struct result *out) MUST_USE;
+void run_distributions_fill(const struct run_table *table, struct result *out);
 
 #endif

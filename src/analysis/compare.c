@@ -56,14 +56,13 @@ static int by_key(const void *left, const void *right)
 static struct entry *entries_of(const struct run_table *table)
 {
     struct entry *entries = xmalloc((table->rows + 1) * sizeof *entries);
-    for (size_t i = 0; entries && i < table->rows; i++) {
+    for (size_t i = 0; i < table->rows; i++) {
         double index = run_number(table, RUN_INDEX, i), repeat = run_number(table, RUN_REPEAT, i);
         entries[i] =
             (struct entry){is_known(index) ? index : (double)i, is_known(repeat) ? repeat : 0,
                            run_number(table, RUN_QUESTION, i), (uint32_t)i};
     }
-    if (entries)
-        qsort(entries, table->rows, sizeof *entries, by_key);
+    qsort(entries, table->rows, sizeof *entries, by_key);
     return entries;
 }
 
@@ -166,30 +165,21 @@ static void match_release(struct match *match)
 
 static struct terms_run terms_run_of(const struct run_table *table);
 
-static enum err match_runs(const struct compare_side *a, const struct compare_side *b,
-                           struct match *out)
+static void match_runs(const struct compare_side *a, const struct compare_side *b,
+                       struct match *out)
 {
     size_t all = a->count + b->count;
-    *out = (struct match){0};
-    if (all == 0)
-        return ERR_NO_DATA;
     size_t *at = xcalloc(all, sizeof *at);
     *out = (struct match){
         .runs = xcalloc(all, sizeof *out->runs), .a_runs = a->count, .all_runs = all};
-    enum err err = ERR_OK;
-    for (size_t r = 0; !err && r < all; r++) {
+    for (size_t r = 0; r < all; r++) {
         struct matched_run *run = &out->runs[r];
         run->run = terms_run_of(r < a->count ? &a->runs[r] : &b->runs[r - a->count]);
         run->entries = entries_of(run->run.table);
         run->rows = xmalloc((run->run.table->rows + 1) * sizeof *run->rows);
-        err = ERR_OK;
     }
-    if (!err)
-        match_queries(out, at);
+    match_queries(out, at);
     free(at);
-    if (err)
-        match_release(out);
-    return err;
 }
 
 /* ---- terms of the metrics ---- */
@@ -555,8 +545,8 @@ static bool is_of_accuracy(enum compare_metric metric)
 }
 
 /* Tests over questions: with one run per side, or with sums over all runs. */
-static enum err compare_queries(const struct match *match, const struct terms *terms,
-                                enum compare_metric metric, uint64_t seed, struct compared *out)
+static void compare_queries(const struct match *match, const struct terms *terms,
+                            enum compare_metric metric, uint64_t seed, struct compared *out)
 {
     struct contrast_question question = {.a = {terms->a.entries, terms->a.count},
                                          .b = {terms->b.entries, terms->b.count},
@@ -569,13 +559,12 @@ static enum err compare_queries(const struct match *match, const struct terms *t
         out->found.b_error = wilson_error(&terms->b, question.product, out->found.b_error);
     }
     if (!is_known(out->found.p_value))
-        return ERR_OK;
+        return;
     out->test = match->paired ? "paired permutation" : "permutation";
     if (metric == COMPARE_ACCURACY && match->paired && !terms->repeats && match->all_runs == 2) {
         out->found.p_value = mcnemar(terms);
         out->test = "McNemar, exact";
     }
-    return ERR_OK;
 }
 
 static void widen_to(struct contrast_figure *figure, const struct contrast_figure *other)
@@ -644,30 +633,28 @@ static void exponentiate(struct contrast *found)
         found->b - found->a, found->a * found->relative.low, found->a * found->relative.high};
 }
 
-static enum err compare_metric(const struct match *match, const struct compare_sensors *sensors,
-                               enum compare_metric metric, uint64_t seed, struct compared *out)
+static void compare_metric(const struct match *match, const struct compare_sensors *sensors,
+                           enum compare_metric metric, uint64_t seed, struct compared *out)
 {
     struct terms terms;
-    enum err err = ERR_OK;
     bool by_run = match->all_runs > 2;
     terms_of(match, metric, &terms);
     if (is_of_commands(match))
         compare_repetitions(&terms, metric, out);
     else if (!by_run || is_of_accuracy(metric))
-        err = compare_queries(match, &terms, metric, seed, out);
-    if (!err && by_run)
+        compare_queries(match, &terms, metric, seed, out);
+    if (by_run)
         compare_values(match, &terms, metric, out);
-    if (!err && FORMULAS[metric].exponential)
+    if (FORMULAS[metric].exponential)
         exponentiate(&out->found);
     out->a_queries = terms.a.queries;
     out->b_queries = terms.b.queries;
     out->a_plus_minus = out->found.a_error;
     out->b_plus_minus = out->found.b_error;
-    if (!err && COMPARE_METRIC_INFO[metric].energy)
+    if (COMPARE_METRIC_INFO[metric].energy)
         add_calibration(match, sensors, FORMULAS[metric].factors[0].numerator == RUN_OPERATING_COST,
                         out);
     terms_release(&terms);
-    return err;
 }
 
 /* ---- two sides ---- */
@@ -696,8 +683,8 @@ void compare_describe(const struct compare_side *side, struct compared_side *out
     out->tariff = first->summary.tariff;
 }
 
-enum err compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
-                       struct comparison *out, struct error *why)
+void compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
+                   struct comparison *out)
 {
     struct match match;
     struct compare_sensors sensors = {sensors_of(a), sensors_of(b), {UNKNOWN, UNKNOWN, 0}};
@@ -705,9 +692,7 @@ enum err compare_sides(const struct compare_side *a, const struct compare_side *
     uncertainty_join(&sensors.all, &sensors.b);
     *out = (struct comparison){.kind = a->runs[0].kind, .a_runs = a->count};
     compare_describe(b, &out->side);
-    enum err err = match_runs(a, b, &match);
-    if (err)
-        return err_explain(why, err);
+    match_runs(a, b, &match);
     out->paired = match.paired;
     out->same = match.same;
     out->pairs = match.paired ? match.runs[0].count : 0;
@@ -715,15 +700,12 @@ enum err compare_sides(const struct compare_side *a, const struct compare_side *
     out->b_only = match.b_only;
     out->changed = match.changed;
     out->common = sensors.all.sensors == UNCERTAINTY_MIXED ? UNKNOWN : sensors.all.common;
-    for (size_t i = 0; !err && i < COMPARE_METRICS; i++) {
+    for (size_t i = 0; i < COMPARE_METRICS; i++) {
         out->metrics[i].p_holm = UNKNOWN;
-        err = compare_metric(&match, &sensors, (enum compare_metric)i, seed + i, &out->metrics[i]);
+        compare_metric(&match, &sensors, (enum compare_metric)i, seed + i, &out->metrics[i]);
     }
     match_release(&match);
-    if (err)
-        return err_explain(why, err);
     compare_warn(a, b, out);
-    return ERR_OK;
 }
 
 /* ---- several comparisons ---- */

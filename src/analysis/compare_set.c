@@ -228,7 +228,7 @@ static enum err compare_with(const struct loaded *baseline, const struct compare
             break;
         const struct compare_side b = {side.tables, side.count};
         take_point(&side, &sides[i + 1]);
-        err = compare_sides(&a, &b, options->seed, to, why);
+        compare_sides(&a, &b, options->seed, to);
         if (options->ignore_conditions && to->conditions == CONDITIONS_DIFFER)
             to->conditions = CONDITIONS_IGNORED;
         directories += side.count;

@@ -40,15 +40,14 @@ static void take_terms(const struct run_table *table, const struct ratio_row *ro
     question_terms_close(out, questions);
 }
 
-static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row,
-                          struct questions *questions)
+static void put_ratio(struct analysis *analysis, const struct ratio_row *row,
+                      struct questions *questions)
 {
     const struct run_table *table = analysis->table;
     struct result *result = analysis->result;
     size_t completed = run_completed_count(table);
     struct question_terms terms = {0};
     struct bootstrap_interval found = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-    enum err err = ERR_OK;
     if (table->numbers[row->numerator] && table->numbers[row->denominator])
         take_terms(table, row, questions, &terms);
     if (terms.count) {
@@ -59,7 +58,7 @@ static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row
     size_t queries = terms.queries;
     question_terms_release(&terms);
     if (!is_known(found.figure))
-        return err;
+        return;
     result_number(result, row->key, found.figure, column_unit(row->numerator, row->denominator));
     result_queries(result, row->key, queries);
     result_interval(result, row->key, found.low, found.high);
@@ -67,7 +66,6 @@ static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row
         result_warn(analysis->result,
                     "%s is based on %zu of %zu completed %s: unknown for the others", row->key,
                     queries, completed, units_of(table, true));
-    return err;
 }
 
 /* ---- groups ---- */
@@ -97,12 +95,12 @@ struct groups {
     struct rare rare[GROUP_FIGURES];
 };
 
-static enum err put_group(void *context, const char *value, const uint32_t *rows, size_t count)
+static void put_group(void *context, const char *value, const uint32_t *rows, size_t count)
 {
     struct groups *groups = context;
     struct result *result = groups->analysis->result;
     if (groups->needs_name && !value[0])
-        return ERR_OK;
+        return;
     result_group(result, NULL);
     result_text(result, groups->name, value);
     result_count(result, "queries", count);
@@ -117,7 +115,6 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
         str_copy(rare->first, sizeof rare->first, value);
     }
     result_end(result);
-    return ERR_OK;
 }
 
 static void warn_of_unknown(struct analysis *analysis, const char *name, const struct rare *rare)
@@ -132,37 +129,32 @@ static void warn_of_unknown(struct analysis *analysis, const char *name, const s
                         rare[i].groups == 1 ? "" : ", for example");
 }
 
-static enum err put_words(struct analysis *analysis, const char *key, const char *name,
-                          enum run_word word)
+static void put_words(struct analysis *analysis, const char *key, const char *name,
+                      enum run_word word)
 {
     struct groups groups = {analysis, name, word == RUN_LEVEL, {{0}}};
     result_list(analysis->result, key);
-    enum err err = groups_by_word(analysis->table, word, put_group, &groups);
+    groups_by_word(analysis->table, word, put_group, &groups);
     result_end(analysis->result);
     if (word == RUN_SUBJECT)
         warn_of_unknown(analysis, name, groups.rare);
-    return err;
 }
 
-static enum err put_lengths(struct analysis *analysis, const char *key, enum run_number length)
+static void put_lengths(struct analysis *analysis, const char *key, enum run_number length)
 {
     struct groups groups = {analysis, "length", false, {{0}}};
     result_list(analysis->result, key);
-    enum err err = groups_by_length(analysis->table, length, put_group, &groups);
+    groups_by_length(analysis->table, length, put_group, &groups);
     result_end(analysis->result);
-    return err;
 }
 
-static enum err put_groups(struct analysis *analysis)
+static void put_groups(struct analysis *analysis)
 {
-    enum err err = put_words(analysis, "by_subject", "subject", RUN_SUBJECT);
-    if (!err && analysis->table->words[RUN_LEVEL].count > 1) /* the first is "", for unknown */
-        err = put_words(analysis, "by_level", "level", RUN_LEVEL);
-    if (!err)
-        err = put_lengths(analysis, "by_output_tokens", RUN_OUTPUT_TOKENS);
-    if (!err)
-        err = put_lengths(analysis, "by_input_tokens", RUN_INPUT_TOKENS);
-    return err;
+    put_words(analysis, "by_subject", "subject", RUN_SUBJECT);
+    if (analysis->table->words[RUN_LEVEL].count > 1) /* the first is "", for unknown */
+        put_words(analysis, "by_level", "level", RUN_LEVEL);
+    put_lengths(analysis, "by_output_tokens", RUN_OUTPUT_TOKENS);
+    put_lengths(analysis, "by_input_tokens", RUN_INPUT_TOKENS);
 }
 
 /* ---- the complete analysis ---- */
@@ -242,9 +234,9 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     result_group(result, "summary");
     put_totals(result, table, &totals);
     struct questions questions;
-    enum err err = questions_of(table, &questions);
-    for (size_t i = 0; !err && i < sizeof RATIOS / sizeof *RATIOS; i++)
-        err = put_ratio(analysis, &RATIOS[i], &questions);
+    questions_of(table, &questions);
+    for (size_t i = 0; i < sizeof RATIOS / sizeof *RATIOS; i++)
+        put_ratio(analysis, &RATIOS[i], &questions);
     questions_release(&questions);
     /* Parts of the run's energy have its relative uncertainty. */
     result_uncertain(result, "joules_per_output_token",
@@ -252,10 +244,8 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
                          totals_error(&totals) / totals.query.joules);
     result_end(result);
     result_group(result, "data");
-    if (!err)
-        ratio_spreads(result, "of_a_query", table, SPREADS, sizeof SPREADS / sizeof *SPREADS);
-    if (!err)
-        err = put_groups(analysis);
+    ratio_spreads(result, "of_a_query", table, SPREADS, sizeof SPREADS / sizeof *SPREADS);
+    put_groups(analysis);
     result_end(result);
     if (totals.query.queries < run_completed_count(table))
         result_warn(analysis->result, "the energy of %zu of %zu completed %s is unknown",
@@ -265,7 +255,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
         result_warn(analysis->result,
                     "energies are those of the GPUs or the chip in the queries' windows, "
                     "without their uncertainty: a run of the Python IPW");
-    return err;
+    return ERR_OK;
 }
 
 static const struct result_phrase FINDING[] = {

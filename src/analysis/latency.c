@@ -29,7 +29,7 @@ struct groups {
     const char *name;
 };
 
-static enum err put_group(void *context, const char *value, const uint32_t *rows, size_t count)
+static void put_group(void *context, const char *value, const uint32_t *rows, size_t count)
 {
     const struct groups *groups = context;
     const struct run_table *table = groups->table;
@@ -40,21 +40,18 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     for (size_t i = 0; i < sizeof MEANS / sizeof *MEANS; i++)
         ratio_sums_put(result, table, &MEANS[i], rows, count);
     result_end(result);
-    return ERR_OK;
 }
 
-static enum err put_groups(const struct run_table *table, struct result *result)
+static void put_groups(const struct run_table *table, struct result *result)
 {
     struct groups by_input = {table, result, "input_tokens"},
                   by_subject = {table, result, "subject"};
     result_list(result, "by_input_tokens");
-    enum err err = groups_by_length(table, RUN_INPUT_TOKENS, put_group, &by_input);
+    groups_by_length(table, RUN_INPUT_TOKENS, put_group, &by_input);
     result_end(result);
     result_list(result, "by_subject");
-    if (!err)
-        err = groups_by_word(table, RUN_SUBJECT, put_group, &by_subject);
+    groups_by_word(table, RUN_SUBJECT, put_group, &by_subject);
     result_end(result);
-    return err;
 }
 
 static enum err latency_run(struct analysis *analysis, struct error *why)
@@ -70,9 +67,9 @@ static enum err latency_run(struct analysis *analysis, struct error *why)
     result_end(result);
     result_group(result, "data");
     ratio_spreads(result, "times", table, ROWS, sizeof ROWS / sizeof *ROWS);
-    enum err err = put_groups(table, result);
+    put_groups(table, result);
     result_end(result);
-    return err;
+    return ERR_OK;
 }
 
 static const struct result_phrase FINDING[] = {

@@ -150,7 +150,7 @@ static size_t first_of(const struct run_table *table)
     return row;
 }
 
-static enum err check_cold_start(struct checks *checks)
+static void check_cold_start(struct checks *checks)
 {
     const struct run_table *table = checks->table;
     double *values = NULL;
@@ -176,7 +176,6 @@ static enum err check_cold_start(struct checks *checks)
                        value, middle);
     }
     free(values);
-    return ERR_OK;
 }
 
 /* ---- clock limits ---- */
@@ -387,7 +386,7 @@ static void check_evidence(struct checks *checks, const struct energy_counts *co
                    units);
 }
 
-static enum err check_uncertainty(struct checks *checks)
+static void check_uncertainty(struct checks *checks)
 {
     double *values = NULL;
     size_t count;
@@ -400,22 +399,21 @@ static enum err check_uncertainty(struct checks *checks)
         check_good(checks, FINDING_HIGH_UNCERTAINTY, "median uncertainty of the energy ± %.*f %%",
                    middle < 0.0995 ? 1 : 0, 100 * middle);
     free(values);
-    return ERR_OK;
 }
 
-static enum err check_energy(struct checks *checks, const struct energy_counts *counts)
+static void check_energy(struct checks *checks, const struct energy_counts *counts)
 {
     const char *units = units_of(checks->table, true);
     if (!counts->completed) {
         check_unknown(checks, FINDING_ENERGY_UNKNOWN, "no %s was completed",
                       units_of(checks->table, false));
-        return ERR_OK;
+        return;
     }
     if (!counts->known) {
         finding_raise(&checks->found, FINDING_ENERGY_UNKNOWN,
                       "energy unknown for all %zu completed %s: see ipw doctor", counts->completed,
                       units);
-        return ERR_OK;
+        return;
     }
     if (counts->known < counts->completed)
         finding_raise(&checks->found, FINDING_ENERGY_UNKNOWN,
@@ -428,10 +426,10 @@ static enum err check_energy(struct checks *checks, const struct energy_counts *
         finding_raise(
             &checks->found, FINDING_OTHER_PROGRAM,
             "a run of the Python IPW: its energies carry no coverage, method or uncertainty");
-        return ERR_OK;
+        return;
     }
     check_evidence(checks, counts);
-    return check_uncertainty(checks);
+    check_uncertainty(checks);
 }
 
 /* ---- the machine ---- */
@@ -549,17 +547,15 @@ static void put_failures(struct result *result, const struct run_table *table)
 
 /* ---- the complete analysis ---- */
 
-static enum err put_checks(struct checks *checks, const struct energy_counts *counts)
+static void put_checks(struct checks *checks, const struct energy_counts *counts)
 {
     check_end(checks);
     check_answers(checks);
-    enum err err = check_energy(checks, counts);
+    check_energy(checks, counts);
     check_machine(checks);
     check_clocks(checks);
     check_trends(checks);
-    if (!err)
-        err = check_cold_start(checks);
-    return err;
+    check_cold_start(checks);
 }
 
 /* Those that matter are also notes of the result, below its phrases. */
@@ -601,7 +597,7 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
     result_end(result);
     result_group(result, "data");
     result_list(result, "checks");
-    enum err err = put_checks(&checks, &counts);
+    put_checks(&checks, &counts);
     result_end(result);
     put_findings(&checks.found, result);
     put_failures(result, table);
@@ -609,7 +605,7 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
     findings_release(&checks.found);
     for (size_t i = 0; i < table->note_count; i++)
         result_warn(result, "%s", table->notes[i].text);
-    return err;
+    return ERR_OK;
 }
 
 static const struct result_phrase FINDING[] = {

@@ -130,20 +130,19 @@ static void put_robust(struct result *result, struct points *points, const char 
     result_number(result, "spearman", ranks.value, "");
 }
 
-static enum err put_points(struct analysis *analysis, const struct pair_row *row, bool skip_unknown,
-                           struct points *points)
+static void put_points(struct analysis *analysis, const struct pair_row *row, bool skip_unknown,
+                       struct points *points)
 {
     struct result *result = analysis->result;
     struct linear_fit fit;
     /* Per token, which has no unit; none for logarithms. */
     const char *unit = row->logs == LINEAR_PLAIN ? column_unit(row->y, RUN_NUMBERS) : "";
-    enum err err = ERR_OK;
     if (points->zeros && row->logs == LINEAR_PLAIN)
         result_warn(analysis->result, "%s: %" PRIu64 " values of %s are 0", row->key, points->zeros,
                     record_column(COLUMN_NUMBER, row->y)->name);
     linear_fit_logs(points->x, points->y, points->count, row->logs, &fit);
     if (skip_unknown && !is_known(fit.slope))
-        return ERR_OK;
+        return;
     result_group(result, row->key);
     if (basis_of(analysis->table, row->y))
         result_text(result, "energy_basis", basis_of(analysis->table, row->y));
@@ -151,17 +150,15 @@ static enum err put_points(struct analysis *analysis, const struct pair_row *row
     if (row->logs == LINEAR_PLAIN)
         put_robust(result, points, unit);
     result_end(result);
-    return err;
 }
 
-static enum err put_pair(struct analysis *analysis, const struct pair_row *row, bool skip_unknown)
+static void put_pair(struct analysis *analysis, const struct pair_row *row, bool skip_unknown)
 {
     struct points points;
     take_points(analysis->table, row, &points);
-    enum err err = put_points(analysis, row, skip_unknown, &points);
+    put_points(analysis, row, skip_unknown, &points);
     free(points.x);
     free(points.y);
-    return err;
 }
 
 /* If neither GPUs nor a board were measured, the machine's joules are used instead, with a warning. */
@@ -174,22 +171,20 @@ static struct pair_row with_basis(struct pair_row row, bool by_machine)
     return row;
 }
 
-static enum err put_pairs(struct analysis *analysis, bool by_machine, bool skip_unknown)
+static void put_pairs(struct analysis *analysis, bool by_machine, bool skip_unknown)
 {
     struct result *result = analysis->result;
-    enum err err = ERR_OK;
     result_group(result, "regressions");
-    for (size_t i = 0; !err && i < sizeof UPSTREAM / sizeof *UPSTREAM; i++) {
+    for (size_t i = 0; i < sizeof UPSTREAM / sizeof *UPSTREAM; i++) {
         struct pair_row row = with_basis(UPSTREAM[i], by_machine);
-        err = put_pair(analysis, &row, skip_unknown);
+        put_pair(analysis, &row, skip_unknown);
     }
     result_end(result);
     result_group(result, "more");
-    for (size_t i = 0; !err && i < sizeof MORE / sizeof *MORE; i++)
+    for (size_t i = 0; i < sizeof MORE / sizeof *MORE; i++)
         if (analysis->table->numbers[MORE[i].y])
-            err = put_pair(analysis, &MORE[i], skip_unknown);
+            put_pair(analysis, &MORE[i], skip_unknown);
     result_end(result);
-    return err;
 }
 
 static enum err regression_run(struct analysis *analysis, struct error *why)
@@ -210,12 +205,12 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
     result_text(analysis->result, "energy_basis", energy_basis(table));
     result_end(analysis->result);
     result_group(analysis->result, "data");
-    err = put_pairs(analysis, by_machine, skip_zeroes);
+    put_pairs(analysis, by_machine, skip_zeroes);
     result_end(analysis->result);
     if (by_machine)
         result_warn(analysis->result,
                     "no GPU or board was measured: energy and power are the machine's");
-    return err;
+    return ERR_OK;
 }
 
 static const struct param_spec PARAMS[] = {

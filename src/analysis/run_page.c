@@ -175,7 +175,7 @@ static void put_distribution(struct result *out, const struct ratio_row *row, do
     result_end(out);
 }
 
-enum err run_distributions_fill(const struct run_table *table, struct result *out)
+void run_distributions_fill(const struct run_table *table, struct result *out)
 {
     static const struct ratio_row ROWS[] = {
         {"joules", RUN_JOULES, RUN_NUMBERS},
@@ -185,16 +185,14 @@ enum err run_distributions_fill(const struct run_table *table, struct result *ou
         {"output_tokens", RUN_OUTPUT_TOKENS, RUN_NUMBERS},
         {"input_tokens", RUN_INPUT_TOKENS, RUN_NUMBERS},
     };
-    enum err err = ERR_OK;
     result_list(out, "distributions");
-    for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++) {
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         double *values = NULL;
         size_t count = 0;
         known_values(table, ROWS[i].numerator, ROWS[i].denominator, &values, &count);
-        if (!err && count)
+        if (count)
             put_distribution(out, &ROWS[i], values, count);
         free(values);
     }
     result_end(out);
-    return err;
 }

@@ -336,7 +336,7 @@ static enum err analyze_subject(struct analyze_state *work, const struct subject
     if (is_run && !in_text)
         run_point_of(&subject->table, &work->runs[work->run_count++].point);
     else if (is_run)
-        err = err_explain(why, run_figures_of(&subject->table, &work->runs[work->run_count++]));
+        run_figures_of(&subject->table, &work->runs[work->run_count++]);
     analysis_run_all(drivers, count, &input, &work->options->params, results);
     for (size_t i = 0; i < count && !err; i++) {
         err = check_result(&results[i], why);
@@ -395,13 +395,11 @@ static enum err put_text(struct analyze_state *work, struct error *why)
 {
     bool verbose = work->options->verbose, several = work->run_count > 1;
     struct text *out = &work->out;
-    enum err err = ERR_OK;
     if (several) {
         text_add(out, "\n");
         conclusion_of_runs(work->runs, work->run_count, work->each, verbose, in_color(work), out);
     }
-    if (!err)
-        err = put_across(work, why);
+    enum err err = put_across(work, why);
     if (!err && several)
         show_warnings(work);
     text_add(out, !several || verbose || work->by_name ? text_get(&work->details) : "");

@@ -136,10 +136,9 @@ static int report_one(const struct estimate_options *options,
     struct budget budget = budget_of(options);
     const struct recommend_question question = {estimate, &budget, is_in_catalog};
     const struct estimate_shown shown = shown_of(options, TOP_SUBGRAPHS);
-    struct error why = {0};
     struct result result = {0};
-    enum err err = estimate_result_make(&question, &shown, &result, &why);
-    int code = err ? fail(err, &why) : put_result(options, &result, estimate_figure, &VIEWS);
+    estimate_result_make(&question, &shown, &result);
+    int code = put_result(options, &result, estimate_figure, &VIEWS);
     result_release(&result);
     return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
 }

@@ -311,8 +311,8 @@ static void plot_run_directory(struct plot_state *work, size_t source, bool may_
     draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, folder);
     free(folder);
     report_missed(work, source_name(work, source));
-    if (work->source_count > 1 && run_figures_of(&table, &work->runs[work->run_count]) == ERR_OK)
-        work->run_count++;
+    if (work->source_count > 1)
+        run_figures_of(&table, &work->runs[work->run_count++]);
     run_table_release(&table);
 }
 

@@ -488,7 +488,7 @@ static double unexplained(const struct calibrate_rows *rows, const struct calibr
 {
     double *excess = xmalloc((rows->count + 1) * sizeof *excess), found = UNKNOWN;
     size_t n = 0;
-    for (size_t i = 0; excess && i < rows->count; i++) {
+    for (size_t i = 0; i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
         double time = explained(c, row);
         double scale = is_known(unit) ? unit : row->latency_s;

@@ -102,15 +102,13 @@ static void link_readers(struct dataflow *flow)
     for (size_t i = 0; i < count; i++)
         flow->first_reader[i + 1] += flow->first_reader[i];
     flow->readers = xmalloc((flow->first_reader[count] + 1) * sizeof *flow->readers);
-    if (flow->readers) {
-        find_readers(flow, last, true); /* advances each start to its end, the start of the next */
-        memmove(flow->first_reader + 1, flow->first_reader, count * sizeof *flow->first_reader);
-        flow->first_reader[0] = 0;
-    }
+    find_readers(flow, last, true); /* advances each start to its end, the start of the next */
+    memmove(flow->first_reader + 1, flow->first_reader, count * sizeof *flow->first_reader);
+    flow->first_reader[0] = 0;
     free(last);
 }
 
-enum err dataflow_make(const struct graph *graph, bool is_in_place, struct dataflow *out)
+void dataflow_make(const struct graph *graph, bool is_in_place, struct dataflow *out)
 {
     size_t count = graph->tensor_count;
     *out = (struct dataflow){.graph = graph,
@@ -118,14 +116,8 @@ enum err dataflow_make(const struct graph *graph, bool is_in_place, struct dataf
                              .root = xmalloc((count + 1) * sizeof *out->root),
                              .is_output = xcalloc(count + 1, sizeof *out->is_output),
                              .first_reader = xcalloc(count + 2, sizeof *out->first_reader)};
-    enum err err = ERR_OK;
-    if (!err) {
-        find_roots(out);
-        link_readers(out);
-    }
-    if (err)
-        dataflow_release(out);
-    return err;
+    find_roots(out);
+    link_readers(out);
 }
 
 void dataflow_release(struct dataflow *flow)
@@ -302,8 +294,7 @@ void dataflow_find_layout(const struct dataflow *flow, double *reordered, bool *
                             .is_blocked = xcalloc(graph->tensor_count + 1, sizeof(bool)),
                             .is_converted = xcalloc(graph->tensor_count + 1, sizeof(bool)),
                             .is_folded = is_folded};
-    bool is_allocated = layout.is_blocked && layout.is_converted;
-    for (size_t n = 0; is_allocated && n < graph->node_count; n++) {
+    for (size_t n = 0; n < graph->node_count; n++) {
         const struct graph_node *node = &graph->nodes[n];
         is_folded[n] = is_folded_node(&layout, node);
         reordered[n] = 0;

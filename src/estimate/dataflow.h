@@ -22,7 +22,7 @@ struct dataflow {
     node_id *readers;       /* in graph order, each once; views are not among them */
 };
 
-enum err dataflow_make(const struct graph *graph, bool is_in_place, struct dataflow *out) MUST_USE;
+void dataflow_make(const struct graph *graph, bool is_in_place, struct dataflow *out);
 void dataflow_release(struct dataflow *flow);
 
 static inline uint32_t dataflow_reader_count(const struct dataflow *flow, tensor_id root)

@@ -216,14 +216,13 @@ struct parts {
     int devices_to_fit; /* devices needed if it exceeds device memory; 0: unknown */
 };
 
-static enum err make_parts(struct parts *parts, struct error *why)
+static void make_parts(struct parts *parts)
 {
     const struct workload_estimate *estimate = parts->question->now;
     workload_estimate_subgraphs(estimate, &parts->rows, &parts->row_count);
-    enum err err = recommend_make(parts->question, &parts->proposals, why);
-    if (!err && !estimate->memory.fits)
+    recommend_make(parts->question, &parts->proposals);
+    if (!estimate->memory.fits)
         recommend_devices_to_fit(estimate, &parts->devices_to_fit);
-    return err;
 }
 
 static void view_to_result(struct result *result, const struct parts *parts,
@@ -281,14 +280,11 @@ static void fill(struct result *result, const struct parts *parts,
         result_table(result, "", estimate_columns(shown->tariff));
 }
 
-enum err estimate_result_make(const struct recommend_question *question,
-                              const struct estimate_shown *shown, struct result *out,
-                              struct error *why)
+void estimate_result_make(const struct recommend_question *question,
+                          const struct estimate_shown *shown, struct result *out)
 {
     struct parts parts = {.question = question};
-    enum err err = make_parts(&parts, why);
-    if (!err)
-        fill(out, &parts, shown);
+    make_parts(&parts);
+    fill(out, &parts, shown);
     free(parts.rows);
-    return err;
 }

@@ -23,9 +23,8 @@ struct estimate_shown {
 
 /* One estimate with detail: its subgraphs, recommendations and, where it exceeds device memory, the devices that it
  * would fit on. */
-enum err estimate_result_make(const struct recommend_question *question,
-                              const struct estimate_shown *shown, struct result *out,
-                              struct error *why) MUST_USE;
+void estimate_result_make(const struct recommend_question *question,
+                          const struct estimate_shown *shown, struct result *out);
 
 /* Several, in the order of the grid: grid_result.c. */
 void grid_result_make(const struct estimate_grid *grid, const struct budget *budget,

@@ -594,8 +594,8 @@ static node_id number_layers(struct partition *out)
     return first;
 }
 
-static enum err assemble(const struct dataflow *flow, const struct sharding *sharding,
-                         const struct fusion *fusion, struct partition *out)
+static void assemble(const struct dataflow *flow, const struct sharding *sharding,
+                     const struct fusion *fusion, struct partition *out)
 {
     size_t nodes = flow->graph->node_count + 1, tensors = flow->graph->tensor_count + 1;
     struct builder builder = {.out = out,
@@ -625,41 +625,32 @@ static enum err assemble(const struct dataflow *flow, const struct sharding *sha
     free(builder.part);
     free(builder.reordered);
     free(builder.is_folded);
-    return partition_find_unique(out);
+    partition_find_unique(out);
 }
 
-static enum err shard_and_assemble(const struct dataflow *flow, const struct fusion *fusion,
-                                   struct partition *out)
+static void shard_and_assemble(const struct dataflow *flow, const struct fusion *fusion,
+                               struct partition *out)
 {
     struct sharding sharding;
     sharding_make(flow, out->is_decoder, &sharding);
-    enum err err = assemble(flow, &sharding, fusion, out);
+    assemble(flow, &sharding, fusion, out);
     sharding_release(&sharding);
-    return err;
 }
 
-enum err partition_make(const struct graph *graph, enum partition_fusion mode,
-                        struct partition *out, struct error *why)
+void partition_make(const struct graph *graph, enum partition_fusion mode, struct partition *out)
 {
     struct dataflow flow;
     struct fusion fusion;
     *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
-    enum err err = dataflow_make(graph, mode != PARTITION_PLAIN, &flow);
-    if (!err) {
-        inspect_nodes(out);
-        if (mode == PARTITION_BY_COMPONENT)
-            fusion_by_component(&flow, &fusion);
-        else
-            fusion_make(&flow, mode == PARTITION_FUSED, &fusion);
-        err = shard_and_assemble(&flow, &fusion, out);
-        fusion_release(&fusion);
-        dataflow_release(&flow);
-    }
-    if (err) {
-        partition_release(out);
-        return err_set(why, err, "%s", err_text(err));
-    }
-    return ERR_OK;
+    dataflow_make(graph, mode != PARTITION_PLAIN, &flow);
+    inspect_nodes(out);
+    if (mode == PARTITION_BY_COMPONENT)
+        fusion_by_component(&flow, &fusion);
+    else
+        fusion_make(&flow, mode == PARTITION_FUSED, &fusion);
+    shard_and_assemble(&flow, &fusion, out);
+    fusion_release(&fusion);
+    dataflow_release(&flow);
 }
 
 void partition_release(struct partition *partition)
@@ -720,21 +711,17 @@ static void sum_levels(const struct partition *partition, struct level *levels,
     out->stage_parallelism = largest > 0 ? all / largest : 1;
 }
 
-enum err partition_concurrency(const struct partition *partition, double batch,
-                               struct partition_concurrency *out)
+struct partition_concurrency partition_concurrency(const struct partition *partition, double batch)
 {
+    struct partition_concurrency all = {0};
+    double flops = graph_flops(&partition->total);
     double *until = xmalloc((partition->count + 1) * sizeof *until);
     struct level *levels = xcalloc(partition->count + 1, sizeof *levels);
-    enum err err = ERR_OK;
-    *out = (struct partition_concurrency){0};
-    if (!err) {
-        double all = graph_flops(&partition->total);
-        sum_levels(partition, levels, out);
-        out->critical_path_flops = critical_path(partition, until);
-        out->parallelism = out->critical_path_flops > 0 ? all / out->critical_path_flops : 1;
-        out->batch_parallelism = out->parallelism * batch;
-    }
+    sum_levels(partition, levels, &all);
+    all.critical_path_flops = critical_path(partition, until);
+    all.parallelism = all.critical_path_flops > 0 ? flops / all.critical_path_flops : 1;
+    all.batch_parallelism = all.parallelism * batch;
     free(until);
     free(levels);
-    return err;
+    return all;
 }

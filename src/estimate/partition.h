@@ -123,12 +123,11 @@ enum partition_fusion {
     PARTITION_BY_COMPONENT, /* each component of a decoder's layer, for which `ipw layers` measures energy */
 };
 
-enum err partition_make(const struct graph *graph, enum partition_fusion mode,
-                        struct partition *out, struct error *why) MUST_USE;
+void partition_make(const struct graph *graph, enum partition_fusion mode, struct partition *out);
 void partition_release(struct partition *partition);
 
 /* partition_unique.c: fills `unique` and `unique_of` for partition_make. */
-enum err partition_find_unique(struct partition *out) MUST_USE;
+void partition_find_unique(struct partition *out);
 /* If this is another pass of the same model: finds the unique subgraphs that are equal to those with the same index in
  * the preceding pass, whose time and energy they reuse.  Decode steps differ in attention only. */
 void partition_continue(struct partition *partition, const struct partition *before);
@@ -143,7 +142,6 @@ struct partition_concurrency {
     double batch_parallelism; /* all FLOPs over those of the critical path of one sample */
 };
 /* Samples of a batch are independent, so the critical path of a batch is that of one sample. */
-enum err partition_concurrency(const struct partition *partition, double batch,
-                               struct partition_concurrency *out) MUST_USE;
+struct partition_concurrency partition_concurrency(const struct partition *partition, double batch);
 
 #endif

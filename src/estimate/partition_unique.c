@@ -79,7 +79,7 @@ static bool is_alike(const struct subgraph *a, const struct subgraph *b,
 }
 
 /* In linear time.  Layers of a decoder are equal, so their time and energy are computed once. */
-enum err partition_find_unique(struct partition *out)
+void partition_find_unique(struct partition *out)
 {
     uint32_t table[SLOTS] = {0}; /* index in unique + 1; 0: empty */
     out->unique = xmalloc((out->count + 1) * sizeof *out->unique);
@@ -95,7 +95,6 @@ enum err partition_find_unique(struct partition *out)
         }
         out->unique_of[i] = *slot - 1;
     }
-    return ERR_OK;
 }
 
 /* Whether a device has the same rates for both, and tensor parallelism applies to both or neither. */

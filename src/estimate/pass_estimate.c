@@ -500,7 +500,7 @@ static enum err check_devices(const struct partition *partition, const struct ha
     return check_stages(partition, stages, why);
 }
 
-static enum err estimate_detail(const struct rates *rates, int devices, struct pass_estimate *out)
+static void estimate_detail(const struct rates *rates, int devices, struct pass_estimate *out)
 {
     const struct partition *partition = out->partition;
     struct estimate_memory *memory = &out->memory;
@@ -508,7 +508,7 @@ static enum err estimate_detail(const struct rates *rates, int devices, struct p
     memory->timeline = xmalloc((partition->count + 1) * sizeof *memory->timeline);
     for (size_t i = 0; i < partition->count; i++)
         memory->timeline[i] = live_bytes(partition, i, &rates->widths, devices);
-    return partition_concurrency(partition, batch_of(partition), &out->concurrency);
+    out->concurrency = partition_concurrency(partition, batch_of(partition));
 }
 
 /* Looks up the rates that the runtime attains on the device; they are the same for a pass that continues another. */
@@ -567,13 +567,8 @@ static enum err estimate_pass(const struct partition *partition, const struct ha
     else
         estimate_memory(partition, rates, devices, &out->memory);
     if (has_detail)
-        err = estimate_detail(rates, devices, out);
-    if (!err)
-        sum_subgraphs(*rows, &uncertainty, out);
-    if (err) {
-        pass_estimate_release(out);
-        return err_set(why, err, "%s", err_text(err));
-    }
+        estimate_detail(rates, devices, out);
+    sum_subgraphs(*rows, &uncertainty, out);
     if (stages > 1)
         send_between_stages(rates, out);
     set_ratios(rates, devices, out);

@@ -27,7 +27,6 @@ struct search {
     double joules_now; /* per unit */
     bool is_violated;  /* a limit, according to the estimate */
     struct recommendations *out;
-    struct error *why;
 };
 
 /* An estimated change. */
@@ -176,7 +175,7 @@ static void try_batch(struct search *search, int64_t batch, struct trial *out)
 
 /* The largest smaller batch that meets currently violated limits: by halving, then by bisection between the first that
  * does and the last that does not. */
-static enum err try_smaller_batches(struct search *search)
+static void try_smaller_batches(struct search *search)
 {
     struct trial trial, best = {0};
     int64_t violates = search->now->work->spec.setting.batch, meets = 0;
@@ -189,10 +188,9 @@ static enum err try_smaller_batches(struct search *search)
         violates = is_met ? violates : batch;
     }
     propose(search, &best);
-    return ERR_OK;
 }
 
-static enum err try_batches(struct search *search)
+static void try_batches(struct search *search)
 {
     struct trial trials[DOUBLINGS_MAX];
     size_t count = 0, best = 0;
@@ -217,31 +215,29 @@ static enum err try_batches(struct search *search)
             propose(search, &trials[i]);
             break;
         }
-    return ERR_OK;
 }
 
-static enum err try_fusion(struct search *search)
+static void try_fusion(struct search *search)
 {
     struct trial trial;
     struct workload_spec question = search->now->work->spec;
     bool is_fused = question.fusion == PARTITION_FUSED;
     if (question.runtime != RUNTIME_IDEAL) /* their fusion is fixed */
-        return ERR_OK;
+        return;
     question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
     try_work(search, RECOMMEND_FUSION, &question, &trial);
     str_copy(trial.row.options, sizeof trial.row.options,
              is_fused ? "--no-fusion" : "without --no-fusion");
     propose(search, &trial);
-    return ERR_OK;
 }
 
 /* Launching operators one by one keeps the device waiting for its host; a graph of the same kernels does not. */
-static enum err try_runtime(struct search *search)
+static void try_runtime(struct search *search)
 {
     struct trial trial;
     struct workload_spec question = search->now->work->spec;
     if (question.runtime != RUNTIME_PYTORCH_EAGER)
-        return ERR_OK;
+        return;
     question.runtime = RUNTIME_PYTORCH_GRAPH;
     question.fusion = runtime_at(question.runtime)->fusion;
     try_work(search, RECOMMEND_RUNTIME, &question, &trial);
@@ -249,7 +245,6 @@ static enum err try_runtime(struct search *search)
                runtime_at(question.runtime)->name);
     str_copy(trial.row.note, sizeof trial.row.note, "the same kernels, captured once");
     propose(search, &trial);
-    return ERR_OK;
 }
 
 /* ---- another precision ---- */
@@ -267,13 +262,13 @@ static void note_precision(enum precision precision, struct trial *trial)
 
 /* The smallest change that saves, and the one that saves most.  Weight-only int4 comes last, so it must beat the native
  * precisions. */
-static enum err try_precisions(struct search *search)
+static void try_precisions(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0}, min = {0};
     double width = precision_widths(now->config.precision).weight;
     if (now->config.keeps_stored)
-        return ERR_OK; /* determined by the file */
+        return; /* determined by the file */
     for (enum precision p = 0; p < PRECISION_COUNT; p++) {
         struct estimate_config config = now->config;
         struct trial trial;
@@ -293,7 +288,6 @@ static enum err try_precisions(struct search *search)
     }
     propose(search, &min);
     propose(search, &best);
-    return ERR_OK;
 }
 
 /* ---- other devices ---- */
@@ -326,7 +320,7 @@ static void try_device(struct search *search, const struct hardware *other, stru
 }
 
 /* The cheapest device, and the cheapest of those that are not slower. */
-static enum err try_catalog(struct search *search)
+static void try_catalog(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0}, fast = {0};
@@ -340,29 +334,26 @@ static enum err try_catalog(struct search *search)
     }
     propose(search, &best);
     propose(search, &fast);
-    return ERR_OK;
 }
 
-static enum err try_points(struct search *search)
+static void try_points(struct search *search)
 {
     const struct hardware *hardware = search->now->hardware;
     struct trial best = {0};
     for (size_t i = 0; search->question->is_in_catalog && i < hardware->point_count; i++) {
         struct hardware other = *hardware; /* owns nothing: from the catalog */
         struct trial trial;
-        enum err err = hardware_at_point(&other, hardware->points[i].name, search->why);
-        if (err)
-            return err;
+        if (hardware_at_point(&other, hardware->points[i].name, NULL))
+            continue; /* never: it is one of its own */
         try_choice(search, RECOMMEND_POINT, &other, &search->now->config, &trial);
         str_format(trial.row.options, sizeof trial.row.options, "--hardware %.64s", other.id);
         if (is_better(&trial, &best))
             best = trial;
     }
     propose(search, &best);
-    return ERR_OK;
 }
 
-static enum err try_fewer_devices(struct search *search)
+static void try_fewer_devices(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0};
@@ -376,7 +367,6 @@ static enum err try_fewer_devices(struct search *search)
             best = trial;
     }
     propose(search, &best);
-    return ERR_OK;
 }
 
 static int best_first(const void *left, const void *right)
@@ -384,10 +374,9 @@ static int best_first(const void *left, const void *right)
     return compare(left, right);
 }
 
-enum err recommend_make(const struct recommend_question *question, struct recommendations *out,
-                        struct error *why)
+void recommend_make(const struct recommend_question *question, struct recommendations *out)
 {
-    static enum err (*const TRY[])(struct search *) = {
+    static void (*const TRY[])(struct search *) = {
         try_smaller_batches, try_batches,       try_precisions, try_catalog,
         try_points,          try_fewer_devices, try_fusion,     try_runtime,
     };
@@ -395,14 +384,11 @@ enum err recommend_make(const struct recommend_question *question, struct recomm
                             .now = question->now,
                             .joules_now = workload_estimate_joules_per_unit(question->now),
                             .is_violated = !budget_holds(question->budget, question->now),
-                            .out = out,
-                            .why = why};
-    enum err err = ERR_OK;
+                            .out = out};
     out->count = out->unsure = 0;
-    for (size_t i = 0; !err && i < sizeof TRY / sizeof *TRY; i++)
-        err = TRY[i](&search);
+    for (size_t i = 0; i < sizeof TRY / sizeof *TRY; i++)
+        TRY[i](&search);
     qsort(out->items, out->count, sizeof *out->items, best_first);
-    return err;
 }
 
 void recommend_devices_to_fit(const struct workload_estimate *now, int *devices)

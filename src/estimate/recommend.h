@@ -56,8 +56,7 @@ struct recommend_question {
     bool is_in_catalog; /* the device is in the catalog, which has its other power modes */
 };
 
-enum err recommend_make(const struct recommend_question *question, struct recommendations *out,
-                        struct error *why) MUST_USE;
+void recommend_make(const struct recommend_question *question, struct recommendations *out);
 
 /* Number of devices that must share the model for it to fit; 0: none up to 64, or it cannot be shared. */
 void recommend_devices_to_fit(const struct workload_estimate *now, int *devices);

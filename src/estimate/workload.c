@@ -60,19 +60,13 @@ static enum err add_pass(struct workload *work, const struct graph_options *sett
     enum err err = model_graph(work->spec.model, &pass->setting, &pass->graph, why);
     if (err)
         return err;
-    err = partition_make(&pass->graph, work->spec.fusion, &pass->partition, why);
-    if (!err && workload_is_bound(&work->spec))
-        err = partition_make(&pass->graph, PARTITION_PLAIN, &pass->unfused, why);
-    if (!err && work->count)
+    partition_make(&pass->graph, work->spec.fusion, &pass->partition);
+    if (workload_is_bound(&work->spec))
+        partition_make(&pass->graph, PARTITION_PLAIN, &pass->unfused);
+    if (work->count)
         partition_continue(&pass->partition, &pass[-1].partition);
-    if (!err && work->count && pass->unfused.graph)
+    if (work->count && pass->unfused.graph)
         partition_continue(&pass->unfused, &pass[-1].unfused);
-    if (err) {
-        partition_release(&pass->unfused);
-        partition_release(&pass->partition);
-        graph_release(&pass->graph);
-        return err;
-    }
     work->prefill_count += work->count == work->prefill_count && setting->phase != GRAPH_DECODE;
     work->count++;
     add_file_precision(work, pass);

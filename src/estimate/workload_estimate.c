@@ -307,8 +307,8 @@ static void fill_jobs(const struct workload_estimate *estimate, size_t first, si
 }
 
 /* Seconds of one step, and its micro-batches. */
-static enum err schedule(const struct workload_estimate *estimate, size_t first, size_t end,
-                         double *step_s, size_t *count)
+static double schedule(const struct workload_estimate *estimate, size_t first, size_t end,
+                       size_t *count)
 {
     const struct workload_pass *passes = estimate->work->passes;
     double number = 0;
@@ -317,18 +317,15 @@ static enum err schedule(const struct workload_estimate *estimate, size_t first,
     *count = (size_t)round(number);
     struct stage_times *times = xcalloc(*count, sizeof *times);
     struct pipeline_job *jobs = xcalloc(*count, sizeof *jobs);
-    enum err err = ERR_OK;
-    if (!err) {
-        fill_jobs(estimate, first, end, times, *count);
-        for (size_t i = 0; i < *count; i++)
-            jobs[i] = (struct pipeline_job){times[i].host_s, times[i].busy_s, times[i].send_s};
-        bool repeats = passes[first].setting.phase == GRAPH_DECODE;
-        *step_s =
-            (repeats ? pipeline_round_s : pipeline_once_s)(jobs, *count, estimate->config.stages);
-    }
+    fill_jobs(estimate, first, end, times, *count);
+    for (size_t i = 0; i < *count; i++)
+        jobs[i] = (struct pipeline_job){times[i].host_s, times[i].busy_s, times[i].send_s};
+    bool repeats = passes[first].setting.phase == GRAPH_DECODE;
+    double step_s =
+        (repeats ? pipeline_round_s : pipeline_once_s)(jobs, *count, estimate->config.stages);
     free(times);
     free(jobs);
-    return err;
+    return step_s;
 }
 
 static void add_to_pipeline(const struct pass_estimate *pass, double times,
@@ -382,26 +379,24 @@ static void spread_pass(struct pass_estimate *estimate, double share_s, int at_o
 }
 
 /* Micro-batches overlap: the time of a step is divided among its passes in proportion to their separate times. */
-static enum err spread_steps(struct workload_estimate *out)
+static void spread_steps(struct workload_estimate *out)
 {
     const struct workload *work = out->work;
-    enum err err = ERR_OK;
-    for (size_t first = 0, end; !err && first < work->count; first = end) {
-        double step_s = 0, alone_s = 0;
+    for (size_t first = 0, end; first < work->count; first = end) {
+        double alone_s = 0;
         size_t jobs = 0;
         for (end = first; end < work->count && work->passes[end].step == first; end++)
             alone_s += work->passes[end].times / work->passes[end].steps *
                        out->passes[end].total.latency_s;
-        err = schedule(out, first, end, &step_s, &jobs);
+        double step_s = schedule(out, first, end, &jobs);
         int at_once = jobs < (size_t)out->config.stages ? (int)jobs : out->config.stages;
-        for (size_t i = first; !err && i < end; i++) {
+        for (size_t i = first; i < end; i++) {
             add_to_pipeline(&out->passes[i], work->passes[i].times, &out->pipeline);
             spread_pass(&out->passes[i], out->passes[i].total.latency_s * step_s / alone_s,
                         at_once);
         }
         out->pipeline.micro_batches = (double)jobs;
     }
-    return err;
 }
 
 /* Every stage draws idle power for the whole time. */
@@ -451,8 +446,8 @@ enum err workload_estimate_next(const struct workload *work, const struct hardwa
     out->shipped = shipped_of(work);
     out->passes = xmalloc(work->count * sizeof *out->passes);
     enum err err = estimate_passes(out, bounds, has_detail, why);
-    if (!err && out->config.stages > 1 && (err = spread_steps(out)))
-        err = err_set(why, err, "%s", err_text(err));
+    if (!err && out->config.stages > 1)
+        spread_steps(out);
     for (size_t i = 0; !err && i < work->count; i++)
         add_pass(out, &out->passes[i], i);
     if (!err) {

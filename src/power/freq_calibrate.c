@@ -96,8 +96,10 @@ enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
     enum { SLOW_FOLDS = 4 };
     size_t folds = kind->is_slow && curves->count > SLOW_FOLDS ? SLOW_FOLDS : curves->count;
     struct freq_errors errors;
-    if (kind->calibrate)
-        return kind->calibrate(state, curves, options, error, why);
+    if (kind->errors) {
+        kind->errors(state, error);
+        return ERR_OK;
+    }
     struct freq_curve *scratch = xcalloc(curves->count + 1, sizeof *scratch);
     enum err err = ERR_OK;
     freq_errors_init(&errors, curves);

@@ -676,14 +676,12 @@ static enum err add_gpu(struct importing *im, const struct log_rows *all, unsign
     for (size_t i = 0; i < rows.count; i++)
         rows.has_activities |= is_known(value_of(&rows, i, GPU_LOG_GRAPHICS)) ||
                                is_known(value_of(&rows, i, GPU_LOG_SM));
-    if (!err) {
-        set_figures(&rows, &point);
-        if (!is_one)
-            (void)str_format(point.gpu, sizeof point.gpu, "%.30s:%u", begin->gpu, gpu);
-        /* Of several GPUs, idle ones are not part of the workload. */
-        if (is_one || !(highest(&rows, GPU_LOG_UTILIZATION) <= 0) || is_active(&rows, rows.first))
-            err = add_point(im, &point);
-    }
+    set_figures(&rows, &point);
+    if (!is_one)
+        (void)str_format(point.gpu, sizeof point.gpu, "%.30s:%u", begin->gpu, gpu);
+    /* Of several GPUs, idle ones are not part of the workload. */
+    if (is_one || !(highest(&rows, GPU_LOG_UTILIZATION) <= 0) || is_active(&rows, rows.first))
+        err = add_point(im, &point);
     free(rows.items);
     free(rows.spans);
     free(rows.scratch);

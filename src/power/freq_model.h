@@ -95,9 +95,7 @@ struct freq_model_kind {
     enum err (*predict)(const void *state, const struct freq_target *target, const double *mhz,
                         size_t count, struct freq_prediction *out, struct error *why);
     /* Half-widths of its intervals; NULL: freq_calibrate is used. */
-    enum err (*calibrate)(const void *state, const struct freq_curves *curves,
-                          const struct freq_model_options *options, double *error,
-                          struct error *why);
+    void (*errors)(const void *state, double *error);
     /* Names, fmax and idle power of an application that it was fitted to, without samples, and its lowest clock;
      * false past the last.  NULL: none are kept. */
     bool (*application)(const void *state, size_t index, struct freq_curve *out,

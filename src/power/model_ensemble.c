@@ -117,12 +117,9 @@ static enum err ensemble_fit(const struct freq_curves *curves,
 }
 
 /* The error of a weighted mean is at most the weighted mean of the errors. */
-static enum err ensemble_calibrate(const void *state, const struct freq_curves *curves,
-                                   const struct freq_model_options *options, double *error,
-                                   struct error *why)
+static void ensemble_errors(const void *state, double *error)
 {
     const struct ensemble *ensemble = state;
-    (void)curves, (void)options, (void)why;
     for (size_t k = 0; k < FREQ_FIGURES; k++) {
         double sum = 0, weights = 0;
         for (size_t i = 0; i < ensemble->count; i++) {
@@ -134,7 +131,6 @@ static enum err ensemble_calibrate(const void *state, const struct freq_curves *
         }
         error[k] = weights > 0 ? sum / weights : UNKNOWN;
     }
-    return ERR_OK;
 }
 
 /* ---- predicting ---- */
@@ -184,7 +180,7 @@ const struct freq_model_kind freq_model_ensemble = {
     .is_slow = true,
     .fit = ensemble_fit,
     .predict = ensemble_predict,
-    .calibrate = ensemble_calibrate,
+    .errors = ensemble_errors,
     .fields = ENSEMBLE_FIELDS,
     .size = sizeof(struct ensemble),
     .check = ensemble_check,

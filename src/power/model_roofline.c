@@ -333,14 +333,10 @@ static enum err roofline_predict(const void *state, const struct freq_target *ta
 }
 
 /* For the number of probes that other models are calibrated with. */
-static enum err roofline_calibrate(const void *state, const struct freq_curves *curves,
-                                   const struct freq_model_options *options, double *error,
-                                   struct error *why)
+static void roofline_errors(const void *state, double *error)
 {
     const struct roofline *roofline = state;
-    (void)curves, (void)options, (void)why;
     memcpy(error, roofline->probe_error[FREQ_PROBES - 1], FREQ_FIGURES * sizeof *error);
-    return ERR_OK;
 }
 
 const struct freq_model_kind freq_model_roofline = {
@@ -349,7 +345,7 @@ const struct freq_model_kind freq_model_roofline = {
     .has_probes = true,
     .fit = roofline_fit,
     .predict = roofline_predict,
-    .calibrate = roofline_calibrate,
+    .errors = roofline_errors,
     .application = roofline_application,
     .fields = ROOFLINE_FIELDS,
     .size = sizeof(struct roofline),

@@ -59,18 +59,17 @@ static void derive_outcomes(struct run_table *table)
     }
 }
 
-static enum err derive_index(struct run_table *table)
+static void derive_index(struct run_table *table)
 {
     if (table->numbers[RUN_INDEX])
-        return ERR_OK;
+        return;
     double *index = builder_new_column(table);
     for (size_t i = 0; i < table->rows; i++)
         index[i] = (double)i;
     table->numbers[RUN_INDEX] = index;
-    return ERR_OK;
 }
 
-static enum err derive_total(struct run_table *table)
+static void derive_total(struct run_table *table)
 {
     double *total = table->numbers[RUN_TOTAL_TOKENS];
     if (!total && table->numbers[RUN_INPUT_TOKENS] && table->numbers[RUN_OUTPUT_TOKENS]) {
@@ -80,7 +79,6 @@ static enum err derive_total(struct run_table *table)
         if (!is_known(total[i]))
             total[i] =
                 run_number(table, RUN_INPUT_TOKENS, i) + run_number(table, RUN_OUTPUT_TOKENS, i);
-    return ERR_OK;
 }
 
 static bool takes_board(const struct run_table *table, size_t row)
@@ -91,11 +89,11 @@ static bool takes_board(const struct run_table *table, size_t row)
                                    is_known(run_number(table, RUN_SOC_WATTS, row)));
 }
 
-static enum err derive_basis(struct run_table *table, enum run_number out, enum run_number gpu,
-                             enum run_number board)
+static void derive_basis(struct run_table *table, enum run_number out, enum run_number gpu,
+                         enum run_number board)
 {
     if (!table->numbers[gpu] && !table->numbers[board])
-        return ERR_OK;
+        return;
     double *column = table->numbers[out] = builder_new_column(table);
     for (size_t i = 0; i < table->rows; i++) {
         bool is_board = takes_board(table, i);
@@ -103,31 +101,28 @@ static enum err derive_basis(struct run_table *table, enum run_number out, enum 
         if (is_known(column[i]))
             *(is_board ? &table->uses_board : &table->uses_gpu) = true;
     }
-    return ERR_OK;
 }
 
-static enum err derive_joules(struct run_table *table)
+static void derive_joules(struct run_table *table)
 {
     const double *basis = table->numbers[RUN_BASIS_JOULES];
     if (table->ours || table->numbers[RUN_JOULES] || !basis)
-        return ERR_OK;
+        return;
     double *joules = table->numbers[RUN_JOULES] = builder_new_column(table);
     /* The Python IPW writes exactly 0 for a query without a sample: missing, not measured. */
     for (size_t i = 0; i < table->rows; i++)
         joules[i] = basis[i] == 0 ? UNKNOWN : basis[i];
-    return ERR_OK;
 }
 
-static enum err derive_watts(struct run_table *table)
+static void derive_watts(struct run_table *table)
 {
     if (!table->numbers[RUN_JOULES] && !table->numbers[RUN_BASIS_WATTS])
-        return ERR_OK;
+        return;
     double *watts = table->numbers[RUN_WATTS] = builder_new_column(table);
     for (size_t i = 0; i < table->rows; i++) {
         double joules = run_number(table, RUN_JOULES, i), s = run_number(table, RUN_LATENCY, i);
         watts[i] = is_known(joules) && s > 0 ? joules / s : run_number(table, RUN_BASIS_WATTS, i);
     }
-    return ERR_OK;
 }
 
 /* ---- invalid energies ---- */
@@ -162,31 +157,29 @@ static void drop_residues(struct run_table *table)
 }
 
 /* Computes the derived columns, then frees inputs that were loaded only for them. */
-static enum err derive_columns(struct run_table *table, struct run_wanted wanted)
+static void derive_columns(struct run_table *table, struct run_wanted wanted)
 {
     struct run_wanted all = derive_needs(wanted);
-    enum err err = ERR_OK;
     derive_outcomes(table);
     drop_residues(table);
     drop_negative(table);
     if (wants(all, RUN_INDEX))
-        err = derive_index(table);
-    if (!err && wants(all, RUN_TOTAL_TOKENS))
-        err = derive_total(table);
-    if (!err && wants(all, RUN_BASIS_JOULES))
-        err = derive_basis(table, RUN_BASIS_JOULES, RUN_GPU_JOULES, RUN_SOC_JOULES);
-    if (!err && wants(all, RUN_BASIS_WATTS))
-        err = derive_basis(table, RUN_BASIS_WATTS, RUN_GPU_WATTS, RUN_SOC_WATTS);
-    if (!err && wants(all, RUN_JOULES))
-        err = derive_joules(table);
-    if (!err && wants(all, RUN_WATTS))
-        err = derive_watts(table);
+        derive_index(table);
+    if (wants(all, RUN_TOTAL_TOKENS))
+        derive_total(table);
+    if (wants(all, RUN_BASIS_JOULES))
+        derive_basis(table, RUN_BASIS_JOULES, RUN_GPU_JOULES, RUN_SOC_JOULES);
+    if (wants(all, RUN_BASIS_WATTS))
+        derive_basis(table, RUN_BASIS_WATTS, RUN_GPU_WATTS, RUN_SOC_WATTS);
+    if (wants(all, RUN_JOULES))
+        derive_joules(table);
+    if (wants(all, RUN_WATTS))
+        derive_watts(table);
     for (size_t i = 0; i < RUN_NUMBERS; i++)
         if (!wants(wanted, (enum run_number)i)) {
             free(table->numbers[i]);
             table->numbers[i] = NULL;
         }
-    return err;
 }
 
 /* ---- rows ---- */
@@ -320,12 +313,11 @@ static void clear_rows(struct run_table *table)
     *table = fresh;
 }
 
-static enum err begin_builder(struct builder *builder, struct run_table *table,
-                              struct load_request request, struct error *why)
+static void begin_builder(struct builder *builder, struct run_table *table,
+                          struct load_request request)
 {
-    enum err err = builder_init(builder, table, derive_needs(request.wanted));
+    builder_init(builder, table, derive_needs(request.wanted));
     builder->excerpts = request.excerpts;
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 static enum err from_arrow(struct run_table *table, const struct run_shards *shards,
@@ -340,7 +332,7 @@ static enum err from_arrow(struct run_table *table, const struct run_shards *sha
         err = choose_model(table, model, why);
     if (err)
         return err;
-    err = begin_builder(&builder, table, request, why);
+    begin_builder(&builder, table, request);
     for (size_t i = 0; !err && i < shards->count; i++)
         err = arrow_rows(shards->paths[i], table->model, &builder, why);
     builder_finish(&builder);
@@ -356,10 +348,9 @@ static enum err from_journal(struct run_table *table, const char *model,
     model = model ? model : table->summary.model;
     if (model)
         set_model(table, model);
-    enum err err = begin_builder(&builder, table, request, why);
+    begin_builder(&builder, table, request);
     char *path = run_path_file(table->directory, RUN_FILE_RECORDS);
-    if (!err)
-        err = journal_rows(path, &builder, why);
+    enum err err = journal_rows(path, &builder, why);
     free(path);
     builder_finish(&builder);
     builder_release(&builder);
@@ -459,9 +450,8 @@ static enum err load_into(struct run_table *table, const char *model, struct loa
                       (unsigned long long)table->first_damaged);
     if (!err && !table->rows)
         err = err_set(why, ERR_NO_DATA, "no records in %s yet", table->directory);
-    if (!err && (err = derive_columns(table, request.wanted)))
-        err_set(why, err, "%s", err_text(err));
     if (!err) {
+        derive_columns(table, request.wanted);
         table->kind = run_kind_named(table->summary.run_kind);
         add_notes(table);
     }

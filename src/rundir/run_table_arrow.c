@@ -40,10 +40,10 @@ enum err arrow_models(const char *path, struct run_table *table, struct error *w
     if (err)
         return err;
     if (arrow_reader_find(reader, &top, 1, &top_path))
-        for (size_t i = 0; !err && (name = arrow_reader_child(reader, &top_path, i)); i++)
+        for (size_t i = 0; (name = arrow_reader_child(reader, &top_path, i)); i++)
             table_add_model(table, name);
     arrow_reader_close(reader);
-    return err;
+    return ERR_OK;
 }
 
 /* ---- locating columns ---- */
@@ -140,39 +140,36 @@ static void take_fingerprints(struct loading *loading, const struct found *found
 }
 
 /* A number may be used as a word: levels are often numbers. */
-static enum err add_number_words(struct loading *loading, enum run_word column,
-                                 const struct found *found)
+static void add_number_words(struct loading *loading, enum run_word column,
+                             const struct found *found)
 {
-    enum err err = ERR_OK;
     char digits[32];
     size_t count = take_numbers(loading, found);
-    for (size_t i = 0; !err && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         double value = loading->values[i];
         if (value >= 0 && value <= 9 && value == floor(value)) /* fast path for most levels */
             memcpy(digits, (const char[]){(char)('0' + (int)value), '\0'}, 2);
         else
             str_format(digits, sizeof digits, "%.15g", value);
-        err =
-            builder_word(loading->builder, column, is_known(value) ? digits : NULL, strlen(digits));
+        builder_word(loading->builder, column, is_known(value) ? digits : NULL, strlen(digits));
     }
-    return err;
 }
 
-static enum err add_words(struct loading *loading, enum run_word column)
+static void add_words(struct loading *loading, enum run_word column)
 {
     const struct found *found = &loading->words[column];
-    enum err err = ERR_OK;
-    if (found->count && found->paths[0].kind == ARROW_IS_NUMBER)
-        return add_number_words(loading, column, found);
+    if (found->count && found->paths[0].kind == ARROW_IS_NUMBER) {
+        add_number_words(loading, column, found);
+        return;
+    }
     if (found->count)
         arrow_reader_texts(loading->reader, &found->paths[0], loading->texts);
     else
         memset(loading->texts, 0, loading->rows * sizeof *loading->texts);
-    for (size_t i = 0; !err && i < loading->rows; i++)
+    for (size_t i = 0; i < loading->rows; i++)
         if (loading->there[i])
-            err = (found->is_inside ? builder_word_inside : builder_word)(
+            (found->is_inside ? builder_word_inside : builder_word)(
                 loading->builder, column, loading->texts[i].bytes, loading->texts[i].length);
-    return err;
 }
 
 /* ---- texts ---- */
@@ -195,15 +192,14 @@ static struct arrow_text *texts_of(const struct loading *loading, const struct f
 }
 
 /* Keeps the texts of selected rows of the batch; `rows` are already in the table. */
-static enum err add_texts(struct loading *loading)
+static void add_texts(struct loading *loading)
 {
     struct builder *builder = loading->builder;
     struct arrow_text *texts[ROW_TEXTS];
-    enum err err = ERR_OK;
     for (size_t t = 0; t < ROW_TEXTS; t++)
         texts[t] = texts_of(loading, &loading->row_texts[t]);
     size_t row = builder->table->rows;
-    for (size_t i = 0; i < loading->rows && !err; i++) {
+    for (size_t i = 0; i < loading->rows; i++) {
         if (!loading->there[i] || !builder_wants_texts(builder, row++))
             continue;
         struct slice slices[ROW_TEXTS];
@@ -213,7 +209,6 @@ static enum err add_texts(struct loading *loading)
     }
     for (size_t t = 0; t < ROW_TEXTS; t++)
         free(texts[t]);
-    return err;
 }
 
 static size_t count_there(struct loading *loading)
@@ -226,13 +221,13 @@ static size_t count_there(struct loading *loading)
     return count;
 }
 
-static enum err add_batch(struct loading *loading)
+static void add_batch(struct loading *loading)
 {
     struct builder *builder = loading->builder;
     reserve_row(loading);
     size_t count = count_there(loading);
-    enum err err = builder_reserve(builder, count);
-    for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
+    builder_reserve(builder, count);
+    for (size_t i = 0; i < RUN_NUMBERS; i++)
         if (loading->numbers[i].count) {
             if (i == RUN_QUESTION)
                 take_fingerprints(loading, &loading->numbers[i]);
@@ -240,18 +235,16 @@ static enum err add_batch(struct loading *loading)
                 take_numbers(loading, &loading->numbers[i]);
             builder_numbers(builder, (enum run_number)i, loading->values, count);
         }
-    for (size_t i = 0; !err && i < RUN_FLAGS; i++) {
+    for (size_t i = 0; i < RUN_FLAGS; i++) {
         take_numbers(loading, &loading->flags[i]);
         builder_flags(builder, (enum run_flag)i, loading->values, count);
     }
-    for (size_t i = 0; !err && i < RUN_WORDS; i++)
+    for (size_t i = 0; i < RUN_WORDS; i++)
         if (wants(builder->wanted.words, i))
-            err = add_words(loading, (enum run_word)i);
-    if (!err && builder->excerpts)
-        err = add_texts(loading);
-    if (!err)
-        builder_advance(builder, count);
-    return err;
+            add_words(loading, (enum run_word)i);
+    if (builder->excerpts)
+        add_texts(loading);
+    builder_advance(builder, count);
 }
 
 /* ---- a file ---- */
@@ -268,8 +261,7 @@ static enum err read_all(struct loading *loading, struct error *why)
         if (!loading->rows)
             return ERR_OK;
         records += loading->rows;
-        if ((err = add_batch(loading)))
-            return err_explain(why, err);
+        add_batch(loading);
     }
 }
 

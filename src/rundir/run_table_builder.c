@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "rundir/run_table_builder.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,23 +21,14 @@ _Static_assert(RUN_NUMBERS <= 128 && RUN_WORDS <= 128, "a column is a bit of run
 
 /* ---- paths ---- */
 
-static bool add_name(struct field_path *field, const char *name)
-{
-    if (field->count == PATH_NAMES_MAX)
-        return false;
-    field->names[field->count++] = name;
-    return true;
-}
-
 /* The paths of a field, the former one last: the first known value is used. */
-static enum err field_paths_init(struct field_paths *paths, const struct json_field *from)
+static void field_paths_init(struct field_paths *paths, const struct json_field *from)
 {
     *paths = (struct field_paths){.text = xformat("%s%s%s", from->path, from->former ? "|" : "",
                                                   text_or_empty(from->former))};
     char *rest = NULL;
     for (char *part = strtok_r(paths->text, "|", &rest); part; part = strtok_r(NULL, "|", &rest)) {
-        if (paths->count == PATHS_MAX)
-            return ERR_BAD_VALUE; /* an error in record.def, not of the user */
+        assert(paths->count < PATHS_MAX); /* by record.def */
         struct field_path *field = &paths->items[paths->count++];
         field->from_top = part[0] == '/';
         char *colon = strchr(part, ':');
@@ -46,11 +38,11 @@ static enum err field_paths_init(struct field_paths *paths, const struct json_fi
         }
         char *more = NULL;
         for (char *name = strtok_r(part + field->from_top, ".", &more); name;
-             name = strtok_r(NULL, ".", &more))
-            if (!add_name(field, name))
-                return ERR_BAD_VALUE;
+             name = strtok_r(NULL, ".", &more)) {
+            assert(field->count < PATH_NAMES_MAX);
+            field->names[field->count++] = name;
+        }
     }
-    return ERR_OK;
 }
 
 static void field_paths_release(struct field_paths *paths)
@@ -102,8 +94,9 @@ static void add_text(struct word_index *index, struct run_words *words, const ch
     words->texts[words->count++] = xstrndup(bytes, length);
 }
 
-static enum err intern(struct word_index *index, struct run_words *words, const char *bytes,
-                       size_t length, uint32_t *id)
+/* The id of the word. */
+static uint32_t intern(struct word_index *index, struct run_words *words, const char *bytes,
+                       size_t length)
 {
     if (2 * ((size_t)words->count + 1) > index->size)
         widen(index, words);
@@ -117,34 +110,28 @@ static enum err intern(struct word_index *index, struct run_words *words, const 
         add_text(index, words, bytes, length);
         index->slots[slot] = words->count;
     }
-    *id = index->slots[slot] - 1;
-    return ERR_OK;
+    return index->slots[slot] - 1;
 }
 
-enum err builder_word(struct builder *builder, enum run_word column, const char *bytes,
-                      size_t length)
+void builder_word(struct builder *builder, enum run_word column, const char *bytes, size_t length)
 {
     struct run_words *words = &builder->table->words[column];
     struct word_index *index = &builder->index[column];
-    uint32_t id = 0;
     const char *nul = bytes ? memchr(bytes, '\0', length) : NULL; /* truncate at a NUL */
     if (nul)
         length = (size_t)(nul - bytes);
-    enum err err = bytes ? intern(index, words, bytes, length, &id) : ERR_OK;
-    if (err)
-        return err;
+    uint32_t id = bytes ? intern(index, words, bytes, length) : 0;
     size_t row = index->seen++;
     if (row == 0)
         words->same = id;
     if (!words->ids && id == words->same)
-        return ERR_OK;
+        return;
     if (!words->ids) {
         words->ids = xmalloc(builder->capacity * sizeof *words->ids);
         for (size_t i = 0; i < row; i++)
             words->ids[i] = words->same;
     }
     words->ids[row] = id;
-    return ERR_OK;
 }
 
 double builder_fingerprint(const char *bytes, size_t length)
@@ -167,7 +154,7 @@ static bool is_any_known(const double *values, size_t count)
     return false;
 }
 
-enum err builder_word_of(struct builder *builder, enum run_word column, const struct jv *value)
+void builder_word_of(struct builder *builder, enum run_word column, const struct jv *value)
 {
     char digits[32];
     const char *word =
@@ -176,11 +163,11 @@ enum err builder_word_of(struct builder *builder, enum run_word column, const st
         str_format(digits, sizeof digits, "%.15g", jv_number(value));
         word = digits;
     }
-    return builder_word(builder, column, word, word ? strlen(word) : 0);
+    builder_word(builder, column, word, word ? strlen(word) : 0);
 }
 
-enum err builder_word_inside(struct builder *builder, enum run_word column, const char *bytes,
-                             size_t length)
+void builder_word_inside(struct builder *builder, enum run_word column, const char *bytes,
+                         size_t length)
 {
     const struct field_paths *paths = &builder->words[column];
     const struct jv *value = NULL;
@@ -194,9 +181,8 @@ enum err builder_word_inside(struct builder *builder, enum run_word column, cons
     for (size_t i = 0; i < paths->count && jv_is_null(value); i++)
         if (paths->items[i].inside)
             value = jv_get(tree, paths->items[i].inside);
-    enum err err = builder_word_of(builder, column, value);
+    builder_word_of(builder, column, value);
     jv_free(tree);
-    return err;
 }
 
 /* ---- texts ---- */
@@ -297,26 +283,23 @@ static void resize(void *pointer_to_array, size_t count, size_t size)
     *array = xreallocarray(*array, count, size);
 }
 
-enum err builder_reserve(struct builder *builder, size_t more)
+void builder_reserve(struct builder *builder, size_t more)
 {
     struct run_table *table = builder->table;
     size_t capacity = builder->capacity ? builder->capacity : ROWS_FIRST;
     while (capacity - table->rows < more)
         capacity *= 2;
     if (capacity == builder->capacity)
-        return ERR_OK;
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
+        return;
+    for (size_t i = 0; i < RUN_NUMBERS; i++)
         if (table->numbers[i])
             resize(&table->numbers[i], capacity, sizeof *table->numbers[i]);
-    for (size_t i = 0; !err && i < RUN_WORDS; i++)
+    for (size_t i = 0; i < RUN_WORDS; i++)
         if (table->words[i].ids)
             resize(&table->words[i].ids, capacity, sizeof *table->words[i].ids);
-    for (size_t i = 0; !err && i < RUN_FLAGS; i++)
+    for (size_t i = 0; i < RUN_FLAGS; i++)
         resize(&table->flags[i], capacity, sizeof *table->flags[i]);
-    if (!err)
-        builder->capacity = capacity;
-    return err;
+    builder->capacity = capacity;
 }
 
 void builder_advance(struct builder *builder, size_t count)
@@ -335,33 +318,27 @@ void builder_finish(struct builder *builder)
 double *builder_new_column(const struct run_table *table)
 {
     double *column = xmalloc((table->rows ? table->rows : 1) * sizeof *column);
-    if (column)
-        fill_unknown(column, 0, table->rows);
+    fill_unknown(column, 0, table->rows);
     return column;
 }
 
 /* ---- start and end ---- */
 
-static enum err init_paths(enum record_column_kind kind, size_t count, struct field_paths *out)
+static void init_paths(enum record_column_kind kind, size_t count, struct field_paths *out)
 {
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < count; i++)
-        err = field_paths_init(&out[i], &record_column(kind, (int)i)->at);
-    return err;
+    for (size_t i = 0; i < count; i++)
+        field_paths_init(&out[i], &record_column(kind, (int)i)->at);
 }
 
-enum err builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted)
+void builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted)
 {
     *builder = (struct builder){.table = table, .wanted = wanted};
-    enum err err = init_paths(COLUMN_NUMBER, RUN_NUMBERS, builder->numbers);
-    if (!err)
-        err = init_paths(COLUMN_FLAG, RUN_FLAGS, builder->flags);
-    if (!err)
-        err = init_paths(COLUMN_WORD, RUN_WORDS, builder->words);
-    uint32_t id;
-    for (size_t i = 0; !err && i < RUN_WORDS; i++)
-        err = intern(&builder->index[i], &table->words[i], "", 0, &id);
-    return err ? err : builder_reserve(builder, 1);
+    init_paths(COLUMN_NUMBER, RUN_NUMBERS, builder->numbers);
+    init_paths(COLUMN_FLAG, RUN_FLAGS, builder->flags);
+    init_paths(COLUMN_WORD, RUN_WORDS, builder->words);
+    for (size_t i = 0; i < RUN_WORDS; i++)
+        (void)intern(&builder->index[i], &table->words[i], "", 0);
+    builder_reserve(builder, 1);
 }
 
 void builder_release(struct builder *builder)

@@ -52,12 +52,11 @@ struct builder {
     struct field_paths numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
 };
 
-enum err builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted)
-    MUST_USE;
+void builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted);
 void builder_release(struct builder *builder);
 
 /* Reserves capacity for `more` rows. */
-enum err builder_reserve(struct builder *builder, size_t more) MUST_USE;
+void builder_reserve(struct builder *builder, size_t more);
 
 /* Values of the following rows, which must be reserved. */
 void builder_numbers(struct builder *builder, enum run_number column, const double *values,
@@ -66,16 +65,14 @@ void builder_flags(struct builder *builder, enum run_flag column, const double *
                    size_t count);
 
 /* The word of the next row without one; NULL: unknown. */
-enum err builder_word(struct builder *builder, enum run_word column, const char *bytes,
-                      size_t length) MUST_USE;
+void builder_word(struct builder *builder, enum run_word column, const char *bytes, size_t length);
 
 /* The same for a JSON value: a number may be used as a word. */
-enum err builder_word_of(struct builder *builder, enum run_word column, const struct jv *value)
-    MUST_USE;
+void builder_word_of(struct builder *builder, enum run_word column, const struct jv *value);
 
 /* The same for JSON in a text, with the first of the column's keys that it has. */
-enum err builder_word_inside(struct builder *builder, enum run_word column, const char *bytes,
-                             size_t length) MUST_USE;
+void builder_word_inside(struct builder *builder, enum run_word column, const char *bytes,
+                         size_t length);
 
 /* Fingerprint of a text for RUN_QUESTION: equal for equal texts, and with a probability of 1 in 2^53 for different
  * ones. UNKNOWN for NULL. */

@@ -35,22 +35,26 @@ static double value_of(const struct builder *builder, size_t column, const struc
     return builder_fingerprint(text, text ? strlen(text) : 0);
 }
 
-static enum err add_word(struct builder *builder, enum run_word column, const struct jv *record,
-                         const struct jv *metrics)
+static void add_word(struct builder *builder, enum run_word column, const struct jv *record,
+                     const struct jv *metrics)
 {
     const struct field_paths *paths = &builder->words[column];
     for (size_t i = 0; i < paths->count; i++) {
         const struct jv *value = field_path_find(&paths->items[i], record, metrics);
         const char *text = jv_text(value);
-        if (paths->items[i].inside && text)
-            return builder_word_inside(builder, column, text, strlen(text));
-        if (!paths->items[i].inside && !jv_is_null(value))
-            return builder_word_of(builder, column, value);
+        if (paths->items[i].inside && text) {
+            builder_word_inside(builder, column, text, strlen(text));
+            return;
+        }
+        if (!paths->items[i].inside && !jv_is_null(value)) {
+            builder_word_of(builder, column, value);
+            return;
+        }
     }
-    return builder_word(builder, column, NULL, 0);
+    builder_word(builder, column, NULL, 0);
 }
 
-static enum err add_texts(struct builder *builder, const struct jv *record)
+static void add_texts(struct builder *builder, const struct jv *record)
 {
     const struct jv *answers = jv_get(record, "model_answers");
     const char *texts[ROW_TEXTS] = {jv_text(jv_get(record, "problem")),
@@ -61,7 +65,6 @@ static enum err add_texts(struct builder *builder, const struct jv *record)
         if (texts[i])
             slices[i] = slice_of(texts[i]);
     builder_texts(builder, slices);
-    return ERR_OK;
 }
 
 static enum err take_record(void *context, const struct jv *record)
@@ -69,37 +72,32 @@ static enum err take_record(void *context, const struct jv *record)
     struct builder *builder = context;
     struct run_table *table = builder->table;
     const struct jv *all = record_models(record);
-    enum err err = ERR_OK;
-    for (const struct jv *model = jv_first_member(all); model && !err; model = jv_next(model))
+    for (const struct jv *model = jv_first_member(all); model; model = jv_next(model))
         table_add_model(table, jv_key(model));
-    if (!err && !table->model && table->model_count) {
-        char *copy = xstrdup(table->models[0]);
-        err = ERR_OK;
-        table->model = copy;
-    }
-    if (err || !table->model)
-        return err;
+    if (!table->model && table->model_count)
+        table->model = xstrdup(table->models[0]);
+    if (!table->model)
+        return ERR_OK;
     const struct jv *metrics = jv_get(all, table->model);
     if (jv_is_null(metrics))
         return ERR_OK;
-    err = builder_reserve(builder, 1);
-    for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
+    builder_reserve(builder, 1);
+    for (size_t i = 0; i < RUN_NUMBERS; i++)
         if (builder->wanted.numbers >> i & 1) {
             double value = value_of(builder, i, record, metrics);
             builder_numbers(builder, (enum run_number)i, &value, 1);
         }
-    for (size_t i = 0; !err && i < RUN_FLAGS; i++) {
+    for (size_t i = 0; i < RUN_FLAGS; i++) {
         double value = number_at(&builder->flags[i], record, metrics);
         builder_flags(builder, (enum run_flag)i, &value, 1);
     }
-    for (size_t i = 0; !err && i < RUN_WORDS; i++)
+    for (size_t i = 0; i < RUN_WORDS; i++)
         if (builder->wanted.words >> i & 1)
-            err = add_word(builder, (enum run_word)i, record, metrics);
-    if (!err && builder_wants_texts(builder, table->rows))
-        err = add_texts(builder, record);
-    if (!err)
-        builder_advance(builder, 1);
-    return err;
+            add_word(builder, (enum run_word)i, record, metrics);
+    if (builder_wants_texts(builder, table->rows))
+        add_texts(builder, record);
+    builder_advance(builder, 1);
+    return ERR_OK;
 }
 
 /* ---- the header ---- */

@@ -342,9 +342,7 @@ enum err run_parts_merge(const char *const *directories, size_t count, const cha
 {
     const char **parts = xcalloc(count + 1, sizeof *parts);
     unsigned *starts = xcalloc(count + 1, sizeof *starts);
-    enum err err = ERR_OK;
-    if (!err)
-        err = sort_parts(directories, count, parts, why);
+    enum err err = sort_parts(directories, count, parts, why);
     if (!err)
         err = merge_lines(parts, count, RUN_FILE_RECORDS, to, starts, true, why);
     if (!err)

@@ -139,7 +139,7 @@ size_t spans_assign_lanes(struct spans *spans, size_t lanes_max)
     double *free_at = xmalloc((lanes_max + 1) * sizeof *free_at);
     size_t used = 0, max = 0;
     unsigned start = 0;
-    for (size_t i = 0; free_at && lanes_max && i < spans->count; i++) {
+    for (size_t i = 0; lanes_max && i < spans->count; i++) {
         struct span *span = &spans->items[i];
         size_t lane = 0;
         if (span->start != start)

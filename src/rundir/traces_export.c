@@ -354,9 +354,7 @@ static enum err put_texts(const struct query_trace *trace, struct jv *row)
         text_add(&score, metadata->text ? metadata->text : "{}");
     else
         jv_print(metadata->value, &score);
-    enum err err = ERR_OK;
-    if (!err)
-        err = jv_put_text(row, SCORE_COLUMN, text_get(&score));
+    enum err err = jv_put_text(row, SCORE_COLUMN, text_get(&score));
     if (!err)
         err = jv_put_text(row, TRACE_COLUMN, text_get(&line));
     text_release(&line);

@@ -604,7 +604,7 @@ static double reorder_s(const struct grid *grid, const struct point *both)
     return (shortest_s(both) - alone - scaling_s(grid, both->timing.rows)) / 2;
 }
 
-static enum err take_table(struct grid *grid)
+static void take_table(struct grid *grid)
 {
     struct timings *out = grid->out;
     out->items = xcalloc(grid->count + 1, sizeof *out->items);
@@ -622,7 +622,6 @@ static enum err take_table(struct grid *grid)
     out->table.source = out->source;
     out->table.threads = grid->options->threads;
     out->table.items = out->items;
-    return ERR_OK;
 }
 
 /* ---- llama.cpp's library ---- */
@@ -692,7 +691,7 @@ static enum err measure(struct grid *grids, size_t count)
     for (size_t g = 0; !err && g < count; g++)
         err = check_timings(&grids[g]);
     for (size_t g = 0; !err && g < count; g++)
-        err = take_table(&grids[g]);
+        take_table(&grids[g]);
     return err;
 }
 

@@ -49,7 +49,7 @@ static void build(const char *name, int64_t batch, struct graph *graph, struct p
     struct error why = {0};
     struct graph_options setting = {.batch = batch};
     must(zoo_build(zoo_find(name), &setting, graph, &why), &why);
-    must(partition_make(graph, PARTITION_FUSED, partition, &why), &why);
+    partition_make(graph, PARTITION_FUSED, partition);
 }
 
 /* From the name of a network to its joules, in milliseconds. */
@@ -76,7 +76,7 @@ static double file_ms(const struct hardware *hardware, const char *path, double 
     double began = cpu_seconds();
     must(model_open(path, &model, &why), &why);
     must(model_graph(&model, &setting, &graph, &why), &why);
-    must(partition_make(&graph, PARTITION_FUSED, &partition, &why), &why);
+    partition_make(&graph, PARTITION_FUSED, &partition);
     estimate_once(&partition, hardware, PRECISION_FP16);
     double took = cpu_seconds() - began;
     if (partition.total.macs != macs) {
@@ -209,9 +209,8 @@ static double serving_s(const struct hardware *hardware)
 static double ns_per_node(const struct hardware *hardware, const struct graph *graph)
 {
     struct partition partition;
-    struct error why = {0};
     double began = cpu_seconds();
-    must(partition_make(graph, PARTITION_FUSED, &partition, &why), &why);
+    partition_make(graph, PARTITION_FUSED, &partition);
     estimate_once(&partition, hardware, PRECISION_FP16);
     partition_release(&partition);
     return 1e9 * (cpu_seconds() - began) / (double)graph->node_count;

@@ -154,14 +154,14 @@ static struct graph_cost cost_of(const struct partition *partition, int layer,
 static void show_costs(struct json *json, const struct decoder *decoder, struct graph_options pass)
 {
     struct graph graph = {0};
-    struct partition partition = {0};
+    struct partition partition;
     struct error why = {0};
-    if (decoder_graph(decoder, &pass, &graph, &why) ||
-        partition_make(&graph, PARTITION_BY_COMPONENT, &partition, &why)) {
+    if (decoder_graph(decoder, &pass, &graph, &why)) {
         show_error(json, "cost", &why);
         graph_release(&graph);
         return;
     }
+    partition_make(&graph, PARTITION_BY_COMPONENT, &partition);
     json_object(json, "cost");
     json_array(json, "layers"); /* first those outside the layers */
     for (int layer = DECODER_OUTSIDE; layer < (int)decoder->layer_count; layer++) {

@@ -108,13 +108,12 @@ static void put_headline(struct json *json, const struct run_table *table,
     put_filled(json, &top);
 }
 
-static enum err put_distributions(struct json *json, const struct run_table *table)
+static void put_distributions(struct json *json, const struct run_table *table)
 {
     struct result distributions = {0};
     result_begin(&distributions, "distributions");
-    enum err err = run_distributions_fill(table, &distributions);
+    run_distributions_fill(table, &distributions);
     put_filled(json, &distributions);
-    return err;
 }
 
 static enum err put_all(struct json *json, const struct run_table *table, const char *page,
@@ -125,13 +124,9 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     put_facts(json, table, page, spans);
     put_headline(json, table, results);
     results_put(json, results);
-    enum err err = put_distributions(json, table);
-    if (err)
-        err_set(why, err, "%s", err_text(err));
-    if (!err)
-        err = timeline_put(json, table, spans, why);
-    if (!err)
-        err = agent_put(json, table->directory, why);
+    put_distributions(json, table);
+    timeline_put(json, table, spans);
+    enum err err = agent_put(json, table->directory, why);
     if (!err)
         queries_put(json, table, spans, max_listed);
     excerpts_put(json, table, max_listed);
@@ -166,8 +161,8 @@ static enum err run_put(struct json *json, const char *directory, const struct h
         err = results_of(&table, &results, why);
     if (!err)
         err = put_all(json, &table, report->page, max_listed, &results, &spans, why);
-    if (!err && (err = run_figures_of(&table, figures)))
-        err_set(why, err, "%s", err_text(err));
+    if (!err)
+        run_figures_of(&table, figures);
     results_release(&results);
     spans_release(&spans);
     run_table_release(&table);

@@ -61,11 +61,10 @@ static uint32_t as_index(double value)
 static struct named_row *name_rows(const struct run_table *table)
 {
     struct named_row *names = xmalloc((table->rows + 1) * sizeof *names);
-    for (size_t i = 0; names && i < table->rows; i++)
+    for (size_t i = 0; i < table->rows; i++)
         names[i] = (struct named_row){as_index(run_number(table, RUN_INDEX, i)),
                                       as_index(run_number(table, RUN_REPEAT, i)), (uint32_t)i};
-    if (names)
-        qsort(names, table->rows, sizeof *names, compare_names);
+    qsort(names, table->rows, sizeof *names, compare_names);
     return names;
 }
 

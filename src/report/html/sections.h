@@ -61,8 +61,7 @@ void excerpts_put(struct json *json, const struct run_table *table, size_t max_l
  *   {"start", "from", "step", "count", "in_flight": COLUMN, "missing",
  *    "power": [{"name", "device", "source", "mean": COLUMN, "least": COLUMN, "largest": COLUMN}]}
  * `missing` is why there is no power, or null. */
-enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,
-                      struct error *why) MUST_USE;
+void timeline_put(struct json *json, const struct run_table *table, const struct spans *spans);
 
 /* "predicted": null without DIR/estimate.json; else the estimate of a request, under the keys of the headline, or
  * {"note"} why it is invalid. */

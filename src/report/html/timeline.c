@@ -58,15 +58,13 @@ static void put_channel(struct json *json, const struct power_channel *channel, 
     free(mean);
 }
 
-static enum err put_power(struct json *json, const struct power *power)
+static void put_power(struct json *json, const struct power *power)
 {
-    enum err err = ERR_OK;
     json_array(json, "power");
-    for (size_t i = 0; !err && i < power->count; i++)
+    for (size_t i = 0; i < power->count; i++)
         if (power->channels[i].shown)
             put_channel(json, &power->channels[i], power->grid.count);
     json_array_end(json);
-    return err;
 }
 
 /* ---- a start ---- */
@@ -81,8 +79,8 @@ static struct time_grid grid_of_spans(const struct spans *spans, unsigned start)
     return (struct time_grid){0, fmax(to, 1e-3) / BUCKETS_OF_SPANS, BUCKETS_OF_SPANS};
 }
 
-static enum err put_start(struct json *json, const struct run_table *table,
-                          const struct spans *spans, unsigned start)
+static void put_start(struct json *json, const struct run_table *table, const struct spans *spans,
+                      unsigned start)
 {
     struct power power = {0};
     struct error missing = {0};
@@ -96,28 +94,23 @@ static enum err put_start(struct json *json, const struct run_table *table,
     json_integer(json, "count", (int64_t)power.grid.count);
     json_string(json, "missing", err ? missing.text : NULL);
     json_integer(json, "damaged", (int64_t)power.damaged);
-    err = put_power(json, &power);
-    if (!err)
-        put_in_flight(json, &power.grid, spans, start);
+    put_power(json, &power);
+    put_in_flight(json, &power.grid, spans, start);
     json_object_end(json);
     power_release(&power);
-    return err;
 }
 
 enum { STARTS_MAX = 16 };
 
-enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,
-                      struct error *why)
+void timeline_put(struct json *json, const struct run_table *table, const struct spans *spans)
 {
     double recorded = integer_number(table->summary.starts);
     unsigned starts = spans->starts > 1 ? spans->starts : 1;
-    enum err err = ERR_OK;
     starts = recorded > starts ? (unsigned)fmin(recorded, STARTS_MAX) : starts;
     if (!table->ours && !spans->count)
         starts = 0; /* the Python IPW stores neither samples nor times */
     json_array(json, "timelines");
-    for (unsigned start = 1; !err && start <= starts && start <= STARTS_MAX; start++)
-        err = put_start(json, table, spans, start);
+    for (unsigned start = 1; start <= starts && start <= STARTS_MAX; start++)
+        put_start(json, table, spans, start);
     json_array_end(json);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }

@@ -115,8 +115,8 @@ static size_t put_requests(struct figure *figure, struct figure_panel *panel, st
 }
 
 /* Requests in flight over time: the maximum in each column of the page. */
-static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
-                              const struct spans *spans, double from, double to)
+static void put_in_flight(struct figure *figure, struct figure_panel *panel,
+                          const struct spans *spans, double from, double to)
 {
     size_t count = spans->count;
     size_t sent = 0;
@@ -149,11 +149,10 @@ static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
                         from + (to - from) * (c + 1) / COLUMNS, 0, max[c]);
     free(starts);
     free(ends);
-    return ERR_OK;
 }
 
-static enum err put_spans(struct figure *figure, struct spans *spans, double from, double to,
-                          const char *label)
+static void put_spans(struct figure *figure, struct spans *spans, double from, double to,
+                      const char *label)
 {
     bool one_by_one = spans->count <= REQUESTS_DRAWN;
     struct figure_panel *panel = figure_panel(figure, label, "requests");
@@ -161,13 +160,13 @@ static enum err put_spans(struct figure *figure, struct spans *spans, double fro
     panel->x.high = to;
     if (!one_by_one) {
         panel->y.from_zero = true;
-        return put_in_flight(figure, panel, spans, from, to);
+        put_in_flight(figure, panel, spans, from, to);
+        return;
     }
     size_t lanes = put_requests(figure, panel, spans);
     panel->y.low = 0.4;
     panel->y.high = (double)lanes + 0.6;
     panel->y.integer = true;
-    return ERR_OK;
 }
 
 /* ---- starts ---- */
@@ -311,8 +310,8 @@ static enum err read_power(const struct run_table *table, struct start_ranges *r
     return any ? ERR_OK : err_set(why, ERR_NO_DATA, "%s", first.text);
 }
 
-static enum err draw_both(const struct run_table *table, const struct start_ranges *ranges,
-                          struct spans *spans, struct figure *figure)
+static void draw_both(const struct run_table *table, const struct start_ranges *ranges,
+                      struct spans *spans, struct figure *figure)
 {
     bool several = ranges->count > 1;
     draw_heading(figure, table, "Power over time", run_completed_count(table), "");
@@ -322,11 +321,10 @@ static enum err draw_both(const struct run_table *table, const struct start_rang
     figure->height = 560;
     put_power(figure, ranges);
     shift_spans(spans, ranges);
-    enum err err = put_spans(figure, spans, ranges->from, ranges->to,
-                             several ? "time without the gaps (s)" : "time since the start (s)");
-    if (!err && several)
+    put_spans(figure, spans, ranges->from, ranges->to,
+              several ? "time without the gaps (s)" : "time since the start (s)");
+    if (several)
         mark_starts(figure, ranges);
-    return err;
 }
 
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
@@ -343,7 +341,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
         err = read_power(source->table, &ranges, why);
     }
     if (!err)
-        err = draw_both(source->table, &ranges, &spans, figure);
+        draw_both(source->table, &ranges, &spans, figure);
     for (size_t i = 0; i < ranges.count; i++)
         power_release(&ranges.items[i].power);
     spans_release(&spans);

@@ -93,10 +93,11 @@ static enum err add_pass(const struct model *decoder, struct graph_options optio
     static const struct precision_widths WIDTHS = {
         .weight = 2, .activation = 4, .cache = 2, .keeps_stored = true};
     struct graph graph;
-    struct partition partition = {0};
+    struct partition partition;
     enum err err = model_graph(decoder, &options, &graph, why);
-    if (!err)
-        err = partition_make(&graph, PARTITION_BY_COMPONENT, &partition, why);
+    if (err)
+        return err;
+    partition_make(&graph, PARTITION_BY_COMPONENT, &partition);
     for (size_t i = 0; i < partition.count; i++) {
         const struct graph_cost *cost = &partition.subgraphs[i].cost;
         double *own = work[partition.subgraphs[i].component];
@@ -105,7 +106,7 @@ static enum err add_pass(const struct model *decoder, struct graph_options optio
     }
     partition_release(&partition);
     graph_release(&graph);
-    return err;
+    return ERR_OK;
 }
 
 /* A prompt is computed in graphs of at most ubatch tokens, all sequences together. */
