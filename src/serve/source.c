@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analysis/across.h"
+#include "catalog/precision.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
