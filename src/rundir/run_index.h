@@ -72,6 +72,8 @@ struct run_query {
     const struct run_row *after; /* its id and its value of the column: only rows behind it */
     size_t limit;                /* 0: none */
     bool with_attempts;
+    const enum run_column *columns; /* the only ones that the caller reads; NULL: all */
+    size_t column_count;
 };
 
 /* The row is valid during the call, which must not use the index and should be quick: commands may wait for it. */

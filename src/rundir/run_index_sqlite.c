@@ -324,11 +324,21 @@ static void add_unknown_part(struct statement *to, const struct run_query *query
     }
 }
 
-static void add_columns(struct statement *to)
+static size_t column_count(const struct run_query *query)
+{
+    return query->columns ? query->column_count : ROW_VALUES;
+}
+
+static size_t column_place(const struct run_query *query, size_t i)
+{
+    return query->columns ? run_row_place(query->columns[i]) : i;
+}
+
+static void add_columns(struct statement *to, const struct run_query *query)
 {
     text_add(&to->sql, "SELECT " KEY ", written_at, is_attempt");
-    for (size_t i = 0; i < ROW_VALUES; i++)
-        text_addf(&to->sql, ", %s", run_row_name(i));
+    for (size_t i = 0; i < column_count(query); i++)
+        text_addf(&to->sql, ", %s", run_row_name(column_place(query, i)));
 }
 
 static void add_part(struct statement *to, const struct selection *selection, bool is_known)
@@ -351,8 +361,8 @@ static void take_selected(void *context, sqlite3_stmt *statement)
     struct run_row row;
     read_key(statement, &row);
     row.is_attempt = sqlite.column_int(statement, 2);
-    for (size_t i = 0; i < ROW_VALUES; i++)
-        read_value(statement, (int)i + 3, i, &row);
+    for (size_t i = 0; i < column_count(selection->query); i++)
+        read_value(statement, (int)i + 3, column_place(selection->query, i), &row);
     selection->take(selection->context, &row);
     selection->taken++;
 }
@@ -361,7 +371,7 @@ static int select_part(struct selection *selection, bool is_known)
 {
     const struct run_query *query = selection->query;
     struct statement composed = {0};
-    add_columns(&composed);
+    add_columns(&composed, query);
     if (query->id)
         text_add(&composed.sql, " FROM runs");
     else

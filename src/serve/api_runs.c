@@ -167,6 +167,10 @@ enum err api_pareto(const struct api *api, const struct request *request,
         err = find_group(request, &front.group, why);
     if (!err)
         err = runs_refresh(api->runs, why);
+    const enum run_column columns[] = {ROW_NAME,       ROW_METHOD,     ROW_ENERGY,  ROW_PLUS_MINUS,
+                                       front.x.column, front.y.column, front.group};
+    query.columns = columns;
+    query.column_count = sizeof columns / sizeof *columns;
     runs_filter(request, &query);
     if (!err)
         err = runs_select(api->runs, &query, take_point, &front, why);
