@@ -31,9 +31,6 @@ struct run_point {
     (RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_LATENCY))
 void run_point_of(const struct run_table *table, struct run_point *out);
 
-/* Bits per weight from the model's name: 16 for "fp16", 4 for "q4_K_M" or "awq"; UNKNOWN. */
-double bits_in_name(const char *model);
-
 /* The result "scaling" of several runs: "data" has "runs" and "against".  The caller releases *out in any case;
  * ERR_NO_DATA for fewer than two. */
 enum err across_run(const struct run_point *points, size_t count, struct result *out) MUST_USE;

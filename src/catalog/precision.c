@@ -1,10 +1,12 @@
 #include "catalog/precision.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "core/registry.h"
 #include "core/text.h"
+#include "core/units.h"
 
 const char *const PRECISION_NAMES[PRECISION_COUNT] = {
 #define PRECISION(constant, name, weight, activation, cache) name,
@@ -50,4 +52,31 @@ const enum precision *precision_holders(enum precision precision)
         [PRECISION_INT4] = {PRECISION_INT4, PRECISION_INT8, FROM_16_BITS},
     };
     return HOLDERS[precision];
+}
+
+double bits_in_name(const char *model)
+{
+    static const struct {
+        const char *word;
+        double bits;
+    } WORDS[] = {
+        {"fp32", 32}, {"f32", 32},  {"bf16", 16}, {"fp16", 16}, {"f16", 16},  {"fp8", 8},
+        {"int8", 8},  {"w8a8", 8},  {"w8a16", 8}, {"8bit", 8},  {"8-bit", 8}, {"q8", 8},
+        {"q6", 6},    {"q5", 5},    {"q4", 4},    {"iq4", 4},   {"int4", 4},  {"w4a16", 4},
+        {"4bit", 4},  {"4-bit", 4}, {"awq", 4},   {"gptq", 4},  {"fp4", 4},   {"mxfp4", 4},
+        {"nvfp4", 4}, {"q3", 3},    {"iq3", 3},   {"q2", 2},    {"iq2", 2},
+    };
+    double bits = UNKNOWN;
+    for (const char *at = model; *at; at++) {
+        if (at != model && isalnum((unsigned char)at[-1]))
+            continue; /* words begin after a separator */
+        for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
+            size_t length = strlen(WORDS[i].word), same = 0;
+            while (same < length && tolower((unsigned char)at[same]) == WORDS[i].word[same])
+                same++;
+            if (same == length && !isalnum((unsigned char)at[length]))
+                bits = WORDS[i].bits;
+        }
+    }
+    return bits;
 }

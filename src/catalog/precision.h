@@ -40,4 +40,7 @@ static inline bool precision_is_weight_only(enum precision precision)
     return PRECISION_WIDTHS[precision].weight < PRECISION_WIDTHS[precision].activation;
 }
 
+/* Bits per weight from a model's name: 16 for "fp16", 4 for "q4_K_M" or "awq"; UNKNOWN. */
+double bits_in_name(const char *model);
+
 #endif

@@ -9,7 +9,7 @@
 #include "db/driver.h"
 #include "port/file.h"
 #include "port/sqlite.h"
-#include "rundir/run_index.h"
+#include "rundir/run_rows.h"
 
 enum { COLUMNS_MAX = 160 };
 
@@ -46,7 +46,7 @@ static enum err sqlite_connect(struct db *db, const char *address, bool create, 
     int code = sqlite.open_v2(path, &session->db,
                               SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), NULL);
     if (!code)
-        code = run_rows_wait(session->db);
+        code = run_rows_wait(session->db, false);
     return result(db, code, why);
 }
 

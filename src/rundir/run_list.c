@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/result.h"
 #include "core/text.h"
@@ -14,19 +13,7 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
-#include "rundir/run_index.h"
 #include "rundir/sweep.h"
-
-static double written_at(const char *directory)
-{
-    struct stat status;
-    char *path = run_path_file(directory, RUN_FILE_SUMMARY);
-    bool found = run_stat(path, &status);
-    free(path);
-    if (!found)
-        return UNKNOWN;
-    return (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
-}
 
 /* The kind and the start of an unfinished run are in its journal. */
 static void read_journal(const char *directory, struct run_list_entry *entry)
@@ -51,8 +38,9 @@ static void read_entry(const char *directory, const char *name, struct run_list_
     *found = !run_dir_inspect(directory, &state, NULL) && state == RUN_DIR_HAS_RUN;
     if (!*found)
         return;
-    *out = (struct run_list_entry){
-        .name = xstrdup(name), .written_at = written_at(directory), .began_at = UNKNOWN};
+    *out = (struct run_list_entry){.name = xstrdup(name),
+                                   .written_at = summary_written_at(directory),
+                                   .began_at = UNKNOWN};
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
     out->kind = run_kind_named(out->summary.run_kind);
     if (!out->has_summary)
@@ -67,10 +55,9 @@ void run_list_read(const char *directory, struct run_list_entry *out, bool *foun
 /* How each run of a folder is processed: added to `kept`, or passed to `take`. */
 struct visit {
     struct run_list *kept;
-    bool (*wants)(void *context, const char *name, double written_at); /* NULL: all */
+    bool (*wants)(void *context, const char *name, int64_t written_at); /* NULL: all */
     enum err (*take)(void *context, const struct run_list_entry *entry);
     void *context;
-    struct run_index *index; /* used instead of summaries; NULL: none */
 };
 
 /* Takes ownership of the entry. */
@@ -80,37 +67,22 @@ static void keep_entry(struct run_list *list, struct run_list_entry *entry)
     list->entries[list->count++] = *entry;
 }
 
-/* Returns false unless the index has a row as new as the summary. */
-static bool visit_indexed(const struct visit *visit, const char *name, double written,
-                          enum err *err)
-{
-    struct run_list_entry entry = {
-        .name = (char *)name, .has_summary = true, .written_at = written, .began_at = UNKNOWN};
-    if (!visit->index || !run_index_find(visit->index, name, written, &entry.summary))
-        return false;
-    entry.kind = run_kind_named(entry.summary.run_kind);
-    *err = visit->take(visit->context, &entry);
-    return true;
-}
-
 static enum err visit_entry(const struct visit *visit, const char *parent, const char *name)
 {
     struct run_list_entry entry;
-    enum err err = ERR_OK;
     bool found = false;
     char *directory = path_join(parent, name);
-    double written = written_at(directory);
-    if ((!visit->wants || visit->wants(visit->context, name, written)) &&
-        !visit_indexed(visit, name, written, &err) && run_has_directory(directory))
+    if ((!visit->wants || visit->wants(visit->context, name, summary_written_at(directory))) &&
+        run_has_directory(directory))
         read_entry(directory, name, &entry, &found);
     free(directory);
     if (!found)
-        return err;
+        return ERR_OK;
     if (visit->kept) {
         keep_entry(visit->kept, &entry);
         return ERR_OK;
     }
-    err = visit->take(visit->context, &entry);
+    enum err err = visit->take(visit->context, &entry);
     run_list_entry_release(&entry);
     return err;
 }
@@ -177,15 +149,12 @@ void run_list_release(struct run_list *list)
 }
 
 enum err run_list_visit(const char *parent,
-                        bool (*wants)(void *context, const char *name, double written_at),
+                        bool (*wants)(void *context, const char *name, int64_t written_at),
                         enum err (*take)(void *context, const struct run_list_entry *entry),
                         void *context, struct error *why)
 {
-    struct visit visit = {.wants = wants, .take = take, .context = context};
-    (void)!run_index_open(parent, &visit.index, NULL); /* without an index, reads the directories */
-    enum err err = visit_children(&visit, parent, why);
-    run_index_close(visit.index);
-    return err;
+    const struct visit visit = {.wants = wants, .take = take, .context = context};
+    return visit_children(&visit, parent, why);
 }
 
 /* ---- arguments ---- */

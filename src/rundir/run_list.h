@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 #include "rundir/run_path.h"
@@ -17,8 +18,8 @@ struct run_list_entry {
     enum run_kind kind;
     bool has_summary; /* false: the run has not ended, or its summary is unreadable */
     struct summary summary;
-    double written_at; /* mtime of the summary, in seconds since 1970; UNKNOWN without one */
-    double began_at;   /* of a run without a summary; else UNKNOWN */
+    int64_t written_at; /* mtime of the summary, in ns since 1970; INTEGER_UNKNOWN without one */
+    double began_at;    /* of a run without a summary; else UNKNOWN */
 };
 
 struct run_list {
@@ -38,10 +39,9 @@ void run_list_read(const char *directory, struct run_list_entry *out, bool *foun
 void run_list_entry_release(struct run_list_entry *entry);
 
 /* The same one by one, in no order, without keeping them: `wants` is called first, with the mtime of the summary, and
- * `take` with each wanted run, until it returns an error.  For a run in the run index, the summary has only the index's
- * columns, so that not all directories need be read. */
+ * `take` with each wanted run, until it returns an error. */
 enum err run_list_visit(const char *parent,
-                        bool (*wants)(void *context, const char *name, double written_at),
+                        bool (*wants)(void *context, const char *name, int64_t written_at),
                         enum err (*take)(void *context, const struct run_list_entry *entry),
                         void *context, struct error *why) MUST_USE;
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/json.h"
 #include "core/json_bind.h"
@@ -603,6 +604,17 @@ enum err summary_save(const char *directory, const struct summary *summary, stru
 }
 
 /* ---- reading ---- */
+
+int64_t summary_written_at(const char *directory)
+{
+    struct stat status;
+    char *path = run_path_file(directory, RUN_FILE_SUMMARY);
+    bool found = run_stat(path, &status);
+    free(path);
+    if (!found)
+        return INTEGER_UNKNOWN;
+    return (int64_t)status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
+}
 
 static bool is_in_records(const char *path)
 {

@@ -145,6 +145,8 @@ enum err summary_constants(const struct summary *summary, const char *model, str
 
 /* From a run directory.  ERR_NOT_FOUND: no such file: the run has not ended. */
 enum err summary_load(const char *directory, struct summary *out, struct error *why) MUST_USE;
+/* The mtime of the file, in ns since 1970; INTEGER_UNKNOWN without one. */
+int64_t summary_written_at(const char *directory);
 /* Whether the run is complete. */
 bool summary_is_complete(const char *directory);
 enum err summary_save(const char *directory, const struct summary *summary, struct error *why)

@@ -7,6 +7,7 @@
 #include "analysis/across.h"
 #include "analysis/analysis.h"
 #include "analysis/compare_set.h"
+#include "core/arena.h"
 #include "core/json.h"
 #include "core/params.h"
 #include "core/result.h"
@@ -98,14 +99,14 @@ static struct front_axis front_axis_of(const struct axis *axis)
 
 static double value_on(const struct axis *axis, const struct run_row *row)
 {
-    return row->values[axis->column].number;
+    return run_row_number(row, axis->column);
 }
 
 /* The relative error of an energy is that of the run's. */
 static double error_on(const struct axis *axis, const struct run_row *row)
 {
     bool is_energy = strcmp(axis->figure->unit, "J") == 0;
-    double energy = row->values[ROW_ENERGY].number, error = row->values[ROW_PLUS_MINUS].number;
+    double energy = run_row_number(row, ROW_ENERGY), error = run_row_number(row, ROW_PLUS_MINUS);
     return is_energy && energy > 0 ? value_on(axis, row) * error / energy : UNKNOWN;
 }
 
@@ -113,29 +114,34 @@ struct front {
     struct axis x, y;
     enum run_column group;
     struct front_point *points;
-    size_t count;
+    size_t count, capacity;
+    struct arena texts; /* of the points */
     int64_t left_out;
 };
 
-static void collect_points(struct front *front, struct runs *runs, const struct request *request)
+static const char *keep_text(struct front *front, const char *text)
 {
-    const struct run_row *row;
-    for (size_t i = 0; (row = runs_at(runs, i)); i++) {
-        if (!runs_match(request, row))
-            continue;
-        const struct front_point point = {.id = row->id,
-                                          .name = row->values[ROW_NAME].text,
-                                          .group = row->values[front->group].text,
-                                          .method = row->values[ROW_METHOD].text,
-                                          .x = value_on(&front->x, row),
-                                          .x_error = error_on(&front->x, row),
-                                          .y = value_on(&front->y, row),
-                                          .y_error = error_on(&front->y, row)};
-        if (is_known(point.x) && is_known(point.y))
-            front->points[front->count++] = point;
-        else
-            front->left_out++;
+    return text ? arena_string(&front->texts, text, strlen(text)) : NULL;
+}
+
+static void take_point(void *context, const struct run_row *row)
+{
+    struct front *front = context;
+    double x = value_on(&front->x, row), y = value_on(&front->y, row);
+    if (!is_known(x) || !is_known(y)) {
+        front->left_out++;
+        return;
     }
+    front->points = xgrow(front->points, &front->capacity, front->count, sizeof *front->points);
+    front->points[front->count++] =
+        (struct front_point){.id = keep_text(front, row->id),
+                             .name = keep_text(front, run_row_text(row, ROW_NAME)),
+                             .group = keep_text(front, run_row_text(row, front->group)),
+                             .method = keep_text(front, run_row_text(row, ROW_METHOD)),
+                             .x = x,
+                             .x_error = error_on(&front->x, row),
+                             .y = y,
+                             .y_error = error_on(&front->y, row)};
 }
 
 static void front_response(const struct front *front, struct api_response *answer)
@@ -153,6 +159,7 @@ enum err api_pareto(const struct api *api, const struct request *request,
                     struct api_response *answer, struct error *why)
 {
     struct front front = {0};
+    struct run_query query = {.sort = ROW_CREATED, .is_descending = true};
     enum err err = find_axis(request, "x", "j_per_query", &front.x, why);
     if (!err)
         err = find_axis(request, "y", "accuracy", &front.y, why);
@@ -160,12 +167,17 @@ enum err api_pareto(const struct api *api, const struct request *request,
         err = find_group(request, &front.group, why);
     if (!err)
         err = runs_refresh(api->runs, why);
-    if (err)
-        return err;
-    front.points = xcalloc(runs_count(api->runs) + 1, sizeof *front.points);
-    collect_points(&front, api->runs, request);
-    front_response(&front, answer);
+    const enum run_column columns[] = {ROW_NAME,       ROW_METHOD,     ROW_ENERGY,  ROW_PLUS_MINUS,
+                                       front.x.column, front.y.column, front.group};
+    query.columns = columns;
+    query.column_count = sizeof columns / sizeof *columns;
+    runs_filter(request, &query);
+    if (!err)
+        err = runs_select(api->runs, &query, take_point, &front, why);
+    if (!err)
+        front_response(&front, answer);
     free(front.points);
+    arena_release(&front.texts);
     return err;
 }
 
@@ -471,8 +483,8 @@ static char *copy_of(const struct result *result, const char *path)
     return text ? xstrdup(text) : NULL;
 }
 
-/* Reads every attempt; the row caches the result. */
-static void compute_conclusion(struct run_row *row, const char *directory)
+/* Reads every attempt. */
+static void compute_conclusion(struct sweep_best *best, const char *directory)
 {
     const struct params none = {0};
     const struct analysis_input input = {.sweep = directory};
@@ -480,27 +492,43 @@ static void compute_conclusion(struct run_row *row, const char *directory)
     struct result result;
     if (!driver)
         return;
-    row->best = xcalloc(1, sizeof *row->best);
+    best->is_computed = true;
     enum err err = analysis_run(driver, &input, &none, &result);
-    row->best->saving_pct = result_value(result_find(&result, "summary.saving_pct"));
-    row->best->plus_minus_pct = result_value(result_find(&result, "summary.saving_plus_minus_pct"));
-    row->best->setting = copy_of(&result, "data.best.0.setting");
-    row->best->conclusion = err ? xstrdup(result.why.text) : copy_of(&result, "summary.conclusion");
+    best->saving_pct = result_value(result_find(&result, "summary.saving_pct"));
+    best->plus_minus_pct = result_value(result_find(&result, "summary.saving_plus_minus_pct"));
+    best->setting = copy_of(&result, "data.best.0.setting");
+    best->conclusion = err ? xstrdup(result.why.text) : copy_of(&result, "summary.conclusion");
     result_release(&result);
 }
 
-static void put_sweep_row(struct json *json, struct run_row *row, const struct sweep *sweep)
+static void put_sweep_row(struct json *json, const struct run_row *row, const struct sweep *sweep,
+                          const struct sweep_best *best)
 {
-    const struct sweep_best *best = row->best;
+    bool is_known = best->is_computed;
     json_object(json, NULL);
     run_row_to_json(row, json);
     json_number(json, "settings", sweep ? (double)sweep->point_count : UNKNOWN);
     json_number(json, "attempts", sweep ? (double)sweep->count : UNKNOWN);
-    json_string(json, "conclusion", best ? best->conclusion : NULL);
-    json_string(json, "optimum", best ? best->setting : NULL);
-    json_number(json, "saving_pct", best ? best->saving_pct : UNKNOWN);
-    json_number(json, "saving_plus_minus_pct", best ? best->plus_minus_pct : UNKNOWN);
+    json_string(json, "conclusion", is_known ? best->conclusion : NULL);
+    json_string(json, "optimum", is_known ? best->setting : NULL);
+    json_number(json, "saving_pct", is_known ? best->saving_pct : UNKNOWN);
+    json_number(json, "saving_plus_minus_pct", is_known ? best->plus_minus_pct : UNKNOWN);
     json_object_end(json);
+}
+
+static void put_listed_sweep(const struct api *api, const struct run_row *row, size_t *concluded,
+                             struct json *json)
+{
+    char directory[FILE_PATH_MAX];
+    struct sweep sweep;
+    struct sweep_best *best = runs_sweep_best(api->runs, row);
+    bool is_there = !runs_directory(api->runs, row->id, directory, NULL) &&
+                    !sweep_load(directory, &sweep, NULL);
+    if (is_there && !best->is_computed && (*concluded)++ < CONCLUDED_MAX)
+        compute_conclusion(best, directory);
+    put_sweep_row(json, row, is_there ? &sweep : NULL, best);
+    if (is_there)
+        sweep_release(&sweep);
 }
 
 /* The newest sweeps with their conclusions.  Only a few conclusions are computed per request, since other requests wait
@@ -508,29 +536,21 @@ static void put_sweep_row(struct json *json, struct run_row *row, const struct s
 enum err api_sweeps(const struct api *api, const struct request *request,
                     struct api_response *answer, struct error *why)
 {
+    struct run_query query = {.sort = ROW_CREATED, .is_descending = true, .limit = SWEEPS_MAX};
+    struct rows found = {0};
     struct json json;
-    struct run_row *row;
     size_t concluded = 0;
     (void)request;
+    query.equal[ROW_KIND] = "sweep";
     enum err err = runs_refresh(api->runs, why);
+    if (!err)
+        err = runs_copy(api->runs, &query, &found, why);
     response_object(answer, &json);
     json_array(&json, "sweeps");
-    for (size_t i = 0, taken = 0; !err && taken < SWEEPS_MAX && (row = runs_at(api->runs, i));
-         i++) {
-        char directory[FILE_PATH_MAX];
-        struct sweep sweep;
-        if (strcmp(row->values[ROW_KIND].text, "sweep") != 0 || row->is_attempt)
-            continue;
-        bool is_there = !runs_directory(api->runs, row->id, directory, NULL) &&
-                        !sweep_load(directory, &sweep, NULL);
-        if (is_there && !row->best && concluded++ < CONCLUDED_MAX)
-            compute_conclusion(row, directory);
-        put_sweep_row(&json, row, is_there ? &sweep : NULL);
-        if (is_there)
-            sweep_release(&sweep);
-        taken++;
-    }
+    for (size_t i = 0; !err && i < found.count; i++)
+        put_listed_sweep(api, found.rows[i], &concluded, &json);
     json_array_end(&json);
     json_object_end(&json);
+    rows_release(&found);
     return err;
 }

@@ -1,6 +1,6 @@
-/* The table of runs, in memory: rows sorted by id, and a sorted index for each column that was requested, built on
- * demand and kept until rows change.  A page is found by its cursor with a binary search, so that its cost does not
- * depend on the number of runs. */
+/* The table of runs: the run index, updated from its source when that has changed, and asked for each page.  A page
+ * begins behind the row that its cursor names, so that its cost does not depend on the number of runs, and rows that
+ * are added or removed in between neither repeat nor skip others. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "core/units.h"
 #include "core/xalloc.h"
 #include "rundir/journal.h"
+#include "rundir/run_list.h"
 #include "serve/api.h"
 #include "serve/runs.h"
 #include "serve/serve.h"
@@ -29,133 +30,153 @@ enum { SCAN_SHARE = 10 }; /* scanning takes at most a tenth of the time */
 struct running {
     char *id;
     struct run_progress progress;
+    bool is_found; /* by the last search for runs in progress */
 };
 
 struct runs {
     struct row_source *source;
-    struct run_row **rows; /* sorted by id */
-    size_t count;
-    size_t listed;                    /* rows that are not attempts of sweeps */
-    unsigned *orders[ROW_COLUMNS][2]; /* row indexes, ascending and descending; NULL: not built */
-    struct text facets;               /* of the current rows; "": not built */
+    struct run_index *index; /* NULL: not opened yet */
+    uint64_t stamp;          /* of the index, for the following two */
+    size_t listed;           /* rows that are not attempts of sweeps */
+    struct text facets;      /* JSON; "": not built */
     struct running *running;
     size_t running_count, running_capacity;
+    struct sweep_best *bests;
+    size_t best_count, best_capacity;
     nanos next_scan, next_full;
+    unsigned scans;
     bool is_loaded, has_running;
     atomic_bool is_expired;
-    pthread_mutex_t lock; /* guards the source, and rows while they are replaced */
+    pthread_mutex_t lock; /* guards is_loaded and listed, which other threads read */
 };
 
 /* ---- rows ---- */
 
-static void free_row(struct run_row *row)
+void run_row_to_json(const struct run_row *row, struct json *json)
 {
-    if (row)
-        run_row_release(row);
-    free(row);
+    char when[CLOCK_TEXT_MAX];
+    json_string(json, "id", row->id);
+    for (size_t i = 0; i < ROW_COLUMNS; i++) {
+        enum run_column column = (enum run_column)i;
+        double number = ROW_COLUMN[i].is_text ? UNKNOWN : run_row_number(row, column);
+        if (ROW_COLUMN[i].is_text)
+            json_string(json, ROW_COLUMN[i].name, run_row_text(row, column));
+        else if (column != ROW_CREATED)
+            json_number(json, ROW_COLUMN[i].name, number);
+        else
+            json_string(json, ROW_COLUMN[i].name,
+                        is_known(number) ? clock_text(when, from_seconds(number)) : NULL);
+    }
 }
 
-static int by_id(const void *left, const void *right)
+static void take_copy(void *context, const struct run_row *row)
 {
-    const struct run_row *const *a = left, *const *b = right;
-    return strcmp((*a)->id, (*b)->id);
+    struct rows *rows = context;
+    rows->rows = xgrow(rows->rows, &rows->capacity, rows->count, sizeof *rows->rows);
+    rows->rows[rows->count++] = run_row_copy(row);
 }
 
+void rows_release(struct rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        free(rows->rows[i]);
+    free(rows->rows);
+    *rows = (struct rows){0};
+}
+
+/* After an error of the index, which fails this request, the next one fills it again from the source. */
+static enum err check_index(struct runs *runs, enum err err)
+{
+    if (err && run_index_recover(runs->index, err)) {
+        runs->next_full = 0;
+        runs_expire(runs);
+    }
+    return err;
+}
+
+enum err runs_select(struct runs *runs, const struct run_query *query, run_take_row *take,
+                     void *context, struct error *why)
+{
+    return check_index(runs, run_index_select(runs->index, query, take, context, why));
+}
+
+enum err runs_copy(struct runs *runs, const struct run_query *query, struct rows *out,
+                   struct error *why)
+{
+    *out = (struct rows){0};
+    return runs_select(runs, query, take_copy, out, why);
+}
+
+/* NULL if the index has none; the caller frees it. */
 static struct run_row *find_row(struct runs *runs, const char *id)
 {
-    struct run_row wanted = {.id = (char *)id}, *key = &wanted;
-    struct run_row **found =
-        runs->count ? bsearch(&key, runs->rows, runs->count, sizeof *runs->rows, by_id) : NULL;
-    return found ? *found : NULL;
+    const struct run_query query = {.id = id};
+    struct rows found;
+    enum err err = runs_copy(runs, &query, &found, NULL);
+    struct run_row *row = !err && found.count ? found.rows[0] : NULL;
+    if (row)
+        found.rows[0] = NULL;
+    rows_release(&found);
+    return row;
 }
 
 /* ---- scanning ---- */
 
-/* The rows found by a scan. */
-struct row_scan {
-    struct runs *runs;
-    struct run_row **rows;
-    size_t count, capacity;
-    bool *kept; /* which of the old rows are kept */
-};
-
-static void add_row(struct row_scan *scan, struct run_row *row)
+static void take_row(void *context, const struct run_row *row, const struct summary *summary)
 {
-    scan->rows = xgrow(scan->rows, &scan->capacity, scan->count, sizeof *scan->rows);
-    scan->rows[scan->count++] = row;
+    run_update_put(context, row, summary);
 }
 
-static void take_row(void *context, struct run_row *row)
+static bool keep_row(void *context, const char *id, int64_t written_at)
 {
-    add_row(context, xmemdup(row, sizeof *row));
+    return run_update_keep(context, id, written_at);
 }
 
-static bool keep_row(void *context, const char *id, double written_at)
+/* *failed: the index cannot be updated; the other errors are of the source. */
+static enum err update_rows(struct runs *runs, enum err *failed, struct error *why)
 {
-    struct row_scan *scan = context;
-    struct runs *runs = scan->runs;
-    struct run_row *row = find_row(runs, id);
-    if (!row || !row->is_final || row->written_at != written_at)
-        return false;
-    add_row(scan, row);
-    struct run_row **place = bsearch(&row, runs->rows, runs->count, sizeof *runs->rows, by_id);
-    scan->kept[place - runs->rows] = true;
-    return true;
+    struct run_update *update;
+    size_t running;
+    *failed = run_update_begin(runs->index, &update, why);
+    if (*failed)
+        return *failed;
+    const struct row_handler handler = {take_row, keep_row, update};
+    enum err err = row_source_read(runs->source, &handler, why);
+    *failed = run_update_end(update, !err, &running, err ? NULL : why);
+    runs->has_running = running > 0;
+    return err ? err : *failed;
 }
 
-static void drop_orders(struct runs *runs)
+/* What is derived from the rows is computed again once they have changed. */
+static enum err count_rows(struct runs *runs, struct error *why)
 {
-    text_clear(&runs->facets);
-    for (size_t i = 0; i < ROW_COLUMNS; i++)
-        for (size_t j = 0; j < 2; j++) {
-            free(runs->orders[i][j]);
-            runs->orders[i][j] = NULL;
-        }
-}
-
-static void replace_rows(struct runs *runs, struct row_scan *scan)
-{
-    if (scan->count)
-        qsort(scan->rows, scan->count, sizeof *scan->rows, by_id);
-    pthread_mutex_lock(&runs->lock);
-    struct run_row **former = runs->rows;
-    size_t former_count = runs->count;
-    runs->rows = scan->rows;
-    runs->count = scan->count;
-    runs->is_loaded = true;
-    runs->listed = 0;
-    runs->has_running = false;
-    for (size_t i = 0; i < runs->count; i++) {
-        runs->listed += !runs->rows[i]->is_attempt;
-        runs->has_running |= !strcmp(runs->rows[i]->values[ROW_STATE].text, "running");
+    uint64_t stamp = run_index_stamp(runs->index);
+    size_t listed = runs->listed;
+    enum err err = ERR_OK;
+    if (runs->stamp != stamp || !runs->is_loaded) {
+        text_clear(&runs->facets);
+        err = check_index(runs, run_index_count(runs->index, &(struct run_query){0}, &listed, why));
     }
+    if (err)
+        return err;
+    runs->stamp = stamp;
+    pthread_mutex_lock(&runs->lock);
+    runs->listed = listed;
+    runs->is_loaded = true;
     pthread_mutex_unlock(&runs->lock);
-    drop_orders(runs);
-    for (size_t i = 0; i < former_count; i++)
-        if (!scan->kept[i])
-            free_row(former[i]);
-    free(former);
-}
-
-static void drop_scan(struct runs *runs, struct row_scan *scan)
-{
-    for (size_t i = 0; i < scan->count; i++)
-        if (find_row(runs, scan->rows[i]->id) != scan->rows[i])
-            free_row(scan->rows[i]);
-    free(scan->rows);
+    return ERR_OK;
 }
 
 static enum err read_rows(struct runs *runs, struct error *why)
 {
-    struct row_scan scan = {.runs = runs, .kept = xcalloc(runs->count + 1, sizeof(bool))};
-    const struct row_handler handler = {take_row, keep_row, &scan};
-    enum err err = row_source_read(runs->source, &handler, why);
-    if (err)
-        drop_scan(runs, &scan);
-    else
-        replace_rows(runs, &scan);
-    free(scan.kept);
-    return err;
+    enum err err, failed;
+    if (!runs->index) /* by the thread that uses it: it may take seconds */
+        runs->index = run_index_open(row_source_folder(runs->source));
+    do
+        err = update_rows(runs, &failed, why);
+    while (failed && run_index_recover(runs->index, failed));
+    runs->scans++;
+    return err ? err : count_rows(runs, why);
 }
 
 void runs_expire(struct runs *runs)
@@ -181,233 +202,241 @@ enum err runs_refresh(struct runs *runs, struct error *why)
     return err;
 }
 
-/* ---- orders ---- */
+/* ---- cursors: "ID.VALUE", both in hexadecimal, of the last row of a page; without VALUE it is unknown ---- */
 
-struct ordering {
-    struct runs *runs;
-    size_t column;
-    bool descending;
+static void add_hex(struct text *to, const void *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        text_addf(to, "%02x", ((const unsigned char *)bytes)[i]);
+}
+
+static void set_cursor(struct text *to, const struct run_row *row, enum run_column column)
+{
+    size_t place = run_row_place(column);
+    text_clear(to);
+    add_hex(to, row->id, strlen(row->id));
+    if (!run_row_has(row, place))
+        return;
+    text_add(to, ".");
+    if (ROW_COLUMN[column].is_text)
+        add_hex(to, row->values[place].text, strlen(row->values[place].text));
+    else
+        add_hex(to, &row->values[place].number, sizeof row->values[place].number);
+}
+
+/* *at is then behind the digits.  The caller frees the bytes, which end in a NUL. */
+static char *read_hex(const char **at, size_t *length)
+{
+    char *bytes = xmalloc(strlen(*at) / 2 + 1);
+    *length = 0;
+    for (; hex_digit((*at)[0]) >= 0 && hex_digit((*at)[1]) >= 0; *at += 2)
+        bytes[(*length)++] = (char)(hex_digit((*at)[0]) << 4 | hex_digit((*at)[1]));
+    bytes[*length] = '\0';
+    return bytes;
+}
+
+/* A row that stands for the cursor; its strings are freed by cursor_release. */
+struct cursor {
+    struct run_row row;
+    char *id, *value;
 };
 
-/* Unknown values sort last in both directions; ties are broken by id, so that a cursor is unambiguous. */
-static int compare_rows(const struct ordering *by, const struct run_row *a, const struct run_row *b)
+static void cursor_release(struct cursor *cursor)
 {
-    int sign = by->descending ? -1 : 1;
-    if (ROW_COLUMN[by->column].is_text) {
-        const char *x = a->values[by->column].text, *y = b->values[by->column].text;
-        if (!x != !y)
-            return x ? -1 : 1;
-        int order = x ? strcmp(x, y) : 0;
-        return order ? sign * order : sign * strcmp(a->id, b->id);
+    free(cursor->id);
+    free(cursor->value);
+}
+
+static enum err read_cursor(const char *given, enum run_column column, struct cursor *out,
+                            struct error *why)
+{
+    size_t place = run_row_place(column), length = 0, value_length = 0;
+    *out = (struct cursor){.id = read_hex(&given, &length)};
+    run_row_init(&out->row, out->id);
+    out->row.values[ROW_NAME].text = NULL;
+    bool has_value = *given == '.';
+    if (has_value) {
+        given++;
+        out->value = read_hex(&given, &value_length);
     }
-    double x = a->values[by->column].number, y = b->values[by->column].number;
-    if (is_known(x) != is_known(y))
-        return is_known(x) ? -1 : 1;
-    if (is_known(x) && x != y)
-        return x < y ? -sign : sign;
-    return sign * strcmp(a->id, b->id);
-}
-
-static int compare_places(const void *left, const void *right, void *context)
-{
-    const struct ordering *by = context;
-    return compare_rows(by, by->runs->rows[*(const unsigned *)left],
-                        by->runs->rows[*(const unsigned *)right]);
-}
-
-/* qsort_r is not POSIX: a merge sort costs the same for any input order. */
-static void merge_sort(unsigned *items, unsigned *spare, size_t count, struct ordering *by)
-{
-    if (count < 2)
-        return;
-    size_t half = count / 2, i = 0, j = half;
-    merge_sort(items, spare, half, by);
-    merge_sort(items + half, spare, count - half, by);
-    memcpy(spare, items, count * sizeof *items);
-    for (size_t k = 0; k < count; k++)
-        items[k] = j == count || (i < half && compare_places(&spare[i], &spare[j], by) <= 0)
-                       ? spare[i++]
-                       : spare[j++];
-}
-
-static const unsigned *get_order(struct ordering *by)
-{
-    struct runs *runs = by->runs;
-    unsigned **order = &runs->orders[by->column][by->descending];
-    if (*order)
-        /* cppcheck-suppress identicalInnerCondition ; no condition, the value */
-        return *order;
-    unsigned *items = xreallocarray(NULL, runs->listed + 1, sizeof *items);
-    unsigned *spare = xreallocarray(NULL, runs->listed + 1, sizeof *spare);
-    size_t count = 0;
-    for (size_t i = 0; i < runs->count; i++)
-        if (!runs->rows[i]->is_attempt)
-            items[count++] = (unsigned)i;
-    merge_sort(items, spare, count, by);
-    free(spare);
-    *order = items;
-    return items;
+    if (*given || !length)
+        return err_set(why, ERR_USAGE, "cursor: not from a previous page");
+    if (has_value && ROW_COLUMN[column].is_text)
+        out->row.values[place].text = out->value;
+    else if (value_length == sizeof out->row.values[place].number)
+        memcpy(&out->row.values[place].number, out->value, value_length);
+    return ERR_OK;
 }
 
 /* ---- pages ---- */
 
-struct page {
-    struct ordering by;
-    const struct request *request;
-    unsigned limit;
-    size_t from;
-    bool is_filtered;
-};
+static const enum run_column FILTERS[] = {ROW_KIND,   ROW_MODEL,   ROW_HARDWARE, ROW_STATE,
+                                          ROW_CLIENT, ROW_DATASET, ROW_PRECISION};
 
-static const size_t FILTERS[] = {ROW_KIND,   ROW_MODEL,   ROW_HARDWARE, ROW_STATE,
-                                 ROW_CLIENT, ROW_DATASET, ROW_PRECISION};
-static const size_t SEARCHED[] = {ROW_NAME, ROW_MODEL, ROW_HARDWARE, ROW_DATASET, ROW_CLIENT};
-
-bool runs_match(const struct request *request, const struct run_row *row)
+void runs_filter(const struct request *request, struct run_query *out)
 {
-    const char *search = request_param(request, "q");
-    bool is_found = !search;
-    for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++) {
-        const char *wanted = request_param(request, ROW_COLUMN[FILTERS[i]].name);
-        const char *text = row->values[FILTERS[i]].text;
-        if (wanted && (!text || strcmp(text, wanted) != 0))
-            return false;
-    }
-    for (size_t i = 0; !is_found && i < sizeof SEARCHED / sizeof *SEARCHED; i++) {
-        const char *text = row->values[SEARCHED[i]].text;
-        is_found = text && str_contains_nocase(text, search);
-    }
-    return is_found;
+    out->search = request_param(request, "q");
+    for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++)
+        out->equal[FILTERS[i]] = request_param(request, ROW_COLUMN[FILTERS[i]].name);
 }
 
-static enum err find_column(const char *name, size_t *out, struct error *why)
+static bool is_filtered(const struct run_query *query)
 {
-    for (*out = 0; *out < ROW_COLUMNS; ++*out)
-        if (!strcmp(ROW_COLUMN[*out].name, name))
+    bool is = query->search;
+    for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++)
+        is |= query->equal[FILTERS[i]] != NULL;
+    return is;
+}
+
+static enum err find_column(const char *name, enum run_column *out, struct error *why)
+{
+    for (size_t i = 0; i < ROW_COLUMNS; i++)
+        if (!strcmp(ROW_COLUMN[i].name, name)) {
+            *out = (enum run_column)i;
             return ERR_OK;
+        }
     return err_set(why, ERR_USAGE, "sort: unknown column '%.60s'", name);
 }
 
-/* "17.ID": after this row or, if it no longer exists, from this index on. */
-static enum err read_cursor(struct page *page, const unsigned *order, struct error *why)
-{
-    const char *given = request_param(page->request, "cursor");
-    const char *dot = given ? strchr(given, '.') : NULL;
-    char digits[24];
-    uint64_t place;
-    if (!given)
-        return ERR_OK;
-    if (!dot || !str_format(digits, sizeof digits, "%.*s", (int)(dot - given), given) ||
-        parse_u64(digits, &place))
-        return err_set(why, ERR_USAGE, "cursor: not from a previous page");
-    struct runs *runs = page->by.runs;
-    const struct run_row *row = find_row(runs, dot + 1);
-    page->from = place < runs->listed ? (size_t)place : runs->listed;
-    if (!row || row->is_attempt)
-        return ERR_OK;
-    size_t low = 0, high = runs->listed;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (compare_rows(&page->by, runs->rows[order[middle]], row) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    page->from = low;
-    return ERR_OK;
-}
-
-static enum err read_page(struct runs *runs, const struct request *request, struct page *page,
-                          struct error *why)
+/* Except for the cursor. */
+static enum err read_query(const struct request *request, struct run_query *out, unsigned *limit,
+                           struct error *why)
 {
     const char *sort = request_param(request, "sort"), *order = request_param(request, "order");
-    *page = (struct page){
-        .by = {.runs = runs, .descending = true}, .request = request, .limit = PAGE_DEFAULT};
-    enum err err = find_column(sort ? sort : "created_at", &page->by.column, why);
+    *out = (struct run_query){0};
+    *limit = PAGE_DEFAULT;
+    enum err err = find_column(sort ? sort : "created_at", &out->sort, why);
     if (!err && order && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
         err = err_set(why, ERR_USAGE, "order: asc or desc");
-    page->by.descending = !order || strcmp(order, "desc") == 0;
-    page->is_filtered = request_param(request, "q");
-    for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++)
-        page->is_filtered |= request_param(request, ROW_COLUMN[FILTERS[i]].name) != NULL;
-    return err ? err : request_count(request, "limit", 1, PAGE_MAX, &page->limit, why);
+    out->is_descending = !order || strcmp(order, "desc") == 0;
+    runs_filter(request, out);
+    return err ? err : request_count(request, "limit", 1, PAGE_MAX, limit, why);
 }
 
-/* Number of matching rows; UNKNOWN if counting them would cost more than the page. */
-static double count_matching(const struct page *page)
+/* Number of matching rows, of which the page has `taken`; UNKNOWN if counting them would cost more than the page. */
+static enum err count_matching(struct runs *runs, const struct run_query *query, size_t taken,
+                               double *out, struct error *why)
 {
-    const struct runs *runs = page->by.runs;
-    size_t count = 0;
-    if (!page->is_filtered)
-        return (double)runs->listed;
-    if (runs->listed > COUNTED_MAX)
-        return UNKNOWN;
-    for (size_t i = 0; i < runs->count; i++)
-        count += !runs->rows[i]->is_attempt && runs_match(page->request, runs->rows[i]);
-    return (double)count;
+    size_t count = is_filtered(query) ? taken : runs->listed;
+    bool is_counted = !is_filtered(query) || runs->listed <= COUNTED_MAX;
+    bool is_whole = !query->after && taken < query->limit;
+    enum err err = ERR_OK;
+    if (is_filtered(query) && is_counted && !is_whole)
+        err = check_index(runs, run_index_count(runs->index, query, &count, why));
+    *out = is_counted ? (double)count : UNKNOWN;
+    return err;
+}
+
+static void take_facet(void *context, const char *text)
+{
+    json_string(context, NULL, text);
 }
 
 /* The values available for filters. */
-static void put_facets(struct runs *runs, struct json *json)
+static enum err put_facets(struct runs *runs, struct json *json, struct error *why)
 {
-    static const size_t COLUMNS[] = {ROW_KIND, ROW_MODEL, ROW_HARDWARE};
+    static const enum run_column COLUMNS[] = {ROW_KIND, ROW_MODEL, ROW_HARDWARE};
+    enum err err = ERR_OK;
     if (!runs->facets.length) {
         struct json facets;
         json_init(&facets, &runs->facets, false);
         json_object(&facets, NULL);
-        for (size_t c = 0; c < sizeof COLUMNS / sizeof *COLUMNS; c++) {
-            struct ordering by = {runs, COLUMNS[c], false};
-            const unsigned *order = get_order(&by);
-            const char *last = NULL;
-            unsigned count = 0;
-            json_array(&facets, ROW_COLUMN[COLUMNS[c]].name);
-            for (size_t i = 0; i < runs->listed && count < FACETS_MAX; i++) {
-                const char *text = runs->rows[order[i]]->values[COLUMNS[c]].text;
-                if (!text || (last && !strcmp(text, last)))
-                    continue;
-                json_string(&facets, NULL, last = text);
-                count++;
-            }
+        for (size_t i = 0; !err && i < sizeof COLUMNS / sizeof *COLUMNS; i++) {
+            json_array(&facets, ROW_COLUMN[COLUMNS[i]].name);
+            err = run_index_texts(runs->index, COLUMNS[i], FACETS_MAX, take_facet, &facets, why);
             json_array_end(&facets);
         }
         json_object_end(&facets);
     }
     json_raw(json, "facets", text_get(&runs->facets));
+    if (err)
+        text_clear(&runs->facets);
+    return check_index(runs, err);
+}
+
+struct page {
+    struct json *json;
+    enum run_column sort;
+    unsigned limit, taken;
+    struct text next;
+};
+
+static void take_page_row(void *context, const struct run_row *row)
+{
+    struct page *page = context;
+    if (page->taken++ == page->limit) /* there is another page */
+        return;
+    json_object(page->json, NULL);
+    run_row_to_json(row, page->json);
+    json_object_end(page->json);
+    if (page->taken == page->limit)
+        set_cursor(&page->next, row, page->sort);
+}
+
+static enum err put_page(struct runs *runs, const struct run_query *query, struct page *page,
+                         struct error *why)
+{
+    struct json *json = page->json;
+    double total = UNKNOWN;
+    json_array(json, "runs");
+    enum err err = runs_select(runs, query, take_page_row, page, why);
+    json_array_end(json);
+    if (!err)
+        err = count_rows(runs, why);
+    if (!err)
+        err = put_facets(runs, json, why);
+    if (!err)
+        err = count_matching(runs, query, page->taken, &total, why);
+    json_string(json, "next_cursor", page->taken > page->limit ? text_get(&page->next) : NULL);
+    json_number(json, "total", total);
+    return err;
 }
 
 enum err runs_page(struct runs *runs, const struct request *request, struct json *json,
                    struct error *why)
 {
-    struct page page;
-    struct text next = {0};
-    unsigned taken = 0;
-    enum err err = read_page(runs, request, &page, why);
-    if (err)
-        return err;
-    const unsigned *order = get_order(&page.by);
-    if ((err = read_cursor(&page, order, why)))
-        return err;
-    size_t i = page.from;
-    json_array(json, "runs");
-    for (const struct run_row *last = NULL; i < runs->listed; i++) {
-        const struct run_row *row = runs->rows[order[i]];
-        if (page.is_filtered && !runs_match(request, row))
-            continue;
-        if (taken++ == page.limit && last) {
-            text_addf(&next, "%zu.%s", i, last->id);
-            break;
-        }
-        json_object(json, NULL);
-        run_row_to_json(row, json);
-        json_object_end(json);
-        last = row;
+    const char *given = request_param(request, "cursor");
+    struct run_query query;
+    struct cursor cursor = {0};
+    struct page page = {.json = json};
+    enum err err = read_query(request, &query, &page.limit, why);
+    if (!err && given)
+        err = read_cursor(given, query.sort, &cursor, why);
+    page.sort = query.sort;
+    query.after = given ? &cursor.row : NULL;
+    query.limit = page.limit + 1;
+    if (!err)
+        err = put_page(runs, &query, &page, why);
+    cursor_release(&cursor);
+    text_release(&page.next);
+    return err;
+}
+
+/* ---- sweeps ---- */
+
+static void clear_best(struct sweep_best *best)
+{
+    free(best->conclusion);
+    free(best->setting);
+    *best = (struct sweep_best){.id = best->id};
+}
+
+struct sweep_best *runs_sweep_best(struct runs *runs, const struct run_row *row)
+{
+    size_t i = 0;
+    while (i < runs->best_count && strcmp(runs->bests[i].id, row->id) != 0)
+        i++;
+    if (i == runs->best_count) {
+        runs->bests = xgrow(runs->bests, &runs->best_capacity, i, sizeof *runs->bests);
+        runs->bests[runs->best_count++] = (struct sweep_best){.id = xstrdup(row->id)};
     }
-    json_array_end(json);
-    put_facets(runs, json);
-    json_string(json, "next_cursor", next.length ? text_get(&next) : NULL);
-    json_number(json, "total", count_matching(&page));
-    text_release(&next);
-    return ERR_OK;
+    struct sweep_best *best = &runs->bests[i];
+    bool has_ended = row->written_at != INTEGER_UNKNOWN;
+    if (best->written_at != row->written_at || (!has_ended && best->scan != runs->scans))
+        clear_best(best);
+    best->written_at = row->written_at;
+    best->scan = runs->scans;
+    return best;
 }
 
 /* ---- the table ---- */
@@ -423,31 +452,22 @@ void runs_close(struct runs *runs)
 {
     if (!runs)
         return;
-    for (size_t i = 0; i < runs->count; i++)
-        free_row(runs->rows[i]);
-    free(runs->rows);
     for (size_t i = 0; i < runs->running_count; i++)
         free(runs->running[i].id);
     free(runs->running);
-    drop_orders(runs);
+    for (size_t i = 0; i < runs->best_count; i++) {
+        clear_best(&runs->bests[i]);
+        free(runs->bests[i].id);
+    }
+    free(runs->bests);
     text_release(&runs->facets);
+    run_index_close(runs->index);
     row_source_close(runs->source);
     pthread_mutex_destroy(&runs->lock);
     free(runs);
 }
 
-struct run_row *runs_at(struct runs *runs, size_t i)
-{
-    struct ordering newest = {runs, ROW_CREATED, true};
-    return i < runs->listed ? runs->rows[get_order(&newest)[i]] : NULL;
-}
-
 /* ---- runs in progress ---- */
-
-static bool is_running(const struct run_row *row)
-{
-    return !strcmp(row->values[ROW_STATE].text, "running");
-}
 
 /* Progress by the run's journal; only new lines are read. */
 static struct running *running_of(struct runs *runs, const char *id)
@@ -462,11 +482,14 @@ static struct running *running_of(struct runs *runs, const char *id)
 }
 
 /* Drops the progress of runs that have ended. */
-static void forget_ended(struct runs *runs)
+static void forget_ended(struct runs *runs, const struct rows *found)
 {
+    for (size_t i = 0; i < found->count; i++)
+        running_of(runs, found->rows[i]->id)->is_found = true;
     for (size_t i = runs->running_count; i-- > 0;) {
-        const struct run_row *row = find_row(runs, runs->running[i].id);
-        if (row && is_running(row))
+        bool is_found = runs->running[i].is_found;
+        runs->running[i].is_found = false;
+        if (is_found)
             continue;
         free(runs->running[i].id);
         runs->running[i] = runs->running[--runs->running_count];
@@ -476,7 +499,7 @@ static void forget_ended(struct runs *runs)
 static void put_progress(struct runs *runs, const struct run_row *row, struct json *json)
 {
     char directory[FILE_PATH_MAX];
-    struct running *running = row && is_running(row) ? running_of(runs, row->id) : NULL;
+    struct running *running = row && run_row_is_running(row) ? running_of(runs, row->id) : NULL;
     if (!running || row_source_directory(runs->source, row->id, directory, NULL) ||
         run_progress_read(directory, &running->progress, NULL)) {
         json_null(json, "progress");
@@ -497,39 +520,53 @@ static void put_progress(struct runs *runs, const struct run_row *row, struct js
 
 void runs_running(struct runs *runs, struct text *out)
 {
+    struct run_query query = {.sort = ROW_NAME};
+    struct rows found = {0};
     struct json json;
-    forget_ended(runs);
+    query.equal[ROW_STATE] = "running";
+    if (runs->has_running && runs_copy(runs, &query, &found, NULL))
+        rows_release(&found);
+    forget_ended(runs, &found);
     json_init(&json, out, false);
     json_array(&json, NULL);
-    for (size_t i = 0; runs->has_running && i < runs->count; i++) {
-        const struct run_row *row = runs->rows[i];
-        if (!is_running(row))
-            continue;
+    for (size_t i = 0; i < found.count; i++) {
+        const struct run_row *row = found.rows[i];
         json_object(&json, NULL);
         json_string(&json, "id", row->id);
-        json_string(&json, "name", row->values[ROW_NAME].text);
-        json_string(&json, "kind", row->values[ROW_KIND].text);
+        json_string(&json, "name", run_row_text(row, ROW_NAME));
+        json_string(&json, "kind", run_row_text(row, ROW_KIND));
         put_progress(runs, row, &json);
         json_object_end(&json);
     }
     json_array_end(&json);
+    rows_release(&found);
+}
+
+/* An attempt of a sweep, which the index does not have. */
+static enum err put_attempt(const char *id, const char *directory, struct json *json,
+                            struct error *why)
+{
+    struct run_list_entry entry;
+    struct run_row row;
+    bool found;
+    run_list_read(directory, &entry, &found);
+    if (!found)
+        return err_explain(why, ERR_NOT_FOUND);
+    run_row_of_entry(id, directory, &entry, &row);
+    run_row_to_json(&row, json);
+    run_list_entry_release(&entry);
+    return ERR_OK;
 }
 
 enum err runs_put(struct runs *runs, const char *id, const char *directory, struct json *json,
                   struct error *why)
 {
-    struct run_row attempt;
-    const struct run_row *row = find_row(runs, id);
+    struct run_row *row = find_row(runs, id);
     if (row)
         run_row_to_json(row, json);
     put_progress(runs, row, json);
-    if (row)
-        return ERR_OK;
-    enum err err = err_explain(why, run_row_of(directory, id, &attempt));
-    if (!err) {
-        run_row_to_json(&attempt, json);
-        run_row_release(&attempt);
-    }
+    enum err err = row ? ERR_OK : put_attempt(id, directory, json, why);
+    free(row);
     return err;
 }
 

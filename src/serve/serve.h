@@ -1,7 +1,7 @@
 /* The dashboard: runs, live power and estimates as pages and as a JSON API over HTTP.
  *
- * Everything is read-only unless runs are allowed.  One thread runs the event loop and handles quick requests itself;
- * workers handle those that read files or compute. */
+ * Everything but the run index is read-only unless runs are allowed.  One thread runs the event loop and handles quick
+ * requests itself; workers handle those that read files or compute. */
 #ifndef IPW_SERVE_SERVE_H
 #define IPW_SERVE_SERVE_H
 

@@ -2,8 +2,8 @@
  *
  * A folder has changed when its mtime has: runs are added and removed, and the run index is written at the end of
  * each.  A run that is being copied into it changes the mtime only at the start, so the folder counts as changed for
- * some seconds more.  A summary is read again only if its file was replaced.  Of a database, the table `runs` is read;
- * the files of a run are copied to a scratch folder when they are requested. */
+ * some seconds more.  A summary is read only if it is not the one that the index has.  Of a database, the table `runs`
+ * is read; the files of a run are copied to a scratch folder when they are requested. */
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <pthread.h>
@@ -12,9 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analysis/across.h"
 #include "core/clock.h"
-#include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
@@ -40,144 +38,17 @@ struct row_source {
     char copies[COPIES_MAX][RUN_ID_MAX]; /* most recently used first */
 };
 
-const struct run_row_column ROW_COLUMN[ROW_COLUMNS] = {
-#define TEXT(constant, name, index)   {name, SUMMARY_INDEX_##index, true},
-#define NUMBER(constant, name, index) {name, SUMMARY_INDEX_##index, false},
-    ROWS_OWN(TEXT, NUMBER)
-#undef TEXT
-#undef NUMBER
-#define ROW_TEXT(constant, name, index)   ({name, SUMMARY_INDEX_##index, true}, )
-#define ROW_NUMBER(constant, name, index) ({name, SUMMARY_INDEX_##index, false}, )
-#include "rundir/record.def"
-};
-
-const struct summary_field *run_row_figure(enum run_column column)
-{
-    enum summary_index index = (enum summary_index)ROW_COLUMN[column].index;
-    const struct summary_field *field =
-        index == SUMMARY_INDEX_none ? NULL : summary_index(summary_index_place(index));
-    return field && field->label ? field : NULL;
-}
-
-/* ---- rows ---- */
-
-void run_row_release(struct run_row *row)
-{
-    free(row->id);
-    for (size_t i = 0; i < ROW_COLUMNS; i++)
-        if (ROW_COLUMN[i].is_text)
-            free(row->values[i].text);
-    if (row->best) {
-        free(row->best->conclusion);
-        free(row->best->setting);
-    }
-    free(row->best);
-}
-
-void run_row_to_json(const struct run_row *row, struct json *json)
-{
-    char when[CLOCK_TEXT_MAX];
-    json_string(json, "id", row->id);
-    for (size_t i = 0; i < ROW_COLUMNS; i++)
-        if (ROW_COLUMN[i].is_text)
-            json_string(json, ROW_COLUMN[i].name, row->values[i].text);
-        else if (i != ROW_CREATED)
-            json_number(json, ROW_COLUMN[i].name, row->values[i].number);
-        else
-            json_string(json, ROW_COLUMN[i].name,
-                        is_known(row->values[i].number)
-                            ? clock_text(when, from_seconds(row->values[i].number))
-                            : NULL);
-}
-
-static void set_text(struct run_row *row, enum run_column column, const char *text)
-{
-    free(row->values[column].text);
-    row->values[column].text = text ? xstrdup(text) : NULL;
-}
-
-static void begin_row(struct run_row *row)
-{
-    *row = (struct run_row){.written_at = UNKNOWN};
-    for (size_t i = 0; i < ROW_COLUMNS; i++)
-        if (!ROW_COLUMN[i].is_text)
-            row->values[i].number = UNKNOWN;
-}
-
-/* By the model's name. */
-static void set_precision(struct run_row *row)
-{
-    char text[24] = "";
-    double bits = row->values[ROW_MODEL].text ? bits_in_name(row->values[ROW_MODEL].text) : UNKNOWN;
-    if (is_known(bits))
-        str_format(text, sizeof text, "%g-bit", bits);
-    set_text(row, ROW_PRECISION, str_or_null(text));
-}
-
-static void fill_row(struct run_row *row, const struct summary *summary)
-{
-    for (size_t i = 0; i < ROW_COLUMNS; i++) {
-        if (ROW_COLUMN[i].index == SUMMARY_INDEX_none)
-            continue;
-        enum summary_index index = (enum summary_index)ROW_COLUMN[i].index;
-        const struct summary_field *field = summary_index(summary_index_place(index));
-        if (ROW_COLUMN[i].is_text)
-            set_text(row, (enum run_column)i, summary_index_text(field, summary));
-        else
-            row->values[i].number = json_field_number(&field->at, summary);
-    }
-    set_precision(row);
-}
-
 /* ---- a folder ---- */
-
-static const char *state_of(const char *directory, const struct run_list_entry *entry)
-{
-    if (entry->has_summary)
-        return entry->summary.interrupted == 1 ? "interrupted" : "done";
-    return run_dir_check_idle(directory, NULL) == ERR_BUSY ? "running" : "interrupted";
-}
-
-static void fill_from(const char *directory, const char *id, const struct run_list_entry *entry,
-                      struct run_row *row)
-{
-    begin_row(row);
-    row->id = xstrdup(id);
-    row->written_at = entry->written_at;
-    row->is_final = entry->has_summary;
-    row->values[ROW_CREATED].number = !entry->has_summary ? entry->began_at
-                                      : is_known(entry->summary.started_at)
-                                          ? entry->summary.started_at
-                                          : entry->summary.generated_at;
-    set_text(row, ROW_NAME, str_last_part(id));
-    set_text(row, ROW_KIND, run_kind_name(entry->kind));
-    set_text(row, ROW_STATE, state_of(directory, entry));
-    if (entry->has_summary)
-        fill_row(row, &entry->summary);
-}
-
-enum err run_row_of(const char *directory, const char *id, struct run_row *out)
-{
-    struct run_list_entry entry;
-    bool found;
-    run_list_read(directory, &entry, &found);
-    if (!found)
-        return ERR_NOT_FOUND;
-    fill_from(directory, id, &entry, out);
-    run_list_entry_release(&entry);
-    return ERR_OK;
-}
 
 struct folder_scan {
     const struct row_source *source;
     const struct row_handler *handler;
 };
 
-static bool wants_entry(void *context, const char *name, double written_at)
+static bool wants_entry(void *context, const char *name, int64_t written_at)
 {
     const struct folder_scan *reading = context;
-    return !is_known(written_at) ||
-           !reading->handler->keep(reading->handler->context, name, written_at);
+    return !reading->handler->keep(reading->handler->context, name, written_at);
 }
 
 static enum err take_entry(void *context, const struct run_list_entry *entry)
@@ -185,8 +56,9 @@ static enum err take_entry(void *context, const struct run_list_entry *entry)
     const struct folder_scan *reading = context;
     char *directory = path_join(reading->source->folder, entry->name);
     struct run_row row;
-    fill_from(directory, entry->name, entry, &row);
-    reading->handler->take(reading->handler->context, &row);
+    run_row_of_entry(entry->name, directory, entry, &row);
+    reading->handler->take(reading->handler->context, &row,
+                           entry->has_summary ? &entry->summary : NULL);
     free(directory);
     return ERR_OK;
 }
@@ -267,39 +139,32 @@ static enum err drop_failed(struct db **db, enum err err)
     return err;
 }
 
-static void fill_from_db(struct run_row *row, const struct db_run *run)
+static void row_of_db(const struct db_run *run, struct run_row *out)
 {
-    row->id = xstrdup(run->id);
-    set_text(row, ROW_NAME, run->name);
-    set_text(row, ROW_KIND, run->kind);
+    run_row_init(out, run->id);
+    out->written_at = (int64_t)(run->pushed_at * (double)NS_PER_S);
+    out->is_attempt = run->sweep;
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        if (run_row_is_text(ROW_OWN + i))
+            out->values[ROW_OWN + i].text = db_run_text(run, i);
+        else
+            out->values[ROW_OWN + i].number = db_run_number(run, i);
     bool has_ended = is_known(db_run_number(run, summary_index_place(SUMMARY_INDEX_finished)));
     bool was_stopped = db_run_number(run, summary_index_place(SUMMARY_INDEX_interrupted)) == 1;
-    set_text(row, ROW_STATE, has_ended && !was_stopped ? "done" : "interrupted");
-    row->values[ROW_CREATED].number = run->began_at;
-    for (size_t i = 0; i < ROW_COLUMNS; i++) {
-        if (ROW_COLUMN[i].index == SUMMARY_INDEX_none)
-            continue;
-        size_t figure = summary_index_place((enum summary_index)ROW_COLUMN[i].index);
-        if (ROW_COLUMN[i].is_text)
-            set_text(row, (enum run_column)i, db_run_text(run, figure));
-        else
-            row->values[i].number = db_run_number(run, figure);
-    }
-    set_precision(row);
+    out->values[ROW_NAME].text = run->name;
+    out->values[ROW_KIND].text = run->kind;
+    out->values[ROW_STATE].text = has_ended && !was_stopped ? "done" : "interrupted";
+    out->values[ROW_CREATED].number = run->began_at;
+    out->values[ROW_PRECISION].text = run_row_precision(out);
 }
 
 static enum err take_db_run(void *context, const struct db_run *run)
 {
     const struct row_handler *handler = context;
     struct run_row row;
-    if (handler->keep(handler->context, run->id, run->pushed_at))
-        return ERR_OK;
-    begin_row(&row);
-    row.written_at = run->pushed_at;
-    row.is_final = true;
-    row.is_attempt = run->sweep;
-    fill_from_db(&row, run);
-    handler->take(handler->context, &row);
+    row_of_db(run, &row);
+    if (!handler->keep(handler->context, row.id, row.written_at))
+        handler->take(handler->context, &row, NULL);
     return ERR_OK;
 }
 
@@ -426,6 +291,11 @@ void row_source_close(struct row_source *source)
 const char *row_source_display(const struct row_source *source)
 {
     return source->shown;
+}
+
+const char *row_source_folder(const struct row_source *source)
+{
+    return source->address ? NULL : source->folder;
 }
 
 bool row_source_changed(struct row_source *source)

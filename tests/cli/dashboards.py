@@ -20,9 +20,9 @@ class Answer:
 
 
 class Dashboard:
-    def __init__(self, *options, machine=None, scratch=None, listen="127.0.0.1:0", env=None):
+    def __init__(self, *options, machine=None, scratch=None, listen="127.0.0.1:0", env=None, program=IPW, **more):
         environment = {**(machine.environment() if machine else os.environ), **(env or {})}
-        self.process = subprocess.Popen([IPW, "serve", "--listen", listen, *map(str, options)], text=True,
+        self.process = subprocess.Popen([program, "serve", "--listen", listen, *map(str, options)], text=True, **more,
                                         env={**environment, **({"TMPDIR": str(scratch)} if scratch else {})},
                                         stderr=subprocess.PIPE)
         self.startup_message = self.process.stderr.readline()

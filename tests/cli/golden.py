@@ -51,6 +51,7 @@ MASKS = [
     Mask("time of a push", "the moment at which a run was pushed", r'("pushed": ?)([\d.]+)(,)'),
     Mask("time of a push, in CSV", "after the digest and the size of the run", r"(,[0-9a-f]{16},\d+,)(\d+\.\d+)(,)"),
     Mask("time of a start", "the moment at which a server began", r'("started_at": ?")([^"]*)(")'),
+    Mask("time of a file", "the moment at which the summary was written, in the run index", r"(,)(\d{19})(,0,')"),
     Mask("host name", "of the machine that runs the test", r'("host": ?")([^"]+)(")'),
     Mask("work of a load", "depends on the speed of the CPU", r"(^)([\d.]+)( billion multiply-adds)"),
     Mask("version", "changes with every release",

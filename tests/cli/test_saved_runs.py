@@ -87,7 +87,7 @@ class Saved(unittest.TestCase):
         with sqlite3.connect(self.folder / "catalog.db") as database:
             self.assertEqual(database.execute("SELECT count(*) FROM runs WHERE joules_per_query > 0").fetchone()[0],
                              len(names))
-            self.assertEqual(database.execute("PRAGMA user_version").fetchone()[0], 3)
+            self.assertEqual(database.execute("PRAGMA user_version").fetchone()[0], 4)
         before = os.stat(self.folder / "catalog.db").st_mtime_ns
         self.listed(self.folder)
         self.assertEqual(os.stat(self.folder / "catalog.db").st_mtime_ns, before)

@@ -107,7 +107,7 @@ class ListTest(ServeTest):
         self.write("run1b", 1.0)
         wait_until(lambda: "run1b" in [r["id"] for r in served.get("runs?limit=20")["runs"]], "the new run")
         page = served.get("runs?sort=name&order=asc&limit=2&cursor=" + first["next_cursor"])
-        self.assertEqual([row["id"] for row in page["runs"]], ["run2", "run3"])
+        self.assertEqual([row["id"] for row in page["runs"]], ["run1b", "run2"])
 
     def test_unfinished_and_damaged_runs_are_listed(self):
         self.write_three_runs()
@@ -138,16 +138,18 @@ class ListTest(ServeTest):
             self.skipTest("SQLite is not installed")
         with sqlite3.connect(index) as database:  # figures that only the index has
             database.execute("UPDATE runs SET joules = 777")
-            database.execute("UPDATE runs SET finished = finished - 100 WHERE directory = 'gamma'")
+            database.execute("UPDATE runs SET written_at = written_at - 1 WHERE directory = 'gamma'")
             database.execute("DELETE FROM runs WHERE directory = 'delta'")
-        changed = index.stat().st_mtime
-        os.utime(self.runs / "beta" / "summary.json", (changed + 1, changed + 1))
+        os.utime(self.runs / "beta" / "summary.json")
         rows = {row["id"]: row for row in self.serve().get("runs")["runs"]}
         self.assertEqual({name: row["energy_j"] for name, row in rows.items()},
                          {"alpha": 777, "beta": 40, "gamma": 40, "delta": 40})
         for row in rows.values():
             self.assertEqual((row["kind"], row["state"], row["queries"], row["hardware"]), ("run", "done", 4, "H100"))
             self.assertAlmostEqual(row["energy_plus_minus_j"], 1.2)
+        with sqlite3.connect(index) as database:  # and the rows that were read are written
+            self.assertEqual(dict(database.execute("SELECT directory, joules FROM runs")),
+                             {"alpha": 777, "beta": 40, "gamma": 40, "delta": 40})
 
     def test_run_in_progress(self):
         served = self.serve()

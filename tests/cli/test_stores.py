@@ -86,7 +86,7 @@ class TestCatalog(unittest.TestCase):
         connection.row_factory = sqlite3.Row
         try:
             self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone()[0], "ok")
-            self.assertEqual(connection.execute("PRAGMA user_version").fetchone()[0], 3)
+            self.assertEqual(connection.execute("PRAGMA user_version").fetchone()[0], 4)
             return [dict(row) for row in
                     connection.execute("SELECT * FROM runs ORDER BY directory")]
         finally:
@@ -104,14 +104,15 @@ class TestCatalog(unittest.TestCase):
             "joules": 123.456, "plus_minus": 1.5, "method": "counter",
             "joules_per_output_token": 0.1, "output_tokens_per_s": 80.5, "ttft_p50_s": 0.125,
             "ttft_p95_s": 0.25, "ipj": 0.004, "ipw": 0.01, "joules_per_query": 12.5,
-            "busy_watts": 80.0, "interrupted": 0, "run_kind": "agent"})
+            "busy_watts": 80.0, "interrupted": 0, "run_kind": "agent", "name": "profile_a", "kind": "agent",
+            "state": "done", "created_at": 1700000000.25, "precision": None, "written_at": None, "is_attempt": 0})
 
     def test_unknown_fields_are_null(self):
         self.add("profile_a", {"model": "m", "dataset": "set", "ipw": {"accuracy": None},
                                "total_queries": "ten"})
         row = self.rows()[0]
         self.assertEqual({key: value for key, value in row.items() if value is not None}.keys(),
-                         {"directory", "model", "dataset", "summary"})
+                         {"directory", "model", "dataset", "summary", "name", "kind", "state", "is_attempt"})
         self.assertEqual(row["dataset"], "set")
 
     def test_repeated_run_replaces_its_row(self):

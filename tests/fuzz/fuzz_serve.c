@@ -115,6 +115,8 @@ static void seeds(void)
 {
     static const char *const TARGETS[] = {
         "/api/v1/runs?q=a+b&kind=profile&sort=created_at&order=desc&limit=5&cursor=1",
+        "/api/v1/runs?sort=energy_j&order=asc&cursor=72.0000000000004440",
+        "/api/v1/runs?sort=model&model=m&cursor=72.6d",
         "/api/v1/runs/r",
         "/api/v1/runs/r/report",
         "/api/v1/runs/%2e%2e%2fr/page",

@@ -6,7 +6,7 @@
 #include "port/file.h"
 #include "port/sqlite.h"
 #include "report/export/export.h"
-#include "rundir/run_index.h"
+#include "rundir/run_rows.h"
 
 struct database {
     sqlite3 *db;

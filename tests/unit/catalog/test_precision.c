@@ -1,5 +1,7 @@
 #include "support/unit.h"
 
+#include <math.h>
+
 #include "catalog/precision.h"
 
 static void names_are_found_and_unknown_names_get_a_suggestion(void **state)
@@ -72,12 +74,35 @@ static void a_precision_is_represented_by_wider_ones(void **state)
     }
 }
 
+static void bits_per_weight_follow_from_the_name_of_a_model(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        double bits;
+    } CASES[] = {
+        {"llama3.2:1b-instruct-q4_K_M", 4},
+        {"Meta-Llama-3.1-8B-Instruct-FP8", 8},
+        {"Qwen2.5-7B-AWQ", 4},
+        {"gemma-2-9b-bf16", 16},
+        {"phi-3.Q6_K.gguf", 6},
+        {"llama-3.1-8b", NAN},
+        {"seq8", NAN},
+        {"q45", NAN},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        double bits = bits_in_name(CASES[i].model);
+        assert_true(isnan(CASES[i].bits) ? isnan(bits) : bits == CASES[i].bits);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_found_and_unknown_names_get_a_suggestion),
         cmocka_unit_test(widths_are_bytes_per_element),
         cmocka_unit_test(a_precision_is_represented_by_wider_ones),
+        cmocka_unit_test(bits_per_weight_follow_from_the_name_of_a_model),
     };
     return RUN_TESTS(tests);
 }

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/across.h"
 #include "port/arrow.h"
 #include "rundir/record.h"
 #include "rundir/run_table.h"
@@ -191,28 +190,6 @@ static void test_column_names_are_unique(void **state)
                     record_column(COLUMN_WORD, (int)i)->label[0]);
 }
 
-static void test_bits_per_weight_follow_from_the_name(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *model;
-        double bits;
-    } CASES[] = {
-        {"llama3.2:1b-instruct-q4_K_M", 4},
-        {"Meta-Llama-3.1-8B-Instruct-FP8", 8},
-        {"Qwen2.5-7B-AWQ", 4},
-        {"gemma-2-9b-bf16", 16},
-        {"phi-3.Q6_K.gguf", 6},
-        {"llama-3.1-8b", NAN},
-        {"seq8", NAN},
-        {"q45", NAN},
-    };
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        double bits = bits_in_name(CASES[i].model);
-        assert_true(isnan(CASES[i].bits) ? isnan(bits) : bits == CASES[i].bits);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,7 +200,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unusable_runs_are_rejected, tree_set_up,
                                         tree_tear_down),
         cmocka_unit_test(test_column_names_are_unique),
-        cmocka_unit_test(test_bits_per_weight_follow_from_the_name),
     };
     return RUN_TESTS(tests);
 }
