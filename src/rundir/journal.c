@@ -439,15 +439,13 @@ struct journal_facts journal_facts(const char *path)
     return facts;
 }
 
-enum { STARTS_MAX = 100000 };
-
 static enum err take_start(void *context, const struct jv *line)
 {
     struct journal_starts *starts = context;
     double at = jv_number(jv_get(line, "started_at"));
     int64_t number;
     if (journal_line_kind(line) != JOURNAL_RUN || !(at > 0 && at < 8e9) ||
-        !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MAX)
+        !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > RUN_STARTS_MAX)
         return ERR_OK;
     while (starts->count < (size_t)number) {
         starts->zero_ns =

@@ -584,7 +584,7 @@ unsigned run_path_start_of(const char *name)
     if (strcmp(name, "samples.csv") == 0)
         return 1;
     bool is_one = sscanf(name, "samples-%u.csv%n", &start, &end) == 1 && end && !name[end];
-    return is_one && start > 1 ? start : 0;
+    return is_one && start > 1 && start <= RUN_STARTS_MAX ? start : 0;
 }
 
 /* ---- Arrow files ---- */

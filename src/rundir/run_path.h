@@ -150,6 +150,9 @@ char *run_path_file(const char *directory, enum run_file file);
 /* samples.csv, and samples-2.csv for the second start ...; the caller frees the path. */
 char *run_path_samples(const char *directory, unsigned start);
 
+/* More starts than any run has: a larger number in a file or in its name is not that of a start. */
+enum { RUN_STARTS_MAX = 100000 };
+
 /* The start whose samples are in a file of that name; 0: not a samples file. */
 unsigned run_path_start_of(const char *name);
 

@@ -158,6 +158,18 @@ class LongPaths(unittest.TestCase):
         for name in ("records.jsonl", "spans.jsonl", "samples.csv", "summary.json", "data-00000-of-00001.arrow"):
             self.assertEqual((copy / name).read_bytes(), (run / name).read_bytes(), name)
 
+    def test_a_path_that_sqlite_refuses_is_named_with_its_limit(self):
+        said = "SQLite opens no path of more than 504 bytes: "
+        done = self.profile("--output-dir", self.folder / "indexed", "--name", "run")
+        if "SQLite is not installed" in done.stderr:
+            self.skipTest("SQLite is not installed")
+        self.assertIn(said, done.stderr)
+        self.assertFalse((self.folder / "indexed/catalog.db").exists())
+        run = self.folder / "indexed/run"
+        for arguments in (("export", run, "--to", "sqlite", "-o", self.folder / "export.db"),
+                          ("db", "init", "--db", f"sqlite://{self.folder}/runs.db")):
+            self.assertIn(said, self.ipw(*arguments, code=1).stderr)
+
     def test_a_path_that_the_kernel_refuses_is_named_with_its_reason(self):
         beyond = Path(str(self.folder) + "/" + "/".join(["e" * PART] * 30))
         for arguments in (("run", "--output-dir", beyond, "--", "true"), ("analyze", beyond), ("report", beyond),

@@ -153,6 +153,22 @@ static void parts_are_parsed_and_formatted(void **state)
     free(path);
 }
 
+/* Readers go through all starts up to the last. */
+static void a_name_gives_the_number_of_a_possible_start_only(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        unsigned start;
+    } CASES[] = {
+        {"samples.csv", 1},        {"samples-2.csv", 2},          {"samples-100000.csv", 100000},
+        {"samples-100001.csv", 0}, {"samples-4294967295.csv", 0}, {"samples-1.csv", 0},
+        {"samples-2.csv.gz", 0},   {"samples-.csv", 0},           {"spans.jsonl", 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_int_equal(run_path_start_of(CASES[i].name), CASES[i].start);
+}
+
 static void paths_in_files_stay_below_their_directory(void **state)
 {
     (void)state;
@@ -174,6 +190,7 @@ int main(void)
         cmocka_unit_test(query_keys_are_parsed),
         cmocka_unit_test(stems_omit_repeat_numbers_and_timestamps),
         cmocka_unit_test(repeat_groups_are_unique),
+        cmocka_unit_test(a_name_gives_the_number_of_a_possible_start_only),
         cmocka_unit_test(paths_in_files_stay_below_their_directory),
     };
     return RUN_TESTS(tests);
