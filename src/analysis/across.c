@@ -42,8 +42,7 @@ double bits_in_name(const char *model)
         if (at != model && isalnum((unsigned char)at[-1]))
             continue; /* words begin after a separator */
         for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
-            size_t length = strlen(WORDS[i].word);
-            size_t same = 0;
+            size_t length = strlen(WORDS[i].word), same = 0;
             while (same < length && tolower((unsigned char)at[same]) == WORDS[i].word[same])
                 same++;
             if (same == length && !isalnum((unsigned char)at[length]))
