@@ -459,7 +459,8 @@ static void signal_below(const struct child *child, pid_t group, int number)
         kill(child->pid, number);
     for (size_t i = 0; i < below.count; i++) {
         pid_t its_group = getpgid(below.processes[i]);
-        if (group ? its_group == group : !is_helper(its_group, false))
+        bool is_meant = group ? its_group == group : !is_helper(its_group, false);
+        if (its_group > 0 && is_meant) /* it has not ended meanwhile */
             kill(below.processes[i], number);
     }
     pthread_mutex_unlock(&helpers_lock);
