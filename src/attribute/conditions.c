@@ -606,11 +606,9 @@ enum err conditions_dedicated(struct conditions *c, double length_s, struct erro
         thread_sleep(to - clock_now());
     conditions_stop(c);
     sampler_settle(c->session->sampler, to);
-    enum err err = ledger_take(c->session->sampler, from, to, NULL, &ledger);
-    if (err)
-        return err_explain(why, err);
+    ledger_take(c->session->sampler, from, to, NULL, &ledger);
     conditions_take(c, &ledger);
-    err = check_dedicated(c, &ledger, why);
+    enum err err = check_dedicated(c, &ledger, why);
     ledger_release(&ledger);
     return err;
 }
@@ -698,16 +696,15 @@ enum err conditions_idle(struct conditions *c, double idle_s, struct baseline *o
                          int *signal_number)
 {
     struct ledger ledger;
-    enum err err = ERR_OK;
     *out = (struct baseline){0};
-    for (int i = 0; i < IDLE_TRIES && !err && !c->has_idle; i++) {
-        err = idle_window(c, idle_s, &ledger, signal_number);
+    for (int i = 0; i < IDLE_TRIES && !c->has_idle; i++) {
+        enum err err = idle_window(c, idle_s, &ledger, signal_number);
         if (err)
             return err;
         conditions_check_idle(c, &ledger, out);
         ledger_release(&ledger);
     }
-    return err;
+    return ERR_OK;
 }
 
 void conditions_idle_after(struct conditions *c, double idle_s)
