@@ -229,7 +229,6 @@ enum err tool_session_open(const struct toolset *set, const char *directory,
                            struct tool_session *out, struct error *why)
 {
     *out = (struct tool_session){.set = set, .workspace = {.fd = -1}};
-    enum err err = ERR_OK;
     if (!str_copy(out->workspace.path, sizeof out->workspace.path, directory))
         return err_set(why, ERR_USAGE, "the path of the workspace is too long");
     out->workspace.fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -237,13 +236,10 @@ enum err tool_session_open(const struct toolset *set, const char *directory,
         return err_set(why, err_from_errno(errno), "cannot open the workspace %s: %s",
                        plain_text(directory).text, strerror(errno));
     out->states = xcalloc(set->instance_count + 1, sizeof *out->states);
-    for (size_t i = 0; i < set->instance_count && !err; i++)
+    for (size_t i = 0; i < set->instance_count; i++)
         if (set->instances[i].driver->begin)
-            err = set->instances[i].driver->begin(set->instances[i].state, &out->workspace,
-                                                  &out->states[i], why);
-    if (err)
-        tool_session_close(out);
-    return err;
+            out->states[i] = set->instances[i].driver->begin(set->instances[i].state);
+    return ERR_OK;
 }
 
 void tool_session_close(struct tool_session *session)
