@@ -229,20 +229,16 @@ enum err tool_session_open(const struct toolset *set, const char *directory,
                            struct tool_session *out, struct error *why)
 {
     *out = (struct tool_session){.set = set, .workspace = {.fd = -1}};
-    enum err err = ERR_OK;
     out->workspace.fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->workspace.fd < 0)
         return err_set(why, err_from_errno(errno), "cannot open the workspace %s: %s", directory,
                        strerror(errno));
     out->workspace.path = xstrdup(directory);
     out->states = xcalloc(set->instance_count + 1, sizeof *out->states);
-    for (size_t i = 0; i < set->instance_count && !err; i++)
+    for (size_t i = 0; i < set->instance_count; i++)
         if (set->instances[i].driver->begin)
-            err = set->instances[i].driver->begin(set->instances[i].state, &out->workspace,
-                                                  &out->states[i], why);
-    if (err)
-        tool_session_close(out);
-    return err;
+            out->states[i] = set->instances[i].driver->begin(set->instances[i].state);
+    return ERR_OK;
 }
 
 void tool_session_close(struct tool_session *session)

@@ -90,9 +90,8 @@ struct tool_driver {
     /* Optional: the tools, at least one; valid until close. */
     const struct tool_spec *(*list)(void *state, size_t *count);
 
-    /* Optional: the state of one query. */
-    enum err (*begin)(void *state, const struct workspace *workspace, void **session,
-                      struct error *why);
+    /* Optional: the state of one query; NULL: it has none. */
+    void *(*begin)(void *state);
     void (*end)(void *state, void *session);
 
     /* ERR_OK whenever there is a result, also of a failed tool; an error only if the call itself could not be made

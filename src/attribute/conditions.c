@@ -606,11 +606,9 @@ enum err conditions_dedicated(struct conditions *c, double length_s, struct erro
         thread_sleep(to - clock_now());
     conditions_stop(c);
     sampler_settle(c->session->sampler, to);
-    enum err err = ledger_take(c->session->sampler, from, to, NULL, &ledger);
-    if (err)
-        return err_explain(why, err);
+    ledger_take(c->session->sampler, from, to, NULL, &ledger);
     conditions_take(c, &ledger);
-    err = check_dedicated(c, &ledger, why);
+    enum err err = check_dedicated(c, &ledger, why);
     ledger_release(&ledger);
     return err;
 }
@@ -648,7 +646,8 @@ static enum err idle_window(struct conditions *c, double idle_s, struct ledger *
     if (*signal_number)
         return ERR_INTERRUPTED;
     sampler_settle(c->session->sampler, to);
-    return ledger_take(c->session->sampler, from, to, NULL, out);
+    ledger_take(c->session->sampler, from, to, NULL, out);
+    return ERR_OK;
 }
 
 /* Sum over the counted devices. */
@@ -659,34 +658,32 @@ static void sum_idle(const struct ledger *ledger, double *watts, double *plus_mi
     *plus_minus = ratio(ledger->total.statistical, length);
 }
 
-static enum err check_idle(struct conditions *c, const struct conditions_use *use,
-                           const struct ledger *ledger, struct baseline *out)
+static void check_idle(struct conditions *c, const struct conditions_use *use,
+                       const struct ledger *ledger, struct baseline *out)
 {
     baseline_release(out);
     c->has_idle = was_idle(c, use, ledger);
     if (!c->has_idle)
-        return ERR_OK;
+        return;
     sum_idle(ledger, &c->figures.idle_w, &c->figures.idle_plus_minus);
-    enum err err = baseline_from(ledger, out);
-    for (size_t i = 0; i < out->count && !err; i++) {
+    baseline_from(ledger, out);
+    for (size_t i = 0; i < out->count; i++) {
         struct summary_condition *row = condition_of(c, out->rows[i].device);
         if (row)
             row->idle_w = out->rows[i].watts;
     }
-    return err;
 }
 
-enum err conditions_check_idle(struct conditions *c, const struct ledger *ledger,
-                               struct baseline *out)
+void conditions_check_idle(struct conditions *c, const struct ledger *ledger, struct baseline *out)
 {
-    return check_idle(c, &c->use, ledger, out);
+    check_idle(c, &c->use, ledger, out);
 }
 
-enum err conditions_check_idle_since(struct conditions *c, const struct conditions_mark *mark,
-                                     const struct ledger *ledger, struct baseline *out)
+void conditions_check_idle_since(struct conditions *c, const struct conditions_mark *mark,
+                                 const struct ledger *ledger, struct baseline *out)
 {
     const struct conditions_use use = use_since(c, mark);
-    return check_idle(c, &use, ledger, out);
+    check_idle(c, &use, ledger, out);
 }
 
 void conditions_refuse_idle(struct conditions *c, const char *why)
@@ -699,16 +696,15 @@ enum err conditions_idle(struct conditions *c, double idle_s, struct baseline *o
                          int *signal_number)
 {
     struct ledger ledger;
-    enum err err = ERR_OK;
     *out = (struct baseline){0};
-    for (int i = 0; i < IDLE_TRIES && !err && !c->has_idle; i++) {
-        err = idle_window(c, idle_s, &ledger, signal_number);
+    for (int i = 0; i < IDLE_TRIES && !c->has_idle; i++) {
+        enum err err = idle_window(c, idle_s, &ledger, signal_number);
         if (err)
             return err;
-        err = conditions_check_idle(c, &ledger, out);
+        conditions_check_idle(c, &ledger, out);
         ledger_release(&ledger);
     }
-    return err;
+    return ERR_OK;
 }
 
 void conditions_idle_after(struct conditions *c, double idle_s)

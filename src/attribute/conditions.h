@@ -80,14 +80,14 @@ void conditions_take(struct conditions *conditions, const struct ledger *ledger)
 
 /* For callers that measure idle power themselves: sets has_idle and the baseline *out if the machine was idle in
  * that window.  The previous *out is released. */
-enum err conditions_check_idle(struct conditions *conditions, const struct ledger *ledger,
-                               struct baseline *out) MUST_USE;
+void conditions_check_idle(struct conditions *conditions, const struct ledger *ledger,
+                           struct baseline *out);
 
 /* The same inside a measured window: a mark at the start of the idle time, and the check at its end. */
 void conditions_mark(const struct conditions *conditions, struct conditions_mark *out);
-enum err conditions_check_idle_since(struct conditions *conditions,
-                                     const struct conditions_mark *mark,
-                                     const struct ledger *ledger, struct baseline *out) MUST_USE;
+void conditions_check_idle_since(struct conditions *conditions,
+                                 const struct conditions_mark *mark,
+                                 const struct ledger *ledger, struct baseline *out);
 
 /* There was no idle time: says so among the findings. */
 void conditions_refuse_idle(struct conditions *conditions, const char *why);

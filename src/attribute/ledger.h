@@ -91,8 +91,8 @@ struct ledger_selection {
 enum err ledger_select(const struct ledger *ledger, const char *device,
                        struct ledger_selection *out, struct error *why) MUST_USE;
 
-/* The baseline from the ledger of an idle window; baseline_release frees it. */
-enum err baseline_from(const struct ledger *ledger, struct baseline *out) MUST_USE;
+/* The baseline from the ledger of an idle window; baseline_release frees it.  Fails as ledger_take. */
+enum err baseline_from(const struct ledger *ledger, struct baseline *out);
 void baseline_release(struct baseline *baseline);
 
 /* ---- as JSON, the same shape in every command: ledger_json.c ---- */

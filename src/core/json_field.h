@@ -170,9 +170,9 @@ void json_field_write(struct json_field_writer *writer, const struct json_field 
                       const void *object);
 void json_field_writer_end(struct json_field_writer *writer);
 
-/* Puts the value into a tree instead; JSON values are omitted. */
+/* Puts the value into a tree instead; JSON values are omitted.  Fails only in libipw, for lack of memory. */
 enum err json_field_put(const struct json_field *field, struct json_base base, const void *object,
-                        struct jv *tree) MUST_USE;
+                        struct jv *tree);
 
 struct json_field_reader {
     const struct jv *root;

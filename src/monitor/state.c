@@ -534,8 +534,7 @@ static void mark_counted(struct state *state, nanos now)
     nanos from = now - length > state->session->started ? now - length : state->session->started;
     for (size_t i = 0; i < state->domain_count; i++)
         state->domains[i].is_counted = false;
-    if (ledger_take(state->session->sampler, from, now, NULL, &ledger) != ERR_OK)
-        return;
+    ledger_take(state->session->sampler, from, now, NULL, &ledger);
     for (size_t i = 0; i < ledger.count; i++) {
         const struct ledger_device *device = &ledger.devices[i];
         for (size_t d = 0; device->counted && d < state->domain_count; d++) {

@@ -243,18 +243,17 @@ struct merge_state {
 };
 
 /* Renumbers a line for the merged run. */
-static enum err renumber(struct jv *line, enum journal_line_kind kind, unsigned before)
+static void renumber(struct jv *line, enum journal_line_kind kind, unsigned before)
 {
     struct jv *owner = kind == JOURNAL_QUERY ? (struct jv *)jv_get(line, "ipw") : line;
     double start = jv_number(jv_get(owner, "start"));
     if (!(start >= 1 && start < 1e6))
-        return ERR_OK;
-    enum err err = jv_put_number(owner, "start", floor(start) + before);
-    if (err || kind != JOURNAL_RUN)
-        return err;
-    err = jv_put_bool(line, JOURNAL_MERGED, true);
-    struct jv *settings = err ? NULL : jv_put_object(line, "settings");
-    return jv_put_text(settings, RUN_PART_KEY, NULL);
+        return;
+    jv_put_number(owner, "start", floor(start) + before);
+    if (kind != JOURNAL_RUN)
+        return;
+    jv_put_bool(line, JOURNAL_MERGED, true);
+    jv_put_text(jv_put_object(line, "settings"), RUN_PART_KEY, NULL);
 }
 
 static enum err take_line(void *context, const struct jv *value)
@@ -263,10 +262,9 @@ static enum err take_line(void *context, const struct jv *value)
     struct text line = {0};
     enum journal_line_kind kind = journal_line_kind(value);
     merge->starts += kind == JOURNAL_RUN;
-    enum err err = renumber((struct jv *)value, kind, merge->before);
+    renumber((struct jv *)value, kind, merge->before);
     jv_print(value, &line);
-    if (!err)
-        err = journal_append(&merge->out, &line, &merge->why);
+    enum err err = journal_append(&merge->out, &line, &merge->why);
     text_release(&line);
     return err;
 }

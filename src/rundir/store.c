@@ -136,7 +136,8 @@ static enum err open_all(const struct store_run *run, struct fill_state *fill)
 static enum err put_all(void *context, const struct jv *record)
 {
     struct fill_state *fill = context;
-    enum err err = jv_merge((struct jv *)record, fill->constants);
+    enum err err = ERR_OK;
+    jv_merge((struct jv *)record, fill->constants);
     for (size_t i = 0; !err && i < fill->count; i++)
         err = store_put(&fill->stores[i], record, &fill->why);
     return err;
@@ -145,11 +146,9 @@ static enum err put_all(void *context, const struct jv *record)
 enum err stores_fill(const struct store_run *run, struct journal_index *records,
                      const struct summary *summary, struct error *why)
 {
-    struct fill_state fill = {0};
+    struct fill_state fill = {.constants = summary_constants(summary, run->model)};
     uint64_t damaged;
-    enum err err = summary_constants(summary, run->model, &fill.constants);
-    if (!err)
-        err = open_all(run, &fill);
+    enum err err = open_all(run, &fill);
     if (!err)
         err = journal_index_read(records, put_all, &fill, &damaged, &fill.why);
     for (size_t i = 0; !err && i < fill.count; i++)

@@ -624,16 +624,14 @@ static bool is_in_records(const char *path)
     return false;
 }
 
-enum err summary_constants(const struct summary *summary, const char *model, struct jv **out)
+struct jv *summary_constants(const struct summary *summary, const char *model)
 {
-    *out = jv_new_object();
-    enum err err = ERR_OK;
-    for (const struct summary_field *field = SUMMARY_FIELDS; summary && !err && field->at.path;
-         field++)
+    struct jv *tree = jv_new_object();
+    for (const struct summary_field *field = SUMMARY_FIELDS; summary && field->at.path; field++)
         if (field->role == SUMMARY_IS_FIELD && json_field_is_known(&field->at, summary) &&
             is_in_records(field->at.path))
-            err = json_field_put(&field->at, record_base(model), summary, *out);
-    return err;
+            json_field_put(&field->at, record_base(model), summary, tree);
+    return tree;
 }
 
 /* Into a summary in which everything is unknown. */

@@ -140,8 +140,7 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
 
 /* Values that records have under the same path, as a tree to be merged into each: the machine, which the journal leaves out.
  * The caller frees it.  `summary` may be NULL. */
-enum err summary_constants(const struct summary *summary, const char *model, struct jv **out)
-    MUST_USE;
+struct jv *summary_constants(const struct summary *summary, const char *model);
 
 /* From a run directory.  ERR_NOT_FOUND: no such file: the run has not ended. */
 enum err summary_load(const char *directory, struct summary *out, struct error *why) MUST_USE;

@@ -345,7 +345,7 @@ static struct arrow_field *make_fields(void)
     return root;
 }
 
-static enum err put_texts(const struct query_trace *trace, struct jv *row)
+static void put_texts(const struct query_trace *trace, struct jv *row)
 {
     struct text line = {0}, score = {0};
     const struct json_any *metadata = &trace->score_metadata;
@@ -354,35 +354,31 @@ static enum err put_texts(const struct query_trace *trace, struct jv *row)
         text_add(&score, metadata->text ? metadata->text : "{}");
     else
         jv_print(metadata->value, &score);
-    enum err err = jv_put_text(row, SCORE_COLUMN, text_get(&score));
-    if (!err)
-        err = jv_put_text(row, TRACE_COLUMN, text_get(&line));
+    jv_put_text(row, SCORE_COLUMN, text_get(&score));
+    jv_put_text(row, TRACE_COLUMN, text_get(&line));
     text_release(&line);
     text_release(&score);
-    return err;
 }
 
-static enum err make_row(const struct query_trace *trace, struct jv **row)
+static struct jv *make_row(const struct query_trace *trace)
 {
-    *row = jv_new_object();
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < COLUMN_COUNT; i++) {
+    struct jv *row = jv_new_object();
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
         const struct column *column = &COLUMNS[i];
-        err = column->figure != NO_FIGURE
-                  ? jv_put_number(*row, column->name, value_of(trace, &FIGURES[column->figure]))
-                  : json_field_put(query_trace_field(column->name), (struct json_base){0}, trace,
-                                   *row);
+        if (column->figure != NO_FIGURE)
+            jv_put_number(row, column->name, value_of(trace, &FIGURES[column->figure]));
+        else
+            json_field_put(query_trace_field(column->name), (struct json_base){0}, trace, row);
     }
-    return err ? err : put_texts(trace, *row);
+    put_texts(trace, row);
+    return row;
 }
 
 static enum err add_row(struct hf_dataset *dataset, const struct query_trace *trace,
                         struct error *why)
 {
-    struct jv *row = NULL;
-    enum err err = err_explain(why, make_row(trace, &row));
-    if (!err)
-        err = hf_dataset_add(dataset, row, why);
+    struct jv *row = make_row(trace);
+    enum err err = hf_dataset_add(dataset, row, why);
     jv_free(row);
     return err;
 }

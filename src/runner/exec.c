@@ -64,10 +64,8 @@ static enum err run_once(struct session *session, const struct exec_options *opt
     conditions_stop(&result->conditions);
     run->wall_s = seconds(run->to - run->from);
     sampler_settle(session->sampler, run->to);
-    err = ledger_take(session->sampler, run->from, run->to, result->has_idle ? &result->idle : NULL,
-                      &run->ledger);
-    if (err)
-        return err_set(why, err, "cannot sum the energy: %s", err_text(err));
+    ledger_take(session->sampler, run->from, run->to, result->has_idle ? &result->idle : NULL,
+                &run->ledger);
     return ERR_OK;
 }
 
@@ -126,10 +124,8 @@ enum err exec_measure(struct session *session, const struct exec_options *option
     enum err err = ERR_OK;
     if (options->idle_s > 0)
         err = measure_idle(options, out);
-    if (err == ERR_INTERRUPTED)
-        return err_set(why, err, "interrupted while measuring idle power");
     if (err)
-        return err_set(why, err, "cannot measure idle power: %s", err_text(err));
+        return err_set(why, err, "interrupted while measuring idle power");
     err = run_all(session, options, out, why);
     if (!out->signal)
         conditions_idle_after(&out->conditions, options->idle_s);

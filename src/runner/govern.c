@@ -473,8 +473,7 @@ static void read_device(struct loop *loop, nanos to, struct govern_step *step)
 {
     struct ledger ledger;
     sampler_settle(loop->session.sampler, to);
-    if (ledger_take(loop->session.sampler, loop->from, to, NULL, &ledger))
-        return;
+    ledger_take(loop->session.sampler, loop->from, to, NULL, &ledger);
     const struct ledger_device *device = find_device(loop, &ledger);
     if (device) {
         if (device->energy.coverage > 0.5)
@@ -628,8 +627,7 @@ static void fill_result(struct loop *loop, struct govern_result *out)
     out->default_w = ratio(loop->power_sum[0], (double)loop->power_count[0]);
     out->governed_w = ratio(loop->power_sum[1], (double)loop->power_count[1]);
     sampler_settle(loop->session.sampler, now);
-    if (ledger_take(loop->session.sampler, loop->start, now, NULL, &ledger))
-        return;
+    ledger_take(loop->session.sampler, loop->start, now, NULL, &ledger);
     const struct ledger_device *device = find_device(loop, &ledger);
     if (device)
         out->energy = device->energy;

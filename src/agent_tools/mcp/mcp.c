@@ -314,17 +314,14 @@ static enum err mcp_open(const struct tool_config *config, void *state, struct e
     return err;
 }
 
-static enum err mcp_begin(void *state, const struct workspace *workspace, void **session,
-                          struct error *why)
+static void *mcp_begin(void *state)
 {
     const struct mcp *mcp = state;
-    (void)workspace, (void)why;
     if (!mcp->is_per_query)
-        return ERR_OK;
+        return NULL;
     struct server_scope *scope = xcalloc(1, sizeof *scope);
     pthread_mutex_init(&scope->lock, NULL);
-    *session = scope;
-    return ERR_OK;
+    return scope;
 }
 
 static void mcp_end(void *state, void *session)

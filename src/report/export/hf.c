@@ -28,18 +28,17 @@ static enum err hf_begin(struct export *export, struct error *why)
     struct store_run where = {run->output, run->model, run->metadata};
     struct hf *hf = export->state;
     enum err err = make_directory(run->output, why);
-    if (!err && (err = summary_constants(run->summary, run->model, &hf->constants)))
-        err_set(why, err, "%s", err_text(err));
-    return err ? err : store_open(&store_arrow, &where, &hf->store, why);
+    if (err)
+        return err;
+    hf->constants = summary_constants(run->summary, run->model);
+    return store_open(&store_arrow, &where, &hf->store, why);
 }
 
 static enum err hf_record(struct export *export, const struct export_record *record,
                           struct error *why)
 {
     struct hf *hf = export->state;
-    enum err err = jv_merge(record->tree, hf->constants);
-    if (err)
-        return err_set(why, err, "%s", err_text(err));
+    jv_merge(record->tree, hf->constants);
     return store_put(&hf->store, record->tree, why);
 }
 

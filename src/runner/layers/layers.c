@@ -149,21 +149,18 @@ static enum err measure_idle(struct campaign *c, struct error *why)
 }
 
 /* Long enough for the required sensor updates; without a sensor, long enough for timing. */
-static enum err choose_window(struct campaign *c, struct error *why)
+static void choose_window(struct campaign *c)
 {
     static const double SHORTEST_S = 0.25;
     struct ledger ledger;
     nanos now = clock_now();
     c->window_s = c->options->window_s;
     if (c->window_s > 0)
-        return ERR_OK;
-    enum err err = ledger_take(c->session->sampler, c->session->started, now, NULL, &ledger);
-    if (err)
-        return err_set(why, err, "cannot read the sensors: %s", err_text(err));
+        return;
+    ledger_take(c->session->sampler, c->session->started, now, NULL, &ledger);
     double period = workload_update_period(c->session, &ledger);
     c->window_s = fmax(SHORTEST_S, (ATTRIBUTION_UPDATES + 3) * period);
     ledger_release(&ledger);
-    return ERR_OK;
 }
 
 /* ---- granularity ---- */
@@ -375,27 +372,22 @@ static enum err run_rounds(struct campaign *c, struct error *why)
 
 /* ---- one model ---- */
 
-static enum err take_conditions(struct campaign *c)
+static void take_conditions(struct campaign *c)
 {
     struct conditions *conditions = &c->model->conditions;
     struct ledger ledger;
     const struct baseline *idle = conditions->has_idle ? &c->idle : NULL;
-    enum err err = ERR_OK;
-    if (c->model->rounds)
-        err = ledger_take(c->session->sampler, c->rounds_from, clock_now(), idle, &ledger);
-    if (err)
-        return err;
     if (c->model->rounds) {
+        ledger_take(c->session->sampler, c->rounds_from, clock_now(), idle, &ledger);
         conditions_take(conditions, &ledger);
         ledger_release(&ledger);
     }
     if (!c->model->interrupted)
         conditions_idle_after(conditions, c->options->idle_s);
     conditions_conclude(conditions);
-    return ERR_OK;
 }
 
-static enum err finish(struct campaign *c)
+static void finish(struct campaign *c)
 {
     struct layers_model *model = c->model;
     update_settings(c);
@@ -403,11 +395,10 @@ static enum err finish(struct campaign *c)
         attribution_times(model, &model->settings[s], &c->times[s]);
     layers_count_work(model, c->options->batch, c->options->generate, c->workload.ubatch);
     attribution_energy(model, c->options->seed);
-    enum err err = take_conditions(c);
-    if (err || model->window_count == 0)
-        return err;
-    return ledger_take(c->session->sampler, model->windows[0].from,
-                       model->windows[model->window_count - 1].to, NULL, &model->ledger);
+    take_conditions(c);
+    if (model->window_count)
+        ledger_take(c->session->sampler, model->windows[0].from,
+                    model->windows[model->window_count - 1].to, NULL, &model->ledger);
 }
 
 static enum err measure(struct campaign *c, struct error *why)
@@ -416,10 +407,10 @@ static enum err measure(struct campaign *c, struct error *why)
     enum err err = workload_record(&c->workload, c->model->granularity, why);
     if (!err)
         err = measure_idle(c, why);
-    if (!err)
-        err = choose_window(c, why);
-    if (!err)
+    if (!err) {
+        choose_window(c);
         err = tune(c, why);
+    }
     c->rounds_from = clock_now();
     conditions_begin(&c->model->conditions);
     if (!err)
@@ -460,9 +451,7 @@ static enum err measure_model(struct session *session, const struct layers_optio
     if (!err) {
         err = measure(&campaign, why);
         model->interrupted = err == ERR_INTERRUPTED;
-        enum err finished = finish(&campaign);
-        if (finished && !err)
-            err = err_set(why, finished, "cannot attribute the energy: %s", err_text(finished));
+        finish(&campaign);
     }
     for (size_t s = 0; s < LAYERS_SETTINGS_MAX; s++)
         free(campaign.times[s].slots);

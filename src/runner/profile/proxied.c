@@ -316,26 +316,23 @@ enum { IDLE_TRIES = 3 }; /* in a row; then one per IDLE_PERIOD */
 #define IDLE_PERIOD (60 * NS_PER_S)
 
 /* Call at the end of a quiet time that began at the mark; has_idle says whether the machine was idle. */
-static enum err take_idle(struct profile *profile, const struct conditions_mark *mark, nanos to)
+static void take_idle(struct profile *profile, const struct conditions_mark *mark, nanos to)
 {
     struct ledger ledger;
     struct sampler *sampler = profile->session->sampler;
     sampler_settle(sampler, to);
-    enum err err = ledger_take(sampler, mark->t, to, NULL, &ledger);
-    if (err)
-        return err;
-    err = conditions_check_idle_since(&profile->conditions, mark, &ledger, &profile->idle);
+    ledger_take(sampler, mark->t, to, NULL, &ledger);
+    conditions_check_idle_since(&profile->conditions, mark, &ledger, &profile->idle);
     ledger_release(&ledger);
-    profile->has_idle = !err && profile->conditions.has_idle;
+    profile->has_idle = profile->conditions.has_idle;
     if (!profile->has_idle)
-        return err;
+        return;
     profile->settling.unknown_joules = 0; /* all is attributed again */
     sharing_set_idle(profile->shared.sharing, &profile->idle);
-    return ERR_OK;
 }
 
 /* Called often. */
-static enum err measure_idle(struct profile *profile)
+static void measure_idle(struct profile *profile)
 {
     struct proxied *proxied = profile->proxied;
     struct quiet_time *quiet = &proxied->quiet;
@@ -344,14 +341,14 @@ static enum err measure_idle(struct profile *profile)
     unsigned in_flight = 0;
     uint64_t forwarded = 0;
     if (profile->has_idle || idle <= 0 || now < quiet->not_before)
-        return ERR_OK;
+        return;
     pthread_mutex_lock(&proxied->lock);
     bool is_running = proxied->is_open; /* the recorder stops the proxy afterwards */
     if (is_running)
         forwarded = proxy_forwarded(proxied->proxy, &in_flight);
     pthread_mutex_unlock(&proxied->lock);
     if (!is_running)
-        return ERR_OK;
+        return;
     if (in_flight || forwarded != quiet->forwarded || !quiet->is_open) {
         quiet->is_open = !in_flight;
         quiet->forwarded = forwarded;
@@ -359,14 +356,14 @@ static enum err measure_idle(struct profile *profile)
             sampler_mark(profile->session->sampler);
             conditions_mark(&profile->conditions, &quiet->mark);
         }
-        return ERR_OK;
+        return;
     }
     if (now - quiet->mark.t < idle)
-        return ERR_OK;
+        return;
     quiet->is_open = false;
     quiet->tries++;
     quiet->not_before = quiet->tries < IDLE_TRIES ? 0 : now + IDLE_PERIOD;
-    return take_idle(profile, &quiet->mark, now);
+    take_idle(profile, &quiet->mark, now);
 }
 
 enum err proxied_measure_idle_last(struct profile *profile, struct error *why)
@@ -377,16 +374,15 @@ enum err proxied_measure_idle_last(struct profile *profile, struct error *why)
     if (profile->has_idle || idle_s <= 0 || !atomic_load(&profile->shared.sent))
         return ERR_OK;
     profile_begin_phase(profile, "idle", -1);
-    for (int i = 0; i < IDLE_TRIES && !err && !profile->has_idle && profile->loop.signals < 2;
-         i++) {
+    for (int i = 0; i < IDLE_TRIES && !profile->has_idle && profile->loop.signals < 2; i++) {
         struct conditions_mark mark;
         sampler_mark(profile->session->sampler);
         conditions_mark(&profile->conditions, &mark);
         profile->loop.signals += proc_poll_signal(from_seconds(idle_s)) != 0;
         if (profile->loop.signals < 2)
-            err = take_idle(profile, &mark, clock_now());
+            take_idle(profile, &mark, clock_now());
     }
-    if (!err && profile->has_idle) /* up to the same time: the run has ended */
+    if (profile->has_idle) /* up to the same time: the run has ended */
         err = sharing_advance(profile->shared.sharing, settled, profile->settling.take_share,
                               profile);
     conditions_refuse_idle(&profile->conditions, "requests were in flight, and its measurement at "

@@ -391,11 +391,8 @@ enum err profile_loop(struct profile *profile)
             err = take_signal(profile, number);
         if (!err && profile_awaits_dataset(profile))
             err = ERR_INTERRUPTED;
-        if (!err && profile->loop.tick) {
-            err = profile->loop.tick(profile);
-            if (err)
-                profile_fail(profile, err, NULL);
-        }
+        if (!err && profile->loop.tick)
+            profile->loop.tick(profile);
         if (!err && is_time_to_settle(&profile->settling, profile->shared.sharing)) {
             err = settle_now(profile);
             if (err)

@@ -83,7 +83,7 @@ struct profile_shared {
 /* The main thread's loop: progress, signals and samples. */
 struct profile_loop_state {
     /* Called often while requests are in flight; NULL: nothing to do. */
-    enum err (*tick)(struct profile *profile);
+    void (*tick)(struct profile *profile);
     const char *phase;
     int64_t phase_total; /* -1: unknown */
     nanos phase_began;
