@@ -11,8 +11,6 @@
 
 struct text;
 
-enum { FILE_PATH_MAX = 1024 };
-
 /* The longest name in a directory that Linux allows (NAME_MAX), and a NUL. */
 enum { FILE_NAME_SIZE = 256 };
 

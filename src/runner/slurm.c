@@ -38,38 +38,45 @@ struct slurm_paths {
 
 /* ---- programs of Slurm ---- */
 
-static enum err find_program(const char *name, char *to, size_t size, struct error *why)
+/* NULL with the reason if it is not in PATH. */
+static char *find_program(const char *name, struct error *why)
 {
     char *found = proc_find(name);
-    bool fits = found && str_copy(to, size, found);
-    free(found);
-    return fits ? ERR_OK
-                : err_set(why, ERR_NOT_FOUND,
-                          "Slurm's %s is not in PATH: run this on a host of the cluster "
-                          "that submits jobs, or install slurm-client",
-                          name);
+    if (!found)
+        err_set(why, ERR_NOT_FOUND,
+                "Slurm's %s is not in PATH: run this on a host of the cluster "
+                "that submits jobs, or install slurm-client",
+                name);
+    return found;
 }
 
 enum err slurm_available(struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    enum err err = find_program("sbatch", path, sizeof path, why);
-    return err ? err : find_program("squeue", path, sizeof path, why);
+    static const char *const PROGRAMS[] = {"sbatch", "squeue"};
+    bool are_there = true;
+    for (size_t i = 0; are_there && i < sizeof PROGRAMS / sizeof *PROGRAMS; i++) {
+        char *path = find_program(PROGRAMS[i], why);
+        are_there = path;
+        free(path);
+    }
+    return are_there ? ERR_OK : ERR_NOT_FOUND;
 }
 
 /* argv[0] is looked up in PATH; *out is the program's stdout. */
 static enum err run_program(const char *argv[], struct text *out, struct error *why)
 {
-    char path[FILE_PATH_MAX];
     const struct text nothing = {0};
+    const char *name = argv[0];
+    char *path = find_program(name, why);
     int fd;
-    enum err err = find_program(argv[0], path, sizeof path, why);
-    if (!err)
-        err = file_open_scratch(&fd, why);
-    if (err)
+    enum err err = path ? file_open_scratch(&fd, why) : ERR_NOT_FOUND;
+    if (err) {
+        free(path);
         return err;
+    }
     argv[0] = path;
     err = proc_filter(argv, &nothing, fd, why);
+    argv[0] = name;
     off_t length = err ? 0 : lseek(fd, 0, SEEK_END);
     char *bytes = length > 0 && length < ANSWER_MAX ? xmalloc((size_t)length) : NULL;
     if (!err && length > 0 && !bytes)
@@ -79,6 +86,7 @@ static enum err run_program(const char *argv[], struct text *out, struct error *
     if (!err && bytes)
         text_add_bytes(out, bytes, (size_t)length);
     free(bytes);
+    free(path);
     close(fd);
     return err;
 }

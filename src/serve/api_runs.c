@@ -183,8 +183,9 @@ enum err api_pareto(const struct api *api, const struct request *request,
 
 /* ---- one run ---- */
 
-static enum err find_run(const struct api *api, const struct request *request,
-                         char directory[static FILE_PATH_MAX], struct error *why)
+/* The caller frees the directory; NULL after an error. */
+static enum err find_run(const struct api *api, const struct request *request, char **directory,
+                         struct error *why)
 {
     return runs_directory(api->runs, request->ids[0], directory, why);
 }
@@ -234,11 +235,11 @@ static void put_files(struct json *json, const char *directory, const char *id)
 enum err api_run(const struct api *api, const struct request *request, struct api_response *answer,
                  struct error *why)
 {
-    char directory[FILE_PATH_MAX];
     struct json json;
+    char *directory;
     enum err err = runs_refresh(api->runs, why);
     if (!err)
-        err = find_run(api, request, directory, why);
+        err = find_run(api, request, &directory, why);
     if (err)
         return err;
     response_object(answer, &json);
@@ -247,6 +248,7 @@ enum err api_run(const struct api *api, const struct request *request, struct ap
         put_summary(directory, &json);
     put_files(&json, directory, request->ids[0]);
     json_object_end(&json);
+    free(directory);
     return err;
 }
 
@@ -254,15 +256,18 @@ enum err api_run(const struct api *api, const struct request *request, struct ap
 static enum err report_of(const struct api *api, const struct request *request, bool is_page,
                           struct api_response *answer, struct error *why)
 {
-    char directory[FILE_PATH_MAX], title[HTML_TITLE_MAX], page[FILE_PATH_MAX + 16];
-    const char *input = directory;
-    struct html_report report = {.inputs = &input, .count = 1, .page = page};
-    enum err err = find_run(api, request, directory, why);
+    char title[HTML_TITLE_MAX], *directory;
+    enum err err = find_run(api, request, &directory, why);
     if (err)
         return err;
-    str_format(page, sizeof page, "%s/" RUN_REPORT, directory);
-    return is_page ? html_write(&report, &answer->body, why)
-                   : html_data(&report, title, sizeof title, &answer->body, why);
+    const char *input = directory;
+    char *page = path_join(directory, RUN_REPORT);
+    const struct html_report report = {.inputs = &input, .count = 1, .page = page};
+    err = is_page ? html_write(&report, &answer->body, why)
+                  : html_data(&report, title, sizeof title, &answer->body, why);
+    free(page);
+    free(directory);
+    return err;
 }
 
 enum err api_report(const struct api *api, const struct request *request,
@@ -305,7 +310,7 @@ static enum err take_record(void *context, const struct jv *value)
 enum err api_records(const struct api *api, const struct request *request,
                      struct api_response *answer, struct error *why)
 {
-    char directory[FILE_PATH_MAX], next[24];
+    char next[24], *directory = NULL;
     const char *cursor = request_param(request, "cursor");
     struct json json;
     struct records_page page = {.json = &json, .limit = RECORDS_DEFAULT};
@@ -314,9 +319,10 @@ enum err api_records(const struct api *api, const struct request *request,
     if (!err && cursor && parse_u64(cursor, &page.from))
         err = err_set(why, ERR_USAGE, "cursor: not from a previous page");
     if (!err)
-        err = find_run(api, request, directory, why);
+        err = find_run(api, request, &directory, why);
     if (!err)
         err = run_records_open(directory, &records, why);
+    free(directory);
     if (err)
         return err;
     response_object(answer, &json);
@@ -342,53 +348,62 @@ static void name_download(struct api_response *answer, const struct request *req
 
 static enum err export_csv(const char *directory, struct text *out, struct error *why)
 {
-    char folder[FILE_PATH_MAX], path[FILE_PATH_MAX + 8];
+    char *folder;
     struct export_done done;
     const struct export_driver *driver = export_driver_find("csv", why);
     if (sweep_is(directory))
         return export_sweep(directory, "csv", false, out, why);
     if (!driver)
         return ERR_NOT_FOUND;
-    enum err err = scratch_folder(folder, why);
+    enum err err = scratch_folder(&folder, why);
     if (err)
         return err;
-    str_format(path, sizeof path, "%s/csv", folder);
+    char *path = path_join(folder, "csv");
     err = export_run(driver, &(struct export_request){.directory = directory, .output = path},
                      &done, why);
     if (!err)
         err = file_read(path, DOWNLOAD_MAX, out, why);
     unlink(path);
     rmdir(folder);
+    free(path);
+    free(folder);
     return err;
 }
 
 enum err api_csv(const struct api *api, const struct request *request, struct api_response *answer,
                  struct error *why)
 {
-    char directory[FILE_PATH_MAX];
-    enum err err = find_run(api, request, directory, why);
+    char *directory;
+    enum err err = find_run(api, request, &directory, why);
     answer->type = "text/csv; charset=utf-8";
     name_download(answer, request, ".csv");
-    return err ? err : export_csv(directory, &answer->body, why);
+    if (!err)
+        err = export_csv(directory, &answer->body, why);
+    free(directory);
+    return err;
 }
 
 enum err api_arrow(const struct api *api, const struct request *request,
                    struct api_response *answer, struct error *why)
 {
-    char directory[FILE_PATH_MAX];
-    enum err err = find_run(api, request, directory, why);
+    char *directory;
+    enum err err = find_run(api, request, &directory, why);
     answer->type = "application/vnd.apache.arrow.stream";
     name_download(answer, request, ".arrow");
-    return err ? err : run_records_arrow(directory, DOWNLOAD_MAX, &answer->body, why);
+    if (!err)
+        err = run_records_arrow(directory, DOWNLOAD_MAX, &answer->body, why);
+    free(directory);
+    return err;
 }
 
 enum err api_file(const struct api *api, const struct request *request, struct api_response *answer,
                   struct error *why)
 {
-    char directory[FILE_PATH_MAX];
-    enum err err = find_run(api, request, directory, why);
+    char *directory;
+    enum err err = find_run(api, request, &directory, why);
     if (!err)
         err = run_dir_read(directory, request->ids[1], DOWNLOAD_MAX, &answer->body, why);
+    free(directory);
     answer->type = "application/octet-stream";
     str_copy(answer->file, sizeof answer->file, err ? "" : request->ids[1]);
     return err;
@@ -420,21 +435,21 @@ static enum err compare(const char *const *directories, size_t count, struct tex
 enum err api_compare(const struct api *api, const struct request *request,
                      struct api_response *answer, struct error *why)
 {
-    char directories[COMPARED_MAX][FILE_PATH_MAX];
-    const char *words[COMPARED_MAX];
+    char *directories[COMPARED_MAX];
     size_t count = 0;
     enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < request->param_count; i++) {
-        if (count == COMPARED_MAX)
-            return err_set(why, ERR_USAGE, "more than %d runs", COMPARED_MAX);
-        err = runs_directory(api->runs, request->params[i].value, directories[count], why);
-        words[count] = directories[count];
-        count++;
-    }
+    if (request->param_count > COMPARED_MAX)
+        return err_set(why, ERR_USAGE, "more than %d runs", COMPARED_MAX);
+    for (size_t i = 0; !err && i < request->param_count; i++)
+        err = runs_directory(api->runs, request->params[i].value, &directories[count++], why);
     if (!err && count < 2)
         err = err_set(why, ERR_USAGE, "missing run: compare?run=BASELINE&run=OTHER");
     answer->type = "application/json";
-    return err ? err : compare(words, count, &answer->body, why);
+    if (!err)
+        err = compare((const char *const *)directories, count, &answer->body, why);
+    for (size_t i = 0; i < count; i++)
+        free(directories[i]);
+    return err;
 }
 
 /* ---- sweeps ---- */
@@ -464,15 +479,16 @@ static enum err put_sweep(struct json *json, const char *id, const char *directo
 enum err api_sweep(const struct api *api, const struct request *request,
                    struct api_response *answer, struct error *why)
 {
-    char directory[FILE_PATH_MAX];
     struct json json;
-    enum err err = find_run(api, request, directory, why);
+    char *directory;
+    enum err err = find_run(api, request, &directory, why);
     if (!err && !sweep_is(directory))
         err = err_set(why, ERR_NOT_FOUND, "the run is not a sweep");
     response_object(answer, &json);
     if (!err)
         err = put_sweep(&json, request->ids[0], directory, why);
     json_object_end(&json);
+    free(directory);
     return err;
 }
 
@@ -519,13 +535,14 @@ static void put_sweep_row(struct json *json, const struct run_row *row, const st
 static void put_listed_sweep(const struct api *api, const struct run_row *row, size_t *concluded,
                              struct json *json)
 {
-    char directory[FILE_PATH_MAX];
     struct sweep sweep;
     struct sweep_best *best = runs_sweep_best(api->runs, row);
-    bool is_there = !runs_directory(api->runs, row->id, directory, NULL) &&
+    char *directory;
+    bool is_there = !runs_directory(api->runs, row->id, &directory, NULL) &&
                     !sweep_load(directory, &sweep, NULL);
     if (is_there && !best->is_computed && (*concluded)++ < CONCLUDED_MAX)
         compute_conclusion(best, directory);
+    free(directory);
     put_sweep_row(json, row, is_there ? &sweep : NULL, best);
     if (is_there)
         sweep_release(&sweep);

@@ -498,10 +498,13 @@ static void forget_ended(struct runs *runs, const struct rows *found)
 
 static void put_progress(struct runs *runs, const struct run_row *row, struct json *json)
 {
-    char directory[FILE_PATH_MAX];
     struct running *running = row && run_row_is_running(row) ? running_of(runs, row->id) : NULL;
-    if (!running || row_source_directory(runs->source, row->id, directory, NULL) ||
-        run_progress_read(directory, &running->progress, NULL)) {
+    char *directory = NULL;
+    bool is_read = running &&
+                   !row_source_directory(runs->source, row->id, &directory, NULL) &&
+                   !run_progress_read(directory, &running->progress, NULL);
+    free(directory);
+    if (!is_read) {
         json_null(json, "progress");
         return;
     }
@@ -591,8 +594,7 @@ const char *runs_display(const struct runs *runs)
     return row_source_display(runs->source);
 }
 
-enum err runs_directory(struct runs *runs, const char *id, char to[static FILE_PATH_MAX],
-                        struct error *why)
+enum err runs_directory(struct runs *runs, const char *id, char **to, struct error *why)
 {
     return row_source_directory(runs->source, id, to, why);
 }

@@ -21,8 +21,8 @@ void run_row_to_json(const struct run_row *row,
 
 struct row_source;
 
-/* Creates a temporary folder in $TMPDIR. */
-enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why) MUST_USE;
+/* Creates a temporary folder in $TMPDIR, whose path the caller frees. */
+enum err scratch_folder(char **to, struct error *why) MUST_USE;
 
 /* take: of a row, and its summary if it has one.  keep: whether the table keeps the row with this id and time. */
 struct row_handler {
@@ -41,8 +41,9 @@ const char *row_source_folder(const struct row_source *source);
 bool row_source_changed(struct row_source *source);
 enum err row_source_read(struct row_source *source, const struct row_handler *handler,
                          struct error *why) MUST_USE;
-enum err row_source_directory(struct row_source *source, const char *id,
-                              char to[static FILE_PATH_MAX], struct error *why) MUST_USE;
+/* The caller frees the path; NULL after an error. */
+enum err row_source_directory(struct row_source *source, const char *id, char **to,
+                              struct error *why) MUST_USE;
 
 /* ---- the table ---- */
 
@@ -96,8 +97,7 @@ bool runs_is_loaded(struct runs *runs); /* the first scan has completed */
 size_t runs_count(struct runs *runs);
 const char *runs_display(const struct runs *runs); /* folder or database address, without secrets */
 /* The directory of a run, also of an attempt of a sweep ("SWEEP/points/p001_r1"); for a database, of a copy.
- * ERR_NOT_FOUND: none. */
-enum err runs_directory(struct runs *runs, const char *id, char to[static FILE_PATH_MAX],
-                        struct error *why) MUST_USE;
+ * ERR_NOT_FOUND: none.  The caller frees the path; NULL after an error. */
+enum err runs_directory(struct runs *runs, const char *id, char **to, struct error *why) MUST_USE;
 
 #endif

@@ -26,8 +26,8 @@
 enum { COPIES_MAX = 64, SETTLED_S = 10 };
 
 struct row_source {
-    char folder[FILE_PATH_MAX]; /* folder of runs; for a database, of the copies */
-    char shown[FILE_PATH_MAX];
+    char *folder; /* folder of runs; for a database, of the copies; NULL: not opened */
+    char *shown;
     struct timespec changed; /* mtime when it was read */
     bool is_settled;         /* that mtime was already old */
     const char *address;     /* database; NULL: a folder */
@@ -109,17 +109,25 @@ static bool is_run(const char *directory)
 
 /* A run in the folder, even if the table does not have it yet: a plain name, or one and the path of an attempt.  Files
  * are opened below the folder only, and never through a link (run_open_confine). */
-static enum err find_directory(const struct row_source *source, const char *id,
-                               char to[static FILE_PATH_MAX], struct error *why)
+static enum err find_directory(const struct row_source *source, const char *id, char **to,
+                               struct error *why)
 {
     const char *slash = strchr(id, '/');
     size_t length = slash ? (size_t)(slash - id) : strlen(id);
-    bool fits = id[0] && id[0] != '.' && length &&
-                str_format(to, FILE_PATH_MAX, "%s/%.*s", source->folder, (int)length, id) &&
-                (slash ? is_attempt(to, slash + 1) : is_run(to));
-    if (fits && slash)
-        fits = str_format(to, FILE_PATH_MAX, "%s/%s", source->folder, id) && run_has_directory(to);
-    return fits ? ERR_OK : err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
+    char *first = xformat("%s/%.*s", source->folder, (int)length, id);
+    char *whole = path_join(source->folder, id);
+    bool is_there = length && id[0] != '.';
+    if (is_there && slash)
+        is_there = is_attempt(first, slash + 1) && run_has_directory(whole);
+    else if (is_there)
+        is_there = is_run(whole);
+    free(first);
+    if (is_there) {
+        *to = whole;
+        return ERR_OK;
+    }
+    free(whole);
+    return err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
 }
 
 /* ---- a database ---- */
@@ -202,9 +210,10 @@ static void remove_all(const char *path)
 
 static void remove_copy(const struct row_source *source, const char *id)
 {
-    char path[FILE_PATH_MAX];
-    if (id[0] && str_format(path, sizeof path, "%s/%s", source->folder, id))
+    char *path = path_join(source->folder, id);
+    if (id[0])
         remove_all(path);
+    free(path);
 }
 
 /* Moves an id to the front of the recently used copies; the last copy is evicted. */
@@ -219,41 +228,39 @@ static void use_copy(struct row_source *source, const char *id)
     str_copy(source->copies[0], sizeof source->copies[0], id);
 }
 
-static enum err copy_run(struct row_source *source, const char *id, char to[static FILE_PATH_MAX],
-                         struct error *why)
+static enum err copy_run(struct row_source *source, const char *id, char **to, struct error *why)
 {
-    char parent[FILE_PATH_MAX];
     struct db_pulled pulled;
-    if (strlen(id) != RUN_ID_MAX - 1 || id[strspn(id, "0123456789abcdef")] ||
-        !str_format(parent, sizeof parent, "%s/%s", source->folder, id))
+    if (strlen(id) != RUN_ID_MAX - 1 || id[strspn(id, "0123456789abcdef")])
         return err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
+    char *parent = path_join(source->folder, id);
     enum err err = connect_to(source, &source->pulling, why);
     if (!err)
         err = drop_failed(&source->pulling, db_pull(source->pulling, id, parent, &pulled, why));
+    free(parent);
     if (err)
         return err;
     use_copy(source, id);
-    str_copy(to, FILE_PATH_MAX, pulled.directory);
-    free(pulled.directory);
+    *to = pulled.directory;
     return ERR_OK;
 }
 
-enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why)
+enum err scratch_folder(char **to, struct error *why)
 {
-    const char *parent = str_or_null(getenv("TMPDIR"));
-    if (str_format(to, FILE_PATH_MAX, "%s/ipw-copies-XXXXXX", parent ? parent : "/tmp") &&
-        mkdtemp(to))
+    const char *given = str_or_null(getenv("TMPDIR"));
+    const char *parent = given ? given : "/tmp";
+    char *path = path_join(parent, "ipw-copies-XXXXXX");
+    *to = mkdtemp(path);
+    if (*to)
         return ERR_OK;
-    to[0] = '\0';
-    return err_set(why, ERR_IO, "cannot create a folder in %s", parent ? parent : "/tmp");
+    free(path);
+    return err_set(why, ERR_IO, "cannot create a folder in %s", parent);
 }
 
 static enum err open_database(struct row_source *source, struct error *why)
 {
-    char *shown = db_address_display(source->address);
-    str_copy(source->shown, sizeof source->shown, shown);
-    free(shown);
-    enum err err = scratch_folder(source->folder, why);
+    source->shown = db_address_display(source->address);
+    enum err err = scratch_folder(&source->folder, why);
     if (!err)
         err = run_open_confine(source->folder, why);
     return err ? err : connect_to(source, &source->db, why);
@@ -269,9 +276,8 @@ enum err row_source_open(const struct serve_options *options, struct row_source 
     source->address = options->db;
     if (source->address)
         return open_database(source, why);
-    if (!str_copy(source->folder, sizeof source->folder, options->runs))
-        return err_set(why, ERR_USAGE, "path too long: %.200s", options->runs);
-    str_copy(source->shown, sizeof source->shown, options->runs);
+    source->folder = xstrdup(options->runs);
+    source->shown = xstrdup(options->runs);
     return run_open_confine(source->folder, why);
 }
 
@@ -282,8 +288,10 @@ void row_source_close(struct row_source *source)
     (void)!run_open_confine(NULL, NULL);
     db_free(source->db);
     db_free(source->pulling);
-    if (source->address && source->folder[0])
+    if (source->address && source->folder)
         remove_all(source->folder);
+    free(source->folder);
+    free(source->shown);
     pthread_mutex_destroy(&source->lock);
     free(source);
 }
@@ -314,9 +322,10 @@ enum err row_source_read(struct row_source *source, const struct row_handler *ha
                            : read_folder(source, handler, why);
 }
 
-enum err row_source_directory(struct row_source *source, const char *id,
-                              char to[static FILE_PATH_MAX], struct error *why)
+enum err row_source_directory(struct row_source *source, const char *id, char **to,
+                              struct error *why)
 {
+    *to = NULL;
     if (!source->address)
         return find_directory(source, id, to, why);
     pthread_mutex_lock(&source->lock);

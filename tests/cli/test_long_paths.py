@@ -8,6 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from dashboards import Dashboard
 from program import ipw
 
 LENGTH = 1600
@@ -139,6 +140,17 @@ class LongPaths(unittest.TestCase):
         self.assertEqual(len(list(csv.reader(io.StringIO((self.folder / "export.csv").read_text())))), 5)
         self.ipw("export", run, "--to", "hf", "--output-dir", self.folder / "dataset")
         self.assertTrue((self.folder / "dataset/state.json").exists())
+
+    def test_runs_are_served(self):
+        dashboard = Dashboard("--runs", self.queries)
+        self.addCleanup(dashboard.close)
+        self.assertEqual(sorted(run["name"] for run in dashboard.get("runs")["runs"]), ["one", "two"])
+        self.assertEqual(dashboard.get("runs/one")["summary"]["ipw"]["queries"], 4)
+        self.assertEqual(len(dashboard.get("runs/one/records")["records"]), 4)
+        self.assertIn(str(self.queries / "two"), json.dumps(dashboard.get("compare?run=one&run=two")))
+        for name in ("page", "records.csv", "records.arrow", "files/summary.json"):
+            with self.subTest(name):
+                self.assertEqual(dashboard.ask(f"/api/v1/runs/one/{name}").status, 200)
 
     def test_a_sweep_is_recorded_and_analyzed(self):
         self.ipw("sweep", "--output-dir", self.folder / "sweeps", "--knob", "n=1,2", "--", "true", "{n}")
