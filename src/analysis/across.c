@@ -428,13 +428,14 @@ static void put_accuracy(struct scatter *scatter, struct run_figures *out)
     out->accuracy_high = figures.accuracy_high;
 }
 
-static void median_of(const struct run_table *table, enum run_number column, double *out)
+static double median_of(const struct run_table *table, enum run_number column)
 {
     double *values;
     size_t count;
     known_values(table, column, RUN_NUMBERS, &values, &count);
-    *out = select_median(values, count);
+    double median = select_median(values, count);
     free(values);
+    return median;
 }
 
 void run_figures_of(const struct run_table *table, struct run_figures *out)
@@ -453,6 +454,6 @@ void run_figures_of(const struct run_table *table, struct run_figures *out)
     put_errors(&scatter, out);
     put_accuracy(&scatter, out);
     scatter_release(&scatter);
-    median_of(table, RUN_TTFT, &out->ttft_s);
-    median_of(table, RUN_LATENCY, &out->latency_s);
+    out->ttft_s = median_of(table, RUN_TTFT);
+    out->latency_s = median_of(table, RUN_LATENCY);
 }

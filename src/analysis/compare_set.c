@@ -263,7 +263,7 @@ enum err compare_set_load(const struct compare_groups *groups,
 
 void compare_set_release(struct compare_set *set)
 {
-    for (size_t i = 0; set->comparisons && i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++)
         findings_release(&set->comparisons[i].findings);
     free(set->comparisons);
     *set = (struct compare_set){0};

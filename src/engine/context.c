@@ -237,8 +237,7 @@ void engine_context_close(struct engine_context *context)
     if (!context)
         return;
     struct llama_batch *batch = &context->batch;
-    if (batch->seq_id)
-        free(batch->seq_id[context->facts.batch]);
+    free(batch->seq_id[context->facts.batch]);
     free(batch->token);
     free(batch->pos);
     free(batch->n_seq_id);

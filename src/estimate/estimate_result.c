@@ -222,7 +222,7 @@ static void make_parts(struct parts *parts)
     workload_estimate_subgraphs(estimate, &parts->rows, &parts->row_count);
     recommend_make(parts->question, &parts->proposals);
     if (!estimate->memory.fits)
-        recommend_devices_to_fit(estimate, &parts->devices_to_fit);
+        parts->devices_to_fit = recommend_devices_to_fit(estimate);
 }
 
 static void view_to_result(struct result *result, const struct parts *parts,

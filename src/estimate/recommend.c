@@ -391,10 +391,9 @@ void recommend_make(const struct recommend_question *question, struct recommenda
     qsort(out->items, out->count, sizeof *out->items, best_first);
 }
 
-void recommend_devices_to_fit(const struct workload_estimate *now, int *devices)
+int recommend_devices_to_fit(const struct workload_estimate *now)
 {
-    *devices = 0;
-    for (int count = 1; count <= DEVICES_MAX && !*devices; count *= 2) {
+    for (int count = 1; count <= DEVICES_MAX; count *= 2) {
         struct estimate_config config = now->config;
         struct workload_estimate tried;
         struct error lacks = {0};
@@ -402,8 +401,9 @@ void recommend_devices_to_fit(const struct workload_estimate *now, int *devices)
         enum err err =
             workload_estimate_make(now->work, now->hardware, &config, false, &tried, &lacks);
         if (err) /* not supported */
-            return;
+            return 0;
         if (tried.memory.fits)
-            *devices = count;
+            return count;
     }
+    return 0;
 }

@@ -59,6 +59,6 @@ struct recommend_question {
 void recommend_make(const struct recommend_question *question, struct recommendations *out);
 
 /* Number of devices that must share the model for it to fit; 0: none up to 64, or it cannot be shared. */
-void recommend_devices_to_fit(const struct workload_estimate *now, int *devices);
+int recommend_devices_to_fit(const struct workload_estimate *now);
 
 #endif

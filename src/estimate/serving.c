@@ -417,7 +417,7 @@ static void fill_result(struct simulation *sim)
 
 static void release(struct simulation *sim)
 {
-    for (unsigned r = 0; sim->replicas && r < sim->run->policy->replicas; r++)
+    for (unsigned r = 0; r < sim->run->policy->replicas; r++)
         free(sim->replicas[r].running);
     free(sim->replicas);
     free(sim->requests);

@@ -330,15 +330,13 @@ enum err layers_result_save(const char *directory, const struct layers_result *r
 /* ---- reading ---- */
 
 /* `run`: the top-level object of the file, which is the model itself if there is only one. */
-static enum err read_model(const struct jv *tree, const struct jv *run, struct layers_result *out)
+static void read_model(const struct jv *tree, const struct jv *run, struct layers_result *out)
 {
-    enum err err = ERR_OK;
     layers_result_init(out);
-    for (size_t i = 0; i < TABLE_COUNT && !err; i++) {
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
         bool is_of_run = TABLES[i] == RUN_FIELDS || TABLES[i] == HOST_FIELDS;
-        err = json_fields_read(is_of_run ? run : tree, TABLES[i], out);
+        json_fields_read(is_of_run ? run : tree, TABLES[i], out);
     }
-    return err;
 }
 
 static bool is_model(const struct jv *tree)
@@ -347,11 +345,10 @@ static bool is_model(const struct jv *tree)
            (jv_is_array(jv_get(tree, "layers")) && jv_is_array(jv_get(tree, "components")));
 }
 
-static enum err add_model(struct layers_results *into, const struct jv *tree, const struct jv *run)
+static void add_model(struct layers_results *into, const struct jv *tree, const struct jv *run)
 {
-    struct layers_result *models = xrealloc(into->models, (into->count + 1) * sizeof *models);
-    into->models = models;
-    return read_model(tree, run, &models[into->count++]);
+    into->models = xrealloc(into->models, (into->count + 1) * sizeof *into->models);
+    read_model(tree, run, &into->models[into->count++]);
 }
 
 /* Takes ownership of the tree. */
@@ -359,16 +356,15 @@ static enum err add_models(struct layers_results *into, const char *path, struct
                            struct error *why)
 {
     size_t before = into->count;
-    enum err err = is_model(tree) ? add_model(into, tree, tree) : ERR_OK;
-    for (const struct jv *one = jv_first(jv_get(tree, "models")); one && !err; one = jv_next(one))
+    if (is_model(tree))
+        add_model(into, tree, tree);
+    for (const struct jv *one = jv_first(jv_get(tree, "models")); one; one = jv_next(one))
         if (is_model(one))
-            err = add_model(into, one, tree);
+            add_model(into, one, tree);
     if (into->count > before)
         into->models[before].tree = tree;
     else
         jv_free(tree);
-    if (err)
-        return err_set(why, err, "%s", err_text(err));
     if (into->count == before)
         return err_set(why, ERR_BAD_VALUE,
                        "%s is not a result of ipw layers -o: it has no layers and no settings",

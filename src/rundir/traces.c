@@ -229,8 +229,8 @@ static enum err read_trace(const struct jv *value, struct query_trace *out)
 {
     query_trace_init(out);
     out->workload_type = NULL;
-    enum err err = json_fields_read(value, TRACE_FIELDS, out);
-    return err ? err : check_trace(out);
+    json_fields_read(value, TRACE_FIELDS, out);
+    return check_trace(out);
 }
 
 /* ---- by key ---- */

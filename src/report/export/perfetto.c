@@ -80,7 +80,7 @@ static void name_track(struct tracing *tracing, const char *what, size_t pid, si
 
 /* The lane that became free last before the span begins, or a new one; spans are (nearly) in the order of their
  * ends. */
-static void lanes_take(struct lanes *lanes, int64_t from, int64_t to, size_t *lane)
+static size_t lanes_take(struct lanes *lanes, int64_t from, int64_t to)
 {
     size_t best = lanes->count;
     for (size_t i = 0; i < lanes->count; i++)
@@ -91,7 +91,7 @@ static void lanes_take(struct lanes *lanes, int64_t from, int64_t to, size_t *la
         lanes->count++;
     }
     lanes->ends[best] = to;
-    *lane = best;
+    return best;
 }
 
 static void put_count(struct json *json, const char *key, int64_t value)
@@ -199,8 +199,8 @@ static void put_spans(struct tracing *tracing, size_t lane, int64_t zero,
             overlaps = lanes[k] == lanes[i] && (size_t)trace->spans[k].parent == parent &&
                        trace->spans[k].to_s > span->from_s;
         if (i && overlaps)
-            lanes_take(&tracing->lanes, zero + from_seconds(span->from_s),
-                       zero + from_seconds(span->to_s), &lanes[i]);
+            lanes[i] = lanes_take(&tracing->lanes, zero + from_seconds(span->from_s),
+                                  zero + from_seconds(span->to_s));
         name_lanes(tracing, lanes[i]);
         if (i)
             put_span(tracing, lanes[i], zero, span);
@@ -214,7 +214,6 @@ static enum err perfetto_record(struct export *export, const struct export_recor
     struct tracing *tracing = export->state;
     const struct record *record = &given->fields;
     struct moments when;
-    size_t lane;
     (void)why;
     if (!moments_of(record, &when)) {
         tracing->out_of_place++;
@@ -222,7 +221,7 @@ static enum err perfetto_record(struct export *export, const struct export_recor
     }
     if (!tracing->base_ns)
         tracing->base_ns = when.from_ns;
-    lanes_take(&tracing->lanes, when.from_ns, when.to_ns, &lane);
+    size_t lane = lanes_take(&tracing->lanes, when.from_ns, when.to_ns);
     name_lanes(tracing, lane);
     put_query(tracing, lane, &when, record);
     if (given->trace && given->trace->span_count) {

@@ -472,10 +472,7 @@ enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bo
         return err;
     /* An SVG is rendered by its viewer, with the fonts there. */
     figure_script(figure, format, dark, format == FIGURE_SVG ? NULL : can_be_shown, &script);
-    if (err)
-        err_set(why, err, "%s", err_text(err));
-    else
-        err = run_gnuplot(output->fd, path, &script, why);
+    err = run_gnuplot(output->fd, path, &script, why);
     free(path);
     text_release(&script);
     return err;
