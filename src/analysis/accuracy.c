@@ -240,8 +240,7 @@ static void ipj_interval(const struct question_terms *terms, const struct intell
 static void tally_row(struct intelligence_tally *tally, const struct run_table *table, size_t row)
 {
     struct intelligence_query query = {
-        .outcome =
-            query_outcome_of(run_completed(table, row), run_flag(table, RUN_CORRECT, row)),
+        .outcome = query_outcome_of(run_completed(table, row), run_flag(table, RUN_CORRECT, row)),
         .joules = run_number(table, RUN_JOULES, row),
         .active_joules = run_number(table, RUN_ACTIVE_JOULES, row),
         .seconds = run_number(table, RUN_LATENCY, row),

@@ -73,7 +73,7 @@ struct compare_side {
 
 struct compared_side {
     char name[RUN_NAME_MAX]; /* unique among all sides, from what differs */
-    const char *directory; /* of the first run, like the following; as passed */
+    const char *directory;   /* of the first run, like the following; as passed */
     char model[256], hardware[128];
     size_t runs, queries; /* runs of the side */
     struct tariff tariff;

@@ -192,8 +192,7 @@ static void take_point(const struct loaded *side, struct named_side *out)
 {
     run_point_of(&side->tables[0], &out->point);
     const char *directory = out->point.directory;
-    out->path =
-        xstrndup(directory, side->count > 1 ? run_path_stem(directory) : strlen(directory));
+    out->path = xstrndup(directory, side->count > 1 ? run_path_stem(directory) : strlen(directory));
     out->point.directory = out->path;
 }
 

@@ -85,8 +85,7 @@ void conditions_check_idle(struct conditions *conditions, const struct ledger *l
 
 /* The same inside a measured window: a mark at the start of the idle time, and the check at its end. */
 void conditions_mark(const struct conditions *conditions, struct conditions_mark *out);
-void conditions_check_idle_since(struct conditions *conditions,
-                                 const struct conditions_mark *mark,
+void conditions_check_idle_since(struct conditions *conditions, const struct conditions_mark *mark,
                                  const struct ledger *ledger, struct baseline *out);
 
 /* There was no idle time: says so among the findings. */

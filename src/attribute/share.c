@@ -91,7 +91,7 @@ struct sharing {
     struct times events; /* events of pending requests and those in flight, ascending */
     struct parts *parts; /* scratch, one per request that may be in flight */
     size_t part_capacity;
-    bool has_changed; /* the set in flight, since it was counted */
+    bool has_changed;                 /* the set in flight, since it was counted */
     size_t inferences, tools, groups; /* in flight */
     struct share_device *devices;
     struct slice_device *slice; /* buffer, one per device */

@@ -207,7 +207,8 @@ static void show_heading(struct text *out, const struct subject *subject)
                   subject->layers.count == 1 ? "" : "s");
         return;
     }
-    text_addf(out, ": %zu %s %s '%s'%s%s", table->rows, run_kind_unit(table->kind, table->rows != 1),
+    text_addf(out, ": %zu %s %s '%s'%s%s", table->rows,
+              run_kind_unit(table->kind, table->rows != 1),
               run_kind_has_queries(table->kind) ? "to" : "of", plain_text(table->model).text,
               hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)

@@ -176,7 +176,8 @@ static int save_models(const struct layers_command *command, const struct run_sa
         if (run_save_layers(save, &run->models[i], &run->results.models[i], &directory, &why)) {
             code = print_error(EXIT_FAILED, "cannot save the run: %s", why.text);
         } else {
-            notify("ipw layers: saved in %s\n", directory); /* with -q, too: nothing else names it */
+            notify("ipw layers: saved in %s\n",
+                   directory); /* with -q, too: nothing else names it */
             push_saved(command->db, directory, command->quiet);
         }
         free(directory);

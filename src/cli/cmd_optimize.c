@@ -192,11 +192,10 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
     if (!err)
         err = clock_list_read(&o->clocks, c->data.clocks, why);
     if (!err && !o->model.kind->application)
-        err = err_set(
-            why, ERR_BAD_VALUE,
-            "%s: %s predicts from activities of an application, which its file does not "
-            "keep: give measurements, --input FILE --model %s, or fit roofline",
-            path, o->model.kind->name, o->model.kind->name);
+        err = err_set(why, ERR_BAD_VALUE,
+                      "%s: %s predicts from activities of an application, which its file does not "
+                      "keep: give measurements, --input FILE --model %s, or fit roofline",
+                      path, o->model.kind->name, o->model.kind->name);
     while (!err &&
            o->model.kind->application(o->model.state, applications, &curve, &question.lowest_mhz))
         applications++;

@@ -73,10 +73,8 @@ static enum err check_options(const struct serve_command *command, struct error 
         bool is_given;
         const char *name;
     } OTHERS[] = {
-        {work->batch != NULL, "batch"},
-        {work->phase != NULL, "phase"},
-        {work->context != NULL, "context"},
-        {work->sweep, "sweep"},
+        {work->batch != NULL, "batch"},        {work->phase != NULL, "phase"},
+        {work->context != NULL, "context"},    {work->sweep, "sweep"},
         {command->wanted->compare, "compare"},
     };
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)

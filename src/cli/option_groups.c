@@ -135,8 +135,8 @@ enum err power_options_read(const struct power_options *options, struct freq_dat
                        "missing measurements: give --input FILE or the directory of a sweep");
     enum err err = power_options_pairs(options, &columns, &where, why);
     for (size_t i = 0; i < options->inputs.count; i++)
-        sources[i] = (struct freq_source){
-            options->inputs.items[i], i ? NULL : options->sweep, &columns, &where, options->gpu};
+        sources[i] = (struct freq_source){options->inputs.items[i], i ? NULL : options->sweep,
+                                          &columns, &where, options->gpu};
     if (!err)
         err = freq_data_read(out, sources, options->inputs.count, options->clocks, why);
     params_release(&columns);

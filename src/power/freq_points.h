@@ -85,9 +85,9 @@ void freq_points_release(struct freq_points *points);
 struct freq_source {
     const char *path;
     const struct sweep_points *sweep; /* at the path, if it was loaded already; or NULL */
-    const struct params *columns; /* our name = the file's; NULL: detected */
-    const struct params *where;   /* column = value of the rows to use; NULL: all */
-    const char *gpu;              /* for a file without such a column; NULL: unknown */
+    const struct params *columns;     /* our name = the file's; NULL: detected */
+    const struct params *where;       /* column = value of the rows to use; NULL: all */
+    const char *gpu;                  /* for a file without such a column; NULL: unknown */
 };
 
 /* Appends the rows of a file.  ERR_BAD_VALUE names file, line and column. */

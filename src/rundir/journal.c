@@ -589,8 +589,8 @@ enum err run_progress_read(const char *directory, struct run_progress *progress,
             fclose(file);
         else if (fd >= 0)
             close(fd);
-        enum err err = err_set(why, err_from_errno(problem), "cannot read %s: %s", path,
-                               strerror(problem));
+        enum err err =
+            err_set(why, err_from_errno(problem), "cannot read %s: %s", path, strerror(problem));
         free(path);
         return err;
     }

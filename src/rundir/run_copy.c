@@ -434,8 +434,7 @@ char *run_pending_get(const char *directory)
 {
     char *path = path_join(directory, RUN_PENDING_FILE);
     struct text content = {0};
-    bool found =
-        file_is_regular(path) && file_read(path, FILE_SMALL, &content, NULL) == ERR_OK;
+    bool found = file_is_regular(path) && file_read(path, FILE_SMALL, &content, NULL) == ERR_OK;
     free(path);
     char *address = NULL;
     if (found)

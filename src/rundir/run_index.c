@@ -21,7 +21,9 @@
 
 #define INDEX_FILE "catalog.db"
 
-enum { BATCH = 256 }; /* rows of a transaction: it is short, and takes few megabytes with their summaries */
+enum {
+    BATCH = 256
+}; /* rows of a transaction: it is short, and takes few megabytes with their summaries */
 
 struct run_index {
     char *path; /* of catalog.db */
@@ -184,9 +186,9 @@ static int by_id(const void *left, const void *right)
 static struct known *find_known(const struct run_update *update, const char *id)
 {
     const struct known wanted = {.id = (char *)id};
-    return update->known_count ? bsearch(&wanted, update->known, update->known_count,
-                                         sizeof *update->known, by_id)
-                               : NULL;
+    return update->known_count
+               ? bsearch(&wanted, update->known, update->known_count, sizeof *update->known, by_id)
+               : NULL;
 }
 
 enum err run_update_begin(struct run_index *index, struct run_update **out, struct error *why)
@@ -218,8 +220,8 @@ bool run_update_keep(struct run_update *update, const char *id, int64_t written_
 static void write_changes(struct run_update *update)
 {
     if (!update->err && update->count)
-        update->err = update->table->ops->write(update->table, update->changes, update->count,
-                                                &update->why);
+        update->err =
+            update->table->ops->write(update->table, update->changes, update->count, &update->why);
     for (size_t i = 0; i < update->count; i++) {
         free(update->changes[i].row);
         free(update->changes[i].summary);
@@ -252,10 +254,9 @@ void run_update_put(struct run_update *update, const struct run_row *row,
     if (is_unchanged(known, row))
         return;
     bool keeps = summary && update->table->keeps_summaries;
-    add_change(update,
-               (struct run_change){.row = run_row_copy(row),
-                                   .summary = keeps ? run_rows_summary(summary) : NULL,
-                                   .before = known ? known->written_at : INTEGER_UNKNOWN});
+    add_change(update, (struct run_change){.row = run_row_copy(row),
+                                           .summary = keeps ? run_rows_summary(summary) : NULL,
+                                           .before = known ? known->written_at : INTEGER_UNKNOWN});
 }
 
 static void delete_unseen(struct run_update *update)
@@ -371,9 +372,9 @@ enum err run_index_put(const char *directory, const struct summary *summary, str
                        strerror(errno));
     const struct ended run = {real, str_last_part(real), summary};
     struct run_index index = {.path = path_beside(real)};
-    enum err err = run.name[0] ? with_file(&index, write_run, &run, why)
-                               : err_set(why, ERR_BAD_VALUE, "not the name of a run directory: %s",
-                                         real);
+    enum err err = run.name[0]
+                       ? with_file(&index, write_run, &run, why)
+                       : err_set(why, ERR_BAD_VALUE, "not the name of a run directory: %s", real);
     free(index.path);
     free(real);
     return err;

@@ -38,9 +38,8 @@ static void read_entry(const char *directory, const char *name, struct run_list_
     *found = !run_dir_inspect(directory, &state, NULL) && state == RUN_DIR_HAS_RUN;
     if (!*found)
         return;
-    *out = (struct run_list_entry){.name = xstrdup(name),
-                                   .written_at = summary_written_at(directory),
-                                   .began_at = UNKNOWN};
+    *out = (struct run_list_entry){
+        .name = xstrdup(name), .written_at = summary_written_at(directory), .began_at = UNKNOWN};
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
     out->kind = run_kind_named(out->summary.run_kind);
     if (!out->has_summary)

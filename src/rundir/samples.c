@@ -279,8 +279,8 @@ enum err samples_read(const char *directory, unsigned start, const struct sample
         int problem = errno;
         if (fd >= 0)
             close(fd);
-        enum err err = err_set(why, err_from_errno(problem), "cannot read %s: %s", path,
-                               strerror(problem));
+        enum err err =
+            err_set(why, err_from_errno(problem), "cannot read %s: %s", path, strerror(problem));
         free(path);
         return err;
     }

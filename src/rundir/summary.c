@@ -664,9 +664,9 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
     struct error reason = {0};
     char *path = run_path_file(directory, RUN_FILE_SUMMARY);
     summary_init(out);
-    enum err err = run_has_file(path) ? run_read_json(path, SUMMARY_BYTES_MAX, &tree, why)
-                                      : err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE,
-                                                directory);
+    enum err err = run_has_file(path)
+                       ? run_read_json(path, SUMMARY_BYTES_MAX, &tree, why)
+                       : err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE, directory);
     if (!err && (err = read_tree(tree, out, &reason)))
         err_set(why, err, "%s: %s", path, reason.text);
     free(path);

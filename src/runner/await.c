@@ -35,8 +35,7 @@ static void pass_on(const struct child *child, const struct await *await, int nu
 static int await_event(struct child *child, const struct await *await, unsigned signals,
                        nanos until, struct child_end *end, bool *from_terminal)
 {
-    bool with_orphans =
-        !await->is_ipw && (signals == AWAIT_TERMINATED || signals == AWAIT_KILLED);
+    bool with_orphans = !await->is_ipw && (signals == AWAIT_TERMINATED || signals == AWAIT_KILLED);
     int event = child->pid > 0 ? child_wait(child, end, until, from_terminal) : WAIT_ENDED;
     return event == WAIT_ENDED && with_orphans ? proc_await_orphans(until) : event;
 }

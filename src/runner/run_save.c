@@ -360,8 +360,7 @@ static enum err add_windows(struct run_writer *writer, const struct layers_model
 }
 
 enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
-                         const struct layers_result *result, char **directory,
-                         struct error *why)
+                         const struct layers_result *result, char **directory, struct error *why)
 {
     const char *slash = strrchr(model->path, '/');
     nanos zero = model->window_count ? model->windows[0].from : clock_now();

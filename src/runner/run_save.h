@@ -31,7 +31,7 @@ enum err run_save(const struct run_save *save, const struct exec_result *result,
                   struct error *why) MUST_USE;
 
 enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
-                         const struct layers_result *result, char **directory,
-                         struct error *why) MUST_USE;
+                         const struct layers_result *result, char **directory, struct error *why)
+    MUST_USE;
 
 #endif

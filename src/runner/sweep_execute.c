@@ -169,8 +169,7 @@ static enum err take_run(const char *directory, const char *folder, enum attempt
 
 /* Runs with the GPU at the point's settings; *seen is the flag of sweep_control_unwatch. */
 static enum err run_controlled(struct execution *execution, size_t point, char *const *argv,
-                               int log, int *exit_code, enum attempt_flag *seen,
-                               struct error *why)
+                               int log, int *exit_code, enum attempt_flag *seen, struct error *why)
 {
     struct sweep_control *control = execution->control;
     enum err err = control ? sweep_control_set(control, execution->sweep, point, why) : ERR_OK;

@@ -99,8 +99,8 @@ static enum err add_knob(struct sweep *sweep, const char *name, struct error *wh
 static enum err refuse_value(const char *knob, const char *list, struct error *why)
 {
     if (list[0] == ',' || !list[0])
-        return err_set(why, ERR_USAGE, "--knob %s has an empty value: expected %s=1,2,4 or the like",
-                       knob, knob);
+        return err_set(why, ERR_USAGE,
+                       "--knob %s has an empty value: expected %s=1,2,4 or the like", knob, knob);
     return err_set(why, ERR_USAGE, "--knob %s has a value of more than %d bytes", knob,
                    VALUE_MAX - 1);
 }
@@ -262,7 +262,8 @@ static bool has_placeholder(const struct sweep *sweep, size_t knob, struct text 
             size_t name = strcspn(at + 1, "}");
             if (found == knob)
                 return true;
-            if (found == sweep->knob_count && !other->length && at[name + 1] && is_name(at + 1, name))
+            if (found == sweep->knob_count && !other->length && at[name + 1] &&
+                is_name(at + 1, name))
                 text_add_bytes(other, at, name + 2);
         }
     return false;
@@ -277,8 +278,8 @@ static enum err refuse_unused(const struct sweep *sweep, const char *knob, const
     const char *meant = sweep->control ? nearest_name(knob, names, KNOB_COUNT) : NULL;
     if (meant)
         return err_set(why, ERR_USAGE, "no knob '%s' of the GPU: did you mean %s?", knob, meant);
-    return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s%s%s", knob, knob,
-                   other[0] ? ", but " : "", other,
+    return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s%s%s", knob,
+                   knob, other[0] ? ", but " : "", other,
                    knob_named(knob) != KNOB_COUNT ? "; --control would set it on the GPU" : "");
 }
 

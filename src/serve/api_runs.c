@@ -167,7 +167,7 @@ enum err api_pareto(const struct api *api, const struct request *request,
         err = find_group(request, &front.group, why);
     if (!err)
         err = runs_refresh(api->runs, why);
-    const enum run_column columns[] = {ROW_NAME,       ROW_METHOD,     ROW_ENERGY,  ROW_PLUS_MINUS,
+    const enum run_column columns[] = {ROW_NAME,       ROW_METHOD,     ROW_ENERGY, ROW_PLUS_MINUS,
                                        front.x.column, front.y.column, front.group};
     query.columns = columns;
     query.column_count = sizeof columns / sizeof *columns;

@@ -500,8 +500,7 @@ static void put_progress(struct runs *runs, const struct run_row *row, struct js
 {
     struct running *running = row && run_row_is_running(row) ? running_of(runs, row->id) : NULL;
     char *directory = NULL;
-    bool is_read = running &&
-                   !row_source_directory(runs->source, row->id, &directory, NULL) &&
+    bool is_read = running && !row_source_directory(runs->source, row->id, &directory, NULL) &&
                    !run_progress_read(directory, &running->progress, NULL);
     free(directory);
     if (!is_read) {

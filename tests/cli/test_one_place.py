@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-import dashboards  # noqa: E402
+from dashboards import Dashboard  # noqa: E402
 from program import TIMEOUT_S  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
@@ -156,9 +156,9 @@ class OnePlace(unittest.TestCase):
         self.assertIn(CODE, page.read_text())
 
     def test_both_in_the_api(self):
-        dashboards.IPW = self.patched.ipw
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
-            served = dashboards.Dashboard("--runs", self.runs, "--no-live", scratch=scratch)
+            served = Dashboard("--runs", self.runs, "--no-live", scratch=scratch,
+                               program=self.patched.ipw)
             self.addCleanup(served.close)
             runs = served.get("runs")["runs"]
             self.assertIn(CODE, [row["code"] for row in served.get(f"runs/{runs[0]['id']}/report")["runs"][0]

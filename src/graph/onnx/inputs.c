@@ -613,12 +613,12 @@ static enum err check_missing(const struct binding *binding)
     else if (binding->first_meaning == MEANS_TOKENS)
         instead = "--prompt-tokens N or ";
     const char *path = binding->infer->file->path, *slash = strrchr(path, '/');
-    enum err err = err_set(binding->infer->why, ERR_USAGE,
-                           "%.60s: unknown size of %s: give %s--dim %s=%s%s; inputs: %s",
-                           slash ? slash + 1 : path, text_get(&binding->missing), instead,
-                           model_label(binding->first_missing).text,
-                           EXAMPLES[binding->first_meaning],
-                           binding->missing_count == 1 ? "" : " ...", text_get(&inputs));
+    enum err err =
+        err_set(binding->infer->why, ERR_USAGE,
+                "%.60s: unknown size of %s: give %s--dim %s=%s%s; inputs: %s",
+                slash ? slash + 1 : path, text_get(&binding->missing), instead,
+                model_label(binding->first_missing).text, EXAMPLES[binding->first_meaning],
+                binding->missing_count == 1 ? "" : " ...", text_get(&inputs));
     text_release(&inputs);
     return err;
 }

@@ -68,7 +68,8 @@ static void put_timeline(const struct result *result, struct figure *figure)
     double mib = 1024.0 * 1024;
     double step = 0;
     double last = UNKNOWN;
-    double unit = result_number_at(result, NULL, "memory_bytes.activations_peak") < mib ? 1024 : mib;
+    double unit =
+        result_number_at(result, NULL, "memory_bytes.activations_peak") < mib ? 1024 : mib;
     if (result_length(result, timeline) < 2)
         return;
     struct figure_panel *panel =

@@ -43,8 +43,8 @@ struct agent {
     const struct agent_options *options;
     struct toolset tools;
     atomic_bool in_text; /* the service rejected tools: further requests describe them in text */
-    char *workspaces;          /* the folder of workspaces; NULL: not made */
-    bool is_temporary;         /* of that folder */
+    char *workspaces;    /* the folder of workspaces; NULL: not made */
+    bool is_temporary;   /* of that folder */
     struct last_action remove; /* of that folder */
     struct jv *settings;       /* the configuration, an object */
 };

@@ -387,8 +387,8 @@ static enum err write_problem(struct external *external, const struct agent *age
     bool fine = file && fputs(problem, file) >= 0;
     fine = file && fclose(file) == 0 && fine;
     return fine ? ERR_OK
-                : err_set(why, err_from_errno(errno), "cannot write %s: %s",
-                          external->problem_path, strerror(errno));
+                : err_set(why, err_from_errno(errno), "cannot write %s: %s", external->problem_path,
+                          strerror(errno));
 }
 
 static size_t add_variables(const struct external *external, const char *workspace, unsigned port,

@@ -367,8 +367,7 @@ static bool is_time_to_settle(const struct profile_settling *settling, struct sh
     nanos since = clock_now() - settling->settled_at;
     size_t ended = sharing_ended(sharing);
     return since >= SETTLE_MAX || ended >= SETTLE_MANY ||
-           (ended > 0 && since >= SETTLE_MIN &&
-            since >= SETTLE_COST * settling->settle_cost);
+           (ended > 0 && since >= SETTLE_MIN && since >= SETTLE_COST * settling->settle_cost);
 }
 
 bool profile_awaits_dataset(struct profile *profile)

@@ -46,7 +46,7 @@ struct profile_setup {
 /* The run directory and its open files. */
 struct profile_files {
     char *directory, *journal_path, *spans_path, *traces_path, *samples_path; /* owned */
-    int lock_fd; /* -1: not held */
+    int lock_fd;                                                              /* -1: not held */
     bool has_files;
     struct resume resume;    /* state of earlier starts; zero for a new run */
     struct journal journal;  /* records.jsonl */

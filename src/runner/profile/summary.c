@@ -219,8 +219,7 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
         out->queries_idle_joules = sums->idle_joules;
     }
     if (is_known(total->energy.joules))
-        out->failed_joules =
-            sums->failed_joules + superseded_joules(&profile->files.resume, sums);
+        out->failed_joules = sums->failed_joules + superseded_joules(&profile->files.resume, sums);
     if (is_known(total->energy.joules) && sums->canceled)
         out->canceled_joules = sums->canceled_joules;
     out->prefill_joules = sums->prefill_joules;

@@ -493,8 +493,7 @@ static void *worker_main(void *argument)
         bool end;
         if (!sharing_has_capacity(profile->shared.sharing, WORKERS_PENDING_MAX, POLL_INTERVAL))
             continue;
-        enum err err =
-            next_query(&profile->shared, &profile->shared.supply, &query, &end, &why);
+        enum err err = next_query(&profile->shared, &profile->shared.supply, &query, &end, &why);
         if (!err && end)
             break;
         if (!err && wait_until(&profile->shared, query.due))

@@ -28,8 +28,8 @@ struct workers;
 
 /* Begins a request in two steps, for a caller that numbers its requests itself and must not allocate when one
  * begins. */
-enum err request_begin_as(struct profile_shared *shared, uint64_t id, nanos at,
-                          struct error *why) MUST_USE;
+enum err request_begin_as(struct profile_shared *shared, uint64_t id, nanos at, struct error *why)
+    MUST_USE;
 struct pending *pending_new(uint64_t id, const char *key, unsigned attempt); /* NULL: no memory */
 
 /* The request has ended and is not recorded: it is in no journal, and its energy is unattributed. */

@@ -294,8 +294,8 @@ static void test_signals_to_processes_below_spare_helpers(void **state)
     char mark[96], script[256];
     require_subreaper();
     path_of("mark", mark, sizeof mark);
-    snprintf(script, sizeof script,
-             "sleep 600 & setsid sh -c 'touch %s; exec sleep 600' & wait", mark);
+    snprintf(script, sizeof script, "sleep 600 & setsid sh -c 'touch %s; exec sleep 600' & wait",
+             mark);
     char *argv[] = {"sh", "-c", script, NULL};
     struct child child;
     struct child_end end;
