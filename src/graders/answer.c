@@ -42,6 +42,14 @@ void grade_null(struct grade *grade, const char *reason, ...)
     va_end(args);
 }
 
+void grade_unread(struct grade *grade, const char *reason, ...)
+{
+    va_list args;
+    va_start(args, reason);
+    set_verdict(grade, VERDICT_UNREAD, reason, args);
+    va_end(args);
+}
+
 void grade_extracted(struct grade *grade, struct slice what)
 {
     char_one_line(grade->extracted, sizeof grade->extracted, what);

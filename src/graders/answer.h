@@ -12,6 +12,7 @@
 void grade_true(struct grade *grade);
 void grade_false(struct grade *grade, const char *reason, ...) PRINTF_LIKE(2, 3);
 void grade_null(struct grade *grade, const char *reason, ...) PRINTF_LIKE(2, 3);
+void grade_unread(struct grade *grade, const char *reason, ...) PRINTF_LIKE(2, 3);
 void grade_extracted(struct grade *grade, struct slice what);
 
 /* ---- references ---- */

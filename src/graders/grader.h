@@ -1,8 +1,9 @@
-/* The contract of a grader: whether an answer is correct: true, false, or null with the reason.
+/* The contract of a grader: whether an answer is correct: true, false, unread or null, with the reason.
  *
  * A driver is one .c file that exports one `const struct grader_driver` and one line in graders.def. A struct grader is
- * used by one thread at a time.  Nothing is guessed: an answer that cannot be graded is null, never false.  An answer
- * without the requested value (no letter, no number) is false, with that reason.
+ * used by one thread at a time.  Nothing is guessed.  Null: the item cannot be graded at all, because its expected
+ * answer is unknown or no judge replied.  Unread: the grader cannot tell which answer the text gives; it counts as not
+ * correct, and is reported with its number, because some of these answers may be right.
  *
  * Ownership: the caller owns every struct here; a grader's state is allocated by grader_open and freed by
  * grader_close. */
@@ -18,7 +19,7 @@
 struct jv;
 struct text;
 
-enum grade_verdict { VERDICT_NULL, VERDICT_FALSE, VERDICT_TRUE };
+enum grade_verdict { VERDICT_NULL, VERDICT_FALSE, VERDICT_TRUE, VERDICT_UNREAD };
 
 struct grade {
     enum grade_verdict verdict;
@@ -26,7 +27,7 @@ struct grade {
     unsigned attempts;   /* requests to the judge; 0 without one */
     char label[24];      /* the judge's reply: "NOT_ATTEMPTED"; or "" */
     char extracted[120]; /* what was compared, truncated: "B", "3/4"; "" if nothing was found */
-    char reason[200];    /* why null or false; "" if obvious */
+    char reason[200];    /* why null, false or unread; "" if obvious */
 };
 
 struct grading {
