@@ -126,3 +126,50 @@ void answer_without_reasoning(struct text *out, const char *completion)
     if (!inside)
         text_add(out, pending);
 }
+
+/* ---- notation ---- */
+
+/* Whether two backslashes before a letter are one that was escaped for JSON: all of them in the text are, or it has no
+ * environment whose lines they could end. */
+static bool is_escaped_latex(const char *text)
+{
+    bool single = false;
+    for (const char *c = text; *c; c++) {
+        const char *from = c;
+        while (*c == '\\')
+            c++;
+        single = single || (c - from == 1 && isalpha((unsigned char)*c));
+        if (!*c)
+            break;
+    }
+    return !single || !strstr(text, "\\begin");
+}
+
+/* The ASCII character for one that is only another form of it. */
+static uint32_t ascii_form(uint32_t c)
+{
+    if (c >= 0xFF01 && c <= 0xFF5E) /* full-width */
+        return c - 0xFF01 + '!';
+    if (c >= 0x660 && c <= 0x669)
+        return c - 0x660 + '0';
+    if (c >= 0x6F0 && c <= 0x6F9)
+        return c - 0x6F0 + '0';
+    return c == 0x66B ? '.' : c == 0x66C ? ',' : c;
+}
+
+void answer_plain(struct text *out, const char *answer)
+{
+    bool escaped = is_escaped_latex(answer);
+    size_t length = strlen(answer);
+    for (size_t at = 0, step; at < length; at += step) {
+        uint32_t c = char_at((struct slice){answer + at, length - at}, &step), plain = ascii_form(c);
+        bool doubled = escaped && c == '\\' && answer[at + 1] == '\\' &&
+                       isalpha((unsigned char)answer[at + 2]);
+        step = doubled ? 2 : step;
+        char bytes[UTF8_BYTES_MAX];
+        if (plain != c)
+            text_add_bytes(out, bytes, utf8_encode(plain, bytes));
+        else
+            text_add_bytes(out, answer + at, doubled ? 1 : step);
+    }
+}

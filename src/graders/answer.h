@@ -42,4 +42,10 @@ void references_find(struct references *references, const struct grading *what, 
  * alone ends reasoning that began before the completion; an opening tag alone never ended. */
 void answer_without_reasoning(struct text *out, const char *completion);
 
+/* ---- notation ---- */
+
+/* Appends the text with full-width characters and Arabic-Indic digits as ASCII, and with the backslashes of LaTeX that
+ * was escaped for JSON ("\\\\frac") as they were. */
+void answer_plain(struct text *out, const char *answer);
+
 #endif

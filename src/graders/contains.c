@@ -1,5 +1,4 @@
 /* The contains grader: the expected text occurs in the answer, as whole words. */
-#define _GNU_SOURCE /* memmem */
 #include "core/text.h"
 #include "graders/answer.h"
 #include "graders/fold.h"
@@ -20,30 +19,6 @@ static enum err contains_configure(const struct grader_config *config, void *sta
     return err ? err : params_bool(config->params, "words", true, &contains->whole_words, why);
 }
 
-/* Whether `at` is a word boundary: an end of the text, or next to a character that is not part of a word. */
-static bool is_break(struct slice text, size_t at)
-{
-    if (at == 0 || at == text.length)
-        return true;
-    size_t back = at - 1, length;
-    while (back > 0 && at - back < UTF8_BYTES_MAX && utf8_is_continuation(text.start[back]))
-        back--;
-    uint32_t before = char_at((struct slice){text.start + back, at - back}, &length);
-    uint32_t after = char_at((struct slice){text.start + at, text.length - at}, &length);
-    return !char_is_word(before) || !char_is_word(after);
-}
-
-static bool occurs(struct slice text, struct slice needle, bool whole_words)
-{
-    const char *at = text.start, *end = slice_end(text);
-    while ((at = memmem(at, (size_t)(end - at), needle.start, needle.length))) {
-        size_t from = (size_t)(at++ - text.start);
-        if (!whole_words || (is_break(text, from) && is_break(text, from + needle.length)))
-            return true;
-    }
-    return false;
-}
-
 static void compare(const struct contains *contains, const struct references *references,
                     struct slice answer, struct grade *out)
 {
@@ -56,8 +31,8 @@ static void compare(const struct contains *contains, const struct references *re
         fold_add(&needle, &contains->fold, wanted);
         if (needle.length == 0)
             continue; /* consists only of stripped characters: it would match anything */
-        if (occurs((struct slice){text_get(&text), text.length},
-                   (struct slice){text_get(&needle), needle.length}, contains->whole_words)) {
+        if (text_occurs((struct slice){text_get(&text), text.length},
+                        (struct slice){text_get(&needle), needle.length}, contains->whole_words)) {
             grade_extracted(out, wanted);
             grade_true(out);
         }
@@ -89,6 +64,7 @@ const struct grader_driver grader_contains = {
     .name = "contains",
     .summary = "the answer contains the expected text, as whole words",
     .params = PARAMS,
+    .expects_answer = true,
     .state_size = sizeof(struct contains),
     .configure = contains_configure,
     .grade = contains_grade,

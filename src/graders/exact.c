@@ -1,8 +1,9 @@
 /* The exact grader: the answer equals the expected text except for case, white space and punctuation at the ends, or as
  * configured by its parameters. */
 #include "graders/answer.h"
-#include "graders/final.h"
 #include "graders/fold.h"
+#include "graders/reading.h"
+#include "graders/tokens.h"
 
 struct exact {
     enum final_rule final;
@@ -23,13 +24,15 @@ static enum err exact_configure(const struct grader_config *config, void *state,
 /* Candidate answers: the marked line, its first sentence, and the whole text. */
 static unsigned candidates(const struct exact *exact, struct slice answer, struct slice to[3])
 {
-    struct final_answer final;
-    if (!final_find(answer, exact->final, &final))
+    struct marked marked;
+    if (!marked_find(answer, exact->final, &marked))
         return 0;
-    to[0] = final.line;
-    if (final.marker == FINAL_NONE)
+    to[0] = marked.line;
+    if (!marked.found)
         return 1;
-    to[1] = final_sentence(final.line);
+    struct slice rest = marked.line;
+    to[1] = marked.line;
+    sentence_next(&rest, &to[1]);
     to[2] = answer; /* the expected text may itself contain a marker */
     return exact->final == FINAL_AUTO ? 3 : 2;
 }
@@ -47,7 +50,7 @@ static void compare(const struct exact *exact, const struct references *referenc
     grade_false(out, "differs from the expected answer");
     for (unsigned i = 0; i < count; i++)
         for (unsigned r = 0; r < references->count; r++) {
-            struct slice expected = final_expected(slice_of(references->items[r]));
+            struct slice expected = expected_value(slice_of(references->items[r]));
             if (fold_equal(&exact->fold, expected, texts[i])) {
                 grade_extracted(out, texts[i]);
                 grade_true(out);
@@ -79,6 +82,7 @@ const struct grader_driver grader_exact = {
     .name = "exact",
     .summary = "equal text, ignoring case, white space and punctuation at the ends",
     .params = PARAMS,
+    .expects_answer = true,
     .state_size = sizeof(struct exact),
     .configure = exact_configure,
     .grade = exact_grade,

@@ -1,5 +1,6 @@
 /* Unicode classes by range tables for the scripts of answers, and folding based on them.  The C library's classes
  * depend on the locale, which grades must not. */
+#define _GNU_SOURCE /* memmem */
 #include "graders/fold.h"
 
 #include "core/params.h"
@@ -248,4 +249,42 @@ bool fold_equal(const struct fold *fold, struct slice a, struct slice b)
     text_release(&first);
     text_release(&second);
     return equal;
+}
+
+/* ---- searching ---- */
+
+/* Whether `at` is a word boundary: an end of the text, or next to a character that is not part of a word. */
+static bool is_break(struct slice text, size_t at)
+{
+    if (at == 0 || at == text.length)
+        return true;
+    size_t back = at - 1, length;
+    while (back > 0 && at - back < UTF8_BYTES_MAX && utf8_is_continuation(text.start[back]))
+        back--;
+    uint32_t before = char_at((struct slice){text.start + back, at - back}, &length);
+    uint32_t after = char_at((struct slice){text.start + at, text.length - at}, &length);
+    return !char_is_word(before) || !char_is_word(after);
+}
+
+bool text_occurs(struct slice text, struct slice needle, bool whole_words)
+{
+    const char *at = text.start, *end = slice_end(text);
+    while ((at = memmem(at, (size_t)(end - at), needle.start, needle.length))) {
+        size_t from = (size_t)(at++ - text.start);
+        if (!whole_words || (is_break(text, from) && is_break(text, from + needle.length)))
+            return true;
+    }
+    return false;
+}
+
+bool fold_occurs(const struct fold *fold, struct slice text, struct slice wanted)
+{
+    struct text within = {0}, needle = {0};
+    fold_add(&within, fold, text);
+    fold_add(&needle, fold, wanted);
+    bool found = needle.length && text_occurs((struct slice){text_get(&within), within.length},
+                                              (struct slice){text_get(&needle), needle.length}, true);
+    text_release(&within);
+    text_release(&needle);
+    return found;
 }

@@ -74,4 +74,12 @@ struct slice fold_edges(struct slice from);
 /* Compares both folded.  A text that consists only of punctuation is compared unfolded. */
 bool fold_equal(const struct fold *fold, struct slice a, struct slice b);
 
+/* ---- searching ---- */
+
+/* Whether the text occurs, perhaps only as whole words. */
+bool text_occurs(struct slice text, struct slice wanted, bool whole_words);
+
+/* Whether it occurs as whole words, both folded. */
+bool fold_occurs(const struct fold *fold, struct slice text, struct slice wanted);
+
 #endif

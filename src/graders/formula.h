@@ -72,17 +72,9 @@ bool formula_value(const struct math_token *tokens, size_t count, unsigned point
 
 /* Lists, tuples, intervals, sets, unions and matrices are compared part by part; equations and
  * inequalities side by side; expressions by value, those with variables at several points; anything else
- * as text.  ERR_BAD_VALUE when one of them is too long to compare. */
+ * as text.  ERR_BAD_VALUE when one of them is too long, or their values are too large,
+ * to compare. */
 enum err formula_equal(const struct tolerance *tolerance, struct slice expected,
                        struct slice answer, bool *equal) MUST_USE;
-
-/* ---- the value that an answer states: math.c ---- */
-
-struct final_answer;
-
-/* Which of several expressions the answer states, \frac{1}{6} for 1/6 or 11 for "f(4) = 11": its index, -1 if it is
- * none, or several.  `marked` is the result of final_find. */
-int formula_stated(const struct slice *expressions, size_t count, struct slice answer,
-                   const struct final_answer *marked);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "core/xalloc.h"
 #include "graders/formula_parts.h"
+#include "graders/unit.h"
 
 enum { NESTING_MAX = 12 };
 
@@ -17,6 +18,7 @@ static const double RADIAN = 3.14159265358979323846 / 180; /* radians per degree
 struct comparison {
     const struct tolerance *tolerance;
     unsigned depth;
+    bool is_undecided; /* values too large for a double */
 };
 
 /* Parts have parts: `same` limits the recursion to NESTING_MAX. */
@@ -87,7 +89,26 @@ static int decimal_digits(struct part part)
     return number_whole(part.at[0].text, &number) ? number.digits : 0;
 }
 
-static bool same_value(const struct comparison *with, struct part a, const struct suffix *a_suffix,
+static const double EXACT_MAX = 9007199254740992; /* larger integers are rounded */
+
+static bool has_sum(struct part part)
+{
+    for (size_t i = 1; i < part.count; i++)
+        if (part_is_sign(&part.at[i], '+') || part_is_sign(&part.at[i], '-'))
+            return true;
+    return false;
+}
+
+static bool has_infinity(struct part part)
+{
+    for (size_t i = 0; i < part.count; i++)
+        if (part.at[i].kind == MATH_NAME &&
+            (slice_starts(part.at[i].text, "inf") || slice_is(part.at[i].text, "oo")))
+            return true;
+    return false;
+}
+
+static bool same_value(struct comparison *with, struct part a, const struct suffix *a_suffix,
                        struct part b, const struct suffix *b_suffix)
 {
     double complex first, second;
@@ -98,6 +119,15 @@ static bool same_value(const struct comparison *with, struct part a, const struc
     if (x_variables || y_variables)
         return same_at_points(a, b);
     double x = creal(first), y = creal(second);
+    if (isinf(x) && isinf(y) && !(has_infinity(a) && has_infinity(b))) {
+        with->is_undecided = true; /* 2^2000 and 3^2000 */
+        return false;
+    }
+    if (fabs(x) >= EXACT_MAX && fabs(y) >= EXACT_MAX && part_near(first, second) &&
+        (has_sum(a) || has_sum(b))) {
+        with->is_undecided = true; /* 2^100 and 2^100 - 1 */
+        return false;
+    }
     if (fabs(cimag(first)) > 1e-12 * fabs(x) || fabs(cimag(second)) > 1e-12 * fabs(y))
         return part_near(first, second);
     int digits = decimal_digits(a), b_digits = decimal_digits(b);
@@ -385,7 +415,7 @@ static bool same_expression(struct comparison *with, struct part a, struct part 
         a = part_strip_suffix(part_strip_lhs(a, true), &a_suffix);
         b = part_strip_suffix(part_strip_lhs(b, false), &b_suffix);
     }
-    if (part_units_differ(a_suffix.unit, b_suffix.unit))
+    if (units_differ(a_suffix.unit, b_suffix.unit))
         return false;
     if (same_tokens(a, b) || (is_empty_set(a) && is_empty_set(b)))
         return true;
@@ -489,6 +519,8 @@ enum err formula_equal(const struct tolerance *tolerance, struct slice expected,
         struct comparison with = {.tolerance = tolerance};
         *equal = same(&with, (struct part){first.items, first.count},
                       (struct part){second.items, second.count});
+        if (!*equal && with.is_undecided)
+            err = ERR_BAD_VALUE;
     }
     formula_release(&first);
     formula_release(&second);

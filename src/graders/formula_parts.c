@@ -4,6 +4,8 @@
 
 #include <ctype.h>
 
+#include "graders/unit.h"
+
 /* ---- splitting ---- */
 
 bool part_is_sign(const struct math_token *token, char sign)
@@ -121,46 +123,6 @@ bool part_words_are(struct part part, const char *letters)
 
 /* ---- units and suffixes ---- */
 
-/* The spellings of units; a bar separates units. */
-static const char UNITS[] =
-    " mm millimeter millimeters millimetre millimetres | cm centimeter centimeters centimetre "
-    "centimetres | m meter meters metre metres | km kilometer kilometers kilometre kilometres | in "
-    "inch "
-    "inches | ft foot feet | yd yard yards | mi mile miles | mg milligram milligrams | g gram "
-    "grams | kg "
-    "kilogram kilograms | oz ounce ounces | lb lbs pound pounds | ton tons tonne tonnes | ml "
-    "milliliter "
-    "milliliters millilitre millilitres | l liter liters litre litres | s sec secs second seconds "
-    "| min "
-    "mins minute minutes | h hr hrs hour hours | day days | week weeks | month months | yr year "
-    "years | "
-    "cent cents | dollar dollars | degree degrees | percent ";
-
-enum { UNKNOWN_UNIT = -1 };
-
-/* Index of the unit. */
-static int unit_of(struct slice word)
-{
-    char padded[20] = " ";
-    if (word.length == 0 || word.length > sizeof padded - 3)
-        return UNKNOWN_UNIT;
-    for (size_t i = 0; i < word.length; i++)
-        padded[i + 1] = (char)tolower((unsigned char)word.start[i]);
-    padded[word.length + 1] = ' ';
-    const char *found = strchr(padded, '|') ? NULL : strstr(UNITS, padded);
-    int unit = 0;
-    for (const char *c = UNITS; found && c < found; c++)
-        unit += *c == '|';
-    return found ? unit : UNKNOWN_UNIT;
-}
-
-/* Whether both units are known and different. */
-bool part_units_differ(struct slice a, struct slice b)
-{
-    int first = unit_of(slice_trim(a)), second = unit_of(slice_trim(b));
-    return first != UNKNOWN_UNIT && second != UNKNOWN_UNIT && first != second;
-}
-
 /* Start of trailing words, perhaps with exponents: "cm^2", "miles per hour". */
 static size_t unit_start(struct part part)
 {
@@ -175,6 +137,16 @@ static size_t unit_start(struct part part)
             break;
     }
     return start;
+}
+
+/* The source of the tokens from `start`; signs have none. */
+static struct slice text_of(struct part part, size_t start)
+{
+    struct slice text = part.at[start].text;
+    for (size_t i = start; i < part.count; i++)
+        if (part.at[i].text.length)
+            text = slice_between(text.start, slice_end(part.at[i].text));
+    return text;
 }
 
 /* Whether it contains a trigonometric function: degrees are then part of the value. */
@@ -210,9 +182,9 @@ struct part part_strip_suffix(struct part part, struct suffix *suffix)
             suffix->percent = true;
             part.count--;
         } else if (start < part.count && part.at[0].kind != MATH_TEXT) {
-            suffix->unit = part.at[start].text;
+            suffix->unit = text_of(part, start);
             suffix->degrees =
-                suffix->degrees || unit_of(suffix->unit) == unit_of(slice_of("degree"));
+                suffix->degrees || unit_is_degree(suffix->unit);
             part.count = start;
         } else if ((part_brackets(part, &closing) == '{' && closing == '{') ||
                    (part_brackets(part, &closing) &&

@@ -68,9 +68,6 @@ struct suffix {
 
 struct part part_strip_suffix(struct part part, struct suffix *suffix);
 
-/* Whether both units are known and different. */
-bool part_units_differ(struct slice a, struct slice b);
-
 /* The right side of "x = 5", "(x, y) = (1, 2)" and "6/8 = 3/4"; used when the other expression is not an
  * equation. */
 struct part part_strip_lhs(struct part part, bool expected);

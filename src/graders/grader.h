@@ -54,6 +54,7 @@ struct grader_driver {
     const struct param_spec *params; /* ends with a NULL name; NULL: none */
     bool needs_judge;
     bool has_score;    /* sets a score; an empty answer scores 0 */
+    bool expects_answer; /* the expected text is an answer, and no pattern: given as such it is right */
     bool grades_empty; /* also called for an empty answer, which is otherwise false */
 
     /* Whether this build supports it.  ERR_UNSUPPORTED says how to enable it.  NULL: always. */
@@ -82,8 +83,8 @@ extern const struct grader_driver *const GRADER_DRIVERS[];
 
 const struct grader_driver *grader_driver_find(const char *name, struct error *why);
 
-/* The default grader for an expected answer: choice for a letter, numeric for a number, math for LaTeX, contains for a
- * few words.  NULL for longer texts, which none of them can grade, and for "". */
+/* The default grader for an expected answer: choice for a letter, numeric for a number, list for several, math for
+ * LaTeX, contains for a few words.  NULL for longer texts, which none of them can grade, and for "". */
 const char *grader_default(const char *expected);
 
 /* Checks availability, parameters and judge, and opens. */

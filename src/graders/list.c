@@ -5,8 +5,9 @@
 
 #include "core/xalloc.h"
 #include "graders/answer.h"
-#include "graders/final.h"
 #include "graders/fold.h"
+#include "graders/reading.h"
+#include "graders/tokens.h"
 #include "graders/number.h"
 
 /* Items in any order are matched pairwise, which is quadratic: the limit keeps it fast. */
@@ -159,30 +160,43 @@ static void compare_lists(const struct list *list, struct slice expected, struct
     free(found.at);
 }
 
+/* A single number: its commas do not separate.  "17.5, Paris" is a list and not 17.5. */
+static void grade_number(const struct list *list, const struct number *wanted,
+                         const struct marked *marked, struct grade *out)
+{
+    struct number value;
+    struct slice rest = marked->line, last = rest;
+    while (!marked->found && sentence_next(&rest, &last))
+        ;
+    enum number_count count = number_at(marked->line, SPAN_ALONE, &value);
+    if (count == NUMBER_NONE && !marked->found && is_definite(last))
+        count = number_at(last, SPAN_SENTENCE, &value);
+    if (count != NUMBER_ONE)
+        grade_unread(out, "no number alone in the answer");
+    else if (number_equal(&list->tolerance, wanted, &value))
+        grade_true(out);
+    else
+        grade_false(out, "%.10g, expected %.10g", value.value, wanted->value);
+}
+
 static enum err list_grade(const void *state, const struct grading *what, struct grade *out,
                            struct error *why)
 {
     const struct list *list = state;
     (void)why;
-    struct slice expected = final_expected(slice_of(what->expected));
-    struct final_answer final;
-    if (!final_find(slice_of(what->answer), list->final, &final)) {
+    struct slice expected = expected_value(slice_of(what->expected));
+    struct marked marked;
+    if (!marked_find(slice_of(what->answer), list->final, &marked)) {
         grade_false(out, "no marked answer");
         return ERR_OK;
     }
-    grade_extracted(out, final.block);
-    struct number wanted, value;
+    grade_extracted(out, marked.block);
+    struct number wanted;
     if (!number_whole(fold_edges(expected), &wanted)) {
-        compare_lists(list, expected, final.block, out);
+        compare_lists(list, expected, marked.block, out);
         return ERR_OK;
     }
-    /* A single number: its commas do not separate. */
-    if (!(final.marker ? number_first(final.line, &value) : number_last(final.line, &value)))
-        grade_false(out, "no number in the answer");
-    else if (number_equal(&list->tolerance, &wanted, &value))
-        grade_true(out);
-    else
-        grade_false(out, "%.10g, expected %.10g", value.value, wanted.value);
+    grade_number(list, &wanted, &marked, out);
     return ERR_OK;
 }
 
@@ -197,6 +211,7 @@ const struct grader_driver grader_list = {
     .name = "list",
     .summary = "items separated by commas or lines, as numbers or text (GAIA's rule)",
     .params = PARAMS,
+    .expects_answer = true,
     .state_size = sizeof(struct list),
     .configure = list_configure,
     .grade = list_grade,

@@ -651,17 +651,15 @@ static bool is_pronoun(const struct token *before, const struct token *token, st
 bool number_in_words(struct slice text, struct number *out)
 {
     struct tokens tokens = tokens_of(text);
-    struct token token, before = {0}, second = {0};
+    struct token token, before = {0};
     bool found = false;
-    for (; token_next(&tokens, &token); second = before, before = token) {
+    for (; token_next(&tokens, &token); before = token) {
         double value = 1;
         bool single = token_is(&token, "single") && token_is(&before, "a"); /* "a single orange" */
         if (token.kind != TOKEN_WORD || !(single || take_words(&tokens, &token, &value)) ||
             is_pronoun(&before, &token, tokens))
             continue;
         bool negative = before.text.length && token_in(&before, " minus negative ");
-        if (token_is_negation(negative || single ? &second : &before))
-            continue;
         *out = (struct number){.value = negative ? -value : value};
         out->plain = out->value;
         out->where = slice_between(negative ? before.text.start : token.text.start, tokens.at);

@@ -9,6 +9,7 @@
 
 #include "core/err.h"
 #include "core/slice.h"
+#include "graders/reading.h"
 
 struct params;
 
@@ -51,23 +52,22 @@ bool number_next(struct numbers *numbers, struct number *out);
 /* The text is one number and nothing else. */
 bool number_whole(struct slice text, struct number *out);
 
-/* The last number in words: "forty-two", "minus seven", "three quarters"; not a negated one. */
+/* The last number in words: "forty-two", "minus seven", "three quarters". */
 bool number_in_words(struct slice text, struct number *out);
 
 /* If only one has a percent sign, both interpretations count. */
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
 
-/* ---- the number that an answer states: stated_number.c ---- */
+/* ---- the number at a place of an answer: numeric.c ---- */
 
-/* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
-bool stated_after_equals(struct slice line, struct number *out);
+enum number_count { NUMBER_NONE, NUMBER_ONE, NUMBER_SEVERAL };
 
-/* The number in the line after a marker (final.h): the result of its first equation, or its first number. */
-bool stated_after_marker(struct slice line, struct number *out);
+/* The number that such a place gives as its value: not that of a denial, a bound ("at least 7"), an ordinal, a name
+ * ("step 2") or a circumstance ("in 5 days"). */
+enum number_count number_at(struct slice span, enum span_kind kind, struct number *out);
 
-/* The number in an answer without a marker, in this order: a number in bold in the last paragraph; an answer that comes
- * first; the statement of the last sentence with a number.  A verification of the result at the end does not count. */
-bool stated_in_conclusion(struct slice answer, struct number *out);
+/* The text after a number, where its unit is. */
+struct slice number_unit(struct slice text, const struct number *number);
 
 #endif

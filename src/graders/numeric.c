@@ -1,15 +1,248 @@
-/* The numeric grader: the number that the answer states (stated_number.c) equals the expected one within a
- * tolerance. */
+/* The numeric grader: the number that the answer gives equals the expected one within a tolerance. */
+#include <ctype.h>
 #include <math.h>
 
 #include "graders/answer.h"
-#include "graders/final.h"
+#include "graders/fold.h"
 #include "graders/number.h"
+#include "graders/reading.h"
 #include "graders/tokens.h"
+#include "graders/unit.h"
+
+/* ---- the number at a place ---- */
+
+static const struct tolerance SAME = {.relative = 1e-9};
+
+struct slice number_unit(struct slice text, const struct number *number)
+{
+    return slice_trim(slice_between(slice_end(number->where), slice_end(text)));
+}
+
+/* The last token before a position, without Markdown and currency; looks back over a short way only. */
+static struct token token_before(struct slice text, const char *place)
+{
+    enum { BACK = 40 };
+    const char *from = place - text.start > BACK ? place - BACK : text.start;
+    struct tokens tokens = {from, place};
+    struct token token, last = {0};
+    while (token_next(&tokens, &token))
+        if (!token_in(&token, " * $ _ ` \\( \\ about approximately exactly roughly only just "))
+            last = token;
+    return last;
+}
+
+/* Whether the number is part of something else: "23rd", "7:15", "2x", "3^2", "5 + ", "4-6". */
+static bool is_part(struct slice text, const struct number *number)
+{
+    struct tokens after = tokens_of(number_unit(text, number));
+    struct token next = {0}, second = {0};
+    if (!token_next(&after, &next))
+        return false;
+    bool attached = slice_end(number->where) == next.text.start;
+    struct slice rest = slice_between(slice_end(number->where), slice_end(text));
+    if (slice_starts(rest, "^\\circ") || slice_starts(rest, "^{\\circ}"))
+        return false;
+    bool digit = token_next(&after, &second) && isdigit((unsigned char)*second.text.start);
+    if (attached && next.kind == TOKEN_WORD)
+        return token_in(&next, " st nd rd th x y z n i π √ a b c ");
+    if (token_in(&next, " squared cubed √ "))
+        return true;
+    return (token_in(&next, " + - – − * × ÷ · / ^ : = ") && (digit || attached) &&
+            !(token_is(&next, "*") && !digit)) ||
+           (attached && token_in(&next, " ( [ "));
+}
+
+/* Words before a number that make it a circumstance or a label: "in 3 hours", "step 2". */
+static bool is_aside(const struct token *before)
+{
+    return token_in(before, " in for per after within until since every each by from than with over step "
+                            "part problem question case version equation figure table chapter section "
+                            "exercise day week month year room page level grade line # first last next "
+                            "minimum maximum times half third quarter square ");
+}
+
+/* Whether it belongs to a calculation. */
+static bool is_operand(const struct token *before)
+{
+    return token_in(before, " + - – − * × ÷ / < > ≤ ≥ sqrt √ ( ");
+}
+
+/* Whether the text is only words, as a label or a unit: no digits, and few of them. */
+static bool is_words(struct slice text, unsigned most)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    unsigned words = 0;
+    while (token_next(&tokens, &token)) {
+        if (token.kind == TOKEN_LINE || isdigit((unsigned char)*token.text.start) ||
+            token_in(&token, " + - = < > ^ ? ; or and of to not than x y n "))
+            return false;
+        words += token.kind == TOKEN_WORD;
+    }
+    return words <= most;
+}
+
+/* The only number of a sentence that is not an aside; the same number twice is one. */
+static enum number_count only_number(struct slice sentence, struct number *out)
+{
+    struct numbers numbers = {.text = sentence};
+    struct number next;
+    unsigned count = 0, all = 0;
+    for (; number_next(&numbers, &next); all++) {
+        struct token before = token_before(sentence, next.where.start);
+        if (is_operand(&before) || is_part(sentence, &next))
+            return NUMBER_SEVERAL;
+        if (is_aside(&before))
+            continue;
+        if (count && !number_equal(&SAME, out, &next))
+            return NUMBER_SEVERAL;
+        *out = count ? *out : next;
+        count++;
+    }
+    if (count)
+        return NUMBER_ONE;
+    if (all || !number_in_words(sentence, out))
+        return NUMBER_NONE;
+    bool several = number_in_words(slice_between(sentence.start, out->where.start), &next) &&
+                   !number_equal(&SAME, out, &next);
+    return several ? NUMBER_SEVERAL : NUMBER_ONE;
+}
+
+static enum number_count in_sentence(struct slice sentence, struct number *out)
+{
+    if (only_number(sentence, out) != NUMBER_ONE)
+        return NUMBER_NONE; /* not known which */
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, " half twice double triple root times "))
+            return NUMBER_NONE; /* "half of 42" */
+    return NUMBER_ONE;
+}
+
+/* The text after a label, "Total cost: " or "x = ". */
+static struct slice without_label(struct slice text)
+{
+    enum { LABEL_WORDS = 6 };
+    for (size_t i = 0; i < text.length; i++)
+        if (text.start[i] == ':' || text.start[i] == '=') {
+            struct slice label = {text.start, i};
+            bool variable = slice_trim(label).length == 1 && isalpha((unsigned char)*label.start);
+            bool short_label = variable || (is_words(label, LABEL_WORDS) && is_definite(label));
+            return short_label ? strip_marks((struct slice){text.start + i + 1, text.length - i - 1})
+                               : text;
+        }
+    return text;
+}
+
+/* A number with perhaps a label before it and a unit after it. */
+static enum number_count alone(struct slice text, struct number *out)
+{
+    enum { UNIT_WORDS = 4 };
+    text = strip_marks(without_label(strip_marks(text)));
+    bool digits = number_first(text, out);
+    if (!digits && !number_in_words(text, out))
+        return NUMBER_NONE;
+    bool first = out->where.start == text.start;
+    bool only = is_words(number_unit(text, out), UNIT_WORDS) && !is_part(text, out);
+    return first && only && is_definite(text) ? NUMBER_ONE : NUMBER_NONE;
+}
+
+/* The text after the last "=" that has a number, "5 * 4 = 20 apples", unless a calculation follows it, "20 = 5 * 4". */
+static struct slice after_equals(struct slice text)
+{
+    struct number number;
+    for (size_t i = text.length; i > 0; i--)
+        if (text.start[i - 1] == '=' || (i > 2 && slice_starts((struct slice){text.start + i - 3, 3}, "≈"))) {
+            struct slice rest = slice_trim((struct slice){text.start + i, text.length - i});
+            return number_first(rest, &number) && !is_part(rest, &number) ? rest : text;
+        }
+    return text;
+}
+
+/* Whether another number follows as an alternative or the end of a range: "7 or 8", "7 to 8", "7, 8". */
+static bool has_alternative(struct slice text, const struct number *number)
+{
+    struct tokens tokens = tokens_of(number_unit(text, number));
+    struct token token = {0};
+    unsigned words = 0;
+    while (token_next(&tokens, &token) && words < 3 && !token_in(&token, " ( . ; because since as ")) {
+        if (token_in(&token, " or and to - – , / & ")) {
+            struct token next = {0};
+            struct tokens look = tokens;
+            while (token_next(&look, &next) && next.kind == TOKEN_MARK)
+                ;
+            return isdigit((unsigned char)(next.text.length ? *next.text.start : 'x'));
+        }
+        words += token.kind == TOKEN_WORD;
+    }
+    return false;
+}
+
+/* The text up to a remark in parentheses, "255 (0xFF)"; all of it without a number before that. */
+static struct slice before_parentheses(struct slice text)
+{
+    struct number number;
+    for (size_t i = 1; i < text.length; i++)
+        if (text.start[i] == '(' && text.start[i - 1] == ' ') {
+            struct slice before = {text.start, i};
+            return number_first(before, &number) ? before : text;
+        }
+    return text;
+}
+
+/* The number after a marker, or the result of a sentence, which it must end. */
+static enum number_count leading(struct slice span, bool ends, struct number *out)
+{
+    struct slice sentence = span, rest = span;
+    sentence_next(&rest, &sentence);
+    if (slice_starts(slice_trim(rest), "=")) /* "6! = 720" */
+        sentence = span;
+    struct slice text = strip_marks(after_equals(before_parentheses(sentence)));
+    if (alone(span, out) == NUMBER_ONE || alone(sentence, out) == NUMBER_ONE)
+        return NUMBER_ONE;
+    if (!number_first(text, out))
+        return !ends && is_definite(text) && number_in_words(text, out) ? NUMBER_ONE : NUMBER_NONE;
+    struct slice before = slice_between(text.start, out->where.start);
+    struct number other;
+    struct tokens tokens = tokens_of(before);
+    struct token word;
+    if (token_next(&tokens, &word) && token_in(&word, " about approximately exactly roughly only just "))
+        before = slice_between(tokens.at, slice_end(before));
+    if (!is_definite(before) || is_part(text, out))
+        return NUMBER_NONE;
+    if (has_alternative(text, out) || (ends && number_first(number_unit(text, out), &other)))
+        return NUMBER_SEVERAL;
+    if (is_words(before, !ends))
+        return NUMBER_ONE;
+    struct token last = token_before(text, out->where.start);
+    return !ends && only_number(text, out) == NUMBER_ONE && !is_aside(&last) && !is_operand(&last) ? NUMBER_ONE
+                                                                             : NUMBER_NONE;
+}
+
+enum number_count number_at(struct slice span, enum span_kind kind, struct number *out)
+{
+    if (kind == SPAN_SENTENCE)
+        return in_sentence(span, out);
+    if (kind == SPAN_BEGINNING) {
+        struct slice rest = span, sentence = span;
+        bool item = sentence_next(&rest, &sentence) && rest.length && sentence.length <= 3;
+        return item ? NUMBER_NONE : alone(sentence, out); /* "1. Add 8 and 9." */
+    }
+    return kind == SPAN_ALONE ? alone(span, out) : leading(span, kind == SPAN_RESULT, out);
+}
+
+/* ---- the grader ---- */
 
 struct numeric {
     enum final_rule final;
     struct tolerance tolerance;
+};
+
+struct numeric_reader {
+    const struct tolerance *tolerance;
+    struct number expected;
+    struct slice unit;
 };
 
 static enum err numeric_configure(const struct grader_config *config, void *state,
@@ -20,59 +253,79 @@ static enum err numeric_configure(const struct grader_config *config, void *stat
     return err ? err : tolerance_read(config->params, &numeric->tolerance, why);
 }
 
-static bool find_number(const struct numeric *numeric, struct slice answer, struct number *out)
+/* "1.500" may be 1500, as it is written in German. */
+static bool equals_in_thousands(const struct numeric_reader *numeric, const struct number *number)
 {
-    struct final_answer final;
-    if (!final_find(answer, numeric->final, &final))
-        return false;
-    if (final.marker != FINAL_NONE && stated_after_marker(final.line, out))
-        return true;
-    struct number other;
-    if (final.marker != FINAL_NONE && number_first(final.line, &other))
-        return false; /* "less than 45", "7 or 8" */
-    return numeric->final != FINAL_MARKED &&
-           stated_in_conclusion(final.marker ? answer : final.line, out);
+    struct slice text = number->where;
+    const char *point = memchr(text.start, '.', text.length);
+    struct number thousands = {.value = 1000 * number->value, .plain = 1000 * number->plain};
+    return point && slice_end(text) - point == 4 && point > text.start && *text.start != '0' &&
+           number_equal(numeric->tolerance, &numeric->expected, &thousands);
 }
 
-/* The answer before another question that the model asks itself, if it has a marker or concludes with a number; given
- * values of the first question are no conclusion. */
-static struct slice first_answer(struct slice text, enum final_rule rule)
+/* The exact side of "1/3 ≈ 0.333". */
+static bool equals_exactly(const struct numeric_reader *numeric, struct slice span,
+                           const struct number *number)
 {
-    struct slice first = final_first_question(text, rule), before = text_before_question(text);
-    struct tokens tokens = tokens_of(before);
-    struct token token = {0};
-    struct number ignored;
-    if (rule != FINAL_AUTO || first.length < text.length || before.length == text.length)
-        return first;
-    while (token_next(&tokens, &token) && token.kind != TOKEN_WORD)
-        ;
-    if (token_in(&token, " given known data facts let let's "))
-        return text;
-    return stated_in_conclusion(before, &ignored) ? before : text;
+    struct slice before = slice_between(span.start, number->where.start), rest = before;
+    struct number exact;
+    bool about = before.length > 4 && text_occurs(before, slice_of("≈"), false);
+    return about && number_last(rest, &exact) && memchr(exact.where.start, '/', exact.where.length) &&
+           number_equal(numeric->tolerance, &numeric->expected, &exact);
+}
+
+static enum reading numeric_read(const void *context, struct slice span, enum span_kind kind,
+                                 struct slice *value)
+{
+    const struct numeric_reader *numeric = context;
+    struct number number;
+    enum number_count count = number_at(span, kind, &number);
+    if (count == NUMBER_NONE)
+        return READING_NONE;
+    *value = number.where;
+    if (count == NUMBER_SEVERAL)
+        return READING_UNCLEAR;
+    bool equal = number_equal(numeric->tolerance, &numeric->expected, &number) ||
+                 equals_in_thousands(numeric, &number) || equals_exactly(numeric, span, &number);
+    if (!units_differ(numeric->unit, number_unit(span, &number)))
+        return equal ? READING_EXPECTED : READING_OTHER;
+    return equal ? READING_OTHER : READING_NONE; /* 300 minutes may be 5 hours */
+}
+
+static bool numeric_mentions(const void *context, struct slice text)
+{
+    const struct numeric_reader *numeric = context;
+    struct numbers numbers = {.text = text};
+    struct number number;
+    while (number_next(&numbers, &number))
+        if (number_equal(numeric->tolerance, &numeric->expected, &number))
+            return true;
+    return number_in_words(text, &number) &&
+           number_equal(numeric->tolerance, &numeric->expected, &number);
 }
 
 static enum err numeric_grade(const void *state, const struct grading *what, struct grade *out,
                               struct error *why)
 {
-    (void)why;
     const struct numeric *numeric = state;
-    struct number expected, value;
-    struct slice wanted = final_expected(slice_of(what->expected));
-    struct slice answer = first_answer(slice_of(what->answer), numeric->final);
-    if (!stated_after_equals(wanted, &expected) && !number_first(wanted, &expected) &&
-        !number_in_words(wanted, &expected)) {
+    struct numeric_reader reader = {.tolerance = &numeric->tolerance};
+    struct text expected = {0}, answer = {0};
+    (void)why;
+    answer_plain(&expected, what->expected);
+    answer_plain(&answer, what->answer);
+    struct slice wanted = after_equals(expected_value(slice_of(text_get(&expected))));
+    bool known = number_first(wanted, &reader.expected) || number_in_words(wanted, &reader.expected);
+    if (!known) {
         grade_null(out, "the expected answer has no number: %.80s", what->expected);
-    } else if (!isfinite(expected.value)) {
+    } else if (!isfinite(reader.expected.value)) {
         grade_null(out, "the expected number is too large to compare");
-    } else if (!find_number(numeric, answer, &value)) {
-        grade_false(out, "no number in the answer");
     } else {
-        grade_extracted(out, value.where);
-        if (number_equal(&numeric->tolerance, &expected, &value))
-            grade_true(out);
-        else
-            grade_false(out, "%.10g, expected %.10g", value.value, expected.value);
+        struct reader with = {&reader, numeric_read, numeric_mentions};
+        reader.unit = number_unit(wanted, &reader.expected);
+        reading_grade(&with, slice_of(text_get(&answer)), numeric->final, out);
     }
+    text_release(&expected);
+    text_release(&answer);
     return ERR_OK;
 }
 
@@ -86,6 +339,7 @@ const struct grader_driver grader_numeric = {
     .name = "numeric",
     .summary = "the number in the answer, within a tolerance",
     .params = PARAMS,
+    .expects_answer = true,
     .state_size = sizeof(struct numeric),
     .configure = numeric_configure,
     .grade = numeric_grade,

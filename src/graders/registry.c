@@ -10,6 +10,7 @@
 #include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/grader.h"
+#include "graders/number.h"
 
 #define GRADER(name) extern const struct grader_driver grader_##name;
 #include "graders/graders.def"
@@ -28,24 +29,44 @@ const struct grader_driver *grader_driver_find(const char *name, struct error *w
     return registry_find("grader", GRADER_DRIVERS, wanted, ERR_USAGE, why);
 }
 
+/* A letter from A to J, perhaps in parentheses. */
+static bool is_letter(struct slice text)
+{
+    if (text.length == 3 && text.start[0] == '(' && text.start[2] == ')')
+        text = (struct slice){text.start + 1, 1};
+    return text.length == 1 && text.start[0] >= 'A' && text.start[0] <= 'J';
+}
+
+/* Numbers between commas. */
+static bool is_number_list(struct slice text)
+{
+    struct number number;
+    size_t count = 0;
+    for (const char *end = slice_end(text); text.start <= end; count++) {
+        const char *comma = memchr(text.start, ',', (size_t)(end - text.start));
+        const char *stop = comma ? comma : end;
+        if (!number_whole(slice_between(text.start, stop), &number))
+            return false;
+        text.start = stop + 1;
+    }
+    return count > 1;
+}
+
 const char *grader_default(const char *expected)
 {
     enum { WORDS_MAX = 8 };
     struct slice text = slice_trim(slice_of(expected));
-    size_t spaces = 0, letters = 0, digits = 0;
-    for (size_t i = 0; i < text.length; i++) {
+    struct number number;
+    size_t spaces = 0;
+    for (size_t i = 0; i < text.length; i++)
         spaces += slice_is_space(text.start[i]);
-        digits += text.start[i] >= '0' && text.start[i] <= '9';
-        letters += !strchr("0123456789 .,-+/%$()eE", text.start[i]);
-    }
-    const char *hashes = strstr(expected, "#### "); /* a solution as in GSM8K */
-    struct slice bare = text;
-    if (bare.length == 3 && bare.start[0] == '(' && bare.start[2] == ')')
-        bare = (struct slice){bare.start + 1, 1};
-    if (bare.length == 1 && bare.start[0] >= 'A' && bare.start[0] <= 'J')
+    bool solution = strstr(expected, "#### ") != NULL; /* as in GSM8K */
+    if (is_letter(text))
         return "choice";
-    if (hashes || (digits && !letters && text.start[text.length - 1] != '('))
+    if (solution || number_whole(text, &number)) /* and no date, range, version or list */
         return "numeric";
+    if (is_number_list(text))
+        return "list";
     if (memchr(text.start, '\\', text.length) || memchr(text.start, '^', text.length))
         return "math";
     return text.length && spaces < WORDS_MAX ? "contains" : NULL;
@@ -81,6 +102,12 @@ void grader_close(struct grader *grader)
     *grader = (struct grader){0};
 }
 
+/* Whatever a grader reads in it, an answer that is the expected text is right. */
+static bool is_same(const char *expected, const char *answer)
+{
+    return slice_equal(slice_trim(slice_of(expected)), slice_trim(slice_of(answer)));
+}
+
 enum err grader_grade(struct grader *grader, const struct grading *what, struct grade *out,
                       struct error *why)
 {
@@ -97,6 +124,11 @@ enum err grader_grade(struct grader *grader, const struct grading *what, struct 
     enum err err = ERR_OK;
     if (*stripped.answer || driver->grades_empty) {
         err = driver->grade(grader->state, &stripped, out, why);
+        bool rejected = out->verdict == VERDICT_FALSE || out->verdict == VERDICT_UNREAD;
+        if (rejected && driver->expects_answer && is_same(what->expected, stripped.answer)) {
+            grade_extracted(out, slice_of(stripped.answer));
+            grade_true(out);
+        }
     } else {
         bool reasoned = slice_trim(slice_of(what->answer)).length > 0;
         grade_false(out, reasoned ? "empty answer: only reasoning" : "empty answer");

@@ -50,7 +50,7 @@ enum err grade_open_error(const char *grader, const char *params, struct error *
 void grade_cases(const char *grader, const char *params, const struct grade_case *cases,
                  size_t count)
 {
-    static const char *const VERDICTS[] = {"null", "false", "true"};
+    static const char *const VERDICTS[] = {"null", "false", "true", "unread"};
     unsigned wrong = 0;
     for (size_t i = 0; i < count; i++) {
         struct grade grade = grade_one(grader, params, cases[i].expected, cases[i].answer);

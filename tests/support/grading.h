@@ -19,6 +19,7 @@ enum err grade_open_error(const char *grader, const char *params, struct error *
 #define T VERDICT_TRUE
 #define F VERDICT_FALSE
 #define N VERDICT_NULL
+#define U VERDICT_UNREAD
 
 struct grade_case {
     const char *expected, *answer;

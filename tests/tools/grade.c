@@ -58,6 +58,8 @@ static void write_grade(enum err err, const struct grade *grade, const struct er
     } else {
         if (grade->verdict == VERDICT_NULL)
             json_null(&json, "verdict");
+        else if (grade->verdict == VERDICT_UNREAD)
+            json_string(&json, "verdict", "unread");
         else
             json_bool(&json, "verdict", grade->verdict == VERDICT_TRUE);
         json_number(&json, "score", grade->score);

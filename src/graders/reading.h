@@ -1,0 +1,87 @@
+/* Where the answer stands in a completion, and what follows for its grade.
+ *
+ * A table of rules (reading.c) names places where models write an answer: a marker that the prompt asked for, a
+ * statement, a line that is only the answer, the end of the last sentence.  A grader supplies a reader, which reads its
+ * kind of value (a letter, a number, an expression) from such a place.  The first rule under which there is a value
+ * decides:
+ *   the expected value        true
+ *   another, at a marker or in a statement of the answer    false
+ *   another, found in prose   false, unless the expected value stands elsewhere in the text: then unread
+ *   none under any rule, or several that differ             unread
+ * Prose is read in English only; in other languages markers, lines, bold and formulas are.  Linear time. */
+#ifndef IPW_GRADERS_READING_H
+#define IPW_GRADERS_READING_H
+
+#include "core/err.h"
+#include "core/slice.h"
+#include "graders/grader.h"
+
+struct params;
+
+/* The parameter "final". */
+enum final_rule {
+    FINAL_AUTO,   /* the rules in their order */
+    FINAL_MARKED, /* those of markers only */
+    FINAL_LINE,   /* the last line that is not blank */
+    FINAL_WHOLE,  /* everything */
+};
+
+#define FINAL_PARAM {"final", "RULE", "where the answer is: auto, marked, line or whole (auto)"}
+
+enum err final_read(const struct params *params, enum final_rule *rule, struct error *why) MUST_USE;
+
+/* What a place is: how much besides the value it may have. */
+enum span_kind {
+    SPAN_ALONE,    /* the value and nothing else */
+    SPAN_LEADING,  /* after a marker: begins with the value; a remark may follow */
+    SPAN_BEGINNING, /* the first line: begins with the value, a sentence of its own */
+    SPAN_RESULT,   /* after the last "is" or "=" of a sentence: the value ends it */
+    SPAN_SENTENCE, /* a sentence with one value somewhere */
+};
+
+enum reading { READING_NONE, READING_UNCLEAR, READING_OTHER, READING_EXPECTED };
+
+/* Reads the values of one kind, and knows the expected one. */
+struct reader {
+    const void *context;
+
+    /* *value is what was read, for the grade's `extracted`. */
+    enum reading (*read)(const void *context, struct slice span, enum span_kind kind,
+                         struct slice *value);
+
+    /* Whether the expected value stands anywhere in the text. */
+    bool (*mentions)(const void *context, struct slice text);
+};
+
+void reading_grade(const struct reader *reader, struct slice answer, enum final_rule final,
+                   struct grade *out);
+
+/* ---- for graders without a reader ---- */
+
+struct marked {
+    bool found;         /* a marker; else `line` and `block` are by the rule */
+    struct slice line;  /* trimmed */
+    struct slice block; /* for a value that starts a line: up to the next blank line */
+};
+
+/* False if FINAL_MARKED finds no marker; *out is then the whole text. */
+bool marked_find(struct slice text, enum final_rule rule, struct marked *out);
+
+/* The value of an expected answer: the box or the #### of a solution, else the whole text. */
+struct slice expected_value(struct slice expected);
+
+/* ---- for readers ---- */
+
+/* Takes the next formula, in $, $$, \(, \[ or an environment; false if there is none. */
+bool formula_next(struct slice *rest, struct slice *formula);
+
+/* Whether a sentence says something definite: not a question, a denial, a condition, a bound or a guess. */
+bool is_definite(struct slice sentence);
+
+/* Whether the text has several words, none of them English. */
+bool is_foreign(struct slice text);
+
+/* The text without Markdown, quotes, dollar signs and a full stop around it. */
+struct slice strip_marks(struct slice text);
+
+#endif
