@@ -162,7 +162,8 @@ void answer_plain(struct text *out, const char *answer)
     bool escaped = is_escaped_latex(answer);
     size_t length = strlen(answer);
     for (size_t at = 0, step; at < length; at += step) {
-        uint32_t c = char_at((struct slice){answer + at, length - at}, &step), plain = ascii_form(c);
+        uint32_t c = char_at((struct slice){answer + at, length - at}, &step),
+                 plain = ascii_form(c);
         bool doubled = escaped && c == '\\' && answer[at + 1] == '\\' &&
                        isalpha((unsigned char)answer[at + 2]);
         step = doubled ? 2 : step;

@@ -5,6 +5,7 @@
 #include "graders/answer.h"
 #include "graders/fold.h"
 #include "graders/formula.h"
+#include "graders/prose.h"
 #include "graders/reading.h"
 #include "graders/tokens.h"
 
@@ -100,8 +101,8 @@ static char letter_at(const struct choice_reader *choice, const struct token *to
     if (!letter || token_in(before, " = + - / \\ _ ^ ") ||
         (attached && token_in(&next, " - + ' ^ _ = ")))
         return NO_LETTER;
-    bool word = more && next.spaced && next.kind == TOKEN_WORD &&
-                isalpha((unsigned char)*next.text.start);
+    bool word =
+        more && next.spaced && next.kind == TOKEN_WORD && isalpha((unsigned char)*next.text.start);
     bool article = (letter == 'A' || letter == 'I') && word &&
                    !token_in(&next, " is because since as and or was along with ");
     return (char)(article ? NO_LETTER : letter);
@@ -155,9 +156,9 @@ static char option_within(const struct choice_reader *choice, struct slice text)
     for (unsigned i = 0; i < options->count; i++) {
         bool part = false;
         for (unsigned k = 0; k < options->count; k++)
-            part = part || (k != i && occurs[k] &&
-                            options->texts[k].length > options->texts[i].length &&
-                            fold_occurs(&FOLD, options->texts[k], options->texts[i]));
+            part = part ||
+                   (k != i && occurs[k] && options->texts[k].length > options->texts[i].length &&
+                    fold_occurs(&FOLD, options->texts[k], options->texts[i]));
         if (occurs[i] && !part)
             found = combine(found, (char)('A' + i));
     }
@@ -262,8 +263,8 @@ static char letter_alone(const struct choice_reader *choice, struct slice line, 
     char letter = letter_of(choice, text.start[0], rest.length == 0);
     bool single = !only || only_letter(choice, choice->answer) == letter;
     bool closed = rest.length < text.length - 1;
-    if (letter && (rest.length == 0 ||
-                   (closed && single && is_label_of(choice, letter, strip_marks(rest)))))
+    if (letter &&
+        (rest.length == 0 || (closed && single && is_label_of(choice, letter, strip_marks(rest)))))
         return letter;
     const char *colon = memchr(line.start, ':', line.length);
     if (!colon || colon == line.start || !is_definite(slice_between(line.start, colon)))
@@ -295,8 +296,9 @@ static char letter_leading(const struct choice_reader *choice, struct slice span
         while (token_next(&tokens, &next) && !token_is(&next, ")"))
             if (token_in(&next, " or and possibly perhaps maybe "))
                 return SEVERAL_LETTERS;
-        return (char)(token_next(&tokens, &next) && token_in(&next, " or and / , ") ? SEVERAL_LETTERS
-                                                                                   : letter);
+        return (char)(token_next(&tokens, &next) && token_in(&next, " or and / , ")
+                          ? SEVERAL_LETTERS
+                          : letter);
     }
     bool name = closed && !comma && islower((unsigned char)*next.text.start) &&
                 slice_end(token.text)[0] == '.'; /* "E. coli" */
@@ -308,7 +310,7 @@ static char letter_leading(const struct choice_reader *choice, struct slice span
     if (other != letter) /* the text of its option may have other letters */
         other = combine(other, only_letter(choice, sentence));
     return (char)(is_definite(sentence) && combine(letter, other) == letter ? letter
-                                                                          : SEVERAL_LETTERS);
+                                                                            : SEVERAL_LETTERS);
 }
 
 /* The letter in brackets at the end: "London (D)". */
@@ -318,7 +320,8 @@ static char letter_bracketed(const struct choice_reader *choice, struct slice te
         return NO_LETTER;
     char letter = letter_of(choice, slice_end(text)[-2], false);
     struct slice name = slice_trim((struct slice){text.start, text.length - 3});
-    return (char)(letter ? combine(letter, combine(only_letter(choice, text), option_equal(choice, name)))
+    return (char)(letter ? combine(letter,
+                                   combine(only_letter(choice, text), option_equal(choice, name)))
                          : NO_LETTER);
 }
 
@@ -357,7 +360,8 @@ static bool is_chosen(const struct token *before, const struct token *first, str
     } while (token_next(&after, &token));
     if (bracketed && concludes) /* "So it is helicase (B)." */
         return true;
-    return token_in(before, " so therefore thus hence → ") || (token_in(before, CHOICES) && token_in(first, SUBJECTS));
+    return token_in(before, " so therefore thus hence → ") ||
+           (token_in(before, CHOICES) && token_in(first, SUBJECTS));
 }
 
 /* The letter that a sentence with only one chooses. */
@@ -393,11 +397,17 @@ static char letter_chosen(const struct choice_reader *choice, struct slice sente
 
 /* ---- reading ---- */
 
-static bool concludes(struct slice sentence)
+/* Whether it is a sentence that begins with "So" or another such word. */
+static bool concludes(const struct choice_reader *choice, struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
     struct token token;
-    return token_next(&tokens, &token) && token_in(&token, " so therefore thus hence ");
+    const char *before = sentence.start;
+    while (before > choice->answer.start && slice_is_space(before[-1]))
+        before--;
+    bool begins = before == choice->answer.start || strchr(".!?:", before[-1]) ||
+                  memchr(before, '\n', (size_t)(sentence.start - before));
+    return begins && token_next(&tokens, &token) && token_in(&token, " so therefore thus hence ");
 }
 
 /* The option that a text names, if it is a conclusion or the whole answer names no other.  Another one than the
@@ -405,7 +415,7 @@ static bool concludes(struct slice sentence)
 static char option_named(const struct choice_reader *choice, struct slice text)
 {
     char option = option_within(choice, text);
-    if (option != NO_LETTER && !concludes(text) &&
+    if (option != NO_LETTER && !concludes(choice, text) &&
         combine(option, option_within(choice, choice->answer)) != option)
         return SEVERAL_LETTERS;
     if (option == NO_LETTER && !only_letter(choice, choice->answer))
@@ -438,7 +448,7 @@ static char read_letter(const struct choice_reader *choice, struct slice span, e
     char letter = NO_LETTER;
     if (kind == SPAN_SENTENCE) {
         letter = letter_chosen(choice, span);
-        if (!letter && is_foreign(span)) /* only the whole text is */
+        if (!letter && language_of(span) == FOREIGN) /* only the whole text is */
             letter = only_letter(choice, span);
         return letter ? letter : option_named(choice, span);
     }
@@ -502,7 +512,8 @@ static bool choice_mentions(const void *context, struct slice text)
     while (token_next(&tokens, &token))
         if (token.text.length == 1 && token.text.start[0] == choice->wanted)
             return true;
-    struct slice option = index < choice->options.count ? choice->options.texts[index] : (struct slice){0};
+    struct slice option =
+        index < choice->options.count ? choice->options.texts[index] : (struct slice){0};
     return option.length && fold_occurs(&FOLD, text, option);
 }
 

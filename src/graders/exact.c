@@ -2,7 +2,7 @@
  * configured by its parameters. */
 #include "graders/answer.h"
 #include "graders/fold.h"
-#include "graders/reading.h"
+#include "graders/markers.h"
 #include "graders/tokens.h"
 
 struct exact {

@@ -282,8 +282,9 @@ bool fold_occurs(const struct fold *fold, struct slice text, struct slice wanted
     struct text within = {0}, needle = {0};
     fold_add(&within, fold, text);
     fold_add(&needle, fold, wanted);
-    bool found = needle.length && text_occurs((struct slice){text_get(&within), within.length},
-                                              (struct slice){text_get(&needle), needle.length}, true);
+    bool found =
+        needle.length && text_occurs((struct slice){text_get(&within), within.length},
+                                     (struct slice){text_get(&needle), needle.length}, true);
     text_release(&within);
     text_release(&needle);
     return found;

@@ -183,8 +183,7 @@ struct part part_strip_suffix(struct part part, struct suffix *suffix)
             part.count--;
         } else if (start < part.count && part.at[0].kind != MATH_TEXT) {
             suffix->unit = text_of(part, start);
-            suffix->degrees =
-                suffix->degrees || unit_is_degree(suffix->unit);
+            suffix->degrees = suffix->degrees || unit_is_degree(suffix->unit);
             part.count = start;
         } else if ((part_brackets(part, &closing) == '{' && closing == '{') ||
                    (part_brackets(part, &closing) &&

@@ -53,8 +53,9 @@ struct grader_driver {
     const char *summary;
     const struct param_spec *params; /* ends with a NULL name; NULL: none */
     bool needs_judge;
-    bool has_score;    /* sets a score; an empty answer scores 0 */
-    bool expects_answer; /* the expected text is an answer, and no pattern: given as such it is right */
+    bool has_score; /* sets a score; an empty answer scores 0 */
+    bool
+        expects_answer; /* the expected text is an answer, and no pattern: given as such it is right */
     bool grades_empty; /* also called for an empty answer, which is otherwise false */
 
     /* Whether this build supports it.  ERR_UNSUPPORTED says how to enable it.  NULL: always. */

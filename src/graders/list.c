@@ -6,6 +6,7 @@
 #include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/fold.h"
+#include "graders/prose.h"
 #include "graders/reading.h"
 #include "graders/tokens.h"
 #include "graders/number.h"

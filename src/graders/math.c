@@ -6,6 +6,7 @@
 #include "graders/fold.h"
 #include "graders/formula.h"
 #include "graders/number.h"
+#include "graders/prose.h"
 #include "graders/reading.h"
 #include "graders/tokens.h"
 #include "graders/unit.h"
@@ -18,8 +19,8 @@ struct math {
 struct math_reader {
     const struct tolerance *tolerance;
     struct slice expected, words; /* words: those of \\text{words} */
-    bool is_number; /* with perhaps a unit */
-    bool is_words;  /* "no solution" */
+    bool is_number;               /* with perhaps a unit */
+    bool is_words;                /* "no solution" */
     struct number number;
 };
 
@@ -100,7 +101,8 @@ static bool is_expression(struct slice text)
         end = rest.start;
         formulas = true;
     }
-    if (contains(text, "i.e.") || contains(text, "→") || contains(text, "0b") || contains(text, "0x"))
+    if (contains(text, "i.e.") || contains(text, "→") || contains(text, "0b") ||
+        contains(text, "0x"))
         return false;
     struct slice plain = formulas ? slice_between(end, slice_end(text)) : text;
     if (!has_prose(plain, &prose))
@@ -152,7 +154,8 @@ static struct slice right_side(const struct tolerance *tolerance, struct slice t
     }
     struct slice left = slice_between(text.start, last ? last - 1 : text.start);
     bool same = false, named = last && is_name(left);
-    if (last && !named && formula_equal(tolerance, left, slice_between(last, slice_end(text)), &same))
+    if (last && !named &&
+        formula_equal(tolerance, left, slice_between(last, slice_end(text)), &same))
         same = false; /* not comparable */
     return named || same ? slice_between(last, slice_end(text)) : (struct slice){text.start, 0};
 }
@@ -199,9 +202,11 @@ static enum reading compare_forms(const struct math_reader *math, struct slice t
         return reading;
     if (has_labeled(math, text))
         return READING_EXPECTED;
-    bool several = has_sign(text, " and or ; ") && !memchr(math->expected.start, ',', math->expected.length);
+    bool several =
+        has_sign(text, " and or ; ") && !memchr(math->expected.start, ',', math->expected.length);
     const char *equals_sign = memchr(text.start, '=', text.length);
-    several = several || (equals_sign && memchr(equals_sign + 1, '=', (size_t)(slice_end(text) - equals_sign - 1)));
+    several = several || (equals_sign && memchr(equals_sign + 1, '=',
+                                                (size_t)(slice_end(text) - equals_sign - 1)));
     if (several)
         return READING_UNCLEAR;
     return expression ? reading : READING_NONE;
@@ -223,8 +228,9 @@ static struct slice without_remark(struct slice text)
     struct tokens tokens = tokens_of(text);
     struct token token, before = {0};
     for (; token_next(&tokens, &token); before = token) {
-        bool aside = token_is(&token, "(") && token.spaced && slice_end(text)[-1] == ')' &&
-                     (token_in(&before, " } ° $ ") || isdigit((unsigned char)slice_end(before.text)[-1]));
+        bool aside =
+            token_is(&token, "(") && token.spaced && slice_end(text)[-1] == ')' &&
+            (token_in(&before, " } ° $ ") || isdigit((unsigned char)slice_end(before.text)[-1]));
         struct slice rest = slice_between(tokens.at, slice_end(text)), prose;
         bool remark = token_in(&token, REMARKS) && is_definite(rest) &&
                       !memchr(rest.start, '=', rest.length) &&
@@ -296,7 +302,8 @@ static struct slice tail(struct slice sentence)
     }
     struct token word = {.kind = TOKEN_WORD, .text = last};
     bool aside = last.length && token_in(&word, " of by from than except about at with for ");
-    bool closes = rest.length && slice_end(rest)[-1] == ')' && !memchr(rest.start, '(', rest.length);
+    bool closes =
+        rest.length && slice_end(rest)[-1] == ')' && !memchr(rest.start, '(', rest.length);
     return aside || closes ? (struct slice){rest.start, 0} : strip_marks(rest);
 }
 
@@ -310,7 +317,11 @@ static enum reading read_leading(const struct math_reader *math, struct slice sp
     struct slice end = tail(sentence), formula = only_formula(sentence);
     if (kind == SPAN_RESULT && !end.length)
         formula.length = 0; /* "the root of $64$" */
-    const struct slice forms[] = {span, line, sentence, formula, without_remark(sentence),
+    const struct slice forms[] = {span,
+                                  line,
+                                  sentence,
+                                  formula,
+                                  without_remark(sentence),
                                   after_arrow(sentence),
                                   kind == SPAN_RESULT ? end : formula};
     enum reading best = READING_NONE;

@@ -5,6 +5,7 @@
 #include "graders/answer.h"
 #include "graders/fold.h"
 #include "graders/number.h"
+#include "graders/prose.h"
 #include "graders/reading.h"
 #include "graders/tokens.h"
 #include "graders/unit.h"
@@ -55,10 +56,11 @@ static bool is_part(struct slice text, const struct number *number)
 /* Words before a number that make it a circumstance or a label: "in 3 hours", "step 2". */
 static bool is_aside(const struct token *before)
 {
-    return token_in(before, " in for per after within until since every each by from than with over step "
-                            "part problem question case version equation figure table chapter section "
-                            "exercise day week month year room page level grade line # first last next "
-                            "minimum maximum times half third quarter square ");
+    return token_in(before,
+                    " in for per after within until since every each by from than with over step "
+                    "part problem question case version equation figure table chapter section "
+                    "exercise day week month year room page level grade line # first last next "
+                    "minimum maximum times half third quarter square ");
 }
 
 /* Whether it belongs to a calculation. */
@@ -129,8 +131,9 @@ static struct slice without_label(struct slice text)
             struct slice label = {text.start, i};
             bool variable = slice_trim(label).length == 1 && isalpha((unsigned char)*label.start);
             bool short_label = variable || (is_words(label, LABEL_WORDS) && is_definite(label));
-            return short_label ? strip_marks((struct slice){text.start + i + 1, text.length - i - 1})
-                               : text;
+            return short_label
+                       ? strip_marks((struct slice){text.start + i + 1, text.length - i - 1})
+                       : text;
         }
     return text;
 }
@@ -153,7 +156,8 @@ static struct slice after_equals(struct slice text)
 {
     struct number number;
     for (size_t i = text.length; i > 0; i--)
-        if (text.start[i - 1] == '=' || (i > 2 && slice_starts((struct slice){text.start + i - 3, 3}, "≈"))) {
+        if (text.start[i - 1] == '=' ||
+            (i > 2 && slice_starts((struct slice){text.start + i - 3, 3}, "≈"))) {
             struct slice rest = slice_trim((struct slice){text.start + i, text.length - i});
             return number_first(rest, &number) && !is_part(rest, &number) ? rest : text;
         }
@@ -161,12 +165,13 @@ static struct slice after_equals(struct slice text)
 }
 
 /* Whether another number follows as an alternative or the end of a range: "7 or 8", "7 to 8", "7, 8". */
-static bool has_alternative(struct slice text, const struct number *number)
+static bool has_other_number(struct slice text, const struct number *number)
 {
     struct tokens tokens = tokens_of(number_unit(text, number));
     struct token token = {0};
     unsigned words = 0;
-    while (token_next(&tokens, &token) && words < 3 && !token_in(&token, " ( . ; because since as ")) {
+    while (token_next(&tokens, &token) && words < 3 &&
+           !token_in(&token, " ( . ; because since as ")) {
         if (token_in(&token, " or and to - – , / & ")) {
             struct token next = {0};
             struct tokens look = tokens;
@@ -207,17 +212,19 @@ static enum number_count leading(struct slice span, bool ends, struct number *ou
     struct number other;
     struct tokens tokens = tokens_of(before);
     struct token word;
-    if (token_next(&tokens, &word) && token_in(&word, " about approximately exactly roughly only just "))
+    if (token_next(&tokens, &word) &&
+        token_in(&word, " about approximately exactly roughly only just "))
         before = slice_between(tokens.at, slice_end(before));
     if (!is_definite(before) || is_part(text, out))
         return NUMBER_NONE;
-    if (has_alternative(text, out) || (ends && number_first(number_unit(text, out), &other)))
+    if (has_other_number(text, out) || (ends && number_first(number_unit(text, out), &other)))
         return NUMBER_SEVERAL;
     if (is_words(before, !ends))
         return NUMBER_ONE;
     struct token last = token_before(text, out->where.start);
-    return !ends && only_number(text, out) == NUMBER_ONE && !is_aside(&last) && !is_operand(&last) ? NUMBER_ONE
-                                                                             : NUMBER_NONE;
+    return !ends && only_number(text, out) == NUMBER_ONE && !is_aside(&last) && !is_operand(&last)
+               ? NUMBER_ONE
+               : NUMBER_NONE;
 }
 
 enum number_count number_at(struct slice span, enum span_kind kind, struct number *out)
@@ -259,8 +266,10 @@ static bool equals_in_thousands(const struct numeric_reader *numeric, const stru
     struct slice text = number->where;
     const char *point = memchr(text.start, '.', text.length);
     struct number thousands = {.value = 1000 * number->value, .plain = 1000 * number->plain};
-    return point && slice_end(text) - point == 4 && point > text.start && *text.start != '0' &&
-           number_equal(numeric->tolerance, &numeric->expected, &thousands);
+    bool three = point && point > text.start && slice_end(text) - point == 4 && point[-1] != '0';
+    for (int i = 1; i <= 3 && three; i++)
+        three = isdigit((unsigned char)point[i]);
+    return three && number_equal(numeric->tolerance, &numeric->expected, &thousands);
 }
 
 /* The exact side of "1/3 ≈ 0.333". */
@@ -270,7 +279,8 @@ static bool equals_exactly(const struct numeric_reader *numeric, struct slice sp
     struct slice before = slice_between(span.start, number->where.start), rest = before;
     struct number exact;
     bool about = before.length > 4 && text_occurs(before, slice_of("≈"), false);
-    return about && number_last(rest, &exact) && memchr(exact.where.start, '/', exact.where.length) &&
+    return about && number_last(rest, &exact) &&
+           memchr(exact.where.start, '/', exact.where.length) &&
            number_equal(numeric->tolerance, &numeric->expected, &exact);
 }
 
@@ -314,7 +324,8 @@ static enum err numeric_grade(const void *state, const struct grading *what, str
     answer_plain(&expected, what->expected);
     answer_plain(&answer, what->answer);
     struct slice wanted = after_equals(expected_value(slice_of(text_get(&expected))));
-    bool known = number_first(wanted, &reader.expected) || number_in_words(wanted, &reader.expected);
+    bool known =
+        number_first(wanted, &reader.expected) || number_in_words(wanted, &reader.expected);
     if (!known) {
         grade_null(out, "the expected answer has no number: %.80s", what->expected);
     } else if (!isfinite(reader.expected.value)) {

@@ -15,28 +15,15 @@
 #include "core/err.h"
 #include "core/slice.h"
 #include "graders/grader.h"
-
-struct params;
-
-/* The parameter "final". */
-enum final_rule {
-    FINAL_AUTO,   /* the rules in their order */
-    FINAL_MARKED, /* those of markers only */
-    FINAL_LINE,   /* the last line that is not blank */
-    FINAL_WHOLE,  /* everything */
-};
-
-#define FINAL_PARAM {"final", "RULE", "where the answer is: auto, marked, line or whole (auto)"}
-
-enum err final_read(const struct params *params, enum final_rule *rule, struct error *why) MUST_USE;
+#include "graders/markers.h"
 
 /* What a place is: how much besides the value it may have. */
 enum span_kind {
-    SPAN_ALONE,    /* the value and nothing else */
-    SPAN_LEADING,  /* after a marker: begins with the value; a remark may follow */
+    SPAN_ALONE,     /* the value and nothing else */
+    SPAN_LEADING,   /* after a marker: begins with the value; a remark may follow */
     SPAN_BEGINNING, /* the first line: begins with the value, a sentence of its own */
-    SPAN_RESULT,   /* after the last "is" or "=" of a sentence: the value ends it */
-    SPAN_SENTENCE, /* a sentence with one value somewhere */
+    SPAN_RESULT,    /* after the last "is" or "=" of a sentence: the value ends it */
+    SPAN_SENTENCE,  /* a sentence with one value somewhere */
 };
 
 enum reading { READING_NONE, READING_UNCLEAR, READING_OTHER, READING_EXPECTED };
@@ -55,33 +42,5 @@ struct reader {
 
 void reading_grade(const struct reader *reader, struct slice answer, enum final_rule final,
                    struct grade *out);
-
-/* ---- for graders without a reader ---- */
-
-struct marked {
-    bool found;         /* a marker; else `line` and `block` are by the rule */
-    struct slice line;  /* trimmed */
-    struct slice block; /* for a value that starts a line: up to the next blank line */
-};
-
-/* False if FINAL_MARKED finds no marker; *out is then the whole text. */
-bool marked_find(struct slice text, enum final_rule rule, struct marked *out);
-
-/* The value of an expected answer: the box or the #### of a solution, else the whole text. */
-struct slice expected_value(struct slice expected);
-
-/* ---- for readers ---- */
-
-/* Takes the next formula, in $, $$, \(, \[ or an environment; false if there is none. */
-bool formula_next(struct slice *rest, struct slice *formula);
-
-/* Whether a sentence says something definite: not a question, a denial, a condition, a bound or a guess. */
-bool is_definite(struct slice sentence);
-
-/* Whether the text has several words, none of them English. */
-bool is_foreign(struct slice text);
-
-/* The text without Markdown, quotes, dollar signs and a full stop around it. */
-struct slice strip_marks(struct slice text);
 
 #endif

@@ -1,0 +1,383 @@
+/* The vocabulary of statements, in one place: what an English sentence says about the value in it.  Linear time. */
+#include "graders/prose.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "graders/fold.h"
+#include "graders/number.h"
+#include "graders/tokens.h"
+
+/* ---- lines ---- */
+
+static struct slice skip(struct slice text, size_t count)
+{
+    return (struct slice){text.start + count, text.length - count};
+}
+
+bool line_next(struct slice *rest, struct slice *line)
+{
+    while (rest->length) {
+        const char *end = memchr(rest->start, '\n', rest->length);
+        *line = slice_trim(slice_between(rest->start, end ? end : slice_end(*rest)));
+        *rest = end ? slice_between(end + 1, slice_end(*rest)) : (struct slice){rest->start, 0};
+        if (line->length)
+            return true;
+    }
+    return false;
+}
+
+struct slice last_line(struct slice text)
+{
+    struct slice line = {text.start, 0};
+    do {
+        text = slice_trim(text);
+        size_t at = text.length;
+        while (at && text.start[at - 1] != '\n')
+            at--;
+        line = slice_trim(skip(text, at));
+        text.length = at;
+    } while (text.length && (slice_starts(line, "\\end{") || slice_starts(line, "```") ||
+                             slice_is(line, "\\]") || slice_is(line, "$$")));
+    return line;
+}
+
+static bool is_mark(char c)
+{
+    return c && strchr("*_`\"'> \t", c);
+}
+
+/* Whether the text is one formula in dollar signs. */
+static bool is_in_dollars(struct slice text)
+{
+    return text.length > 2 && text.start[0] == '$' && slice_end(text)[-1] == '$' &&
+           !memchr(text.start + 1, '$', text.length - 2);
+}
+
+struct slice strip_marks(struct slice text)
+{
+    text = slice_trim(text);
+    size_t hashes = 0;
+    while (hashes < text.length && text.start[hashes] == '#')
+        hashes++;
+    if (hashes < text.length && text.start[hashes] == ' ') /* a heading; not "#42" */
+        text = skip(text, hashes);
+    while (text.length && (is_mark(text.start[0]) || text.start[0] == ','))
+        text = skip(text, 1);
+    while (text.length && (is_mark(slice_end(text)[-1]) || strchr(".!,", slice_end(text)[-1])))
+        text.length--;
+    return is_in_dollars(text) ? slice_trim(skip((struct slice){text.start, text.length - 1}, 1))
+                               : text;
+}
+
+bool line_only_opens(struct slice line)
+{
+    return slice_starts(line, "```") || slice_is(line, "$$") || slice_is(line, "\\[");
+}
+
+/* ---- formulas in a text ---- */
+
+static const struct delimiter {
+    const char *open, *close;
+} DELIMITERS[] = {
+    {"$$", "$$"},
+    {"$", "$"},
+    {"\\(", "\\)"},
+    {"\\[", "\\]"},
+    {"\\begin{align*}", "\\end{align*}"},
+    {"\\begin{align}", "\\end{align}"},
+    {"\\begin{equation*}", "\\end{equation*}"},
+    {"\\begin{equation}", "\\end{equation}"},
+};
+
+/* Whether the two dollar signs are those of prices: "$15, which is 25% of $60". */
+static bool is_money(const struct delimiter *with, const char *start, const char *close,
+                     const char *end)
+{
+    return slice_is(slice_of(with->open), "$") && isdigit((unsigned char)*start) &&
+           (slice_is_space(close[-1]) || (close + 1 < end && isdigit((unsigned char)close[1])));
+}
+
+static const char *formula_close(const struct delimiter *with, const char *start, const char *end)
+{
+    end = end - start > FORMULA_REACH ? start + FORMULA_REACH : end;
+    for (const char *c = start; c < end; c++)
+        if (*c == '\\' && c + 1 < end && c[1] == '$')
+            c++;
+        else if (slice_starts(slice_between(c, end), with->close))
+            return c;
+    return NULL;
+}
+
+bool formula_next(struct slice *rest, struct slice *formula)
+{
+    const char *end = slice_end(*rest);
+    for (const char *c = rest->start; c < end; c++) {
+        if (*c == '\\' && c + 1 < end && c[1] == '$') {
+            c++;
+            continue;
+        }
+        for (size_t i = 0; i < sizeof DELIMITERS / sizeof *DELIMITERS; i++) {
+            const struct delimiter *with = &DELIMITERS[i];
+            if (!slice_starts(slice_between(c, end), with->open))
+                continue;
+            const char *start = c + strlen(with->open), *close = formula_close(with, start, end);
+            if (!close || close == start || is_money(with, start, close, end))
+                break;
+            *formula = slice_trim(slice_between(start, close));
+            *rest = slice_between(close + strlen(with->close), end);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- sentences ---- */
+
+bool has_value(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (isdigit((unsigned char)*token.text.start) ||
+            token_in(&token, " $ \\( \\[ \\boxed \\frac ") ||
+            (token.text.length == 1 && isupper((unsigned char)*token.text.start) &&
+             !token_is(&token, "I")))
+            return true;
+    return false;
+}
+
+bool is_balanced(struct slice text)
+{
+    int depth = 0;
+    for (size_t i = 0; i < text.length; i++)
+        depth += (text.start[i] == '(') - (text.start[i] == ')');
+    return depth == 0;
+}
+
+/* English words that make a sentence a denial, a condition, a bound or a guess. */
+static const char DOUBTS[] =
+    " not no never cannot neither nor none either unless except wrong incorrect false untrue "
+    "unlikely "
+    "if whether maybe perhaps might may could unsure unclear unable impossible instead than "
+    "least most almost nearly under over below above exceeds eliminate eliminated rule ruled "
+    "guess tempting mistake misconception excluding assuming suppose doubt know need sorry "
+    "unfortunately mentions far too close wanted worst trap distractor people asks consider "
+    "excluded reject rejected disagree anything ";
+
+bool is_doubt(const struct token *word)
+{
+    struct slice text = word->text;
+    bool contracted = text.length > 3 && (slice_is(skip(text, text.length - 3), "n't") ||
+                                          slice_is(skip(text, text.length - 4), "’t"));
+    return word->kind == TOKEN_WORD && (contracted || token_in(word, DOUBTS));
+}
+
+bool is_definite(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, before = {0}, second = {0};
+    for (; token_next(&tokens, &token); second = before, before = token)
+        if (is_doubt(&token) || token_in(&token, " ? ？ ") ||
+            (token_is(&token, "to") && token_is(&before, "up") &&
+             !token_in(&second, " add adds adding sum sums comes "))) /* "up to 7" */
+            return false;
+    return true;
+}
+
+enum language language_of(struct slice text)
+{
+    enum { FOREIGN_WORDS = 3 };
+    static const char WORDS[] =
+        " the is are was of and it so this that there has have he she they "
+        "we to i i'd i'll i'm therefore thus hence total equals gives left has contains needs ";
+    static const char OTHERS[] =
+        " as or more at some see for on in by from with say times let's next now ";
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    unsigned words = 0, others = 0, letters = 0;
+    while (token_next(&tokens, &token)) {
+        if (token_in(&token, WORDS))
+            return ENGLISH;
+        others += token_in(&token, OTHERS);
+        if (token_is_cjk(&token))
+            return UNCERTAIN;
+        bool word = token.kind == TOKEN_WORD && !isdigit((unsigned char)*token.text.start);
+        for (size_t i = 0; i < token.text.length && word; i++)
+            letters += (unsigned char)token.text.start[i] >= 0xC3;
+        words += word;
+    }
+    return words >= FOREIGN_WORDS && letters && !others ? FOREIGN : UNCERTAIN;
+}
+
+bool has_alternative(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, " or but "))
+            return true;
+    return false;
+}
+
+bool is_readable(struct slice sentence)
+{
+    return sentence.length && is_balanced(sentence) && !has_alternative(sentence) &&
+           language_of(sentence) == ENGLISH && is_definite(sentence);
+}
+
+/* Also a number in words. */
+static bool states_value(struct slice sentence)
+{
+    struct number ignored;
+    return has_value(sentence) || number_in_words(sentence, &ignored);
+}
+
+struct slice last_sentence(struct slice text)
+{
+    struct slice sentence, last = {text.start, 0}, valued = last;
+    while (sentence_next(&text, &sentence)) {
+        valued = states_value(sentence) ? sentence : valued;
+        last = sentence;
+    }
+    return valued.length ? valued : last;
+}
+
+struct slice conclusion(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, next;
+    const char *start = sentence.start;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, " therefore thus hence → ") ||
+            (token_is(&token, "so") && token_next(&tokens, &next) &&
+             !token_in(&next, " on that far ")))
+            start = token.text.start;
+    return slice_between(start, slice_end(sentence));
+}
+
+struct slice main_clause(struct slice sentence)
+{
+    static const char WORDS[] =
+        " because since when where while whereas attained which who given as using "
+        "being ";
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, WORDS) && token.text.start > sentence.start &&
+            has_value(slice_between(token.text.start, slice_end(sentence))))
+            return (struct slice){sentence.start, 0};
+    return sentence;
+}
+
+/* ---- whole answers ---- */
+
+/* An earlier sentence has its full stop, or the last word leads to another. */
+bool is_cut(struct slice text)
+{
+    static const char LEADING[] =
+        " the a an and then or to of is so we because for with in by that ";
+    struct slice last = last_line(text), rest = last, sentence;
+    struct tokens tokens = tokens_of(last);
+    struct token token = {0};
+    unsigned sentences = 0;
+    while (sentence_next(&rest, &sentence))
+        sentences++;
+    while (token_next(&tokens, &token))
+        ;
+    return (sentences > 1 && last.length && isalpha((unsigned char)slice_end(last)[-1])) ||
+           token_in(&token, LEADING);
+}
+
+bool has_refusal(struct slice text)
+{
+    static const char WORDS[] =
+        " know determine enough information answer sure certain decide tell "
+        "solve sorry unfortunately ";
+    struct slice sentence;
+    while (sentence_next(&text, &sentence)) {
+        struct tokens tokens = tokens_of(sentence);
+        struct token token;
+        bool refuses = false;
+        while (token_next(&tokens, &token))
+            refuses = refuses || token_in(&token, WORDS);
+        if (refuses && !is_definite(sentence))
+            return true;
+    }
+    return false;
+}
+
+/* "Check: ...", "Let me verify ...", "Explanation: ..." */
+static bool is_afterword(struct slice sentence)
+{
+    static const char FIRST[] =
+        " check verification explanation note proof reasoning why hope let feel substituting ";
+    struct tokens tokens = tokens_of(strip_marks(sentence));
+    struct token token;
+    for (bool first = true; token_next(&tokens, &token); first = false)
+        if ((first && token_in(&token, FIRST)) || token_in(&token, " check verify "))
+            return true;
+    return false;
+}
+
+/* Whether the text goes on to another conclusion. */
+static bool concludes(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, " so therefore thus hence wait "))
+            return true;
+    return false;
+}
+
+struct slice without_afterword(struct slice text)
+{
+    struct slice rest = text, sentence;
+    for (bool valued = false; sentence_next(&rest, &sentence);
+         valued = valued || has_value(sentence))
+        if (valued && is_afterword(sentence)) {
+            struct slice after = slice_between(sentence.start, slice_end(text));
+            return concludes(after) ? text : slice_between(text.start, sentence.start);
+        }
+    return text;
+}
+
+/* "Question 2:", "Q:", "Next question" */
+static bool is_question_heading(struct slice line)
+{
+    struct tokens tokens = tokens_of(line);
+    struct token word = {0}, mark = {0};
+    if (!token_next(&tokens, &word) || !token_next(&tokens, &mark))
+        return false;
+    return (token_in(&word, " question problem q ") &&
+            (token_in(&mark, " : # ") || isdigit((unsigned char)*mark.text.start))) ||
+           (token_in(&word, " q1 q2 q3 q4 q5 ") && token_is(&mark, ":")) ||
+           (token_is(&word, "next") && token_is(&mark, "question"));
+}
+
+/* Whether a blank line precedes. */
+static bool begins_paragraph(struct slice text, struct slice line)
+{
+    const char *at = line.start;
+    unsigned ends = 0;
+    for (; at > text.start && slice_is_space(at[-1]); at--)
+        ends += at[-1] == '\n';
+    return ends > 1 && at > text.start;
+}
+
+struct slice before_next_question(struct slice text, bool *by_paragraph)
+{
+    struct slice rest = text, line;
+    *by_paragraph = false;
+    for (bool valued = false; line_next(&rest, &line); valued = valued || has_value(line)) {
+        struct slice before = slice_between(text.start, line.start);
+        if (is_question_heading(strip_marks(line)))
+            return valued ? before : text; /* or a list of questions from the start */
+        *by_paragraph =
+            valued && begins_paragraph(text, line) && memchr(line.start, '?', line.length);
+        if (*by_paragraph)
+            return before;
+    }
+    return text;
+}
