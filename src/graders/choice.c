@@ -282,9 +282,15 @@ static char letter_leading(const struct choice_reader *choice, struct slice span
     struct slice text = without_opening(span), sentence;
     struct tokens tokens = tokens_of(text);
     struct token token, next = {0}, none = {.kind = TOKEN_MARK};
-    if (!token_next(&tokens, &token) || !letter_at(choice, &token, &none, tokens))
+    if (!token_next(&tokens, &token))
         return NO_LETTER;
-    char letter = token.text.start[0];
+    char letter = letter_at(choice, &token, &none, tokens);
+    bool bracketed = text.start > span.start && text.start[-1] == '(' && tokens.at < tokens.end &&
+                     *tokens.at == ')';
+    if (!letter && bracketed && token.text.length == 1) /* "(c) trapezoid" */
+        letter = letter_of(choice, token.text.start[0], true);
+    if (!letter)
+        return NO_LETTER;
     struct slice rest = without_closing(slice_between(tokens.at, slice_end(text)));
     bool closed = rest.start > tokens.at + 1 || (rest.start > tokens.at && *tokens.at != ' ');
     bool comma = rest.length && rest.start[0] == ',';
@@ -301,6 +307,7 @@ static char letter_leading(const struct choice_reader *choice, struct slice span
                           : letter);
     }
     bool name = closed && !comma && islower((unsigned char)*next.text.start) &&
+                next.text.length > 2 && isalpha((unsigned char)next.text.start[1]) &&
                 slice_end(token.text)[0] == '.'; /* "E. coli" */
     if (name || (!closed && !comma && next.kind == TOKEN_WORD) || !sentence_next(&rest, &sentence))
         return NO_LETTER;
@@ -341,24 +348,25 @@ static bool is_called_right(struct tokens tokens)
         return false;
     while (token_next(&tokens, &token) && token_in(&token, " answer choice option one . ! * ) "))
         ;
-    return tokens.at >= tokens.end || token_in(&token, " because since , ; . ! ");
+    return tokens.at >= tokens.end || token_in(&token, " because since , ; . ! : ");
 }
 
-/* Whether the sentence ends with the letter as a choice: "So B.", "I'd pick (B)." */
+/* Whether the sentence gives the letter as its choice: "So B.", "I'd pick (B).", "It's B: ..." */
 static bool is_chosen(const struct token *before, const struct token *first, struct tokens after)
 {
     static const char CHOICES[] =
-        " so therefore thus hence it's that's pick choose select say option choice go going ";
+        " so therefore thus hence → it's that's pick choose select say option choice go going ";
     static const char SUBJECTS[] =
         " so therefore thus hence it it's that that's this i i'd i'm i'll we the → ";
     struct token token = {0};
-    bool concludes = token_in(first, " so therefore thus hence ");
-    bool bracketed = token_next(&after, &token) && token_in(&token, " ) ] ");
-    do {
-        if (token.kind == TOKEN_WORD && token.text.length)
-            return false;
-    } while (token_next(&after, &token));
-    if (bracketed && concludes) /* "So it is helicase (B)." */
+    bool more = token_next(&after, &token);
+    bool bracketed = more && token_in(&token, " ) ] ");
+    while (more && token_in(&token, " ) ] * . ! "))
+        more = token_next(&after, &token);
+    bool explained = more && token_in(&token, " : ; — ") && token_in(before, " it's that's so ");
+    if (more && !explained)
+        return false;
+    if (bracketed && token_in(first, " so therefore thus hence ")) /* "So it is helicase (B)." */
         return true;
     return token_in(before, " so therefore thus hence → ") ||
            (token_in(before, CHOICES) && token_in(first, SUBJECTS));
@@ -434,6 +442,15 @@ static struct slice before_reason(struct slice text)
     return text;
 }
 
+/* Letters that are not ASCII: of a foreign language, and not only a few uncommon English words. */
+static bool has_other_letters(struct slice text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if ((unsigned char)text.start[i] >= 0xC3)
+            return true;
+    return false;
+}
+
 static bool begins_line(const struct choice_reader *choice, struct slice span)
 {
     const char *at = span.start;
@@ -448,7 +465,8 @@ static char read_letter(const struct choice_reader *choice, struct slice span, e
     char letter = NO_LETTER;
     if (kind == SPAN_SENTENCE) {
         letter = letter_chosen(choice, span);
-        if (!letter && language_of(span) == FOREIGN) /* only the whole text is */
+        if (!letter && language_of(span) == FOREIGN &&
+            has_other_letters(span)) /* only the whole text is */
             letter = only_letter(choice, span);
         return letter ? letter : option_named(choice, span);
     }

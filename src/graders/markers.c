@@ -205,7 +205,8 @@ static void find_statement(struct slice text, enum statement kind, struct spans 
             out->count = next_line ? out->count : 0; /* "Answer: A\nAnswer: B" */
             spans_add(out, value_after(value, slice_end(text)));
         }
-        bool ends = token.kind == TOKEN_LINE || token_in(&token, " . ! ? ");
+        bool ends =
+            token.kind == TOKEN_LINE || token_in(&token, " . ! ? ; so therefore thus hence ");
         doubtful = !ends && (doubtful || is_doubt(&token));
         starts_line = token.kind == TOKEN_LINE ||
                       (starts_line && (token.kind == TOKEN_MARK || token_in(&token, LEADS)));

@@ -45,11 +45,18 @@ static bool is_prose(const struct token *token)
     for (size_t i = 0; i < token->text.length; i++) {
         unsigned char c = (unsigned char)token->text.start[i];
         bool greek = c == 0xCE || c == 0xCF;
-        letters += isalpha(c) ? 1 : c >= 0xE0 ? 3 : c >= 0xC3 && !greek;
+        letters += isalpha(c)                           ? 1
+                   : c >= 0xE0 && c != 0xE2 && c < 0xF0 ? 3
+                                                        : c >= 0xC3 && c < 0xE0 && !greek;
         if (letters == 0 && isdigit(c))
             return false;
     }
-    return (letters >= 3 && !slice_starts(token->text, "log")) || token_in(token, SHORT);
+    bool function = false; /* "sin²θ", "log₂" */
+    static const char *const FUNCTIONS[] = {"sin", "cos", "tan", "log", "sec", "csc", "cot"};
+    for (size_t i = 0; i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++)
+        function = function || (slice_starts(token->text, FUNCTIONS[i]) &&
+                                (unsigned char)token->text.start[3] >= 0x80);
+    return (letters >= 3 && !function) || token_in(token, SHORT);
 }
 
 static bool contains(struct slice text, const char *part)
@@ -157,7 +164,8 @@ static struct slice right_side(const struct tolerance *tolerance, struct slice t
     if (last && !named &&
         formula_equal(tolerance, left, slice_between(last, slice_end(text)), &same))
         same = false; /* not comparable */
-    return named || same ? slice_between(last, slice_end(text)) : (struct slice){text.start, 0};
+    return named || same ? strip_marks(slice_between(last, slice_end(text)))
+                         : (struct slice){text.start, 0};
 }
 
 /* The label of an option and what follows it, "\\textbf{(D)} 12". */
@@ -301,7 +309,7 @@ static struct slice tail(struct slice sentence)
         last = prose;
     }
     struct token word = {.kind = TOKEN_WORD, .text = last};
-    bool aside = last.length && token_in(&word, " of by from than except about at with for ");
+    bool aside = last.length && token_in(&word, " of by from than except about at for over ");
     bool closes =
         rest.length && slice_end(rest)[-1] == ')' && !memchr(rest.start, '(', rest.length);
     return aside || closes ? (struct slice){rest.start, 0} : strip_marks(rest);
@@ -377,6 +385,8 @@ static enum reading read_sentence(const struct math_reader *math, struct slice s
     if (number != READING_NONE)
         return number;
     *value = last;
+    if (language_of(sentence) == FOREIGN && has_value(slice_between(sentence.start, last.start)))
+        return READING_NONE;
     return compare_forms(math, last) == READING_EXPECTED ? READING_EXPECTED : READING_NONE;
 }
 

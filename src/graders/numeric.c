@@ -43,12 +43,14 @@ static bool is_part(struct slice text, const struct number *number)
     struct slice rest = slice_between(slice_end(number->where), slice_end(text));
     if (slice_starts(rest, "^\\circ") || slice_starts(rest, "^{\\circ}"))
         return false;
+    if (slice_is(slice_trim(rest), ":1")) /* a ratio to one */
+        return false;
     bool digit = token_next(&after, &second) && isdigit((unsigned char)*second.text.start);
     if (attached && next.kind == TOKEN_WORD)
         return token_in(&next, " st nd rd th x y z n i π √ a b c ");
     if (token_in(&next, " squared cubed √ "))
         return true;
-    return (token_in(&next, " + - – − * × ÷ · / ^ : = ") && (digit || attached) &&
+    return (token_in(&next, " + - – − * × ÷ · / ^ : = over ") && (digit || attached) &&
             !(token_is(&next, "*") && !digit)) ||
            (attached && token_in(&next, " ( [ "));
 }
@@ -61,6 +63,12 @@ static bool is_aside(const struct token *before)
                     "part problem question case version equation figure table chapter section "
                     "exercise day week month year room page level grade line # first last next "
                     "minimum maximum times half third quarter square ");
+}
+
+/* Words before a number that make it a bound. */
+static bool is_bound(const struct token *before)
+{
+    return token_in(before, " under over than least most ");
 }
 
 /* Whether it belongs to a calculation. */
@@ -84,6 +92,12 @@ static bool is_words(struct slice text, unsigned most)
     return words <= most;
 }
 
+/* "in 1953" */
+static bool is_year(const struct number *number)
+{
+    return number->where.length == 4 && number->value >= 1000 && number->value < 2100;
+}
+
 /* The only number of a sentence that is not an aside; the same number twice is one. */
 static enum number_count only_number(struct slice sentence, struct number *out)
 {
@@ -92,9 +106,9 @@ static enum number_count only_number(struct slice sentence, struct number *out)
     unsigned count = 0, all = 0;
     for (; number_next(&numbers, &next); all++) {
         struct token before = token_before(sentence, next.where.start);
-        if (is_operand(&before) || is_part(sentence, &next))
+        if (is_operand(&before) || is_bound(&before) || is_part(sentence, &next))
             return NUMBER_SEVERAL;
-        if (is_aside(&before))
+        if (is_aside(&before) && !(token_is(&before, "in") && is_year(&next)))
             continue;
         if (count && !number_equal(&SAME, out, &next))
             return NUMBER_SEVERAL;
@@ -110,8 +124,21 @@ static enum number_count only_number(struct slice sentence, struct number *out)
     return several ? NUMBER_SEVERAL : NUMBER_ONE;
 }
 
+/* The text up to a remark in parentheses, "255 (0xFF)"; all of it without a number before that. */
+static struct slice before_parentheses(struct slice text)
+{
+    struct number number;
+    for (size_t i = 1; i < text.length; i++)
+        if (text.start[i] == '(' && text.start[i - 1] == ' ') {
+            struct slice before = {text.start, i};
+            return number_first(before, &number) ? before : text;
+        }
+    return text;
+}
+
 static enum number_count in_sentence(struct slice sentence, struct number *out)
 {
+    sentence = before_parentheses(sentence);
     if (only_number(sentence, out) != NUMBER_ONE)
         return NUMBER_NONE; /* not known which */
     struct tokens tokens = tokens_of(sentence);
@@ -138,11 +165,21 @@ static struct slice without_label(struct slice text)
     return text;
 }
 
+/* "About 343 m/s" */
+static struct slice without_approximation(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token word;
+    bool found = token_next(&tokens, &word) &&
+                 token_in(&word, " about approximately exactly roughly only just ≈ ~ ");
+    return found ? slice_trim(slice_between(tokens.at, slice_end(text))) : text;
+}
+
 /* A number with perhaps a label before it and a unit after it. */
 static enum number_count alone(struct slice text, struct number *out)
 {
     enum { UNIT_WORDS = 4 };
-    text = strip_marks(without_label(strip_marks(text)));
+    text = without_approximation(strip_marks(without_label(strip_marks(text))));
     bool digits = number_first(text, out);
     if (!digits && !number_in_words(text, out))
         return NUMBER_NONE;
@@ -184,18 +221,6 @@ static bool has_other_number(struct slice text, const struct number *number)
     return false;
 }
 
-/* The text up to a remark in parentheses, "255 (0xFF)"; all of it without a number before that. */
-static struct slice before_parentheses(struct slice text)
-{
-    struct number number;
-    for (size_t i = 1; i < text.length; i++)
-        if (text.start[i] == '(' && text.start[i - 1] == ' ') {
-            struct slice before = {text.start, i};
-            return number_first(before, &number) ? before : text;
-        }
-    return text;
-}
-
 /* The number after a marker, or the result of a sentence, which it must end. */
 static enum number_count leading(struct slice span, bool ends, struct number *out)
 {
@@ -210,19 +235,22 @@ static enum number_count leading(struct slice span, bool ends, struct number *ou
         return !ends && is_definite(text) && number_in_words(text, out) ? NUMBER_ONE : NUMBER_NONE;
     struct slice before = slice_between(text.start, out->where.start);
     struct number other;
-    struct tokens tokens = tokens_of(before);
-    struct token word;
-    if (token_next(&tokens, &word) &&
-        token_in(&word, " about approximately exactly roughly only just "))
-        before = slice_between(tokens.at, slice_end(before));
+    before = without_approximation(before);
+    struct token fraction;
+    struct tokens unit = tokens_of(number_unit(text, out));
+    if (token_next(&unit, &fraction) && token_is(&fraction, "over"))
+        return NUMBER_NONE; /* "22 over 7" */
     if (!is_definite(before) || is_part(text, out))
         return NUMBER_NONE;
-    if (has_other_number(text, out) || (ends && number_first(number_unit(text, out), &other)))
+    if (has_other_number(text, out))
         return NUMBER_SEVERAL;
+    if (ends && number_first(number_unit(text, out), &other))
+        return NUMBER_NONE;
     if (is_words(before, !ends))
         return NUMBER_ONE;
     struct token last = token_before(text, out->where.start);
-    return !ends && only_number(text, out) == NUMBER_ONE && !is_aside(&last) && !is_operand(&last)
+    return !ends && only_number(text, out) == NUMBER_ONE && !is_aside(&last) && !is_bound(&last) &&
+                   !is_operand(&last)
                ? NUMBER_ONE
                : NUMBER_NONE;
 }

@@ -158,12 +158,11 @@ bool is_balanced(struct slice text)
 /* English words that make a sentence a denial, a condition, a bound or a guess. */
 static const char DOUBTS[] =
     " not no never cannot neither nor none either unless except wrong incorrect false untrue "
-    "unlikely "
-    "if whether maybe perhaps might may could unsure unclear unable impossible instead than "
-    "least most almost nearly under over below above exceeds eliminate eliminated rule ruled "
-    "guess tempting mistake misconception excluding assuming suppose doubt know need sorry "
-    "unfortunately mentions far too close wanted worst trap distractor people asks consider "
-    "excluded reject rejected disagree anything ";
+    "unlikely if whether maybe perhaps might may could unsure unclear unable impossible instead "
+    "eliminate eliminated rule ruled guess tempting mistake misconception excluding assuming "
+    "suppose doubt know sorry unfortunately mentions far too close wanted worst trap distractor "
+    "asks consider excluded reject rejected disagree anything seems appears below above almost "
+    "nearly exceeds ";
 
 bool is_doubt(const struct token *word)
 {
@@ -173,14 +172,25 @@ bool is_doubt(const struct token *word)
     return word->kind == TOKEN_WORD && (contracted || token_in(word, DOUBTS));
 }
 
+/* "at least", "more than", "would need", but for "adds up to" */
+static bool is_doubtful_phrase(const struct token *second, const struct token *first,
+                               const struct token *token)
+{
+    return (token_is(first, "at") && token_in(token, " least most ")) ||
+           (token_is(token, "than") && token_in(first, " more less fewer rather ")) ||
+           (token_is(first, "would") && token_is(token, "need")) ||
+           (token_is(first, "people") && token_in(token, " say think believe pick choose ")) ||
+           (token_is(first, "up") && token_is(token, "to") &&
+            !token_in(second, " add adds adding sum sums comes "));
+}
+
 bool is_definite(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0}, second = {0};
     for (; token_next(&tokens, &token); second = before, before = token)
         if (is_doubt(&token) || token_in(&token, " ? ？ ") ||
-            (token_is(&token, "to") && token_is(&before, "up") &&
-             !token_in(&second, " add adds adding sum sums comes "))) /* "up to 7" */
+            is_doubtful_phrase(&second, &before, &token))
             return false;
     return true;
 }
@@ -189,25 +199,24 @@ enum language language_of(struct slice text)
 {
     enum { FOREIGN_WORDS = 3 };
     static const char WORDS[] =
-        " the is are was of and it so this that there has have he she they "
-        "we to i i'd i'll i'm therefore thus hence total equals gives left has contains needs ";
+        " the is are was were be been of and it its it's so this that that's these those there has "
+        "have had he she they we you your i i'd i'll i'm to therefore thus hence total equals "
+        "gives "
+        "left contains needs must can will would does which what because only ";
     static const char OTHERS[] =
         " as or more at some see for on in by from with say times let's next now ";
     struct tokens tokens = tokens_of(text);
     struct token token;
-    unsigned words = 0, others = 0, letters = 0;
+    unsigned words = 0, others = 0;
     while (token_next(&tokens, &token)) {
         if (token_in(&token, WORDS))
             return ENGLISH;
         others += token_in(&token, OTHERS);
         if (token_is_cjk(&token))
             return UNCERTAIN;
-        bool word = token.kind == TOKEN_WORD && !isdigit((unsigned char)*token.text.start);
-        for (size_t i = 0; i < token.text.length && word; i++)
-            letters += (unsigned char)token.text.start[i] >= 0xC3;
-        words += word;
+        words += token.kind == TOKEN_WORD && !isdigit((unsigned char)*token.text.start);
     }
-    return words >= FOREIGN_WORDS && letters && !others ? FOREIGN : UNCERTAIN;
+    return words >= FOREIGN_WORDS && !others ? FOREIGN : UNCERTAIN;
 }
 
 bool has_alternative(struct slice sentence)
@@ -256,17 +265,44 @@ struct slice conclusion(struct slice sentence)
     return slice_between(start, slice_end(sentence));
 }
 
+/* Whether the text goes on to another conclusion. */
+static bool concludes(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, " so therefore thus hence wait "))
+            return true;
+    return false;
+}
+
+/* Whether the token begins a reason that follows its claim: "13, as 5^2 + 12^2 = 169". */
+static bool begins_reason(const struct token *token, const struct token *before,
+                          struct tokens after)
+{
+    struct token next = {0};
+    if (token_next(&after, &next) && token_in(&next, " is are was well ")) /* ", as is B" */
+        return false;
+    if (!before->text.length || token_in(before, " and but "))
+        return false;
+    return token_in(token, " because since ") ||
+           (token_is(before, ",") && token_in(token, " as using "));
+}
+
 struct slice main_clause(struct slice sentence)
 {
     static const char WORDS[] =
-        " because since when where while whereas attained which who given as using "
-        "being ";
+        " because since when where while whereas attained which who given as using being ";
     struct tokens tokens = tokens_of(sentence);
-    struct token token;
-    while (token_next(&tokens, &token))
-        if (token_in(&token, WORDS) && token.text.start > sentence.start &&
-            has_value(slice_between(token.text.start, slice_end(sentence))))
+    struct token token, before = {0};
+    for (; token_next(&tokens, &token); before = token) {
+        struct slice rest = slice_between(token.text.start, slice_end(sentence));
+        if (begins_reason(&token, &before, tokens))
+            return concludes(rest) ? (struct slice){sentence.start, 0}
+                                   : slice_between(sentence.start, token.text.start);
+        if (token_in(&token, WORDS) && before.text.length && has_value(rest))
             return (struct slice){sentence.start, 0};
+    }
     return sentence;
 }
 
@@ -316,17 +352,6 @@ static bool is_afterword(struct slice sentence)
     struct token token;
     for (bool first = true; token_next(&tokens, &token); first = false)
         if ((first && token_in(&token, FIRST)) || token_in(&token, " check verify "))
-            return true;
-    return false;
-}
-
-/* Whether the text goes on to another conclusion. */
-static bool concludes(struct slice text)
-{
-    struct tokens tokens = tokens_of(text);
-    struct token token;
-    while (token_next(&tokens, &token))
-        if (token_in(&token, " so therefore thus hence wait "))
             return true;
     return false;
 }

@@ -50,8 +50,8 @@ bool has_alternative(struct slice sentence);
 
 enum language { ENGLISH, FOREIGN, UNCERTAIN };
 
-/* English has one of its common words.  Foreign are several words, none of which is English, with a letter that is not
- * ASCII; not a text without spaces, where the value may be denied in the same word. */
+/* English has one of its common words.  Foreign are several words, none of which is English; not a text without spaces,
+ * where the value may be denied in the same word. */
 enum language language_of(struct slice text);
 
 /* The last sentence that has a value; else the last one. */
@@ -60,7 +60,8 @@ struct slice last_sentence(struct slice text);
 /* The clause after the last "so": "The square is never negative, so the minimum is -5." */
 struct slice conclusion(struct slice sentence);
 
-/* The sentence; empty if it has a value in a subordinate clause, "4, attained when x = 2". */
+/* The sentence without a reason after it; empty if it has a value in another subordinate clause, "4, attained when x =
+ * 2". */
 struct slice main_clause(struct slice sentence);
 
 /* ---- whole answers ---- */

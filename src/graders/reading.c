@@ -62,18 +62,20 @@ static void find_result(struct slice text, struct spans *out)
     static const char LINKS[] = " = is are was equals gives yields get leaves : → ";
     struct slice sentence = main_clause(conclusion(last_sentence(text)));
     struct tokens tokens = tokens_of(sentence);
-    struct token token;
+    struct token token, before = {0};
     const char *value = NULL;
     bool separated = false, equation = false;
-    for (int depth = 0; token_next(&tokens, &token);) {
+    for (int depth = 0; token_next(&tokens, &token); before = token) {
         depth += token_in(&token, " ( [ { ") - token_in(&token, " ) ] } ");
-        bool clock = token_is(&token, ":") && tokens.at < tokens.end && !slice_is_space(*tokens.at);
-        if (depth != 0 || clock)
+        bool ratio = token_is(&token, ":") && /* or a time */
+                     (before.kind != TOKEN_WORD || before.text.length == 1 ||
+                      isdigit((unsigned char)*before.text.start));
+        if (depth != 0 || ratio)
             continue;
-        if (token_is(&token, "=") && value && separated)
+        if (token_is(&token, "=") && separated)
             return;
-        separated = separated || (value && token_in(&token, " , ; and or "));
-        equation = equation || token_in(&token, " = ≈ ");
+        separated = separated || (equation && token_in(&token, " , ; and or "));
+        equation = equation || token_is(&token, "=");
         if (token_in(&token, LINKS) || (!value && token_is(&token, "≈")))
             value = tokens.at;
     }
@@ -188,8 +190,9 @@ static bool is_revised(const struct reader *reader, struct slice text, struct sl
     struct token token, before = {.kind = TOKEN_LINE};
     for (; token_next(&tokens, &token); before = token)
         if (before.kind != TOKEN_WORD && !token_is(&before, "(") &&
-            token_in(&token,
-                     " wait no actually correction sorry edit hmm oops scratch revised but "))
+            token_in(
+                &token,
+                " wait no actually correction sorry edit hmm oops scratch revised but however "))
             return true;
     enum reading later = read_rule(reader, &RULES[1], rest, &value);
     return later != READING_NONE && later != reading;
