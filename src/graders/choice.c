@@ -252,6 +252,18 @@ static bool is_label_of(const struct choice_reader *choice, char letter, struct 
            only_letter(choice, choice->answer) == letter;
 }
 
+/* Whether another line is only another letter. */
+static bool has_other_line(const struct choice_reader *choice, char letter)
+{
+    struct slice rest = choice->answer, line;
+    while (line_next(&rest, &line)) {
+        struct slice text = strip_marks(line);
+        if (text.length == 1 && letter_of(choice, text.start[0], false) && text.start[0] != letter)
+            return true;
+    }
+    return false;
+}
+
 /* The letter of a line that has nothing else but perhaps the text of its option: "B", "(b)", "**B) Paris**".
  * `only`: with such a text, or after a label ("Best: B"), it must be the only letter of the answer. */
 static char letter_alone(const struct choice_reader *choice, struct slice line, bool only)
@@ -263,6 +275,8 @@ static char letter_alone(const struct choice_reader *choice, struct slice line, 
     char letter = letter_of(choice, text.start[0], rest.length == 0);
     bool single = !only || only_letter(choice, choice->answer) == letter;
     bool closed = rest.length < text.length - 1;
+    if (letter && rest.length == 0 && only && has_other_line(choice, letter))
+        return SEVERAL_LETTERS;
     if (letter &&
         (rest.length == 0 || (closed && single && is_label_of(choice, letter, strip_marks(rest)))))
         return letter;

@@ -172,7 +172,9 @@ static void grade_number(const struct list *list, const struct number *wanted,
     enum number_count count = number_at(marked->line, SPAN_ALONE, &value);
     if (count == NUMBER_NONE && !marked->found && is_definite(last))
         count = number_at(last, SPAN_SENTENCE, &value);
-    if (count != NUMBER_ONE)
+    if (count == NUMBER_ONE && !number_first(value.where, &value))
+        grade_false(out, "a number in words"); /* no number by GAIA's rule */
+    else if (count != NUMBER_ONE)
         grade_unread(out, "no number alone in the answer");
     else if (number_equal(&list->tolerance, wanted, &value))
         grade_true(out);

@@ -167,7 +167,7 @@ static enum statement statement_after(struct tokens tokens, bool starts_line, bo
             return STATEMENT_NONE;
         if (token_in(&token, " : ： = → "))
             return words <= 3 ? STATEMENT_MARKER : STATEMENT_NONE;
-        if (token_in(&token, " - – — > ") && words == 0 && token.spaced)
+        if (words == 0 && (token_is(&token, ">") || (token_in(&token, " - – — ") && token.spaced)))
             return STATEMENT_MARKER;
         if (token_in(&token, " is are was be equals "))
             return STATEMENT_VERB;
@@ -200,7 +200,7 @@ static void find_statement(struct slice text, enum statement kind, struct spans 
                 : STATEMENT_NONE;
         if (found == kind) {
             const struct slice *last = out->count ? &out->at[out->count - 1] : NULL;
-            bool next_line = last && last->start < token.text.start &&
+            bool next_line = last && slice_end(*last) < token.text.start &&
                              !slice_trim(slice_between(slice_end(*last), token.text.start)).length;
             out->count = next_line ? out->count : 0; /* "Answer: A\nAnswer: B" */
             spans_add(out, value_after(value, slice_end(text)));

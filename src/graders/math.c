@@ -276,6 +276,15 @@ static struct slice first_word(struct slice text)
     return (struct slice){text.start, 0};
 }
 
+/* Whether there is LaTeX other than that of numbers, \$ and \%. */
+static bool has_commands(struct slice text)
+{
+    for (size_t i = 0; i + 1 < text.length; i++)
+        if (text.start[i] == '\\' && !strchr("$%,!", text.start[i + 1]))
+            return true;
+    return false;
+}
+
 /* The number of the place, if one is expected and the place is prose. */
 static enum reading read_number(const struct math_reader *math, struct slice span,
                                 enum span_kind kind, struct slice *value)
@@ -283,7 +292,7 @@ static enum reading read_number(const struct math_reader *math, struct slice spa
     static const struct fold FOLD = {.strip = FOLD_EDGES};
     struct number number;
     struct slice rest = span, formula;
-    if (!math->is_number || formula_next(&rest, &formula) || memchr(span.start, '\\', span.length))
+    if (!math->is_number || formula_next(&rest, &formula) || has_commands(span))
         return READING_NONE;
     enum number_count count = number_at(span, kind, &number);
     if (count == NUMBER_NONE)

@@ -238,8 +238,11 @@ static enum number_count leading(struct slice span, bool ends, struct number *ou
     before = without_approximation(before);
     struct token fraction;
     struct tokens unit = tokens_of(number_unit(text, out));
-    if (token_next(&unit, &fraction) && token_is(&fraction, "over"))
+    bool more = token_next(&unit, &fraction), calculated = more && token_is(&fraction, "=");
+    if (more && token_is(&fraction, "over"))
         return NUMBER_NONE; /* "22 over 7" */
+    if (calculated && !ends && is_words(before, 1))
+        return NUMBER_ONE; /* "17 = 8 + 9" */
     if (!is_definite(before) || is_part(text, out))
         return NUMBER_NONE;
     if (has_other_number(text, out))

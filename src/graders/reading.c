@@ -183,7 +183,7 @@ static void grade_by(const struct reader *reader, const struct rule *rule, enum 
 /* Whether what follows a marker or statement takes it back: a sentence that begins with "Wait", or a statement with
  * another value.  Which of the two holds is not known. */
 static bool is_revised(const struct reader *reader, struct slice text, struct slice stated,
-                       enum reading reading)
+                       enum reading reading, bool stated_by_marker)
 {
     struct slice after = slice_between(slice_end(stated), slice_end(text)), rest = after, value;
     struct tokens tokens = tokens_of(after);
@@ -194,8 +194,13 @@ static bool is_revised(const struct reader *reader, struct slice text, struct sl
                 &token,
                 " wait no actually correction sorry edit hmm oops scratch revised but however "))
             return true;
-    enum reading later = read_rule(reader, &RULES[1], rest, &value);
-    return later != READING_NONE && later != reading;
+    unsigned last = stated_by_marker ? 1 : 2;
+    for (unsigned i = 1; i <= last; i++) { /* another statement, another last line */
+        enum reading later = read_rule(reader, &RULES[i], rest, &value);
+        if (later != READING_NONE && later != reading)
+            return true;
+    }
+    return false;
 }
 
 /* `weakest`: of the rules to apply. */
@@ -219,7 +224,8 @@ static void grade_text(const struct reader *reader, struct slice text, enum fina
         }
         if (reading == READING_NONE)
             continue;
-        if (rule->strength <= STATED && is_revised(reader, text, value, reading))
+        if (rule->strength <= STATED &&
+            is_revised(reader, text, value, reading, rule->strength == MARKED))
             grade_unread(out, "what follows the %s takes it back", rule->name);
         else
             grade_by(reader, rule, reading, text, value, out);
