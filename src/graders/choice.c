@@ -246,9 +246,10 @@ static bool is_label_of(const struct choice_reader *choice, char letter, struct 
     struct token token;
     if (choice->options.count)
         return index < choice->options.count && option_equal(choice, text) == letter;
-    while (token_next(&tokens, &token))
-        words += token.kind == TOKEN_WORD;
-    return words <= WORDS_MAX && is_definite(text) && isupper((unsigned char)text.start[0]) &&
+    for (; token_next(&tokens, &token); words += token.kind == TOKEN_WORD)
+        if (words == 0 && token_in(&token, " incorrect wrong no ")) /* a verdict on the option */
+            return false;
+    return words <= WORDS_MAX && isupper((unsigned char)text.start[0]) &&
            only_letter(choice, choice->answer) == letter;
 }
 
@@ -473,6 +474,18 @@ static bool begins_line(const struct choice_reader *choice, struct slice span)
     return at == choice->answer.start || at[-1] == '\n';
 }
 
+/* Whether the answer is only a few words. */
+static bool is_brief(struct slice answer)
+{
+    enum { WORDS_MAX = 4 };
+    struct tokens tokens = tokens_of(answer);
+    struct token token;
+    unsigned words = 0;
+    while (token_next(&tokens, &token))
+        words += token.kind == TOKEN_WORD;
+    return words <= WORDS_MAX && is_definite(answer) && !has_alternative(answer);
+}
+
 static char read_letter(const struct choice_reader *choice, struct slice span, enum span_kind kind)
 {
     struct slice text = strip_marks(span), sentence = text, rest = text;
@@ -492,15 +505,17 @@ static char read_letter(const struct choice_reader *choice, struct slice span, e
     }
     if (line && kind != SPAN_RESULT)
         letter = letter_alone(choice, text, kind != SPAN_LEADING);
-    if (!letter && (kind == SPAN_LEADING || kind == SPAN_BEGINNING))
-        letter = letter_leading(choice, text);
     struct slice claim = kind == SPAN_BEGINNING ? before_reason(text) : text;
-    if (kind == SPAN_BEGINNING && letter &&
-        (!is_definite(claim) ||
-         (claim.length == text.length && only_letter(choice, choice->answer) != letter)))
-        return SEVERAL_LETTERS;
+    if (!letter && (kind == SPAN_LEADING || kind == SPAN_BEGINNING)) {
+        letter = letter_leading(choice, text);
+        bool only = claim.length < text.length || only_letter(choice, choice->answer) == letter;
+        if (letter && kind == SPAN_BEGINNING && !(is_definite(claim) && only))
+            return SEVERAL_LETTERS;
+    }
     text = claim;
     letter = letter ? letter : option_equal(choice, text);
+    if (!letter && kind == SPAN_ALONE && is_brief(choice->answer)) /* "Kant" */
+        letter = option_named(choice, text);
     if (letter || kind == SPAN_ALONE || kind == SPAN_BEGINNING)
         return letter;
     sentence_next(&rest, &sentence);
@@ -598,7 +613,7 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
         reader.options.count < count)
         count = reader.options.count;
     reader.last = (char)('A' + (int)count - 1);
-    struct reader with = {&reader, choice_read, choice_mentions};
+    struct reader with = {&reader, {&reader.wanted, 1}, choice_read, choice_mentions};
     reading_grade(&with, reader.answer, choice->final, out);
     text_release(&answer);
     return ERR_OK;

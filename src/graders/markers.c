@@ -198,12 +198,13 @@ static void find_statement(struct slice text, enum statement kind, struct spans 
             noun && !doubtful
                 ? statement_after(tokens, starts_line, token_is(&token, "answer"), &value)
                 : STATEMENT_NONE;
-        if (found == kind) {
+        struct slice here = found == kind ? value_after(value, slice_end(text)) : (struct slice){0};
+        if (here.length) { /* not the end of <answer>X</answer> */
             const struct slice *last = out->count ? &out->at[out->count - 1] : NULL;
             bool next_line = last && slice_end(*last) < token.text.start &&
                              !slice_trim(slice_between(slice_end(*last), token.text.start)).length;
             out->count = next_line ? out->count : 0; /* "Answer: A\nAnswer: B" */
-            spans_add(out, value_after(value, slice_end(text)));
+            spans_add(out, here);
         }
         bool ends =
             token.kind == TOKEN_LINE || token_in(&token, " . ! ? ; so therefore thus hence ");

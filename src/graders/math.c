@@ -496,7 +496,7 @@ static enum err math_grade(const void *state, const struct grading *what, struct
     if (formula_equal(&math->tolerance, wanted, wanted, &equal)) {
         grade_null(out, "the expected expression is too long to compare");
     } else {
-        struct reader with = {&reader, math_read, math_mentions};
+        struct reader with = {&reader, wanted, math_read, math_mentions};
         reading_grade(&with, slice_of(text_get(&answer)), math->final, out);
     }
     text_release(&expected);

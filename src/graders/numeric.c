@@ -362,7 +362,7 @@ static enum err numeric_grade(const void *state, const struct grading *what, str
     } else if (!isfinite(reader.expected.value)) {
         grade_null(out, "the expected number is too large to compare");
     } else {
-        struct reader with = {&reader, numeric_read, numeric_mentions};
+        struct reader with = {&reader, reader.expected.where, numeric_read, numeric_mentions};
         reader.unit = number_unit(wanted, &reader.expected);
         reading_grade(&with, slice_of(text_get(&answer)), numeric->final, out);
     }

@@ -165,6 +165,13 @@ static enum reading read_rule(const struct reader *reader, const struct rule *ru
     return common;
 }
 
+/* Length of an expected answer in a reason. */
+static int shown(struct slice expected)
+{
+    enum { LENGTH = 60 };
+    return expected.length < LENGTH ? (int)expected.length : LENGTH;
+}
+
 static void grade_by(const struct reader *reader, const struct rule *rule, enum reading reading,
                      struct slice text, struct slice value, struct grade *out)
 {
@@ -177,7 +184,8 @@ static void grade_by(const struct reader *reader, const struct rule *rule, enum 
         grade_unread(out, "the %s has another value than the expected one, which is also mentioned",
                      rule->name);
     else
-        grade_false(out, "differs from the expected answer (%s)", rule->name);
+        grade_false(out, "%s, expected %.*s (%s)", out->extracted, shown(reader->expected),
+                    reader->expected.start, rule->name);
 }
 
 /* Whether what follows a marker or statement takes it back: a sentence that begins with "Wait", or a statement with

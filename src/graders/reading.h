@@ -31,6 +31,7 @@ enum reading { READING_NONE, READING_UNCLEAR, READING_OTHER, READING_EXPECTED };
 /* Reads the values of one kind, and knows the expected one. */
 struct reader {
     const void *context;
+    struct slice expected; /* for the reason of a false answer */
 
     /* *value is what was read, for the grade's `extracted`. */
     enum reading (*read)(const void *context, struct slice span, enum span_kind kind,

@@ -23,7 +23,7 @@ static void numbers_are_read_in_common_notations(void **state)
          "1\xE2\x80\xAF"
          "000",
          T},
-        {"3", "1,2,3", T},       /* commas without groups of three separate */
+        {"3", "1,2,3", U},       /* commas without groups of three separate */
         {"1.2345", "1,2345", T}, /* a decimal comma */
         {"0.5", ".5", T},
         {"0.75", "3/4", T},
@@ -52,14 +52,14 @@ static void numbers_are_read_in_common_notations(void **state)
         {"25", "The area is 25 m\xC2\xB2", T},
         {"18", "18 H2O molecules", T},
         {"5", "x_1 = 5", T},
-        {"-20", "10-20", F},     /* a dash between numbers is not a sign */
-        {"2024", "3/4/2024", T}, /* a date is not a fraction */
-        {"3", "3rd", T},
-        {"500", "Rs.500", T},
+        {"-20", "10-20", U},     /* a dash between numbers is not a sign */
+        {"2024", "3/4/2024", U}, /* a date is not a fraction */
+        {"3", "3rd", U},
+        {"500", "Rs.500", U},
         {"1e400", "5", N},
         {"a lot", "5", N},
-        {"5", "many", F},
-        {"5", "gpt4 and H2O", F},
+        {"5", "many", U},
+        {"5", "gpt4 and H2O", U},
         {"5", "1e400", F},
     };
     GRADE_CASES("numeric", "", CASES);
@@ -95,21 +95,21 @@ static void the_final_answer_is_found(void **state)
         {"72", "**Final Answer**: 72", T},
         {"72", "## Answer\n\n72\n", T},
         {"72", "The final answer is \\(\\boxed{72}\\). It took 3 steps.", T},
-        {"72", "\\boxed{71} no wait, \\boxed{72} by rule 5", T},
-        {"72", "\\boxed{72} ... but the answer is 71", F}, /* the last marker wins */
+        {"72", "\\boxed{71} no wait, \\boxed{72} by rule 5", U},
+        {"72", "\\boxed{72} ... but the answer is 71", U}, /* the last marker wins */
         {"72", "The answer to problem 3 is 72", T},
-        {"72", "the answer is not 71; it is 72", T},
-        {"72", "First 10, then 20, at last 72", T},
+        {"72", "the answer is not 71; it is 72", U},
+        {"72", "First 10, then 20, at last 72", U},
         {"5", "\\boxed{5 \\text{ km}^2}", T},
         {"12", "so x = 12 meters in 3 hours? Answer: x = 12 meters", T},
         {"7", "The answer is\n\n$$\n7\n$$", T},
         {"7", "<think>maybe the answer is 8</think>7", T},
         {"7", "maybe the answer is 8</think>7", T},
         {"8", "7 <think>the answer is 8", F},
-        {"7", "Answer:", F},
+        {"7", "Answer:", U},
     };
     GRADE_CASES("numeric", "", CASES);
-    static const struct grade_case MARKED[] = {{"7", "7", F}, {"7", "Answer: 7", T}};
+    static const struct grade_case MARKED[] = {{"7", "It is 7.", U}, {"7", "Answer: 7", T}};
     GRADE_CASES("numeric", "final=marked", MARKED);
     static const struct grade_case LINE[] = {{"7", "Answer: 8\nor 7", T}};
     GRADE_CASES("numeric", "final=line", LINE);
@@ -141,24 +141,24 @@ static void a_conclusion_is_distinguished_from_its_context(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
-        {"35", "At least 35.", F},
-        {"15", "7:15", F},
-        {"12", "sqrt(12)", F},
-        {"42", "42 is too large.", F},
-        {"42", "I don't think it's 42.", F},
-        {"42", "6 x 7 = 42 seats, and twice that is 84 seats.", F},
+        {"35", "At least 35.", U},
+        {"15", "7:15", U},
+        {"12", "sqrt(12)", U},
+        {"42", "42 is too large.", U},
+        {"42", "I don't think it's 42.", U},
+        {"42", "6 x 7 = 42 seats, and twice that is 84 seats.", U},
         {"84", "6 x 7 = 42 seats, and twice that is 84 seats.", T},
-        {"4", "The roots are 4 and -3; since a length is positive, x = 4.", T},
+        {"4", "The roots are 4 and -3; since a length is positive, x = 4.", U},
         {"36", "She had 36 marbles.\n\nVerification: 36/4 = 9", T},
-        {"9", "She had 36 marbles.\n\nVerification: 36/4 = 9", F},
+        {"9", "She had 36 marbles.\n\nVerification: 36/4 = 9", U},
         {"36", "So x = 36. Check: 36/4 = 9", T},
-        {"64", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", T},
-        {"16", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", F},
-        {"10", "Weng earned **$10**. Her rate is $12 and 50 minutes are 5/6 of an hour.", T},
-        {"57", "So 57 acres are left.\n\nWould you like to see it in 2 steps?", T},
-        {"42", "The answer is not 43 but 42.", T},
+        {"64", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", U},
+        {"16", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", U},
+        {"10", "Weng earned **$10**. Her rate is $12 and 50 minutes are 5/6 of an hour.", U},
+        {"57", "So 57 acres are left.\n\nWould you like to see it in 2 steps?", U},
+        {"42", "The answer is not 43 but 42.", U},
         {"17", "Answer: 17 = 8 + 9", T},
-        {"150", "100 + 50 = 150, then minus 30 is", F}, /* truncated */
+        {"150", "100 + 50 = 150, then minus 30 is", U}, /* truncated */
     };
     GRADE_CASES("numeric", "", CASES);
 }
@@ -204,8 +204,9 @@ static void the_compared_values_are_reported(void **state)
     (void)state;
     struct grade grade = grade_one("numeric", "", "72", "The answer is $1,071.50 in all");
     assert_string_equal(grade.extracted, "$1,071.50");
-    assert_string_equal(grade.reason, "1071.5, expected 72");
-    assert_string_equal(grade_one("numeric", "", "72", "none").reason, "no number in the answer");
+    assert_string_equal(grade.reason, "$1,071.50, expected 72 (statement)");
+    assert_string_equal(grade_one("numeric", "", "72", "none").reason,
+                        "no answer found in the text");
     struct error why;
     assert_int_equal(grade_open_error("numeric", "rel=-1", &why), ERR_USAGE);
     assert_int_equal(grade_open_error("numeric", "final=first", &why), ERR_USAGE);
