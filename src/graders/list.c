@@ -172,6 +172,9 @@ static void grade_number(const struct list *list, const struct number *wanted,
     enum number_count count = number_at(marked->line, SPAN_ALONE, &value);
     if (count == NUMBER_NONE && !marked->found && is_definite(last))
         count = number_at(last, SPAN_SENTENCE, &value);
+    struct slice rest_of_line = count == NUMBER_ONE ? number_unit(marked->line, &value) : rest;
+    if (count == NUMBER_ONE && memchr(rest_of_line.start, ',', rest_of_line.length))
+        count = NUMBER_SEVERAL;
     if (count == NUMBER_ONE && !number_first(value.where, &value))
         grade_false(out, "a number in words"); /* no number by GAIA's rule */
     else if (count != NUMBER_ONE)

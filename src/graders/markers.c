@@ -93,10 +93,13 @@ void spans_add(struct spans *spans, struct slice span)
 static void find_boxed(struct slice text, struct spans *out)
 {
     size_t end = 0;
-    for (size_t at = next_box(text, 0); at < text.length; at = next_box(text, end)) {
+    unsigned failures = 0;
+    for (size_t at = next_box(text, 0); at < text.length && failures < FORMULA_FAILURES;
+         at = next_box(text, end)) {
         size_t close = closing_brace(text, at);
         if (close == text.length) { /* cut, or a brace too many */
             end = at + 1;
+            failures++;
             continue;
         }
         struct slice between = slice_between(text.start + end, text.start + at);
@@ -145,6 +148,8 @@ static struct slice value_after(const char *at, const char *end)
     bool quoted = rest.start > at && rest.start[-1] == '"';
     while (line_next(&rest, &line) && line_only_opens(line))
         ;
+    if (line.length > SPAN_LONGEST)
+        line.length = SPAN_LONGEST + 1; /* not read, and not searched */
     for (size_t i = 0; i + 1 < line.length; i++)
         if ((quoted && line.start[i] == '"') || (line.start[i] == '<' && line.start[i + 1] == '/'))
             line.length = i;

@@ -25,7 +25,8 @@ enum err final_read(const struct params *params, enum final_rule *rule, struct e
 
 /* ---- places ---- */
 
-enum { SPANS_MAX = 8 };
+/* Longer places have no answer: values are compared in more than linear time. */
+enum { SPANS_MAX = 8, SPAN_LONGEST = 4000 };
 
 /* Places found by one rule: their values must agree. */
 struct spans {

@@ -1,6 +1,7 @@
 /* The math grader: equivalent expressions, in LaTeX or plain notation.  formula.h decides whether two are equivalent;
  * this file reads the expression at a place of the answer. */
 #include <ctype.h>
+#include <math.h>
 
 #include "graders/answer.h"
 #include "graders/fold.h"
@@ -492,6 +493,7 @@ static enum err math_grade(const void *state, const struct grading *what, struct
         .tolerance = &math->tolerance, .expected = wanted, .words = without_text_command(wanted)};
     reader.is_words = is_only_words(reader.words);
     reader.is_number = number_at(wanted, SPAN_ALONE, &reader.number) == NUMBER_ONE &&
+                       isfinite(reader.number.value) &&
                        is_plain_unit(number_unit(wanted, &reader.number));
     if (formula_equal(&math->tolerance, wanted, wanted, &equal)) {
         grade_null(out, "the expected expression is too long to compare");

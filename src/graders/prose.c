@@ -109,25 +109,34 @@ static const char *formula_close(const struct delimiter *with, const char *start
     return NULL;
 }
 
+/* The delimiter that begins at the start; NULL if there is none. */
+static const struct delimiter *delimiter_at(struct slice text)
+{
+    for (size_t i = 0; i < sizeof DELIMITERS / sizeof *DELIMITERS; i++)
+        if (slice_starts(text, DELIMITERS[i].open))
+            return &DELIMITERS[i];
+    return NULL;
+}
+
 bool formula_next(struct slice *rest, struct slice *formula)
 {
     const char *end = slice_end(*rest);
-    for (const char *c = rest->start; c < end; c++) {
-        if (*c == '\\' && c + 1 < end && c[1] == '$') {
-            c++;
+    unsigned failures = 0;
+    for (const char *c = rest->start; c < end && failures < FORMULA_FAILURES; c++) {
+        const struct delimiter *with =
+            *c == '$' || *c == '\\' ? delimiter_at(slice_between(c, end)) : NULL;
+        c += *c == '\\' && c + 1 < end && c[1] == '$';
+        if (!with)
+            continue;
+        const char *start = c + strlen(with->open), *close = formula_close(with, start, end);
+        failures += !close;
+        if (!close || close == start || is_money(with, start, close, end)) {
+            c = start - 1;
             continue;
         }
-        for (size_t i = 0; i < sizeof DELIMITERS / sizeof *DELIMITERS; i++) {
-            const struct delimiter *with = &DELIMITERS[i];
-            if (!slice_starts(slice_between(c, end), with->open))
-                continue;
-            const char *start = c + strlen(with->open), *close = formula_close(with, start, end);
-            if (!close || close == start || is_money(with, start, close, end))
-                break;
-            *formula = slice_trim(slice_between(start, close));
-            *rest = slice_between(close + strlen(with->close), end);
-            return true;
-        }
+        *formula = slice_trim(slice_between(start, close));
+        *rest = slice_between(close + strlen(with->close), end);
+        return true;
     }
     return false;
 }

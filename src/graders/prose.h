@@ -24,8 +24,8 @@ struct slice strip_marks(struct slice text);
 /* Takes the next formula, in $, $$, \(, \[ or an environment; false if there is none. */
 bool formula_next(struct slice *rest, struct slice *formula);
 
-/* Longest formula or box: a longer search for its end is given up. */
-enum { FORMULA_REACH = 4000 };
+/* Longest formula or box: a longer search for its end is given up, and after several of these the next one, too. */
+enum { FORMULA_REACH = 1000, FORMULA_FAILURES = 32 };
 
 /* ---- sentences ---- */
 

@@ -33,23 +33,27 @@ static void find_first_line(struct slice text, struct spans *out)
     spans_add(out, line);
 }
 
-/* The only text in bold that has a value, or the only one. */
+/* The only text in bold that has a value and no other after it, or the only one. */
 static void find_bold(struct slice text, struct spans *out)
 {
-    struct slice line, bold, valued = {0}, any = {0};
+    struct slice line, bold, any = {0}, valued = {0}, after = {0};
     unsigned count = 0, values = 0;
-    while (line_next(&text, &line))
-        for (struct slice rest = line; bold_next(&rest, &bold); count++) {
-            if (!is_definite(line))
-                return;
+    while (values < 2 && line_next(&text, &line)) {
+        struct slice rest = line;
+        for (; values < 2 && bold_next(&rest, &bold); count++) {
             any = bold;
-            values += has_value(bold);
-            if (has_value(bold))
-                valued = has_value(rest) ? (struct slice){bold.start, 0} : bold;
+            if (!has_value(bold))
+                continue;
+            valued = bold;
+            after = rest;
+            values++;
         }
-    if (values == 1)
+        if (rest.start > line.start && !is_definite(line))
+            return;
+    }
+    if (values == 1 && !has_value(after))
         spans_add(out, valued);
-    else if (count == 1)
+    else if (values == 0 && count == 1)
         spans_add(out, any);
 }
 
@@ -156,7 +160,9 @@ static enum reading read_rule(const struct reader *reader, const struct rule *ru
     rule->find(text, &spans);
     for (unsigned i = 0; i < spans.count; i++) {
         struct slice read = {0};
-        enum reading one = reader->read(reader->context, spans.at[i], rule->kind, &read);
+        enum reading one = spans.at[i].length > SPAN_LONGEST
+                               ? READING_NONE
+                               : reader->read(reader->context, spans.at[i], rule->kind, &read);
         if (one == READING_NONE)
             continue;
         common = common == READING_NONE || common == one ? one : READING_UNCLEAR;
