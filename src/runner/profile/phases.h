@@ -59,7 +59,7 @@ static inline enum run_kind profile_kind(const struct profile_options *options)
     return options->agent ? RUN_KIND_AGENT : RUN_KIND_PROFILE;
 }
 
-/* grading.c: grades the answers that need a judge, after the queries; their energy is accounted separately.  No effect
+/* judging.c: grades the answers that need a judge, after the queries; their energy is accounted separately.  No effect
  * if there are none. */
 enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 

@@ -1,5 +1,5 @@
 /* The state of one profile, by phase; phases.h has the functions.  Internal to this folder: profile.c creates it, setup.c
- * fills it, and the threads of worker.c and grading.c share `shared`.  It is owned by the result of
+ * fills it, and the threads of worker.c and judging.c share `shared`.  It is owned by the result of
  * the run, whose summary points into it. */
 #ifndef IPW_RUNNER_PROFILE_STATE_H
 #define IPW_RUNNER_PROFILE_STATE_H
