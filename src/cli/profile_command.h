@@ -102,7 +102,7 @@ struct profile_command {
      .help = "parameter of the grader"},                                                           \
     {.name = "eval-client", .type = OPTION_TEXT, .target = &(c).profile.judge_client,              \
      .value = "NAME",                                                                              \
-     .help = "client of the judge model, for --grader judge (default: openai)"},                   \
+     .help = "client of the judge model (default: openai)"},                                       \
     {.name = "eval-base-url", .type = OPTION_TEXT, .target = &(c).profile.judge_url,               \
      .value = "URL",                                                                               \
      .help = "address of the judge's service"},                                                    \
@@ -112,6 +112,8 @@ struct profile_command {
     {.name = "eval-param", .type = OPTION_PARAMS, .target = &(c).profile.judge_params,             \
      .value = "K=V",                                                                               \
      .help = "sent with every request to the judge"},                                              \
+    {.name = "judge-unread", .type = OPTION_FLAG, .target = &(c).profile.judge_unread,             \
+     .help = "hand answers that the grader cannot read to the judge (--eval-model)"},              \
     {.name = "prices", .type = OPTION_TEXT, .target = &(c).profile.price_file, .value = "FILE",    \
      .help = "JSON file with prices of tokens and electricity"},                                   \
     TARIFF_OPTION_ROWS((c).tariff),                                                                \

@@ -67,6 +67,9 @@ enum err graders_check(const struct profile_options *options, const struct datas
             why, ERR_USAGE,
             "--grader-param requires --grader: the questions of %s name their own graders",
             dataset->name);
+    bool asks_judge = options->judge_unread || (name[0] && graders_is_judge(name));
+    if (asks_judge && options->judge_model && !client_driver_find(options->judge_client, why))
+        return ERR_USAGE;
     if (!name[0])
         return ERR_OK;
     graders_init(&graders, options, dataset);
@@ -78,8 +81,6 @@ enum err graders_check(const struct profile_options *options, const struct datas
         return ERR_USAGE;
     }
     grader_close(&slot.grader);
-    if (graders.judge && options->judge_model && !client_driver_find(options->judge_client, why))
-        return ERR_USAGE;
     return ERR_OK;
 }
 
@@ -97,20 +98,27 @@ static struct open_grader *find(struct graders *graders, const char *name)
     return slot;
 }
 
-void graders_grade(struct graders *graders, const char *name, const struct item *item,
-                   const char *answer, struct grade *out)
+void grade_answer(struct grader *grader, const struct item *item, const char *answer,
+                  struct grade *out)
 {
     struct error why = {0};
-    *out = (struct grade){.score = UNKNOWN};
-    struct open_grader *slot = find(graders, name);
-    if (!slot || !slot->opened) {
-        str_copy(out->reason, sizeof out->reason, slot ? slot->why.text : "too many graders");
-        return;
-    }
     struct grading what = {item->problem, item->answer, answer, item->metadata};
-    enum err err = grader_grade(&slot->grader, &what, out, &why);
+    *out = (struct grade){.score = UNKNOWN};
+    enum err err = grader_grade(grader, &what, out, &why);
     if (err) {
         *out = (struct grade){.score = UNKNOWN};
         str_copy(out->reason, sizeof out->reason, why.text[0] ? why.text : err_text(err));
     }
+}
+
+void graders_grade(struct graders *graders, const char *name, const struct item *item,
+                   const char *answer, struct grade *out)
+{
+    struct open_grader *slot = find(graders, name);
+    if (slot && slot->opened) {
+        grade_answer(&slot->grader, item, answer, out);
+        return;
+    }
+    *out = (struct grade){.score = UNKNOWN};
+    str_copy(out->reason, sizeof out->reason, slot ? slot->why.text : "too many graders");
 }

@@ -1,6 +1,6 @@
-/* Judging: after the queries, answers that only a model can grade are sent to a judge.  A reader thread queues them
- * from the journal, several workers query the judge, and the energy of each judgment is attributed separately from the
- * queries'. */
+/* Judging: after the queries, answers that only a model can grade are sent to a judge; with --judge-unread also those
+ * that their grader could not read.  A reader thread queues them from the journal, several workers query the judge, and
+ * the energy of each judgment is attributed separately from the queries'. */
 #include "runner/profile/phases.h"
 
 #include <stdlib.h>
@@ -22,6 +22,9 @@
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 
+/* The grader of unread answers; without parameters it only decides whether an answer is right. */
+static const char JUDGE[] = "judge";
+
 enum { QUEUE_MAX = 64 };
 
 #define HEALTH_TICK (20 * NS_PER_MS)
@@ -30,18 +33,20 @@ enum { QUEUE_MAX = 64 };
 struct job {
     struct judgment *judgment; /* owned by attribution once the judge was queried */
     char *problem, *expected, *answer;
+    char grader[64]; /* that could not read it; "": its grader is the judge */
 };
 
 struct judge_worker {
     struct judge_pool *pool;
     struct client client;
     struct graders graders;
+    struct grader truth; /* for unread answers: is the answer right, by no other rules */
     struct judge judge;
     struct completion reply; /* of the last request; sent is that of the first */
     bool asked;
     struct text line;
     pthread_t thread;
-    bool open, started;
+    bool open, has_truth, started;
 };
 
 struct judge_pool {
@@ -78,14 +83,25 @@ static bool has_no_verdict(const struct record *record)
 }
 
 /* The grader of a record is the user's or the dataset's: only these can be a judge. */
-static bool needs_judge(const struct record *record)
+static bool has_judge_grader(const struct profile *profile)
+{
+    const char *named = profile->options->grader;
+    const char *grader = named ? named : profile->shared.supply.dataset.grader;
+    return grader[0] && graders_is_judge(grader);
+}
+
+static bool needs_judge(const struct profile *profile, const struct record *record)
 {
     bool completed = record->status && strcmp(record->status, "completed") == 0;
-    return completed && record->correct < 0 && (!record->evaluation || has_no_verdict(record));
+    if (!completed || record->correct >= 0)
+        return false;
+    if (grading_is_unread(record->grading) == 1)
+        return profile->options->judge_unread;
+    return has_judge_grader(profile) && (!record->evaluation || has_no_verdict(record));
 }
 
 struct job_count {
-    const char *model;
+    const struct profile *profile;
     uint64_t count;
 };
 
@@ -93,14 +109,14 @@ static enum err count_job(void *context, const struct jv *tree)
 {
     struct job_count *jobs = context;
     struct record record;
-    record_from_json(tree, jobs->model, &record);
-    jobs->count += needs_judge(&record);
+    record_from_json(tree, jobs->profile->options->model, &record);
+    jobs->count += needs_judge(jobs->profile, &record);
     return ERR_OK;
 }
 
 static enum err count_jobs(const struct profile *profile, uint64_t *out, struct error *why)
 {
-    struct job_count jobs = {profile->options->model, 0};
+    struct job_count jobs = {profile, 0};
     uint64_t damaged;
     enum err err = journal_records(profile->files.journal_path, count_job, &jobs, &damaged, why);
     *out = jobs.count;
@@ -129,6 +145,10 @@ static struct judgment *new_judgment(struct profile *profile, const struct recor
 
 static void fill_job(struct profile *profile, const struct record *record, struct job *job)
 {
+    struct evaluation evaluation;
+    record_evaluation(record, &evaluation);
+    if (grading_is_unread(record->grading) == 1)
+        str_copy(job->grader, sizeof job->grader, evaluation.grader);
     job->judgment = new_judgment(profile, record);
     job->problem = copy_text(record->problem);
     job->expected = copy_text(record->expected);
@@ -141,7 +161,7 @@ static enum err push_job(void *context, const struct jv *tree)
     struct job job = {0};
     struct record record;
     record_from_json(tree, pool->profile->options->model, &record);
-    if (!needs_judge(&record))
+    if (!needs_judge(pool->profile, &record))
         return ERR_OK;
     fill_job(pool->profile, &record, &job);
     pthread_mutex_lock(&pool->lock);
@@ -260,7 +280,21 @@ static void grade_job(struct judge_worker *worker, const struct job *job, struct
 {
     struct item item = {
         .id = "", .problem = job->problem, .answer = job->expected, .subject = "", .grader = ""};
-    graders_grade(&worker->graders, worker->pool->grader, &item, job->answer, grade);
+    if (job->grader[0])
+        grade_answer(&worker->truth, &item, job->answer, grade);
+    else
+        graders_grade(&worker->graders, worker->pool->grader, &item, job->answer, grade);
+}
+
+static void write_grade(struct judge_worker *worker, const struct job *job, const char *key,
+                        const struct grade *grade)
+{
+    const struct profile_options *options = worker->pool->profile->options;
+    const struct graded_by by = {
+        .grader = job->grader[0] ? job->grader : worker->pool->grader,
+        .judge = job->grader[0] ? options->judge_model : NULL,
+    };
+    records_grade(options->model, key, &by, grade, &worker->line);
 }
 
 static enum err run_job(struct judge_worker *worker, struct job *job, struct error *why)
@@ -281,7 +315,7 @@ static enum err run_job(struct judge_worker *worker, struct job *job, struct err
     err = end_judgment(worker, job, aborted, why);
     if (err || aborted)
         return err;
-    records_grade(profile->options->model, key, worker->pool->grader, &grade, &worker->line);
+    write_grade(worker, job, key, &grade);
     atomic_fetch_add(&profile->shared.done, 1);
     if (grade.verdict == VERDICT_NULL)
         atomic_fetch_add(&profile->shared.failed, 1);
@@ -335,7 +369,13 @@ static enum err open_worker(struct judge_pool *pool, const struct client_driver 
     worker->judge = (struct judge){ask_judge, worker};
     graders_init(&worker->graders, options, &pool->profile->shared.supply.dataset);
     worker->graders.judge = &worker->judge;
-    return ERR_OK;
+    if (!options->judge_unread)
+        return ERR_OK;
+    const struct grader_driver *judge = grader_driver_find(JUDGE, why);
+    const struct grader_config truth = {.judge = &worker->judge};
+    err = judge ? grader_open(judge, &truth, &worker->truth, why) : ERR_NOT_FOUND;
+    worker->has_truth = !err;
+    return err;
 }
 
 /* Whether the service responds, found out in a thread: a signal need not wait for it. */
@@ -424,6 +464,8 @@ static void join_pool(struct judge_pool *pool)
             pthread_join(worker->thread, NULL);
         completion_release(&worker->reply);
         graders_release(&worker->graders);
+        if (worker->has_truth)
+            grader_close(&worker->truth);
         text_release(&worker->line);
         if (worker->open)
             client_close(&worker->client);
@@ -473,18 +515,12 @@ static enum err start_pool(struct profile *profile, struct judge_pool **out, str
 
 /* ---- the phase ---- */
 
-static bool has_judge_grader(const struct profile *profile)
-{
-    const char *named = profile->options->grader;
-    const char *grader = named ? named : profile->shared.supply.dataset.grader;
-    return grader[0] && graders_is_judge(grader);
-}
-
 enum err profile_judge(struct profile *profile, struct error *why)
 {
     struct judge_pool *pool = NULL;
     uint64_t jobs;
-    if (!has_judge_grader(profile) || profile->result->signal || profile->shared.err)
+    bool has_work = has_judge_grader(profile) || profile->options->judge_unread;
+    if (!has_work || profile->result->signal || profile->shared.err)
         return ERR_OK;
     if (!profile->options->judge_model) {
         str_copy(profile->report.ungraded_reason, sizeof profile->report.ungraded_reason,

@@ -173,6 +173,8 @@ static void count_query(struct profile_shared *shared, const struct answer *answ
     atomic_fetch_add(&shared->done, 1);
     if (answer->err && !answer->canceled)
         atomic_fetch_add(&shared->failed, 1);
+    if (answer->grader && answer->grade.verdict == VERDICT_UNREAD)
+        atomic_fetch_add(&shared->unread, 1);
     if (answer->reply->output_tokens > 0)
         atomic_fetch_add(&shared->output_tokens, (uint64_t)answer->reply->output_tokens);
 }
