@@ -95,6 +95,8 @@ struct profile_command {
     {.name = "template", .type = OPTION_TEXT, .target = &(c).profile.template_text,                \
      .value = "TEXT",                                                                              \
      .help = "prompt template with {problem}, {subject}, {id}, {KEY}"},                            \
+    {.name = "no-answer-format", .type = OPTION_FLAG, .target = &(c).profile.no_answer_format,     \
+     .help = "do not ask for the answer in the form that the dataset's grader reads"},             \
     {.name = "grader", .type = OPTION_TEXT, .target = &(c).profile.grader, .value = "NAME",        \
      .help = "grader (default: the dataset's, or chosen by its expected answers)"},                \
     {.name = "grader-param", .type = OPTION_PARAMS, .target = &(c).profile.grader_params,          \

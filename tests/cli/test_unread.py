@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Answers that a grader cannot read: how they are counted and shown, and how a judge grades them."""
+"""Answers that a grader cannot read: how they are counted and shown, how prompts ask for an answer that it can read, and
+how a judge grades the rest."""
 
 import csv
 import io
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel  # noqa: E402
 from profiling import MODEL, ProfileTest, Run  # noqa: E402
 from program import ipw, main_parallel  # noqa: E402
-from rundirs import outcomes_of, query, write_run  # noqa: E402
+from rundirs import outcomes_of, query, texts_of, write_run  # noqa: E402
 from rundirs import MODEL as WRITTEN  # noqa: E402
 
 # What `choice` makes of these, if B is right.
@@ -209,6 +210,72 @@ class Comparing(UnreadTest):
         self.assertEqual((accuracy["test"], accuracy["run"]["queries"]), ("McNemar, exact", 40))
         self.compare(base, as_unread, "--fail-if", "accuracy < -0.2", code=1)
         self.compare(base, as_unread, "--fail-if", "accuracy < -0.4")
+
+
+class AnswerFormat(UnreadTest):
+    """Presets ask for the marker that their grader reads."""
+
+    LETTER = 'End your reply with the line "Answer: X", where X is the letter of the right choice.'
+
+    def copy_of(self, preset):
+        rows = {"mmlu-pro": {"question_id": 7, "question": "Which? [say:text=Answer: B]", "options": ["no", "yes"],
+                             "answer": "B", "category": "law"},
+                "gsm8k": {"question": "1+1? [say:text=Answer: 2]", "answer": "#### 2"},
+                "math500": {"problem": "1+1? [say:text=2]", "answer": "2", "subject": "a", "unique_id": "u"},
+                "simpleqa": {"problem": "Who? [say:text=x]", "answer": "x"}}
+        return self.dataset(rows[preset], name=preset)
+
+    def asked(self, preset, *more, code=0):
+        self.service.requests.clear()
+        report = self.profile("--dataset-param", f"path={self.copy_of(preset)}", *more, "--overwrite", scenario="mixed",
+                              dataset=preset, code=code)
+        prompts = [q for q in self.service.questions("mixed") if "?" in q]
+        return prompts[-1], report["answer_format"]
+
+    def test_prompt_ends_with_the_format(self):
+        for preset, marker in (("mmlu-pro", '"Answer: X"'), ("gsm8k", '"Answer: X"'), ("math500", "\\boxed{}")):
+            prompt, recorded = self.asked(preset)
+            self.assertIn(marker, recorded)
+            self.assertTrue(prompt.endswith("\n\n" + recorded), prompt)
+            self.assertEqual(self.run.summary()["ipw"]["answer_format"], recorded)
+        prompt, recorded = self.asked("mmlu-pro")
+        self.assertEqual(prompt, "Which? [say:text=Answer: B]\n\nA. no\nB. yes\n\n" + self.LETTER)
+        self.assertEqual(self.run.records()["q000000"]["problem"], prompt.removesuffix("\n\n" + self.LETTER))
+        self.assertEqual(self.run.verdicts(), {"q000000": True})
+
+    def test_no_answer_format_leaves_prompts_alone(self):
+        self.assertEqual(self.asked("mmlu-pro", "--no-answer-format"),
+                         ("Which? [say:text=Answer: B]\n\nA. no\nB. yes", None))
+        self.assertEqual(self.asked("gsm8k", "--no-answer-format"), ("1+1? [say:text=Answer: 2]", None))
+
+    def test_judged_presets_and_own_datasets_ask_for_nothing(self):
+        self.assertEqual(self.asked("simpleqa"), ("Who? [say:text=x]", None))
+        report = self.profile("--overwrite", "--max-queries", 1, dataset="builtin")
+        self.assertIsNone(report["answer_format"])
+        self.assertEqual(self.service.questions()[-1], self.run.records()["q000000"]["problem"])
+
+    def test_template_includes_it_with_the_problem(self):
+        prompt, _ = self.asked("gsm8k", "--template", "Q: {problem}\\nGo.")
+        self.assertRegex(prompt, r'\AQ: 1\+1\? \[say:text=Answer: 2\]\n\nEnd your reply .*\nGo\.\Z')
+
+    def test_resume_with_other_prompts_is_refused(self):
+        where = ("--dataset-param", f"path={self.copy_of('gsm8k')}", "--name", "run")
+        self.profile(*where, scenario="mixed", dataset="gsm8k")
+        self.profile(*where, "--no-answer-format", "--resume", scenario="mixed", dataset="gsm8k", code=2)
+        self.assertIn("answer_format was", self.done.stderr)
+
+    def test_compare_warns_of_different_formats(self):
+        paths = []
+        for name, more in (("with", ()), ("without", ("--no-answer-format",))):
+            self.profile("--dataset-param", f"path={self.copy_of('gsm8k')}", "--name", name, *more, scenario="mixed",
+                         dataset="gsm8k")
+            paths.append(self.run.path)
+        done = ipw(None, "compare", *paths, "--json")
+        comparison = json.loads(done.stdout)["comparisons"][0]
+        said = [text for text in texts_of(comparison) if "answer format" in text]
+        self.assertEqual(len(said), 1, texts_of(comparison))
+        self.assertTrue(said[0].startswith("different requested answer format: none, baseline End your reply"), said)
+        self.assertFalse([text for text in texts_of(comparison) if "different questions" in text])
 
 
 class JudgeUnread(UnreadTest):

@@ -87,7 +87,8 @@ struct profile_options {
     double timeout_s; /* per request; 0: none */
     double idle_s;    /* how long to measure idle power first; 0: no baseline */
     const char *system, *template_text;
-    const char *grader; /* NULL: the item's, else the dataset's */
+    bool no_answer_format; /* leave prompts as the dataset has them */
+    const char *grader;    /* NULL: the item's, else the dataset's */
     struct params grader_params;
     const char *judge_client, *judge_url, *judge_model; /* judge_model NULL: no judge */
     struct params judge_params;

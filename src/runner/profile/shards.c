@@ -100,6 +100,7 @@ static void describe_parts(struct profile *profile, struct summary *out)
     out->interrupted = 0;
     out->rows_left_out = first->rows_left_out; /* every shard reads all rows */
     out->first_row_left_out = first->first_row_left_out;
+    out->answer_format = first->answer_format;
     add_known_figures(merge, out);
 }
 

@@ -131,6 +131,7 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->config_idle_s = options->idle_s;
     out->config_system = options->system;
     out->config_template = options->template_text;
+    out->answer_format = profile_prompts(options).answer_format;
     out->config_grader = options->grader;
     out->config_decode_weight = options->decode_weight;
     if (options->judge_model) {

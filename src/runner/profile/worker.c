@@ -303,7 +303,8 @@ static enum err send_request(struct worker *worker, const struct query *query, b
     completion_init(reply);
     *why = (struct error){0};
     reply->sent = reply->done = clock_now();
-    enum err err = prompt_render(options->template_text, &query->item, &worker->prompt, why);
+    const struct prompt_form form = profile_prompts(options);
+    enum err err = prompt_render(&form, &query->item, &worker->prompt, why);
     if (err)
         return err;
     struct client_request request = {
