@@ -77,7 +77,7 @@ static void graded_energy_of(const struct run_table *table, struct graded_energy
     *out = (struct graded_energy){.joules = xmalloc((table->rows + 1) * sizeof *out->joules),
                                   .watts = xmalloc((table->rows + 1) * sizeof *out->watts)};
     for (size_t i = 0; i < table->rows; i++) {
-        int verdict = run_flag(table, RUN_CORRECT, i);
+        int verdict = run_verdict(table, i);
         if (!run_completed(table, i) || verdict < 0)
             continue;
         struct query query = {
@@ -172,7 +172,7 @@ enum { CORRECT, GRADED, JOULES, KNOWN_ENERGY, TERMS };
 
 static void add_terms(struct question_terms *terms, const struct run_table *table, size_t row)
 {
-    int verdict = run_flag(table, RUN_CORRECT, row);
+    int verdict = run_verdict(table, row);
     double joules = run_number(table, RUN_JOULES, row);
     const double added[TERMS] = {verdict == 1, verdict >= 0, is_known(joules) ? joules : 0,
                                  is_known(joules)};
@@ -235,21 +235,6 @@ static void ipj_interval(const struct question_terms *terms, const struct intell
         edge_interval(terms, score, what, out);
 }
 
-/* ---- tallies ---- */
-
-static void tally_row(struct intelligence_tally *tally, const struct run_table *table, size_t row)
-{
-    struct intelligence_query query = {
-        .outcome = query_outcome_of(run_completed(table, row), run_flag(table, RUN_CORRECT, row)),
-        .joules = run_number(table, RUN_JOULES, row),
-        .active_joules = run_number(table, RUN_ACTIVE_JOULES, row),
-        .seconds = run_number(table, RUN_LATENCY, row),
-        .gpu_joules = run_number(table, RUN_BASIS_JOULES, row),
-        .gpu_watts = run_number(table, RUN_BASIS_WATTS, row),
-    };
-    intelligence_add(tally, &query);
-}
-
 static void put_efficiency(struct result *result, const struct run_table *table, double accuracy,
                            struct graded_energy *graded)
 {
@@ -285,7 +270,7 @@ static void put_python_keys(struct result *result, const struct run_table *table
     result_count(result, "incorrect", tally->incorrect);
     result_count(result, "unevaluated", tally->ungraded + tally->failed - scored->undecided);
     result_count(result, "failed", scored->undecided);
-    result_count(result, "total_scored", tally->correct + tally->incorrect);
+    result_count(result, "total_scored", scored->score.graded);
     result_number(result, "accuracy", accuracy, "%");
     result_number(result, "intelligence_per_joule", ratio(accuracy, graded->mean_joules), "1/J");
     result_number(result, "intelligence_per_watt", ratio(accuracy, graded->mean_watts), "1/W");
@@ -296,12 +281,21 @@ static void put_python_keys(struct result *result, const struct run_table *table
     result_text(result, "energy_basis", energy_basis(table));
 }
 
+/* Unknown, not 0, in a run of a version that did not distinguish them. */
+static void put_unread(struct result *result, const struct intelligence *score)
+{
+    result_number(result, "unread", score->unread, "");
+    result_number(result, "unread_share", score->unread_share, "%");
+    result_number(result, "accuracy_at_most", score->accuracy_at_most, "%");
+}
+
 static void put_summary(struct result *result, const struct run_table *table,
                         const struct scored *scored)
 {
     const struct intelligence *score = &scored->score;
     result_group(result, "summary");
     put_python_keys(result, table, scored);
+    put_unread(result, score);
     result_count(result, "failed_queries", scored->tally.failed);
     result_interval(result, "accuracy", score->accuracy_low, score->accuracy_high);
     result_number(result, "ipj", score->ipj, "1/J");
@@ -313,7 +307,7 @@ static void put_summary(struct result *result, const struct run_table *table,
     result_number(result, "ipw", score->ipw, "1/W");
     result_interval(result, "ipw", ratio(score->accuracy_low, score->busy_watts),
                     ratio(score->accuracy_high, score->busy_watts));
-    result_queries(result, "ipw", scored->tally.correct + scored->tally.incorrect);
+    result_queries(result, "ipw", score->graded);
     result_uncertain(result, "ipw", table->summary.ipw_plus_minus);
     result_number(result, "joules_per_query", score->joules_per_query, "J");
     result_queries(result, "joules_per_query", score->energy_queries);
@@ -323,11 +317,14 @@ static void put_summary(struct result *result, const struct run_table *table,
 
 /* ---- records ---- */
 
-static void put_verdict(struct result *result, int verdict)
+static void put_verdict(struct result *result, const struct run_table *table, size_t row)
 {
+    int verdict = run_flag(table, RUN_CORRECT, row);
     result_group(result, "evaluation");
     if (verdict >= 0)
         result_flag(result, "is_correct", verdict == 1);
+    if (run_flag(table, RUN_UNREAD, row) == 1)
+        result_text(result, "status", run_word(table, RUN_GRADING, row));
     result_end(result);
 }
 
@@ -343,7 +340,7 @@ static void put_records(struct result *result, const struct run_table *table)
         result_text(result, "problem", excerpt->problem);
         result_text(result, "reference_answer", excerpt->expected);
         result_text(result, "model_answer", excerpt->answer);
-        put_verdict(result, run_flag(table, RUN_CORRECT, i * excerpts->stride));
+        put_verdict(result, table, i * excerpts->stride);
         result_end(result);
     }
     result_end(result);
@@ -386,6 +383,7 @@ static void put_group(void *context, const char *value, const uint32_t *rows, si
     result_count(result, "queries", count);
     result_count(result, "correct", tally.correct);
     result_count(result, "incorrect", tally.incorrect);
+    result_number(result, "unread", score.unread, "");
     result_number(result, "accuracy", score.accuracy, "%");
     result_interval(result, "accuracy", score.accuracy_low, score.accuracy_high);
     result_number(result, "joules_per_query", score.joules_per_query, "J");
@@ -438,7 +436,7 @@ static void score_run(const struct run_table *table, struct scored *scored)
     for (size_t i = 0; i < table->rows; i++) {
         if (run_flag(table, RUN_CANCELED, i) != 1)
             tally_row(&scored->tally, table, i);
-        scored->undecided += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&
+        scored->undecided += run_completed(table, i) && run_verdict(table, i) < 0 &&
                              strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
     }
     struct question_terms terms;
@@ -456,9 +454,13 @@ static void warn(struct analysis *analysis, const struct scored *scored)
 {
     const struct graded_energy *graded = &scored->graded;
     const struct run_excerpts *excerpts = &analysis->table->excerpts;
+    char unread[320];
     if (scored->tally.ungraded)
         result_warn(analysis->result, "%llu answers are not graded and not part of the accuracy",
                     (unsigned long long)scored->tally.ungraded);
+    intelligence_unread(&scored->score, unread, sizeof unread);
+    if (unread[0])
+        result_warn(analysis->result, "%s", unread);
     if (graded->zero_joules)
         result_warn(analysis->result,
                     "%zu energies are 0 or negative; %zu were replaced by power x time",
@@ -479,7 +481,7 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
         questions_of(table, &scored.questions);
         score_run(table, &scored);
     }
-    if (!err && !(scored.tally.correct + scored.tally.incorrect))
+    if (!err && !scored.score.graded)
         err = err_set(why, ERR_NO_DATA, "none of %zu completed answers is graded",
                       run_completed_count(table));
     if (!err) {

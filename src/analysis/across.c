@@ -35,8 +35,8 @@ static void add_sums(const struct run_table *table, struct run_point *out)
         double tokens = run_number(table, RUN_OUTPUT_TOKENS, i);
         if (!run_completed(table, i))
             continue;
-        graded += run_flag(table, RUN_CORRECT, i) >= 0;
-        right += run_flag(table, RUN_CORRECT, i) == 1;
+        graded += run_verdict(table, i) >= 0;
+        right += run_verdict(table, i) == 1;
         energy_per_add(&per_query, joules, 1);
         energy_per_add(&per_token, joules, tokens);
         energy_per_add(&watts, joules, s);
@@ -413,11 +413,10 @@ static void put_accuracy(struct scatter *scatter, struct run_figures *out)
     struct question *asked = xmalloc((table->rows + 1) * sizeof *asked);
     size_t count = 0;
     for (size_t i = 0; i < table->rows; i++) {
-        int correct = run_flag(table, RUN_CORRECT, i);
+        int correct = run_verdict(table, i);
         if (!run_completed(table, i) || correct < 0)
             continue;
-        tally.correct += correct == 1;
-        tally.incorrect += correct == 0;
+        tally_row(&tally, table, i);
         asked[count++] = (struct question){run_number(table, RUN_INDEX, i), correct, 1, 0, 0};
     }
     if (scatter->questions.repeats)
@@ -426,6 +425,8 @@ static void put_accuracy(struct scatter *scatter, struct run_figures *out)
     intelligence_of(&tally, &(struct busy_energy){UNKNOWN, UNKNOWN, UNKNOWN}, UNKNOWN, &figures);
     out->accuracy_low = figures.accuracy_low;
     out->accuracy_high = figures.accuracy_high;
+    out->accuracy_at_most = figures.accuracy_at_most;
+    out->unread_share = figures.unread_share;
 }
 
 static double median_of(const struct run_table *table, enum run_number column)

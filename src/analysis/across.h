@@ -47,6 +47,7 @@ struct run_figures {
     char method[24]; /* energy method: "counter", "estimated"; "" if unknown */
     struct uncertainty uncertainty;
     double accuracy_low, accuracy_high;
+    double accuracy_at_most, unread_share; /* if all unread answers were correct; or UNKNOWN */
     double joules_per_query_error, joules_per_output_token_error;
     double prompt_tokens;                              /* mean */
     double ttft_s, latency_s;                          /* medians */

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "metrics/intelligence.h"
 #include "rundir/record.h"
 #include "stats/descriptive.h"
 
@@ -379,4 +380,22 @@ void question_terms_release(struct question_terms *terms)
         free(terms->columns[i]);
     free(terms->rows);
     *terms = (struct question_terms){0};
+}
+
+/* ---- answers ---- */
+
+void tally_row(struct intelligence_tally *tally, const struct run_table *table, size_t row)
+{
+    bool completed = run_completed(table, row);
+    int correct = run_flag(table, RUN_CORRECT, row), unread = run_flag(table, RUN_UNREAD, row);
+    struct intelligence_query query = {
+        .outcome = query_outcome_of(completed, correct, unread),
+        .hides_unread = completed && correct >= 0 && unread < 0,
+        .joules = run_number(table, RUN_JOULES, row),
+        .active_joules = run_number(table, RUN_ACTIVE_JOULES, row),
+        .seconds = run_number(table, RUN_LATENCY, row),
+        .gpu_joules = run_number(table, RUN_BASIS_JOULES, row),
+        .gpu_watts = run_number(table, RUN_BASIS_WATTS, row),
+    };
+    intelligence_add(tally, &query);
 }

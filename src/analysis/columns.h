@@ -9,6 +9,7 @@
 
 #include "rundir/run_table.h"
 
+struct intelligence_tally;
 struct repeats;
 struct result;
 
@@ -82,6 +83,9 @@ const char *common_word(const struct run_table *table, enum run_word column);
 
 /* "query" or "queries", "run" or "runs": what its records are. */
 const char *units_of(const struct run_table *table, bool several);
+
+/* Adds the query of a row; columns that are not loaded are unknown. */
+void tally_row(struct intelligence_tally *tally, const struct run_table *table, size_t row);
 
 /* ERR_NO_DATA unless the records are requests to a model. */
 enum err require_requests(const struct run_table *table, struct error *why) MUST_USE;

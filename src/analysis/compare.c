@@ -270,7 +270,7 @@ static double time_share(const struct run_table *table, size_t row)
 static double quantity(const struct terms_run *run, int what, size_t row)
 {
     const struct run_table *table = run->table;
-    int correct = run_flag(table, RUN_CORRECT, row);
+    int correct = run_verdict(table, row);
     switch (what) {
     case RUN_ONE:
         return 1;

@@ -63,6 +63,7 @@ static const struct fact {
     {FACT(config_request_params, JSON), false, "set of request parameters"},
     {FACT(config_system, TEXT), true, "system prompt"},
     {FACT(config_template, TEXT), true, "prompt template"},
+    {FACT(answer_format, TEXT), true, "requested answer format"},
     {FACT(config_grader, TEXT), false, "grader"},
     {FACT(config_judge_model, TEXT), false, "judge"},
     {FACT(config_decode_weight, NUMBER), true,

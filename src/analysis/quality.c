@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "metrics/intelligence.h"
 #include "rundir/run_table.h"
 #include "rundir/samples.h"
 #include "stats/correlation.h"
@@ -291,6 +292,27 @@ static size_t count_word(const struct run_table *table, enum run_word column, co
     return count;
 }
 
+/* Nothing for a run without graded answers. */
+static void check_unread(struct checks *checks)
+{
+    const struct run_table *table = checks->table;
+    struct intelligence_tally tally = {0};
+    struct intelligence figures;
+    for (size_t i = 0; i < table->rows; i++)
+        if (run_flag(table, RUN_CANCELED, i) != 1)
+            tally_row(&tally, table, i);
+    intelligence_of(&tally, &(struct busy_energy){UNKNOWN, UNKNOWN, UNKNOWN}, UNKNOWN, &figures);
+    if (!figures.graded || intelligence_check(&figures, &checks->found))
+        return;
+    if (is_known(figures.unread))
+        check_good(checks, FINDING_UNREAD_ANSWERS,
+                   "the grader could not read %.0f of %llu graded answers", figures.unread,
+                   (unsigned long long)figures.graded);
+    else
+        check_unknown(checks, FINDING_UNREAD_ANSWERS,
+                      "the records do not say whether the grader could read the answers");
+}
+
 static void check_answers(struct checks *checks)
 {
     const struct run_table *table = checks->table;
@@ -487,7 +509,8 @@ static void check_conditions(struct checks *checks)
     const struct finding *findings = conditions->findings;
     size_t count = conditions->finding_count;
     for (size_t i = 0; i < count; i++)
-        findings_add(&checks->found, &findings[i]);
+        if (!finding_is(&findings[i], FINDING_UNREAD_ANSWERS)) /* checked in the records */
+            findings_add(&checks->found, &findings[i]);
     if (is_known(conditions->background_cpus) &&
         !finding_of(findings, count, FINDING_BACKGROUND_CPU))
         check_good(checks, FINDING_BACKGROUND_CPU, "other processes used %.2g of %lld CPUs",
@@ -550,6 +573,7 @@ static void put_failures(struct result *result, const struct run_table *table)
 static void put_checks(struct checks *checks, const struct energy_counts *counts)
 {
     check_end(checks);
+    check_unread(checks);
     check_answers(checks);
     check_energy(checks, counts);
     check_machine(checks);

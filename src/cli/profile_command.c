@@ -44,6 +44,8 @@ int profile_command_complete(struct profile_command *given)
         profile->idle_s = given->measure.idle_s;
     if (!profile->client || !profile->model)
         return usage_error(profile->client ? "missing --model" : "missing --client");
+    if (profile->judge_unread && !profile->judge_model)
+        return print_error(EXIT_USAGE, "--judge-unread needs a judge: --eval-model NAME");
     if (given->resume && (given->overwrite || given->yes))
         return print_error(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (given->resume)

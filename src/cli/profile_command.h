@@ -95,6 +95,8 @@ struct profile_command {
     {.name = "template", .type = OPTION_TEXT, .target = &(c).profile.template_text,                \
      .value = "TEXT",                                                                              \
      .help = "prompt template with {problem}, {subject}, {id}, {KEY}"},                            \
+    {.name = "no-answer-format", .type = OPTION_FLAG, .target = &(c).profile.no_answer_format,     \
+     .help = "do not ask for the answer in the form that the dataset's grader reads"},             \
     {.name = "grader", .type = OPTION_TEXT, .target = &(c).profile.grader, .value = "NAME",        \
      .help = "grader (default: the dataset's, or chosen by its expected answers)"},                \
     {.name = "grader-param", .type = OPTION_PARAMS, .target = &(c).profile.grader_params,          \
@@ -102,7 +104,7 @@ struct profile_command {
      .help = "parameter of the grader"},                                                           \
     {.name = "eval-client", .type = OPTION_TEXT, .target = &(c).profile.judge_client,              \
      .value = "NAME",                                                                              \
-     .help = "client of the judge model, for --grader judge (default: openai)"},                   \
+     .help = "client of the judge model (default: openai)"},                                       \
     {.name = "eval-base-url", .type = OPTION_TEXT, .target = &(c).profile.judge_url,               \
      .value = "URL",                                                                               \
      .help = "address of the judge's service"},                                                    \
@@ -112,6 +114,8 @@ struct profile_command {
     {.name = "eval-param", .type = OPTION_PARAMS, .target = &(c).profile.judge_params,             \
      .value = "K=V",                                                                               \
      .help = "sent with every request to the judge"},                                              \
+    {.name = "judge-unread", .type = OPTION_FLAG, .target = &(c).profile.judge_unread,             \
+     .help = "hand answers that the grader cannot read to the judge (--eval-model)"},              \
     {.name = "prices", .type = OPTION_TEXT, .target = &(c).profile.price_file, .value = "FILE",    \
      .help = "JSON file with prices of tokens and electricity"},                                   \
     TARIFF_OPTION_ROWS((c).tariff),                                                                \

@@ -80,6 +80,7 @@ struct dataset_preset {
     const char *driver; /* "hub"; a parameter "path=DIR" reads a local copy instead */
     const char *params; /* key=value words for the driver */
     const char *grader;
+    const char *answer_format; /* asked for after each question; NULL: nothing is */
 };
 extern const struct dataset_preset DATASET_PRESETS[]; /* ends with a NULL name */
 
@@ -91,6 +92,10 @@ enum err dataset_open(const char *name, const struct dataset_config *config, str
 enum err dataset_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
     MUST_USE;
 void dataset_close(struct dataset *dataset);
+
+/* In which form a dataset asks for its answers, in addition to its problems: "End your reply with ..."; NULL: as its
+ * problems do. */
+const char *dataset_answer_format(const char *name);
 
 /* A hash of the file or directory that the dataset is read from, in hexadecimal; "" if it is not read from a file. */
 void dataset_hash(const char *name, const struct params *params, char *to, size_t size);

@@ -26,10 +26,11 @@ const struct dataset_driver *const DATASET_DRIVERS[] = {
 };
 
 const struct dataset_preset DATASET_PRESETS[] = {
-#define PRESET(name, summary, driver, params, grader) {name, summary, driver, params, grader},
+#define PRESET(name, summary, driver, params, grader, answer_format)                               \
+    {name, summary, driver, params, grader, answer_format},
 #include "datasets/presets.def"
 #undef PRESET
-    {NULL, NULL, NULL, NULL, NULL},
+    {0},
 };
 
 /* ---- finding ---- */
@@ -48,6 +49,12 @@ static const struct dataset_preset *find_preset(const char *name)
         if (strcmp(preset->name, name) == 0)
             return preset;
     return NULL;
+}
+
+const char *dataset_answer_format(const char *name)
+{
+    const struct dataset_preset *preset = find_driver(name) ? NULL : find_preset(name);
+    return preset ? preset->answer_format : NULL;
 }
 
 static const struct suffix {

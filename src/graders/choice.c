@@ -421,7 +421,7 @@ static char letter_chosen(const struct choice_reader *choice, struct slice sente
 /* ---- reading ---- */
 
 /* Whether it is a sentence that begins with "So" or another such word. */
-static bool concludes(const struct choice_reader *choice, struct slice sentence)
+static bool is_conclusion(const struct choice_reader *choice, struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
     struct token token;
@@ -438,7 +438,7 @@ static bool concludes(const struct choice_reader *choice, struct slice sentence)
 static char option_named(const struct choice_reader *choice, struct slice text)
 {
     char option = option_within(choice, text);
-    if (option != NO_LETTER && !concludes(choice, text) &&
+    if (option != NO_LETTER && !is_conclusion(choice, text) &&
         combine(option, option_within(choice, choice->answer)) != option)
         return SEVERAL_LETTERS;
     if (option == NO_LETTER && !only_letter(choice, choice->answer))
@@ -478,12 +478,50 @@ static bool begins_line(const struct choice_reader *choice, struct slice span)
 static bool is_brief(struct slice answer)
 {
     enum { WORDS_MAX = 4 };
-    struct tokens tokens = tokens_of(answer);
+    return count_words(answer) <= WORDS_MAX && is_definite(answer) && !has_alternative(answer);
+}
+
+/* The first sentence without what is in parentheses. */
+static struct slice first_words(struct slice sentence, struct slice *rest)
+{
+    for (size_t i = 1; i < sentence.length; i++) {
+        bool dash =
+            slice_starts(from(sentence, i), " — ") || slice_starts(from(sentence, i), " – ");
+        if (dash || strchr(",(:;", sentence.start[i])) {
+            *rest = from(sentence, i);
+            return (struct slice){sentence.start, i};
+        }
+    }
+    *rest = from(sentence, sentence.length);
+    return sentence;
+}
+
+static struct slice without_article(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
     struct token token;
-    unsigned words = 0;
-    while (token_next(&tokens, &token))
-        words += token.kind == TOKEN_WORD;
-    return words <= WORDS_MAX && is_definite(answer) && !has_alternative(answer);
+    bool article = token_next(&tokens, &token) && token_in(&token, " a an the ");
+    return article ? strip_marks(slice_between(tokens.at, slice_end(text))) : strip_marks(text);
+}
+
+/* The option that is the beginning of the first sentence, before an explanation: "Turkey - it stayed neutral until ...",
+ * "The liver, which ...".  Another one than the expected is not certain. */
+static char option_at_head(const struct choice_reader *choice, struct slice line)
+{
+    struct slice sentence = line, rest = line, tail;
+    sentence_next(&rest, &sentence);
+    struct slice head = first_words(strip_marks(sentence), &tail);
+    bool remark = tail.length && tail.start[0] == '(';
+    if (!is_brief(head) || !(remark || is_definite(tail)))
+        return NO_LETTER;
+    char option = option_equal(choice, without_article(head));
+    if (!option && count_words(head) > 1) {
+        option = option_within(choice, head); /* "Type O negative" */
+        bool one_more = option && option != SEVERAL_LETTERS &&
+                        count_words(head) <= count_words(choice->options.texts[option - 'A']) + 1;
+        option = (char)(one_more ? option : NO_LETTER);
+    }
+    return (char)(option == NO_LETTER || option == choice->wanted ? option : SEVERAL_LETTERS);
 }
 
 static char read_letter(const struct choice_reader *choice, struct slice span, enum span_kind kind)
@@ -514,6 +552,8 @@ static char read_letter(const struct choice_reader *choice, struct slice span, e
     }
     text = claim;
     letter = letter ? letter : option_equal(choice, text);
+    if (!letter && kind == SPAN_BEGINNING)
+        letter = option_at_head(choice, text);
     if (!letter && kind == SPAN_ALONE && is_brief(choice->answer)) /* "Kant" */
         letter = option_named(choice, text);
     if (letter || kind == SPAN_ALONE || kind == SPAN_BEGINNING)

@@ -212,7 +212,7 @@ static const struct param_spec PARAMS[] = {
 
 const struct grader_driver grader_judge = {
     .name = "judge",
-    .summary = "another model decides whether the answer is correct",
+    .summary = "another model decides whether the answer is correct; also for --judge-unread",
     .params = PARAMS,
     .needs_judge = true,
     .state_size = sizeof(struct judge_grader),

@@ -233,7 +233,7 @@ static struct slice only_formula(struct slice text)
 /* The text without a remark: "x + 1, which ...", "2 because ...", "2/3 (66.7%)". */
 static struct slice without_remark(struct slice text)
 {
-    static const char REMARKS[] = " because since where when which as for with ≈ ";
+    static const char REMARKS[] = " because since where when which for with ≈ ";
     struct tokens tokens = tokens_of(text);
     struct token token, before = {0};
     for (; token_next(&tokens, &token); before = token) {

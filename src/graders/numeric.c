@@ -85,7 +85,7 @@ static bool is_words(struct slice text, unsigned most)
     unsigned words = 0;
     while (token_next(&tokens, &token)) {
         if (token.kind == TOKEN_LINE || isdigit((unsigned char)*token.text.start) ||
-            token_in(&token, " + - = < > ^ ? ; or and of to not than x y n "))
+            token_in(&token, " + - = < > ^ ? ; : or and of to not than was were x y n "))
             return false;
         words += token.kind == TOKEN_WORD;
     }
@@ -141,6 +141,9 @@ static enum number_count in_sentence(struct slice sentence, struct number *out)
     sentence = before_parentheses(sentence);
     if (only_number(sentence, out) != NUMBER_ONE)
         return NUMBER_NONE; /* not known which */
+    struct slice unit = number_unit(sentence, out);
+    if (memchr(unit.start, ':', unit.length)) /* "3 cases: ..." */
+        return NUMBER_NONE;
     struct tokens tokens = tokens_of(sentence);
     struct token token;
     while (token_next(&tokens, &token))
@@ -247,7 +250,8 @@ static enum number_count leading(struct slice span, bool ends, struct number *ou
         return NUMBER_NONE;
     if (has_other_number(text, out))
         return NUMBER_SEVERAL;
-    if (ends && number_first(number_unit(text, out), &other))
+    struct slice rest_of_it = number_unit(text, out);
+    if (ends && (number_first(rest_of_it, &other) || number_in_words(rest_of_it, &other)))
         return NUMBER_NONE;
     if (is_words(before, !ends))
         return NUMBER_ONE;
@@ -258,6 +262,16 @@ static enum number_count leading(struct slice span, bool ends, struct number *ou
                : NUMBER_NONE;
 }
 
+/* The beginning of a sentence, up to an explanation: "$38: $8 for the pens and ...", "56 cm² (...)". */
+static struct slice head_of(struct slice sentence)
+{
+    for (size_t i = 1; i + 1 < sentence.length; i++)
+        if ((sentence.start[i] == ':' || (sentence.start[i] == '(' && i > 1)) &&
+            (slice_is_space(sentence.start[i + 1]) || slice_is_space(sentence.start[i - 1])))
+            return (struct slice){sentence.start, i};
+    return sentence;
+}
+
 enum number_count number_at(struct slice span, enum span_kind kind, struct number *out)
 {
     if (kind == SPAN_SENTENCE)
@@ -265,7 +279,7 @@ enum number_count number_at(struct slice span, enum span_kind kind, struct numbe
     if (kind == SPAN_BEGINNING) {
         struct slice rest = span, sentence = span;
         bool item = sentence_next(&rest, &sentence) && rest.length && sentence.length <= 3;
-        return item ? NUMBER_NONE : alone(sentence, out); /* "1. Add 8 and 9." */
+        return item ? NUMBER_NONE : alone(head_of(sentence), out); /* "1. Add 8 and 9." */
     }
     return kind == SPAN_ALONE ? alone(span, out) : leading(span, kind == SPAN_RESULT, out);
 }

@@ -178,6 +178,8 @@ bool is_doubt(const struct token *word)
     struct slice text = word->text;
     bool contracted = text.length > 3 && (slice_is(skip(text, text.length - 3), "n't") ||
                                           slice_is(skip(text, text.length - 4), "’t"));
+    if (text.length == 3 && text.start[0] == 'M') /* the month */
+        return false;
     return word->kind == TOKEN_WORD && (contracted || token_in(word, DOUBTS));
 }
 
@@ -233,7 +235,7 @@ bool has_alternative(struct slice sentence)
     struct tokens tokens = tokens_of(sentence);
     struct token token;
     while (token_next(&tokens, &token))
-        if (token_in(&token, " or but "))
+        if (token_in(&token, " or but would "))
             return true;
     return false;
 }
@@ -251,10 +253,20 @@ static bool states_value(struct slice sentence)
     return has_value(sentence) || number_in_words(sentence, &ignored);
 }
 
+/* "(Going from left to right would give 28.)" */
+static bool is_remark(struct slice sentence)
+{
+    const char *end = slice_end(sentence);
+    bool closed = sentence.length > 2 && (end[-1] == ')' || (end[-1] == '.' && end[-2] == ')'));
+    return closed && sentence.start[0] == '(' && is_balanced(sentence);
+}
+
 struct slice last_sentence(struct slice text)
 {
     struct slice sentence, last = {text.start, 0}, valued = last;
     while (sentence_next(&text, &sentence)) {
+        if (is_remark(sentence) && last.length)
+            continue;
         valued = states_value(sentence) ? sentence : valued;
         last = sentence;
     }
@@ -274,8 +286,7 @@ struct slice conclusion(struct slice sentence)
     return slice_between(start, slice_end(sentence));
 }
 
-/* Whether the text goes on to another conclusion. */
-static bool concludes(struct slice text)
+bool concludes(struct slice text)
 {
     struct tokens tokens = tokens_of(text);
     struct token token;

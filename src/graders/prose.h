@@ -45,7 +45,7 @@ bool is_definite(struct slice sentence);
 /* Whether a sentence can be understood: English, definite, without alternatives. */
 bool is_readable(struct slice sentence);
 
-/* Whether there is an "or" or a "but". */
+/* Whether there is an "or", a "but" or a "would". */
 bool has_alternative(struct slice sentence);
 
 enum language { ENGLISH, FOREIGN, UNCERTAIN };
@@ -54,7 +54,10 @@ enum language { ENGLISH, FOREIGN, UNCERTAIN };
  * where the value may be denied in the same word. */
 enum language language_of(struct slice text);
 
-/* The last sentence that has a value; else the last one. */
+/* Whether the text has a conclusion: "so", "therefore", "wait". */
+bool concludes(struct slice text);
+
+/* The last sentence that has a value and is no remark in parentheses; else the last one. */
 struct slice last_sentence(struct slice text);
 
 /* The clause after the last "so": "The square is never negative, so the minimum is -5." */

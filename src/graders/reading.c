@@ -18,11 +18,13 @@ static void find_whole(struct slice text, struct spans *out)
 /* The last line, and its last sentence: "Airway first! C." */
 static void find_last_line(struct slice text, struct spans *out)
 {
+    enum { WORDS_MAX = 2 };
     struct slice line = last_line(text), rest = line, sentence = line;
     while (sentence_next(&rest, &sentence))
         ;
     spans_add(out, line);
-    if (sentence.start > line.start && slice_is_space(sentence.start[-1]) && is_balanced(sentence))
+    if (sentence.start > line.start && slice_is_space(sentence.start[-1]) &&
+        is_balanced(sentence) && count_words(sentence) <= WORDS_MAX)
         spans_add(out, sentence);
 }
 
@@ -33,25 +35,25 @@ static void find_first_line(struct slice text, struct spans *out)
     spans_add(out, line);
 }
 
-/* The only text in bold that has a value and no other after it, or the only one. */
+/* The only text in bold that has a value, unless the text goes on to a conclusion; or the only one. */
 static void find_bold(struct slice text, struct spans *out)
 {
-    struct slice line, bold, any = {0}, valued = {0}, after = {0};
+    struct slice rest = text, sentence, bold, any = {0}, valued = {0}, after = {0};
     unsigned count = 0, values = 0;
-    while (values < 2 && line_next(&text, &line)) {
-        struct slice rest = line;
-        for (; values < 2 && bold_next(&rest, &bold); count++) {
+    while (values < 2 && sentence_next(&rest, &sentence)) {
+        struct slice part = sentence;
+        for (; values < 2 && bold_next(&part, &bold); count++) {
             any = bold;
             if (!has_value(bold))
                 continue;
             valued = bold;
-            after = rest;
+            after = slice_between(part.start, slice_end(text));
             values++;
         }
-        if (rest.start > line.start && !is_definite(line))
+        if (part.start > sentence.start && !is_definite(slice_between(sentence.start, part.start)))
             return;
     }
-    if (values == 1 && !has_value(after))
+    if (values == 1 && !concludes(after))
         spans_add(out, valued);
     else if (values == 0 && count == 1)
         spans_add(out, any);
@@ -74,7 +76,9 @@ static void find_result(struct slice text, struct spans *out)
         bool ratio = token_is(&token, ":") && /* or a time */
                      (before.kind != TOKEN_WORD || before.text.length == 1 ||
                       isdigit((unsigned char)*before.text.start));
-        if (depth != 0 || ratio)
+        bool list =
+            token_is(&token, ":") && has_value(slice_between(sentence.start, token.text.start));
+        if (depth != 0 || ratio || list)
             continue;
         if (token_is(&token, "=") && separated)
             return;
@@ -109,10 +113,12 @@ static void find_formula(struct slice text, struct spans *out)
         spans_add(out, last);
 }
 
+/* Not if another sentence concluded before it: "So 15 is the next prime.  17 comes after it." */
 static void find_last_sentence(struct slice text, struct spans *out)
 {
-    struct slice sentence = main_clause(conclusion(last_sentence(text)));
-    if (is_readable(sentence))
+    struct slice last = last_sentence(text), sentence = main_clause(conclusion(last));
+    bool concluded = concludes(slice_between(text.start, last.start)) && !concludes(last);
+    if (!concluded && is_readable(sentence))
         spans_add(out, sentence);
 }
 
@@ -222,7 +228,7 @@ static void grade_text(const struct reader *reader, struct slice text, enum fina
                        enum strength weakest, struct grade *out)
 {
     struct slice body = without_afterword(text);
-    bool refuses = has_refusal(text) || is_cut(text);
+    bool refuses = has_refusal(body) || is_cut(text);
     grade_unread(out, "no answer found in the text");
     for (unsigned i = 0; i < RULE_COUNT; i++) {
         const struct rule *rule = &RULES[i];
@@ -238,7 +244,7 @@ static void grade_text(const struct reader *reader, struct slice text, enum fina
         }
         if (reading == READING_NONE)
             continue;
-        if (rule->strength <= STATED &&
+        if ((rule->strength <= STATED || rule->kind == SPAN_BEGINNING) &&
             is_revised(reader, text, value, reading, rule->strength == MARKED))
             grade_unread(out, "what follows the %s takes it back", rule->name);
         else

@@ -130,6 +130,16 @@ bool token_is_cjk(const struct token *token)
            char_is_cjk(char_at(token->text, &length));
 }
 
+unsigned count_words(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    unsigned words = 0;
+    while (token_next(&tokens, &token))
+        words += token.kind == TOKEN_WORD;
+    return words;
+}
+
 /* ---- sentences ---- */
 
 /* A mark that ends a sentence; not the point in "e.g.". */

@@ -46,6 +46,8 @@ static inline bool token_in(const struct token *token, const char *words)
 /* A run of Chinese, Japanese or Korean characters. */
 bool token_is_cjk(const struct token *token);
 
+unsigned count_words(struct slice text);
+
 /* ---- sentences ---- */
 
 /* Takes one sentence from the front of *rest, trimmed; false if nothing is left.  A sentence also ends with its

@@ -65,6 +65,8 @@ static void add_counts(const struct profile_progress *state, struct text *out)
         text_addf(out, "/%" PRId64, state->total);
     if (state->failed)
         text_addf(out, " (%" PRIu64 " failed)", state->failed);
+    if (state->unread)
+        text_addf(out, " (%" PRIu64 " unread)", state->unread);
     add_rate(rate, "", out);
     if (rate > 0 && state->total > (int64_t)state->done)
         text_addf(out, "  %s left",

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/finding.h"
+#include "core/text.h"
 #include "core/units.h"
 
 /* ---- repeats ---- */
@@ -133,10 +135,12 @@ static void add_pair(struct intelligence_tally *tally, double right, double joul
     tally->right_by_joules += distance * (joules - tally->graded_joules.mean);
 }
 
-enum query_outcome query_outcome_of(bool completed, int correct)
+enum query_outcome query_outcome_of(bool completed, int correct, int unread)
 {
     if (!completed)
         return OUTCOME_FAILED;
+    if (unread == 1)
+        return OUTCOME_UNREAD;
     if (correct < 0)
         return OUTCOME_UNGRADED;
     return correct ? OUTCOME_CORRECT : OUTCOME_INCORRECT;
@@ -144,6 +148,7 @@ enum query_outcome query_outcome_of(bool completed, int correct)
 
 void intelligence_add(struct intelligence_tally *tally, const struct intelligence_query *query)
 {
+    tally->hides_unread = tally->hides_unread || query->hides_unread;
     switch (query->outcome) {
     case OUTCOME_CORRECT:
         tally->correct++;
@@ -152,6 +157,11 @@ void intelligence_add(struct intelligence_tally *tally, const struct intelligenc
         break;
     case OUTCOME_INCORRECT:
         tally->incorrect++;
+        add_pair(tally, 0, query->joules);
+        add_upstream_graded(tally, query);
+        break;
+    case OUTCOME_UNREAD:
+        tally->unread++;
         add_pair(tally, 0, query->joules);
         add_upstream_graded(tally, query);
         break;
@@ -167,9 +177,23 @@ void intelligence_add(struct intelligence_tally *tally, const struct intelligenc
     add_upstream(tally, query);
 }
 
+static uint64_t graded_count(const struct intelligence_tally *tally)
+{
+    return tally->correct + tally->incorrect + tally->unread;
+}
+
+/* An unread answer may be correct: with all of them the accuracy is at most this. */
+static void fill_unread(const struct intelligence_tally *tally, struct intelligence *out)
+{
+    double graded = (double)out->graded;
+    out->unread = tally->hides_unread ? UNKNOWN : (double)tally->unread;
+    out->unread_share = ratio(out->unread, graded);
+    out->accuracy_at_most = ratio((double)tally->correct + out->unread, graded);
+}
+
 static void fill_accuracy(const struct intelligence_tally *tally, struct intelligence *out)
 {
-    double graded = (double)(tally->correct + tally->incorrect);
+    double graded = (double)(out->graded = graded_count(tally));
     double n = tally->repeats.questions ? tally->repeats.effective : graded;
     double p = ratio((double)tally->correct, graded);
     out->accuracy = p;
@@ -185,7 +209,7 @@ static void fill_accuracy(const struct intelligence_tally *tally, struct intelli
  * sample variance is 0, which understates the uncertainty: Wilson's interval is used instead. */
 static double accuracy_error(const struct intelligence_tally *tally, const struct intelligence *out)
 {
-    double accuracy = out->accuracy, graded = (double)(tally->correct + tally->incorrect);
+    double accuracy = out->accuracy, graded = (double)out->graded;
     double sampled = sqrt(ratio(accuracy * (1 - accuracy), graded - 1));
     if (accuracy == 0 || accuracy == 1)
         return is_known(sampled) ? (out->accuracy_high - out->accuracy_low) / (2 * Z_95) : UNKNOWN;
@@ -196,7 +220,7 @@ static double accuracy_error(const struct intelligence_tally *tally, const struc
 static double mean_covariance(const struct intelligence_tally *tally)
 {
     double pairs = (double)tally->graded_right.count;
-    double graded = (double)(tally->correct + tally->incorrect);
+    double graded = (double)graded_count(tally);
     double covariance = ratio(tally->right_by_joules, pairs - 1);
     return covariance * ratio(ratio(pairs, graded), (double)tally->joules.count);
 }
@@ -255,7 +279,30 @@ void intelligence_of(const struct intelligence_tally *tally, const struct busy_e
 {
     *out = (struct intelligence){0};
     fill_accuracy(tally, out);
+    fill_unread(tally, out);
     fill_ipj(tally, calibration, out);
     fill_ipw(busy, out);
     fill_upstream(tally, out);
+}
+
+void intelligence_unread(const struct intelligence *figures, char *to, size_t size)
+{
+    to[0] = '\0';
+    if (figures->unread > 0)
+        str_format(to, size,
+                   "%.0f of %llu graded answers (%.1f %%) could not be read by the grader and "
+                   "count as not correct: the accuracy is %.1f %%, and at most %.1f %%",
+                   figures->unread, (unsigned long long)figures->graded,
+                   100 * figures->unread_share, 100 * figures->accuracy,
+                   100 * figures->accuracy_at_most);
+}
+
+bool intelligence_check(const struct intelligence *figures, struct findings *out)
+{
+    char text[sizeof((struct finding *)0)->text];
+    bool is_raised = figures->unread_share > INTELLIGENCE_UNREAD_MAX;
+    intelligence_unread(figures, text, sizeof text);
+    if (is_raised)
+        finding_raise(out, FINDING_UNREAD_ANSWERS, "%s", text);
+    return is_raised;
 }

@@ -1,6 +1,6 @@
 /* Intelligence per joule and per watt of a run, computed from its queries; docs/metrics.md has the
  * definitions.  Zero-initialize a tally, add every query, then call intelligence_of.  Pure functions over
- * plain data: nothing is allocated.
+ * plain data: nothing is allocated but a finding.
  *
  * There is one `ipj` and one `ipw`.  The Python IPW computes two and three variants of them, which
  * disagree; the upstream_* figures reproduce those, for comparison with its reports. */
@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "stats/descriptive.h"
+
+struct findings;
 
 /* ---- repeats ---- */
 
@@ -45,10 +47,11 @@ enum query_outcome {
     OUTCOME_INCORRECT,
     OUTCOME_UNGRADED, /* answered, but not graded */
     OUTCOME_FAILED,   /* no complete answer */
+    OUTCOME_UNREAD,   /* the grader could not read the answer: graded, and not correct */
 };
 
-/* correct: 1, 0 or, without a grade, negative. */
-enum query_outcome query_outcome_of(bool completed, int correct);
+/* correct: 1, 0 or, without a verdict, negative; unread as in grading_is_unread. */
+enum query_outcome query_outcome_of(bool completed, int correct, int unread);
 
 /* One query; unknown figures are UNKNOWN. */
 struct intelligence_query {
@@ -58,10 +61,12 @@ struct intelligence_query {
     double seconds;       /* from request to completion */
     double gpu_joules;    /* GPUs only, as the Python IPW counts */
     double gpu_watts;     /* mean power of the GPUs */
+    bool hides_unread;    /* graded by a version that did not distinguish unread answers */
 };
 
 struct intelligence_tally {
-    uint64_t correct, incorrect, ungraded, failed;
+    uint64_t correct, incorrect, unread, ungraded, failed;
+    bool hides_unread;                   /* of a query: the number of unread answers is unknown */
     struct online joules, active_joules; /* over answered queries */
     /* Graded queries with known energy: the covariance of correctness and energy. */
     struct online graded_right, graded_joules;
@@ -82,8 +87,11 @@ struct busy_energy {
 };
 
 struct intelligence {
-    uint64_t energy_queries; /* answered queries with known energy, which the means are over */
-    double accuracy;         /* correct / (correct + incorrect) */
+    uint64_t energy_queries;     /* answered queries with known energy, which the means are over */
+    uint64_t graded;             /* correct, incorrect and unread */
+    double accuracy;             /* correct / graded */
+    double unread, unread_share; /* number of unread answers, and of the graded; may be UNKNOWN */
+    double accuracy_at_most;     /* if all unread answers were correct; UNKNOWN as these */
     double accuracy_low, accuracy_high; /* 95 % interval (Wilson), over questions */
     double accuracy_error; /* standard error; from Wilson's interval when all or none are correct */
     double joules_per_query, active_joules_per_query;
@@ -105,5 +113,12 @@ struct intelligence {
  * ipj_plus_minus is too. */
 void intelligence_of(const struct intelligence_tally *tally, const struct busy_energy *busy,
                      double calibration, struct intelligence *out);
+
+/* How many answers are unread, and the bound that they put on the accuracy, in a sentence; "" if none is. */
+void intelligence_unread(const struct intelligence *figures, char *to, size_t size);
+
+/* Raises unread_answers, with that sentence, if more than this share of the graded answers is unread. */
+#define INTELLIGENCE_UNREAD_MAX 0.1
+bool intelligence_check(const struct intelligence *figures, struct findings *out);
 
 #endif

@@ -367,6 +367,7 @@ void record_put_evaluation(struct record *record, const struct evaluation *evalu
     json_init(&json, text, false);
     json_object(&json, NULL);
     json_string(&json, "grader", evaluation->grader);
+    json_optional_string(&json, "judge", str_or_null(evaluation->judge));
     json_optional_number(&json, "score", evaluation->score);
     json_optional_string(&json, "label", str_or_null(evaluation->label));
     json_optional_string(&json, "extracted", str_or_null(evaluation->extracted));
@@ -389,6 +390,22 @@ void record_evaluation(const struct record *record, struct evaluation *out)
     str_copy(out->reason, sizeof out->reason, text_or_empty(jv_text(jv_get(tree, "reason"))));
     out->score = jv_number(jv_get(tree, "score"));
     jv_free(tree);
+}
+
+static const char GRADED[] = "graded", UNREAD[] = "unread", UNGRADED[] = "ungraded";
+
+void record_put_verdict(struct record *record, int correct, bool is_unread)
+{
+    record->grading = is_unread ? UNREAD : correct >= 0 ? GRADED : UNGRADED;
+    if (!is_unread)
+        record->correct = (int8_t)correct;
+    if (is_unread || correct >= 0)
+        record->lm_correctness = (int8_t)(!is_unread && correct);
+}
+
+int grading_is_unread(const char *status)
+{
+    return status && status[0] ? strcmp(status, UNREAD) == 0 : -1;
 }
 
 void record_device_to_json(struct json *list, const struct record_device *device)

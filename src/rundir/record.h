@@ -73,6 +73,7 @@ const struct jv *record_models(const struct jv *tree);
 /* `evaluation`, in the format of the Python IPW; "", UNKNOWN and 0 if absent. */
 struct evaluation {
     char grader[64], label[24], extracted[120], reason[200];
+    char judge[128]; /* model that graded what the grader could not read; "" if none */
     double score;
     unsigned attempts; /* of a judge */
     bool is_undecided; /* the judge gave no verdict */
@@ -81,6 +82,14 @@ void record_put_evaluation(struct record *record, const struct evaluation *evalu
                            struct text *text);
 /* The grader, the score, and why there is no grade. */
 void record_evaluation(const struct record *record, struct evaluation *out);
+
+/* Sets the verdict: 1, 0, or -1 without one, and whether the grader could not read the answer.  Readers that know no
+ * unread answers get `lm_correctness`, which is then false. */
+void record_put_verdict(struct record *record, int correct, bool is_unread);
+
+/* 1 if `evaluation.status` says that the answer is unread, 0 if it says something else, -1 without one: no grading, or
+ * an earlier version, which did not distinguish unread answers. */
+int grading_is_unread(const char *status);
 
 /* An element of the list `devices`: a device's share of the query's energy. */
 struct record_device {

@@ -42,8 +42,8 @@ static struct run_wanted derive_needs(struct run_wanted wanted)
                           RUN_WANT(RUN_GPU_WATTS) | RUN_WANT(RUN_SOC_WATTS);
     if (wants(wanted, RUN_TOTAL_TOKENS))
         wanted.numbers |= RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS);
-    wanted.words |= RUN_WANT(RUN_STATUS) | RUN_WANT(RUN_BASIS) | RUN_WANT(RUN_GPU_BACKEND) |
-                    RUN_WANT(RUN_METHOD);
+    wanted.words |= RUN_WANT(RUN_STATUS) | RUN_WANT(RUN_GRADING) | RUN_WANT(RUN_BASIS) |
+                    RUN_WANT(RUN_GPU_BACKEND) | RUN_WANT(RUN_METHOD);
     return wanted;
 }
 
@@ -54,6 +54,7 @@ static void derive_outcomes(struct run_table *table)
         bool failed = strcmp(status, "failed") == 0, canceled = strcmp(status, "canceled") == 0;
         table->flags[RUN_FAILED][i] = (int8_t)failed;
         table->flags[RUN_CANCELED][i] = (int8_t)canceled;
+        table->flags[RUN_UNREAD][i] = (int8_t)grading_is_unread(run_word(table, RUN_GRADING, i));
         table->failed += failed;
         table->canceled += canceled;
     }

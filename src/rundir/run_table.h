@@ -113,6 +113,12 @@ static inline int run_flag(const struct run_table *table, enum run_flag column, 
     return table->flags[column][row];
 }
 
+/* What an answer counts in an accuracy: 1, 0 (incorrect or unread), or -1: not graded, so not in the denominator. */
+static inline int run_verdict(const struct run_table *table, size_t row)
+{
+    return table->flags[RUN_UNREAD][row] == 1 ? 0 : table->flags[RUN_CORRECT][row];
+}
+
 /* Completed: analyses of cost and speed use only these. */
 static inline bool run_completed(const struct run_table *table, size_t row)
 {

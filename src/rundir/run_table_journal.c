@@ -113,6 +113,7 @@ static void read_header(struct run_table *table, struct jv *header)
         HEADER(dataset, TEXT, "settings.dataset"),
         HEADER(config_system, TEXT, "settings.system"),
         HEADER(config_template, TEXT, "settings.template"),
+        HEADER(answer_format, TEXT, "settings.answer_format"),
         HEADER(config_dataset_params, JSON, "settings.dataset_params"),
         HEADER(config_decode_weight, NUMBER, "measuring.decode_weight"),
     };

@@ -222,6 +222,17 @@ class Traces(AgentTest):
         self.assertEqual([self.traces()[key]["is_resolved"] for key in ("q0000", "q0001")], [True, False])
         self.assertEqual(Run(self.folder / "runs/run").summary()["totals"]["resolved"], 1)
 
+    def test_unread_answer_resolves_nothing(self):
+        self.questions({"problem": "one", "answer": "B"}, {"problem": "two", "answer": "B"})
+        self.script({"content": "42 + 43"})
+        self.agent("--grader", "choice")
+        trace = self.traces()["q0000"]
+        self.assertIs(trace["is_resolved"], False)
+        self.assertTrue(trace["unscorable_reason"])
+        summary = Run(self.folder / "runs/run").summary()
+        self.assertEqual((summary["totals"]["unresolved"], summary["totals"]["accuracy"]), (2, 0))
+        self.assertEqual((summary["ipw"]["unread"], summary["ipw"]["incorrect"]), (2, 0))
+
     def test_resumed_run_has_all_traces(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
         self.script({"content": "1"})

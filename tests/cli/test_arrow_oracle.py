@@ -98,7 +98,7 @@ def metrics_type():
             + fields(INTEGER, "cpu_count") + fields(TEXT, "cpu_brand"))),
         ("lm_correctness", BOOL),
         ("lm_response", TEXT),
-        ("evaluation", pa.struct([("is_correct", BOOL), ("metadata", TEXT)])),
+        ("evaluation", pa.struct([("is_correct", BOOL), ("metadata", TEXT), ("status", TEXT)])),
     ])
 
 
@@ -243,13 +243,14 @@ class TestWriting(Case):
             {"kind": "query", "key": "a", "problem": "p", metrics: {model: {"lm_response": "r"}}},
             {"kind": "energy", "key": "a", metrics: {model: {"energy_metrics": {"per_query_joules": 2}}}},
             {"kind": "grade", "key": "a", metrics: {model: {"evaluation": {
-                "is_correct": True, "metadata": {"evaluation_attempts": 1}, "config": {}}}}},
+                "is_correct": True, "metadata": {"evaluation_attempts": 1}, "config": {}, "status": "graded"}}}},
         ]
         _, table = self.store(lines, model)
         row = table.to_pylist()[0][metrics][model]
         self.assertEqual(row["lm_response"], "r")
         self.assertEqual(row["energy_metrics"]["per_query_joules"], 2.0)
-        self.assertEqual(row["evaluation"], {"is_correct": True, "metadata": '{"evaluation_attempts":1}'})
+        self.assertEqual(row["evaluation"], {"is_correct": True, "metadata": '{"evaluation_attempts":1}',
+                                             "status": "graded"})
 
     def test_dataset_metadata_columns(self):
         example = {"level": 5, "tags": ["a"], "deep": {"x": 1}, "note": None, "ok": False, "s": "x"}
@@ -282,7 +283,8 @@ class TestWriting(Case):
         self.assertEqual(info["features"], inside)
         self.assertEqual(inside["problem"], {"dtype": "string", "_type": "Value"})
         self.assertNotIn("dataset_metadata", inside)
-        self.assertEqual(list(inside["model_metrics"][MODELS[0]]["evaluation"]), ["is_correct", "metadata"])
+        self.assertEqual(list(inside["model_metrics"][MODELS[0]]["evaluation"]),
+                         ["is_correct", "metadata", "status"])
 
     def test_datasets_can_modify_and_save(self):
         model = MODELS[1]

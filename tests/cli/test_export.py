@@ -40,7 +40,7 @@ STREAMS = ["jsonl", "csv", "prom", "perfetto", "otlp-json", "otlp-metrics"]
 PLACES = {
     "key": "/ipw.key", "index": "/ipw.index", "status": "/ipw.status", "error": "/ipw.error",
     "problem": "/problem", "expected_answer": "/answer", "subject": "/subject",
-    "correct": "evaluation.is_correct", "started_at_unix_s": "/ipw.started_at",
+    "correct": "evaluation.is_correct", "evaluation_status": "evaluation.status", "started_at_unix_s": "/ipw.started_at",
     "latency_s": "latency_metrics.total_query_seconds",
     "time_to_first_token_s": "latency_metrics.time_to_first_token_seconds",
     "itl_median_ms": "latency_metrics.median_itl_ms", "input_tokens": "token_metrics.input",

@@ -115,7 +115,7 @@ function queriesOf(run) {
   return unpacked.get(run);
 }
 
-const FLAG = { right: 1, wrong: 2, failed: 4, low: 8, canceled: 16 };
+const FLAG = { right: 1, wrong: 2, failed: 4, low: 8, canceled: 16, unread: 32 };
 
 // "q000012.r1", the key in the records.
 function keyOf(queries, row) {
@@ -127,7 +127,7 @@ const subjectOf = (queries, row) => queries.subjects[queries.subject[row]] || ""
 
 function verdictOf(queries, row) {
   const flags = queries.flags[row];
-  return flags & FLAG.failed ? "failed" : flags & FLAG.canceled ? "canceled" : flags & FLAG.right ? "correct" : flags & FLAG.wrong ? "incorrect" : "not graded";
+  return flags & FLAG.failed ? "failed" : flags & FLAG.canceled ? "canceled" : flags & FLAG.right ? "correct" : flags & FLAG.wrong ? "incorrect" : flags & FLAG.unread ? "unread" : "not graded";
 }
 
 // ---- light and dark ----

@@ -105,6 +105,7 @@ const QUERY_FILTERS = {
   all: ["All queries", () => true],
   right: ["Correct", flags => flags & FLAG.right],
   wrong: ["Incorrect", flags => flags & FLAG.wrong],
+  unread: ["Unread", flags => flags & FLAG.unread],
   failed: ["Failed", flags => flags & FLAG.failed],
   canceled: ["Canceled", flags => flags & FLAG.canceled],
   low: ["Low confidence", flags => flags & FLAG.low],

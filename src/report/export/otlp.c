@@ -132,6 +132,7 @@ static void put_query(struct json *json, const struct query *query)
     otlp_text(json, "ipw.key", record->key);
     otlp_text(json, "ipw.subject", record->subject);
     put_truth(json, "ipw.correct", record->correct);
+    otlp_text(json, "ipw.evaluation_status", record->grading);
     otlp_number(json, "ipw.time_to_first_token_s", record->ttft_s);
     otlp_number(json, "ipw.concurrency", record->concurrency);
     put_energy(json, &record->energy);

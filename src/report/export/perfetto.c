@@ -129,6 +129,7 @@ static void put_query(struct tracing *tracing, size_t lane, const struct moments
     put_count(&json, "output_tokens", record->output_tokens);
     if (record->correct >= 0)
         json_bool(&json, "correct", record->correct);
+    json_optional_string(&json, "evaluation_status", record->grading);
     json_object_end(&json);
     json_object_end(&json);
 }

@@ -225,15 +225,19 @@ static void put_watts(const struct top *top)
 static void put_accuracy(const struct top *top)
 {
     char text[FORMAT_MAX], note[NOTE_MAX] = "", from[FORMAT_MAX], to[FORMAT_MAX];
+    char unread[FORMAT_MAX];
     const struct results *results = top->results;
     const struct result_item *item = item_at(results, "accuracy", "summary.accuracy");
+    format_unread(unread, figure_at(results, "accuracy", "summary.unread_share"),
+                  figure_at(results, "accuracy", "summary.accuracy_at_most"));
     double accuracy = fact_or(top, top->table->summary.accuracy, "accuracy", "summary.accuracy");
     format_percent(text, accuracy);
     if (item && is_known(item->low) && is_known(accuracy))
-        str_format(note, sizeof note, "%.0f of %.0f correct; 95 %% CI: %s to %s",
+        str_format(note, sizeof note, "%.0f of %.0f correct; 95 %% CI: %s to %s%s%s",
                    figure_at(results, "accuracy", "summary.correct"),
                    figure_at(results, "accuracy", "summary.total_scored"),
-                   format_percent(from, item->low), format_percent(to, item->high));
+                   format_percent(from, item->low), format_percent(to, item->high),
+                   unread[0] ? "; " : "", unread);
     put_figure(top, "accuracy", NULL, accuracy, text,
                note[0] ? note : missing_note(top, "no graded answers"));
 }

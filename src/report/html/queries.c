@@ -121,7 +121,8 @@ static double flags_of(const struct run_table *table, size_t row)
     return (right == 1 ? 1 : 0) + (right == 0 ? 2 : 0) +
            (run_flag(table, RUN_FAILED, row) == 1 ? 4 : 0) +
            (run_flag(table, RUN_LOW_CONFIDENCE, row) == 1 ? 8 : 0) +
-           (run_flag(table, RUN_CANCELED, row) == 1 ? 16 : 0);
+           (run_flag(table, RUN_CANCELED, row) == 1 ? 16 : 0) +
+           (run_flag(table, RUN_UNREAD, row) == 1 ? 32 : 0);
 }
 
 static void put_flags(struct json *json, const struct listing *listing)

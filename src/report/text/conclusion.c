@@ -42,8 +42,9 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
                        const struct result *results, size_t count, struct text *out)
 {
     const struct run_point *point = &run->point;
-    char low[FORMAT_MAX], high[FORMAT_MAX], value[FORMAT_MAX];
+    char low[FORMAT_MAX], high[FORMAT_MAX], value[FORMAT_MAX], unread[FORMAT_MAX];
     struct text words = {0};
+    format_unread(unread, run->unread_share, run->accuracy_at_most);
     double joules = point->joules_per_query;
     double error = run->uncertainty.common * joules;
     double unused;
@@ -56,9 +57,9 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
     if (is_empty)
         text_add(&words, "nothing was completed");
     else if (is_known(point->accuracy))
-        text_addf(&words, "%s correct (95 %% CI: %s to %s) at ",
+        text_addf(&words, "%s correct (95 %% CI: %s to %s%s%s) at ",
                   format_percent(value, point->accuracy), format_percent(low, run->accuracy_low),
-                  format_percent(high, run->accuracy_high));
+                  format_percent(high, run->accuracy_high), unread[0] ? "; " : "", unread);
     if (is_known(joules))
         add_energy(&words, run, joules, error, each);
     else if (!is_empty)

@@ -274,6 +274,16 @@ char *format_percent(char *to, double share)
     return to;
 }
 
+char *format_unread(char *to, double unread_share, double accuracy_at_most)
+{
+    char share[FORMAT_MAX], most[FORMAT_MAX];
+    to[0] = '\0';
+    if (unread_share > 0)
+        str_format(to, FORMAT_MAX, "%.20s unread: at most %.20s",
+                   format_percent(share, unread_share), format_percent(most, accuracy_at_most));
+    return to;
+}
+
 static const char *const BYTE_UNITS[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 
 /* Index of the unit, which is also the power of 1024. */

@@ -43,6 +43,8 @@ char *format_p(char *to, double p, bool is_bound);
 
 /* 0.9934 -> "99.3 %". */
 char *format_percent(char *to, double share);
+/* "5.0 % unread: at most 93.0 %": what bounds an accuracy; "" if no answer is unread, or their number is unknown. */
+char *format_unread(char *to, double unread_share, double accuracy_at_most);
 
 /* How an energy was obtained: "estimated", "measured (counter)", "measured"; for "" "by an unknown method". */
 char *format_method(char *to, const char *method);

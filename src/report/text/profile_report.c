@@ -226,6 +226,19 @@ static void write_perplexity(const struct summary *run, struct text *out)
                                     run->joules_per_input_token * relative_error(run), "J"));
 }
 
+/* "; 5.0 % unread: at most 93.0 %", and the most frequent reason. */
+static void write_unread(const struct summary *run, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    double graded = (double)(run->correct + run->incorrect + run->unread);
+    if (run->unread <= 0)
+        return;
+    text_addf(out, "; %s",
+              format_unread(cell, (double)run->unread / graded, run->accuracy_at_most));
+    if (run->unread_reason)
+        text_addf(out, " (%s)", plain_text(run->unread_reason).text);
+}
+
 static void write_score(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
@@ -239,11 +252,14 @@ static void write_score(const struct summary *run, struct text *out)
                   run->ungraded_reason ? run->ungraded_reason : "");
         return;
     }
+    int64_t unread = run->unread > 0 ? run->unread : 0;
     text_addf(out, "   accuracy      %s, %" PRId64 " of %" PRId64 " correct",
-              format_percent(cell, run->accuracy), run->correct, run->correct + run->incorrect);
+              format_percent(cell, run->accuracy), run->correct,
+              run->correct + run->incorrect + unread);
     if (is_known(run->accuracy_interval.low))
         text_addf(out, " (95 %% CI %.1f to %.1f %%)", 100 * run->accuracy_interval.low,
                   100 * run->accuracy_interval.high);
+    write_unread(run, out);
     if (run->ungraded > 0)
         text_addf(out, ", %" PRId64 " not graded%s%s", run->ungraded,
                   run->ungraded_reason ? ": " : "",

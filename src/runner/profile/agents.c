@@ -20,7 +20,7 @@ struct ended_query {
     struct pending *pending;
     char id[48]; /* numbered as in the Python IPW */
     char *problem, *answer;
-    char reason[200]; /* why it could not be graded */
+    char reason[200]; /* why it could not be graded, or read by the grader */
     double started_at, score;
     int8_t completed, timed_out, is_correct; /* -1: unknown */
 };
@@ -54,10 +54,11 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
         str_format(ended->id, sizeof ended->id, "q%04llu", (unsigned long long)query->index);
     if (answer->grader) {
         ended->score = answer->grade.score;
-        if (answer->grade.verdict == VERDICT_NULL)
+        enum grade_verdict verdict = answer->grade.verdict;
+        if (verdict == VERDICT_NULL || verdict == VERDICT_UNREAD)
             str_copy(ended->reason, sizeof ended->reason, answer->grade.reason);
-        else
-            ended->is_correct = (int8_t)(answer->grade.verdict == VERDICT_TRUE);
+        if (verdict != VERDICT_NULL) /* an unread answer resolves nothing */
+            ended->is_correct = (int8_t)(verdict == VERDICT_TRUE);
     }
     ended->pending = pending;
     return ended;
@@ -201,7 +202,9 @@ enum err agents_update(struct profile *profile, const struct record *record)
     struct error why = {0};
     struct query_trace *trace = traces_find(&profile->report.agent_traces, record->key);
     profile->report.agent_traces.missing += !trace;
-    if (!trace || record->correct == trace->is_resolved || record->correct < 0)
+    bool is_known_already =
+        trace && record->correct == trace->is_resolved && !trace->unscorable_reason;
+    if (!trace || is_known_already || record->correct < 0)
         return ERR_OK;
     trace->is_resolved = record->correct;
     trace->unscorable_reason = NULL;

@@ -3,6 +3,7 @@
 #ifndef IPW_RUNNER_PROFILE_PHASES_H
 #define IPW_RUNNER_PROFILE_PHASES_H
 
+#include "datasets/dataset.h"
 #include "runner/profile/state.h"
 
 /* The windows that replace the dataset's items; NULL: none. */
@@ -59,7 +60,15 @@ static inline enum run_kind profile_kind(const struct profile_options *options)
     return options->agent ? RUN_KIND_AGENT : RUN_KIND_PROFILE;
 }
 
-/* grading.c: grades the answers that need a judge, after the queries; their energy is accounted separately.  No effect
+/* How its prompts are made.  Only a dataset asks for a form of the answer: not the clients of a proxy. */
+static inline struct prompt_form profile_prompts(const struct profile_options *options)
+{
+    bool asks = options->dataset && !options->proxy && !options->no_answer_format;
+    return (struct prompt_form){options->template_text,
+                                asks ? dataset_answer_format(options->dataset) : NULL};
+}
+
+/* judging.c: grades the answers that need a judge, after the queries; their energy is accounted separately.  No effect
  * if there are none. */
 enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 

@@ -105,6 +105,7 @@ static enum err summarize(struct profile *profile, struct error *why)
     conditions_conclude(&profile->conditions);
     atomic_store(&profile->shared.done, 0); /* this phase counts nothing */
     atomic_store(&profile->shared.failed, 0);
+    atomic_store(&profile->shared.unread, 0);
     profile_begin_phase(profile, "writing", -1);
     return profile_summarize(profile, why);
 }

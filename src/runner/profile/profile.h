@@ -38,6 +38,7 @@ enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
 struct profile_progress {
     const char *phase;       /* "preparing", "idle", "warm-up", "queries", "judge", "writing" */
     uint64_t done, failed;   /* queries of this start */
+    uint64_t unread;         /* answers of it that the grader could not read */
     int64_t total;           /* -1: unknown until the end of the dataset */
     double elapsed_s;        /* in this phase */
     double watts;            /* recent power of the machine */
@@ -86,10 +87,12 @@ struct profile_options {
     double timeout_s; /* per request; 0: none */
     double idle_s;    /* how long to measure idle power first; 0: no baseline */
     const char *system, *template_text;
-    const char *grader; /* NULL: the item's, else the dataset's */
+    bool no_answer_format; /* leave prompts as the dataset has them */
+    const char *grader;    /* NULL: the item's, else the dataset's */
     struct params grader_params;
     const char *judge_client, *judge_url, *judge_model; /* judge_model NULL: no judge */
     struct params judge_params;
+    bool judge_unread; /* the judge also grades what the grader could not read */
     const char *price_file;
     const struct tariff *tariff; /* overrides the price file; NULL: none */
     const char *parameters;      /* model size if not in the catalog: "8.03B" or "30B,3B" */

@@ -118,20 +118,21 @@ static void fill_cost(const struct profile *profile, const struct completion *re
 }
 
 /* *text holds the string that the record points to. */
-static void fill_grade(const char *grader, const struct grade *grade, struct text *text,
+static void fill_grade(const struct graded_by *by, const struct grade *grade, struct text *text,
                        struct record *out)
 {
-    bool graded = grade->verdict != VERDICT_NULL;
+    bool has_verdict = grade->verdict != VERDICT_NULL;
+    bool is_unread = grade->verdict == VERDICT_UNREAD || (by->judge && !has_verdict);
     struct evaluation evaluation = {.score = grade->score,
                                     .attempts = grade->attempts,
-                                    .is_undecided = !graded && grade->attempts};
-    str_copy(evaluation.grader, sizeof evaluation.grader, grader);
+                                    .is_undecided = !has_verdict && grade->attempts};
+    str_copy(evaluation.grader, sizeof evaluation.grader, by->grader);
+    str_copy(evaluation.judge, sizeof evaluation.judge, by->judge ? by->judge : "");
     str_copy(evaluation.label, sizeof evaluation.label, grade->label);
     str_copy(evaluation.extracted, sizeof evaluation.extracted, grade->extracted);
     str_copy(evaluation.reason, sizeof evaluation.reason, grade->reason);
     record_put_evaluation(out, &evaluation, text);
-    if (graded)
-        out->correct = out->lm_correctness = (int8_t)(grade->verdict == VERDICT_TRUE);
+    record_put_verdict(out, has_verdict ? grade->verdict == VERDICT_TRUE : -1, is_unread);
 }
 
 static void fill_query(const struct profile *profile, const struct answer *answer,
@@ -166,20 +167,20 @@ void records_query(const struct profile *profile, const struct answer *answer, s
     fill_compute(profile->setup.facts, answer->reply, &record);
     fill_cost(profile, answer->reply, &record);
     if (answer->grader)
-        fill_grade(answer->grader, &answer->grade, &metadata, &record);
+        fill_grade(&(struct graded_by){answer->grader, NULL}, &answer->grade, &metadata, &record);
     record_line(&record, profile->options->model, "query", answer->query->key, line);
     text_release(&metadata);
 }
 
 /* ---- grades ---- */
 
-void records_grade(const char *model, const char *key, const char *grader,
+void records_grade(const char *model, const char *key, const struct graded_by *by,
                    const struct grade *grade, struct text *line)
 {
     struct record record;
     struct text metadata = {0};
     record_init(&record);
-    fill_grade(grader, grade, &metadata, &record);
+    fill_grade(by, grade, &metadata, &record);
     record_line(&record, model, "grade", key, line);
     text_release(&metadata);
 }

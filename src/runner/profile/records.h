@@ -67,7 +67,11 @@ void records_energy(const struct profile *profile, const struct pending *pending
                     const struct share *share, struct text *line);
 
 /* A grade line: the verdict of a judge; and its energy, including earlier judgments. */
-void records_grade(const char *model, const char *key, const char *grader,
+struct graded_by {
+    const char *grader;
+    const char *judge; /* NULL; or the model whose verdict replaces the grader's "unread" */
+};
+void records_grade(const char *model, const char *key, const struct graded_by *by,
                    const struct grade *grade, struct text *line);
 void records_judge_energy(const char *model, const struct judgment *judgment,
                           const struct share *share, struct text *line);

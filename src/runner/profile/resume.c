@@ -9,6 +9,7 @@
 #include "core/xalloc.h"
 #include "port/json_read.h"
 #include "port/url.h"
+#include "runner/profile/phases.h"
 #include "runner/profile/records.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
@@ -65,6 +66,7 @@ struct jv *resume_settings(const struct profile_options *options, const char *da
         {DATASET_HASH, jv_new_text(dataset_hash[0] ? dataset_hash : NULL)},
         {"system", jv_new_text(options->system)},
         {"template", jv_new_text(options->template_text)},
+        {"answer_format", jv_new_text(profile_prompts(options).answer_format)},
         {agent ? "agent" : NULL, agent ? jv_copy(agent->settings) : NULL},
         {"repeat", jv_new_integer(options->repeat)},
         {RUN_PART_KEY, jv_new_text(str_or_null(shard))},

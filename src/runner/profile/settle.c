@@ -331,6 +331,7 @@ void profile_show_progress(const struct profile *profile)
         .phase = profile->loop.phase,
         .done = atomic_load(&profile->shared.done),
         .failed = atomic_load(&profile->shared.failed),
+        .unread = atomic_load(&profile->shared.unread),
         .total = profile->loop.phase_total,
         .elapsed_s = elapsed_s,
         .watts = profile->settling.watts,

@@ -53,7 +53,8 @@ static enum err check_template(struct profile *profile, struct error *why)
     proc_defer_signals();
     if (err || end)
         return err;
-    err = prompt_render(profile->options->template_text, &query.item, &prompt, why);
+    const struct prompt_form form = profile_prompts(profile->options);
+    err = prompt_render(&form, &query.item, &prompt, why);
     text_release(&prompt);
     query_release(&query);
     return err;

@@ -22,7 +22,7 @@ struct merge {
     struct text uuids; /* of all GPUs */
 };
 
-/* A condition found in any shard applies to the run. */
+/* A condition found in any shard applies to the run; what its answers show is found again, in all of them. */
 static void add_findings(const struct merge *merge, struct summary_conditions *out)
 {
     struct findings all = {0};
@@ -32,7 +32,8 @@ static void add_findings(const struct merge *merge, struct summary_conditions *o
             size_t k = 0;
             while (k < all.count && strcmp(all.items[k].code, from->findings[j].code) != 0)
                 k++;
-            if (k == all.count)
+            bool is_of_answers = finding_is(&from->findings[j], FINDING_UNREAD_ANSWERS);
+            if (k == all.count && !is_of_answers)
                 findings_add(&all, &from->findings[j]);
         }
     }
@@ -99,6 +100,7 @@ static void describe_parts(struct profile *profile, struct summary *out)
     out->interrupted = 0;
     out->rows_left_out = first->rows_left_out; /* every shard reads all rows */
     out->first_row_left_out = first->first_row_left_out;
+    out->answer_format = first->answer_format;
     add_known_figures(merge, out);
 }
 

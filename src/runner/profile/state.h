@@ -1,5 +1,5 @@
 /* The state of one profile, by phase; phases.h has the functions.  Internal to this folder: profile.c creates it, setup.c
- * fills it, and the threads of worker.c and grading.c share `shared`.  It is owned by the result of
+ * fills it, and the threads of worker.c and judging.c share `shared`.  It is owned by the result of
  * the run, whose summary points into it. */
 #ifndef IPW_RUNNER_PROFILE_STATE_H
 #define IPW_RUNNER_PROFILE_STATE_H
@@ -67,7 +67,7 @@ struct profile_shared {
     struct trace_recorder *recorder; /* for an agent's events; or NULL */
     atomic_bool stop;                /* start no new queries */
     atomic_bool cancel;              /* abort queries in flight */
-    atomic_uint_fast64_t done, failed, output_tokens;
+    atomic_uint_fast64_t done, failed, unread, output_tokens;
     atomic_uint_fast64_t sent;         /* attempts, including aborted ones */
     atomic_uint_fast64_t next_request; /* id of the next request for attribution */
     atomic_uint_fast64_t unrecorded;   /* requests without a record: proxied.c */
@@ -111,7 +111,8 @@ struct profile_report {
     struct run_energy total; /* of all starts */
     struct jv *dataset_params, *client_params, *request_params;
     char judge_url[512];
-    char failure_reason[200], tokens_note[200], ungraded_reason[200];
+    char failure_reason[200], tokens_note[200];
+    char ungraded_reason[200], unread_reason[200];
     struct traces agent_traces;
 };
 

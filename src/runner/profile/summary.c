@@ -131,6 +131,7 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->config_idle_s = options->idle_s;
     out->config_system = options->system;
     out->config_template = options->template_text;
+    out->answer_format = profile_prompts(options).answer_format;
     out->config_grader = options->grader;
     out->config_decode_weight = options->decode_weight;
     if (options->judge_model) {
@@ -153,13 +154,32 @@ static double calibration_of(const struct energy *energy)
     return ratio(sqrt(fmax(0, squared)), energy->joules);
 }
 
+/* Shown with the findings on the conditions of the measurement. */
+static void add_finding(const struct intelligence *score, struct summary_conditions *out)
+{
+    struct findings all = {0};
+    for (size_t i = 0; i < out->finding_count; i++)
+        findings_add(&all, &out->findings[i]);
+    intelligence_check(score, &all);
+    summary_conditions_find(out, &all);
+    findings_release(&all);
+}
+
+static void score_of(const struct run_energy *total, const struct sums *sums,
+                     struct intelligence *out)
+{
+    intelligence_of(&sums->tally, &total->busy, calibration_of(&total->energy), out);
+}
+
 static void fill_intelligence(const struct run_energy *total, const struct sums *sums,
                               struct summary *out)
 {
     struct intelligence score;
-    intelligence_of(&sums->tally, &total->busy, calibration_of(&total->energy), &score);
+    score_of(total, sums, &score);
     out->correct = (int64_t)sums->tally.correct;
     out->incorrect = (int64_t)sums->tally.incorrect;
+    out->unread = is_known(score.unread) ? (int64_t)score.unread : INTEGER_UNKNOWN;
+    out->accuracy_at_most = score.accuracy_at_most;
     out->ungraded = (int64_t)sums->tally.ungraded;
     out->accuracy = score.accuracy;
     out->accuracy_interval = (struct summary_interval){score.accuracy_low, score.accuracy_high};
@@ -272,6 +292,9 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
         sums_reason(sums->ungraded, profile->report.ungraded_reason,
                     sizeof profile->report.ungraded_reason))
         out->ungraded_reason = profile->report.ungraded_reason;
+    if (sums_reason(sums->unread, profile->report.unread_reason,
+                    sizeof profile->report.unread_reason))
+        out->unread_reason = profile->report.unread_reason;
     out->chunks = sums->chunk_count;
     out->joules_per_chunk = energy_per_of(&sums->chunks);
     out->seconds = sums_seconds(sums);
@@ -424,6 +447,7 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
                           struct error *why)
 {
     struct summary *summary = &profile->result->summary;
+    struct intelligence score;
     struct journal_index *index;
     enum err err = journal_index_new(&index, profile->files.journal_path, why);
     if (!err && profile->options->agent)
@@ -433,6 +457,8 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
     if (!err) {
         fill_figures(profile, sums, summary);
         describe(profile, summary);
+        score_of(&profile->report.total, sums, &score);
+        add_finding(&score, &summary->conditions);
         summary_charge(summary);
     }
     profile->result->has_summary = !err;

@@ -85,7 +85,8 @@ bool sums_reason(const struct reason *reasons, char *to, size_t size)
 static void add_to_tally(struct sums *sums, const struct record *record, bool completed)
 {
     struct intelligence_query query = {
-        .outcome = query_outcome_of(completed, record->correct),
+        .outcome = query_outcome_of(completed, record->correct, grading_is_unread(record->grading)),
+        .hides_unread = completed && record->evaluation && !record->grading,
         .joules = record->energy.joules,
         .active_joules = record->energy.active_joules,
         .seconds = record->latency_s,
@@ -105,6 +106,10 @@ static void add_evaluation(struct sums *sums, const struct record *record)
         online_add(&sums->scores, evaluation.score);
     if (record->correct >= 0 || is_known(record->negative_log_likelihood))
         return;
+    if (grading_is_unread(record->grading) == 1) {
+        add_reason(sums->unread, evaluation.reason);
+        return;
+    }
     const char *reason = "the dataset has no expected answers";
     if (evaluation.reason[0])
         reason = evaluation.reason;
@@ -189,11 +194,12 @@ static void add_metadata(struct sums *sums, const struct jv *metadata)
 static void add_asked(struct sums *sums, const struct record *record)
 {
     double joules = record->energy.joules;
+    bool is_unread = grading_is_unread(record->grading) == 1;
     sums->asked = xgrow(sums->asked, &sums->asked_capacity, sums->asked_count, sizeof *sums->asked);
     sums->asked[sums->asked_count++] = (struct question){
         .index = integer_number(record->index),
         .right = record->correct == 1,
-        .graded = record->correct >= 0,
+        .graded = record->correct >= 0 || is_unread,
         .joules = is_known(joules) ? joules : 0,
         .known = is_known(joules),
     };

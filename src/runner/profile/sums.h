@@ -54,6 +54,7 @@ struct sums {
     struct energy_per chunks; /* instead of tokens, which a server may not count */
     struct reason failures[SUMS_REASONS_MAX], token_notes[SUMS_REASONS_MAX];
     struct reason ungraded[SUMS_REASONS_MAX]; /* why completed queries have no grade */
+    struct reason unread[SUMS_REASONS_MAX];   /* why the grader could not read answers */
     struct window_sums per_token, per_byte;   /* -ln p of scored windows */
     struct online scores;                     /* of graders with a score: BLEU, ROUGE ... */
     struct sketch rows[RECORD_STATISTICS];

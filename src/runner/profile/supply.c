@@ -280,18 +280,27 @@ static size_t render_escape(const char *at, struct text *out)
     return code ? 2 : 1;
 }
 
-enum err prompt_render(const char *template_text, const struct item *item, struct text *out,
+static bool add_field(const struct prompt_form *form, const struct item *item, const char *name,
+                      struct text *out)
+{
+    bool is_found = item_field(item, name, out);
+    if (is_found && form->answer_format && strcmp(name, "problem") == 0)
+        text_addf(out, "\n\n%s", form->answer_format);
+    return is_found;
+}
+
+enum err prompt_render(const struct prompt_form *form, const struct item *item, struct text *out,
                        struct error *why)
 {
     char name[64];
     text_clear(out);
-    if (!template_text) {
-        text_add(out, item->problem);
+    if (!form->template_text) {
+        (void)add_field(form, item, "problem", out);
         return ERR_OK;
     }
-    for (const char *c = template_text; *c;) {
+    for (const char *c = form->template_text; *c;) {
         size_t used = *c == '{' ? field_at(c, name) : 0;
-        if (used && !item_field(item, name, out)) {
+        if (used && !add_field(form, item, name, out)) {
             if (is_placeholder(name))
                 return refuse_field(name, item, why);
             used = 0;

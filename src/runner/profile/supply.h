@@ -81,10 +81,16 @@ void supply_close(struct supply *supply);
 enum err supply_next(struct supply *supply, struct query *out, bool *end, struct error *why)
     MUST_USE;
 
+/* How prompts are made of items. */
+struct prompt_form {
+    const char *template_text; /* NULL: the problem itself */
+    const char *answer_format; /* follows each problem; NULL: nothing does */
+};
+
 /* Renders the prompt: the item's problem, or the template around it.  {problem}, {subject}, {id} and {KEY} of the
  * item's metadata are replaced; ERR_USAGE for an unknown name, listing the known ones.  Other braces stay.  In the
- * template \n and \t are a line break and a tab, \{, \} and \\ the literal characters.  NULL: the problem itself. */
-enum err prompt_render(const char *template_text, const struct item *item, struct text *out,
+ * template \n and \t are a line break and a tab, \{, \} and \\ the literal characters. */
+enum err prompt_render(const struct prompt_form *form, const struct item *item, struct text *out,
                        struct error *why) MUST_USE;
 
 #endif

@@ -173,6 +173,8 @@ static void count_query(struct profile_shared *shared, const struct answer *answ
     atomic_fetch_add(&shared->done, 1);
     if (answer->err && !answer->canceled)
         atomic_fetch_add(&shared->failed, 1);
+    if (answer->grader && answer->grade.verdict == VERDICT_UNREAD)
+        atomic_fetch_add(&shared->unread, 1);
     if (answer->reply->output_tokens > 0)
         atomic_fetch_add(&shared->output_tokens, (uint64_t)answer->reply->output_tokens);
 }
@@ -301,7 +303,8 @@ static enum err send_request(struct worker *worker, const struct query *query, b
     completion_init(reply);
     *why = (struct error){0};
     reply->sent = reply->done = clock_now();
-    enum err err = prompt_render(options->template_text, &query->item, &worker->prompt, why);
+    const struct prompt_form form = profile_prompts(options);
+    enum err err = prompt_render(&form, &query->item, &worker->prompt, why);
     if (err)
         return err;
     struct client_request request = {

@@ -103,7 +103,9 @@ const char *graders_choose(const struct graders *graders, const struct item *ite
 /* Whether it needs a judge: it is then applied after all queries. */
 bool graders_is_judge(const char *name);
 
-/* Never fails: an answer that cannot be graded has a null grade, with the reason. */
+/* Never fail: an answer that cannot be graded has a null grade, with the reason. */
+void grade_answer(struct grader *grader, const struct item *item, const char *answer,
+                  struct grade *out);
 void graders_grade(struct graders *graders, const char *name, const struct item *item,
                    const char *answer, struct grade *out);
 

@@ -111,19 +111,16 @@ static const struct {
     {"mmlu-pro",
      "{\"question_id\":70,\"question\":\"Which?\",\"options\":[\"B\",\"A\",\"C\"],\"answer\":\"B\","
      "\"answer_index\":1,\"cot_content\":\"\",\"category\":\"law\",\"src\":\"x\"}",
-     "Which?\n\nA. B\nB. A\nC. C\n\nAnswer with the letter of the right choice.", "B", "law", "70",
-     "choice"},
+     "Which?\n\nA. B\nB. A\nC. C", "B", "law", "70", "choice"},
     {"supergpqa",
      "{\"uuid\":\"u1\",\"question\":\"Which?\",\"answer\":\"y\",\"answer_letter\":\"B\","
      "\"options\":[\"x\",\"y\"],\"discipline\":\"Law\",\"field\":\"f\",\"subfield\":\"g\"}",
-     "Which?\n\nA. x\nB. y\n\nAnswer with the letter of the right choice.", "B", "Law", "u1",
-     "choice"},
+     "Which?\n\nA. x\nB. y", "B", "Law", "u1", "choice"},
     {"gpqa",
      "{\"Record ID\":\"r\",\"Question\":\"Why?\",\"Correct Answer\":\"yes\",\"Incorrect Answer 1\":"
      "\"yes\",\"Incorrect Answer 2\":\"yes\",\"Incorrect Answer 3\":\"yes\",\"High-level domain\":"
      "\"Physics\"}",
-     "Why?\n\nA. yes\nB. yes\nC. yes\nD. yes\n\nAnswer with the letter of the right choice.", NULL,
-     "Physics", "r", "choice"},
+     "Why?\n\nA. yes\nB. yes\nC. yes\nD. yes", NULL, "Physics", "r", "choice"},
     {"math500",
      "{\"problem\":\"1+1\",\"solution\":\"s\",\"answer\":\"2\",\"subject\":\"Algebra\",\"level\":1,"
      "\"unique_id\":\"test/1.json\"}",
@@ -173,6 +170,30 @@ static void presets_map_rows_of_their_datasets(void **state)
     }
 }
 
+/* The marker that the grader of the dataset reads is asked for, in no other dataset and not in its problems. */
+static void presets_ask_for_the_marker_of_their_grader(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *grader, *asked;
+    } MARKERS[] = {
+        {"choice", "\"Answer: X\""}, {"numeric", "\"Answer: X\""}, {"math", "\\boxed{}"}};
+    size_t asking = 0;
+    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++) {
+        const char *format = dataset_answer_format(preset->name), *wanted = NULL;
+        for (size_t i = 0; i < sizeof MARKERS / sizeof *MARKERS; i++)
+            if (strcmp(preset->grader, MARKERS[i].grader) == 0)
+                wanted = MARKERS[i].asked;
+        assert_int_equal(format != NULL, wanted != NULL);
+        if (wanted)
+            assert_contains(format, wanted);
+        asking += wanted != NULL;
+    }
+    assert_int_equal(asking, 5);
+    assert_null(dataset_answer_format("builtin"));
+    assert_null(dataset_answer_format("/data/gsm8k"));
+}
+
 static void presets_skip_rows_with_images(void **state)
 {
     (void)state;
@@ -215,6 +236,7 @@ int main(void)
         TEST(the_driver_follows_from_the_path),
         TEST(presets_have_valid_drivers_and_parameters),
         TEST(presets_map_rows_of_their_datasets),
+        TEST(presets_ask_for_the_marker_of_their_grader),
         TEST(presets_skip_rows_with_images),
         TEST(presets_are_read_from_the_hub),
     };

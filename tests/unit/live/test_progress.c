@@ -47,6 +47,8 @@ static void a_line_reports_progress(void **state)
          "queries 5000000/10000000  5000000/s  1 s left\n"},
         {{.phase = "queries", .total = 9, .done = 3, .failed = 2, .elapsed_s = 1},
          "queries 3/9 (2 failed)  3.00/s  2 s left\n"},
+        {{.phase = "queries", .total = 9, .done = 3, .unread = 1, .elapsed_s = 1},
+         "queries 3/9 (1 unread)  3.00/s  2 s left\n"},
         {{.phase = "writing", .total = -1, .stopping = true}, "writing 0 s\n"},
         {{.phase = "queries", .total = 9, .done = 3, .elapsed_s = 1, .stopping = true},
          "queries stopping after requests in flight (Ctrl-C: abort)  3/9  3.00/s  2 s left\n"},

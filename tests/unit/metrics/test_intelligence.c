@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "core/finding.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
 
@@ -94,6 +95,81 @@ static void accuracy_interval_matches_published_values(void **state)
     }
 }
 
+static struct intelligence with_unread(unsigned correct, unsigned incorrect, unsigned unread,
+                                       struct intelligence_tally *tally)
+{
+    struct intelligence is;
+    *tally = (struct intelligence_tally){0};
+    for (unsigned i = 0; i < correct + incorrect + unread; i++)
+        add(tally,
+            i < correct               ? OUTCOME_CORRECT
+            : i < correct + incorrect ? OUTCOME_INCORRECT
+                                      : OUTCOME_UNREAD,
+            1, 1);
+    intelligence_of(tally, &BUSY, 0, &is);
+    return is;
+}
+
+/* The published value of 1 of 29, as above: one incorrect and 27 unread answers are 28 that are not correct. */
+static void an_unread_answer_is_graded_and_not_correct(void **state)
+{
+    (void)state;
+    struct intelligence_tally tally;
+    struct intelligence is = with_unread(1, 1, 27, &tally);
+    assert_int_equal(is.graded, 29);
+    assert_near(is.accuracy, 1. / 29, 1e-12);
+    assert_near(is.accuracy_low, 0.0061, 6e-5);
+    assert_near(is.accuracy_high, 0.1718, 6e-5);
+    assert_near(is.unread, 27, 0);
+    assert_near(is.unread_share, 27. / 29, 1e-12);
+    assert_near(is.accuracy_at_most, 28. / 29, 1e-12);
+    assert_int_equal(tally.correct + tally.incorrect + tally.unread, 29);
+
+    struct intelligence all_read = with_unread(1, 28, 0, &tally);
+    assert_near(all_read.accuracy_error, is.accuracy_error, 0); /* also the errors are those */
+    assert_near(all_read.ipj_statistical, is.ipj_statistical, 1e-15);
+    assert_near(all_read.accuracy_at_most, all_read.accuracy, 0);
+}
+
+/* An earlier version graded a query, and did not say whether it could read the answer. */
+static void the_number_of_unread_answers_may_be_unknown(void **state)
+{
+    (void)state;
+    struct intelligence_tally tally;
+    struct intelligence is = with_unread(3, 1, 0, &tally);
+    struct intelligence_query older = {.outcome = OUTCOME_CORRECT, .hides_unread = true};
+    intelligence_add(&tally, &older);
+    intelligence_of(&tally, &BUSY, 0, &is);
+    assert_near(is.accuracy, 4. / 5, 1e-12);
+    assert_false(is_known(is.unread) || is_known(is.unread_share));
+    assert_false(is_known(is.accuracy_at_most));
+}
+
+static void more_than_a_tenth_unread_is_a_finding(void **state)
+{
+    (void)state;
+    struct intelligence_tally tally;
+    struct findings found = {0};
+    char text[320];
+    struct intelligence is = with_unread(60, 30, 10, &tally);
+    assert_false(intelligence_check(&is, &found)); /* not more than a tenth */
+    assert_int_equal(found.count, 0);
+    intelligence_unread(&is, text, sizeof text);
+    assert_string_equal(text,
+                        "10 of 100 graded answers (10.0 %) could not be read by the grader and "
+                        "count as not correct: the accuracy is 60.0 %, and at most 70.0 %");
+    is = with_unread(60, 29, 11, &tally);
+    assert_true(intelligence_check(&is, &found));
+    assert_string_equal(found.items[0].code, "unread_answers");
+    assert_string_equal(found.items[0].text,
+                        "11 of 100 graded answers (11.0 %) could not be read by the grader and "
+                        "count as not correct: the accuracy is 60.0 %, and at most 71.0 %");
+    is = with_unread(60, 40, 0, &tally);
+    intelligence_unread(&is, text, sizeof text);
+    assert_string_equal(text, "");
+    findings_release(&found);
+}
+
 static void figures_without_data_are_unknown(void **state)
 {
     (void)state;
@@ -129,12 +205,12 @@ static void upstream_figures_follow_upstream_rules(void **state)
 {
     (void)state;
     static const struct intelligence_query QUERIES[] = {
-        {OUTCOME_CORRECT, 50, 40, 2, 8, 3},         /* 8 J, 4 W */
-        {OUTCOME_CORRECT, 50, 40, 2, 0, 6},         /* upstream treats 0 J as missing: 6 W x 2 s */
-        {OUTCOME_INCORRECT, 50, 40, 4, 4, UNKNOWN}, /* 4 J, 1 W */
-        {OUTCOME_CORRECT, 50, 40, 2, UNKNOWN, NAN}, /* only the answer is known */
-        {OUTCOME_UNGRADED, 50, 40, 2, 6, 3},        /* in the totals, not in the analysis */
-        {OUTCOME_FAILED, 50, 40, 2, 1000, 500},     /* not counted */
+        {OUTCOME_CORRECT, 50, 40, 2, 8, 3, false}, /* 8 J, 4 W */
+        {OUTCOME_CORRECT, 50, 40, 2, 0, 6, false}, /* upstream treats 0 J as missing: 6 W x 2 s */
+        {OUTCOME_INCORRECT, 50, 40, 4, 4, UNKNOWN, false}, /* 4 J, 1 W */
+        {OUTCOME_CORRECT, 50, 40, 2, UNKNOWN, NAN, false}, /* only the answer is known */
+        {OUTCOME_UNGRADED, 50, 40, 2, 6, 3, false},        /* in the totals, not in the analysis */
+        {OUTCOME_FAILED, 50, 40, 2, 1000, 500, false},     /* not counted */
     };
     struct intelligence_tally tally = {0};
     struct intelligence is;
@@ -235,6 +311,9 @@ int main(void)
         cmocka_unit_test(figures_match_a_calculation_by_hand),
         cmocka_unit_test(a_query_with_unknown_energy_counts_for_accuracy),
         cmocka_unit_test(accuracy_interval_matches_published_values),
+        cmocka_unit_test(an_unread_answer_is_graded_and_not_correct),
+        cmocka_unit_test(the_number_of_unread_answers_may_be_unknown),
+        cmocka_unit_test(more_than_a_tenth_unread_is_a_finding),
         cmocka_unit_test(figures_without_data_are_unknown),
         cmocka_unit_test(upstream_figures_follow_upstream_rules),
         cmocka_unit_test(ipj_uncertainty_matches_the_spread_of_runs),

@@ -139,6 +139,10 @@ static void percentages_bytes_and_durations_are_formatted(void **state)
     assert_string_equal(format_percent(text, 0.9934), "99.3 %");
     assert_string_equal(format_percent(text, 0.9996), "100 %");
     assert_string_equal(format_percent(text, UNKNOWN), "-");
+    assert_string_equal(format_unread(text, 0.05, 0.93), "5.0 % unread: at most 93.0 %");
+    assert_string_equal(format_unread(text, 1, 1), "100 % unread: at most 100 %");
+    assert_string_equal(format_unread(text, 0, 0.88), "");
+    assert_string_equal(format_unread(text, UNKNOWN, UNKNOWN), "");
     assert_string_equal(format_bytes(text, 1023), "1023 B");
     assert_string_equal(format_bytes(text, 1.5 * 1024 * 1024 * 1024), "1.5 GiB");
     assert_string_equal(format_bytes(text, 1023.99 * 1024), "1.0 MiB");

@@ -148,6 +148,16 @@ static const struct {
      "4 of 4 correct", "intelligence"},
     {"\"accuracy\":0.5,\"correct\":1,\"incorrect\":1,\"ungraded\":3," OWN, ", 3 not graded\n",
      "nan"},
+    /* what the grader could not read, with the bound and why */
+    {"\"accuracy\":0.875,\"accuracy_at_most\":0.925,\"correct\":35,\"incorrect\":3,\"unread\":2,"
+     "\"accuracy_interval_95\":[0.739,0.945],\"unread_reason\":\"no letter\"," OWN,
+     "accuracy      87.5 %, 35 of 40 correct (95 % CI 73.9 to 94.5 %); 5.0 % unread: at most "
+     "92.5 % (no letter)\n",
+     "not graded"},
+    {"\"accuracy\":0.5,\"correct\":1,\"incorrect\":1,\"unread\":0,\"accuracy_at_most\":0.5," OWN,
+     "1 of 2 correct\n", "unread"},
+    {"\"accuracy\":0.5,\"correct\":1,\"incorrect\":1,\"unread\":null," OWN, /* earlier version */
+     "1 of 2 correct\n", "unread"},
     {"\"accuracy\":null," OWN, "accuracy      unknown: no answer was graded\n", "correct"},
     /* money, without an exponent */
     {"\"cost\":12.345,\"currency\":\"EUR\"," OWN, "cost          12.35 EUR for tokens\n",

@@ -15,20 +15,21 @@
 #include "rundir/store.h"
 #include "support/tree_fixture.h"
 
-/* Four queries: complete, failed, without energy, and correct with a numeric level. */
+/* Four queries: complete, failed, without energy and unread, and correct with a numeric level, of an earlier version. */
 static const char JOURNAL[] =
     "{\"kind\":\"run\",\"hardware_label\":\"X9\",\"start\":1}\n"
     "{\"kind\":\"query\",\"key\":\"q000000\",\"subject\":\"law\",\"dataset_metadata\":{\"level\":"
     "\"easy\"},"
     "\"model_metrics\":{\"m.1\":{\"token_metrics\":{\"input\":3,\"output\":5,\"total\":8},"
-    "\"latency_metrics\":{\"total_query_seconds\":2},\"evaluation\":{\"is_correct\":false}}},"
+    "\"latency_metrics\":{\"total_query_seconds\":2},\"evaluation\":{\"is_correct\":false,"
+    "\"status\":\"graded\"}}},"
     "\"ipw\":{\"index\":0,\"repeat\":0,\"start\":1,\"status\":\"completed\"}}\n"
     "{\"kind\":\"energy\",\"key\":\"q000000\",\"ipw\":{\"energy\":{\"joules\":10,\"plus_minus\":1,"
     "\"coverage\":0.5,\"method\":\"counter\",\"low_confidence\":true}}}\n"
     "{\"kind\":\"query\",\"key\":\"q000001\",\"subject\":\"law\",\"model_metrics\":{\"m.1\":{}},"
     "\"ipw\":{\"index\":1,\"repeat\":0,\"start\":1,\"status\":\"failed\",\"error\":\"HTTP 500\"}}\n"
     "{\"kind\":\"query\",\"key\":\"q000002.r1\",\"subject\":\"\",\"model_metrics\":{\"m.1\":{"
-    "\"token_metrics\":{\"input\":4,\"output\":6}}},"
+    "\"token_metrics\":{\"input\":4,\"output\":6},\"evaluation\":{\"status\":\"unread\"}}},"
     "\"ipw\":{\"index\":2,\"repeat\":1,\"start\":2,\"status\":\"completed\"}}\n"
     "{\"kind\":\"query\",\"key\":\"q000003\",\"subject\":\"physics\",\"dataset_metadata\":{"
     "\"level\":\"hard\"},"
@@ -73,7 +74,13 @@ static void check_rows(const struct run_table *table)
     assert_null(table->numbers[RUN_SOC_JOULES]); /* unknown for all */
     assert_int_equal(run_flag(table, RUN_CORRECT, 0), 0);
     assert_int_equal(run_flag(table, RUN_CORRECT, 1), -1);
+    assert_int_equal(run_flag(table, RUN_CORRECT, 2), -1);
     assert_int_equal(run_flag(table, RUN_CORRECT, 3), 1);
+    static const int UNREAD[] = {0, -1, 1, -1}, VERDICTS[] = {0, -1, 0, 1};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(run_flag(table, RUN_UNREAD, i), UNREAD[i]);
+        assert_int_equal(run_verdict(table, i), VERDICTS[i]);
+    }
     assert_int_equal(run_flag(table, RUN_LOW_CONFIDENCE, 0), 1);
     assert_false(run_completed(table, 1));
     assert_string_equal(run_word(table, RUN_ERROR, 1), "HTTP 500");

@@ -45,7 +45,9 @@ static void a_template_is_filled(void **state)
     const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, read_metadata(), NOTHING, 0};
     struct text out = {0}; /* expanded at each occurrence */
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        assert_int_equal(prompt_render(CASES[i].template_text, &item, &out, NULL), ERR_OK);
+        assert_int_equal(
+            prompt_render(&(struct prompt_form){CASES[i].template_text, NULL}, &item, &out, NULL),
+            ERR_OK);
         assert_string_equal(text_get(&out), CASES[i].expected);
     }
     jv_free(item.metadata);
@@ -61,7 +63,8 @@ static void an_unknown_placeholder_lists_the_known_ones(void **state)
     struct text out = {0};
     for (size_t i = 0; i < sizeof TEMPLATES / sizeof *TEMPLATES; i++) {
         struct error why = {0};
-        assert_int_equal(prompt_render(TEMPLATES[i], &item, &out, &why), ERR_USAGE);
+        assert_int_equal(
+            prompt_render(&(struct prompt_form){TEMPLATES[i], NULL}, &item, &out, &why), ERR_USAGE);
         assert_non_null(strstr(why.text, strrchr(TEMPLATES[i], '{')));
         assert_non_null(strstr(
             why.text, "has {problem}, {subject}, {id}, {level}, {by}, {tags}, {sure}, {text}"));
@@ -78,12 +81,37 @@ static void an_item_without_metadata_has_its_own_fields(void **state)
         const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA_OF[i], NOTHING, 0};
         struct text out = {0};
         struct error why = {0};
-        assert_int_equal(prompt_render("{id} {subject}", &item, &out, &why), ERR_OK);
+        assert_int_equal(
+            prompt_render(&(struct prompt_form){"{id} {subject}", NULL}, &item, &out, &why),
+            ERR_OK);
         assert_string_equal(text_get(&out), "x7 physics");
-        assert_int_equal(prompt_render("{id} {level}", &item, &out, &why), ERR_USAGE);
+        assert_int_equal(
+            prompt_render(&(struct prompt_form){"{id} {level}", NULL}, &item, &out, &why),
+            ERR_USAGE);
         jv_free(item.metadata);
         text_release(&out);
     }
+}
+
+/* It belongs to the question, wherever that is in the prompt; a template without the question asks for nothing. */
+static void the_answer_format_follows_the_problem(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template_text, *expected;
+    } CASES[] = {
+        {NULL, "Why {id}?\n\nEnd with {id}."},
+        {"Q: {problem}\\nA:", "Q: Why {id}?\n\nEnd with {id}.\nA:"},
+        {"{subject}", "physics"},
+    };
+    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, NULL, NOTHING, 0};
+    struct text out = {0};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const struct prompt_form form = {CASES[i].template_text, "End with {id}."};
+        assert_int_equal(prompt_render(&form, &item, &out, NULL), ERR_OK);
+        assert_string_equal(text_get(&out), CASES[i].expected);
+    }
+    text_release(&out);
 }
 
 int main(void)
@@ -92,6 +120,7 @@ int main(void)
         cmocka_unit_test(a_template_is_filled),
         cmocka_unit_test(an_unknown_placeholder_lists_the_known_ones),
         cmocka_unit_test(an_item_without_metadata_has_its_own_fields),
+        cmocka_unit_test(the_answer_format_follows_the_problem),
     };
     return RUN_TESTS(tests);
 }

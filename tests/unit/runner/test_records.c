@@ -1,8 +1,9 @@
-/* The energy part of a record, from the share of a request. */
+/* The energy part of a record, from the share of a request, and its grade. */
 #include "support/unit.h"
 
 #include "port/json_read.h"
 
+#include "core/text.h"
 #include "core/units.h"
 #include "rundir/record.h"
 #include "runner/profile/records.h"
@@ -189,6 +190,60 @@ static void a_gpu_without_temperature_is_ignored(void **state)
     }
 }
 
+/* ---- grades ---- */
+
+/* The grade line, read back: it points into a tree that lasts until the next call. */
+static struct record grade_line(const struct graded_by *by, enum grade_verdict verdict,
+                                struct evaluation *evaluation)
+{
+    static struct jv *tree;
+    struct grade grade = {.verdict = verdict, .score = UNKNOWN, .attempts = by->judge ? 2 : 0};
+    struct record record;
+    struct text line = {0};
+    str_copy(grade.reason, sizeof grade.reason, "two letters");
+    records_grade("m", "q000000", by, &grade, &line);
+    jv_free(tree);
+    assert_int_equal(jv_parse(text_get(&line), line.length, &tree, NULL), ERR_OK);
+    record_from_json(tree, "m", &record);
+    record_evaluation(&record, evaluation);
+    text_release(&line);
+    return record;
+}
+
+static void a_grade_says_whether_the_answer_was_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *judge;
+        enum grade_verdict verdict;
+        const char *status;
+        int correct, simple; /* lm_correctness */
+    } CASES[] = {
+        {NULL, VERDICT_TRUE, "graded", 1, 1},    {NULL, VERDICT_FALSE, "graded", 0, 0},
+        {NULL, VERDICT_UNREAD, "unread", -1, 0}, {NULL, VERDICT_NULL, "ungraded", -1, -1},
+        {"j", VERDICT_TRUE, "graded", 1, 1},     {"j", VERDICT_FALSE, "graded", 0, 0},
+        {"j", VERDICT_NULL, "unread", -1, 0}, /* a judge without a verdict replaces nothing */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const struct graded_by by = {"choice", CASES[i].judge};
+        struct evaluation evaluation;
+        struct record record = grade_line(&by, CASES[i].verdict, &evaluation);
+        assert_string_equal(record.grading, CASES[i].status);
+        assert_int_equal(record.correct, CASES[i].correct);
+        assert_int_equal(record.lm_correctness, CASES[i].simple);
+        assert_int_equal(grading_is_unread(record.grading),
+                         CASES[i].status[1] == 'n' && CASES[i].status[2] == 'r');
+        assert_string_equal(evaluation.grader, "choice");
+        assert_string_equal(evaluation.reason, "two letters");
+        if (CASES[i].judge)
+            assert_contains(record.evaluation, "\"judge\":\"j\"");
+        else
+            assert_null(strstr(record.evaluation, "judge"));
+    }
+    assert_int_equal(grading_is_unread(NULL), -1);
+    assert_int_equal(grading_is_unread(""), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +251,7 @@ int main(void)
         cmocka_unit_test(mean_powers_add_up_but_extremes_do_not),
         cmocka_unit_test(gauges_of_several_gpus),
         cmocka_unit_test(a_gpu_without_temperature_is_ignored),
+        cmocka_unit_test(a_grade_says_whether_the_answer_was_read),
     };
     return RUN_TESTS(tests);
 }

@@ -87,6 +87,48 @@ static void joules_latencies_and_tokens_are_summed_over_records(void **state)
     sums_release(&sums);
 }
 
+#define GRADED(members)                                                                            \
+    "{" METRICS("\"evaluation\": {" members "}") ", " OWN("\"status\": \"completed\"") "}"
+
+/* Every query has one outcome. */
+static void unread_answers_are_counted_with_their_reason(void **state)
+{
+    (void)state;
+    struct sums sums;
+    char reason[200];
+    sums_init(&sums);
+    sums.repeats = true;
+    add(&sums, GRADED("\"is_correct\": true, \"status\": \"graded\", \"metadata\": \"{}\""));
+    add(&sums, GRADED("\"is_correct\": false, \"status\": \"graded\", \"metadata\": \"{}\""));
+    add(&sums,
+        GRADED("\"status\": \"unread\", \"metadata\": \"{\\\"reason\\\": \\\"no letter\\\"}\""));
+    add(&sums,
+        GRADED("\"status\": \"ungraded\", \"metadata\": \"{\\\"reason\\\": \\\"no judge\\\"}\""));
+    add(&sums, BARE);
+    add(&sums, FAILED);
+    const struct intelligence_tally *tally = &sums.tally;
+    assert_int_equal(tally->correct, 1);
+    assert_int_equal(tally->incorrect, 1);
+    assert_int_equal(tally->unread, 1);
+    assert_int_equal(tally->ungraded, 2);
+    assert_int_equal(tally->failed, 1);
+    assert_int_equal(tally->correct + tally->incorrect + tally->unread + tally->ungraded +
+                         tally->failed,
+                     sums.queries);
+    assert_false(tally->hides_unread);
+    assert_true(sums_reason(sums.unread, reason, sizeof reason));
+    assert_string_equal(reason, "no letter");
+    assert_true(sums_reason(sums.ungraded, reason, sizeof reason));
+    assert_contains(reason, "no judge");
+    double graded = 0;
+    for (size_t i = 0; i < sums.asked_count; i++)
+        graded += sums.asked[i].graded;
+    assert_near(graded, 3, 0); /* also for intervals over repeats */
+    add(&sums, GRADED("\"is_correct\": true, \"metadata\": \"{}\"")); /* of an earlier version */
+    assert_true(sums.tally.hides_unread);
+    sums_release(&sums);
+}
+
 static void every_start_is_counted(void **state)
 {
     (void)state;
@@ -218,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joules_latencies_and_tokens_are_summed_over_records),
+        cmocka_unit_test(unread_answers_are_counted_with_their_reason),
         cmocka_unit_test(every_start_is_counted),
         cmocka_unit_test(failure_reasons_and_unknown_token_reasons_are_counted),
         cmocka_unit_test(sums_without_data_are_unknown_not_0),
