@@ -524,11 +524,11 @@ static char option_at_head(const struct choice_reader *choice, struct slice line
     return (char)(option == NO_LETTER || option == choice->wanted ? option : SEVERAL_LETTERS);
 }
 
-static char read_letter(const struct choice_reader *choice, struct slice span, enum span_kind kind)
+static char read_letter(const struct choice_reader *choice, struct slice span, enum place_kind kind)
 {
     struct slice text = strip_marks(span), sentence = text, rest = text;
     char letter = NO_LETTER;
-    if (kind == SPAN_SENTENCE) {
+    if (kind == PLACE_SENTENCE) {
         letter = letter_chosen(choice, span);
         if (!letter && language_of(span) == FOREIGN &&
             has_other_letters(span)) /* only the whole text is */
@@ -537,47 +537,47 @@ static char read_letter(const struct choice_reader *choice, struct slice span, e
     }
     bool line = !memchr(text.start, '\n', text.length);
     bool bold = span.start > choice->answer.start && span.start[-1] == '*';
-    if (kind == SPAN_ALONE && !bold && !begins_line(choice, span)) { /* "Airway first! C." */
+    if (kind == PLACE_ALONE && !bold && !begins_line(choice, span)) { /* "Airway first! C." */
         letter = letter_alone(choice, text, true);
         return (char)(letter && only_letter(choice, choice->answer) == letter ? letter : NO_LETTER);
     }
-    if (line && kind != SPAN_RESULT)
-        letter = letter_alone(choice, text, kind != SPAN_LEADING);
-    struct slice claim = kind == SPAN_BEGINNING ? before_reason(text) : text;
-    if (!letter && (kind == SPAN_LEADING || kind == SPAN_BEGINNING)) {
+    if (line && kind != PLACE_RESULT)
+        letter = letter_alone(choice, text, kind != PLACE_LEADING);
+    struct slice claim = kind == PLACE_BEGINNING ? before_reason(text) : text;
+    if (!letter && (kind == PLACE_LEADING || kind == PLACE_BEGINNING)) {
         letter = letter_leading(choice, text);
         bool only = claim.length < text.length || only_letter(choice, choice->answer) == letter;
-        if (letter && kind == SPAN_BEGINNING && !(is_definite(claim) && only))
+        if (letter && kind == PLACE_BEGINNING && !(is_definite(claim) && only))
             return SEVERAL_LETTERS;
     }
     text = claim;
     letter = letter ? letter : option_equal(choice, text);
-    if (!letter && kind == SPAN_BEGINNING)
+    if (!letter && kind == PLACE_BEGINNING)
         letter = option_at_head(choice, text);
-    if (!letter && kind == SPAN_ALONE && is_brief(choice->answer)) /* "Kant" */
+    if (!letter && kind == PLACE_ALONE && is_brief(choice->answer)) /* "Kant" */
         letter = option_named(choice, text);
-    if (letter || kind == SPAN_ALONE || kind == SPAN_BEGINNING)
+    if (letter || kind == PLACE_ALONE || kind == PLACE_BEGINNING)
         return letter;
     sentence_next(&rest, &sentence);
-    if (kind == SPAN_LEADING && is_definite(sentence))
+    if (kind == PLACE_LEADING && is_definite(sentence))
         letter = letter_bracketed(choice, strip_marks(sentence));
     letter = letter ? letter : option_equal(choice, strip_marks(sentence));
     if (!letter && is_definite(sentence))
-        letter = kind == SPAN_LEADING ? letter_chosen(choice, sentence) : NO_LETTER;
+        letter = kind == PLACE_LEADING ? letter_chosen(choice, sentence) : NO_LETTER;
     if (!letter && is_definite(sentence))
         letter = option_named(choice, sentence);
     return letter;
 }
 
-static enum reading choice_read(const void *context, struct slice span, enum span_kind kind,
-                                struct slice *value)
+static enum value_reading choice_read(const void *context, struct slice span, enum place_kind kind,
+                                      struct slice *value)
 {
     const struct choice_reader *choice = context;
     char letter = read_letter(choice, span, kind);
     *value = span;
     struct tokens tokens = tokens_of(span);
     struct token token;
-    while (kind == SPAN_LEADING && token_next(&tokens, &token))
+    while (kind == PLACE_LEADING && token_next(&tokens, &token))
         if (token.text.length == 1 && toupper((unsigned char)token.text.start[0]) == letter) {
             *value = token.text; /* what follows it in the line may take it back */
             break;
@@ -653,7 +653,7 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
         reader.options.count < count)
         count = reader.options.count;
     reader.last = (char)('A' + (int)count - 1);
-    struct reader with = {&reader, {&reader.wanted, 1}, choice_read, choice_mentions};
+    struct value_reader with = {&reader, {&reader.wanted, 1}, choice_read, choice_mentions};
     reading_grade(&with, reader.answer, choice->final, out);
     text_release(&answer);
     return ERR_OK;

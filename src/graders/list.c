@@ -169,9 +169,9 @@ static void grade_number(const struct list *list, const struct number *wanted,
     struct slice rest = marked->line, last = rest;
     while (!marked->found && sentence_next(&rest, &last))
         ;
-    enum number_count count = number_at(marked->line, SPAN_ALONE, &value);
+    enum number_count count = number_at(marked->line, PLACE_ALONE, &value);
     if (count == NUMBER_NONE && !marked->found && is_definite(last))
-        count = number_at(last, SPAN_SENTENCE, &value);
+        count = number_at(last, PLACE_SENTENCE, &value);
     struct slice rest_of_line = count == NUMBER_ONE ? number_unit(marked->line, &value) : rest;
     if (count == NUMBER_ONE && memchr(rest_of_line.start, ',', rest_of_line.length))
         count = NUMBER_SEVERAL;

@@ -83,14 +83,14 @@ static bool joins_boxes(struct slice between)
     return joins;
 }
 
-void spans_add(struct spans *spans, struct slice span)
+void places_add(struct places *places, struct slice span)
 {
-    if (slice_trim(span).length && spans->count < SPANS_MAX)
-        spans->at[spans->count++] = slice_trim(span);
+    if (slice_trim(span).length && places->count < PLACES_MAX)
+        places->at[places->count++] = slice_trim(span);
 }
 
 /* The boxes of the last line that has one.  Boxes that are joined are one list. */
-static void find_boxed(struct slice text, struct spans *out)
+static void find_boxed(struct slice text, struct places *out)
 {
     size_t end = 0;
     unsigned failures = 0;
@@ -113,14 +113,14 @@ static void find_boxed(struct slice text, struct spans *out)
         if (same_line && last && joins_boxes(slice_between(text.start + end, command)))
             *last = slice_between(last->start, text.start + close + 1);
         else
-            spans_add(out, slice_between(text.start + at + 1, text.start + close));
+            places_add(out, slice_between(text.start + at + 1, text.start + close));
         end = close + 1;
     }
 }
 
 /* ---- #### X ---- */
 
-static void find_hashes(struct slice text, struct spans *out)
+static void find_hashes(struct slice text, struct places *out)
 {
     struct slice line;
     while (line_next(&text, &line)) {
@@ -131,7 +131,7 @@ static void find_hashes(struct slice text, struct spans *out)
         bool short_value = value.length == 1 || number_whole(value, &number);
         if (short_value) { /* and no heading */
             out->count = 0;
-            spans_add(out, value);
+            places_add(out, value);
         }
     }
 }
@@ -148,8 +148,8 @@ static struct slice value_after(const char *at, const char *end)
     bool quoted = rest.start > at && rest.start[-1] == '"';
     while (line_next(&rest, &line) && line_only_opens(line))
         ;
-    if (line.length > SPAN_LONGEST)
-        line.length = SPAN_LONGEST + 1; /* not read, and not searched */
+    if (line.length > PLACE_LONGEST)
+        line.length = PLACE_LONGEST + 1; /* not read, and not searched */
     for (size_t i = 0; i + 1 < line.length; i++)
         if ((quoted && line.start[i] == '"') || (line.start[i] == '<' && line.start[i + 1] == '/'))
             line.length = i;
@@ -189,7 +189,7 @@ static enum statement statement_after(struct tokens tokens, bool starts_line, bo
 }
 
 /* The last statement of one kind. */
-static void find_statement(struct slice text, enum statement kind, struct spans *out)
+static void find_statement(struct slice text, enum statement kind, struct places *out)
 {
     static const char LEADS[] = " the final correct my our best right short exact ";
     struct tokens tokens = tokens_of(text);
@@ -209,7 +209,7 @@ static void find_statement(struct slice text, enum statement kind, struct spans 
             bool next_line = last && slice_end(*last) < token.text.start &&
                              !slice_trim(slice_between(slice_end(*last), token.text.start)).length;
             out->count = next_line ? out->count : 0; /* "Answer: A\nAnswer: B" */
-            spans_add(out, here);
+            places_add(out, here);
         }
         bool ends =
             token.kind == TOKEN_LINE || token_in(&token, " . ! ? ; so therefore thus hence ");
@@ -219,22 +219,22 @@ static void find_statement(struct slice text, enum statement kind, struct spans 
     }
 }
 
-static void find_answer_marker(struct slice text, struct spans *out)
+static void find_answer_marker(struct slice text, struct places *out)
 {
     find_statement(text, STATEMENT_MARKER, out);
 }
 
-void find_answer_is(struct slice text, struct spans *out)
+void find_answer_is(struct slice text, struct places *out)
 {
     find_statement(text, STATEMENT_VERB, out);
 }
 
-void find_marker(struct slice text, struct spans *out)
+void find_marker(struct slice text, struct places *out)
 {
-    void (*const FINDERS[])(struct slice, struct spans *) = {find_answer_marker, find_hashes,
-                                                             find_boxed};
+    void (*const FINDERS[])(struct slice, struct places *) = {find_answer_marker, find_hashes,
+                                                              find_boxed};
     for (size_t i = 0; i < sizeof FINDERS / sizeof *FINDERS; i++) {
-        struct spans found = {.count = 0};
+        struct places found = {.count = 0};
         FINDERS[i](text, &found);
         if (found.count && (!out->count || found.at[0].start >= out->at[0].start))
             *out = found;
@@ -243,11 +243,11 @@ void find_marker(struct slice text, struct spans *out)
 
 bool has_marked_line(struct slice text)
 {
-    struct spans spans = {.count = 0};
-    find_marker(text, &spans);
-    if (!spans.count)
+    struct places places = {.count = 0};
+    find_marker(text, &places);
+    if (!places.count)
         return false;
-    const char *at = spans.at[0].start;
+    const char *at = places.at[0].start;
     while (at > text.start && strchr(" \t*_:>\"`", at[-1]))
         at--;
     return at > text.start && at[-1] != '\n';
@@ -271,19 +271,19 @@ static struct slice value_block(struct slice line, const char *end)
 
 bool marked_find(struct slice text, enum final_rule rule, struct marked *out)
 {
-    struct spans spans = {.count = 0};
+    struct places places = {.count = 0};
     text = slice_trim(text);
     *out = (struct marked){.line = text, .block = text};
     if (rule == FINAL_LINE)
         out->line = out->block = last_line(text);
     if (rule == FINAL_LINE || rule == FINAL_WHOLE)
         return true;
-    find_marker(text, &spans);
-    if (!spans.count)
-        find_answer_is(text, &spans);
-    if (!spans.count)
+    find_marker(text, &places);
+    if (!places.count)
+        find_answer_is(text, &places);
+    if (!places.count)
         return rule == FINAL_AUTO;
-    struct slice line = spans.at[spans.count - 1];
+    struct slice line = places.at[places.count - 1];
     bool new_line = line.start > text.start && line.start[-1] == '\n';
     out->found = true;
     out->line = line;
@@ -293,10 +293,10 @@ bool marked_find(struct slice text, enum final_rule rule, struct marked *out)
 
 struct slice expected_value(struct slice expected)
 {
-    struct spans spans = {.count = 0};
+    struct places places = {.count = 0};
     expected = slice_trim(expected);
-    find_boxed(expected, &spans);
-    if (!spans.count)
-        find_hashes(expected, &spans);
-    return spans.count ? spans.at[spans.count - 1] : expected;
+    find_boxed(expected, &places);
+    if (!places.count)
+        find_hashes(expected, &places);
+    return places.count ? places.at[places.count - 1] : expected;
 }

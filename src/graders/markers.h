@@ -26,21 +26,21 @@ enum err final_read(const struct params *params, enum final_rule *rule, struct e
 /* ---- places ---- */
 
 /* Longer places have no answer: values are compared in more than linear time. */
-enum { SPANS_MAX = 8, SPAN_LONGEST = 4000 };
+enum { PLACES_MAX = 8, PLACE_LONGEST = 4000 };
 
 /* Places found by one rule: their values must agree. */
-struct spans {
-    struct slice at[SPANS_MAX];
+struct places {
+    struct slice at[PLACES_MAX];
     unsigned count;
 };
 
-void spans_add(struct spans *spans, struct slice span);
+void places_add(struct places *places, struct slice span);
 
 /* The last of the markers: the boxes of a line, a #### with a value, "Answer: X". */
-void find_marker(struct slice text, struct spans *out);
+void find_marker(struct slice text, struct places *out);
 
 /* X of the last "answer is X", which is not denied or doubted. */
-void find_answer_is(struct slice text, struct spans *out);
+void find_answer_is(struct slice text, struct places *out);
 
 /* Whether the marker has a value in its own line; after a heading "Answer:" there may be a whole solution. */
 bool has_marked_line(struct slice text);

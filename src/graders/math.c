@@ -121,7 +121,7 @@ static bool is_expression(struct slice text)
            is_unit(slice_between(prose.start, slice_end(text)));
 }
 
-static enum reading compare(const struct math_reader *math, struct slice text)
+static enum value_reading compare(const struct math_reader *math, struct slice text)
 {
     bool equal;
     text = slice_trim(text);
@@ -197,7 +197,7 @@ static bool is_relation(const struct math_reader *math, struct slice text)
 }
 
 /* An expression, or the right side of an equation. */
-static enum reading compare_forms(const struct math_reader *math, struct slice text)
+static enum value_reading compare_forms(const struct math_reader *math, struct slice text)
 {
     bool expression = is_expression(text) || contains(text, "\\boxed");
     if (!expression && !math->is_words)
@@ -206,7 +206,7 @@ static enum reading compare_forms(const struct math_reader *math, struct slice t
         return READING_EXPECTED;
     if (is_relation(math, text))
         return READING_UNCLEAR;
-    enum reading reading = compare(math, text);
+    enum value_reading reading = compare(math, text);
     if (reading != READING_OTHER)
         return reading;
     if (has_labeled(math, text))
@@ -287,8 +287,8 @@ static bool has_commands(struct slice text)
 }
 
 /* The number of the place, if one is expected and the place is prose. */
-static enum reading read_number(const struct math_reader *math, struct slice span,
-                                enum span_kind kind, struct slice *value)
+static enum value_reading read_number(const struct math_reader *math, struct slice span,
+                                      enum place_kind kind, struct slice *value)
 {
     static const struct fold FOLD = {.strip = FOLD_EDGES};
     struct number number;
@@ -326,14 +326,14 @@ static struct slice tail(struct slice sentence)
 }
 
 /* The expression that begins the place, in one of its readings. */
-static enum reading read_leading(const struct math_reader *math, struct slice span,
-                                 enum span_kind kind, struct slice *value)
+static enum value_reading read_leading(const struct math_reader *math, struct slice span,
+                                       enum place_kind kind, struct slice *value)
 {
     struct slice line = strip_marks(span), rest = line, sentence = line;
     sentence_next(&rest, &sentence);
     sentence = strip_marks(sentence);
     struct slice end = tail(sentence), formula = only_formula(sentence);
-    if (kind == SPAN_RESULT && !end.length)
+    if (kind == PLACE_RESULT && !end.length)
         formula.length = 0; /* "the root of $64$" */
     const struct slice forms[] = {span,
                                   line,
@@ -341,12 +341,13 @@ static enum reading read_leading(const struct math_reader *math, struct slice sp
                                   formula,
                                   without_remark(sentence),
                                   after_arrow(sentence),
-                                  kind == SPAN_RESULT ? end : formula};
-    enum reading best = READING_NONE;
-    if (kind == SPAN_LEADING && !is_relation(math, span) && compare(math, span) == READING_EXPECTED)
+                                  kind == PLACE_RESULT ? end : formula};
+    enum value_reading best = READING_NONE;
+    if (kind == PLACE_LEADING && !is_relation(math, span) &&
+        compare(math, span) == READING_EXPECTED)
         return READING_EXPECTED;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        enum reading reading = forms[i].length ? compare_forms(math, forms[i]) : READING_NONE;
+        enum value_reading reading = forms[i].length ? compare_forms(math, forms[i]) : READING_NONE;
         if (reading == READING_NONE || (best != READING_NONE && reading == READING_OTHER))
             continue;
         best = reading;
@@ -354,8 +355,8 @@ static enum reading read_leading(const struct math_reader *math, struct slice sp
         if (reading == READING_EXPECTED)
             return reading;
     }
-    enum reading number = read_number(math, span, kind, value);
-    bool undecided = kind == SPAN_RESULT && !math->is_number; /* a later rule may read all of it */
+    enum value_reading number = read_number(math, span, kind, value);
+    bool undecided = kind == PLACE_RESULT && !math->is_number; /* a later rule may read all of it */
     return number != READING_NONE ? number : undecided ? READING_NONE : best;
 }
 
@@ -376,8 +377,8 @@ static bool begins_with(struct slice text, struct slice words)
            fold_equal(&FOLD, words, (struct slice){text.start, words.length});
 }
 
-static enum reading read_sentence(const struct math_reader *math, struct slice sentence,
-                                  struct slice *value)
+static enum value_reading read_sentence(const struct math_reader *math, struct slice sentence,
+                                        struct slice *value)
 {
     struct slice formula = only_formula(sentence), rest = sentence;
     if (math->is_words && ends_with(sentence, math->words)) {
@@ -391,7 +392,7 @@ static enum reading read_sentence(const struct math_reader *math, struct slice s
         return last.length ? compare_forms(math, formula) : READING_NONE; /* "of $64$" */
     if (formula_next(&rest, &formula))
         return READING_NONE;
-    enum reading number = read_number(math, sentence, SPAN_SENTENCE, value);
+    enum value_reading number = read_number(math, sentence, PLACE_SENTENCE, value);
     if (number != READING_NONE)
         return number;
     *value = last;
@@ -400,33 +401,33 @@ static enum reading read_sentence(const struct math_reader *math, struct slice s
     return compare_forms(math, last) == READING_EXPECTED ? READING_EXPECTED : READING_NONE;
 }
 
-static enum reading read_alone(const struct math_reader *math, struct slice span,
-                               struct slice *value)
+static enum value_reading read_alone(const struct math_reader *math, struct slice span,
+                                     struct slice *value)
 {
     struct slice text = strip_marks(span);
     if (math->is_words && begins_with(text, math->words))
         return READING_EXPECTED;
     const struct slice forms[] = {span, text, without_remark(text), after_arrow(text),
                                   is_expression(text) ? only_formula(text) : text};
-    enum reading best = READING_NONE;
+    enum value_reading best = READING_NONE;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        enum reading reading = compare_forms(math, forms[i]);
+        enum value_reading reading = compare_forms(math, forms[i]);
         if (reading == READING_EXPECTED)
             return reading;
         best = best == READING_NONE ? reading : best;
     }
-    enum reading number = read_number(math, span, SPAN_ALONE, value);
+    enum value_reading number = read_number(math, span, PLACE_ALONE, value);
     return number != READING_NONE ? number : best;
 }
 
-static enum reading math_read(const void *context, struct slice span, enum span_kind kind,
-                              struct slice *value)
+static enum value_reading math_read(const void *context, struct slice span, enum place_kind kind,
+                                    struct slice *value)
 {
     const struct math_reader *math = context;
     *value = span;
-    if (kind == SPAN_SENTENCE)
+    if (kind == PLACE_SENTENCE)
         return read_sentence(math, span, value);
-    if (kind == SPAN_ALONE || kind == SPAN_BEGINNING)
+    if (kind == PLACE_ALONE || kind == PLACE_BEGINNING)
         return read_alone(math, span, value);
     return read_leading(math, span, kind, value);
 }
@@ -492,13 +493,13 @@ static enum err math_grade(const void *state, const struct grading *what, struct
     struct math_reader reader = {
         .tolerance = &math->tolerance, .expected = wanted, .words = without_text_command(wanted)};
     reader.is_words = is_only_words(reader.words);
-    reader.is_number = number_at(wanted, SPAN_ALONE, &reader.number) == NUMBER_ONE &&
+    reader.is_number = number_at(wanted, PLACE_ALONE, &reader.number) == NUMBER_ONE &&
                        isfinite(reader.number.value) &&
                        is_plain_unit(number_unit(wanted, &reader.number));
     if (formula_equal(&math->tolerance, wanted, wanted, &equal)) {
         grade_null(out, "the expected expression is too long to compare");
     } else {
-        struct reader with = {&reader, wanted, math_read, math_mentions};
+        struct value_reader with = {&reader, wanted, math_read, math_mentions};
         reading_grade(&with, slice_of(text_get(&answer)), math->final, out);
     }
     text_release(&expected);

@@ -65,7 +65,7 @@ enum number_count { NUMBER_NONE, NUMBER_ONE, NUMBER_SEVERAL };
 
 /* The number that such a place gives as its value: not that of a denial, a bound ("at least 7"), an ordinal, a name
  * ("step 2") or a circumstance ("in 5 days"). */
-enum number_count number_at(struct slice span, enum span_kind kind, struct number *out);
+enum number_count number_at(struct slice span, enum place_kind kind, struct number *out);
 
 /* The text after a number, where its unit is. */
 struct slice number_unit(struct slice text, const struct number *number);

@@ -272,16 +272,16 @@ static struct slice head_of(struct slice sentence)
     return sentence;
 }
 
-enum number_count number_at(struct slice span, enum span_kind kind, struct number *out)
+enum number_count number_at(struct slice span, enum place_kind kind, struct number *out)
 {
-    if (kind == SPAN_SENTENCE)
+    if (kind == PLACE_SENTENCE)
         return in_sentence(span, out);
-    if (kind == SPAN_BEGINNING) {
+    if (kind == PLACE_BEGINNING) {
         struct slice rest = span, sentence = span;
         bool item = sentence_next(&rest, &sentence) && rest.length && sentence.length <= 3;
         return item ? NUMBER_NONE : alone(head_of(sentence), out); /* "1. Add 8 and 9." */
     }
-    return kind == SPAN_ALONE ? alone(span, out) : leading(span, kind == SPAN_RESULT, out);
+    return kind == PLACE_ALONE ? alone(span, out) : leading(span, kind == PLACE_RESULT, out);
 }
 
 /* ---- the grader ---- */
@@ -329,8 +329,8 @@ static bool equals_exactly(const struct numeric_reader *numeric, struct slice sp
            number_equal(numeric->tolerance, &numeric->expected, &exact);
 }
 
-static enum reading numeric_read(const void *context, struct slice span, enum span_kind kind,
-                                 struct slice *value)
+static enum value_reading numeric_read(const void *context, struct slice span, enum place_kind kind,
+                                       struct slice *value)
 {
     const struct numeric_reader *numeric = context;
     struct number number;
@@ -376,7 +376,7 @@ static enum err numeric_grade(const void *state, const struct grading *what, str
     } else if (!isfinite(reader.expected.value)) {
         grade_null(out, "the expected number is too large to compare");
     } else {
-        struct reader with = {&reader, reader.expected.where, numeric_read, numeric_mentions};
+        struct value_reader with = {&reader, reader.expected.where, numeric_read, numeric_mentions};
         reader.unit = number_unit(wanted, &reader.expected);
         reading_grade(&with, slice_of(text_get(&answer)), numeric->final, out);
     }

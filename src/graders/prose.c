@@ -227,6 +227,8 @@ enum language language_of(struct slice text)
             return UNCERTAIN;
         words += token.kind == TOKEN_WORD && !isdigit((unsigned char)*token.text.start);
     }
+    if (words == 0) /* nothing to misunderstand */
+        return FOREIGN;
     return words >= FOREIGN_WORDS && !others ? FOREIGN : UNCERTAIN;
 }
 

@@ -50,7 +50,7 @@ bool has_alternative(struct slice sentence);
 
 enum language { ENGLISH, FOREIGN, UNCERTAIN };
 
-/* English has one of its common words.  Foreign are several words, none of which is English; not a text without spaces,
+/* English has one of its common words.  Foreign are several words, none of which is English, and a text without words; not a text without spaces,
  * where the value may be denied in the same word. */
 enum language language_of(struct slice text);
 

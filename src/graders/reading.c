@@ -10,33 +10,33 @@
 
 /* ---- lines and bold ---- */
 
-static void find_whole(struct slice text, struct spans *out)
+static void find_whole(struct slice text, struct places *out)
 {
-    spans_add(out, text);
+    places_add(out, text);
 }
 
 /* The last line, and its last sentence: "Airway first! C." */
-static void find_last_line(struct slice text, struct spans *out)
+static void find_last_line(struct slice text, struct places *out)
 {
     enum { WORDS_MAX = 2 };
     struct slice line = last_line(text), rest = line, sentence = line;
     while (sentence_next(&rest, &sentence))
         ;
-    spans_add(out, line);
+    places_add(out, line);
     if (sentence.start > line.start && slice_is_space(sentence.start[-1]) &&
         is_balanced(sentence) && count_words(sentence) <= WORDS_MAX)
-        spans_add(out, sentence);
+        places_add(out, sentence);
 }
 
-static void find_first_line(struct slice text, struct spans *out)
+static void find_first_line(struct slice text, struct places *out)
 {
     struct slice line = {text.start, 0};
     line_next(&text, &line);
-    spans_add(out, line);
+    places_add(out, line);
 }
 
 /* The only text in bold that has a value, unless the text goes on to a conclusion; or the only one. */
-static void find_bold(struct slice text, struct spans *out)
+static void find_bold(struct slice text, struct places *out)
 {
     struct slice rest = text, sentence, bold, any = {0}, valued = {0}, after = {0};
     unsigned count = 0, values = 0;
@@ -54,16 +54,16 @@ static void find_bold(struct slice text, struct spans *out)
             return;
     }
     if (values == 1 && !concludes(after))
-        spans_add(out, valued);
+        places_add(out, valued);
     else if (values == 0 && count == 1)
-        spans_add(out, any);
+        places_add(out, any);
 }
 
 /* ---- the last sentence ---- */
 
 /* What follows the last "=" or "is" of the last sentence, outside parentheses; not if several are assigned, "x = 2,
  * y = 3". */
-static void find_result(struct slice text, struct spans *out)
+static void find_result(struct slice text, struct places *out)
 {
     static const char LINKS[] = " = is are was equals gives yields get leaves : → ";
     struct slice sentence = main_clause(conclusion(last_sentence(text)));
@@ -88,11 +88,11 @@ static void find_result(struct slice text, struct spans *out)
             value = tokens.at;
     }
     if (value && (is_readable(sentence) || (equation && is_definite(sentence))))
-        spans_add(out, slice_between(value, slice_end(sentence)));
+        places_add(out, slice_between(value, slice_end(sentence)));
 }
 
 /* The last formula of the last sentence, with those joined to it: "$x=1$ and $x=2$"; not "the root of $64$". */
-static void find_formula(struct slice text, struct spans *out)
+static void find_formula(struct slice text, struct places *out)
 {
     struct slice sentence = main_clause(conclusion(last_sentence(text)));
     struct slice rest = sentence, formula, last = {0};
@@ -110,20 +110,20 @@ static void find_formula(struct slice text, struct spans *out)
         aside = !joined && token_in(&word, " of by from for with in at than ");
     }
     if (last.length && !aside && is_definite(sentence) && slice_end(sentence) - slice_end(last) < 8)
-        spans_add(out, last);
+        places_add(out, last);
 }
 
 /* Not if another sentence concluded before it: "So 15 is the next prime.  17 comes after it." */
-static void find_last_sentence(struct slice text, struct spans *out)
+static void find_last_sentence(struct slice text, struct places *out)
 {
     struct slice last = last_sentence(text), sentence = main_clause(conclusion(last));
     bool concluded = concludes(slice_between(text.start, last.start)) && !concludes(last);
     if (!concluded && is_readable(sentence))
-        spans_add(out, sentence);
+        places_add(out, sentence);
 }
 
 /* The whole text, if all of it is readable: its only value. */
-static void find_only(struct slice text, struct spans *out)
+static void find_only(struct slice text, struct places *out)
 {
     struct slice rest = text, sentence;
     while (sentence_next(&rest, &sentence))
@@ -131,7 +131,7 @@ static void find_only(struct slice text, struct spans *out)
             main_clause(sentence).length < sentence.length)
             return;
     if (language_of(text) != UNCERTAIN)
-        spans_add(out, text);
+        places_add(out, text);
 }
 
 /* ---- the rules ---- */
@@ -140,35 +140,36 @@ enum strength { MARKED, STATED, INFERRED };
 
 static const struct rule {
     const char *name; /* in reasons */
-    void (*find)(struct slice text, struct spans *out);
-    enum span_kind kind;
+    void (*find)(struct slice text, struct places *out);
+    enum place_kind kind;
     enum strength strength;
 } RULES[] = {
-    {"marker", find_marker, SPAN_LEADING, MARKED},
-    {"statement", find_answer_is, SPAN_LEADING, STATED},
-    {"last line", find_last_line, SPAN_ALONE, STATED},
-    {"bold", find_bold, SPAN_ALONE, INFERRED},
-    {"formula", find_formula, SPAN_ALONE, INFERRED},
-    {"result", find_result, SPAN_RESULT, INFERRED},
-    {"last sentence", find_last_sentence, SPAN_SENTENCE, INFERRED},
-    {"beginning", find_first_line, SPAN_BEGINNING, INFERRED},
-    {"only value", find_only, SPAN_SENTENCE, INFERRED},
+    {"marker", find_marker, PLACE_LEADING, MARKED},
+    {"statement", find_answer_is, PLACE_LEADING, STATED},
+    {"last line", find_last_line, PLACE_ALONE, STATED},
+    {"bold", find_bold, PLACE_ALONE, INFERRED},
+    {"formula", find_formula, PLACE_ALONE, INFERRED},
+    {"result", find_result, PLACE_RESULT, INFERRED},
+    {"last sentence", find_last_sentence, PLACE_SENTENCE, INFERRED},
+    {"beginning", find_first_line, PLACE_BEGINNING, INFERRED},
+    {"only value", find_only, PLACE_SENTENCE, INFERRED},
 };
 
 enum { RULE_COUNT = sizeof RULES / sizeof *RULES };
 
 /* The common reading of the places that a rule finds. */
-static enum reading read_rule(const struct reader *reader, const struct rule *rule,
-                              struct slice text, struct slice *value)
+static enum value_reading read_rule(const struct value_reader *reader, const struct rule *rule,
+                                    struct slice text, struct slice *value)
 {
-    struct spans spans = {.count = 0};
-    enum reading common = READING_NONE;
-    rule->find(text, &spans);
-    for (unsigned i = 0; i < spans.count; i++) {
+    struct places places = {.count = 0};
+    enum value_reading common = READING_NONE;
+    rule->find(text, &places);
+    for (unsigned i = 0; i < places.count; i++) {
         struct slice read = {0};
-        enum reading one = spans.at[i].length > SPAN_LONGEST
-                               ? READING_NONE
-                               : reader->read(reader->context, spans.at[i], rule->kind, &read);
+        enum value_reading one =
+            places.at[i].length > PLACE_LONGEST
+                ? READING_NONE
+                : reader->read(reader->context, places.at[i], rule->kind, &read);
         if (one == READING_NONE)
             continue;
         common = common == READING_NONE || common == one ? one : READING_UNCLEAR;
@@ -184,8 +185,9 @@ static int shown(struct slice expected)
     return expected.length < LENGTH ? (int)expected.length : LENGTH;
 }
 
-static void grade_by(const struct reader *reader, const struct rule *rule, enum reading reading,
-                     struct slice text, struct slice value, struct grade *out)
+static void grade_by(const struct value_reader *reader, const struct rule *rule,
+                     enum value_reading reading, struct slice text, struct slice value,
+                     struct grade *out)
 {
     grade_extracted(out, value);
     if (reading == READING_EXPECTED)
@@ -202,8 +204,8 @@ static void grade_by(const struct reader *reader, const struct rule *rule, enum 
 
 /* Whether what follows a marker or statement takes it back: a sentence that begins with "Wait", or a statement with
  * another value.  Which of the two holds is not known. */
-static bool is_revised(const struct reader *reader, struct slice text, struct slice stated,
-                       enum reading reading, bool stated_by_marker)
+static bool is_revised(const struct value_reader *reader, struct slice text, struct slice stated,
+                       enum value_reading reading, bool stated_by_marker)
 {
     struct slice after = slice_between(slice_end(stated), slice_end(text)), rest = after, value;
     struct tokens tokens = tokens_of(after);
@@ -216,7 +218,7 @@ static bool is_revised(const struct reader *reader, struct slice text, struct sl
             return true;
     unsigned last = stated_by_marker ? 1 : 2;
     for (unsigned i = 1; i <= last; i++) { /* another statement, another last line */
-        enum reading later = read_rule(reader, &RULES[i], rest, &value);
+        enum value_reading later = read_rule(reader, &RULES[i], rest, &value);
         if (later != READING_NONE && later != reading)
             return true;
     }
@@ -224,7 +226,7 @@ static bool is_revised(const struct reader *reader, struct slice text, struct sl
 }
 
 /* `weakest`: of the rules to apply. */
-static void grade_text(const struct reader *reader, struct slice text, enum final_rule final,
+static void grade_text(const struct value_reader *reader, struct slice text, enum final_rule final,
                        enum strength weakest, struct grade *out)
 {
     struct slice body = without_afterword(text);
@@ -237,14 +239,14 @@ static void grade_text(const struct reader *reader, struct slice text, enum fina
             (refuses && rule->strength == INFERRED))
             break;
         struct slice where = rule->strength == MARKED ? text : body;
-        enum reading reading = read_rule(reader, rule, where, &value);
+        enum value_reading reading = read_rule(reader, rule, where, &value);
         if (reading == READING_NONE && rule->strength == MARKED && has_marked_line(text)) {
             grade_unread(out, "the value after the marker cannot be read");
             return;
         }
         if (reading == READING_NONE)
             continue;
-        if ((rule->strength <= STATED || rule->kind == SPAN_BEGINNING) &&
+        if ((rule->strength <= STATED || rule->kind == PLACE_BEGINNING) &&
             is_revised(reader, text, value, reading, rule->strength == MARKED))
             grade_unread(out, "what follows the %s takes it back", rule->name);
         else
@@ -253,15 +255,15 @@ static void grade_text(const struct reader *reader, struct slice text, enum fina
     }
 }
 
-void reading_grade(const struct reader *reader, struct slice answer, enum final_rule final,
+void reading_grade(const struct value_reader *reader, struct slice answer, enum final_rule final,
                    struct grade *out)
 {
-    static const struct rule LINE = {"last line", find_last_line, SPAN_LEADING, MARKED},
-                             WHOLE = {"whole text", find_whole, SPAN_LEADING, MARKED};
+    static const struct rule LINE = {"last line", find_last_line, PLACE_LEADING, MARKED},
+                             WHOLE = {"whole text", find_whole, PLACE_LEADING, MARKED};
     if (final == FINAL_LINE || final == FINAL_WHOLE) {
         const struct rule *rule = final == FINAL_LINE ? &LINE : &WHOLE;
         struct slice value = {0};
-        enum reading reading = read_rule(reader, rule, answer, &value);
+        enum value_reading reading = read_rule(reader, rule, answer, &value);
         if (reading == READING_NONE)
             grade_unread(out, "no answer found in the %s", rule->name);
         else

@@ -18,30 +18,30 @@
 #include "graders/markers.h"
 
 /* What a place is: how much besides the value it may have. */
-enum span_kind {
-    SPAN_ALONE,     /* the value and nothing else */
-    SPAN_LEADING,   /* after a marker: begins with the value; a remark may follow */
-    SPAN_BEGINNING, /* the first line: begins with the value, a sentence of its own */
-    SPAN_RESULT,    /* after the last "is" or "=" of a sentence: the value ends it */
-    SPAN_SENTENCE,  /* a sentence with one value somewhere */
+enum place_kind {
+    PLACE_ALONE,     /* the value and nothing else */
+    PLACE_LEADING,   /* after a marker: begins with the value; a remark may follow */
+    PLACE_BEGINNING, /* the first line: begins with the value, a sentence of its own */
+    PLACE_RESULT,    /* after the last "is" or "=" of a sentence: the value ends it */
+    PLACE_SENTENCE,  /* a sentence with one value somewhere */
 };
 
-enum reading { READING_NONE, READING_UNCLEAR, READING_OTHER, READING_EXPECTED };
+enum value_reading { READING_NONE, READING_UNCLEAR, READING_OTHER, READING_EXPECTED };
 
 /* Reads the values of one kind, and knows the expected one. */
-struct reader {
+struct value_reader {
     const void *context;
     struct slice expected; /* for the reason of a false answer */
 
     /* *value is what was read, for the grade's `extracted`. */
-    enum reading (*read)(const void *context, struct slice span, enum span_kind kind,
-                         struct slice *value);
+    enum value_reading (*read)(const void *context, struct slice span, enum place_kind kind,
+                               struct slice *value);
 
     /* Whether the expected value stands anywhere in the text. */
     bool (*mentions)(const void *context, struct slice text);
 };
 
-void reading_grade(const struct reader *reader, struct slice answer, enum final_rule final,
+void reading_grade(const struct value_reader *reader, struct slice answer, enum final_rule final,
                    struct grade *out);
 
 #endif
