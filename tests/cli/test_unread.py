@@ -141,10 +141,14 @@ class Analyses(UnreadTest):
         self.assertEqual(outcomes_of(self.file("quality"))["unread_answers"],
                          ("good", "the grader could not read 1 of 20 graded answers"))
 
-    def test_conclusion(self):
+    def test_conclusions(self):
         self.graded(*[RIGHT] * 18, WRONG, UNREADABLE)
         done = ipw(None, "analyze", self.run.path)
         self.assertIn("5.0 % unread: at most 95.0 %", " ".join(done.stdout.split()))
+        other = self.run.path
+        self.graded(*[RIGHT] * 10, *[WRONG] * 10, more=("--name", "worse"))
+        done = ipw(None, "analyze", other, self.run.path)
+        self.assertIn("most accurate, 90.0 % (5.0 % unread: at most 95.0 %), 40.0 points more", " ".join(done.stdout.split()))
 
     def test_page_lists_unread_answers(self):
         self.graded(*[RIGHT] * 18, WRONG, UNREADABLE)
