@@ -399,3 +399,12 @@ void tally_row(struct intelligence_tally *tally, const struct run_table *table, 
     };
     intelligence_add(tally, &query);
 }
+
+void answers_of(const struct run_table *table, struct intelligence *out)
+{
+    struct intelligence_tally tally = {0};
+    for (size_t i = 0; i < table->rows; i++)
+        if (run_flag(table, RUN_CANCELED, i) != 1)
+            tally_row(&tally, table, i);
+    intelligence_of(&tally, &(struct busy_energy){UNKNOWN, UNKNOWN, UNKNOWN}, UNKNOWN, out);
+}

@@ -9,6 +9,7 @@
 
 #include "rundir/run_table.h"
 
+struct intelligence;
 struct intelligence_tally;
 struct repeats;
 struct result;
@@ -86,6 +87,8 @@ const char *units_of(const struct run_table *table, bool several);
 
 /* Adds the query of a row; columns that are not loaded are unknown. */
 void tally_row(struct intelligence_tally *tally, const struct run_table *table, size_t row);
+/* The figures of all answers of a run; without energies, if those are not loaded. */
+void answers_of(const struct run_table *table, struct intelligence *out);
 
 /* ERR_NO_DATA unless the records are requests to a model. */
 enum err require_requests(const struct run_table *table, struct error *why) MUST_USE;

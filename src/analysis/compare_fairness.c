@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/columns.h"
 #include "analysis/compare.h"
+#include "metrics/intelligence.h"
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 #include "core/text.h"
@@ -200,6 +202,17 @@ static void check_questions(const struct run_table *a, const struct run_table *b
              "%zu queries of the baseline and %zu of this run have no counterpart and are "
              "excluded",
              out->a_only, out->b_only);
+}
+
+/* The accuracy of a side is then only bounded. */
+static void check_unread(const struct run_table *table, const char *whose, struct comparison *out)
+{
+    struct intelligence figures;
+    struct findings found = {0};
+    answers_of(table, &figures);
+    if (intelligence_check(&figures, &found))
+        warn(out, FINDING_UNREAD_ANSWERS, "%s: %s", whose, found.items[0].text);
+    findings_release(&found);
 }
 
 static void check_end(const struct run_table *table, const char *whose, struct comparison *out)
@@ -437,6 +450,8 @@ void compare_warn(const struct compare_side *a, const struct compare_side *b,
             check_questions(pair.a, pair.b, out);
         check_end(pair.a, pair.of_a, out);
         check_end(pair.b, pair.of_b, out);
+        check_unread(pair.a, pair.of_a, out);
+        check_unread(pair.b, pair.of_b, out);
         check_energy(&pair, out);
     }
     check_repeats(a, "the baseline", out);

@@ -295,13 +295,8 @@ static size_t count_word(const struct run_table *table, enum run_word column, co
 /* Nothing for a run without graded answers. */
 static void check_unread(struct checks *checks)
 {
-    const struct run_table *table = checks->table;
-    struct intelligence_tally tally = {0};
     struct intelligence figures;
-    for (size_t i = 0; i < table->rows; i++)
-        if (run_flag(table, RUN_CANCELED, i) != 1)
-            tally_row(&tally, table, i);
-    intelligence_of(&tally, &(struct busy_energy){UNKNOWN, UNKNOWN, UNKNOWN}, UNKNOWN, &figures);
+    answers_of(checks->table, &figures);
     if (!figures.graded || intelligence_check(&figures, &checks->found))
         return;
     if (is_known(figures.unread))

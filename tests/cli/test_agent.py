@@ -233,6 +233,18 @@ class Traces(AgentTest):
         self.assertEqual((summary["totals"]["unresolved"], summary["totals"]["accuracy"]), (2, 0))
         self.assertEqual((summary["ipw"]["unread"], summary["ipw"]["incorrect"]), (2, 0))
 
+    def test_judge_resolves_unread_answers(self):
+        service = Service()
+        self.addCleanup(service.server_close)
+        self.addCleanup(service.shutdown)
+        self.questions({"problem": "one", "answer": "B"})
+        self.script({"content": "42 + 43"})
+        judge = ("--grader", "choice", "--judge-unread", "--eval-client", "openai", "--eval-model", "tiny-1b", "--eval-base-url")
+        for verdict in ("FALSE", "TRUE"):
+            self.agent(*judge, service.url(f"say:text={verdict}"), "--overwrite")
+            trace = self.traces()["q0000"]
+            self.assertEqual((trace["is_resolved"], trace["unscorable_reason"]), (verdict == "TRUE", None))
+
     def test_resumed_run_has_all_traces(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
         self.script({"content": "1"})

@@ -53,7 +53,7 @@ class ShardsTest(unittest.TestCase):
 
     def check_sums(self, name):
         merge_record, parts = self.summary(name)["ipw"], [self.summary(shard.name)["ipw"] for shard in self.shards()]
-        for count in ("queries", "completed", "failed", "correct", "incorrect", "ungraded", "starts"):
+        for count in ("queries", "completed", "failed", "correct", "incorrect", "unread", "ungraded", "starts"):
             self.assertEqual(merge_record[count], sum(part[count] for part in parts), count)
         self.assertGreater(merge_record["energy"]["joules"], 0)
         self.close(merge_record["energy"]["joules"], sum(part["energy"]["joules"] for part in parts))

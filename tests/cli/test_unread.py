@@ -101,6 +101,17 @@ class Counting(UnreadTest):
         self.assertEqual([finding["code"] for finding in summary["conditions"]["findings"]
                           if finding["code"] == "unread_answers"], ["unread_answers"])
 
+    def test_merged_shards_have_one_finding(self):
+        rows = self.answers(*[RIGHT] * 6, *[UNREADABLE] * 2)
+        for shard in ("1/2", "2/2"):
+            self.profile(*CHOICE, "--shard", shard, "--name", "run", scenario="mixed", dataset=rows)
+        done = ipw(self.on, "profile", "--merge", "--output-dir", self.out, "--json", *sorted(self.out.glob("run_shard*")))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["correct"], report["unread"], report["accuracy_at_most"]), (6, 2, 1))
+        self.assertEqual([finding["text"].partition(" could")[0] for finding in report["conditions"]["findings"]
+                          if finding["code"] == "unread_answers"], ["2 of 8 graded answers (25.0 %)"])
+
     def test_all_unread(self):
         report = self.graded(UNREADABLE, UNREADABLE)
         self.assertEqual((report["accuracy"], report["accuracy_at_most"], report["unread"]), (0, 1, 2))
@@ -141,10 +152,14 @@ class Analyses(UnreadTest):
         self.assertEqual(outcomes_of(self.file("quality"))["unread_answers"],
                          ("good", "the grader could not read 1 of 20 graded answers"))
 
-    def test_conclusion(self):
+    def test_conclusions(self):
         self.graded(*[RIGHT] * 18, WRONG, UNREADABLE)
         done = ipw(None, "analyze", self.run.path)
         self.assertIn("5.0 % unread: at most 95.0 %", " ".join(done.stdout.split()))
+        other = self.run.path
+        self.graded(*[RIGHT] * 10, *[WRONG] * 10, more=("--name", "worse"))
+        done = ipw(None, "analyze", other, self.run.path)
+        self.assertIn("most accurate, 90.0 % (5.0 % unread: at most 95.0 %), 40.0 points more", " ".join(done.stdout.split()))
 
     def test_page_lists_unread_answers(self):
         self.graded(*[RIGHT] * 18, WRONG, UNREADABLE)
@@ -205,9 +220,12 @@ class Comparing(UnreadTest):
         for metric in ("accuracy", "ipj"):
             unread, wrong = (self.compare(base, other)["metrics"][metric] for other in (as_unread, as_wrong))
             self.assertEqual(unread, wrong)
-        accuracy = self.compare(base, as_unread)["metrics"]["accuracy"]
+        comparison = self.compare(base, as_unread)
+        accuracy = comparison["metrics"]["accuracy"]
         self.assertEqual((accuracy["baseline"]["value"], accuracy["run"]["value"]), (0.75, 0.45))
         self.assertEqual((accuracy["test"], accuracy["run"]["queries"]), ("McNemar, exact", 40))
+        [said] = [text for text in texts_of(comparison) if "unread" in text or "read by the grader" in text]
+        self.assertIn("12 of 40 graded answers (30.0 %) could not be read by the grader", said)
         self.compare(base, as_unread, "--fail-if", "accuracy < -0.2", code=1)
         self.compare(base, as_unread, "--fail-if", "accuracy < -0.4")
 

@@ -56,7 +56,7 @@ static struct grade grade_answer(struct grader *grader, const char *expected, co
     check_words(grade.extracted, sizeof grade.extracted, grader->driver->name);
     check_words(grade.reason, sizeof grade.reason, grader->driver->name);
     CHECK(grade.verdict == VERDICT_TRUE || grade.reason[0], grader->driver->name);
-    CHECK(grade.verdict <= VERDICT_TRUE, grader->driver->name);
+    CHECK(grade.verdict <= VERDICT_UNREAD, grader->driver->name);
     CHECK(isnan(grade.score) || (grade.score >= 0 && grade.score <= 1.0000001),
           grader->driver->name);
     CHECK(grade.attempts == 0 || grader->driver->needs_judge, grader->driver->name);

@@ -136,6 +136,9 @@ static void add_accurate(struct text *words, const struct run_ranking *all, cons
     long next = all->runner_up;
     text_addf(words, "%s: most accurate, %s", name_of(all, first).text,
               format_percent(value, accuracy_of(all, first)));
+    format_unread(value, all->runs[first].unread_share, all->runs[first].accuracy_at_most);
+    if (value[0])
+        text_addf(words, " (%s)", value);
     double points = next < 0 ? 0 : 100 * (accuracy_of(all, first) - accuracy_of(all, next));
     if (next >= 0 && points < 0.05)
         text_addf(words, ", as is %s", name_of(all, next).text);
