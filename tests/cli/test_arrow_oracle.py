@@ -23,7 +23,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from program import TIMEOUT_S, SANITIZED
+from program import TIMEOUT_S
 from proxies import Proxy, Upstream, send_document
 
 SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-arrow-")
@@ -195,7 +195,7 @@ class TestWriting(Case):
     def test_records_round_trip_bit_for_bit(self):
         rng = random.Random(1)
         metadata = pa.struct([("level", DOUBLE), ("name", TEXT), ("hard", BOOL)])
-        for model in MODELS[1:2] if SANITIZED else MODELS:  # pyarrow and the comparison take most of the time
+        for model in MODELS:
             schema = schema_of(model, metadata)
             rows = [{field.name: random_value(field.type, rng) for field in schema} for _ in range(1500)]
             lines = [{"kind": "query", "key": f"k{i}", **row} for i, row in enumerate(rows)]
@@ -297,7 +297,7 @@ class TestWriting(Case):
                          ["0!", "1!", "2!", "3!", "4!"])
 
     def test_a_hundred_thousand_rows(self):
-        count = 5_000 if SANITIZED else 100_000
+        count = 100_000
         lines = ({"kind": "query", "key": f"k{i}", "ipw": {"index": i}} for i in range(count))
         folder, table = self.store(lines, "m")
         index = table.column("ipw").combine_chunks().field("index")

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
+# test: real time
 """ipw estimate calibrate with loads on this machine: refusals, and machines without a power sensor."""
 
 import json
 import shutil
 import sys
 import tempfile
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine, Modeled  # noqa: E402
-from program import NAN, MachineTest, SANITIZED, ipw, main_parallel  # noqa: E402
+from program import NAN, MachineTest, ipw, main_parallel  # noqa: E402
 
 
 class CalibrateHere(MachineTest):
@@ -65,7 +65,6 @@ class CalibrateHere(MachineTest):
         self.assertEqual(len(lines), 2, lines)
         self.assertRegex(lines[1], r"operators of ONNX Runtime were not timed: .*set IPW_ONNXRUNTIME_LIB to its path$")
 
-    @unittest.skipIf(SANITIZED, "distinguishing a model from a meter is the code of the test of refused joules")
     def test_with_modeled_power_calibrates_times_only(self):
         self.assertEqual(self.check_times_without_energy(Modeled, "estimated by a model", "--runtime", "none"), [])
 

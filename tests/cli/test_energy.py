@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """Command-line tests of ipw energy: formats, exit codes, full-screen view."""
 
 import csv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """ipw export: each format is read by its standard library (csv, sqlite3, datasets, prometheus_client,
 opentelemetry-proto) and compared with the records of the journal."""
 

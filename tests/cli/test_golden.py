@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: asan, smoke
 """Golden outputs of every command in every format, over the runs of tests/fixtures: a change of a figure, a key, a
 column or their order is seen here.
 

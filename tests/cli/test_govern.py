@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """ipw govern with a fake GPU and a simulated server: latency and power follow the clock set in the fake NVML.
 Prometheus' client library writes the metrics, and its parser is the oracle."""
 

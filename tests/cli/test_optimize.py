@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Command-line tests of ipw optimize: on synthetic data, and on public measurements if present ($IPW_SHARED, or shared/
 in the source tree)."""
 

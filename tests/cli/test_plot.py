@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: asan
 """ipw plot: every plot in every format, plots that are skipped and why, and escaping of texts."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """ipw profile with faults of the server, the dataset, the directory and the disk."""
 
 import json

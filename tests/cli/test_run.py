@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """Command-line tests of ipw run: transparency for the command, report, and figures on fake machines."""
 
 import csv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Soak tests of `ipw monitor`: a simulated week, and hours with faults, in half a minute by a faster clock
 (fakes/fast_clock.c).  Memory and file descriptors must not grow."""
 

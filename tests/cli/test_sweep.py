@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """`ipw sweep`: every setting once, with the given values, in an order determined by the seed; failures are recorded; a
 killed sweep can be resumed."""
 import csv
