@@ -155,7 +155,7 @@ MEASURED = [
     ("sweep-plan", f"{CLOCKS} --dry-run", " -- sleep {s}", EVERY, VirtualControllableGpu),
     ("energy", "energy --count 3", "", {TEXT: "--format table", **JSON, **CSV}, VirtualServer),
     ("energy-once", "energy --once", "", {TEXT: "--format table", **JSON, **CSV, **MD}, VirtualGpu),
-    ("govern", GOVERN, "", {TEXT: "--dry-run", "json": "--json -q", "csv": "--format csv -q", "md": "--format md -q"}, VirtualControllableGpu),
+    ("govern", GOVERN, "", {TEXT: "--dry-run", "json": "--json -q", "csv": "--format csv -q", "md": "--format md"}, VirtualControllableGpu),
 ]
 
 DIRECTORIES = [

@@ -263,24 +263,6 @@ class Results(SweepTest):
         self.assertEqual(best["least time"], f"a={fastest['values']['a']}")
         self.assertTrue((self.directory() / "analysis" / "sweep.json").exists())
 
-    def test_csv_and_markdown_have_the_settings_of_the_json(self):
-        self.sweep("--knob", "a=0.01,0.02", "--repeat", 2, command=["sleep", "{a}"])
-        shown = {}
-        for form in ("json", "csv", "md"):  # nothing is left to measure: the result is printed again
-            done = ipw(None, "sweep", "--resume", self.directory(), "-q", "--format", form)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            shown[form] = done.stdout
-        settings = json.loads(shown["json"])["sweep"]["data"]["settings"]
-        rows = list(csv.DictReader(io.StringIO(shown["csv"])))
-        self.assertEqual([row["values.a"] for row in rows], [setting["values"]["a"] for setting in settings])
-        for row, setting in zip(rows, settings):
-            for name in ("seconds", "seconds_error", "repeats"):
-                self.assertAlmostEqual(float(row[name]), setting[name])
-            self.assertIn(f"| a={row['values.a']} |", shown["md"])
-        file = self.root / "settings.csv"
-        done = ipw(None, "sweep", "--resume", self.directory(), "-q", "-o", file)
-        self.assertEqual((done.returncode, done.stdout, file.read_text()), (0, "", shown["csv"]), done.stderr)
-
     def test_energies_have_method_and_coverage(self):
         """For a sweep measured by a counter, and after repeats that could only be estimated."""
         with Intel(40) as machine:
