@@ -197,16 +197,16 @@ class TestWriting(Case):
         metadata = pa.struct([("level", DOUBLE), ("name", TEXT), ("hard", BOOL)])
         for model in MODELS:
             schema = schema_of(model, metadata)
-            rows = [{field.name: random_value(field.type, rng) for field in schema} for _ in range(1500)]
+            rows = [{field.name: random_value(field.type, rng) for field in schema} for _ in range(1500 if model == MODELS[1] else 20)]
             lines = [{"kind": "query", "key": f"k{i}", **row} for i, row in enumerate(rows)]
             folder, table = self.store(lines, model, {"level": 1.5, "name": "", "hard": True})
             self.assertEqual(table.schema.remove_metadata(), schema)
-            self.assertGreater(table.column(0).num_chunks, 1)
+            self.assertEqual(table.column(0).num_chunks, 1 + len(rows) // 1000)
             loaded = datasets.load_from_disk(str(folder))
             self.assertEqual(loaded.features.arrow_schema.remove_metadata(), schema)
             for ours, theirs in zip(rows, table.to_pylist(), strict=True):
                 self.same(theirs, ours)
-            for at in (0, 999, 1000, 1499):
+            for at in (0, 999, 1000, 1499) if len(rows) > 1000 else (0, 19):
                 self.same(loaded[at]["model_metrics"][model], rows[at]["model_metrics"][model])
 
     def test_unknown_fields_are_null(self):
@@ -296,8 +296,8 @@ class TestWriting(Case):
         self.assertEqual([json.loads(line)["problem"] for line in out.splitlines()],
                          ["0!", "1!", "2!", "3!", "4!"])
 
-    def test_a_hundred_thousand_rows(self):
-        count = 100_000
+    def test_twenty_batches(self):
+        count = 20_000
         lines = ({"kind": "query", "key": f"k{i}", "ipw": {"index": i}} for i in range(count))
         folder, table = self.store(lines, "m")
         index = table.column("ipw").combine_chunks().field("index")

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# test: asan
 """Missing, empty, unfinished, damaged or odd runs in analyze, plot, report, compare and export: usable data is
 reported; otherwise there is a one-line error with the location, exit status 1 and no output file."""
 

@@ -44,7 +44,7 @@ class CalibrateHere(MachineTest):
     def check_times_without_energy(self, machine, says, *runtime):
         """Rates are measured; every energy is unknown, also in an estimate with the file."""
         file = self.root / "times.json"
-        done = self.ipw("calibrate", "--seconds", "2", "--threads", "1", *runtime, "-q", "-o", file,
+        done = self.ipw("calibrate", "--seconds", "1", "--threads", "1", *runtime, "-q", "-o", file,
                         machine=self.machine(machine), env={"IPW_LLAMA_LIB": "/nowhere", "IPW_ONNXRUNTIME_LIB": "/nowhere"})
         self.assertIn(says, done.stdout)
         self.assertNotRegex(done.stdout, NAN)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# test: asan
 """ipw estimate on unusual input: incomplete, contradictory or hostile files, and options without effect."""
 
 import json

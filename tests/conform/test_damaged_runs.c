@@ -1,4 +1,3 @@
-/* test: valgrind */
 /* Runs with modified values and lines, through analyze, report, compare, plot and export: no read
  * or write out of bounds, no overflow of a sum, and every rejection has a reason. */
 #include "support/unit.h"

@@ -1,4 +1,3 @@
-/* test: valgrind */
 /* Responses of Anthropic's Messages API, parsed without a server: streams and documents, every split, the dialects of
  * other servers, and faults. */
 #include "support/unit.h"
