@@ -16,19 +16,11 @@ BEGAN    := $(BEGAN)
 export BEGAN
 headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
 # $(call configure,folder,options); $(call compile,folder,options); $(call ctest,folder,options)
-# A build folder is locked, because several jobs of `make test` may compile it: the others wait.
-configure = @mkdir -p $(1); said=$$(flock $(1) cmake -S . -B $(1) $(2) 2>&1) || { echo "$$said"; exit 1; }
-compile   = @flock $(1) cmake --build $(1) --parallel $(JOBS) $(2)
-ctest     = @$(run_ctest)
-# ONLY: run the tests with this label: timed, timed_idle, untimed or exclusive.  Two ctest processes in one build
-# directory would write the same files, so untimed and timed_idle tests, which run in parallel with others, have their own.
-ONLY     ?=
-only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
-folder    = $(if $(filter untimed,$(ONLY)),/ctest-untimed)$(if $(filter timed_idle,$(ONLY)),/ctest-timed-idle)
-# Timed tests wait for two thirds of their time, and those that need the machine to themselves run serially anyway.
-at_once   = $(if $(filter timed,$(ONLY)),$$(($(JOBS) + $(JOBS) / 2)),$(JOBS))
-run_ctest = ctest --test-dir $(1)$(folder) --output-on-failure \
-	--parallel $(at_once) $(2) $(if $(ONLY),-L '^$(ONLY)$$')
+configure = @mkdir -p $(1); said=$$(cmake -S . -B $(1) $(2) 2>&1) || { echo "$$said"; exit 1; }
+compile   = @cmake --build $(1) --parallel $(JOBS) $(2)
+# How many tests run at once follows from the CPUs in test_slots.json (tests/CMakeLists.txt), not from --parallel.
+ctest     = @ctest --test-dir $(1) --resource-spec-file $(CURDIR)/build/test_slots.json --output-on-failure \
+	--parallel 100 $(2)
 
 help: ## this list
 	@echo "make TARGET, one of:"
@@ -49,24 +41,26 @@ demo: ## set up, build and run `ipw demo`; MODEL=smollm2 for a larger model
 install: build ## install to PREFIX (/usr/local), under DESTDIR if set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
-# Timed tests run first, in parallel with the timed_idle ones.  CPU time that they leave idle is used to compile the
-# other configurations and to run the untimed tests of all of them: tests/CMakeLists.txt defines the labels.
-# Tests that need another configuration compile it themselves if it is not ready.  The gcc build runs while set-up waits
-# for the network, and is configured again with what set-up installed.
-test: ## set up, and every test in every configuration
-	@tools/setup packages
-	@tools/with-background $(MAKE) compile-gcc -- tools/setup test
-	@$(MAKE) compile-gcc
-	@tools/with-background $(MAKE) ONLY=untimed compile-asan compile-tsan run-gcc run-asan run-tsan run-memcheck -- \
-		tools/with-background --normal-priority $(MAKE) ONLY=timed_idle run-gcc run-memcheck compile-asan run-asan compile-tsan run-tsan -- \
-		$(MAKE) ONLY=timed run-gcc compile-asan run-asan compile-tsan run-tsan run-memcheck
-	@$(MAKE) ONLY=exclusive run-gcc
-	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/prefix || echo ' (SKIPPED)') valgrind)
+check: compile-gcc ## the loop of a developer: build, tests in C, structure checks, a smoke test of each command
+	$(call headline,unit$(comma) conformance$(comma) structure and smoke tests)
+	$(call ctest,build,-L 'unit|conform|structure|smoke')
 
-test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command-line and structure tests
-test-asan: test-setup compile-asan run-asan ## clang, warnings as errors, address and undefined-behavior sanitizers
-test-tsan: test-setup compile-tsan run-tsan ## gcc with the thread sanitizer: tests of threaded code
-test-memcheck: test-setup compile-gcc run-memcheck ## valgrind over the unit and conformance tests
+# One ctest runs the tests of all build folders, so that those that compute fill the time that others wait.
+test: test-setup compile-gcc compile-asan compile-tsan ## set up, and every test in every configuration
+	$(call headline,every test: gcc clang+asan+ubsan tsan valgrind)
+	@mkdir -p build-all
+	@printf 'subdirs("$(CURDIR)/%s")\n' build build-asan build-tsan >build-all/CTestTestfile.cmake
+	$(call ctest,build-all)
+	$(call headline,all tests passed)
+
+test-gcc: test-setup compile-gcc ## gcc, and valgrind
+	$(call ctest,build)
+
+test-asan: test-setup compile-asan ## clang, warnings as errors, address and undefined-behavior sanitizers
+	$(call ctest,build-asan)
+
+test-tsan: test-setup compile-tsan ## gcc with the thread sanitizer: tests of threaded code
+	$(call ctest,build-tsan)
 
 test-setup:
 	@tools/setup test
@@ -78,7 +72,7 @@ CLANG = $(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON
 # As a release, but with line numbers only as debug information: the rest takes a quarter of the compile time.
 compile-gcc:
 	$(call headline,gcc: build)
-	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O2 -g1 -DNDEBUG')
+	$(call configure,build,-DIPW_TESTS=ON -DIPW_VALGRIND=ON -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O2 -g1 -DNDEBUG')
 	$(call compile,build)
 
 compile-asan:
@@ -89,25 +83,7 @@ compile-asan:
 compile-tsan:
 	$(call headline,tsan: build threaded tests)
 	$(call configure,build-tsan,$(QUICK) -DIPW_SANITIZE=thread)
-	@if tools/tsan-prefix >build-tsan/$$$$; then mv build-tsan/$$$$ build-tsan/prefix; else rm -f build-tsan/{$$$$,prefix}; fi
-	$(call compile,build-tsan,--target threaded_tests)
-
-run-gcc:
-	$(call headline,gcc: all tests$(only))
-	$(call ctest,build,-LE memcheck)
-
-run-asan:
-	$(call headline,clang with asan+ubsan: tests$(only))
-	$(call ctest,build-asan,-LE 'structure|e2e|no_sanitizer')
-
-run-tsan:
-	$(call headline,tsan: tests of threaded code$(only))
-	@test ! -e build-tsan/prefix || $$(<build-tsan/prefix) $(call run_ctest,build-tsan,-L threads)
-
-run-memcheck: at_once = $(JOBS) # valgrind computes rather than waits
-run-memcheck:
-	$(call headline,valgrind: unit and conformance tests$(only))
-	$(call ctest,build,-L memcheck)
+	$(call compile,build-tsan,--target tests_in_c)
 
 bench: ## set up, and measure overhead and throughput against their bounds
 	@tools/setup bench

@@ -171,9 +171,9 @@ static double requests_s(struct hardware *hardware, size_t devices)
     return took;
 }
 
-/* One load of `ipw estimate --serve`: step tables from estimates, and 100 000 requests at three
+/* One load of `ipw estimate --serve`: step tables from estimates, and requests at three
  * quarters of the device's capacity. */
-static double serving_s(const struct hardware *hardware)
+static double serving_s(const struct hardware *hardware, size_t requests)
 {
     struct model model;
     struct serving_load load;
@@ -190,7 +190,7 @@ static double serving_s(const struct hardware *hardware)
                                         .load = &load,
                                         .kv_cache_bytes = UNKNOWN};
     double began = cpu_seconds();
-    serving_load_draw(SERVED, (struct serving_lengths){100, 900}, (struct serving_lengths){50, 200},
+    serving_load_draw(requests, (struct serving_lengths){100, 900}, (struct serving_lengths){50, 200},
                       1, &load);
     must(serving_steps_make(&question, &policy, &steps, &why), &why);
     struct serving_model costs = serving_steps_model(steps);
@@ -256,7 +256,7 @@ int main(void)
     size_t devices = hardware_count();
     struct hardware *hardware = calloc(devices + 1, sizeof *hardware), h100;
     struct error why = {0};
-    double network[ROUNDS], points[3], requests[3], served[3];
+    double network[ROUNDS], points[3], requests[3], served[3], growth_s[3];
     if (!hardware)
         abort();
     for (size_t i = 0; i < devices; i++)
@@ -268,14 +268,21 @@ int main(void)
         points[i] = points_s(hardware, devices);
     for (int i = 0; i < 3; i++)
         requests[i] = requests_s(hardware, devices);
-    bench_at_most("ResNet-50 from its name to joules", bench_median(network, ROUNDS), "ms", 2);
-    bench_at_most("ResNet-50 from an ONNX file of 102 MB to joules", onnx_ms(&h100), "ms", 20);
-    bench_at_most("10 000 points of device, precision and batch", bench_median(points, 3), "s", 2);
-    bench_at_most("10 000 requests of device, precision and batch", bench_median(requests, 3), "s",
-                  1);
-    for (int i = 0; i < 3; i++)
-        served[i] = serving_s(&h100);
-    bench_at_most("100 000 requests to a server, simulated", bench_median(served, 3), "s", 2);
+    double one_ms = bench_median(network, ROUNDS), point_ms = 1e3 * bench_median(points, 3) / POINTS;
+    double request_ms = 1e3 * bench_median(requests, 3) / POINTS;
+    bench_report("ResNet-50 from its name to joules", one_ms, "ms");
+    bench_at_most("ResNet-50 from an ONNX file of 102 MB, against its name", onnx_ms(&h100) / one_ms,
+                  "ratio", 10);
+    bench_at_most("each of 10 000 points, against one from the name", point_ms / one_ms, "ratio",
+                  0.2);
+    bench_at_most("each of 10 000 requests, against a point", request_ms / point_ms, "ratio", 6);
+    for (int i = 0; i < 3; i++) {
+        served[i] = serving_s(&h100, SERVED);
+        growth_s[i] = served[i] / serving_s(&h100, SERVED / 10);
+    }
+    bench_report("100 000 requests to a server, simulated", bench_median(served, 3), "s");
+    bench_at_most("100 000 requests to a server, against 10 000", bench_median(growth_s, 3), "ratio",
+                  13);
     bench_growth(&h100);
     for (size_t i = 0; i < devices; i++)
         hardware_release(&hardware[i]);

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Activity of GPU units, from GPM of the fake NVML, from a fake `dcgmi dmon` in PATH, or from utilization alone."""
 
 import csv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Command-line tests of ipw agent: turns, tools, protocols and failures, with scripted replies of the null client;
 energies on a fake machine add up."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: asan
 """Command-line tests of agent traces: analyze, export and list of run directories of ipw and of the Python IPW."""
 
 import json

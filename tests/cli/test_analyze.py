@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Command-line tests of ipw analyze: results, text output, bad input, unfinished runs."""
 
 import csv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """ipw analyze against SciPy and NumPy on the same records, loaded with Hugging Face datasets: runs of ipw, and
 directories in the layout of the Python IPW.  $IPW_PYTHON may name an interpreter with these packages; without them the
 test is skipped."""

@@ -23,7 +23,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from program import TIMEOUT_S, SANITIZED
+from program import TIMEOUT_S
 from proxies import Proxy, Upstream, send_document
 
 SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-arrow-")
@@ -195,18 +195,18 @@ class TestWriting(Case):
     def test_records_round_trip_bit_for_bit(self):
         rng = random.Random(1)
         metadata = pa.struct([("level", DOUBLE), ("name", TEXT), ("hard", BOOL)])
-        for model in MODELS[1:2] if SANITIZED else MODELS:  # pyarrow and the comparison take most of the time
+        for model in MODELS:
             schema = schema_of(model, metadata)
-            rows = [{field.name: random_value(field.type, rng) for field in schema} for _ in range(1500)]
+            rows = [{field.name: random_value(field.type, rng) for field in schema} for _ in range(1500 if model == MODELS[1] else 20)]
             lines = [{"kind": "query", "key": f"k{i}", **row} for i, row in enumerate(rows)]
             folder, table = self.store(lines, model, {"level": 1.5, "name": "", "hard": True})
             self.assertEqual(table.schema.remove_metadata(), schema)
-            self.assertGreater(table.column(0).num_chunks, 1)
+            self.assertEqual(table.column(0).num_chunks, 1 + len(rows) // 1000)
             loaded = datasets.load_from_disk(str(folder))
             self.assertEqual(loaded.features.arrow_schema.remove_metadata(), schema)
             for ours, theirs in zip(rows, table.to_pylist(), strict=True):
                 self.same(theirs, ours)
-            for at in (0, 999, 1000, 1499):
+            for at in (0, 999, 1000, 1499) if len(rows) > 1000 else (0, 19):
                 self.same(loaded[at]["model_metrics"][model], rows[at]["model_metrics"][model])
 
     def test_unknown_fields_are_null(self):
@@ -298,8 +298,8 @@ class TestWriting(Case):
         self.assertEqual([json.loads(line)["problem"] for line in out.splitlines()],
                          ["0!", "1!", "2!", "3!", "4!"])
 
-    def test_a_hundred_thousand_rows(self):
-        count = 5_000 if SANITIZED else 100_000
+    def test_twenty_batches(self):
+        count = 20_000
         lines = ({"kind": "query", "key": f"k{i}", "ipw": {"index": i}} for i in range(count))
         folder, table = self.store(lines, "m")
         index = table.column("ipw").combine_chunks().field("index")

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: alone
 """ipw estimate calibrate with its own loads: their speed is the result, so nothing else may run in parallel."""
 
 import csv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Behavior common to all commands: help, misspelled names, exit codes, colors."""
 
 import json

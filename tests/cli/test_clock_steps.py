@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """The wall clock is stepped forward and back during a measurement: joules, durations and counters follow the monotonic
 clock."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """ipw compare of measured runs on a machine of known power; these tests need an idle CPU."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Conditions of a measurement: background load, a baseline that was not idle, idle power that changed."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Operating cost and emissions of run, profile, compare and estimate, at given prices, against independent
 computation."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Datasets: answers of the built-in tasks recomputed from the problem text, memory use of large files, and public
 datasets over HTTP."""
 
@@ -15,7 +16,6 @@ from urllib.parse import parse_qs, urlparse
 
 TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests" / "tools"
 DUMP = TOOLS / "dump_items"
-SANITIZED = any(mark in DUMP.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
 TIMEOUT_S = 120
 
 
@@ -124,7 +124,6 @@ class BuiltinTasks(unittest.TestCase):
 
 # ---- large files ----
 
-@unittest.skipIf(SANITIZED, "a sanitizer keeps memory to itself")
 class LargeFiles(unittest.TestCase):
     ROWS = 400_000
 

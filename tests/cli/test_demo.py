@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """ipw demo: the shipped models compared, and its output without an inference engine."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Documentation is consistent: paths and make targets exist, the examples of docs/estimate.md are current, the example
 driver of docs/adding-a-sensor.md compiles, passes its test and the conformance suite, docs/formats.md and
 docs/metrics.md have all keys of a run, and docs/interrupts.md all waits."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Command-line tests of ipw doctor: each fake machine gets the right diagnosis, with reason and fix."""
 
 import csv

@@ -465,28 +465,6 @@ class Formats(Files):
             else:
                 self.assertEqual(found, {None: "", True: "true", False: "false"}.get(value, value), path)
 
-    def test_every_format_has_the_figures_of_a_calibration(self):
-        report, rows, markdown = self.reports("calibrate", "--csv", self.write(loads()))
-        self.assert_same(report, rows)
-        first = report["coefficients"][0]
-        value = rows["coefficients.0.value"]
-        self.assertEqual(value["unit"], "J/FLOP")
-        for key, column in (("plus_minus", "error"), ("low", "low"), ("high", "high")):
-            self.assertAlmostEqual(float(value[column]) / first[key], 1, delta=1e-8)
-        self.assertIn(f"| per FLOP, fp32 | {1e12 * first['value']:.3g}"[:-1], markdown)
-        self.assertIn(f"| {1e12 * first['low']:.3g} to {1e12 * first['high']:.3g} |", markdown)
-
-    def test_every_format_has_the_figures_of_a_validation(self):
-        report, rows, markdown = self.reports("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200.csv",
-                                              "--hardware", "h200", "--leave-out", "model", "--max-mape", "1e5")
-        self.assert_same(report, rows)
-        self.assertEqual(rows["rows.0.latency_s.measured"]["unit"], "s")
-        for sums in (report["all"], report["held_out"]["all"]):
-            cells = [f"{100 * sums[kind]['mape']:.1f} % | {100 * sums[kind]['bias']:+.1f} % | {sums[kind]['rows']}"
-                     for kind in ("latency", "energy")]
-            self.assertIn(f"| all | {cells[0]} | {cells[1]} |", markdown)
-        self.assertIn("- limit 1e+05 %: PASS", markdown)
-
     def test_output_file_of_calibrate_does_not_set_the_format_of_the_report(self):
         file = self.root / "mine.json"
         done = self.ipw("calibrate", "--csv", self.write(loads()), "-o", file)

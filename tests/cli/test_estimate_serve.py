@@ -2,8 +2,6 @@
 """ipw estimate --serve: figures against an independent simulation that records each token, conservation of energy,
 loads and SLOs, formats, plots, bad input."""
 
-import csv
-import io
 import json
 import random
 import re
@@ -357,19 +355,6 @@ class LoadTest(ServeTest):
         self.assertIsNone(point["energy_per_token_j"])
         self.assertIsNone(point["power_w"])
         self.assertGreater(point["ttft_s"]["p50"], 0)
-
-    def test_rates_in_csv_markdown_and_text(self):
-        ask = ("--model", LLAMA, "--hardware", "h100-sxm", "--serve", "--requests", "50",
-               "--request-rate", "1:3:1")
-        rows = list(csv.DictReader(io.StringIO(self.run_ipw(*ask, "--format", "csv").stdout)))
-        self.assertEqual([float(row["request_rate"]) for row in rows], [1, 2, 3])
-        points = self.serve("--requests", "50", "--request-rate", "1:3:1")["points"]
-        for row, point in zip(rows, points):
-            self.assertAlmostEqual(float(row["ttft_p95_s"]), point["ttft_s"]["p95"], delta=1e-9)
-        self.assertIn("| requests/s |", self.run_ipw(*ask, "--format", "md").stdout)
-        text = self.run_ipw(*ask).stdout
-        for words in ("TTFT p50", "tokens/s per user", "energy per token"):
-            self.assertIn(words, text)
 
     @unittest.skipUnless(shutil.which("gnuplot"), "needs gnuplot")
     def test_plot_of_energy_by_load(self):

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: asan, smoke
 """Golden outputs of every command in every format, over the runs of tests/fixtures: a change of a figure, a key, a
 column or their order is seen here.
 
@@ -154,7 +155,7 @@ MEASURED = [
     ("sweep-plan", f"{CLOCKS} --dry-run", " -- sleep {s}", EVERY, VirtualControllableGpu),
     ("energy", "energy --count 3", "", {TEXT: "--format table", **JSON, **CSV}, VirtualServer),
     ("energy-once", "energy --once", "", {TEXT: "--format table", **JSON, **CSV, **MD}, VirtualGpu),
-    ("govern", GOVERN, "", {TEXT: "--dry-run", "json": "--json -q", "csv": "--format csv -q", "md": "--format md -q"}, VirtualControllableGpu),
+    ("govern", GOVERN, "", {TEXT: "--dry-run", "json": "--json -q", "csv": "--format csv -q", "md": "--format md"}, VirtualControllableGpu),
 ]
 
 DIRECTORIES = [

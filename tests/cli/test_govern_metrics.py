@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """ipw govern --dry-run: supported metrics of servers, and unexpected responses."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Untrusted text (models, datasets, servers, paths, firmware) cannot control the terminal in any command: only
 printable text, newlines and the program's own colors are printed."""
 

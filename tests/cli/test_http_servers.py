@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """What `ipw monitor`, `ipw serve` and `ipw proxy` have in common as HTTP servers: they answer after a shortage of
 descriptors and in spite of idle connections, refuse requests of foreign web pages, and limit guessing of tokens."""
 

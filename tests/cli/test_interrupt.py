@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """SIGINT and SIGTERM end ipw while it waits: for a dataset, a driver, a server, a database, a program, or the reader of its
 output.  docs/interrupts.md lists all waits with their tests."""
 import fcntl

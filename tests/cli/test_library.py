@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """libipw: the example in C and C++, and the ABI from Python."""
 import ctypes
 import math
@@ -18,7 +19,6 @@ import unittest
 BUILD = os.environ["IPW_BUILD"]
 SOURCE = os.environ["IPW_SOURCE"]
 LIBRARY = os.path.join(BUILD, "libipw.so")
-SANITIZED = b"__asan_init" in open(LIBRARY, "rb").read() or b"__tsan_init" in open(LIBRARY, "rb").read()
 
 
 class Result(ctypes.Structure):
@@ -66,7 +66,6 @@ class Example(unittest.TestCase):
         self.assertEqual(out.count("energy unknown"), 3, out)
         self.assertNotIn(" J ", out)
 
-    @unittest.skipIf(SANITIZED, "a sanitized library needs its run-time linked into the program")
     def test_example_compiles_as_cpp(self):
         compiler = shutil.which("g++") or shutil.which("clang++")
         if not compiler:
@@ -80,7 +79,6 @@ class Example(unittest.TestCase):
         self.assertIn(" J +- ", self.run_example(program, machine))
 
 
-@unittest.skipIf(SANITIZED, "a sanitized library needs its run-time loaded first")
 class PlainAbi(unittest.TestCase):
     def open(self, machine):
         os.environ["IPW_SYSROOT"] = machine.root
@@ -249,7 +247,6 @@ class PlainAbi(unittest.TestCase):
         self.assertTrue(math.isnan(total.joules))
         self.assertTrue(total.note)
 
-    @unittest.skipIf(SANITIZED, "a sanitized library links the sanitizer's run-time")
     @unittest.skipUnless(shutil.which("readelf"), "no readelf")
     def test_readme_lists_linked_libraries(self):
         with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
@@ -269,7 +266,6 @@ class PlainAbi(unittest.TestCase):
         self.assertEqual(strays, set())
 
 
-@unittest.skipIf(SANITIZED, "a sanitizer's allocator cannot be replaced")
 class LackOfMemory(unittest.TestCase):
     """The library is in another program's process, and returns a status where ipw would end."""
 

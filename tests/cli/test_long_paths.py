@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: asan
 """Every command works on runs under a path of 1,600 characters; a path that the kernel refuses is named with its reason."""
 import csv
 import io

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """The man pages agree with the program: commands, options, formats, environment, functions.  Each comparison is a
 function from texts to problems, which is tested with injected faults."""
 

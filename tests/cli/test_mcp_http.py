@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """`ipw agent --mcp URL` with a server that expires sessions, streams, asks, redirects, hangs, breaks off and sends too
 much.  tests/e2e/test_agent.py has real servers."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Anthropic's official client through ipw proxy, and --client anthropic, against a server that sends exact bytes.
 
 $IPW_PYTHON may name an interpreter that has the package `anthropic`; without it the test is skipped."""

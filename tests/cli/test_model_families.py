@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from model_graphs import ConfigTest, show  # noqa: E402
-from program import IPW, TIMEOUT_S, SANITIZED  # noqa: E402
+from program import IPW, TIMEOUT_S  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 RECORDED = json.loads((SOURCE / "tests/fixtures/configs/models.json").read_text())
@@ -205,7 +205,8 @@ class Refused(ConfigTest):
                 may_be_off = key in ("position_buckets", "max_relative_positions")  # -1: no limit
                 values = (-2 if may_be_off else -1, 10**18, 1.5, "8", [], {}, True)
                 tried += 1
-                for absurd in values[tried % len(values):][:1] if SANITIZED else values:
+                # Every value for the keys of one model, and each in turn for those of the others.
+                for absurd in values if name == "gpt-oss-small" else values[tried % len(values):][:1]:
                     with self.subTest(f"{name} {key} {absurd}"):
                         self.refused({**config, key: absurd}, f"'{key}'")
 

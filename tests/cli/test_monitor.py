@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Command-line tests of `ipw monitor` on machines with known readings: metrics, lost and reopened sensors, attribution
 of energy, and behavior as a server."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Command-line tests of ipw optimize: on synthetic data, and on public measurements if present ($IPW_SHARED, or shared/
 in the source tree)."""
 
@@ -8,7 +9,6 @@ import itertools
 import json
 import math
 import random
-import re
 import statistics
 import sys
 import tempfile
@@ -284,19 +284,6 @@ class SyntheticData(OptimizeTest):
         table = list(csv.DictReader(io.StringIO(done.stdout)))
         self.assertEqual([float(row["freq_mhz"]) for row in table],
                          [row["recommended"]["freq_mhz"] for row in report["applications"]])
-
-    def test_markdown_has_the_conclusions_the_table_and_the_commands(self):
-        rows = [("A100", name, mhz, p, 10 * (1 + share * (1400 / mhz - 1))) for name, share in (("llama", 0.5), ("vit", 0.7))
-                for mhz, p, _ in knee_rows(name, noise=0.005)]
-        path = self.file("two.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
-        words = ("--input", path, "--objective", "energy", "--max-slowdown", "5")
-        shown, marked = (ipw(None, "optimize", *words, "--format", name).stdout for name in ("table", "md"))
-        self.assertEqual(re.findall(r"\d[\d.]*", shown), re.findall(r"\d[\d.]*", marked))
-        for row in self.json(*words)["applications"]:
-            conclusion, = re.findall(rf"\n\nA100 {row['application']}: (.*)\n\n- limited by max\\_slowdown\n\n", marked)
-            self.assertTrue(conclusion.startswith(f"{row['recommended']['freq_mhz']} MHz saves "), conclusion)
-            self.assertIn(f"- A100 {row['application']}: {row['recommended']['command']}\n", marked)
-        self.assertIn("| A100 llama | ", marked)
 
     def test_command_of_data_without_names_has_a_name(self):
         named = self.file("named.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"),

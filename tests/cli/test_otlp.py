@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """`ipw monitor --otlp` on machines with known counters: messages parsed with OpenTelemetry's definitions; receivers
 that are slow, fail, refuse or are unreachable; and steps of the wall clock."""
 

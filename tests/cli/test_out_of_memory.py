@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Without memory a command ends with one line, and leaves behind what SIGTERM would: a journal that can be continued, a
 GPU with its own clocks, and no process."""
 import json
@@ -17,7 +18,7 @@ from types import SimpleNamespace
 from dashboards import Dashboard
 from machines import ControllableGpu
 from monitors import Monitor
-from program import IPW, SANITIZED, TIMEOUT_S
+from program import IPW, TIMEOUT_S
 from proxies import ProxyTest, send_document, until
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
@@ -63,7 +64,6 @@ def records_of(run):
     return [record for record in map(json.loads, lines) if record["kind"] == "query"]
 
 
-@unittest.skipIf(SANITIZED, "a sanitizer's allocator cannot be replaced")
 class OutOfMemory(ProxyTest):
     def setUp(self):
         super().setUp()

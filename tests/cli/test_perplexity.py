@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
+# test: real time
 """Command-line tests of `ipw profile --task perplexity`: the null client, whose figures follow from arithmetic, and
-fake servers of OpenAI's completions API.  test_perplexity_oracle.py has real models."""
+fake servers of OpenAI's completions API.  test_perplexity_models.py has real models."""
 
 import csv
 import http.server

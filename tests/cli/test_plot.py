@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import test_power_logs as logs  # noqa: E402
 from plots import Picture, add_gauge, layers_of, png_size, run_at, run_directory  # noqa: E402
-from program import NAN, TIMEOUT_S, SANITIZED, ipw  # noqa: E402
+from program import NAN, TIMEOUT_S, ipw  # noqa: E402
 from sweeps import write_sweep  # noqa: E402
 
 # Expected texts of each plot: axes with units, and names of series.
@@ -51,7 +51,7 @@ OF_LAYERS = {
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "ffn.gate_up"),
 }
 # Gnuplot draws them: further formats do not exercise more of ipw under a sanitizer.
-FORMATS = ("svg",) if SANITIZED else ("png", "svg", "pdf")
+FORMATS = ("png", "svg", "pdf")
 
 
 class PlotTest(unittest.TestCase):
@@ -658,7 +658,7 @@ class Escaping(PlotTest):
                 part["name"] += evil
             path.write_text(json.dumps(measured))
             # Gnuplot takes most of the time, and all texts take the same path.
-            plots = "models,components" if SANITIZED else "energy,timeline,models,pareto,concurrency,components,layer_heatmap,roofline"
+            plots = "energy,timeline,models,pareto,concurrency,components,layer_heatmap,roofline"
             self.plot(*runs, path, "--plot", plots, "--format", "svg", "--output-dir", self.root / "runs/out")
             self.assertFalse(mark.exists(), evil)
             for picture in (self.root / "runs/out").rglob("*.svg"):

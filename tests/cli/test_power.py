@@ -3,11 +3,9 @@
 the source tree)."""
 
 import csv
-import io
 import json
 import math
 import os
-import re
 import sys
 import tempfile
 import unittest
@@ -98,30 +96,6 @@ class SyntheticData(PowerTest):
         errors = [abs(row["power_w"]["value"] / points[row["freq_mhz"]][0] - 1) for row in report["predictions"]]
         self.assertEqual(len(errors), 61)
         self.assertLess(sum(errors) / len(errors), 0.03)
-
-    def test_formats_have_the_same_figures(self):
-        rows = [("A100", name, *row) for name in ("llama", "vision|l") for row in knee_rows(name, noise=0.005)]
-        path = write_csv(self.path / "two.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
-        model = self.path / "m.json"
-        ipw(None, "power", "fit", "--input", path, "-o", model)
-        for words in (("fit", "--input", path), ("validate", "--input", path, "--max-mape", "5"),
-                      ("predict", model, "--application", "llama", "--gpu", "A100", "--freq", "800,1400")):
-            shown, marked = (ipw(None, "power", *words, "--format", name) for name in ("table", "md"))
-            self.assertEqual((shown.returncode, marked.returncode, marked.stderr), (0, 0, ""))
-            self.assertRegex(marked.stdout, rf"^# power {words[0]}\n\n")
-            self.assertTrue(marked.stdout.endswith("\n") and not marked.stdout.endswith("\n\n"))
-            self.assertEqual(re.findall(r"\d[\d.]*", shown.stdout), re.findall(r"\d[\d.]*", marked.stdout))
-            for line in marked.stdout.splitlines():  # every row of a table has as many cells as its header
-                if line.startswith("|"):
-                    self.assertEqual(len(re.findall(r"(?<!\\)\|", line)), len(re.findall(r"(?<!\\)\|", next(
-                        row for row in marked.stdout.splitlines() if row.startswith("|")))))
-        report = self.json("fit", "--input", path)
-        done = ipw(None, "power", "fit", "--input", path, "--format", "csv")
-        table = {row["path"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
-        at = table["curves.1.at_fmax.power_w.value"]
-        self.assertEqual((float(at["value"]), at["unit"]),
-                         (float(f"{report['curves'][1]['at_fmax']['power_w']['value']:.9g}"), "W"))
-        self.assertNotIn("view.summary", table)
 
     def test_bad_input_is_reported(self):
         empty = self.path / "empty.csv"

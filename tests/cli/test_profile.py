@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Command-line tests of ipw profile: report, summary and options, with a fake server."""
 
 import json

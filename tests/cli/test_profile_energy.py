@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """ipw profile on fake machines with known power: energies add up and can be recomputed."""
 
 import json

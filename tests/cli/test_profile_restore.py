@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """ipw profile killed and resumed on a machine of known power: settled energies are unchanged, others are null with a
 reason, and known ones still add up."""
 

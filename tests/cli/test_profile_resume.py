@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """ipw profile interrupted, killed and resumed; and its progress display."""
 
 import fcntl

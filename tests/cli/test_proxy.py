@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """ipw proxy between raw clients and a raw server: forwarding, recording, refusals."""
 
 import ctypes

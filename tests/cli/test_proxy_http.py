@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """ipw proxy and HTTP edge cases: TLS to the upstream server, old and odd clients, invalid framing."""
 
 import json

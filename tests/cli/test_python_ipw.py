@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Compatibility with the Python IPW in both directions.  Its package is in no registry, so its analyze and plot are
 reimplemented here after its source (15 November 2026): Hugging Face datasets load the directory, NumPy fits, the same
 columns are read in the same order.  For our directories it must give the figures of our analysis/*.json, and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """ipw-reader: root-only counters, read by an ordinary user."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """`--sensors remote=HOST`: energy of machines with known counters, read through their `ipw monitor`; over slow
 networks, with other clocks, and when a monitor exits, restarts or refuses."""
 

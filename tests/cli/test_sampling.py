@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """Number of NVML calls, and energy between readings of the counter."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Runs saved by `ipw run --save` can be listed, analyzed, compared and exported."""
 import csv
 import io

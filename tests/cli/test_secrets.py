@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Secrets are not leaked: what each of two servers receives, and what a run writes."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """Command-line tests of `ipw serve`: API on runs with known figures, access control, behavior as a server."""
 
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """The dashboard's table of runs over the run index: in catalog.db, in memory, and without SQLite.  Orders and filters
 are compared with a brute-force oracle over the same rows."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """`ipw profile --shard` and `--merge`: shards send every question once; the merged run has all of them in dataset
 order, and its energies are the sums of the shards'."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Names of run directories, the run catalog, and interrupted stores."""
 
 import json

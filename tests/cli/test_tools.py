@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time, asan
 """Tools of agents: the calculator agrees with Python, including errors, on random expressions with a fixed seed;
 http_get only fetches from allowed hosts, including redirects; `ipw list tools` describes them."""
 

@@ -1,3 +1,4 @@
+/* test: tsan */
 /* Every analysis in the registry against the contract of analysis/analysis.h: whatever a table
  * lacks, the result is valid JSON or "not enough data" with what is missing, and it is
  * deterministic. */

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Every dataset driver in the registry against the contract of datasets/dataset.h. A driver added
  * to datasets.def is tested automatically: it needs a row in SAMPLES, which says how to open it. */
 #define _GNU_SOURCE

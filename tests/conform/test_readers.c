@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Every model reader in the registry against the contract of graph/reader.h: it recognizes its own
  * format only, rejects damaged files with a one-line error, and builds graphs in topological order
  * with every default written back. */

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Every sensor driver in the registry against the contract of sensors/sensor.h in three
  * environments: an empty machine, one with everything that files can fake, and the one the tests
  * run on. A driver added to sensors.def is tested automatically. */

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Every store in the registry against the contract of rundir/store.h. */
 #include <ctype.h>
 #include <stdlib.h>

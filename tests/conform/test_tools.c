@@ -1,3 +1,4 @@
+/* test: tsan, valgrind */
 /* Every driver of agent_tools/tool.h against its contract: names that servers accept, a schema that
  * is JSON, unknown parameters rejected, and missing or wrong arguments answered with an error that
  * the model can read, never with a crash. */

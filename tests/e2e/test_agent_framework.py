@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """An agent framework without knowledge of ipw, the OpenAI Agents SDK, with llama.cpp's server and a model that calls
 tools: through `ipw proxy` its answers are unchanged, each request is recorded, and energies add up.  Under `ipw agent
 --exec` its answers are graded."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """ipw estimate calibrate on this CPU predicts the times of models outside of the calibration, in llama.cpp and ONNX
 Runtime."""
 

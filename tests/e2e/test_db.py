@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """`ipw db` and `--db` with a real PostgreSQL, and with SQLite.  psql and Python's sqlite3 read the tables, which are
 compared with synthetic run directories."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """The gRPC telemetry service, read by Python's gRPC client with the field numbers of the Python IPW."""
 
 import os

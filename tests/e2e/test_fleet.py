@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """The examples for a fleet, each validated by its own tool: Prometheus and promtool, systemd-analyze, Kubernetes'
 schema."""
 

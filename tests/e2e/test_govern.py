@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """`ipw govern` reads the metrics of llama.cpp's server; the GPU is fake."""
 
 import json

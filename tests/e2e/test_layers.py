@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """`ipw layers` on models with random weights, and machines with known power."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """The shipped models in llama.cpp: tokens equal those of training, answers those of PyTorch, and the accuracy of each
 precision that of the model card."""
 

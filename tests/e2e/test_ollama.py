@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """Ollama, if installed, behaves as the tests that measure it require."""
 
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """`ipw profile` measures llama.cpp's server."""
 
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """`ipw profile` with a model in its own process, compared with llama.cpp's server."""
 
 import contextlib

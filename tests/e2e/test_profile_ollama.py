@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """`ipw profile` with Ollama's native API, if installed."""
 
 import sys

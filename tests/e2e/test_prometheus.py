@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """`ipw monitor` scraped by a real Prometheus: targets are up, rates are watts, increases are joules; promtool and the
 Python client library accept the metrics."""
 import subprocess

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """The page of ipw report in a real Chromium: figures, keyboard, widths, print, hostile names, many queries."""
 
 import json

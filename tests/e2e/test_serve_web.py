@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """The dashboard of ipw serve in a real Chromium: live power, runs, comparison, Pareto frontier, estimates, login."""
 
 import csv

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """llama.cpp's server, as installed by set-up, behaves as the tests that measure it require."""
 
 import sys

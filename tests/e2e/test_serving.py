@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: serial
 """research/serving-check against llama.cpp's server: requests have the simulated lengths, and the comparison has all
 figures.  Agreement is not tested, because it needs an idle machine: see docs/measurements.md."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# test: real time
 """`ipw sweep --slurm` and `ipw profile --slurm` on a real one-node Slurm: submitted settings are measured once and
 collected; failed and requeued elements and killed daemons neither lose nor duplicate measurements."""
 import json

@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* MCP servers: tests/fakes/mcp_server.py, which lists its tools in pages, is slow, crashes and
  * prints lines that are not protocol messages; a Python HTTP server that redirects. */
 #include "support/unit.h"

@@ -1,3 +1,4 @@
+/* test: real time */
 /* The tools that access files and run programs: paths outside the workspace, time, memory and
  * output limits, sockets, background processes. Programs of the machine are the reference: sh,
  * python3, ls. */

@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* Capacity of the backlog: callers block for attribution only. */
 #include "attribute/share_parts.h"
 

@@ -1,3 +1,4 @@
+/* test: tsan */
 /* The ledger over scripted sensors: which channel a device's energy is from, what is summed, and the notes. */
 #include "attribute/ledger.h"
 

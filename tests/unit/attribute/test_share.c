@@ -1,3 +1,4 @@
+/* test: tsan */
 /* Sharing over scripted sensors: which request gets which energy, its notes, and what stays unattributed. */
 #define _GNU_SOURCE
 #include "attribute/share.h"

@@ -1,3 +1,4 @@
+/* test: tsan */
 /* A baseline that comes later: all energy is attributed again, as if it had been there from the start. */
 #include "attribute/share.h"
 

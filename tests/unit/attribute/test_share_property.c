@@ -1,3 +1,4 @@
+/* test: tsan */
 /* Properties of sharing on random machines and random requests. */
 #include "attribute/share.h"
 

@@ -1,3 +1,4 @@
+/* test: tsan */
 /* Energy accounts of agents' queries: properties on random machines and random traces. */
 #include "attribute/span_account.h"
 

@@ -1,3 +1,4 @@
+/* test: tsan */
 /* The embedded files: what is known without parsing is what parsing finds, and each is parsed once. */
 #include "support/unit.h"
 

@@ -1,9 +1,7 @@
 #include "support/unit.h"
 
 #include "catalog/device_peak.h"
-#include "catalog/hardware.h"
 #include "core/units.h"
-#include "support/tsv.h"
 
 static const struct {
     const char *name;
@@ -114,45 +112,11 @@ static void other_products_do_not_match_a_known_device(void **state)
     }
 }
 
-/* ---- the names of version 0.1.0, whose figures must not change ---- */
-
-static void assert_same(const char *name, double value, double expected)
-{
-    if (is_known(value) != is_known(expected) || (is_known(value) && value != expected))
-        fail_msg("%s: %.17g, expected %.17g", name, value, expected);
-}
-
-static void compare_row(char **fields)
-{
-    const char *name = fields[0];
-    struct device_peak peak;
-    struct hardware hardware;
-    bool found = device_peak_find(name, &peak);
-    if (found != (strcmp(fields[1], "-") != 0) || (found && strcmp(peak.name, fields[1]) != 0))
-        fail_msg("%s: %s, expected %s", name, found ? peak.name : "not found", fields[1]);
-    if (found) {
-        assert_string_equal(peak.precision, fields[2]);
-        assert_same(name, peak.tflops, tsv_number(fields[3]));
-        assert_same(name, peak.gb_per_s, tsv_number(fields[4]));
-        assert_true(peak.source && peak.source[0]);
-    }
-    found = hardware_find_device(name, &hardware);
-    if (strcmp(fields[5], "-") != 0 && (!found || strcmp(hardware.id, fields[5]) != 0))
-        fail_msg("%s: %s, expected %s", name, found ? hardware.id : "not found", fields[5]);
-}
-
-static void names_of_version_0_1_0_keep_their_figures(void **state)
-{
-    (void)state;
-    assert_true(tsv_each("catalog/device_peaks.tsv", 6, compare_row) > 1000);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_devices_are_found),
         cmocka_unit_test(other_products_do_not_match_a_known_device),
-        cmocka_unit_test(names_of_version_0_1_0_keep_their_figures),
     };
     return RUN_TESTS(tests);
 }

@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* The anthropic driver against a scripted server: requests as sent, responses and faults.  What it shares with the
  * openai driver is tested in test_openai.c. */
 #include "support/unit.h"

@@ -1,3 +1,4 @@
+/* test: real time */
 /* The null driver: its answers, their timing, and its failures. */
 #include "support/unit.h"
 

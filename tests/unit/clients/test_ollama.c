@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* The ollama driver against a scripted server: requests as sent, durations, models, faults. */
 #include "support/unit.h"
 

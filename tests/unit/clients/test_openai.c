@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* The openai driver against a scripted server: requests as sent, faults, service details. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* CSV: rows from memory and from a stream that returns one byte at a time, small tables, and quoting. */
 #include "core/csv.h"
 

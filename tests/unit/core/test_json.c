@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* The JSON writer: exact output, null for unknown values, valid UTF-8 for any input. */
 #include "core/json.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 #include "core/json_bind.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Reading JSON: what is accepted and rejected, paths, types, merging. */
 #include "support/unit.h"
 

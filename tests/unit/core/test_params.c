@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* User parameters: splitting, replacing, typed access, errors. */
 #include "support/unit.h"
 

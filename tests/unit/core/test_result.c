@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* The tree of a result: what was added is found by its path, also while it grows. */
 #include "core/result.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 #include "support/unit.h"
 
 #include <stdlib.h>

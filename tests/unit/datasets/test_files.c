@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* JSON lines and CSV files: valid files, invalid files, and parts of files. */
 #include "support/unit.h"
 

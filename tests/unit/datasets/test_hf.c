@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Saved datasets: which files they consist of, and their errors. Arrow itself is faked: a data file
  * here is JSON lines. */
 #include "support/unit.h"

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Public datasets over the row API, with a server that is busy, changes, or needs a token. The HTTP
  * client is faked; tests/cli/test_datasets.py does the same over a socket. */
 #define _GNU_SOURCE

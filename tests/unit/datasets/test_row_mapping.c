@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* From a row to an item: fields, templates, choices, filters, metadata. */
 #include "support/unit.h"
 

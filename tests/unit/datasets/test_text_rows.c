@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Rows of text files: JSON as lines and as one array, CSV as in RFC 4180 and as found in practice. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: real time */
 /* Models, tokens and contexts of the real library, on a model with random weights. */
 #include "engine/engine.h"
 #include "engine/timers.h"

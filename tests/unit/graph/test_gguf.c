@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* GGUF headers: contents are read, and errors are reported with their position. */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* test: valgrind */
 #include "support/damage.h"
 #include "support/gguf_file.h"
 #include "support/unit.h"

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Truncated or damaged model files: read, or rejected with a one-line error, never read past their
  * end. The same seed gives the same damage everywhere. */
 #include <stdlib.h>

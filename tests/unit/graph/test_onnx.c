@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* ONNX files built byte by byte: what is read, and what is rejected. tests/cli/test_onnx_oracle.py
  * compares whole models and the shapes of every operator with the onnx package. */
 #include <stdlib.h>

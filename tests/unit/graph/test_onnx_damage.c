@@ -1,3 +1,4 @@
+/* test: valgrind */
 #include "core/text.h"
 #include "support/damage.h"
 #include "support/onnx_file.h"

@@ -6,7 +6,6 @@
 #include "core/units.h"
 #include "graph/count.h"
 #include "graph/zoo/zoo.h"
-#include "support/tsv.h"
 #include "support/unit.h"
 
 static struct graph build(const struct zoo_entry *entry, struct graph_options *options)
@@ -296,19 +295,6 @@ static void test_aliases_resolve_to_their_model(void **state)
         assert_ptr_equal(zoo_find(zoo_at(i)->name), zoo_at(i));
 }
 
-static void compare_architecture(char **fields)
-{
-    const struct zoo_entry *entry = zoo_find(fields[0]);
-    if (strcmp(fields[3], "-") != 0 && (!entry || strcmp(entry->name, fields[3]) != 0))
-        fail_msg("%s: %s, expected %s", fields[0], entry ? entry->name : "none", fields[3]);
-}
-
-static void test_names_of_version_0_1_0_still_resolve(void **state)
-{
-    (void)state;
-    assert_true(tsv_each("catalog/models.tsv", 4, compare_architecture) > 2000);
-}
-
 static void compare_count(const char *name, const char *what, double counted, double given,
                           double tolerance)
 {
@@ -379,7 +365,6 @@ int main(void)
         cmocka_unit_test(test_nodes_are_named_like_modules),
         cmocka_unit_test(test_options_out_of_range_are_rejected),
         cmocka_unit_test(test_aliases_resolve_to_their_model),
-        cmocka_unit_test(test_names_of_version_0_1_0_still_resolve),
         cmocka_unit_test(test_graph_sizes_match_the_catalog),
         cmocka_unit_test(test_models_are_opened_by_name),
     };

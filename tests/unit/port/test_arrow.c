@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Arrow files: what is written is read back, and damage is reported. */
 #include <fcntl.h>
 #include <signal.h>

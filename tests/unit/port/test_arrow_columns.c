@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Arrow files by columns: each value and each null, also inside null structs. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: tsan, valgrind */
 #include "port/file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Files under the root prefix: strict numbers, distinct errors, names in numeric order. */
 #include "port/fs.h"
 

@@ -1,3 +1,4 @@
+/* test: real time, tsan, valgrind */
 /* The HTTP client against a server with scripted faults: bodies, timing, errors, cancelling. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: real time, valgrind */
 /* The server over loopback: full tables of connections and of descriptors, bodies that never end, malformed heads.
  * Server and clients share this thread, so that no step depends on another's speed. */
 #define _GNU_SOURCE

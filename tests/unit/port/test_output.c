@@ -1,3 +1,4 @@
+/* test: real time, valgrind */
 #define _GNU_SOURCE
 #include "port/file.h"
 

@@ -1,3 +1,4 @@
+/* test: real time */
 /* Child processes: the handshake, how they end, what they inherit, orphans. */
 #define _GNU_SOURCE
 #include "port/proc.h"

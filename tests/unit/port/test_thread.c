@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* Deadlines: past ones return immediately, pokes wake a sleeper and are not lost, threads have names. */
 #define _GNU_SOURCE
 #include "port/thread.h"

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* URLs as libcurl parses them: which host gets the credentials. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Which headers the proxy forwards, and the API keys and tokens in them. */
 #include "support/unit.h"
 

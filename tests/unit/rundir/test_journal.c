@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* The journal: lines are written atomically, and joined to records. */
 #include "rundir/journal.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* The run directory: its name, what may be deleted in it, and its lock. */
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* The run index while two processes write it: an update, and commands that end runs during it. */
 #include "rundir/run_index.h"
 

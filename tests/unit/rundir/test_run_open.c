@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* A server reads below its folder only, and never through a link; a user's directories may be links. */
 #define _GNU_SOURCE
 #include "rundir/run_path.h"

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* The journal of a sweep: keys of earlier versions, and which attempts count. */
 #include "rundir/sweep.h"
 

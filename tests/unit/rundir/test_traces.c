@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* traces.jsonl: files of the Python IPW, old and new; what ipw writes; the figures of upstream's
  * exporter; the dataset. */
 #include "rundir/traces.h"

@@ -1,3 +1,4 @@
+/* test: real time */
 /* GPU control against the fake NVML: however the controlling process ends, the card's settings are
  * restored. The restore command of the watchdog is this program with --restore. */
 #include "support/unit.h"

@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* The loads of a calibration: every vector width computes what scalar code does, and a team of
  * threads counts its work. */
 #include "core/units.h"

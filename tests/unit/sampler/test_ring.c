@@ -1,3 +1,4 @@
+/* test: tsan, valgrind */
 #include "support/unit.h"
 
 #include <pthread.h>

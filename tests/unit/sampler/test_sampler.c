@@ -1,3 +1,4 @@
+/* test: real time, tsan, valgrind */
 /* The whole sampler over scripted sensors: threads, loss and return, suspend, unusual devices.
  * Counters follow the real clock at a known power, so every window has a known energy; the machine
  * may be slow, so nothing here depends on how soon something happens. */

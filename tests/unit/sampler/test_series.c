@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* From samples to a timeline: valid and invalid behavior of counters and readings, and what must never be counted. */
 #include "support/unit.h"
 

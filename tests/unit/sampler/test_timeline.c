@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Windows over a timeline against brute force over every interval, for both shapes, with gaps, in
  * memory, on disk and thinned; and the claimed uncertainty against the actual error. */
 #include "support/unit.h"

@@ -1,3 +1,4 @@
+/* test: real time */
 /* The fake machines of the C tests and of tests/fixtures/make-tree are equal, and tick-tree
  * advances their counters. */
 #include "support/unit.h"

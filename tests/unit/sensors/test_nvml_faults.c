@@ -1,3 +1,4 @@
+/* test: real time, tsan, valgrind */
 /* Faults of NVIDIA cards and drivers, and how they are reported. */
 #include "support/unit.h"
 

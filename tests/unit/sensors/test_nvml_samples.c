@@ -1,3 +1,4 @@
+/* test: real time */
 /* The driver's sample buffer: each sample once, in order, at its time, for any behavior of the clocks. */
 #include "support/unit.h"
 

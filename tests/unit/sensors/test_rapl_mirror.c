@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* One counter under two names is counted once; two counters are never merged. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: real time */
 /* Findings of RAPL on machines of every kind, and its sensors. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: real time, valgrind */
 /* RAPL readings while counters advance, wrap, break and vanish. */
 #define _GNU_SOURCE
 #include "support/unit.h"

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Request targets: what is decoded, what is rejected, and which paths match. */
 #include "support/unit.h"
 

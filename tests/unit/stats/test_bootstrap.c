@@ -146,7 +146,7 @@ static void assert_within(double share, double min, double max)
 static void intervals_have_their_nominal_coverage(void **state)
 {
     (void)state;
-    if (getenv("IPW_SLOW"))
+    if (test_is_instrumented())
         SKIP("coverage takes minutes under valgrind");
     assert_within(coverage(10, true, 21), 93, 99);
     assert_within(coverage(30, true, 22), 93, 99);

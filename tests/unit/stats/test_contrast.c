@@ -54,7 +54,7 @@ static double false_positive_limit(size_t tries)
 /* Rates over hundreds of trials take minutes under valgrind, where the other tests cover the same code. */
 static void skip_if_slow(void)
 {
-    if (getenv("IPW_SLOW"))
+    if (test_is_instrumented())
         SKIP("rates of hundreds of trials take minutes");
 }
 
@@ -264,7 +264,7 @@ static void variance_between_runs_is_detected(void **state)
 {
     (void)state;
     enum { RUNS = 3, QUERIES = 40 };
-    const size_t tries = getenv("IPW_SLOW") ? 200 : 2000;
+    const size_t tries = test_is_instrumented() ? 200 : 2000;
     struct random draws = random_seeded(23);
     size_t by_run = 0, by_query = 0;
     for (size_t i = 0; i < tries; i++) {

@@ -1,3 +1,4 @@
+/* test: real time, tsan */
 /* Events of agents and the spans that they form, including faulty events. */
 #include <pthread.h>
 #include <stdlib.h>

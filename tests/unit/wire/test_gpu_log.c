@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Logs of GPU profilers: which lines are rows, and the meaning of their cells. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Prometheus' text format: differences between two scrapes, and malformed input. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* The readings of a monitor: they round-trip, and other input is rejected. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Responses of both APIs, parsed without a server: dialects, faults, every split. */
 #include "support/unit.h"
 

@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Tool calls in plain text: what a model is prompted with, and how its output is parsed. */
 #include "support/unit.h"
 

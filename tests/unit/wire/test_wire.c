@@ -1,3 +1,4 @@
+/* test: valgrind */
 /* Bytes to lines, events and values, without a server: every split, every line ending, the limits. */
 #include "support/unit.h"
 
