@@ -45,7 +45,7 @@ bool is_definite(struct slice sentence);
 /* Whether a sentence can be understood: English, definite, without alternatives. */
 bool is_readable(struct slice sentence);
 
-/* Whether there is an "or", a "but" or a "would". */
+/* Whether there is an "or", a "but" or a "would", other than in "I would say". */
 bool has_alternative(struct slice sentence);
 
 enum language { ENGLISH, FOREIGN, UNCERTAIN };

@@ -202,6 +202,14 @@ static void grade_by(const struct value_reader *reader, const struct rule *rule,
                     reader->expected.start, rule->name);
 }
 
+/* "No, ...", "no wait"; not "No bat is blind." */
+static bool is_no(const struct token *token, struct tokens after)
+{
+    struct token next = {0};
+    return token_is(token, "no") &&
+           (!token_next(&after, &next) || next.kind != TOKEN_WORD || token_is(&next, "wait"));
+}
+
 /* Whether what follows a marker or statement takes it back: a sentence that begins with "Wait", or a statement with
  * another value.  Which of the two holds is not known. */
 static bool is_revised(const struct value_reader *reader, struct slice text, struct slice stated,
@@ -212,9 +220,9 @@ static bool is_revised(const struct value_reader *reader, struct slice text, str
     struct token token, before = {.kind = TOKEN_LINE};
     for (; token_next(&tokens, &token); before = token)
         if (before.kind != TOKEN_WORD && !token_is(&before, "(") &&
-            token_in(
-                &token,
-                " wait no actually correction sorry edit hmm oops scratch revised but however "))
+            (token_in(&token, " wait actually correction sorry edit hmm oops scratch revised but "
+                              "however ") ||
+             is_no(&token, tokens)))
             return true;
     unsigned last = stated_by_marker ? 1 : 2;
     for (unsigned i = 1; i <= last; i++) { /* another statement, another last line */
