@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import struct
@@ -239,7 +240,7 @@ class Row:
 
     def __init__(self, name, words, extension, output=None, code=0, machine=None, prepare=(), digest=False, without=(),
                  has_llama=False):
-        self.name, self.words, self.extension = name, words.split(), extension
+        self.name, self.words, self.extension = name, shlex.split(words), extension
         self.output, self.code, self.machine, self.prepare, self.digest = output, code, machine, prepare, digest
         self.without, self.has_llama = without, has_llama
 

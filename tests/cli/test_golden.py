@@ -137,7 +137,7 @@ FILES = [
 
 # Commands that measure.
 CLIENT = "--client null --model m --dataset @inputs/sums.jsonl --warmup-queries 0 --output-dir out --name it"
-PROFILE = f"profile {CLIENT} --client-param ttft_ms=60,tokens_per_s=60,tokens=6,answer=4"
+PROFILE = f"profile {CLIENT} --client-param 'ttft_ms=60,tokens_per_s=60,tokens=6,answer=so the final answer is 4'"
 AGENT = f"agent {CLIENT} --client-param script=@inputs/script.jsonl,ttft_ms=60,tokens_per_s=60"
 SWEEP = "sweep --control --repeat 2 --seed 1 --sample-rate 20 --output-dir out"
 CLOCKS = f"{SWEEP} --list @inputs/settings.csv"

@@ -359,7 +359,7 @@ class DefaultGraders(ProfileTest):
 
     def test_default_grader_follows_expected_answer(self):
         wanted = {"choice": ("B", "I'd go with B"), "numeric": ("1234", "It is 1 234 in all."),
-                  "math": ("\\frac{1}{2}", "1/2"), "contains": ("blue whale", "The blue whale.")}
+                  "math": ("\\sqrt{2}", "\\sqrt{2}"), "contains": ("blue whale", "The blue whale.")}
         rows = self.dataset(*({"problem": f"[say:text={text}]", "answer": expected}
                               for expected, text in wanted.values()))
         report = self.profile(scenario="mixed", dataset=rows)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: real time
+# test: real time, asan
 """Answers that a grader cannot read: how they are counted and shown, how prompts ask for an answer that it can read, and
 how a judge grades the rest."""
 
