@@ -4,6 +4,7 @@ Runs in the environment that tools/setup brings; servers.py starts it.  The pack
 of llama.cpp as a library, so this takes the place of its llama-server program."""
 
 import json
+import os
 import signal
 import sys
 
@@ -25,7 +26,8 @@ def main():
         params.pooling_type = xllamacpp.llama_pooling_type[f"LLAMA_POOLING_TYPE_{options['pooling']}"]
     params.endpoint_metrics = params.endpoint_slots = True
     server = xllamacpp.Server(params)
-    print("address", server.listening_address, flush=True)
+    # A line of its own, in one write: the server's threads log into the same file.
+    os.write(1, f"\naddress {server.listening_address}\n".encode())
     signal.pause()
 
 

@@ -28,6 +28,12 @@ __attribute__((noreturn)) void _fail(const char *file, int line);
 #define TEST_IS_SANITIZED 0
 #endif
 
+#if defined __SANITIZE_THREAD__
+#define TEST_SANITIZES_THREADS 1
+#else
+#define TEST_SANITIZES_THREADS 0
+#endif
+
 /* Sanitizers and valgrind need extra address space, and much time. */
 static inline bool test_is_instrumented(void)
 {
