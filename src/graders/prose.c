@@ -311,10 +311,23 @@ static bool begins_reason(const struct token *token, const struct token *before,
            (token_is(before, ",") && token_in(token, " as using "));
 }
 
+/* The last token that is a value; the start of the text if there is none. */
+static const char *last_value(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    const char *last = text.start;
+    while (token_next(&tokens, &token))
+        if (has_value(token.text))
+            last = token.text.start;
+    return last;
+}
+
 struct slice main_clause(struct slice sentence)
 {
     static const char WORDS[] =
         " because since when where while whereas attained which who given as using being ";
+    const char *last = last_value(sentence);
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
     for (; token_next(&tokens, &token); before = token) {
@@ -322,7 +335,7 @@ struct slice main_clause(struct slice sentence)
         if (begins_reason(&token, &before, tokens))
             return concludes(rest) ? (struct slice){sentence.start, 0}
                                    : slice_between(sentence.start, token.text.start);
-        if (token_in(&token, WORDS) && before.text.length && has_value(rest))
+        if (token_in(&token, WORDS) && before.text.length && last > token.text.start)
             return (struct slice){sentence.start, 0};
     }
     return sentence;

@@ -70,14 +70,14 @@ static void find_result(struct slice text, struct places *out)
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
     const char *value = NULL;
-    bool separated = false, equation = false;
+    bool separated = false, equation = false, valued = false;
     for (int depth = 0; token_next(&tokens, &token); before = token) {
         depth += token_in(&token, " ( [ { ") - token_in(&token, " ) ] } ");
         bool ratio = token_is(&token, ":") && /* or a time */
                      (before.kind != TOKEN_WORD || before.text.length == 1 ||
                       isdigit((unsigned char)*before.text.start));
-        bool list =
-            token_is(&token, ":") && has_value(slice_between(sentence.start, token.text.start));
+        bool list = token_is(&token, ":") && valued; /* "52 cards: 13 in each" */
+        valued = valued || has_value(token.text);
         if (depth != 0 || ratio || list)
             continue;
         if (token_is(&token, "=") && separated)
