@@ -74,7 +74,7 @@ static void find_result(struct slice text, struct places *out)
     for (int depth = 0; token_next(&tokens, &token); before = token) {
         depth += token_in(&token, " ( [ { ") - token_in(&token, " ) ] } ");
         bool ratio = token_is(&token, ":") && /* or a time */
-                     (before.kind != TOKEN_WORD || before.text.length == 1 ||
+                     (before.kind != TOKEN_WORD || before.text.length < 2 ||
                       isdigit((unsigned char)*before.text.start));
         bool list = token_is(&token, ":") && valued; /* "52 cards: 13 in each" */
         valued = valued || has_value(token.text);
