@@ -133,15 +133,20 @@ static bool same_text(struct slice option, struct slice text, bool as_expression
                           : fold_equal(&FOLD, option, text);
 }
 
-/* The only option that is equal to the text. */
-static char option_equal(const struct choice_reader *choice, struct slice text)
+static char find_option(const struct choice_reader *choice, struct slice text, bool as_expressions)
 {
     char found = NO_LETTER;
-    for (int as_expressions = 0; as_expressions < 2 && !found; as_expressions++)
-        for (unsigned i = 0; i < choice->options.count; i++)
-            if (same_text(choice->options.texts[i], text, as_expressions))
-                found = combine(found, (char)('A' + i));
+    for (unsigned i = 0; i < choice->options.count; i++)
+        if (same_text(choice->options.texts[i], text, as_expressions))
+            found = combine(found, (char)('A' + i));
     return found;
+}
+
+/* The only option that is equal to the text, or else as an expression. */
+static char option_equal(const struct choice_reader *choice, struct slice text)
+{
+    char found = find_option(choice, text, false);
+    return found ? found : find_option(choice, text, true);
 }
 
 /* The only option whose text occurs; one that is part of a longer one that occurs does not count. */
@@ -481,46 +486,39 @@ static bool is_brief(struct slice answer)
     return count_words(answer) <= WORDS_MAX && is_definite(answer) && !has_alternative(answer);
 }
 
-/* The first sentence without what is in parentheses. */
-static struct slice first_words(struct slice sentence, struct slice *rest)
+static struct slice without_article(struct slice text)
 {
-    for (size_t i = 1; i < sentence.length; i++) {
-        bool dash =
-            slice_starts(from(sentence, i), " — ") || slice_starts(from(sentence, i), " – ");
-        if (dash || strchr(",(:;", sentence.start[i])) {
-            *rest = from(sentence, i);
-            return (struct slice){sentence.start, i};
-        }
-    }
-    *rest = from(sentence, sentence.length);
+    static const char *const ARTICLES[] = {"A ", "An ", "The ", "a ", "an ", "the "};
+    for (size_t i = 0; i < sizeof ARTICLES / sizeof *ARTICLES; i++)
+        if (slice_starts(text, ARTICLES[i]))
+            return strip_marks(from(text, strlen(ARTICLES[i])));
+    return strip_marks(text);
+}
+
+static struct slice first_sentence(struct slice text)
+{
+    struct slice rest = text, sentence = text;
+    sentence_next(&rest, &sentence);
     return sentence;
 }
 
-static struct slice without_article(struct slice text)
+/* Whether an explanation may begin here: "Turkey - it stayed neutral", "The liver, which ...". */
+static bool begins_explanation(struct slice rest)
 {
-    struct tokens tokens = tokens_of(text);
-    struct token token;
-    bool article = token_next(&tokens, &token) && token_in(&token, " a an the ");
-    return article ? strip_marks(slice_between(tokens.at, slice_end(text))) : strip_marks(text);
+    return rest.length == 0 || slice_starts(rest, " — ") || slice_starts(rest, " – ") ||
+           slice_starts(rest, " (") || slice_starts(rest, ". ") || slice_starts(rest, ".\n") ||
+           slice_starts(rest, ", ") || slice_starts(rest, ": ") || slice_starts(rest, "; ") ||
+           rest.start[0] == '\n';
 }
 
-/* The option that is the beginning of the first sentence, before an explanation: "Turkey - it stayed neutral until ...",
- * "The liver, which ...".  Another one than the expected is not certain. */
+/* The option that is the beginning of the answer, before an explanation.  Another one than the expected is not certain:
+ * the explanation may deny it. */
 static char option_at_head(const struct choice_reader *choice, struct slice line)
 {
-    struct slice sentence = line, rest = line, tail;
-    sentence_next(&rest, &sentence);
-    struct slice head = first_words(strip_marks(sentence), &tail);
-    bool remark = tail.length && tail.start[0] == '(';
-    if (!is_brief(head) || !(remark || is_definite(tail)))
-        return NO_LETTER;
-    char option = option_equal(choice, without_article(head));
-    if (!option && count_words(head) > 1) {
-        option = option_within(choice, head); /* "Type O negative" */
-        bool one_more = option && option != SEVERAL_LETTERS &&
-                        count_words(head) <= count_words(choice->options.texts[option - 'A']) + 1;
-        option = (char)(one_more ? option : NO_LETTER);
-    }
+    char option = NO_LETTER;
+    for (size_t at = 1; at <= line.length && at <= OPTION_LENGTH && !option; at++)
+        if (begins_explanation(from(line, at)))
+            option = find_option(choice, without_article((struct slice){line.start, at}), false);
     return (char)(option == NO_LETTER || option == choice->wanted ? option : SEVERAL_LETTERS);
 }
 
@@ -528,6 +526,8 @@ static char read_letter(const struct choice_reader *choice, struct slice span, e
 {
     struct slice text = strip_marks(span), sentence = text, rest = text;
     char letter = NO_LETTER;
+    if (kind == PLACE_HEAD)
+        return is_definite(first_sentence(text)) ? option_at_head(choice, text) : NO_LETTER;
     if (kind == PLACE_SENTENCE) {
         letter = letter_chosen(choice, span);
         if (!letter && language_of(span) == FOREIGN &&
@@ -552,8 +552,6 @@ static char read_letter(const struct choice_reader *choice, struct slice span, e
     }
     text = claim;
     letter = letter ? letter : option_equal(choice, text);
-    if (!letter && kind == PLACE_BEGINNING)
-        letter = option_at_head(choice, text);
     if (!letter && kind == PLACE_ALONE && is_brief(choice->answer)) /* "Kant" */
         letter = option_named(choice, text);
     if (letter || kind == PLACE_ALONE || kind == PLACE_BEGINNING)

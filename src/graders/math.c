@@ -423,6 +423,8 @@ static enum value_reading read_alone(const struct math_reader *math, struct slic
 static enum value_reading math_read(const void *context, struct slice span, enum place_kind kind,
                                     struct slice *value)
 {
+    if (kind == PLACE_HEAD)
+        return READING_NONE;
     const struct math_reader *math = context;
     *value = span;
     if (kind == PLACE_SENTENCE)

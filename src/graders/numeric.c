@@ -332,6 +332,8 @@ static bool equals_exactly(const struct numeric_reader *numeric, struct slice sp
 static enum value_reading numeric_read(const void *context, struct slice span, enum place_kind kind,
                                        struct slice *value)
 {
+    if (kind == PLACE_HEAD)
+        return READING_NONE;
     const struct numeric_reader *numeric = context;
     struct number number;
     enum number_count count = number_at(span, kind, &number);

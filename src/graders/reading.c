@@ -147,6 +147,7 @@ static const struct rule {
     {"marker", find_marker, PLACE_LEADING, MARKED},
     {"statement", find_answer_is, PLACE_LEADING, STATED},
     {"last line", find_last_line, PLACE_ALONE, STATED},
+    {"first words", find_first_line, PLACE_HEAD, INFERRED},
     {"bold", find_bold, PLACE_ALONE, INFERRED},
     {"formula", find_formula, PLACE_ALONE, INFERRED},
     {"result", find_result, PLACE_RESULT, INFERRED},
@@ -254,7 +255,8 @@ static void grade_text(const struct value_reader *reader, struct slice text, enu
         }
         if (reading == READING_NONE)
             continue;
-        if ((rule->strength <= STATED || rule->kind == PLACE_BEGINNING) &&
+        if ((rule->strength <= STATED || rule->kind == PLACE_BEGINNING ||
+             rule->kind == PLACE_HEAD) &&
             is_revised(reader, text, value, reading, rule->strength == MARKED))
             grade_unread(out, "what follows the %s takes it back", rule->name);
         else

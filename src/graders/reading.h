@@ -21,6 +21,7 @@
 enum place_kind {
     PLACE_ALONE,     /* the value and nothing else */
     PLACE_LEADING,   /* after a marker: begins with the value; a remark may follow */
+    PLACE_HEAD,      /* the first line, for a value that has a text of its own, as an option */
     PLACE_BEGINNING, /* the first line: begins with the value, a sentence of its own */
     PLACE_RESULT,    /* after the last "is" or "=" of a sentence: the value ends it */
     PLACE_SENTENCE,  /* a sentence with one value somewhere */
