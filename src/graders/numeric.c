@@ -27,7 +27,8 @@ static struct token token_before(struct slice text, const char *place)
     struct tokens tokens = {from, place};
     struct token token, last = {0};
     while (token_next(&tokens, &token))
-        if (!token_in(&token, " * $ _ ` \\( \\ about approximately exactly roughly only just "))
+        if (!token_in(&token, " * $ _ ` \\( \\ about approximately exactly roughly only just the a "
+                              "an his her their its all "))
             last = token;
     return last;
 }
@@ -279,7 +280,8 @@ enum number_count number_at(struct slice span, enum place_kind kind, struct numb
     if (kind == PLACE_BEGINNING) {
         struct slice rest = span, sentence = span;
         bool item = sentence_next(&rest, &sentence) && rest.length && sentence.length <= 3;
-        return item ? NUMBER_NONE : alone(head_of(sentence), out); /* "1. Add 8 and 9." */
+        return item ? NUMBER_NONE
+                    : alone(head_of(main_clause(sentence)), out); /* "1. Add 8 and 9." */
     }
     return kind == PLACE_ALONE ? alone(span, out) : leading(span, kind == PLACE_RESULT, out);
 }

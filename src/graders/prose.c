@@ -237,7 +237,7 @@ bool has_alternative(struct slice sentence)
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
     for (; token_next(&tokens, &token); before = token)
-        if (token_in(&token, " or but ") || (token_is(&token, "would") && !token_is(&before, "i")))
+        if (token_in(&token, " or but ; ") || (token_is(&token, "would") && !token_is(&before, "i")))
             return true;
     return false;
 }

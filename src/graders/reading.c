@@ -70,7 +70,7 @@ static void find_result(struct slice text, struct places *out)
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
     const char *value = NULL;
-    bool separated = false, equation = false, valued = false;
+    bool separated = false, equation = false, about = false, valued = false;
     for (int depth = 0; token_next(&tokens, &token); before = token) {
         depth += token_in(&token, " ( [ { ") - token_in(&token, " ) ] } ");
         bool ratio = token_is(&token, ":") && /* or a time */
@@ -84,10 +84,12 @@ static void find_result(struct slice text, struct places *out)
             return;
         separated = separated || (equation && token_in(&token, " , ; and or "));
         equation = equation || token_is(&token, "=");
-        if (token_in(&token, LINKS) || (!value && token_is(&token, "≈")))
+        about = about || token_is(&token, "≈");
+        if (token_in(&token, LINKS) || (!value && token_is(&token, "≈")) ||
+            (token_is(&token, "to") && token_is(&before, "equal")))
             value = tokens.at;
     }
-    if (value && (is_readable(sentence) || (equation && is_definite(sentence))))
+    if (value && (is_readable(sentence) || ((equation || about) && is_definite(sentence))))
         places_add(out, slice_between(value, slice_end(sentence)));
 }
 
