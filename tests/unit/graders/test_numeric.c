@@ -152,7 +152,7 @@ static void a_conclusion_is_distinguished_from_its_context(void **state)
         {"36", "She had 36 marbles.\n\nVerification: 36/4 = 9", T},
         {"9", "She had 36 marbles.\n\nVerification: 36/4 = 9", U},
         {"36", "So x = 36. Check: 36/4 = 9", T},
-        {"64", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", U},
+        {"64", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", T},
         {"16", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", U},
         {"10", "Weng earned **$10**. Her rate is $12 and 50 minutes are 5/6 of an hour.", T},
         {"57", "So 57 acres are left.\n\nWould you like to see it in 2 steps?", U},
