@@ -375,8 +375,9 @@ class OnATerminal(ProfileTest):
         frames = [f for f in shown.split("\r\x1b[K") if f.startswith("queries ")]
         self.assertTrue(frames, shown)
         full = [f for f in frames if re.search(
-            r"\[[^\]]+\] \d+/30  [\d.]+/s  .+ left  .*W  .*tok/s  .*J/tok", f)]
+            r"\[[^\]]+\] \d+/30(?: \(\d+ unread\))?  [\d.]+/s  .+ left  .*W  .*tok/s  .*J/tok", f)]
         self.assertTrue(full, frames[-3:])
+        self.assertRegex(frames[-1], r"\(\d+ unread\)")  # the server's words are no answers
         for frame in frames:
             self.assertLess(len(frame.rstrip("\r\n").split("\r")[0].split("\n")[0]), 101)
         self.assertIn("energy of 30 queries", shown)
