@@ -59,7 +59,7 @@ MASKS = [
          r'("(?:version|ipw)": ?")(\d+\.\d+\.\d+)(")'),
     Mask("own cost", "CPU time and memory of the program itself",
          r'("(?:cpu_own_s|cpu_s|rss_mb)": ?)([\d.e-]+)(\b)'),
-    Mask("own CPU time", "CPU time of the program itself, in a report", r"(ipw itself: )([\d.]+)( m?s CPU)"),
+    Mask("own CPU time", "CPU time of the program itself, in a report", r"(ipw itself: )([\d.]+ m?s)( CPU)"),
     Mask("own memory", "memory of the program itself, in a report", r"(CPU, )([\d.]+)( MB)"),
     Mask("CPU time of a command", "real, as all CPU time", r'("(?:user_s|system_s|cpu_user_s|cpu_system_s)": ?)([\d.e-]+)(\b)'),
     Mask("CPU time of a command, user", "real, as all CPU time", r"(, CPU )([\d.]+ [mµ]?s)( user)"),
