@@ -390,9 +390,27 @@ static void malformed_formulas_are_handled(void **state)
         }
 }
 
+static void values_are_not_equal_by_accident(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"a + b", "\\boxed{a + b}", T}, /* its a is no article */
+        {"b", "\\boxed{a + b}", F},
+        {"2^{2000}", "\\boxed{2^{2000}}", T},
+        {"2^{2000}", "\\boxed{3^{2000}}", U}, /* too large to compare */
+        {"2^{100}", "\\boxed{2^{100}-1}", U},
+        {"45 \\text{ mph}", "\\boxed{45 \\text{ km/h}}", F},
+        {"2, 3", "\\boxed{2} and \\boxed{3}", T},
+        {"3", "so \\boxed{2} and then \\boxed{3}", U},
+        {"\\frac{1}{2}", "\\\\boxed{\\\\frac{1}{2}}", T}, /* escaped for JSON */
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_not_equal_by_accident),
         cmocka_unit_test(numbers_are_equal_in_any_form),
         cmocka_unit_test(expressions_are_equal_at_every_point),
         cmocka_unit_test(collections_are_compared_by_element),

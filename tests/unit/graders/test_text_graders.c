@@ -181,9 +181,34 @@ static void wrong_parameters_are_rejected(void **state)
     }
 }
 
+static void an_identical_answer_is_never_false(void **state)
+{
+    (void)state;
+    static const char *const ANSWERS[] = {
+        "2024-01-15", "15/01/2024", "1990-2000", "3-5",    "1.10.2", "555-0199",   "17.5, Paris",
+        "1, 2, 3",    "12:30",      "B",         "(C)",    "42",     "-7.5",       "$5",
+        "50 %",       "x^2 + 1",    "\\frac12",  "[0, 1)", "no",     "at least 7", "7 or 8",
+        "The Hague",  "not B",      "10^6",      "5 km/h", "1e400",  "A or B",
+    };
+    for (size_t i = 0; i < sizeof ANSWERS / sizeof *ANSWERS; i++) {
+        const char *grader = grader_default(ANSWERS[i]);
+        assert_non_null(grader);
+        struct grade grade = grade_one(grader, "", ANSWERS[i], ANSWERS[i]);
+        if (grade.verdict != VERDICT_TRUE && grade.verdict != VERDICT_NULL)
+            print_error("%s of \"%s\": %s\n", grader, ANSWERS[i], grade.reason);
+        assert_true(grade.verdict == VERDICT_TRUE || grade.verdict == VERDICT_NULL);
+    }
+    assert_string_equal(grader_default("2024-01-15"), "contains");
+    assert_string_equal(grader_default("1, 2, 3"), "list");
+    assert_int_equal(grade_one("list", "", "17.5", "17.5, Paris").verdict, VERDICT_UNREAD);
+    assert_int_equal(grade_one("numeric", "", "1234", "Answer: １２３４").verdict, VERDICT_TRUE);
+    assert_int_equal(grade_one("numeric", "", "1234", "Answer: ١٢٣٤").verdict, VERDICT_TRUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_identical_answer_is_never_false),
         cmocka_unit_test(exact_normalizes_as_its_parameters_say),
         cmocka_unit_test(references_in_metadata_are_accepted),
         cmocka_unit_test(contains_matches_whole_words),
