@@ -43,7 +43,7 @@ static void compare(const struct exact *exact, const struct references *referenc
     struct slice texts[3];
     unsigned count = candidates(exact, answer, texts);
     if (!count) {
-        grade_false(out, "no marked answer");
+        grade_unread(out, "no marked answer");
         return;
     }
     grade_extracted(out, texts[0]);

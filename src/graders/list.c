@@ -193,7 +193,7 @@ static enum err list_grade(const void *state, const struct grading *what, struct
     struct slice expected = expected_value(slice_of(what->expected));
     struct marked marked;
     if (!marked_find(slice_of(what->answer), list->final, &marked)) {
-        grade_false(out, "no marked answer");
+        grade_unread(out, "no marked answer");
         return ERR_OK;
     }
     grade_extracted(out, marked.block);

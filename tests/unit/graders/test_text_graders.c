@@ -181,6 +181,17 @@ static void wrong_parameters_are_rejected(void **state)
     }
 }
 
+static void a_required_marker_that_is_missing_leaves_the_answer_unread(void **state)
+{
+    (void)state;
+    static const char *const GRADERS[] = {"exact", "list", "choice", "numeric", "math"};
+    for (size_t i = 0; i < sizeof GRADERS / sizeof *GRADERS; i++) {
+        const char *expected = i == 2 ? "B" : "7", *answer = i == 2 ? "It is B." : "It is 7.";
+        assert_int_equal(grade_one(GRADERS[i], "final=marked", expected, answer).verdict,
+                         VERDICT_UNREAD);
+    }
+}
+
 static void an_identical_answer_is_never_false(void **state)
 {
     (void)state;
@@ -208,6 +219,7 @@ static void an_identical_answer_is_never_false(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_required_marker_that_is_missing_leaves_the_answer_unread),
         cmocka_unit_test(an_identical_answer_is_never_false),
         cmocka_unit_test(exact_normalizes_as_its_parameters_say),
         cmocka_unit_test(references_in_metadata_are_accepted),
