@@ -41,12 +41,13 @@ demo: ## set up, build and run `ipw demo`; MODEL=smollm2 for a larger model
 install: build ## install to PREFIX (/usr/local), under DESTDIR if set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
+check: export IPW_TEST_PRIORITY = normal
 check: compile-gcc ## the loop of a developer: build, tests in C, structure checks, a smoke test of each command
 	$(call headline,unit$(comma) conformance$(comma) structure and smoke tests)
 	$(call ctest,build,-L 'unit|conform|structure|smoke')
 
 # One ctest runs the tests of all build folders, so that those that compute fill the time that others wait.
-test: test-setup compile-gcc compile-asan compile-tsan ## set up, and every test in every configuration
+test: test-builds ## set up, and every test in every configuration
 	$(call headline,every test: gcc clang+asan+ubsan tsan valgrind)
 	@mkdir -p build-all
 	@printf 'subdirs("$(CURDIR)/%s")\n' build build-asan build-tsan >build-all/CTestTestfile.cmake
@@ -64,6 +65,19 @@ test-tsan: test-setup compile-tsan ## gcc with the thread sanitizer: tests of th
 
 test-setup:
 	@tools/setup test
+
+# What only running tests need is downloaded while the compilers run; what it said is shown after them.  Configuring
+# again finds the Python that it installed.
+test-builds:
+	@tools/setup packages
+	$(call headline,downloads for the tests$(comma) and meanwhile:)
+	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+	tools/setup downloads >"$$said" 2>&1 & downloads=$$!; \
+	built=yes; $(MAKE) compile-gcc compile-asan compile-tsan || built=no; \
+	downloaded=yes; wait $$downloads || downloaded=no; cat "$$said"; \
+	[ $$built$$downloaded = yesyes ]
+	$(call configure,build)
+	$(call configure,build-asan)
 
 # Builds for tests only: quick to compile, but faster than unoptimized code; with asserts, and line numbers in backtraces.
 QUICK = -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS='-O1 -g1'

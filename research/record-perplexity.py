@@ -5,7 +5,7 @@ with weights read by the package gguf:
     research/record-perplexity.py
 
 It writes tests/fixtures/perplexity.json, with which tests/cli/test_perplexity_models.py compares `ipw profile --task
-perplexity`.  Needs gguf, numpy and regex (tests/requirements.txt)."""
+perplexity`.  Needs gguf, numpy (tests/requirements.txt) and regex."""
 
 import json
 import math

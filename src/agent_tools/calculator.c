@@ -60,16 +60,16 @@ static struct value fail(struct parser *parser, const char *format, ...)
     return from_double(NAN);
 }
 
+static struct value check_finite(struct parser *parser, double number)
+{
+    return isfinite(number) ? from_double(number) : fail(parser, "the result is too large");
+}
+
 /* The result of an integer overflow, as a double. */
 static struct value rounded(struct parser *parser, double number)
 {
     parser->rounded = true;
-    return isfinite(number) ? from_double(number) : fail(parser, "the result is too large");
-}
-
-static struct value check_finite(struct parser *parser, double number)
-{
-    return isfinite(number) ? from_double(number) : fail(parser, "the result is too large");
+    return check_finite(parser, number);
 }
 
 /* ---- operators ---- */
@@ -153,9 +153,7 @@ static struct value power_of(struct parser *parser, struct value base, struct va
 
 static struct value to_integer(struct parser *parser, double number)
 {
-    if (!isfinite(number))
-        return fail(parser, "the result is too large");
-    if (fabs(number) >= 1e38)
+    if (!isfinite(number) || fabs(number) >= 1e38)
         return rounded(parser, number);
     return from_integer((wide)number);
 }
@@ -181,7 +179,7 @@ static struct value call_round(struct parser *parser, const struct value *given,
     double x = as_double(given[0]);
     if (digits >= 0) { /* the decimal nearest to the binary value, as printf finds it */
         char decimal[700];
-        str_format(decimal, sizeof decimal, "%.*f", digits, x);
+        chars_format(decimal, "%.*f", digits, x);
         return from_double(strtod(decimal, NULL));
     }
     double scale = pow(10, -digits);
@@ -219,7 +217,6 @@ static struct value call_gcd(struct parser *parser, struct value a, struct value
     if (!a.is_integer || !b.is_integer)
         return fail(parser, "expected integers");
     wide x = a.integer < 0 ? -a.integer : a.integer, y = b.integer < 0 ? -b.integer : b.integer;
-    struct value product = {0};
     if (multiple && (x == 0 || y == 0))
         return from_integer(0);
     wide p = x, q = y;
@@ -230,8 +227,7 @@ static struct value call_gcd(struct parser *parser, struct value a, struct value
     }
     if (!multiple)
         return from_integer(p);
-    product = multiply(parser, from_integer(x / p), from_integer(y));
-    return product;
+    return multiply(parser, from_integer(x / p), from_integer(y));
 }
 
 static struct value call_log(struct parser *parser, const struct value *given, size_t count)
@@ -278,7 +274,7 @@ static const struct real_function {
     {"degrees", to_degrees, -INFINITY, INFINITY},
     {"radians", to_radians, -INFINITY, INFINITY},
 };
-enum { REAL_COUNT = sizeof REAL / sizeof *REAL };
+enum { REAL_COUNT = COUNT_OF(REAL) };
 
 enum function {
     ABS,
@@ -311,7 +307,7 @@ static const struct other_function {
     [ATAN2] = {"atan2", 2, 2}, [HYPOT] = {"hypot", 2, 2}, [FACTORIAL] = {"factorial", 1, 1},
     [GCD] = {"gcd", 2, 2},     [LCM] = {"lcm", 2, 2},
 };
-enum { OTHER_COUNT = sizeof OTHER / sizeof *OTHER };
+enum { OTHER_COUNT = COUNT_OF(OTHER) };
 
 static struct value call_other(struct parser *parser, enum function function,
                                const struct value *given, size_t count)
@@ -361,7 +357,7 @@ static struct value call_function(struct parser *parser, const char *name,
                                   const struct value *given, size_t count)
 {
     for (size_t i = 0; i < REAL_COUNT; i++)
-        if (!strcmp(REAL[i].name, name)) {
+        if (str_equal(REAL[i].name, name)) {
             double x = as_double(given[0]);
             if (count != 1)
                 return fail(parser, "%s takes 1 argument", name);
@@ -370,7 +366,7 @@ static struct value call_function(struct parser *parser, const char *name,
             return check_finite(parser, REAL[i].compute(x));
         }
     for (size_t i = 0; i < OTHER_COUNT; i++)
-        if (!strcmp(OTHER[i].name, name)) {
+        if (str_equal(OTHER[i].name, name)) {
             if (count < OTHER[i].min || count > OTHER[i].max)
                 return fail(parser, "%s takes %zu argument%s", name, OTHER[i].min,
                             OTHER[i].min == 1 ? "" : "s");
@@ -450,10 +446,10 @@ static struct value named(struct parser *parser)
     size_t length = 0;
     while (isalnum((unsigned char)parser->at[length]) || parser->at[length] == '_')
         length++;
-    if (!str_format(name, sizeof name, "%.*s", (int)length, parser->at))
+    if (!chars_format(name, "%.*s", (int)length, parser->at))
         return fail_unexpected(parser);
     parser->at += length;
-    if (!strcmp(name, "math") && *parser->at == '.' && isalpha((unsigned char)parser->at[1])) {
+    if (str_equal(name, "math") && *parser->at == '.' && isalpha((unsigned char)parser->at[1])) {
         parser->at++; /* as Python spells them */
         return named(parser);
     }
@@ -464,8 +460,8 @@ static struct value named(struct parser *parser)
         } CONSTANTS[] = {{"pi", 3.14159265358979323846},
                          {"e", 2.71828182845904523536},
                          {"tau", 6.28318530717958647692}};
-        for (size_t i = 0; i < sizeof CONSTANTS / sizeof *CONSTANTS; i++)
-            if (!strcmp(CONSTANTS[i].name, name))
+        for (size_t i = 0; i < COUNT_OF(CONSTANTS); i++)
+            if (str_equal(CONSTANTS[i].name, name))
                 return from_double(CONSTANTS[i].value);
         return fail(parser, "unknown name '%s'", name);
     }
@@ -574,17 +570,6 @@ static void add_integer(struct text *out, wide integer)
     text_addf(out, "%s%s", integer < 0 ? "-" : "", at);
 }
 
-/* The fewest digits that round-trip. */
-static void add_double(struct text *out, double number)
-{
-    char digits[40];
-    int precision = 15;
-    do
-        str_format(digits, sizeof digits, "%.*g", precision, number);
-    while (strtod(digits, NULL) != number && precision++ < 17);
-    text_add(out, digits);
-}
-
 static enum err calculate(void *state, const struct tool_spec *spec,
                           const struct tool_request *call, struct tool_result *out,
                           struct error *why)
@@ -600,7 +585,7 @@ static enum err calculate(void *state, const struct tool_spec *spec,
     if (value.is_integer)
         add_integer(&out->output, value.integer);
     else
-        add_double(&out->output, value.number);
+        text_add_number(&out->output, value.number);
     if (parser.rounded)
         text_add(&out->output, " (rounded: more than 38 digits)");
     return ERR_OK;

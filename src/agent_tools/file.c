@@ -35,18 +35,18 @@ static bool next_component(const char **path, char part[static PART_MAX + 1], bo
         }
         str_format(part, PART_MAX + 1, "%.*s", (int)length, at);
         at += length;
-        if (strcmp(part, ".") != 0)
+        if (!str_equal(part, "."))
             break;
     }
     *path = at;
-    *bad = strcmp(part, "..") == 0;
+    *bad = str_equal(part, "..");
     return !*bad;
 }
 
 static void refuse(struct tool_result *out, const char *path, int number)
 {
     char shown[200];
-    str_copy(shown, sizeof shown, plain_text(path).text);
+    chars_copy(shown, plain_text(path).text);
     if (number == ELOOP)
         tool_fail(out, "%s: symbolic links are not followed", shown);
     else
@@ -125,7 +125,7 @@ static void list_directory(int fd, struct tool_result *out)
     for (struct dirent *entry; (entry = readdir(directory)) && count < ENTRIES_MAX;) {
         bool is_folder = entry->d_type == DT_DIR;
         char name[PART_MAX + 2];
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+        if (str_equal(entry->d_name, ".") || str_equal(entry->d_name, ".."))
             continue;
         str_join(name, sizeof name, entry->d_name, is_folder ? "/" : "", "");
         names[count++] = xstrdup(name);

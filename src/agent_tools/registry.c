@@ -54,7 +54,7 @@ static enum err add_tool(struct toolset *set, const struct tool_spec *spec, size
                        "tool '%.80s': a name has 1 to %d letters, digits, _ or -",
                        plain_text(spec->name).text, TOOL_NAME_MAX);
     for (size_t i = 0; i < set->count; i++)
-        if (!strcmp(set->tools[i].spec.name, spec->name))
+        if (str_equal(set->tools[i].spec.name, spec->name))
             return err_set(
                 why, ERR_USAGE,
                 "duplicate tool name '%s': give its MCP server a prefix (PREFIX=COMMAND)",
@@ -69,7 +69,7 @@ static enum err open_instance(struct toolset *set, const struct tool_driver *dri
                               struct error *why)
 {
     char owner[64];
-    str_format(owner, sizeof owner, "tool %s", driver->name);
+    chars_format(owner, "tool %s", driver->name);
     enum err err = driver->available ? driver->available(why) : ERR_OK;
     if (!err)
         err = params_check(params, driver->params, owner, why);
@@ -150,7 +150,7 @@ static enum err open_server(struct toolset *set, const char *given,
     size_t length = strspn(given, "abcdefghijklmnopqrstuvwxyz0123456789_-");
     bool has_prefix = length > 0 && length < sizeof prefix && given[length] == '=';
     if (has_prefix)
-        str_format(prefix, sizeof prefix, "%.*s_", (int)length, given);
+        chars_format(prefix, "%.*s_", (int)length, given);
     driver_params(options->params, tool_mcp.name, &params);
     params_set(&params, "command", given + (has_prefix ? length + 1 : 0));
     if (has_prefix)
@@ -200,7 +200,7 @@ enum err toolset_open(const struct toolset_options *options, struct toolset *out
     enum err err = ERR_OK;
     if (!options->names)
         err = open_default(out, options, why);
-    else if (strcmp(options->names, "none") != 0)
+    else if (!str_equal(options->names, "none"))
         err = open_named(out, options, why);
     for (size_t i = 0; i < options->server_count && !err; i++)
         err = open_server(out, options->servers[i], options, why);
@@ -231,8 +231,7 @@ enum err tool_session_open(const struct toolset *set, const char *directory,
     *out = (struct tool_session){.set = set, .workspace = {.fd = -1}};
     out->workspace.fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->workspace.fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot open the workspace %s: %s", directory,
-                       strerror(errno));
+        return err_errno(why, errno, "cannot open the workspace %s", directory);
     out->workspace.path = xstrdup(directory);
     out->states = xcalloc(set->instance_count + 1, sizeof *out->states);
     for (size_t i = 0; i < set->instance_count; i++)
@@ -279,7 +278,7 @@ static const struct tool *find_tool(const struct toolset *set, const char *name,
     const char *names[NAMES_MAX];
     size_t count = 0;
     for (size_t i = 0; i < set->count; i++) {
-        if (!strcmp(set->tools[i].spec.name, name))
+        if (str_equal(set->tools[i].spec.name, name))
             return &set->tools[i];
         if (count < NAMES_MAX)
             names[count++] = set->tools[i].spec.name;

@@ -2,12 +2,12 @@
  * with their intervals, by subject and by level. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "metrics/intelligence.h"
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"
@@ -174,8 +174,7 @@ static void add_terms(struct question_terms *terms, const struct run_table *tabl
 {
     int verdict = run_verdict(table, row);
     double joules = run_number(table, RUN_JOULES, row);
-    const double added[TERMS] = {verdict == 1, verdict >= 0, is_known(joules) ? joules : 0,
-                                 is_known(joules)};
+    const double added[TERMS] = {verdict == 1, verdict >= 0, known_or(joules, 0), is_known(joules)};
     question_terms_add(terms, row, added);
 }
 
@@ -437,7 +436,7 @@ static void score_run(const struct run_table *table, struct scored *scored)
         if (run_flag(table, RUN_CANCELED, i) != 1)
             tally_row(&scored->tally, table, i);
         scored->undecided += run_completed(table, i) && run_verdict(table, i) < 0 &&
-                             strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
+                             str_equal(run_word(table, RUN_GRADING_FAILED, i), "true");
     }
     struct question_terms terms;
     question_terms_init(&terms, table->rows, TERMS);

@@ -55,11 +55,11 @@ void run_point_of(const struct run_table *table, struct run_point *out)
                               .queries = table->rows,
                               .failed = table->failed,
                               .canceled = table->canceled};
-    str_copy(out->model, sizeof out->model, table->model);
+    chars_copy(out->model, table->model);
     sweep_setting_of_run(table->directory, out->setting, sizeof out->setting);
     out->sweep = sweep_of_run(table->directory);
-    str_copy(out->hardware, sizeof out->hardware, run_hardware(table));
-    str_copy(out->dataset, sizeof out->dataset, text_or_empty(table->summary.dataset_name));
+    chars_copy(out->hardware, run_hardware(table));
+    chars_copy(out->dataset, text_or_empty(table->summary.dataset_name));
     out->concurrency = integer_number(table->summary.config_concurrency);
     out->parameters = model_size_find(table->model, &size) ? size.total : UNKNOWN;
     out->bits = bits_in_name(table->model);
@@ -110,7 +110,7 @@ static bool is_peer(const struct run_point *a, const struct run_point *b, enum a
         return true;
     model_name_normalize(a->model, of_a, sizeof of_a);
     model_name_normalize(b->model, of_b, sizeof of_b);
-    return sized ? a->parameters == b->parameters : strcmp(of_a, of_b) == 0;
+    return sized ? a->parameters == b->parameters : str_equal(of_a, of_b);
 }
 
 /* Logarithms relative to the mean of their group. */
@@ -206,7 +206,7 @@ static void put_laws(struct result *result, const struct run_point *points, size
     };
 #undef AT
     result_group(result, "against");
-    for (size_t i = 0; i < sizeof LAWS / sizeof *LAWS; i++)
+    for (size_t i = 0; i < COUNT_OF(LAWS); i++)
         put_law(result, LAWS[i].key, points, count, LAWS[i].axis, LAWS[i].x, LAWS[i].y);
     result_end(result);
 }
@@ -219,7 +219,7 @@ static size_t count_distinct(const struct run_point *points, size_t count, size_
         const char *text = (const char *)&points[i] + at;
         bool before = text[0] == '\0';
         for (size_t j = 0; j < i && !before; j++)
-            before = strcmp((const char *)&points[j] + at, text) == 0;
+            before = str_equal((const char *)&points[j] + at, text);
         found += !before;
     }
     return found;
@@ -232,7 +232,7 @@ static void warn(struct result *result, const struct run_point *points, size_t c
         size_t at;
     } SAME[] = {{"machines", offsetof(struct run_point, hardware)},
                 {"datasets", offsetof(struct run_point, dataset)}};
-    for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
+    for (size_t i = 0; i < COUNT_OF(SAME); i++) {
         size_t kinds = count_distinct(points, count, SAME[i].at);
         if (kinds > 1)
             result_warn(result,
@@ -445,7 +445,7 @@ void run_figures_of(const struct run_table *table, struct run_figures *out)
     struct online prompts = {0};
     *out = (struct run_figures){0};
     run_point_of(table, &out->point);
-    str_copy(out->method, sizeof out->method, run_energy_method(table));
+    chars_copy(out->method, run_energy_method(table));
     out->uncertainty = uncertainty_of(table);
     for (size_t i = 0; i < table->rows; i++)
         if (run_completed(table, i))

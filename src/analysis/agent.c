@@ -6,6 +6,7 @@
 #include "core/grow.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/traces.h"
 
@@ -41,7 +42,7 @@ struct rows {
 
 static struct row *new_row(struct rows *rows, const char *name)
 {
-    rows->items = xgrow(rows->items, &rows->capacity, rows->count, sizeof *rows->items);
+    XGROW(rows->items, rows->count, rows->capacity);
     rows->items[rows->count] = (struct row){name, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, NOTHING_KNOWN};
     return &rows->items[rows->count++];
 }
@@ -49,7 +50,7 @@ static struct row *new_row(struct rows *rows, const char *name)
 static struct row *find_row(struct rows *rows, const char *name)
 {
     for (size_t i = 0; i < rows->count; i++)
-        if (strcmp(rows->items[i].name, name) == 0)
+        if (str_equal(rows->items[i].name, name))
             return &rows->items[i];
     return new_row(rows, name);
 }
@@ -102,7 +103,7 @@ static double joules_of(const struct query_trace *trace)
 
 static const char *kind_of(const struct span_trace *span)
 {
-    return strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0 ? "gap" : span->type;
+    return str_equal(span->type, "agent") || str_equal(span->type, "turn") ? "gap" : span->type;
 }
 
 static struct usage all_of(const struct span_trace *span)
@@ -119,8 +120,8 @@ static void add_spans(struct collected *all, const struct query_trace *trace)
 {
     for (size_t i = 0; i < trace->span_count; i++) {
         const struct span_trace *span = &trace->spans[i];
-        bool is_gap = strcmp(kind_of(span), "gap") == 0;
-        bool is_tool = strcmp(span->type, "tool_call") == 0;
+        bool is_gap = str_equal(kind_of(span), "gap");
+        bool is_tool = str_equal(span->type, "tool_call");
         /* A request's own energy is that of its phases. */
         add_to(&all->types, kind_of(span), is_gap ? UNKNOWN : span->to_s - span->from_s,
                is_gap || is_tool ? own_of(span) : all_of(span), span->error);
@@ -136,10 +137,10 @@ static void add_named_tools(struct collected *all, const struct turn_trace *turn
     for (const struct jv *tool = jv_first(turn->tools_called.value); tool; tool = jv_next(tool)) {
         const char *name = jv_text(tool);
         const struct jv *first = jv_first(turn->tools_called.value);
-        while (first != tool && !(jv_text(first) && name && strcmp(jv_text(first), name) == 0))
+        while (first != tool && !(jv_text(first) && name && str_equal(jv_text(first), name)))
             first = jv_next(first);
         double seconds =
-            first == tool && name ? jv_number(jv_get(turn->tool_latencies_s.value, name)) : UNKNOWN;
+            first == tool && name ? jv_get_number(turn->tool_latencies_s.value, name) : UNKNOWN;
         add_to(&all->tools, name ? name : "unknown", seconds, NOTHING_KNOWN, false);
     }
 }
@@ -149,7 +150,7 @@ static const struct span_trace *next_turn(const struct query_trace *trace, size_
 {
     while (*at < trace->span_count) {
         const struct span_trace *span = &trace->spans[(*at)++];
-        if (strcmp(span->type, "turn") == 0 && span->parent == 0)
+        if (str_equal(span->type, "turn") && span->parent == 0)
             return span;
     }
     return NULL;
@@ -194,7 +195,7 @@ static void collect(const struct traces *traces, struct collected *all)
         double joules = joules_of(trace);
         add_known(&all->joules, joules);
         add_known(&all->plus_minus, trace->ipw.plus_minus); /* same sensors: errors add */
-        all->estimated += trace->ipw.method && strcmp(trace->ipw.method, "estimated") == 0;
+        all->estimated += trace->ipw.method && str_equal(trace->ipw.method, "estimated");
         add_known(&all->seconds, trace->total_wall_clock_s);
         if (trace->is_resolved >= 0)
             add_usage(trace->is_resolved ? &all->resolved : &all->unresolved,
@@ -206,7 +207,7 @@ static void collect(const struct traces *traces, struct collected *all)
         all->shared += trace->shared_device_warning == 1;
         all->problems += trace->ipw.event_problems != NULL;
         all->split_by_time +=
-            trace->ipw.energy_split && strcmp(trace->ipw.energy_split, "wall_clock_share") == 0;
+            trace->ipw.energy_split && str_equal(trace->ipw.energy_split, "wall_clock_share");
         all->turn_sum += trace->num_turns;
         all->tool_sum += trace->total_tool_calls;
         add_turns(all, trace);
@@ -221,7 +222,7 @@ static void collect(const struct traces *traces, struct collected *all)
 static double share_of(struct collected *all, const char *type)
 {
     for (size_t i = 0; i < all->types.count; i++)
-        if (strcmp(all->types.items[i].name, type) == 0)
+        if (str_equal(all->types.items[i].name, type))
             return ratio(all->types.items[i].usage.joules, all->joules);
     return UNKNOWN;
 }
@@ -308,8 +309,8 @@ static int by_cost(const void *a, const void *b)
 {
     double x = joules_of(*(const struct query_trace *const *)a);
     double y = joules_of(*(const struct query_trace *const *)b);
-    x = is_known(x) ? x : -1;
-    y = is_known(y) ? y : -1;
+    x = known_or(x, -1);
+    y = known_or(y, -1);
     return (x < y) - (x > y);
 }
 

@@ -100,6 +100,12 @@ enum err analysis_run(const struct analysis_driver *driver, const struct analysi
     return out->err;
 }
 
+enum err analysis_run_sweep(const char *directory, struct result *out)
+{
+    const struct params none = {0};
+    return analysis_run(&analysis_sweep, &(struct analysis_input){.sweep = directory}, &none, out);
+}
+
 /* ---- several at once ---- */
 
 /* For smaller tables starting a thread takes longer than the analysis.  An analysis may use a sixth of the table's

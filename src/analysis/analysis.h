@@ -8,8 +8,6 @@
 #ifndef IPW_ANALYSIS_ANALYSIS_H
 #define IPW_ANALYSIS_ANALYSIS_H
 
-#include <stdint.h>
-
 #include "core/err.h"
 #include "core/params.h"
 #include "core/result.h"
@@ -65,6 +63,9 @@ void analysis_end(struct result *result);
  * summary is {"not_enough_data": what is missing}. */
 enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
                       const struct params *params, struct result *out);
+
+/* Of the settings of a sweep, by default parameters. */
+enum err analysis_run_sweep(const char *directory, struct result *out);
 
 /* The same for several, results[0..count) in their order; each has its err. */
 void analysis_run_all(const struct analysis_driver *const *drivers, size_t count,

@@ -3,9 +3,7 @@
 #include "analysis/across.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/quantity.h"
 #include "core/text.h"
@@ -90,23 +88,23 @@ static struct gauge *gauge_of(struct gauges *all, const struct sample *sample, b
 {
     for (size_t i = 0; i < all->count; i++) {
         struct gauge *gauge = &all->items[i];
-        if (gauge->is_clock == is_clock && strcmp(gauge->device, sample->device) == 0 &&
-            strcmp(gauge->sensor, sample->sensor) == 0)
+        if (gauge->is_clock == is_clock && str_equal(gauge->device, sample->device) &&
+            str_equal(gauge->sensor, sample->sensor))
             return gauge;
     }
-    all->items = xgrow(all->items, &all->capacity, all->count, sizeof *all->items);
+    XGROW(all->items, all->count, all->capacity);
     struct gauge *gauge = &all->items[all->count++];
     *gauge = (struct gauge){.is_clock = is_clock, .t = UNKNOWN};
-    str_copy(gauge->sensor, sizeof gauge->sensor, sample->sensor);
-    str_copy(gauge->device, sizeof gauge->device, sample->device);
+    chars_copy(gauge->sensor, sample->sensor);
+    chars_copy(gauge->device, sample->device);
     return gauge;
 }
 
 static enum err take(void *context, const struct sample *sample)
 {
     struct gauges *all = context;
-    bool is_clock = strcmp(sample->quantity, quantity_name(QTY_CLOCK)) == 0;
-    bool is_one = is_clock || strcmp(sample->quantity, quantity_name(QTY_UTILIZATION)) == 0;
+    bool is_clock = str_equal(sample->quantity, quantity_name(QTY_CLOCK));
+    bool is_one = is_clock || str_equal(sample->quantity, quantity_name(QTY_UTILIZATION));
     if (!is_one || !is_known(sample->sum))
         return ERR_OK;
     struct gauge *gauge = gauge_of(all, sample, is_clock);
@@ -156,7 +154,7 @@ static enum err read_gauges(const char *directory, const struct spans *spans, st
 
 static bool is_cpu(const struct gauge *gauge)
 {
-    return strcmp(gauge->device, "host") == 0 || str_starts(gauge->device, "cpu");
+    return str_equal(gauge->device, "host") || str_starts(gauge->device, "cpu");
 }
 
 /* UNKNOWN if no sensor reports it. */
@@ -164,7 +162,7 @@ static double utilization_of(const struct gauges *all, const char *device)
 {
     double max = UNKNOWN;
     for (size_t i = 0; i < all->count; i++)
-        if (!all->items[i].is_clock && strcmp(all->items[i].device, device) == 0)
+        if (!all->items[i].is_clock && str_equal(all->items[i].device, device))
             max = fmax(max, gauge_mean(&all->items[i]));
     return max;
 }
@@ -186,7 +184,7 @@ static enum err choose(const struct gauges *all, struct busy_clock *out, struct 
             continue;
         }
         idle += busy == 0;
-        busy = is_known(busy) ? busy : -0.5;
+        busy = known_or(busy, -0.5);
         if (busy == 0 || busy <= busiest)
             continue;
         busiest = busy;
@@ -242,17 +240,17 @@ static enum err check_same(const struct run_figures *runs, size_t count, struct 
     for (size_t i = 1; i < count; i++) {
         const struct run_point *point = &runs[i].point;
         char one[32], other[32];
-        if (strcmp(point->model, first->model) != 0)
+        if (!str_equal(point->model, first->model))
             return differing("models", first->model, point->model, why);
-        if (strcmp(point->dataset, first->dataset) != 0)
+        if (!str_equal(point->dataset, first->dataset))
             return differing("datasets", first->dataset, point->dataset, why);
-        if (strcmp(point->hardware, first->hardware) != 0)
+        if (!str_equal(point->hardware, first->hardware))
             return differing("machines", first->hardware, point->hardware, why);
         if (point->concurrency == first->concurrency ||
             (!is_known(point->concurrency) && !is_known(first->concurrency)))
             continue;
-        str_format(one, sizeof one, "%g", first->concurrency);
-        str_format(other, sizeof other, "%g", point->concurrency);
+        chars_format(one, "%g", first->concurrency);
+        chars_format(other, "%g", point->concurrency);
         return differing("concurrency", is_known(first->concurrency) ? one : "",
                          is_known(point->concurrency) ? other : "", why);
     }
@@ -303,9 +301,9 @@ static enum err read_runs(const struct run_figures *runs, size_t count, struct c
     qsort(out->items, out->count, sizeof *out->items, by_clock);
     out->same = SAME_CLOCK;
     out->each = runs[0].is_command ? "run" : "query";
-    str_format(out->label, sizeof out->label, "mean %s clock while %s ran (MHz)",
-               out->items[0].is_cpu ? "CPU" : "GPU",
-               runs[0].is_command ? "the command" : "requests");
+    chars_format(out->label, "mean %s clock while %s ran (MHz)",
+                 out->items[0].is_cpu ? "CPU" : "GPU",
+                 runs[0].is_command ? "the command" : "requests");
     return ERR_OK;
 }
 
@@ -430,8 +428,7 @@ enum err clock_settings_of_sweep(const struct sweep_points *points, struct clock
     qsort(out->items, out->count, sizeof *out->items, by_clock);
     out->each = points->is_per_query ? "query" : "run";
     out->knob = (long)knob == points->clock ? NULL : sweep->knobs[knob];
-    str_format(out->label, sizeof out->label, "%.80s",
-               out->knob ? out->knob : "GPU clock, as set (MHz)");
+    chars_format(out->label, "%.80s", out->knob ? out->knob : "GPU clock, as set (MHz)");
     describe_sweep(points, out);
     return ERR_OK;
 }
@@ -461,7 +458,7 @@ enum err clock_settings_of_curve(const struct freq_curve *curve, struct clock_se
     out->application = curve->application;
     out->device = curve->gpu;
     out->method = "";
-    str_format(out->label, sizeof out->label, "GPU clock (MHz)");
+    chars_format(out->label, "GPU clock (MHz)");
     return ERR_OK;
 }
 

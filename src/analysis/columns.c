@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/result.h"
 #include "core/text.h"
@@ -65,7 +64,7 @@ struct spread spread_of(double *values, size_t count)
         spread.figures[i] = UNKNOWN;
     if (count) {
         add_extent(values, count, &spread);
-        select_quantiles(values, count, PS, sizeof PS / sizeof *PS, &spread.figures[SPREAD_P50]);
+        select_quantiles(values, count, PS, COUNT_OF(PS), &spread.figures[SPREAD_P50]);
     }
     return spread;
 }
@@ -103,9 +102,9 @@ const char *column_unit(enum run_number numerator, enum run_number denominator)
     if (unit[0] || denominator == RUN_NUMBERS)
         return unit;
     const char *per = record_column(COLUMN_NUMBER, denominator)->unit;
-    if (strcmp(per, "s") == 0)
+    if (str_equal(per, "s"))
         return "1/s";
-    return strcmp(per, "J") == 0 ? "1/J" : "";
+    return str_equal(per, "J") ? "1/J" : "";
 }
 
 static double ratio_value(const struct ratio_sums *sums)
@@ -286,9 +285,8 @@ struct entry {
 static int by_index(const void *left, const void *right)
 {
     const struct entry *a = left, *b = right;
-    if (a->index != b->index)
-        return a->index < b->index ? -1 : 1;
-    return a->row < b->row ? -1 : a->row > b->row;
+    int order = compare_numbers(a->index, b->index);
+    return order ? order : compare_numbers((double)a->row, (double)b->row);
 }
 
 static bool has_repeats(const struct run_table *table)

@@ -46,11 +46,10 @@ struct match {
 static int by_key(const void *left, const void *right)
 {
     const struct entry *a = left, *b = right;
-    if (a->index != b->index)
-        return a->index < b->index ? -1 : 1;
-    if (a->repeat != b->repeat)
-        return a->repeat < b->repeat ? -1 : 1;
-    return a->row < b->row ? -1 : a->row > b->row;
+    int order = compare_numbers(a->index, b->index);
+    if (!order)
+        order = compare_numbers(a->repeat, b->repeat);
+    return order ? order : compare_numbers((double)a->row, (double)b->row);
 }
 
 static struct entry *entries_of(const struct run_table *table)
@@ -58,9 +57,8 @@ static struct entry *entries_of(const struct run_table *table)
     struct entry *entries = xmalloc((table->rows + 1) * sizeof *entries);
     for (size_t i = 0; i < table->rows; i++) {
         double index = run_number(table, RUN_INDEX, i), repeat = run_number(table, RUN_REPEAT, i);
-        entries[i] =
-            (struct entry){is_known(index) ? index : (double)i, is_known(repeat) ? repeat : 0,
-                           run_number(table, RUN_QUESTION, i), (uint32_t)i};
+        entries[i] = (struct entry){is_known(index) ? index : (double)i, known_or(repeat, 0),
+                                    run_number(table, RUN_QUESTION, i), (uint32_t)i};
     }
     qsort(entries, table->rows, sizeof *entries, by_key);
     return entries;
@@ -512,8 +510,8 @@ static void add_calibration(const struct match *match, const struct compare_sens
 {
     if (sensors->all.sensors != UNCERTAINTY_MIXED)
         return;
-    double of_a = is_known(sensors->a.common) ? sensors->a.common : 0;
-    double of_b = is_known(sensors->b.common) ? sensors->b.common : 0;
+    double of_a = known_or(sensors->a.common, 0);
+    double of_b = known_or(sensors->b.common, 0);
     of_a *= is_cost ? electricity_share(match, 0, match->a_runs) : 1;
     of_b *= is_cost ? electricity_share(match, match->a_runs, match->all_runs) : 1;
     double a = of_a * out->found.a, b = of_b * out->found.b;
@@ -677,9 +675,9 @@ void compare_describe(const struct compare_side *side, struct compared_side *out
     const struct run_table *first = &side->runs[0];
     *out = (struct compared_side){
         .directory = first->directory, .runs = side->count, .queries = first->rows};
-    str_copy(out->model, sizeof out->model, first->model);
-    str_copy(out->hardware, sizeof out->hardware, run_hardware(first));
-    str_copy(out->currency, sizeof out->currency, text_or_empty(first->summary.currency));
+    chars_copy(out->model, first->model);
+    chars_copy(out->hardware, run_hardware(first));
+    chars_copy(out->currency, text_or_empty(first->summary.currency));
     out->tariff = first->summary.tariff;
 }
 

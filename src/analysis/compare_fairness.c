@@ -10,6 +10,7 @@
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/sweep.h"
@@ -24,7 +25,7 @@ static void warn(struct comparison *out, enum finding_code code, const char *for
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     for (size_t i = 0; i < out->findings.count; i++)
-        if (strcmp(out->findings.items[i].text, text) == 0)
+        if (str_equal(out->findings.items[i].text, text))
             return;
     finding_raise_as(&out->findings, code, finding_row(code)->highest, "%s", text);
 }
@@ -105,13 +106,13 @@ bool compare_same_setting(const struct summary *a, const struct summary *b)
         {FACT(config_max_queries, INTEGER), false, NULL},
         {FACT(config_repeat, INTEGER), false, NULL},
     };
-    size_t count = sizeof SAME / sizeof *SAME, more = sizeof MORE / sizeof *MORE;
+    size_t count = COUNT_OF(SAME), more = COUNT_OF(MORE);
     for (size_t i = 0; i < count + more; i++) {
         const struct fact *fact = i < count ? &SAME[i] : &MORE[i - count];
         char left[512], right[512];
         fact_text(a, fact, left, sizeof left);
         fact_text(b, fact, right, sizeof right);
-        if (strcmp(left, right) != 0)
+        if (!str_equal(left, right))
             return false;
     }
     return true;
@@ -127,7 +128,7 @@ static void check_tariff(const struct pair *pair, struct comparison *out)
     } rows[] = {{a->price_per_kwh, b->price_per_kwh, "price-per-kwh"},
                 {a->device_price_per_hour, b->device_price_per_hour, "device-price-per-hour"},
                 {a->gco2_per_kwh, b->gco2_per_kwh, "gco2-per-kwh"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (is_known(rows[i].a) && is_known(rows[i].b) && rows[i].a != rows[i].b)
             warn(out, FINDING_DIFFERENT_PRICES,
                  "different --%s: %.6g, baseline %.6g; give one for both", rows[i].option,
@@ -162,12 +163,12 @@ static void check_same(const struct pair *pair, struct comparison *out)
     const struct run_table *a = pair->a, *b = pair->b;
     char left[512], right[512];
     struct unrecorded of_a = {""}, of_b = {""};
-    for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
+    for (size_t i = 0; i < COUNT_OF(SAME); i++) {
         fact_text(&a->summary, &SAME[i], left, sizeof left);
         fact_text(&b->summary, &SAME[i], right, sizeof right);
         bool a_records = left[0] || records_fact(a, &SAME[i]);
         bool b_records = right[0] || records_fact(b, &SAME[i]);
-        if (a_records && b_records && strcmp(left, right) != 0)
+        if (a_records && b_records && !str_equal(left, right))
             warn(out, FINDING_DIFFERENT_SETUP, "different %s: %.100s, baseline %.100s",
                  SAME[i].what, right[0] ? right : "none", left[0] ? left : "none");
         if (left[0] && !b_records &&
@@ -179,7 +180,7 @@ static void check_same(const struct pair *pair, struct comparison *out)
     warn_unrecorded(out, "the baseline", &of_a);
     warn_unrecorded(out, pair->side_b, &of_b);
     const char *gpus_a = a->summary.gpu_uuids, *gpus_b = b->summary.gpu_uuids;
-    if (gpus_a && gpus_b && strcmp(gpus_a, gpus_b) != 0)
+    if (gpus_a && gpus_b && !str_equal(gpus_a, gpus_b))
         warn(out, FINDING_DIFFERENT_GPUS,
              "different GPUs, which vary even within one model: %.60s and %.60s", gpus_b, gpus_a);
 }
@@ -293,7 +294,7 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
         warn(out, FINDING_LOW_CONFIDENCE,
              "%zu of %zu %s of %s are shorter than ten updates of a sensor", state->low_confidence,
              state->completed, run_kind_unit(table->kind, true), whose);
-    if (strcmp(run_energy_method(table), "estimated") == 0)
+    if (str_equal(run_energy_method(table), "estimated"))
         warn(out, FINDING_ESTIMATED_ENERGY,
              "the energy of %s is estimated by a model, not measured", whose);
 }
@@ -311,10 +312,10 @@ static void check_energy(const struct pair *pair, struct comparison *out)
              "%s was made by another program, which counts other devices: energies are not "
              "comparable",
              a->ours ? pair->side_b : "the baseline");
-    if (strcmp(run_energy_method(a), run_energy_method(b)) != 0)
+    if (!str_equal(run_energy_method(a), run_energy_method(b)))
         warn(out, FINDING_DIFFERENT_METHOD, "different energy method: '%s', baseline '%s'",
              run_energy_method(b), run_energy_method(a));
-    if (strcmp(run_energy_source(a), run_energy_source(b)) != 0)
+    if (!str_equal(run_energy_source(a), run_energy_source(b)))
         warn(out, FINDING_DIFFERENT_SENSORS,
              "different energy sensors: '%.100s', baseline '%.100s'", run_energy_source(b),
              run_energy_source(a));
@@ -357,14 +358,12 @@ static void check_idle(const struct pair *pair, struct comparison *out)
 {
     const struct summary_conditions *left = &pair->a->summary.conditions;
     const struct summary_conditions *right = &pair->b->summary.conditions;
-    double error = hypot(is_known(left->idle_plus_minus) ? left->idle_plus_minus : 0,
-                         is_known(right->idle_plus_minus) ? right->idle_plus_minus : 0);
+    double error = hypot(known_or(left->idle_plus_minus, 0), known_or(right->idle_plus_minus, 0));
     double change = fabs(right->idle_w - left->idle_w);
     char text[128];
     if (!(change > 2 * error && change > IDLE_MIN_CHANGE * left->idle_w))
         return;
-    str_format(text, sizeof text, "idle power %.3g W, baseline %.3g W", right->idle_w,
-               left->idle_w);
+    chars_format(text, "idle power %.3g W, baseline %.3g W", right->idle_w, left->idle_w);
     differ(out, pair->of_b, text);
 }
 
@@ -372,7 +371,7 @@ static void check_idle(const struct pair *pair, struct comparison *out)
 static void check_one_sided(const struct pair *pair, struct comparison *out)
 {
     static const char *const CODES[] = {"background", "throttled"};
-    for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
+    for (size_t i = 0; i < COUNT_OF(CODES); i++) {
         const struct finding *left = severe_of(pair->a, CODES[i]);
         const struct finding *right = severe_of(pair->b, CODES[i]);
         if (left && !right && left->severity != FINDING_INVALID)
@@ -407,7 +406,7 @@ static void check_model(const struct pair *pair, struct comparison *out)
     /* Commands of one sweep differ in its knobs, which is the purpose of the comparison. */
     bool is_knob = a->kind == RUN_KIND_RUN && sweep && sweep_of_run(b->directory) == sweep &&
                    strncmp(a->directory, b->directory, sweep) == 0;
-    if (strcmp(a->model, b->model) != 0 && !is_knob)
+    if (!str_equal(a->model, b->model) && !is_knob)
         warn(out, FINDING_DIFFERENT_SETUP, "different %s: '%.100s', baseline '%.100s'",
              a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
     if (a->kind != b->kind)
@@ -434,7 +433,7 @@ void compare_warn(const struct compare_side *a, const struct compare_side *b,
     if (a->count != b->count && (a->count == 1 || b->count == 1))
         warn(out, FINDING_UNEQUAL_REPEATS,
              "%zu run%s of the baseline and %zu of this side: differences between runs are unknown",
-             a->count, a->count == 1 ? "" : "s", b->count);
+             a->count, str_plural(a->count), b->count);
     for (size_t i = 0; i < count; i++) {
         size_t in_a = i < a->count ? i : a->count - 1, in_b = i < b->count ? i : b->count - 1;
         struct pair pair = {.a = &a->runs[in_a],

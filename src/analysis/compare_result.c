@@ -4,6 +4,7 @@
 #include "analysis/compare_set.h"
 #include "core/result.h"
 #include "core/units.h"
+#include "core/text.h"
 
 /* ---- metrics ---- */
 
@@ -19,7 +20,7 @@ static const char *unit_of(const struct compare_metric_info *info)
 {
     if (!info->unit[0])
         return "%";
-    return strcmp(info->unit, "1") == 0 ? "" : info->unit;
+    return str_equal(info->unit, "1") ? "" : info->unit;
 }
 
 static void put_side_figure(struct result *out, const char *key, double value, double plus_minus,

@@ -28,7 +28,7 @@ struct candidate {
 
 static bool is_separator(const char *word)
 {
-    return strcmp(word, "--") == 0;
+    return str_equal(word, "--");
 }
 
 static void read_candidate(const char *directory, struct candidate *out)
@@ -39,21 +39,21 @@ static void read_candidate(const char *directory, struct candidate *out)
         return;
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
     if (out->has_summary) {
-        str_copy(out->group, sizeof out->group, text_or_empty(out->summary.repeat_group));
+        chars_copy(out->group, text_or_empty(out->summary.repeat_group));
         return;
     }
     char *path = run_path_file(directory, RUN_FILE_RECORDS);
-    str_copy(out->group, sizeof out->group, journal_facts(path).repeat.group);
+    chars_copy(out->group, journal_facts(path).repeat.group);
     free(path);
 }
 
 static bool are_repeats(const struct candidate *a, const struct candidate *b)
 {
     size_t stem = run_path_stem(a->directory);
-    if (strcmp(a->directory, b->directory) == 0)
+    if (str_equal(a->directory, b->directory))
         return false; /* the same run given twice is not a repeat */
     if (a->group[0] || b->group[0])
-        return strcmp(a->group, b->group) == 0;
+        return str_equal(a->group, b->group);
     return stem < strlen(a->directory) && stem == run_path_stem(b->directory) &&
            strncmp(a->directory, b->directory, stem) == 0 && a->has_summary && b->has_summary &&
            compare_same_setting(&a->summary, &b->summary);
@@ -318,7 +318,7 @@ enum err compare_check_parse(const char *text, struct compare_check *out, struct
     size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
     *out = (struct compare_check){.metric = COMPARE_METRICS};
     const char *sign = skip_spaces(at + length);
-    if (!str_copy(out->text, sizeof out->text, text) || !length || length >= sizeof name ||
+    if (!chars_copy(out->text, text) || !length || length >= sizeof name ||
         (*sign != '>' && *sign != '<'))
         return err_set(why, ERR_USAGE,
                        "'%.100s' is not a bound: write METRIC > BOUND or METRIC < BOUND, as in "
@@ -327,7 +327,7 @@ enum err compare_check_parse(const char *text, struct compare_check *out, struct
     memcpy(name, at, length);
     name[length] = '\0';
     for (size_t i = 0; i < COMPARE_METRICS; i++)
-        if (strcmp(COMPARE_METRIC_INFO[i].name, name) == 0)
+        if (str_equal(COMPARE_METRIC_INFO[i].name, name))
             out->metric = (enum compare_metric)i;
     if (out->metric == COMPARE_METRICS)
         return unknown_metric(name, why);

@@ -1,6 +1,5 @@
 /* Energy per token: over the run, by phase, by subject, by length. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
@@ -80,7 +79,7 @@ static const struct ratio_row GROUP_ROWS[] = {
     {"input_tokens", RUN_INPUT_TOKENS, RUN_NUMBERS},
     {"output_tokens", RUN_OUTPUT_TOKENS, RUN_NUMBERS},
 };
-enum { GROUP_FIGURES = sizeof GROUP_ROWS / sizeof *GROUP_ROWS };
+enum { GROUP_FIGURES = COUNT_OF(GROUP_ROWS) };
 
 /* Groups in which a figure is known for fewer than half of the queries; the first of them by name. */
 struct rare {
@@ -112,7 +111,7 @@ static void put_group(void *context, const char *value, const uint32_t *rows, si
             continue;
         rare->known = sums.rows;
         rare->queries = count;
-        str_copy(rare->first, sizeof rare->first, value);
+        chars_copy(rare->first, value);
     }
     result_end(result);
 }
@@ -198,7 +197,7 @@ static struct totals totals_of(const struct run_table *table)
         energy_per_add(&totals.query, joules, 1);
         add_uncertainty(table, i, &totals);
         totals.covered += is_known(coverage);
-        totals.coverage += is_known(coverage) ? coverage : 0;
+        totals.coverage += known_or(coverage, 0);
     }
     return totals;
 }
@@ -235,7 +234,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     put_totals(result, table, &totals);
     struct questions questions;
     questions_of(table, &questions);
-    for (size_t i = 0; i < sizeof RATIOS / sizeof *RATIOS; i++)
+    for (size_t i = 0; i < COUNT_OF(RATIOS); i++)
         put_ratio(analysis, &RATIOS[i], &questions);
     questions_release(&questions);
     /* Parts of the run's energy have its relative uncertainty. */
@@ -244,7 +243,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
                          totals_error(&totals) / totals.query.joules);
     result_end(result);
     result_group(result, "data");
-    ratio_spreads(result, "of_a_query", table, SPREADS, sizeof SPREADS / sizeof *SPREADS);
+    ratio_spreads(result, "of_a_query", table, SPREADS, COUNT_OF(SPREADS));
     put_groups(analysis);
     result_end(result);
     if (totals.query.queries < run_completed_count(table))

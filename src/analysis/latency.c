@@ -2,6 +2,7 @@
  * length. */
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
+#include "core/units.h"
 
 static const struct ratio_row ROWS[] = {
     {"latency_s", RUN_LATENCY, RUN_NUMBERS},
@@ -37,7 +38,7 @@ static void put_group(void *context, const char *value, const uint32_t *rows, si
     result_group(result, NULL);
     result_text(result, groups->name, value);
     result_count(result, "queries", count);
-    for (size_t i = 0; i < sizeof MEANS / sizeof *MEANS; i++)
+    for (size_t i = 0; i < COUNT_OF(MEANS); i++)
         ratio_sums_put(result, table, &MEANS[i], rows, count);
     result_end(result);
 }
@@ -66,7 +67,7 @@ static enum err latency_run(struct analysis *analysis, struct error *why)
     result_number(result, "concurrency", integer_number(table->summary.config_concurrency), "");
     result_end(result);
     result_group(result, "data");
-    ratio_spreads(result, "times", table, ROWS, sizeof ROWS / sizeof *ROWS);
+    ratio_spreads(result, "times", table, ROWS, COUNT_OF(ROWS));
     put_groups(table, result);
     result_end(result);
     return ERR_OK;

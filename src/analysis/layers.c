@@ -1,8 +1,6 @@
 /* Energy of a model's components as measured by `ipw layers`: by component and phase, by prompt length, and over
  * several models. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analysis/analysis.h"
 #include "core/text.h"
@@ -14,7 +12,7 @@ enum { POINTS_MAX = 256 };
 
 static bool is_phase(const char *phase, size_t which)
 {
-    return phase && strcmp(phase, RESULT_PHASE[which]) == 0;
+    return phase && str_equal(phase, RESULT_PHASE[which]);
 }
 
 static bool has_energy(const struct layers_result *model)
@@ -33,7 +31,7 @@ static void put_model(struct result *result, const struct layers_result *model)
     for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
         char key[64];
         double error, joules = layers_result_per_token(model, RESULT_PHASE[phase], &error);
-        str_format(key, sizeof key, "%s_joules_per_token", RESULT_PHASE[phase]);
+        chars_format(key, "%s_joules_per_token", RESULT_PHASE[phase]);
         result_figure(result, key, joules, error, "J");
     }
     result_number(result, "idle_joules", model->idle_j, "J");
@@ -176,8 +174,8 @@ static void put_across(struct result *result, const struct layers_results *layer
     }
     if (!linear_fit_logs(x, y, count, LINEAR_LOG_LOG, &fit))
         return;
-    str_format(key, sizeof key, "%s_joules_per_token_of_%s", RESULT_PHASE[phase],
-               of_bits ? "bits_per_weight" : "parameters");
+    chars_format(key, "%s_joules_per_token_of_%s", RESULT_PHASE[phase],
+                 of_bits ? "bits_per_weight" : "parameters");
     result_group(result, key);
     put_law(result, &fit);
     result_end(result);
@@ -233,7 +231,7 @@ static void warn_of(struct analysis *analysis, const struct layers_result *model
                     "%s: energies are estimated by a model, not measured: components differ only "
                     "by their time",
                     name);
-    else if (model->attribution && strcmp(model->attribution, "time-share") == 0)
+    else if (model->attribution && str_equal(model->attribution, "time-share"))
         result_warn(analysis->result,
                     "%s: components could not be separated by power: joules are attributed by time",
                     name);
@@ -244,7 +242,7 @@ static bool are_of_one_machine(const struct layers_results *layers)
     const char *label = NULL;
     for (size_t i = 0; i < layers->count; i++) {
         const char *its = layers->models[i].hardware_label;
-        if (label && its && strcmp(label, its) != 0)
+        if (label && its && !str_equal(label, its))
             return false;
         label = its ? its : label;
     }

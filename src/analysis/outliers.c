@@ -144,7 +144,7 @@ static enum err outliers_run(struct analysis *analysis, struct error *why)
     result_number(result, "fence_factor", FENCE, "");
     result_end(result);
     result_group(result, "data");
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+    for (size_t i = 0; i < COUNT_OF(ROWS); i++)
         if (table->numbers[ROWS[i].numerator])
             put_row(result, table, &ROWS[i]);
     result_end(result);

@@ -41,7 +41,7 @@ static void put_check(struct checks *checks, enum finding_code code, const char 
     result_text(checks->result, "verdict", verdict);
     result_text(checks->result, "detail", detail);
     result_end(checks->result);
-    str_format(count, sizeof count, "summary.checks_%s", verdict);
+    chars_format(count, "summary.checks_%s", verdict);
     result_count_one(checks->result, count);
 }
 
@@ -92,12 +92,10 @@ static void report_trend(struct checks *checks, const struct trend_row *row, dou
     bool matters = fabs(change) > row->amount || fabs(change) > row->share * fabs(middle);
     bool drifts = p < P_MAX && matters;
     if (isfinite(row->share))
-        str_format(size, sizeof size, "%+.1f %% of its median", 100 * change / fabs(middle));
+        chars_format(size, "%+.1f %% of its median", 100 * change / fabs(middle));
     else
-        str_format(size, sizeof size, "%+.1f %s", change,
-                   column_unit(row->numerator, row->denominator));
-    str_format(change_text, sizeof change_text, "the %s changes by %s over the run (p = %.2g)",
-               row->what, size, p);
+        chars_format(size, "%+.1f %s", change, column_unit(row->numerator, row->denominator));
+    chars_format(change_text, "the %s changes by %s over the run (p = %.2g)", row->what, size, p);
     if (drifts)
         finding_raise(&checks->found, row->code, "%s", change_text);
     else
@@ -135,7 +133,7 @@ static void check_trend(struct checks *checks, const struct trend_row *row)
 
 static void check_trends(struct checks *checks)
 {
-    for (size_t i = 0; i < sizeof TRENDS / sizeof *TRENDS; i++)
+    for (size_t i = 0; i < COUNT_OF(TRENDS); i++)
         check_trend(checks, &TRENDS[i]);
 }
 
@@ -226,7 +224,7 @@ static void name_causes(unsigned causes, char *to, size_t size)
                  {THROTTLE_SYNC, "other GPUs"}, {THROTTLE_OTHER, "other"}};
     size_t length = 0;
     to[0] = '\0';
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
         if (causes & NAMES[i].bit &&
             str_join(to + length, size - length, length ? ", " : "", NAMES[i].name, ""))
             length = strlen(to);
@@ -288,7 +286,7 @@ static size_t count_word(const struct run_table *table, enum run_word column, co
 {
     size_t count = 0;
     for (size_t i = 0; i < table->rows; i++)
-        count += run_completed(table, i) && strcmp(run_word(table, column, i), word) == 0;
+        count += run_completed(table, i) && str_equal(run_word(table, column, i), word);
     return count;
 }
 
@@ -366,10 +364,10 @@ static struct energy_counts count_energy(const struct run_table *table)
         if (!is_known(run_number(table, RUN_JOULES, i)))
             continue;
         counts.known++;
-        counts.estimated += strcmp(run_word(table, RUN_METHOD, i), "estimated") == 0;
+        counts.estimated += str_equal(run_word(table, RUN_METHOD, i), "estimated");
         counts.low_confidence += run_flag(table, RUN_LOW_CONFIDENCE, i) == 1;
         counts.low_coverage += is_known(coverage) && coverage < COVERAGE_MIN;
-        counts.coverage_min = fmin(counts.coverage_min, is_known(coverage) ? coverage : INFINITY);
+        counts.coverage_min = fmin(counts.coverage_min, known_or(coverage, INFINITY));
     }
     return counts;
 }
@@ -475,7 +473,7 @@ static double conservation_error(const struct summary *summary)
     double all = summary->energy.joules, sum = UNKNOWN;
     if (!is_known(summary->conservation_error) || !(all > 0))
         return UNKNOWN;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
         add_known(&sum, parts[i]);
     return fabs(sum - all) / all;
 }
@@ -586,7 +584,7 @@ static void put_findings(struct findings *found, struct result *result)
         const struct finding *finding = &found->items[i];
         const char *severity = finding_severity_name(finding->severity);
         char count[32];
-        str_format(count, sizeof count, "summary.findings_%s", severity);
+        chars_format(count, "summary.findings_%s", severity);
         result_count_one(result, count);
         if (finding->severity > FINDING_NOTE)
             result_note(result, "%s: %s [%s]", severity, finding->text, finding->code);

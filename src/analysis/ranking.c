@@ -3,10 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "stats/pareto.h"
 
 static double joules_of(const struct run_figures *run)
@@ -103,10 +103,10 @@ static void rank_energy(struct run_ranking *all)
 static const char *common_method(const struct run_ranking *all)
 {
     const char *method = all->cheapest < 0 ? NULL : all->runs[all->cheapest].method;
-    if (method && strcmp(method, "mixed") == 0)
+    if (method && str_equal(method, "mixed"))
         return NULL;
     for (size_t i = 0; method && i < all->count; i++)
-        if (is_known(joules_of(&all->runs[i])) && strcmp(all->runs[i].method, method) != 0)
+        if (is_known(joules_of(&all->runs[i])) && !str_equal(all->runs[i].method, method))
             method = NULL;
     return method;
 }

@@ -1,7 +1,6 @@
 /* Linear fits over the queries: the five of the Python IPW, under its keys, and some more. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
@@ -175,13 +174,13 @@ static void put_pairs(struct analysis *analysis, bool by_machine, bool skip_unkn
 {
     struct result *result = analysis->result;
     result_group(result, "regressions");
-    for (size_t i = 0; i < sizeof UPSTREAM / sizeof *UPSTREAM; i++) {
+    for (size_t i = 0; i < COUNT_OF(UPSTREAM); i++) {
         struct pair_row row = with_basis(UPSTREAM[i], by_machine);
         put_pair(analysis, &row, skip_unknown);
     }
     result_end(result);
     result_group(result, "more");
-    for (size_t i = 0; i < sizeof MORE / sizeof *MORE; i++)
+    for (size_t i = 0; i < COUNT_OF(MORE); i++)
         if (analysis->table->numbers[MORE[i].y])
             put_pair(analysis, &MORE[i], skip_unknown);
     result_end(result);

@@ -26,7 +26,7 @@ static bool differ_in(const struct naming *naming, size_t at)
 {
     const char *first = (const char *)naming->points[0] + at;
     for (size_t i = 1; i < naming->count; i++)
-        if (strcmp((const char *)naming->points[i] + at, first) != 0)
+        if (!str_equal((const char *)naming->points[i] + at, first))
             return true;
     return false;
 }
@@ -57,7 +57,7 @@ static const char *model_name(const struct naming *naming, size_t run)
     const char *model = naming->points[run]->model, *name = str_last_part(model);
     for (size_t i = 0; i < naming->count; i++) {
         const char *other = naming->points[i]->model;
-        if (strcmp(other, model) != 0 && strcmp(str_last_part(other), name) == 0)
+        if (!str_equal(other, model) && str_equal(str_last_part(other), name))
             return model;
     }
     return name;
@@ -135,7 +135,7 @@ static void number_repeated(const struct naming *naming, size_t letters, struct 
 {
     for (size_t i = 0; i < out->count; i++)
         for (size_t j = 0; j < out->count && !repeated[i]; j++)
-            repeated[i] = i != j && strcmp(out->names[i], out->names[j]) == 0;
+            repeated[i] = i != j && str_equal(out->names[i], out->names[j]);
     for (size_t i = 0; i < out->count; i++) {
         char name[RUN_NAME_MAX];
         if (!repeated[i])
@@ -161,7 +161,7 @@ void run_names_of(const struct run_point *const *points, size_t count, size_t le
         naming.family = naming.models ? family_of(&naming) : 0;
         const char *first = model_name(&naming, 0);
         size_t shared = naming.models ? naming.family : strlen(first) + 1;
-        str_format(out->family, sizeof out->family, "%.*s", shared ? (int)shared - 1 : 0, first);
+        chars_format(out->family, "%.*s", shared ? (int)shared - 1 : 0, first);
     }
     for (size_t i = 0; i < count; i++)
         name_run(&naming, i, max, out->names[i]);

@@ -28,8 +28,8 @@ void run_facts_fill(const struct run_table *table, uint64_t damaged_spans, struc
         result_text(out, NULL, table->notes[i].text);
     if (!table->has_summary && !table->damaged_summary)
         result_text(out, NULL, "no summary.json: the run is unfinished or still running");
-    str_format(damaged, sizeof damaged, "%llu damaged lines of spans.jsonl skipped",
-               (unsigned long long)damaged_spans);
+    chars_format(damaged, "%llu damaged lines of spans.jsonl skipped",
+                 (unsigned long long)damaged_spans);
     if (damaged_spans)
         result_text(out, NULL, damaged);
     result_end(out);
@@ -186,7 +186,7 @@ void run_distributions_fill(const struct run_table *table, struct result *out)
         {"input_tokens", RUN_INPUT_TOKENS, RUN_NUMBERS},
     };
     result_list(out, "distributions");
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+    for (size_t i = 0; i < COUNT_OF(ROWS); i++) {
         double *values = NULL;
         size_t count = 0;
         known_values(table, ROWS[i].numerator, ROWS[i].denominator, &values, &count);

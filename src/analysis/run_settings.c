@@ -29,7 +29,7 @@ static const struct {
     {"accuracy", offsetof(struct run_point, accuracy), "%"},
     {"ipj", offsetof(struct run_point, ipj), "1/J"},
 };
-enum { FIGURE_COUNT = sizeof FIGURES / sizeof *FIGURES };
+enum { FIGURE_COUNT = COUNT_OF(FIGURES) };
 
 static double get_figure(const struct run_point *point, size_t i)
 {

@@ -9,6 +9,7 @@
 #include "analysis/analysis.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "metrics/efficiency.h"
 #include "power/clock_choice.h"
 #include "power/optimize_result.h"
@@ -25,7 +26,7 @@ static const struct objective {
     {"least ED2P", "J·s²", 2, false},
     {"least time", "s", 0, true},
 };
-enum { ENERGY, OBJECTIVE_COUNT = sizeof OBJECTIVES / sizeof *OBJECTIVES };
+enum { ENERGY, OBJECTIVE_COUNT = COUNT_OF(OBJECTIVES) };
 
 static struct optimize_goal goal_of(const struct objective *objective)
 {
@@ -84,7 +85,7 @@ static void add_once(char *list, size_t size, const char *word)
 {
     size_t length = strlen(list);
     if (!strstr(list, word))
-        (void)str_format(list + length, size - length, "%s%s", length ? " + " : "", word);
+        str_format(list + length, size - length, "%s%s", length ? " + " : "", word);
 }
 
 static struct evidence evidence_of(const struct sweep_points *points, long point)
@@ -252,7 +253,7 @@ static bool is_repeated(const struct sweep *sweep, size_t i, bool gpus)
     const char *mine = gpus ? sweep->attempts[i].gpus : sweep->attempts[i].node;
     for (size_t j = 0; mine && j < i; j++) {
         const char *other = gpus ? sweep->attempts[j].gpus : sweep->attempts[j].node;
-        if (!sweep->attempts[j].exit_code && other && strcmp(mine, other) == 0)
+        if (!sweep->attempts[j].exit_code && other && str_equal(mine, other))
             return true;
     }
     return !mine;

@@ -72,7 +72,7 @@ static bool is_ours(const ipw_session *session)
 static bool has_device(const ipw_session *session, const char *device)
 {
     for (size_t i = 0; i < session->device_count; i++)
-        if (!strcmp(session->devices[i], device))
+        if (str_equal(session->devices[i], device))
             return true;
     return false;
 }
@@ -215,8 +215,8 @@ static void fill(ipw_result *result, const struct energy *energy, double length_
         .low_confidence = energy->low_confidence,
         .updates = energy->updates,
     };
-    str_copy(full.source, sizeof full.source, energy->source);
-    str_copy(full.note, sizeof full.note, energy->note);
+    chars_copy(full.source, energy->source);
+    chars_copy(full.note, energy->note);
     /* A caller built against an older, shorter struct gets the fields that it has. */
     size_t size = result->size < sizeof full ? result->size : sizeof full;
     full.size = size;
@@ -232,7 +232,7 @@ static int fill_from(const struct ledger *ledger, const char *device, double len
         return IPW_OK;
     }
     for (size_t i = 0; i < ledger->count; i++)
-        if (ledger->devices[i].has_energy && !strcmp(ledger->devices[i].id, device)) {
+        if (ledger->devices[i].has_energy && str_equal(ledger->devices[i].id, device)) {
             fill(result, &ledger->devices[i].energy, length_s, ledger->devices[i].power_mean);
             return IPW_OK;
         }

@@ -36,7 +36,7 @@ size_t sharer_bytes(const struct sharer *sharer, size_t devices)
 
 void sharers_add(struct sharers *list, struct sharer *sharer)
 {
-    list->items = xgrow(list->items, &list->capacity, list->count, sizeof *list->items);
+    XGROW(list->items, list->count, list->capacity);
     list->items[list->count++] = sharer;
 }
 
@@ -53,18 +53,20 @@ static int compare(nanos a, nanos b)
     return (a > b) - (a < b);
 }
 
-int backlog_by_start(const struct sharer *a, const struct sharer *b)
+int backlog_by_start(const void *left, const void *right)
 {
+    const struct sharer *a = *(struct sharer *const *)left, *b = *(struct sharer *const *)right;
     int order = compare(a->trace.from, b->trace.from);
     if (!order)
         order = compare(a->trace.to, b->trace.to);
     return order ? order : (a->trace.id > b->trace.id) - (a->trace.id < b->trace.id);
 }
 
-int backlog_by_end(const struct sharer *a, const struct sharer *b)
+int backlog_by_end(const void *left, const void *right)
 {
+    const struct sharer *a = *(struct sharer *const *)left, *b = *(struct sharer *const *)right;
     int order = compare(a->trace.to, b->trace.to);
-    return order ? order : backlog_by_start(a, b);
+    return order ? order : backlog_by_start(left, right);
 }
 
 /* ---- in flight ---- */
@@ -120,8 +122,7 @@ enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from)
     enum err err = ERR_OK;
     pthread_mutex_lock(&backlog->lock);
     compact_flights(backlog);
-    backlog->flights = xgrow(backlog->flights, &backlog->flight_capacity, backlog->flight_end,
-                             sizeof *backlog->flights);
+    XGROW(backlog->flights, backlog->flight_end, backlog->flight_capacity);
     if (id <= backlog->highest && find_flight(backlog, id) < backlog->flight_end)
         err = ERR_BAD_VALUE;
     else
@@ -185,7 +186,7 @@ static void push(struct sharers *heap, struct sharer *sharer)
 {
     size_t at = heap->count;
     sharers_add(heap, sharer);
-    while (at > 0 && backlog_by_start(heap->items[at], heap->items[(at - 1) / 2]) < 0) {
+    while (at > 0 && backlog_by_start(&heap->items[at], &heap->items[(at - 1) / 2]) < 0) {
         swap(heap->items, at, (at - 1) / 2);
         at = (at - 1) / 2;
     }
@@ -198,7 +199,7 @@ static struct sharer *pop(struct sharers *heap)
     for (size_t at = 0;;) {
         size_t min = at;
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap->count; child++)
-            if (backlog_by_start(heap->items[child], heap->items[min]) < 0)
+            if (backlog_by_start(&heap->items[child], &heap->items[min]) < 0)
                 min = child;
         if (min == at)
             return top;
@@ -217,7 +218,7 @@ void backlog_collect(struct backlog *backlog, nanos *earliest)
     for (size_t i = backlog->flight_first; i < backlog->flight_end; i++)
         if (backlog->flights[i].from < *earliest)
             *earliest = backlog->flights[i].from;
-    pthread_cond_broadcast(&backlog->collected);
+    thread_wake(&backlog->collected);
     pthread_mutex_unlock(&backlog->lock);
 }
 

@@ -20,7 +20,7 @@ enum method channel_energy_method(const struct sensor_channel *channel)
 static void name_source(const struct sensor *sensor, const struct sensor_channel *channel,
                         struct energy *energy)
 {
-    str_format(energy->source, sizeof energy->source, "%s %s", sensor->id, channel->name);
+    chars_format(energy->source, "%s %s", sensor->id, channel->name);
 }
 
 /* Current problem of a channel; "" if none is known. */
@@ -41,12 +41,12 @@ static struct energy no_energy(const struct sensor *sensor, const struct sensor_
     char note[160], why[96];
     describe_problem(state, why, sizeof why);
     if (channel->quantity == QTY_ENERGY && state->updates == 0 && state->missing == 0 && !why[0])
-        str_copy(why, sizeof why, "counter did not change (a dead sensor, or too short a window)");
+        chars_copy(why, "counter did not change (a dead sensor, or too short a window)");
     else if (!why[0] && state->last_error)
-        str_format(why, sizeof why, "no reading: %s", err_text(state->last_error));
+        chars_format(why, "no reading: %s", err_text(state->last_error));
     else if (!why[0])
-        str_copy(why, sizeof why, "no reading in this window");
-    str_format(note, sizeof note, "%s %s: %s", sensor->id, channel->name, why);
+        chars_copy(why, "no reading in this window");
+    chars_format(note, "%s %s: %s", sensor->id, channel->name, why);
     struct energy energy = energy_unknown(note);
     name_source(sensor, channel, &energy);
     return energy;
@@ -81,17 +81,16 @@ void energy_note_coverage(struct energy *energy, const struct channel_state *sta
         return;
     if (state)
         describe_problem(state, why, sizeof why);
-    str_format(energy->note, sizeof energy->note,
-               "%.1f %% of the window was not covered%s%s; its joules are not included",
-               100 * (1 - energy->coverage), why[0] ? ": " : "", why);
+    chars_format(energy->note,
+                 "%.1f %% of the window was not covered%s%s; its joules are not included",
+                 100 * (1 - energy->coverage), why[0] ? ": " : "", why);
 }
 
 static void add_notes(const struct channel_state *state, struct energy *energy)
 {
     energy_note_coverage(energy, state);
     if (energy->note[0] == '\0' && state->thinned)
-        str_copy(energy->note, sizeof energy->note,
-                 "older samples were downsampled for lack of scratch space");
+        chars_copy(energy->note, "older samples were downsampled for lack of scratch space");
 }
 
 void channel_energy_take(struct sampler *sampler, size_t source, size_t channel, nanos from,
@@ -110,8 +109,8 @@ void channel_energy_take(struct sampler *sampler, size_t source, size_t channel,
     if (err || flat_zero) {
         out->energy = no_energy(sensor, row, &state);
         if (flat_zero)
-            str_format(out->energy.note, sizeof out->energy.note, "%s %s: reads 0 W: a dead sensor",
-                       sensor->id, row->name);
+            chars_format(out->energy.note, "%s %s: reads 0 W: a dead sensor", sensor->id,
+                         row->name);
         out->power_max = UNKNOWN;
         return;
     }

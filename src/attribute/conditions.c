@@ -4,7 +4,6 @@
 #include "attribute/conditions.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -74,7 +73,7 @@ void conditions_serve(struct conditions *c, const char *base_url)
     if (!base_url || !base_url[0])
         return;
     if (url_read(base_url, &url, NULL) == ERR_OK &&
-        (url_is_loopback(&url) || strcmp(url.host, "localhost") == 0))
+        (url_is_loopback(&url) || str_equal(url.host, "localhost")))
         c->server_count = proc_listeners((unsigned)strtoul(url.port, NULL, 10), c->servers);
     c->is_hidden = c->server_count == 0;
     c->is_inside = proc_tree_has(c->servers, c->server_count, (int)getpid());
@@ -141,8 +140,7 @@ static void find_background_cpu(const struct conditions *c, struct findings *out
     double share = fmax(share_of_cpus(c, figures->background_cpus), joules_share);
     char joules[96] = "their energy is unknown without an idle baseline";
     if (is_known(joules_share))
-        str_format(joules, sizeof joules, "about %.2g %% of the energy is theirs",
-                   100 * joules_share);
+        chars_format(joules, "about %.2g %% of the energy is theirs", 100 * joules_share);
     if (c->is_hidden && is_known(figures->cpu_busy_s))
         finding_raise(
             out, FINDING_BACKGROUND_UNKNOWN,
@@ -214,7 +212,7 @@ static struct summary_condition *condition_of(struct conditions *c, const char *
 {
     struct summary_conditions *figures = &c->figures;
     for (size_t i = 0; i < figures->device_count; i++)
-        if (strcmp(figures->devices[i].id, id) == 0)
+        if (str_equal(figures->devices[i].id, id))
             return &figures->devices[i];
     if (figures->device_count == SUMMARY_CONDITIONS_MAX)
         return NULL;
@@ -227,7 +225,7 @@ static struct summary_condition *condition_of(struct conditions *c, const char *
                                          .throttled_share = UNKNOWN};
     for (size_t i = 0; i < SUMMARY_ACTIVITIES; i++)
         device->activity[i] = UNKNOWN;
-    str_copy(device->id, sizeof device->id, id);
+    chars_copy(device->id, id);
     return device;
 }
 
@@ -263,7 +261,7 @@ static bool find_channel(struct conditions *c, const char *device, enum quantity
         const struct sensor *sensor = sampler_sensor(sampler, *source);
         for (*channel = 0; *channel < sensor->channel_count; ++*channel)
             if (sensor->channels[*channel].quantity == quantity &&
-                strcmp(sensor->channels[*channel].device, device) == 0)
+                str_equal(sensor->channels[*channel].device, device))
                 return true;
     }
     return false;
@@ -303,7 +301,7 @@ static void take_activity(const struct ledger_device *device, struct summary_con
     const char *source = ledger_activity_source(device);
     if (!source)
         return;
-    str_copy(row->activity_source, sizeof row->activity_source, source);
+    chars_copy(row->activity_source, source);
     for (size_t i = 0; i < SUMMARY_ACTIVITIES; i++) {
         const struct ledger_gauge *gauge = &device->gauges[QUANTITIES[i]];
         if (gauge->present)
@@ -353,13 +351,13 @@ static struct summary_gpu_process *gpu_process(struct summary_conditions *figure
 {
     for (size_t i = 0; i < figures->gpu_process_count; i++)
         if (figures->gpu_processes[i].pid == pid &&
-            strcmp(figures->gpu_processes[i].device, device) == 0)
+            str_equal(figures->gpu_processes[i].device, device))
             return &figures->gpu_processes[i];
     if (figures->gpu_process_count == SUMMARY_GPU_PROCESSES_MAX)
         return NULL;
     struct summary_gpu_process *row = &figures->gpu_processes[figures->gpu_process_count++];
     *row = (struct summary_gpu_process){.pid = pid, .memory_bytes = UNKNOWN};
-    str_copy(row->device, sizeof row->device, device);
+    chars_copy(row->device, device);
     return row;
 }
 
@@ -372,8 +370,8 @@ static void take_gpu(struct conditions *c, size_t source, double weight)
     double watched_s;
     enum err err = sampler_processes(c->session->sampler, source, seen, &count, &watched_s);
     if (err) {
-        str_format(c->gpu_unknown, sizeof c->gpu_unknown, "the processes on %s are unknown: %s",
-                   sensor->id, err_text(err));
+        chars_format(c->gpu_unknown, "the processes on %s are unknown: %s", sensor->id,
+                     err_text(err));
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -383,7 +381,7 @@ static void take_gpu(struct conditions *c, size_t source, double weight)
                 : gpu_process(&c->figures, sensor->channels[0].device, seen[i].pid);
         if (!row)
             continue;
-        str_copy(row->name, sizeof row->name, seen[i].name);
+        chars_copy(row->name, seen[i].name);
         if (is_known(seen[i].memory_bytes) && !(row->memory_bytes > seen[i].memory_bytes))
             row->memory_bytes = seen[i].memory_bytes;
         row->utilization_pct += weight * 100 * ratio(seen[i].busy_s, watched_s);
@@ -406,12 +404,12 @@ static void take_gpus(struct conditions *c)
     if (!has_gpu)
         return;
     if (c->is_hidden)
-        str_copy(c->gpu_unknown, sizeof c->gpu_unknown, "the server's process cannot be seen");
+        chars_copy(c->gpu_unknown, "the server's process cannot be seen");
     else if (is_elsewhere)
-        str_copy(c->gpu_unknown, sizeof c->gpu_unknown, "GPUs of another host are measured");
+        chars_copy(c->gpu_unknown, "GPUs of another host are measured");
     else if (!proc_sees_host_pids())
-        str_copy(c->gpu_unknown, sizeof c->gpu_unknown,
-                 "drivers report process ids of the host, which are not visible in a container");
+        chars_copy(c->gpu_unknown,
+                   "drivers report process ids of the host, which are not visible in a container");
     for (size_t i = 0; !c->gpu_unknown[0] && i < sampler_count(c->session->sampler); i++)
         if (sampler_sensor(c->session->sampler, i)->kind == SENSOR_GPU)
             take_gpu(c, i, weight);
@@ -427,7 +425,7 @@ static double background_gpu_pct(const struct summary_conditions *figures, const
         double sum = 0;
         const char *id = figures->gpu_processes[i].device;
         for (size_t j = 0; j < figures->gpu_process_count; j++)
-            if (strcmp(figures->gpu_processes[j].device, id) == 0)
+            if (str_equal(figures->gpu_processes[j].device, id))
                 sum += figures->gpu_processes[j].utilization_pct;
         if (!(sum <= max)) { /* unknown for one device: unknown for all */
             max = sum;
@@ -446,10 +444,10 @@ static void describe_gpu_processes(const struct summary_conditions *figures, con
     for (size_t i = 0; i < figures->gpu_process_count; i++) {
         const struct summary_gpu_process *row = &figures->gpu_processes[i];
         char memory[24] = "";
-        if (strcmp(row->device, device) != 0 || row->utilization_pct == 0 || used + 1 >= size)
+        if (!str_equal(row->device, device) || row->utilization_pct == 0 || used + 1 >= size)
             continue;
         if (is_known(row->memory_bytes))
-            str_format(memory, sizeof memory, ", %.3g GB", row->memory_bytes * 1e-9);
+            chars_format(memory, ", %.3g GB", row->memory_bytes * 1e-9);
         str_format(to + used, size - used, "%s%s (PID %lld%s)", used ? ", " : "",
                    row->name[0] ? row->name : "unknown", (long long)row->pid, memory);
         used += strlen(to + used);
@@ -626,10 +624,10 @@ static bool was_idle(struct conditions *c, const struct conditions_use *use,
     figures->idle_cpus = busy;
     c->refused[0] = '\0';
     if (busy > max && busy > use->plus_minus)
-        str_format(c->refused, sizeof c->refused, "other processes used %.2g of %lld CPUs", busy,
-                   (long long)figures->cpus);
+        chars_format(c->refused, "other processes used %.2g of %lld CPUs", busy,
+                     (long long)figures->cpus);
     else if (gpu_pct > 100 * SHARE_WARNING)
-        str_format(c->refused, sizeof c->refused, "%s was %.0f %% busy", gpu, gpu_pct);
+        chars_format(c->refused, "%s was %.0f %% busy", gpu, gpu_pct);
     return !c->refused[0];
 }
 
@@ -689,7 +687,7 @@ void conditions_check_idle_since(struct conditions *c, const struct conditions_m
 void conditions_refuse_idle(struct conditions *c, const char *why)
 {
     if (!c->has_idle && !c->refused[0])
-        str_copy(c->refused, sizeof c->refused, why);
+        chars_copy(c->refused, why);
 }
 
 enum err conditions_idle(struct conditions *c, double idle_s, struct baseline *out,
@@ -726,7 +724,7 @@ void conditions_idle_after(struct conditions *c, double idle_s)
     }
     c->figures.idle_cpus = cpus; /* background load during the baseline */
     c->figures.idle_tries = tries;
-    str_copy(c->refused_after, sizeof c->refused_after, c->refused);
+    chars_copy(c->refused_after, c->refused);
     c->refused[0] = '\0';
     ledger_release(&ledger);
 }

@@ -14,7 +14,7 @@
 static struct ledger_device *find_device(struct ledger *ledger, const char *id)
 {
     for (size_t i = 0; i < ledger->count; i++)
-        if (!strcmp(ledger->devices[i].id, id))
+        if (str_equal(ledger->devices[i].id, id))
             return &ledger->devices[i];
     return NULL;
 }
@@ -29,7 +29,7 @@ static struct ledger_device *add_device(struct ledger *ledger, const char *id)
         .power_max = UNKNOWN,
         .residual = UNKNOWN,
     };
-    str_copy(device->id, sizeof device->id, id);
+    chars_copy(device->id, id);
     return device;
 }
 
@@ -75,13 +75,13 @@ struct candidates {
 
 static bool same_scope(const struct sensor_channel *a, const struct sensor_channel *b)
 {
-    return a->scope == b->scope && a->location == b->location && !strcmp(a->device, b->device);
+    return a->scope == b->scope && a->location == b->location && str_equal(a->device, b->device);
 }
 
 /* Whether b measures a part of a, on the same device. */
 static bool is_part(const struct sensor_channel *a, const struct sensor_channel *b)
 {
-    return !strcmp(a->device, b->device) && a->scope != b->scope &&
+    return str_equal(a->device, b->device) && a->scope != b->scope &&
            scope_contains(a->scope, b->scope);
 }
 
@@ -116,7 +116,7 @@ static const struct channel_energy *choose_main(const struct candidates *all, co
     const struct channel_energy *best = NULL;
     for (size_t i = 0; i < all->count; i++) {
         const struct channel_energy *f = &all->channels[i];
-        if (strcmp(f->row->device, device) != 0)
+        if (!str_equal(f->row->device, device))
             continue;
         if (!best || ranks_before(f, best))
             best = f;
@@ -129,7 +129,7 @@ static void add_part(struct ledger_device *device, const char *name, const struc
     if (device->part_count == LEDGER_PARTS_MAX)
         return;
     struct ledger_part *part = &device->parts[device->part_count++];
-    str_copy(part->name, sizeof part->name, name);
+    chars_copy(part->name, name);
     part->energy = *energy;
 }
 
@@ -142,7 +142,7 @@ static void add_secondary(const struct candidates *all, const struct channel_ene
     for (size_t i = 0; i < all->count; i++) {
         const struct channel_energy *f = &all->channels[i];
         const struct sensor_channel *row = f->row;
-        if (f == primary || strcmp(row->device, device->id) != 0)
+        if (f == primary || !str_equal(row->device, device->id))
             continue;
         if (same_scope(main_row, row)) {
             if (f->energy.method != METHOD_NONE && (!check || channel_energy_is_better(f, check)))
@@ -166,8 +166,7 @@ static void note_partial(const struct candidates *all, const struct channel_ener
     for (size_t i = 0; i < all->count; i++) {
         const struct channel_energy *f = &all->channels[i];
         if (!channel_energy_is_known(f) && is_part(f->row, row)) {
-            str_format(device->energy.note, sizeof device->energy.note, "%s only: %s", row->name,
-                       f->energy.note);
+            chars_format(device->energy.note, "%s only: %s", row->name, f->energy.note);
             return;
         }
     }
@@ -176,7 +175,7 @@ static void note_partial(const struct candidates *all, const struct channel_ener
 static void split_idle(struct ledger_device *device, const struct baseline *idle, double covered_s)
 {
     for (size_t i = 0; idle && i < idle->count; i++) {
-        if (strcmp(idle->rows[i].device, device->id) != 0)
+        if (!str_equal(idle->rows[i].device, device->id))
             continue;
         device->energy.idle_joules = idle->rows[i].watts * covered_s;
         device->energy.active_joules = device->energy.joules - device->energy.idle_joules;
@@ -330,9 +329,9 @@ static void note_absent(const struct channel_energy *const *main_of, struct ledg
         return;
     char more[32] = "";
     if (others)
-        str_format(more, sizeof more, " and %u more", others);
-    str_format(ledger->total.note, sizeof ledger->total.note, "without %s%s: %s", first->id, more,
-               first->energy.method == METHOD_ESTIMATED ? "only estimated" : first->energy.note);
+        chars_format(more, " and %u more", others);
+    chars_format(ledger->total.note, "without %s%s: %s", first->id, more,
+                 first->energy.method == METHOD_ESTIMATED ? "only estimated" : first->energy.note);
 }
 
 static void take_total(const struct channel_energy *const *main_of, struct energy_term *terms,
@@ -352,8 +351,8 @@ static void take_total(const struct channel_energy *const *main_of, struct energ
         if (any_measured && !channel_energy_is_measured(f))
             continue;
         if (span_is_unknown(main_of, ledger->count, i)) {
-            str_copy(
-                device->energy.note, sizeof device->energy.note,
+            chars_copy(
+                device->energy.note,
                 f->row->scope == SCOPE_MODULE
                     ? "not in the total: which of the GPUs it contains is unknown"
                     : "not in the total: another socket has no psys, so its coverage is unknown");
@@ -380,7 +379,7 @@ static const struct sensor_channel *instance_channel(const struct ledger_device 
 {
     const struct sensor *sensor = device->sensor;
     for (size_t c = 0; c < sensor->channel_count; c++)
-        if (sensor->channels[c].share > 0 && !strcmp(sensor->channels[c].device, device->id))
+        if (sensor->channels[c].share > 0 && str_equal(sensor->channels[c].device, device->id))
             return &sensor->channels[c];
     return NULL;
 }
@@ -405,8 +404,7 @@ static struct energy instance_energy(const struct ledger_device *gpu, double par
     energy.plus_minus = hypot(energy.plus_minus * part, INSTANCE_ACCURACY * energy.joules);
     energy.method = METHOD_ESTIMATED;
     energy.idle_joules = energy.active_joules = UNKNOWN;
-    str_format(energy.source, sizeof energy.source, "%.200s x slices x SM activity",
-               gpu->energy.source);
+    chars_format(energy.source, "%.200s x slices x SM activity", gpu->energy.source);
     energy.note[0] = '\0';
     return energy;
 }
@@ -528,7 +526,7 @@ void ledger_release(struct ledger *ledger)
 static bool is_selected(const struct ledger_device *device, const char *wanted)
 {
     if (wanted)
-        return !strcmp(device->id, wanted);
+        return str_equal(device->id, wanted);
     return str_starts(device->id, "cpu") || str_starts(device->id, "dram");
 }
 
@@ -579,7 +577,7 @@ enum err baseline_from(const struct ledger *ledger, struct baseline *out)
         if (!is_known(device->power_mean))
             continue;
         struct baseline_row *row = &out->rows[out->count++];
-        str_copy(row->device, sizeof row->device, device->id);
+        chars_copy(row->device, device->id);
         row->watts = device->power_mean;
         row->sigma = device->energy.statistical / (out->seconds * device->energy.coverage);
     }

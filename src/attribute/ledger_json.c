@@ -29,7 +29,7 @@ static const struct {
 
 static void gauges_to_json(struct json *json, const struct ledger_device *device)
 {
-    for (size_t i = 0; i < sizeof GAUGES / sizeof *GAUGES; i++) {
+    for (size_t i = 0; i < COUNT_OF(GAUGES); i++) {
         const struct ledger_gauge *gauge = &device->gauges[GAUGES[i].quantity];
         if (!gauge->present)
             continue;

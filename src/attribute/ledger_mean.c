@@ -49,8 +49,8 @@ static struct energy tally_mean(const struct tally *tally, const struct energy *
     mean.updates = tally->updates / (unsigned long)tally->joules.count;
     mean.low_confidence = tally->low_confidence;
     if (tally->joules.count < runs)
-        str_format(mean.note, sizeof mean.note, "measured in %llu of %zu runs",
-                   (unsigned long long)tally->joules.count, runs);
+        chars_format(mean.note, "measured in %llu of %zu runs",
+                     (unsigned long long)tally->joules.count, runs);
     return mean;
 }
 
@@ -88,7 +88,7 @@ static struct energy mean_over(const struct ledger *const *ledgers, size_t count
     struct energy mean = tally_mean(&tally, model, runs);
     mean.method = method;
     if (remark && !mean.note[0])
-        str_copy(mean.note, sizeof mean.note, remark->note);
+        chars_copy(mean.note, remark->note);
     return mean;
 }
 
@@ -116,7 +116,7 @@ static const struct energy *get_part(const struct ledger *ledger, size_t device,
 {
     const struct ledger_device *from = &ledger->devices[device];
     for (size_t i = 0; i < from->part_count; i++)
-        if (!strcmp(from->parts[i].name, name))
+        if (str_equal(from->parts[i].name, name))
             return &from->parts[i].energy;
     return NULL;
 }

@@ -106,9 +106,9 @@ static void init_device(struct share_device *device, const char *id, bool has_en
                         const struct baseline *idle)
 {
     *device = (struct share_device){.has_energy = has_energy, .idle_w = UNKNOWN};
-    str_copy(device->id, sizeof device->id, id);
+    chars_copy(device->id, id);
     for (size_t i = 0; idle && i < idle->count; i++)
-        if (!strcmp(idle->rows[i].device, id))
+        if (str_equal(idle->rows[i].device, id))
             device->idle_w = fmax(0, idle->rows[i].watts);
 }
 
@@ -396,7 +396,7 @@ static void find_devices(struct sharing *sharing)
 
 struct sharing *sharing_new(struct sampler *sampler, const struct sharing_options *options)
 {
-    struct sharing *sharing = xcalloc(1, sizeof *sharing);
+    struct sharing *sharing = XNEW(sharing);
     sharing->sampler = sampler;
     sharing->idle = options->idle;
     sharing->from = sharing->settled = options->from;
@@ -493,22 +493,12 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int by_start(const void *a, const void *b)
-{
-    return backlog_by_start(*(struct sharer *const *)a, *(struct sharer *const *)b);
-}
-
-static int by_end(const void *a, const void *b)
-{
-    return backlog_by_end(*(struct sharer *const *)a, *(struct sharer *const *)b);
-}
-
 static void add_event(struct sharing *sharing, nanos t, nanos limit)
 {
     struct times *events = &sharing->events;
     if (t <= sharing->settled || t > limit)
         return;
-    events->items = xgrow(events->items, &events->capacity, events->count, sizeof *events->items);
+    XGROW(events->items, events->count, events->capacity);
     events->items[events->count++] = t;
 }
 
@@ -530,13 +520,12 @@ static void take_overlapping(struct sharing *sharing, nanos limit)
         sharers_add(&sharing->pending, next);
     if (sharing->pending.count)
         qsort(sharing->pending.items, sharing->pending.count, sizeof *sharing->pending.items,
-              by_start);
+              backlog_by_start);
     sharing->events.count = 0;
     add_events(sharing, &sharing->pending, limit);
     add_events(sharing, &sharing->in_flight, limit);
     while (sharing->part_capacity < sharing->in_flight.count + sharing->pending.count)
-        sharing->parts = xgrow(sharing->parts, &sharing->part_capacity, sharing->part_capacity,
-                               sizeof *sharing->parts);
+        XGROW(sharing->parts, sharing->part_capacity, sharing->part_capacity);
     if (sharing->events.count)
         qsort(sharing->events.items, sharing->events.count, sizeof(nanos), by_time);
 }
@@ -666,7 +655,7 @@ static void return_finished(struct sharing *sharing, const struct ledger *ledger
     struct sharers *done = &sharing->done;
     bool keeps = sharing->result.is_provisional = can_keep(sharing);
     if (done->count)
-        qsort(done->items, done->count, sizeof *done->items, by_end);
+        qsort(done->items, done->count, sizeof *done->items, backlog_by_end);
     for (size_t i = 0; i < done->count; i++) {
         share_result_make(&sharing->result, ledger, done->items[i], take, context);
         if (keeps)
@@ -707,7 +696,7 @@ static void rewind_requests(struct sharing *sharing)
 {
     struct sharers *const lists[] = {&sharing->kept, &sharing->pending, &sharing->in_flight,
                                      &sharing->done};
-    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+    for (size_t k = 0; k < COUNT_OF(lists); k++) {
         for (size_t i = 0; i < lists[k]->count; i++)
             sharer_reset(lists[k]->items[i], sharing->device_count);
         backlog_return(&sharing->backlog, lists[k]);
@@ -753,7 +742,7 @@ size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *ou
             .unattributed_joules = known ? device->between - idle + device->late : UNKNOWN,
             .settled_joules = known ? device->requests + device->between + device->late : UNKNOWN,
         };
-        str_copy(sum->id, sizeof sum->id, device->id);
+        chars_copy(sum->id, device->id);
     }
     return count;
 }

@@ -100,8 +100,8 @@ void backlog_return(struct backlog *backlog, struct sharers *list);
 struct sharer *backlog_pop(struct backlog *backlog, nanos limit);
 
 /* Order by start and by end; never equal for two different ids. */
-int backlog_by_start(const struct sharer *a, const struct sharer *b);
-int backlog_by_end(const struct sharer *a, const struct sharer *b);
+int backlog_by_start(const void *left, const void *right);
+int backlog_by_end(const void *left, const void *right);
 
 /* ---- the result: share_result.c ---- */
 

@@ -32,7 +32,7 @@ double share_idle_part(double joules, double baseline)
 static size_t device_named(const struct ledger *ledger, const char *id)
 {
     size_t i = 0;
-    while (i < ledger->count && strcmp(ledger->devices[i].id, id) != 0)
+    while (i < ledger->count && !str_equal(ledger->devices[i].id, id))
         i++;
     return i;
 }
@@ -328,17 +328,16 @@ static struct energy add_up(const struct share_result *result, const struct shar
     if (count == 0) {
         bool occurred =
             part != PHASE_DECODE || request_phase_change(&sharer->trace) < sharer->trace.to;
-        str_copy(total.note, sizeof total.note,
-                 occurred ? why_no_total(result) : "the request had no decode phase");
+        chars_copy(total.note, occurred ? why_no_total(result) : "the request had no decode phase");
         return total;
     }
     energy_sum(result->terms, count, &total);
     scale_to_counted(sharer, part, &total);
-    str_copy(total.note, sizeof total.note, result->ledger->total.note);
+    chars_copy(total.note, result->ledger->total.note);
     energy_note_coverage(&total, NULL);
     for (size_t i = 0; i < count && total.coverage < 1; i++)
         if (result->terms[i].energy->coverage == total.coverage && result->terms[i].energy->note[0])
-            str_copy(total.note, sizeof total.note, result->terms[i].energy->note);
+            chars_copy(total.note, result->terms[i].energy->note);
     return total;
 }
 

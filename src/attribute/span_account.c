@@ -1,6 +1,5 @@
 #include "attribute/span_account.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,8 +47,7 @@ static void add_segment(struct span_account *account, size_t span, nanos from, n
 {
     if (to <= from)
         return;
-    account->segments = xgrow(account->segments, &account->segment_capacity, account->segment_count,
-                              sizeof *account->segments);
+    XGROW(account->segments, account->segment_count, account->segment_capacity);
     account->segments[account->segment_count++] =
         (struct span_segment){account, (int)span, kind_of(&account->tree.spans[span]), from, to};
     account->segments_s += seconds(to - from);
@@ -78,7 +76,7 @@ static void add_segments(struct span_account *account, nanos *done)
 
 struct span_account *span_account_new(struct trace_tree *tree, void *context)
 {
-    struct span_account *account = xcalloc(1, sizeof *account);
+    struct span_account *account = XNEW(account);
     nanos *done = xcalloc(tree->count, sizeof *done);
     struct span_energy *spans = xcalloc(tree->count, sizeof *spans);
     *account = (struct span_account){.tree = *tree,
@@ -389,8 +387,7 @@ static double seconds_of_tool(const struct trace_tree *tree, int turn, const cha
     double sum = 0;
     for (size_t i = 0; i < tree->count; i++) {
         const struct trace_span *span = &tree->spans[i];
-        if (is_in_turn(span, turn) && span->type == TRACE_TOOL &&
-            strcmp(tool_name(span), name) == 0)
+        if (is_in_turn(span, turn) && span->type == TRACE_TOOL && str_equal(tool_name(span), name))
             sum += span_s(span);
     }
     return sum;
@@ -401,7 +398,7 @@ static bool is_first_of_name(const struct trace_tree *tree, size_t at)
     for (size_t i = 0; i < at; i++)
         if (is_in_turn(&tree->spans[i], tree->spans[at].turn) &&
             tree->spans[i].type == TRACE_TOOL &&
-            strcmp(tool_name(&tree->spans[i]), tool_name(&tree->spans[at])) == 0)
+            str_equal(tool_name(&tree->spans[i]), tool_name(&tree->spans[at])))
             return false;
     return true;
 }

@@ -4,9 +4,12 @@
 #include "catalog/catalog_file.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/embed.h"
+#include "core/json_bind.h"
+#include "core/jv.h"
 #include "core/log.h"
 #include "core/memory.h"
 
@@ -22,12 +25,12 @@
 struct catalog_file HARDWARE_FILES[] = {
 #include "catalog/hardware_files.def"
 };
-const size_t HARDWARE_FILE_COUNT = sizeof HARDWARE_FILES / sizeof *HARDWARE_FILES;
+const size_t HARDWARE_FILE_COUNT = COUNT_OF(HARDWARE_FILES);
 
 struct catalog_file MODEL_FILES[] = {
 #include "catalog/models_files.def"
 };
-const size_t MODEL_FILE_COUNT = sizeof MODEL_FILES / sizeof *MODEL_FILES;
+const size_t MODEL_FILE_COUNT = COUNT_OF(MODEL_FILES);
 #undef CATALOG_FILE
 
 /* ---- parsing ---- */
@@ -60,6 +63,34 @@ void *catalog_file_get(struct catalog_file *file, catalog_parse *parse)
     }
     pthread_mutex_unlock(&lock);
     return parsed;
+}
+
+enum err catalog_list_parse(const struct json_field *fields, size_t size,
+                            enum err (*check)(void *list, struct error *why), const char *name,
+                            const char *bytes, size_t length, void **out, struct error *why)
+{
+    struct error reason = {0};
+    struct jv **list = memory_zeroed(1, size);
+    if (!list)
+        return err_no_memory(why);
+    enum err err = jv_parse(bytes, length, list, &reason);
+    if (!err)
+        err = json_fields_read_strict(*list, fields, list, "docs/formats.md", &reason);
+    if (!err && check)
+        err = check(list, &reason);
+    if (err) {
+        catalog_list_free(fields, list);
+        return err_set(why, err, "%s: %s", name, reason.text);
+    }
+    *out = list;
+    return ERR_OK;
+}
+
+void catalog_list_free(const struct json_field *fields, void *list)
+{
+    json_fields_release(fields, list);
+    jv_free(*(struct jv **)list);
+    free(list);
 }
 
 /* ---- names ---- */

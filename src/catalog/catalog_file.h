@@ -19,6 +19,8 @@ enum catalog_kind {
     CATALOG_MODELS, /* data/models/ID.json */
 };
 
+struct json_field;
+
 struct catalog_file {
     enum catalog_kind kind;
     const char *id, *begin, *end; /* the file's name, its text, which a NUL follows */
@@ -35,6 +37,14 @@ typedef enum err catalog_parse(const char *name, const char *bytes, size_t lengt
 
 /* The file, parsed once.  NULL: out of memory; the next call tries again. */
 void *catalog_file_get(struct catalog_file *file, catalog_parse *parse);
+
+/* A catalog_parse for a struct of `size` bytes that is bound to the file by `fields`, and begins with a struct jv *tree,
+ * which has its strings.  check, or NULL: the rules for more than one value.  catalog_list_free frees *out. */
+enum err catalog_list_parse(const struct json_field *fields, size_t size,
+                            enum err (*check)(void *list, struct error *why), const char *name,
+                            const char *bytes, size_t length, void **out, struct error *why)
+    MUST_USE;
+void catalog_list_free(const struct json_field *fields, void *list);
 
 /* Whether a key occurs in it, which is known without parsing. */
 bool catalog_file_has(const struct catalog_file *file, const char *key);

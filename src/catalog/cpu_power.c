@@ -4,7 +4,6 @@
 #include "catalog/cpu_power.h"
 
 #include <ctype.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +11,8 @@
 #include "catalog/hardware.h"
 #include "core/json_bind.h"
 #include "core/jv.h"
-#include "core/memory.h"
 #include "core/text.h"
 #include "core/units.h"
-
-#define MANUAL "docs/formats.md"
 
 /* Published package measurements of cloud servers deviate from the linear model (see cpu_model.c) by up to 15 % of TDP,
  * parts of one kind differ by about 10 %, and power at one utilization differs by 30 % between a vector and a
@@ -60,19 +56,14 @@ struct product {
 };
 
 struct power_list {
+    struct jv *tree; /* has the strings */
     const char *id, *note;
     struct processor *processors;
     struct family *families;
     struct core *cores;
     struct product *products;
     size_t processor_count, family_count, core_count, product_count;
-    struct jv *tree; /* has the strings */
 };
-
-static const char *evidence_at(int value)
-{
-    return evidence_name((enum evidence)value);
-}
 
 /* "0x41", as the kernel prints them. */
 static enum err read_hex(const struct json_place *at, const struct json_field *field,
@@ -146,28 +137,13 @@ static const struct json_field LIST_FIELDS[] = {
 enum err cpu_power_parse(const char *name, const char *bytes, size_t length, void **out,
                          struct error *why)
 {
-    struct error reason = {0};
-    struct power_list *list = memory_zeroed(1, sizeof *list);
-    if (!list)
-        return err_no_memory(why);
-    enum err err = jv_parse(bytes, length, &list->tree, &reason);
-    if (!err)
-        err = json_fields_read_strict(list->tree, LIST_FIELDS, list, MANUAL, &reason);
-    if (err) {
-        cpu_power_free(list);
-        return err_set(why, err, "%s: %s", name, reason.text);
-    }
-    *out = list;
-    return ERR_OK;
+    return catalog_list_parse(LIST_FIELDS, sizeof(struct power_list), NULL, name, bytes, length,
+                              out, why);
 }
 
 void cpu_power_free(void *parsed)
 {
-    struct power_list *list = parsed;
-    struct jv *tree = list->tree;
-    json_fields_release(LIST_FIELDS, list);
-    jv_free(tree);
-    free(list);
+    catalog_list_free(LIST_FIELDS, parsed);
 }
 
 /* The next list with a key, from *index on; NULL: there is no other. */
@@ -183,8 +159,6 @@ static const struct power_list *next_list(size_t *index, const char *key)
     }
     return NULL;
 }
-
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* ---- brands ---- */
 
@@ -265,7 +239,7 @@ static bool part_in_list(const struct brand_match *match, bool by_core, struct c
     for (size_t i = 0; list && i < list->processor_count; i++)
         for (size_t n = 0; n < list->processors[i].name_count; n++) {
             const struct processor *part = &list->processors[i];
-            if (strcmp(part->names[n], match->name) != 0)
+            if (!str_equal(part->names[n], match->name))
                 continue;
             *out = (struct cpu_power){part->watts / (by_core ? part->cores : part->threads),
                                       accuracy_of(part->evidence), part->names[n], part->source};
@@ -278,7 +252,7 @@ static bool part_of_device(const struct brand_match *match, bool by_core, struct
 {
     const struct hardware *device = hardware_of(match->file);
     const char *const *brand = device ? device->processor.brands : NULL;
-    while (brand && *brand && strcmp(*brand, match->name) != 0)
+    while (brand && *brand && !str_equal(*brand, match->name))
         brand++;
     if (!brand || !*brand)
         return false;
@@ -307,7 +281,7 @@ static bool find_family(const struct cpu_power_key *key, struct cpu_power *out)
     for (size_t at = 0; key->vendor[0] && (list = next_list(&at, "families"));)
         for (size_t i = 0; i < list->family_count; i++) {
             const struct family *family = &list->families[i];
-            if (strcmp(family->vendor, key->vendor) != 0 || family->family != key->family ||
+            if (!str_equal(family->vendor, key->vendor) || family->family != key->family ||
                 family->model != key->model)
                 continue;
             *out = (struct cpu_power){family->watts_per_thread, ACCURACY_FAMILY, family->name,
@@ -361,7 +335,7 @@ const char *cpu_product_name(const char *machine_vendor, unsigned implementer, u
         for (size_t i = 0; i < list->product_count; i++) {
             const struct product *product = &list->products[i];
             if (product->implementer == implementer && product->part == part &&
-                !strcmp(product->machine_vendor, machine_vendor))
+                str_equal(product->machine_vendor, machine_vendor))
                 return product->name;
         }
     return "";

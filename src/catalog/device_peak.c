@@ -4,19 +4,14 @@
 #include "catalog/device_peak.h"
 
 #include <ctype.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "catalog/catalog_file.h"
 #include "catalog/hardware.h"
 #include "catalog/hardware_units.h"
 #include "core/json_bind.h"
-#include "core/jv.h"
 #include "core/units.h"
-#include "core/xalloc.h"
 
-#define MANUAL      "docs/formats.md"
 #define WORDS_MAX   16
 #define WORD_LENGTH 24
 
@@ -60,7 +55,7 @@ static bool split(const char *name, struct words *out)
 static bool has_word(const struct words *words, const char *word)
 {
     for (size_t i = 0; i < words->count; i++)
-        if (!strcmp(words->items[i], word))
+        if (str_equal(words->items[i], word))
             return true;
     return false;
 }
@@ -76,8 +71,8 @@ static bool is_digits(const char *from, const char *to)
 /* One of those words, a memory size ("80gb", "144g") or a device count ("x8"). */
 static bool is_plain(const char *word)
 {
-    for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++)
-        if (!strcmp(word, PLAIN[i]))
+    for (size_t i = 0; i < COUNT_OF(PLAIN); i++)
+        if (str_equal(word, PLAIN[i]))
             return true;
     const char *end = word + strlen(word);
     if (*word == 'x')
@@ -109,16 +104,11 @@ struct peak_row {
 };
 
 struct peak_list {
+    struct jv *tree; /* has the strings */
     const char *id, *note;
     struct peak_row *rows;
     size_t count;
-    struct jv *tree; /* has the strings */
 };
-
-static const char *evidence_at(int value)
-{
-    return evidence_name((enum evidence)value);
-}
 
 static const struct json_field ROW_FIELDS[] = {
     BIND_STRINGS(peak_row, names, name_count, "match", .flags = FIELD_REQUIRED, .least = 1),
@@ -143,26 +133,13 @@ static const struct json_field LIST_FIELDS[] = {
 enum err device_peak_parse(const char *name, const char *bytes, size_t length, void **out,
                            struct error *why)
 {
-    struct error reason = {0};
-    struct peak_list *list = xcalloc(1, sizeof *list);
-    enum err err = jv_parse(bytes, length, &list->tree, &reason);
-    if (!err)
-        err = json_fields_read_strict(list->tree, LIST_FIELDS, list, MANUAL, &reason);
-    if (err) {
-        device_peak_free(list);
-        return err_set(why, err, "%s: %s", name, reason.text);
-    }
-    *out = list;
-    return ERR_OK;
+    return catalog_list_parse(LIST_FIELDS, sizeof(struct peak_list), NULL, name, bytes, length, out,
+                              why);
 }
 
 void device_peak_free(void *parsed)
 {
-    struct peak_list *list = parsed;
-    struct jv *tree = list->tree;
-    json_fields_release(LIST_FIELDS, list);
-    jv_free(tree);
-    free(list);
+    catalog_list_free(LIST_FIELDS, parsed);
 }
 
 /* ---- lookups ---- */
@@ -173,7 +150,7 @@ static bool peak_in_list(struct catalog_file *file, const char *name, struct dev
     for (size_t i = 0; list && i < list->count; i++)
         for (size_t n = 0; n < list->rows[i].name_count; n++) {
             const struct peak_row *row = &list->rows[i];
-            if (strcmp(row->names[n], name) != 0)
+            if (!str_equal(row->names[n], name))
                 continue;
             *out = (struct device_peak){
                 .tflops = row->tflops,
@@ -193,7 +170,7 @@ static bool peak_of_device(struct catalog_file *file, const char *name, struct d
 {
     const struct hardware *device = hardware_of(file);
     const char *const *match = device ? device->matches : NULL;
-    while (match && *match && strcmp(*match, name) != 0)
+    while (match && *match && !str_equal(*match, name))
         match++;
     if (!match || !*match)
         return false;

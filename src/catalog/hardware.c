@@ -15,6 +15,11 @@ const char *evidence_name(enum evidence evidence)
     return NAMES[evidence];
 }
 
+const char *evidence_at(int value)
+{
+    return evidence_name((enum evidence)value);
+}
+
 const char *hardware_class_name(enum hardware_class class)
 {
     static const char *const NAMES[HARDWARE_CLASS_COUNT] = {"gpu", "cpu", "tpu", "npu"};
@@ -127,7 +132,7 @@ struct hardware_weakest hardware_weakest(const struct hardware *hardware, enum p
         {&hardware->limit_w, "the power limit"},
     };
     struct hardware_weakest weakest = {EVIDENCE_MEASURED, USED[0].name, true};
-    for (size_t i = 0; i < sizeof USED / sizeof *USED; i++) {
+    for (size_t i = 0; i < COUNT_OF(USED); i++) {
         const struct hardware_figure *figure = USED[i].figure;
         if (figure == &hardware->limit_w && !is_known(figure->value))
             continue;
@@ -212,7 +217,7 @@ const struct hardware_timings *hardware_timings(const struct hardware *hardware,
                                                 const char *runtime)
 {
     for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        if (hardware->timings[i].count && !strcmp(hardware->timings[i].runtime, runtime))
+        if (hardware->timings[i].count && str_equal(hardware->timings[i].runtime, runtime))
             return &hardware->timings[i];
     return NULL;
 }

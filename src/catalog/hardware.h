@@ -24,6 +24,7 @@ enum evidence {
     EVIDENCE_COUNT
 };
 const char *evidence_name(enum evidence evidence);
+const char *evidence_at(int value); /* the same, for BIND_ENUM */
 
 struct hardware_figure {
     double value; /* in SI units; UNKNOWN where it is not published */

@@ -3,7 +3,6 @@
  * the struct hardware keeps in its storage with the lists that it points to. */
 #include "catalog/hardware_json.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +124,7 @@ static enum err read_unit(const struct json_place *at, const struct json_field *
     size_t count = 0;
     for (; count < UNITS_MAX && QUANTITIES[figure->quantity].units[count].name; count++) {
         names[count] = QUANTITIES[figure->quantity].units[count].name;
-        if (strcmp(names[count], word) == 0) {
+        if (str_equal(names[count], word)) {
             figure->unit = names[count];
             figure->factor = QUANTITIES[figure->quantity].units[count].factor;
             return ERR_OK;
@@ -147,11 +146,6 @@ static bool has_unit(const struct json_field *field, const void *object)
 
 static const struct json_custom UNIT_NAME = {
     .write = write_unit, .read = read_unit, .is_known = has_unit};
-
-static const char *evidence_at(int value)
-{
-    return evidence_name((enum evidence)value);
-}
 
 static const struct json_field FIGURE_FIELDS[] = {
     BIND_CUSTOM(figure, value, VALUE, "value", .what = "a finite number"),
@@ -205,7 +199,7 @@ static void write_figure(struct json *json, const char *key, const struct json_f
     const struct hardware_figure *from = json_field_member(field, object);
     size_t unit = 0;
     for (size_t i = 0; from->unit && i < UNITS_MAX && QUANTITIES[field->variant].units[i].name; i++)
-        if (strcmp(QUANTITIES[field->variant].units[i].name, from->unit) == 0)
+        if (str_equal(QUANTITIES[field->variant].units[i].name, from->unit))
             unit = i;
     const char *name = QUANTITIES[field->variant].units[unit].name;
     const struct figure figure = {
@@ -558,7 +552,7 @@ static enum err read_table(const struct json_place *at, const struct jv *value,
     enum err err = json_fields_read_at(at, value, TABLE_FIELDS, out);
     for (size_t i = 0; !err && i < out->count; i++) {
         char key[40];
-        str_format(key, sizeof key, "operations.%zu.format", i);
+        chars_format(key, "operations.%zu.format", i);
         if (out->items[i].op == TIMING_PRODUCT && !out->items[i].format)
             err = json_refuse(at, key, "is missing");
     }
@@ -767,7 +761,7 @@ enum err hardware_read(const char *path, struct hardware *out, struct error *why
     if (!err)
         err = from_tree(path, tree, out, why);
     if (!err && hardware_check(out, &doubt) != ERR_OK) {
-        (void)str_copy(out->doubt, sizeof out->doubt, doubt.text);
+        (void)chars_copy(out->doubt, doubt.text);
         log_warn("%s contradicts itself: %s", path, doubt.text);
     }
     return err;

@@ -4,20 +4,16 @@
 
 #include <ctype.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "catalog/catalog_file.h"
 #include "core/json_bind.h"
-#include "core/jv.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
 
 /* Fewer parameters than this indicate a missing suffix: 8 for 8B. */
 #define FEWEST_PARAMETERS 1000.0
-
-#define MANUAL            "docs/formats.md"
 
 /* ---- files ---- */
 
@@ -30,10 +26,10 @@ struct model_row {
 };
 
 struct model_list {
+    struct jv *tree; /* has the strings */
     const char *id, *note;
     struct model_row *rows;
     size_t count;
-    struct jv *tree; /* has the strings */
 };
 
 #define BIND_REQUIRED(of, member_, path_) BIND_TEXT(of, member_, path_, .flags = FIELD_REQUIRED)
@@ -78,8 +74,9 @@ static const struct json_field LIST_FIELDS[] = {
 };
 
 /* The rules for more than one value. */
-static enum err check_rows(const struct model_list *list, struct error *why)
+static enum err check_rows(void *parsed, struct error *why)
 {
+    const struct model_list *list = parsed;
     for (size_t i = 0; i < list->count; i++) {
         struct model_row *row = &list->rows[i];
         row->shape.name = row->architecture;
@@ -97,28 +94,13 @@ static enum err check_rows(const struct model_list *list, struct error *why)
 enum err model_list_parse(const char *name, const char *bytes, size_t length, void **out,
                           struct error *why)
 {
-    struct error reason = {0};
-    struct model_list *list = xcalloc(1, sizeof *list);
-    enum err err = jv_parse(bytes, length, &list->tree, &reason);
-    if (!err)
-        err = json_fields_read_strict(list->tree, LIST_FIELDS, list, MANUAL, &reason);
-    if (!err)
-        err = check_rows(list, &reason);
-    if (err) {
-        model_list_free(list);
-        return err_set(why, err, "%s: %s", name, reason.text);
-    }
-    *out = list;
-    return ERR_OK;
+    return catalog_list_parse(LIST_FIELDS, sizeof(struct model_list), check_rows, name, bytes,
+                              length, out, why);
 }
 
 void model_list_free(void *parsed)
 {
-    struct model_list *list = parsed;
-    struct jv *tree = list->tree;
-    json_fields_release(LIST_FIELDS, list);
-    jv_free(tree);
-    free(list);
+    catalog_list_free(LIST_FIELDS, parsed);
 }
 
 /* ---- all models ---- */
@@ -183,7 +165,7 @@ static bool is_quant(const char *word)
         word++;
     if (*word != 'q' || !isdigit((unsigned char)word[1]))
         return false;
-    return !word[2] || !strcmp(word + 2, "f16") || !strcmp(word + 2, "f32");
+    return !word[2] || str_equal(word + 2, "f16") || str_equal(word + 2, "f32");
 }
 
 static bool is_separator(const char *at)
@@ -234,10 +216,10 @@ void model_name_normalize(const char *name, char *to, size_t size)
     bool in_quant = false;
     to[0] = '\0';
     while (next_word(&at, word, sizeof word)) {
-        if (in_quant && str_is_listed(word, QUANT_ENDS, sizeof QUANT_ENDS / sizeof *QUANT_ENDS))
+        if (in_quant && str_is_listed(word, QUANT_ENDS, COUNT_OF(QUANT_ENDS)))
             continue;
         in_quant = is_quant(word);
-        if (in_quant || str_is_listed(word, TAGS, sizeof TAGS / sizeof *TAGS))
+        if (in_quant || str_is_listed(word, TAGS, COUNT_OF(TAGS)))
             continue;
         if (!add_word(to, size, &length, word)) {
             to[0] = '\0';
@@ -299,7 +281,7 @@ static const struct model_card *find_release(const char *name)
         for (const char *const *at = models.cards[i].names;
              is_known(models.cards[i].size.total) && *at; at++) {
             model_name_normalize(*at, listed, sizeof listed);
-            if (!strcmp(listed, wanted) && owner_fits(*at, name))
+            if (str_equal(listed, wanted) && owner_fits(*at, name))
                 return &models.cards[i];
         }
     return NULL;
@@ -333,7 +315,7 @@ static enum err parse_count(const char *what, const char *string, double *out, s
 {
     char digits[64];
     double factor = 1, value = 0;
-    bool fits = str_copy(digits, sizeof digits, string);
+    bool fits = chars_copy(digits, string);
     char *trimmed = str_trim(digits);
     size_t length = strlen(trimmed);
     if (length > 0 && suffix_factor(trimmed[length - 1]) > 0) {
@@ -407,7 +389,7 @@ const struct model_shape *model_shape_at(size_t index)
 const struct model_shape *model_shape_find(const char *name)
 {
     for (size_t i = 0; i < model_shape_count(); i++)
-        if (!strcmp(models.shapes[i]->name, name))
+        if (str_equal(models.shapes[i]->name, name))
             return models.shapes[i];
     return NULL;
 }

@@ -70,7 +70,7 @@ double bits_in_name(const char *model)
     for (const char *at = model; *at; at++) {
         if (at != model && isalnum((unsigned char)at[-1]))
             continue; /* words begin after a separator */
-        for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
+        for (size_t i = 0; i < COUNT_OF(WORDS); i++) {
             size_t length = strlen(WORDS[i].word), same = 0;
             while (same < length && tolower((unsigned char)at[same]) == WORDS[i].word[same])
                 same++;

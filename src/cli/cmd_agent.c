@@ -3,12 +3,12 @@
  *   $ ipw agent --client openai --model qwen3:8b --dataset gsm8k --tools calculator,python
  *
  * Progress and the text report go to stderr; with --format the result goes to stdout. */
-#include <string.h>
 
 #include "cli/common.h"
 #include "cli/profile_command.h"
 #include "clients/client.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "port/proc.h"
 #include "runner/agent/agent.h"
 
@@ -24,51 +24,46 @@ static struct {
     struct profile_agent answerer;
 } command = {
     .common = PROFILE_COMMAND_DEFAULTS("agent"),
+    .options = {.max_turns = 10},
+    .protocol = "auto",
+    .tool_timeout_s = 30,
+    .output_kb = 16,
 };
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
     PROFILE_WHAT_OPTION_ROWS(command.common),
-    {.name = "tools", .type = OPTION_TEXT, .target = &command.options.tools.names, .value = "LIST",
-     .help = "tools, or none (default: calculator,think,file_read,file_write)"},
-    {.name = "exec", .type = OPTION_TEXT, .target = &command.options.command, .value = "COMMAND",
-     .help = "external agent: run COMMAND for each query; {problem} is replaced"},
-    {.name = "no-inject-usage", .type = OPTION_FLAG, .target = &command.options.no_inject_usage,
-     .help = "with --exec: do not request token counts in streams"},
-    {.name = "tool-param", .type = OPTION_PARAMS, .target = &command.tool_params,
-     .value = "T.K=V",
-     .help = "parameter of a tool: shell.memory_mb=512, http_get.allow=HOST ..."},
-    {.name = "mcp", .type = OPTION_LIST, .target = &command.servers, .value = "COMMAND",
-     .help = "add the tools of an MCP server, a command or URL (PREFIX=... too)"},
-    {.name = "max-turns", .type = OPTION_COUNT, .target = &command.options.max_turns,
-     .value = "N",
-     .help = "maximum requests to the model per query (default: 10)", .min = 1, .max = 1000},
-    {.name = "protocol", .type = OPTION_CHOICE, .target = &command.protocol, .value = "WORD",
-     .help = "how tools are called: auto (default), native, hermes, react",
-     .choices = AGENT_PROTOCOLS},
-    {.name = "tool-timeout", .type = OPTION_NUMBER, .target = &command.tool_timeout_s,
-     .value = "S",
-     .help = "seconds per tool call (default: 30)", .min = 0.001, .max = 86400},
-    {.name = "tool-output", .type = OPTION_COUNT, .target = &command.output_kb, .value = "KB",
-     .help = "maximum tool output passed to the model (default: 16)", .min = 1, .max = 16384},
-    {.name = "query-timeout", .type = OPTION_NUMBER, .target = &command.query_timeout_s,
-     .value = "S",
-     .help = "seconds per query, over all turns (default: no limit)", .min = 0.001,
-     .max = 604800},
-    {.name = "workspaces", .type = OPTION_TEXT, .target = &command.options.workspaces,
-     .value = "DIR",
-     .help = "keep the files of each query in DIR/QUERY (default: removed)"},
-    {.name = "require-dedicated-hardware", .type = OPTION_FLAG,
-     .target = &command.common.profile.require_dedicated,
-     .help = "refuse to run if other processes use GPU (5 %) or CPU (10 %)"},
+    TEXT_ROW("tools", command.options.tools.names, "LIST",
+             "tools, or none (default: calculator,think,file_read,file_write)"),
+    TEXT_ROW("exec", command.options.command, "COMMAND",
+             "external agent: run COMMAND for each query; {problem} is replaced"),
+    FLAG_ROW("no-inject-usage", command.options.no_inject_usage,
+             "with --exec: do not request token counts in streams"),
+    PARAMS_ROW("tool-param", command.tool_params, "T.K=V",
+               "parameter of a tool: shell.memory_mb=512, http_get.allow=HOST ..."),
+    LIST_ROW("mcp", command.servers, "COMMAND",
+             "add the tools of an MCP server, a command or URL (PREFIX=... too)"),
+    COUNT_ROW("max-turns", command.options.max_turns, "N",
+              "maximum requests to the model per query (default: 10)", .min = 1, .max = 1000),
+    CHOICE_ROW("protocol", command.protocol, "WORD", AGENT_PROTOCOLS,
+               "how tools are called: auto (default), native, hermes, react"),
+    NUMBER_ROW("tool-timeout", command.tool_timeout_s, "S", "seconds per tool call (default: 30)",
+               .min = 0.001, .max = 86400),
+    COUNT_ROW("tool-output", command.output_kb, "KB",
+              "maximum tool output passed to the model (default: 16)", .min = 1, .max = 16384),
+    NUMBER_ROW("query-timeout", command.query_timeout_s, "S",
+               "seconds per query, over all turns (default: no limit)", .min = 0.001,
+               .max = 604800),
+    TEXT_ROW("workspaces", command.options.workspaces, "DIR",
+             "keep the files of each query in DIR/QUERY (default: removed)"),
+    FLAG_ROW("require-dedicated-hardware", command.common.profile.require_dedicated,
+             "refuse to run if other processes use GPU (5 %) or CPU (10 %)"),
     PROFILE_LOAD_OPTION_ROWS(command.common),
     PROFILE_RUN_OPTION_ROWS(command.common),
-    {.name = "tool", .type = OPTION_HINT, .help = "use --tools LIST"},
-    {.name = "max-steps", .type = OPTION_HINT, .help = "use --max-turns N"},
-    {.name = "mcp-server", .type = OPTION_HINT, .help = "use --mcp COMMAND or --mcp URL"},
+    HINT_ROW("tool", "use --tools LIST"),
+    HINT_ROW("max-steps", "use --max-turns N"),
+    HINT_ROW("mcp-server", "use --mcp COMMAND or --mcp URL"),
     {0},
 };
-/* clang-format on */
 
 static enum err answer(void *context, const struct profile_question *question,
                        struct completion *out, struct error *why)
@@ -109,63 +104,32 @@ static void close_agent(void)
     agent_close(&command.agent);
 }
 
-/* An option of the built-in loop and its tools, which does not apply to an external agent; NULL if none was given. */
-static const char *find_loop_option(void)
-{
-    const struct {
-        bool is_given;
-        const char *name;
-    } OPTIONS[] = {
-        {command.options.tools.names, "--tools"},
-        {command.servers.count, "--mcp"},
-        {command.tool_params.count, "--tool-param"},
-        {command.options.max_turns, "--max-turns"},
-        {command.protocol, "--protocol"},
-        {command.tool_timeout_s != 0, "--tool-timeout"},
-        {command.output_kb, "--tool-output"},
-    };
-    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++)
-        if (OPTIONS[i].is_given)
-            return OPTIONS[i].name;
-    return NULL;
-}
-
-static void set_defaults(void)
-{
-    if (!command.options.max_turns)
-        command.options.max_turns = 10;
-    if (!command.protocol)
-        command.protocol = AGENT_PROTOCOLS[AGENT_AUTO];
-    if (command.tool_timeout_s == 0)
-        command.tool_timeout_s = 30;
-    if (!command.output_kb)
-        command.output_kb = 16;
-}
-
 static int agent_main(const char **words, size_t count)
 {
+    /* Of the built-in loop and its tools: they do not apply to an external agent. */
+    static const char *const OF_LOOP[] = {"tools",    "mcp",          "tool-param",  "max-turns",
+                                          "protocol", "tool-timeout", "tool-output", NULL};
     struct agent_options *options = &command.options;
     struct toolset_options *tools = &options->tools;
     (void)words, (void)count;
     int code = profile_command_complete(&command.common);
     if (code >= 0)
         return code;
-    const char *of_loop = find_loop_option();
+    const char *of_loop = option_given(OF_LOOP);
     if (options->command && of_loop)
         return print_error(
             EXIT_USAGE,
-            "--exec and %s are mutually exclusive: an external agent has its own tools and turns",
+            "--exec and --%s are mutually exclusive: an external agent has its own tools and turns",
             of_loop);
     if (options->no_inject_usage && !options->command)
         return print_error(EXIT_USAGE, "--no-inject-usage needs --exec");
-    set_defaults();
     const struct client_driver *driver =
         options->command ? client_driver_find(command.common.profile.client, NULL) : NULL;
     if (driver && !driver->default_url)
         return print_error(EXIT_USAGE, "--exec needs the client anthropic, openai or ollama");
     if (options->command)
         tools->names = "none";
-    while (strcmp(AGENT_PROTOCOLS[options->protocol], command.protocol) != 0)
+    while (!str_equal(AGENT_PROTOCOLS[options->protocol], command.protocol))
         options->protocol++; /* always found: the option was validated */
     options->retries = command.common.profile.retries;
     options->query_timeout = from_seconds(command.query_timeout_s);

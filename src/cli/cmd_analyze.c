@@ -15,6 +15,7 @@
 #include "core/registry.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "port/file.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
@@ -103,7 +104,7 @@ static int check_params(const struct analyze_state *work)
     size_t count = 0;
     for (size_t i = 0; i < work->driver_count; i++)
         for (const struct param_spec *spec = work->drivers[i]->params; spec && spec->name; spec++)
-            if (count + 1 < sizeof known / sizeof *known)
+            if (count + 1 < COUNT_OF(known))
                 known[count++] = *spec;
     if (params_check(&work->options->params, known, "ipw analyze", &why))
         return print_error(EXIT_USAGE, "%s", why.text);
@@ -177,7 +178,7 @@ static void save_result(const char *path, const struct result *result, bool *war
     struct json json;
     json_init(&json, &text, true);
     result_to_json(result, NULL, &json);
-    str_format(file, sizeof file, RUN_ANALYSES "/%s.json", result->name);
+    chars_format(file, RUN_ANALYSES "/%s.json", result->name);
     enum err err = run_dir_put(path, file, &text, &why);
     text_release(&text);
     if (err && !*warned)
@@ -204,7 +205,7 @@ static void show_heading(struct text *out, const struct subject *subject)
     }
     if (!subject->has_table) {
         text_addf(out, ": layers of %zu model%s\n", subject->layers.count,
-                  subject->layers.count == 1 ? "" : "s");
+                  str_plural(subject->layers.count));
         return;
     }
     text_addf(out, ": %zu %s %s '%s'%s%s", table->rows,
@@ -373,7 +374,7 @@ static enum err put_across(struct analyze_state *work, struct error *why)
     enum err err = ERR_OK;
     for (size_t i = 0; i < work->driver_count && !err; i++) {
         const struct analysis_driver *driver = work->drivers[i];
-        bool of_runs = strcmp(driver->name, "scaling") == 0 && work->run_count > 1;
+        bool of_runs = str_equal(driver->name, "scaling") && work->run_count > 1;
         struct result result = {0};
         if (!of_runs && !(driver->reads_layers && work->layered > 1))
             continue;
@@ -434,7 +435,7 @@ static int load_subject(struct analyze_state *work, struct run_wanted wanted,
     bool is_directory = file_is_directory(subject->path);
     subject->is_file = !is_directory && file_exists(subject->path);
     if ((subject->is_file || is_directory) && load_layers(work, subject, &why))
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
     if (subject->is_file)
         return code;
     enum err err = run_table_load_texts(subject->path, work->options->model, wanted,
@@ -442,7 +443,7 @@ static int load_subject(struct analyze_state *work, struct run_wanted wanted,
     subject->has_table = !err;
     subject->has_traces = traces_exist(subject->path);
     if (err && (err != ERR_NOT_FOUND || !(subject->layers.count || subject->has_traces)))
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
     return code;
 }
 
@@ -493,7 +494,7 @@ static size_t drop_repeated(const char **words, size_t count)
     for (size_t i = 0; i < count; i++) {
         bool before = false;
         for (size_t j = 0; j < kept && !before; j++)
-            before = strcmp(words[j], words[i]) == 0;
+            before = str_equal(words[j], words[i]);
         if (!before) {
             const char *word = words[i];
             words[i] = words[kept];
@@ -504,28 +505,28 @@ static size_t drop_repeated(const char **words, size_t count)
 }
 
 /* Sweeps are analyzed as a whole; their runs only if other analyses are named or everything is printed. */
-static enum err find_inputs(struct analyze_state *work, const char **words, size_t count,
-                            struct run_inputs *out, struct error *why)
+static void find_inputs(struct analyze_state *work, const char **words, size_t count,
+                        struct run_inputs *out)
 {
-    if (!sweep_driver(work))
-        return run_inputs_find(words, count, false, out, why);
-    enum err err = run_inputs_find(words, count, true, &work->named, why);
-    size_t named = err ? 0 : drop_repeated((const char **)work->named.paths, work->named.count);
+    if (!sweep_driver(work)) {
+        run_inputs_find(words, count, false, out);
+        return;
+    }
+    run_inputs_find(words, count, true, &work->named);
+    size_t named = drop_repeated((const char **)work->named.paths, work->named.count);
     const char **runs = xcalloc(named + 1, sizeof *runs);
     work->sweeps = xcalloc(named + 1, sizeof *work->sweeps);
     size_t run_count = 0;
-    for (size_t i = 0; !err && i < named; i++)
+    for (size_t i = 0; i < named; i++)
         if (sweep_is(work->named.paths[i]))
             work->sweeps[work->sweep_count++] = work->named.paths[i];
         else
             runs[run_count++] = work->named.paths[i];
     bool attempts = (work->by_name || work->format != PRINT_TABLE) && work->driver_count > 1;
-    for (size_t i = 0; attempts && !err && i < work->sweep_count; i++)
+    for (size_t i = 0; attempts && i < work->sweep_count; i++)
         runs[run_count++] = work->sweeps[i];
-    if (!err)
-        err = run_inputs_find(runs, run_count, false, out, why);
+    run_inputs_find(runs, run_count, false, out);
     free(runs);
-    return err;
 }
 
 /* ---- output ---- */
@@ -584,39 +585,34 @@ static int analyze_all(struct analyze_state *work, const char **directories, siz
     if (!err)
         err = end_output(work, &why);
     if (err)
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     int put = deliver_output(work);
     return put != EXIT_DONE ? put : code;
 }
 
 static struct analyze_options args;
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "analysis", .type = OPTION_TEXT, .target = &args.analyses, .value = "NAMES",
-     .help = "comma-separated analyses to run (default: all)"},
+    TEXT_ROW("analysis", args.analyses, "NAMES", "comma-separated analyses to run (default: all)"),
     MODEL_OPTION_ROW(args.model),
-    {.name = "option", .type = OPTION_PARAMS, .target = &args.params, .value = "K=V",
-     .help = "parameter of an analysis; may be repeated"},
+    PARAMS_ROW("option", args.params, "K=V", "parameter of an analysis; may be repeated"),
     FORMAT_OPTION_ROWS(args.format),
     OUTPUT_OPTION_ROW(args.output),
-    {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
-     .help = "all figures, not only the main finding of each analysis"},
+    FLAG_ROW("verbose", args.verbose, "all figures, not only the main finding of each analysis",
+             .letter = 'v'),
     {0},
 };
-/* clang-format on */
 
 static int analyze_main(const char **words, size_t count)
 {
     struct analyze_state work = {.options = &args,
                                  .format = format_chosen(&args.format, args.output)};
     struct run_inputs inputs = {0};
-    struct error why = {0};
     int code = choose_drivers(&work);
     if (code < 0)
         code = check_params(&work);
-    if (code < 0 && find_inputs(&work, words, drop_repeated(words, count), &inputs, &why))
-        code = print_error(EXIT_FAILED, "%s", why.text);
+    if (code < 0)
+        find_inputs(&work, words, drop_repeated(words, count), &inputs);
     work.runs = xcalloc(inputs.count + 1, sizeof *work.runs);
     start_reading_bar(wants_color(STDERR_FILENO));
     if (code < 0)

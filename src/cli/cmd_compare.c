@@ -4,7 +4,6 @@
  *
  * The comparison goes to stdout or a file; an exceeded bound is one line on stderr and exit status 1. */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analysis/compare_set.h"
@@ -52,8 +51,7 @@ static int put_page(const struct compare_groups *groups, const struct result *co
                                        .groups = groups,
                                        .tariff = &options->tariff};
     enum err err = html_write(&report, &page, &why);
-    int code =
-        err ? print_error(EXIT_FAILED, "%s", why.text) : deliver_page(options->output, &page);
+    int code = err ? print_failure(&why) : deliver_page(options->output, &page);
     text_release(&page);
     return code;
 }
@@ -61,7 +59,7 @@ static int put_page(const struct compare_groups *groups, const struct result *co
 static bool is_page(const struct compare_command *options)
 {
     if (options->format.name)
-        return strcmp(options->format.name, "html") == 0;
+        return str_equal(options->format.name, "html");
     return !options->format.json && options->output && str_ends(options->output, ".html");
 }
 
@@ -112,7 +110,7 @@ static int compare_groups(const struct compare_command *options,
     if (code >= 0)
         return code;
     if (compare_set_load(groups, &options->compare, &set, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     struct compare_report report = {.groups = groups,
                                     .set = &set,
                                     .checks = checks,
@@ -138,26 +136,22 @@ static struct compare_command args = {.compare = {.tariff = &args.tariff}, .tari
 
 static const char *const FORMATS[] = {"table", "json", "csv", "md", "html", NULL};
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "fail-if", .type = OPTION_LIST, .target = &args.fail_if, .value = "BOUND",
-     .help = "exit 1 if the difference exceeds BOUND; may be repeated"},
-    {.name = "confident", .type = OPTION_FLAG, .target = &args.confident,
-     .help = "fail only if the whole 95 % CI exceeds the bound; needs repeats"},
-    {.name = "ignore-conditions", .type = OPTION_FLAG, .target = &args.compare.ignore_conditions,
-     .help = "compare energies even if idle power, load or throttling differ"},
+    LIST_ROW("fail-if", args.fail_if, "BOUND",
+             "exit 1 if the difference exceeds BOUND; may be repeated"),
+    FLAG_ROW("confident", args.confident,
+             "fail only if the whole 95 % CI exceeds the bound; needs repeats"),
+    FLAG_ROW("ignore-conditions", args.compare.ignore_conditions,
+             "compare energies even if idle power, load or throttling differ"),
     MODEL_OPTION_ROW(args.compare.model),
-    {.name = "seed", .type = OPTION_COUNT, .target = &args.seed, .value = "N",
-     .help = "random seed of the bootstrap (default: 0)"},
+    COUNT_ROW("seed", args.seed, "N", "random seed of the bootstrap (default: 0)"),
     TARIFF_OPTION_ROWS(args.tariff),
-    {.name = "format", .type = OPTION_CHOICE, .target = &args.format.name, .value = "NAME",
-     .help = "table, json, csv, md or html (default: by FILE's suffix, else table)",
-     .choices = FORMATS},
+    CHOICE_ROW("format", args.format.name, "NAME", FORMATS,
+               "table, json, csv, md or html (default: by FILE's suffix, else table)"),
     JSON_FORMAT_OPTION_ROW(args.format.json),
     OUTPUT_OPTION_ROW(args.output),
     {0},
 };
-/* clang-format on */
 
 /* sweep: its directory, whose settings are the sides; NULL: named runs. */
 static int compare_runs(const char **words, size_t count, const char *sweep)
@@ -185,7 +179,6 @@ static int compare_runs(const char **words, size_t count, const char *sweep)
 static int compare_main(const char **words, size_t count)
 {
     struct run_inputs runs;
-    struct error why = {0};
     const char *sweep = NULL;
     for (size_t i = 0; i < count && !sweep; i++)
         sweep = sweep_is(words[i]) ? words[i] : NULL;
@@ -197,8 +190,7 @@ static int compare_main(const char **words, size_t count)
             "a sweep cannot be compared with other runs: give the runs of two settings "
             "instead, `ipw compare %s/points/p001_r* -- OTHER/points/p001_r*`",
             sweep);
-    if (run_inputs_settings(sweep, &runs, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+    run_inputs_settings(sweep, &runs);
     int code = compare_runs((const char **)runs.paths, runs.count, sweep);
     run_inputs_release(&runs);
     return code;

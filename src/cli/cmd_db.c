@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/common.h"
 #include "core/clock.h"
@@ -44,7 +43,7 @@ static int find_address(bool needed)
 static int open_database(struct db **db, bool writing)
 {
     struct error why = {0};
-    return db_open(db, args.address, writing, &why) ? print_error(EXIT_FAILED, "%s", why.text) : 0;
+    return db_open(db, args.address, writing, &why) ? print_failure(&why) : 0;
 }
 
 /* ---- times ---- */
@@ -66,7 +65,7 @@ static bool read_time(const char *text, double *out)
     double number = strtod(text, &unit);
     if (unit == text || !(number >= 0) || strlen(unit) != 1)
         return false;
-    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++)
+    for (size_t i = 0; i < COUNT_OF(UNITS); i++)
         if (*unit == UNITS[i].letter) {
             *out = (double)clock_wall() * 1e-9 - number * UNITS[i].seconds;
             return true;
@@ -99,7 +98,7 @@ static int init_main(const char **words, size_t count)
     if (code)
         return code;
     if (db_init(args.address, args.roles, &from, &to, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     if (!args.quiet && !from)
         notify("ipw db init: created the tables (schema version %d)\n", to);
     else if (!args.quiet)
@@ -148,23 +147,22 @@ static int push_runs(const char **runs, size_t count, struct push_counts *counts
     return code;
 }
 
-static int push_pending(struct push_counts *counts)
+static void push_pending(struct push_counts *counts)
 {
-    struct error why = {0};
     const char *folder = args.runs ? args.runs : "runs";
-    if (db_push_pending(folder, args.address, show_pushed, counts, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+    db_push_pending(folder, args.address, show_pushed, counts);
     if (!counts->pushed && !counts->failed && !args.quiet)
         notify("ipw db push: no run in %s is pending\n", folder);
-    return 0;
 }
 
 static int push_main(const char **words, size_t count)
 {
     struct push_counts counts = {0};
     int code = find_address(count > 0);
-    if (!code)
-        code = count ? push_runs(words, count, &counts) : push_pending(&counts);
+    if (!code && count)
+        code = push_runs(words, count, &counts);
+    else if (!code)
+        push_pending(&counts);
     return code ? code : counts.failed ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -195,7 +193,7 @@ static int list_main(const char **words, size_t count)
         args.filter.limit = 50;
     result_begin_list(&result, "runs");
     if (db_list(db, &args.filter, put_run, &result, &why))
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
     result_end(&result);
     result_table(&result, "", NULL);
     if (!code)
@@ -222,10 +220,10 @@ static enum err take_id(void *context, const struct db_run *run)
     struct run_ids *ids = context;
     if (run->sweep && !ids->with_attempts)
         return ERR_OK;
-    ids->items = xgrow(ids->items, &ids->capacity, ids->count, sizeof *ids->items);
+    XGROW(ids->items, ids->count, ids->capacity);
     struct run_id *item = &ids->items[ids->count++];
-    str_copy(item->id, sizeof item->id, run->id);
-    str_copy(item->name, sizeof item->name, run->name);
+    chars_copy(item->id, run->id);
+    chars_copy(item->name, run->name);
     item->began_at = run->began_at;
     return ERR_OK;
 }
@@ -238,7 +236,7 @@ static int find_runs(struct db *db, const char **words, size_t count, struct run
         size_t before = out->count;
         args.filter.run = count ? words[i] : NULL;
         if (db_list(db, &args.filter, take_id, out, &why))
-            return print_error(EXIT_FAILED, "%s", why.text);
+            return print_failure(&why);
         if (out->count == before && count)
             return print_error(EXIT_FAILED, "%s has no run '%s'", db_shown(db),
                                plain_text(words[i]).text);
@@ -307,7 +305,7 @@ static int prune_main(const char **words, size_t count)
     }
     if (!code && !args.quiet)
         notify("ipw db prune: %s %zu run%s\n", args.dry_run ? "would delete" : "deleted", ids.count,
-               ids.count == 1 ? "" : "s");
+               str_plural(ids.count));
     free(ids.items);
     db_free(db);
     return code;
@@ -315,68 +313,51 @@ static int prune_main(const char **words, size_t count)
 
 /* ---- options ---- */
 
-/* clang-format off */
 #define ADDRESS_ROW DB_OPTION_ROW(args.address, "the database (default: IPW_DB)")
-#define QUIET_ROW                                                                                  \
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,                   \
-     .help = "report failures only"}
+#define QUIET_ROW   FLAG_ROW("quiet", args.quiet, "report failures only", .letter = 'q')
+/* clang-format off */
 #define FILTER_ROWS                                                                                \
-    {.name = "kind", .type = OPTION_TEXT, .target = &args.filter.kind, .value = "KIND",            \
-     .help = "runs of profile, run, layers, sweep, agent or proxy"},                               \
-    {.name = "model", .type = OPTION_TEXT, .target = &args.filter.model, .value = "NAME",          \
-     .help = "runs of this model"},                                                                \
-    {.name = "dataset", .type = OPTION_TEXT, .target = &args.filter.dataset, .value = "NAME",      \
-     .help = "runs on this dataset"},                                                            \
-    {.name = "host", .type = OPTION_TEXT, .target = &args.filter.host, .value = "NAME",            \
-     .help = "runs on this host"},                                                                 \
-    {.name = "hardware", .type = OPTION_TEXT, .target = &args.filter.hardware, .value = "LABEL",   \
-     .help = "runs on this hardware"},                                                             \
-    {.name = "since", .type = OPTION_TEXT, .target = &args.since, .value = "AGE",                  \
-     .help = "runs that began since: 7d, 12h, 2026-11-30"},                                        \
-    {.name = "limit", .type = OPTION_COUNT, .target = &args.filter.limit, .value = "N",            \
-     .help = "only the N newest", .min = 1, .max = 1e9}
+    TEXT_ROW("kind", args.filter.kind, "KIND",                                                     \
+             "runs of profile, run, layers, sweep, agent or proxy"),                               \
+    TEXT_ROW("model", args.filter.model, "NAME", "runs of this model"),                            \
+    TEXT_ROW("dataset", args.filter.dataset, "NAME", "runs on this dataset"),                      \
+    TEXT_ROW("host", args.filter.host, "NAME", "runs on this host"),                               \
+    TEXT_ROW("hardware", args.filter.hardware, "LABEL", "runs on this hardware"),                  \
+    TEXT_ROW("since", args.since, "AGE", "runs that began since: 7d, 12h, 2026-11-30"),            \
+    COUNT_ROW("limit", args.filter.limit, "N", "only the N newest", .min = 1, .max = 1e9)
+/* clang-format on */
 
 static const struct option_row INIT_ROWS[] = {
     ADDRESS_ROW,
-    {.name = "roles", .type = OPTION_FLAG, .target = &args.roles,
-     .help = "also create the roles ipw_reader and ipw_writer (PostgreSQL)"},
+    FLAG_ROW("roles", args.roles, "also create the roles ipw_reader and ipw_writer (PostgreSQL)"),
     QUIET_ROW,
     {0},
 };
 static const struct option_row PUSH_ROWS[] = {
     ADDRESS_ROW,
-    {.name = "runs", .type = OPTION_TEXT, .target = &args.runs, .value = "DIR",
-     .help = "where to look for pending runs (default: runs)"},
+    TEXT_ROW("runs", args.runs, "DIR", "where to look for pending runs (default: runs)"),
     QUIET_ROW,
     {0},
 };
 static const struct option_row LIST_ROWS[] = {
-    ADDRESS_ROW,
-    FILTER_ROWS,
-    FORMAT_OPTION_ROWS(args.format),
-    OUTPUT_OPTION_ROW(args.output),
-    {0},
+    ADDRESS_ROW, FILTER_ROWS, FORMAT_OPTION_ROWS(args.format), OUTPUT_OPTION_ROW(args.output), {0},
 };
 static const struct option_row PULL_ROWS[] = {
     ADDRESS_ROW,
     FILTER_ROWS,
-    {.name = "all", .type = OPTION_FLAG, .target = &args.all, .help = "all runs"},
-    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
-     .help = "parent of the run directories (default: runs)"},
+    FLAG_ROW("all", args.all, "all runs"),
+    TEXT_ROW("output-dir", args.output_dir, "DIR", "parent of the run directories (default: runs)"),
     QUIET_ROW,
     {0},
 };
 static const struct option_row PRUNE_ROWS[] = {
     ADDRESS_ROW,
-    {.name = "older-than", .type = OPTION_TEXT, .target = &args.older_than, .value = "AGE",
-     .help = "runs that began before: 90d, 12w, 2026-01-31"},
+    TEXT_ROW("older-than", args.older_than, "AGE", "runs that began before: 90d, 12w, 2026-01-31"),
     FILTER_ROWS,
-    {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
-     .help = "list them, delete nothing"},
+    FLAG_ROW("dry-run", args.dry_run, "list them, delete nothing"),
     QUIET_ROW,
     {0},
 };
-/* clang-format on */
 
 static const struct command command_db_init = {
     .name = "db init",

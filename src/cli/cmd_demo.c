@@ -5,7 +5,6 @@
  *   $ ipw demo --model smollm2 --queries 30
  *
  * If no model can run, it shows what can be measured here, and measures a CPU load. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,26 +59,23 @@ static struct demo_command {
                 .warn = profile_view_warn},
 };
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "model", .type = OPTION_TEXT, .target = &command.models, .value = "LIST",
-     .help = "models to run: shipped ones or GGUF files, comma-separated"},
-    {.name = "queries", .type = OPTION_COUNT, .target = &command.profile.max_queries, .value = "N",
-     .help = "questions per model (default: 600)", .min = 1, .max = 1e6},
-    {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &command.threads,
-     .value = "N",
-     .help = "compute threads (default: 1: the models are too small for more)", .min = 1,
-     .max = 4096},
+    TEXT_ROW("model", command.models, "LIST",
+             "models to run: shipped ones or GGUF files, comma-separated"),
+    COUNT_ROW("queries", command.profile.max_queries, "N", "questions per model (default: 600)",
+              .min = 1, .max = 1e6),
+    COUNT_ROW("threads", command.threads, "N",
+              "compute threads (default: 1: the models are too small for more)", .min = 1,
+              .max = 4096, .letter = 't'),
     MAX_FAILED_OPTION_ROW(command.max_failed),
-    IDLE_OPTION_ROW(command.measure, "measure idle power for S seconds before each model (default: 2)", 0),
-    {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
-     .value = "DIR",
-     .help = "parent of the run directories (default: runs/demo)"},
+    IDLE_OPTION_ROW(command.measure,
+                    "measure idle power for S seconds before each model (default: 2)", 0),
+    TEXT_ROW("output-dir", command.profile.output_dir, "DIR",
+             "parent of the run directories (default: runs/demo)"),
     RESULT_OPTION_ROWS(command, "no progress on stderr"),
     MEASURE_OPTION_ROWS(command.measure, NULL),
     {0},
 };
-/* clang-format on */
 
 /* ---- without an engine ---- */
 
@@ -162,7 +158,6 @@ static void print_family(const void *context, enum print_format format, bool col
                          struct text *out)
 {
     result_print(context, format, &FAMILY_VIEWS, color, out);
-    text_add(out, format == PRINT_JSON ? "\n" : "");
 }
 
 static int write_outputs(const struct profile_family *family)
@@ -252,7 +247,7 @@ static int run_family(const struct client_models *models)
     if (err == ERR_INTERRUPTED)
         _exit(128 + family.signal);
     if (err)
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
     else
         code = write_outputs(&family);
     if (!err && !code && !format_is_data(&command.format) && !family.signal)
@@ -270,7 +265,7 @@ static int run_family(const struct client_models *models)
 static void set_params(void)
 {
     char threads[16];
-    str_format(threads, sizeof threads, "%u", command.threads);
+    chars_format(threads, "%u", command.threads);
     params_set(&command.profile.client_params, "threads", threads);
     params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS);
 }

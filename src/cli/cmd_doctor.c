@@ -1,7 +1,5 @@
 /* ipw doctor: which sensors work here, how accurate they are, and how to fix the others. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/common.h"
 #include "core/result.h"
@@ -18,14 +16,12 @@ static struct measure_options measure;
 static struct format_options format;
 static const char *output;
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
     FORMAT_OPTION_ROWS(format),
     OUTPUT_OPTION_ROW(output),
     MEASURE_OPTION_ROWS(measure, "rate"),
     {0},
 };
-/* clang-format on */
 
 static int write_report(struct session *session, const struct check_row *rows)
 {
@@ -33,9 +29,7 @@ static int write_report(struct session *session, const struct check_row *rows)
     struct result result = {0};
     host_report_fill(&session->findings, &host);
     doctor_fill(&host, &session->findings, rows, gnuplot_available, &result);
-    int code = deliver_printed(output, &result, format_chosen(&format, output), &DOCTOR_VIEWS);
-    result_release(&result);
-    return code;
+    return deliver_chosen(output, &result, &format, &DOCTOR_VIEWS);
 }
 
 static int doctor_run(const char **words, size_t count)

@@ -231,7 +231,7 @@ static int run_stream(struct stream *stream)
     const char *path = options->output;
     struct error why;
     if (output_open(&stream->output, path, true, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     stream->table.color = wants_color(stream->output.fd);
     stream->table.repeat_header = isatty(stream->output.fd);
     int code = EXIT_DONE;
@@ -249,7 +249,7 @@ static int run_stream(struct stream *stream)
                : options->once ? snapshot(stream)
                                : stream_rows(stream);
     if (output_finish(&stream->output, ERR_OK, &why) && code != EXIT_FAILED)
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
     return code;
 }
 
@@ -277,7 +277,7 @@ static void keep_warning(enum log_level level, const char *line)
 {
     (void)level;
     pthread_mutex_lock(&warnings.lock);
-    str_copy(warnings.line, sizeof warnings.line, line);
+    chars_copy(warnings.line, line);
     text_addf(&warnings.all, "ipw energy: %s\n", line);
     pthread_mutex_unlock(&warnings.lock);
 }
@@ -357,7 +357,7 @@ static enum err draw(struct show *show)
 {
     char notice[sizeof warnings.line];
     pthread_mutex_lock(&warnings.lock);
-    str_copy(notice, sizeof notice, warnings.line);
+    chars_copy(notice, warnings.line);
     pthread_mutex_unlock(&warnings.lock);
     show->view.notice = notice;
     /* The last column stays free: with the cursor on it, erasing to the end of the line would erase
@@ -533,7 +533,7 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
 static int check_options(const struct energy_options *options)
 {
     const struct format_options *format = &options->format;
-    if (format->json && format->name && strcmp(format->name, "json") != 0)
+    if (format->json && format->name && !str_equal(format->name, "json"))
         return print_error(EXIT_USAGE, "--json and --format %s are mutually exclusive",
                            format->name);
     if (options->once && options->count)
@@ -576,20 +576,17 @@ static int measure(struct energy_options *options)
 
 static struct energy_options args;
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "once", .type = OPTION_FLAG, .target = &args.once,
-     .help = "one reading over 0.5 s (or --interval), then exit"},
-    {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &args.interval_s,
-     .value = "S", .help = "seconds per row (default: 1)", .min = 0.1, .max = 86400},
-    {.letter = 'n', .name = "count", .type = OPTION_COUNT, .target = &args.count,
-     .value = "N", .help = "stop after N intervals", .min = 1, .max = 1e9},
+    FLAG_ROW("once", args.once, "one reading over 0.5 s (or --interval), then exit"),
+    NUMBER_ROW("interval", args.interval_s, "S", "seconds per row (default: 1)", .min = 0.1,
+               .max = 86400, .letter = 'i'),
+    COUNT_ROW("count", args.count, "N", "stop after N intervals", .min = 1, .max = 1e9,
+              .letter = 'n'),
     FORMAT_OPTION_ROWS(args.format),
     OUTPUT_OPTION_ROW(args.output),
     MEASURE_OPTION_ROWS(args.measure, "rate"),
     {0},
 };
-/* clang-format on */
 
 static int energy_run(const char **words, size_t count)
 {

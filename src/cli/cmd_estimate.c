@@ -4,8 +4,6 @@
  *
  * The report goes to stdout or to a file; the exit status is 1 when a limit is not met. */
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "cli/common.h"
 #include "cli/estimate_serve.h"
@@ -49,12 +47,6 @@ struct estimate_options {
     unsigned top;
     bool compat, verbose;
 };
-
-static int fail(enum err err, const struct error *why)
-{
-    bool is_usage = err == ERR_USAGE || err == ERR_NOT_FOUND;
-    return print_error(is_usage ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
-}
 
 static double to_limit(double value, double unit)
 {
@@ -124,7 +116,7 @@ static int put_result(const struct estimate_options *options, const struct resul
         enum err err = plot(result, &figure, &why);
         err = gnuplot_draw_file(&figure, err, options->plot, &why);
         if (err)
-            return fail(err, &why);
+            return print_name_err(err, &why);
     }
     return deliver_printed(options->output, result, format_of(options), views);
 }
@@ -132,13 +124,12 @@ static int put_result(const struct estimate_options *options, const struct resul
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_in_catalog)
 {
-    static const struct print_views VIEWS = {.text = estimate_text, .markdown = estimate_markdown};
     struct budget budget = budget_of(options);
     const struct recommend_question question = {estimate, &budget, is_in_catalog};
     const struct estimate_shown shown = shown_of(options, TOP_SUBGRAPHS);
     struct result result = {0};
     estimate_result_make(&question, &shown, &result);
-    int code = put_result(options, &result, estimate_figure, &VIEWS);
+    int code = put_result(options, &result, estimate_figure, &ESTIMATE_VIEWS);
     result_release(&result);
     return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
 }
@@ -152,7 +143,7 @@ static int estimate_one(const struct estimate_options *options, const struct can
     enum err err = workload_estimate_make(work, &candidates->hardware[candidate->device],
                                           &candidate->config, true, &estimate, &why);
     if (err)
-        return fail(err, &why);
+        return print_name_err(err, &why);
     warn_of_replication(&estimate);
     int code = report_one(options, &estimate, candidates->is_in_catalog[candidate->device]);
     workload_estimate_release(&estimate);
@@ -163,13 +154,12 @@ static int estimate_one(const struct estimate_options *options, const struct can
 
 static int report_grid(const struct estimate_options *options, const struct estimate_grid *grid)
 {
-    static const struct print_views VIEWS = {.text = points_text, .markdown = points_markdown};
     struct budget budget = budget_of(options);
     const struct estimate_shown shown =
         shown_of(options, grid->count <= POINTS_ALL ? 0 : TOP_POINTS);
     struct result result = {0};
     grid_result_make(grid, &budget, &shown, &result);
-    int code = put_result(options, &result, points_figure, &VIEWS);
+    int code = put_result(options, &result, points_figure, &POINTS_VIEWS);
     result_release(&result);
     return code ? code : budget_holds_for_all(&budget, grid) ? EXIT_DONE : EXIT_FAILED;
 }
@@ -181,7 +171,7 @@ static int estimate_several(const struct estimate_options *options,
     struct error why = {0};
     enum err err = estimate_grid_make(list, candidates, &grid, &why);
     if (err)
-        return fail(err, &why);
+        return print_name_err(err, &why);
     if (grid.able)
         warn_of_replication(&grid.items[0].estimate);
     int code = grid.able ? report_grid(options, &grid)
@@ -195,7 +185,7 @@ static int estimate_several(const struct estimate_options *options,
 static int show_graph(const struct estimate_options *options, const struct workload *work)
 {
     struct text out = {0};
-    if (strcmp(options->graph, "dot") == 0)
+    if (str_equal(options->graph, "dot"))
         graph_write_dot(&work->passes[0].graph, &out);
     else
         graph_write_mermaid(&work->passes[0].graph, &out);
@@ -237,12 +227,12 @@ static int estimate_list(const struct estimate_options *options, struct candidat
                            "--context");
     enum err err = workload_make(&list->items[0], &first, &why);
     if (err)
-        return fail(err, &why);
+        return print_name_err(err, &why);
     err = workload_list_check(list, &first, &why);
     if (!err && !options->graph)
         err = candidates_make(&options->candidates, &first, candidates, &why);
     if (err)
-        code = fail(err, &why);
+        code = print_name_err(err, &why);
     else if (options->graph)
         code = show_graph(options, &first);
     else if (candidates->count * list->count == 1)
@@ -296,14 +286,14 @@ static int estimate_model(const struct estimate_options *options)
     if (!err)
         err = open_model(options->model, &model, &why);
     if (err)
-        return fail(err, &why);
+        return print_name_err(err, &why);
     if (!options->graph)
         err = find_candidates(options, &candidates, &why);
     if (!err && !options->serve.serve)
         err = workload_list_make(&options->workload, &model, &list, &why);
     for (size_t i = 0; !err && candidates.hardware_count && i < list.count; i++)
         workload_spec_run_on(&list.items[i], &candidates.hardware[0]);
-    int code = err                    ? fail(err, &why)
+    int code = err                    ? print_name_err(err, &why)
                : options->serve.serve ? estimate_load(options, &model, &candidates)
                                       : estimate_list(options, &candidates, &list);
     if (!err && !options->serve.serve)
@@ -318,42 +308,38 @@ static int estimate_model(const struct estimate_options *options)
 /* Rejects options without effect. */
 static enum err check_legacy(const struct estimate_options *o, struct error *why)
 {
-    const struct {
-        bool is_given;
-        const char *name;
-    } OTHERS[] = {
-        {o->workload.batch != NULL, "batch"},
-        {o->candidates.devices != 0, "tensor-parallel"},
-        {o->workload.stages != 0, "pipeline-parallel"},
-        {o->workload.micro_batches != 0, "micro-batches"},
-        {o->candidates.compare, "compare"},
-        {o->workload.sweep, "sweep"},
-        {o->workload.no_fusion, "no-fusion"},
-        {o->workload.runtime != NULL, "runtime"},
-        {o->candidates.host_launch_us > 0, "host-launch-us"},
-        {o->max_latency_ms > 0, "max-latency-ms"},
-        {o->max_energy_j > 0, "max-energy-j"},
-        {o->max_memory_gb > 0, "max-memory-gb"},
-        {o->max_power_w > 0, "max-power-w"},
-        {is_known(o->tariff.price_per_kwh), "price-per-kwh"},
-        {is_known(o->tariff.device_price_per_hour), "device-price-per-hour"},
-        {is_known(o->tariff.gco2_per_kwh), "gco2-per-kwh"},
-        {o->plot != NULL, "plot"},
-        {o->graph != NULL, "graph"},
-        {o->top != TOP_DEFAULT, "top"},
-        {o->verbose, "verbose"},
-        {o->serve.serve, "serve"},
-    };
+    static const char *const OTHERS[] = {"batch",
+                                         "tensor-parallel",
+                                         "pipeline-parallel",
+                                         "micro-batches",
+                                         "compare",
+                                         "sweep",
+                                         "no-fusion",
+                                         "runtime",
+                                         "host-launch-us",
+                                         "max-latency-ms",
+                                         "max-energy-j",
+                                         "max-memory-gb",
+                                         "max-power-w",
+                                         "price-per-kwh",
+                                         "device-price-per-hour",
+                                         "gco2-per-kwh",
+                                         "plot",
+                                         "graph",
+                                         "top",
+                                         "verbose",
+                                         "serve",
+                                         NULL};
+    const char *other = option_given(OTHERS);
     if (o->hardware_files.count != 1 || o->hardware.count)
         return err_set(why, ERR_USAGE,
                        "--model-compat takes one --hardware-file, with the figures of the legacy "
                        "model under \"legacy\"");
-    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
-        if (OTHERS[i].is_given)
-            return err_set(why, ERR_USAGE,
-                           "--model-compat takes no --%s: it estimates one sample on one device, "
-                           "unfused and in full, for comparison with reports",
-                           OTHERS[i].name);
+    if (other)
+        return err_set(why, ERR_USAGE,
+                       "--model-compat takes no --%s: it estimates one sample on one device, "
+                       "unfused and in full, for comparison with reports",
+                       other);
     return ERR_OK;
 }
 
@@ -409,9 +395,9 @@ static int show_legacy(const struct estimate_options *options)
     if (!err)
         err = open_model(options->model, &model, &why);
     if (err)
-        return fail(err, &why);
+        return print_name_err(err, &why);
     err = estimate_legacy(options, &model, &device, &out, &why);
-    int code = err ? fail(err, &why) : deliver(options->output, &out);
+    int code = err ? print_name_err(err, &why) : deliver(options->output, &out);
     model_close(&model);
     text_release(&out);
     return code;
@@ -441,7 +427,7 @@ static int estimate_run(struct estimate_options *o)
         return usage_error("missing --model");
     if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK ||
         estimate_serve_check(&o->serve, &why) != ERR_OK || read_output_tokens(o, &why) != ERR_OK)
-        return fail(ERR_USAGE, &why);
+        return print_name_err(ERR_USAGE, &why);
     o->candidates.hardware = o->hardware.items;
     o->candidates.hardware_count = o->hardware.count;
     o->candidates.files = o->hardware_files.items;
@@ -457,84 +443,77 @@ static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
 static const struct command *const TOOLS[] = {&command_estimate_calibrate,
                                               &command_estimate_validate, NULL};
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'm', .name = "model", .type = OPTION_ONCE, .target = &args.model,
-     .value = "FILE|NAME", .help = "model file, or a name of `ipw list models`"},
-    {.name = "hardware", .type = OPTION_LIST, .target = &args.hardware, .value = "ID",
-     .help = "IDs of `ipw list hardware`, or all (default: this machine)"},
-    {.name = "hardware-file", .type = OPTION_LIST, .target = &args.hardware_files, .value = "FILE",
-     .help = "a device described in a file; may be repeated"},
-    {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &args.candidates.precision,
-     .value = "NAMES",
-     .help = "fp32, fp16, bf16, fp8, int8, int4, stored (default: stored or 16-bit)"},
-    {.letter = 'b', .name = "batch", .type = OPTION_TEXT, .target = &args.workload.batch,
-     .value = "NUMBERS", .help = "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)"},
-    {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &args.workload.prompt_tokens,
-     .value = "NUMBERS", .help = "prompt or input length: 512, 128..4096x2 (default: 512)"},
-    {.name = "output-tokens", .type = OPTION_TEXT, .target = &args.output_tokens, .value = "N",
-     .help = "output tokens of a request; --serve: or 50..200 (default: 128)"},
-    {.name = "input-tokens", .type = OPTION_HINT, .help = "use --prompt-tokens N"},
-    {.name = "context", .type = OPTION_TEXT, .target = &args.workload.context, .value = "NUMBERS",
-     .help = "context length of a decode step, or of a whole request: 1024..8192x2"},
-    {.name = "phase", .type = OPTION_CHOICE, .target = &args.workload.phase, .value = "PHASE",
-     .help = "prefill or decode only (default: a request)", .choices = PHASES},
-    {.name = "image", .type = OPTION_TEXT, .target = &args.workload.image, .value = "SIZE",
-     .help = "image side in pixels, or HEIGHTxWIDTH (default: the model's)"},
-    {.name = "dim", .type = OPTION_LIST, .target = &args.dim_words, .value = "NAME=N",
-     .help = "sizes of an ONNX file: seq=128, an input x=1x3x224x224, a loop=10"},
-    {.name = "tensor-parallel", .type = OPTION_COUNT, .target = &args.candidates.devices, .value = "N",
-     .help = "tensor parallelism: devices that share the model (default: 1)", .min = 1,
-     .max = 1024},
-    {.name = "pipeline-parallel", .type = OPTION_COUNT, .target = &args.workload.stages, .value = "N",
-     .help = "pipeline stages, each on --tensor-parallel devices (default: 1)", .min = 1,
-     .max = PIPELINE_STAGES_MAX},
-    {.name = "micro-batches", .type = OPTION_COUNT, .target = &args.workload.micro_batches, .value = "N",
-     .help = "micro-batches (default: one per stage, if the batch allows)", .min = 1,
-     .max = PIPELINE_STAGES_MAX},
-    {.name = "pp", .type = OPTION_HINT, .help = "use --pipeline-parallel N"},
-    {.name = "devices", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
-    {.name = "tp", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
-    {.name = "max-energy-mj", .type = OPTION_HINT, .help = "use --max-energy-j J (1 mJ is 0.001)"},
-    {.name = "compare", .type = OPTION_FLAG, .target = &args.candidates.compare,
-     .help = "compare devices (default: the whole catalog)"},
-    {.name = "sweep", .type = OPTION_FLAG, .target = &args.workload.sweep,
-     .help = "every precision of the devices, and int4; batches 1 to 64"},
-    {.name = "max-latency-ms", .type = OPTION_NUMBER, .target = &args.max_latency_ms,
-     .value = "MS", .help = "fail if a pass or request takes longer", .min = 1e-9,
-     .max = 1e12},
-    {.name = "max-energy-j", .type = OPTION_NUMBER, .target = &args.max_energy_j, .value = "J",
-     .help = "fail if the energy per sample, token (--phase) or request is higher", .min = 1e-9,
-     .max = 1e15},
-    {.name = "max-memory-gb", .type = OPTION_NUMBER, .target = &args.max_memory_gb, .value = "GB",
-     .help = "fail if one device needs more (10^9 bytes)", .min = 1e-9, .max = 1e9},
-    {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
-     .help = "fail if the mean power of all devices together is higher",
-     .min = 1e-9, .max = 1e9},
+    ONCE_ROW("model", args.model, "FILE|NAME", "model file, or a name of `ipw list models`",
+             .letter = 'm'),
+    LIST_ROW("hardware", args.hardware, "ID",
+             "IDs of `ipw list hardware`, or all (default: this machine)"),
+    LIST_ROW("hardware-file", args.hardware_files, "FILE",
+             "a device described in a file; may be repeated"),
+    TEXT_ROW("precision", args.candidates.precision, "NAMES",
+             "fp32, fp16, bf16, fp8, int8, int4, stored (default: stored or 16-bit)",
+             .letter = 'p'),
+    TEXT_ROW("batch", args.workload.batch, "NUMBERS",
+             "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", .letter = 'b'),
+    TEXT_ROW("prompt-tokens", args.workload.prompt_tokens, "NUMBERS",
+             "prompt or input length: 512, 128..4096x2 (default: 512)"),
+    TEXT_ROW("output-tokens", args.output_tokens, "N",
+             "output tokens of a request; --serve: or 50..200 (default: 128)"),
+    HINT_ROW("input-tokens", "use --prompt-tokens N"),
+    TEXT_ROW("context", args.workload.context, "NUMBERS",
+             "context length of a decode step, or of a whole request: 1024..8192x2"),
+    CHOICE_ROW("phase", args.workload.phase, "PHASE", PHASES,
+               "prefill or decode only (default: a request)"),
+    TEXT_ROW("image", args.workload.image, "SIZE",
+             "image side in pixels, or HEIGHTxWIDTH (default: the model's)"),
+    LIST_ROW("dim", args.dim_words, "NAME=N",
+             "sizes of an ONNX file: seq=128, an input x=1x3x224x224, a loop=10"),
+    COUNT_ROW("tensor-parallel", args.candidates.devices, "N",
+              "tensor parallelism: devices that share the model (default: 1)", .min = 1,
+              .max = 1024),
+    COUNT_ROW("pipeline-parallel", args.workload.stages, "N",
+              "pipeline stages, each on --tensor-parallel devices (default: 1)", .min = 1,
+              .max = PIPELINE_STAGES_MAX),
+    COUNT_ROW("micro-batches", args.workload.micro_batches, "N",
+              "micro-batches (default: one per stage, if the batch allows)", .min = 1,
+              .max = PIPELINE_STAGES_MAX),
+    HINT_ROW("pp", "use --pipeline-parallel N"),
+    HINT_ROW("devices", "use --tensor-parallel N"),
+    HINT_ROW("tp", "use --tensor-parallel N"),
+    HINT_ROW("max-energy-mj", "use --max-energy-j J (1 mJ is 0.001)"),
+    FLAG_ROW("compare", args.candidates.compare, "compare devices (default: the whole catalog)"),
+    FLAG_ROW("sweep", args.workload.sweep,
+             "every precision of the devices, and int4; batches 1 to 64"),
+    NUMBER_ROW("max-latency-ms", args.max_latency_ms, "MS",
+               "fail if a pass or request takes longer", .min = 1e-9, .max = 1e12),
+    NUMBER_ROW("max-energy-j", args.max_energy_j, "J",
+               "fail if the energy per sample, token (--phase) or request is higher", .min = 1e-9,
+               .max = 1e15),
+    NUMBER_ROW("max-memory-gb", args.max_memory_gb, "GB",
+               "fail if one device needs more (10^9 bytes)", .min = 1e-9, .max = 1e9),
+    NUMBER_ROW("max-power-w", args.max_power_w, "W",
+               "fail if the mean power of all devices together is higher", .min = 1e-9, .max = 1e9),
     TARIFF_OPTION_ROWS(args.tariff),
-    {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
-     .help = "inference runtime: vllm, ideal ... (default: by model and device)"},
-    {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &args.candidates.host_launch_us, .value = "US",
-     .help = "host time to launch an operator in eager mode (default: 8.5)", .min = 0.01,
-     .max = 1e5},
-    {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
-     .help = "no operator fusion: one kernel per operation, as in eager mode"},
+    TEXT_ROW("runtime", args.workload.runtime, "NAME",
+             "inference runtime: vllm, ideal ... (default: by model and device)"),
+    NUMBER_ROW("host-launch-us", args.candidates.host_launch_us, "US",
+               "host time to launch an operator in eager mode (default: 8.5)", .min = 0.01,
+               .max = 1e5),
+    FLAG_ROW("no-fusion", args.workload.no_fusion,
+             "no operator fusion: one kernel per operation, as in eager mode"),
     SERVE_OPTION_ROWS(args.serve),
-    {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",
-     .help = "rows to show; 0: all (default: 10; 40 for many estimates)", .max = 1e9},
-    {.name = "graph", .type = OPTION_CHOICE, .target = &args.graph, .value = "LANGUAGE",
-     .help = "write the graph of the model instead: dot or mermaid", .choices = GRAPHS},
-    {.name = "plot", .type = OPTION_TEXT, .target = &args.plot, .value = "FILE",
-     .help = "also plot to FILE.png, .svg or .pdf (needs gnuplot)"},
-    {.name = "model-compat", .type = OPTION_FLAG, .target = &args.compat,
-     .help = "use the legacy model, for comparison with its reports"},
+    COUNT_ROW("top", args.top, "N", "rows to show; 0: all (default: 10; 40 for many estimates)",
+              .max = 1e9),
+    CHOICE_ROW("graph", args.graph, "LANGUAGE", GRAPHS,
+               "write the graph of the model instead: dot or mermaid"),
+    TEXT_ROW("plot", args.plot, "FILE", "also plot to FILE.png, .svg or .pdf (needs gnuplot)"),
+    FLAG_ROW("model-compat", args.compat, "use the legacy model, for comparison with its reports"),
     FORMAT_OPTION_ROWS(args.format),
     OUTPUT_OPTION_ROW(args.output),
-    {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
-     .help = "all rows, and the device's figures with sources; csv: subgraphs"},
+    FLAG_ROW("verbose", args.verbose,
+             "all rows, and the device's figures with sources; csv: subgraphs", .letter = 'v'),
     {0},
 };
-/* clang-format on */
 
 static int estimate_main(const char **words, size_t count)
 {

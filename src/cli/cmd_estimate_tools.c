@@ -7,7 +7,6 @@
  *
  * Reports go to stdout, progress to stderr; a refused calibration is one line and exit status 1, as is a validation
  * that exceeds --max-mape. */
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -127,7 +126,7 @@ static enum err read_rows(const struct calibrate_command *command, struct calibr
         text_addf(&work->data, "%s%s", work->data.length ? ", " : "", path);
     }
     predictor_release(&counter);
-    (void)str_copy(work->device, sizeof work->device, work->rows.hardware);
+    chars_copy(work->device, work->rows.hardware);
     str_plain(work->device, sizeof work->device);
     return err;
 }
@@ -152,7 +151,7 @@ static void describe_others(const struct calibrate_work *work, char *to, size_t 
                    "meanwhile other processes used %.1f CPUs and other virtual machines %.1f",
                    busy > 0 ? busy / took : 0, stolen / took);
     else
-        (void)str_copy(to, size, "CPU use of other processes is unknown");
+        str_copy(to, size, "CPU use of other processes is unknown");
 }
 
 static int refuse_busy(struct calibrate_work *work, const struct error *why)
@@ -168,7 +167,7 @@ static int refuse_busy(struct calibrate_work *work, const struct error *why)
 
 static bool runtime_is(const struct calibrate_command *command, const char *runtime)
 {
-    return !strcmp(command->runtime, runtime);
+    return str_equal(command->runtime, runtime);
 }
 
 static int time_operations(const struct calibrate_command *command, struct calibrate_work *work)
@@ -193,9 +192,7 @@ static int time_operations(const struct calibrate_command *command, struct calib
         if (!err && timings->unsettled[0])
             log_warn("%s: the shortest time is used for them", timings->unsettled);
     }
-    return err == ERR_BUSY ? refuse_busy(work, &why)
-           : err           ? print_error(EXIT_FAILED, "%s", why.text)
-                           : 0;
+    return err == ERR_BUSY ? refuse_busy(work, &why) : err ? print_failure(&why) : 0;
 }
 
 /* Rates are over the time that the loads ran; joules include everything that ran. */
@@ -237,8 +234,8 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
         return 128 + meter.signal;
     if (err)
         return print_error(err == ERR_NO_DATA ? EXIT_NOT_MEASURED : EXIT_FAILED, "%s", why.text);
-    (void)str_copy(work->device, sizeof work->device, meter.host);
-    (void)str_copy(work->no_energy, sizeof work->no_energy, meter.no_energy);
+    chars_copy(work->device, meter.host);
+    chars_copy(work->no_energy, meter.no_energy);
     text_addf(&work->data, "built-in loads on %u threads", meter.threads);
     if (!meter.no_energy[0])
         text_addf(&work->data, ", %s (%s)", meter.devices, meter.source);
@@ -284,7 +281,7 @@ static int report_calibration(const struct calibrate_command *command,
     if (command->output &&
         (calibrate_hardware(&work->calibration, &outcome.origin, &file, &why) != ERR_OK ||
          write_file(command->output, &file, &why) != ERR_OK)) {
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
         outcome.file = NULL;
     }
     calibration_to_result(&outcome, &result);
@@ -338,48 +335,41 @@ static enum err take_given(struct calibrate_command *command, struct error *why)
 static struct calibrate_command calibrate_args = {
     .bench = {.seconds = 25}, .seed = 1, .runtime = "all"};
 
-/* clang-format off */
 static const struct option_row CALIBRATE_ROWS[] = {
-    {.name = "csv", .type = OPTION_LIST, .target = &calibrate_args.files, .value = "FILE",
-     .help = "fit to the rows of this file; may be repeated (default: measure here)"},
-    {.name = "from", .type = OPTION_LIST, .target = &calibrate_args.runs, .value = "RUN",
-     .help = "fit to a run of `ipw profile` or a result of `ipw layers`; may be repeated"},
-    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &calibrate_args.predictor.model,
-     .value = "FILE|NAME", .help = "with --from: use this model instead of the recorded one"},
-    {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &calibrate_args.predictor.precision,
-     .value = "NAME",
-     .help = "with --from: compute precision (default: fp32, weights as stored)"},
-    {.name = "hardware", .type = OPTION_TEXT, .target = &calibrate_args.hardware, .value = "ID",
-     .help = "device of `ipw list hardware` for unfitted figures (default: by name)"},
-    {.name = "given", .type = OPTION_LIST, .target = &calibrate_args.given, .value = "KEY=NUMBER",
-     .help = "pj-per-byte or constant-w: hold this coefficient fixed"},
-    {.name = "given-source", .type = OPTION_TEXT, .target = &calibrate_args.given_source, .value = "TEXT",
-     .help = "source of that coefficient, for the hardware file"},
-    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &calibrate_args.output, .value = "FILE",
-     .help = "write the hardware file"},
-    {.name = "rows", .type = OPTION_TEXT, .target = &calibrate_args.rows, .value = "FILE",
-     .help = "save the rows as CSV for --csv, even if the fit is refused"},
-    {.name = "seconds", .type = OPTION_NUMBER, .target = &calibrate_args.bench.seconds, .value = "S",
-     .help = "total time of the windows measured here (default: 25)", .min = 1,
-     .max = 86400},
-    {.name = "runtime", .type = OPTION_TEXT, .target = &calibrate_args.runtime, .value = "NAME",
-     .help = "time operators of llama.cpp, onnxruntime, all (default) or none"},
-    {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &calibrate_args.bench.threads,
-     .value = "N", .help = "threads per load (default: one per CPU)", .min = 1,
-     .max = 4096},
-    {.name = "device", .type = OPTION_TEXT, .target = &calibrate_args.bench.device, .value = "ID",
-     .help = "device to measure: cpu0, psys (default: CPUs and their memory)"},
-    {.name = "allow-estimated", .type = OPTION_FLAG, .target = &calibrate_args.fit.allow_estimated,
-     .help = "accept energy estimated by a model, and label the result"},
-    {.name = "seed", .type = OPTION_COUNT, .target = &calibrate_args.seed, .value = "N",
-     .help = "random seed of the bootstrap intervals (default: 1)", .max = 4e9},
+    LIST_ROW("csv", calibrate_args.files, "FILE",
+             "fit to the rows of this file; may be repeated (default: measure here)"),
+    LIST_ROW("from", calibrate_args.runs, "RUN",
+             "fit to a run of `ipw profile` or a result of `ipw layers`; may be repeated"),
+    TEXT_ROW("model", calibrate_args.predictor.model, "FILE|NAME",
+             "with --from: use this model instead of the recorded one", .letter = 'm'),
+    TEXT_ROW("precision", calibrate_args.predictor.precision, "NAME",
+             "with --from: compute precision (default: fp32, weights as stored)", .letter = 'p'),
+    TEXT_ROW("hardware", calibrate_args.hardware, "ID",
+             "device of `ipw list hardware` for unfitted figures (default: by name)"),
+    LIST_ROW("given", calibrate_args.given, "KEY=NUMBER",
+             "pj-per-byte or constant-w: hold this coefficient fixed"),
+    TEXT_ROW("given-source", calibrate_args.given_source, "TEXT",
+             "source of that coefficient, for the hardware file"),
+    OUTPUT_ROW("output", calibrate_args.output, "FILE", "write the hardware file", .letter = 'o'),
+    TEXT_ROW("rows", calibrate_args.rows, "FILE",
+             "save the rows as CSV for --csv, even if the fit is refused"),
+    NUMBER_ROW("seconds", calibrate_args.bench.seconds, "S",
+               "total time of the windows measured here (default: 25)", .min = 1, .max = 86400),
+    TEXT_ROW("runtime", calibrate_args.runtime, "NAME",
+             "time operators of llama.cpp, onnxruntime, all (default) or none"),
+    COUNT_ROW("threads", calibrate_args.bench.threads, "N",
+              "threads per load (default: one per CPU)", .min = 1, .max = 4096, .letter = 't'),
+    TEXT_ROW("device", calibrate_args.bench.device, "ID",
+             "device to measure: cpu0, psys (default: CPUs and their memory)"),
+    FLAG_ROW("allow-estimated", calibrate_args.fit.allow_estimated,
+             "accept energy estimated by a model, and label the result"),
+    COUNT_ROW("seed", calibrate_args.seed, "N",
+              "random seed of the bootstrap intervals (default: 1)", .max = 4e9),
     REPORT_FORMAT_OPTION_ROWS(calibrate_args.format),
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &calibrate_args.quiet,
-     .help = "no progress"},
+    FLAG_ROW("quiet", calibrate_args.quiet, "no progress", .letter = 'q'),
     MEASURE_OPTION_ROWS(calibrate_args.measure, NULL),
     {0},
 };
-/* clang-format on */
 
 static int calibrate_main(const char **words, size_t count)
 {
@@ -393,8 +383,8 @@ static int calibrate_main(const char **words, size_t count)
     o->fit.allow_estimated &= !o->measure.require_energy;
     o->bench.allow_estimated = o->fit.allow_estimated;
     o->bench.requires_energy = o->measure.require_energy;
-    if (strcmp(o->runtime, "llama.cpp") != 0 && strcmp(o->runtime, "onnxruntime") != 0 &&
-        strcmp(o->runtime, "all") != 0 && strcmp(o->runtime, "none") != 0)
+    if (!str_equal(o->runtime, "llama.cpp") && !str_equal(o->runtime, "onnxruntime") &&
+        !str_equal(o->runtime, "all") && !str_equal(o->runtime, "none"))
         return print_error(EXIT_USAGE, "--runtime %.40s: llama.cpp, onnxruntime, all or none",
                            o->runtime);
     if (!o->quiet)
@@ -513,37 +503,31 @@ static int validate(const struct validate_command *command, const char **words, 
 
 static struct validate_command validate_args = {.predictor = {.host_launch_us = UNKNOWN}};
 
-/* clang-format off */
 static const struct option_row VALIDATE_ROWS[] = {
-    {.name = "hardware", .type = OPTION_TEXT, .target = &validate_args.hardware, .value = "ID",
-     .help = "device of `ipw list hardware` to predict for"},
-    {.name = "hardware-file", .type = OPTION_TEXT, .target = &validate_args.hardware_file, .value = "FILE",
-     .help = "a device described in a file"},
-    {.name = "csv", .type = OPTION_LIST, .target = &validate_args.files, .value = "FILE",
-     .help = "measured rows; may be repeated"},
-    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &validate_args.predictor.model,
-     .value = "FILE|NAME", .help = "use this model instead of the one named by the measurements"},
-    {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &validate_args.predictor.precision,
-     .value = "NAME", .help = "predict in this precision (default: that of the measurements)"},
-    {.name = "where", .type = OPTION_LIST, .target = &validate_args.where_words, .value = "COLUMN=VALUE",
-     .help = "select rows of a CSV; may be repeated"},
-    {.name = "no-fusion", .type = OPTION_FLAG, .target = &validate_args.predictor.no_fusion,
-     .help = "no operator fusion: one kernel per operation, as in eager mode"},
-    {.name = "runtime", .type = OPTION_TEXT, .target = &validate_args.predictor.runtime, .value = "NAME",
-     .help = "runtime: vllm ... (default: that of the rows, or by model and device)"},
-    {.name = "host-launch-us", .type = OPTION_NUMBER, .target = &validate_args.predictor.host_launch_us,
-     .value = "US", .help = "host time to launch an operator (default: by the rows); 0: unknown",
-     .max = 1e5},
-    {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
-     .help = "also correct each group by the others, by this column: family"},
-    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.max_percent, .value = "PERCENT",
-     .help = "exit 1 if the mean error of time or energy is larger", .min = 0.001,
-     .max = 1e6},
+    TEXT_ROW("hardware", validate_args.hardware, "ID",
+             "device of `ipw list hardware` to predict for"),
+    TEXT_ROW("hardware-file", validate_args.hardware_file, "FILE", "a device described in a file"),
+    LIST_ROW("csv", validate_args.files, "FILE", "measured rows; may be repeated"),
+    TEXT_ROW("model", validate_args.predictor.model, "FILE|NAME",
+             "use this model instead of the one named by the measurements", .letter = 'm'),
+    TEXT_ROW("precision", validate_args.predictor.precision, "NAME",
+             "predict in this precision (default: that of the measurements)", .letter = 'p'),
+    LIST_ROW("where", validate_args.where_words, "COLUMN=VALUE",
+             "select rows of a CSV; may be repeated"),
+    FLAG_ROW("no-fusion", validate_args.predictor.no_fusion,
+             "no operator fusion: one kernel per operation, as in eager mode"),
+    TEXT_ROW("runtime", validate_args.predictor.runtime, "NAME",
+             "runtime: vllm ... (default: that of the rows, or by model and device)"),
+    NUMBER_ROW("host-launch-us", validate_args.predictor.host_launch_us, "US",
+               "host time to launch an operator (default: by the rows); 0: unknown", .max = 1e5),
+    TEXT_ROW("leave-out", validate_args.leave_out, "COLUMN",
+             "also correct each group by the others, by this column: family"),
+    NUMBER_ROW("max-mape", validate_args.max_percent, "PERCENT",
+               "exit 1 if the mean error of time or energy is larger", .min = 0.001, .max = 1e6),
     FORMAT_OPTION_ROWS(validate_args.format),
     OUTPUT_OPTION_ROW(validate_args.output),
     {0},
 };
-/* clang-format on */
 
 static int validate_main(const char **words, size_t count)
 {

@@ -3,11 +3,11 @@
  *   $ ipw export runs/profile_H100_llama3_2_1b_builtin --to csv -o queries.csv
  *
  * To stdout, to the file of -o or, where the format is a directory, to --output-dir. */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/common.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "report/export/export.h"
 #include "rundir/journal.h"
 #include "rundir/sweep.h"
@@ -37,10 +37,10 @@ static int export_with(const struct export_driver *driver, const struct export_o
                                      .push = options->push};
     enum err err = export_run(driver, &request, &done, &why);
     if (err)
-        return err == ERR_CLOSED_PIPE ? EXIT_DONE : print_error(EXIT_FAILED, "%s", why.text);
+        return err == ERR_CLOSED_PIPE ? EXIT_DONE : print_failure(&why);
     if (done.damaged)
         log_warn("skipped %llu damaged line%s of records.jsonl; the first is line %llu",
-                 (unsigned long long)done.damaged, done.damaged == 1 ? "" : "s",
+                 (unsigned long long)done.damaged, str_plural(done.damaged),
                  (unsigned long long)done.first_damaged);
     if (done.format > JOURNAL_FORMAT)
         log_warn("records.jsonl has format %.0f, newer than %d of this version: some data may be "
@@ -80,26 +80,17 @@ static int export_points(const struct export_options *options, const char *sweep
 
 static struct export_options args;
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "to", .type = OPTION_TEXT, .target = &args.to, .value = "FORMAT",
-     .help = "format; see `ipw list exports`"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
-     .value = "FILE", .help = "write to FILE instead of stdout"},
-    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.directory, .value = "DIR",
-     .help = "hf: write the dataset to DIR"},
+    TEXT_ROW("to", args.to, "FORMAT", "format; see `ipw list exports`"),
+    TEXT_ROW("output", args.output, "FILE", "write to FILE instead of stdout", .letter = 'o'),
+    TEXT_ROW("output-dir", args.directory, "DIR", "hf: write the dataset to DIR"),
     MODEL_OPTION_ROW(args.model),
-    {.name = "name", .type = OPTION_TEXT, .target = &args.name, .value = "NAME",
-     .help = "name of the run in the output (default: its directory's)"},
-    {.name = "replace", .type = OPTION_FLAG, .target = &args.replace,
-     .help = "sqlite: replace a run of the same name (default: keep it)"},
-    {.name = "push", .type = OPTION_TEXT, .target = &args.push, .value = "URL",
-     .help = "otlp-json, otlp-metrics: send to the OTLP receiver at URL"},
-    {.name = "raw", .type = OPTION_FLAG, .target = &args.raw,
-     .help = "csv: do not escape text that a spreadsheet would read as a formula"},
+    TEXT_ROW("name", args.name, "NAME", "name of the run in the output (default: its directory's)"),
+    FLAG_ROW("replace", args.replace, "sqlite: replace a run of the same name (default: keep it)"),
+    TEXT_ROW("push", args.push, "URL", "otlp-json, otlp-metrics: send to the OTLP receiver at URL"),
+    FLAG_ROW("raw", args.raw, "csv: do not escape text that a spreadsheet would read as a formula"),
     {0},
 };
-/* clang-format on */
 
 static int export_main(const char **words, size_t count)
 {

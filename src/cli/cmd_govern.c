@@ -6,7 +6,6 @@
  * A line for each interval goes to stdout and the result at the end; in other formats than a table the result alone. */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/common.h"
 #include "core/json.h"
@@ -182,9 +181,7 @@ static int report(const struct govern_options *options, const struct govern_resu
 {
     struct result result = {0};
     govern_result_fill(&result, options, found);
-    int code = deliver_printed(NULL, &result, format_chosen(&args.format, NULL), &VIEWS);
-    result_release(&result);
-    return code;
+    return deliver_chosen(NULL, &result, &args.format, &VIEWS);
 }
 
 /* ---- the command ---- */
@@ -199,11 +196,11 @@ static int check_options(void)
                            "a latency SLO needs --metrics-url, where the server reports it");
     if (!has_slo && args.metrics_url)
         return print_error(EXIT_USAGE, "--metrics-url needs --slo-ttft-ms or --slo-itl-ms");
-    if (args.model && strcmp(args.set, "clock") != 0)
+    if (args.model && !str_equal(args.set, "clock"))
         return print_error(EXIT_USAGE, "--model is for clocks, not for --set %s", args.set);
     if (args.application && !args.model)
         return print_error(EXIT_USAGE, "--application needs --model");
-    if (is_known(args.max_power_w) && strcmp(args.set, "clock") != 0)
+    if (is_known(args.max_power_w) && !str_equal(args.set, "clock"))
         return print_error(EXIT_USAGE,
                            "--max-power-w is enforced by the clock; the driver enforces a power "
                            "limit itself: nvidia-smi -pl %g",
@@ -223,7 +220,7 @@ static int report_failure(enum err err, const struct error *why)
 static int govern(void)
 {
     struct govern_options options = {
-        .devices = args.devices ? args.devices : "",
+        .devices = text_or_empty(args.devices),
         .knob = strcmp(args.set, "clock") ? KNOB_POWER_LIMIT : KNOB_GRAPHICS_CLOCK,
         .slo_ms = {args.ttft_ms, args.itl_ms},
         .max_power_w = args.max_power_w,
@@ -240,53 +237,45 @@ static int govern(void)
     struct govern_result result;
     struct error why = {0};
     if (args.log && output_open(&view.log, args.log, true, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     enum err err = govern_execute(&options, &watch, &result, &why);
     int code = err ? report_failure(err, &why) : report(&options, &result);
     if (args.log && output_finish(&view.log, ERR_OK, &why) && !code)
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
     return code ? code : result.signal ? 128 + result.signal : EXIT_DONE;
 }
 
 static const char *const SETS[] = {"clock", "power-limit", NULL};
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "slo-ttft-ms", .type = OPTION_NUMBER, .target = &args.ttft_ms, .value = "MS",
-     .help = "hold the 95th percentile of the time to first token below MS",
-     .min = 1e-3, .max = 1e7},
-    {.name = "slo-itl-ms", .type = OPTION_NUMBER, .target = &args.itl_ms, .value = "MS",
-     .help = "hold the 95th percentile of the inter-token latency below MS",
-     .min = 1e-3, .max = 1e7},
-    {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
-     .help = "hold the GPU's mean power below W", .min = 1, .max = 1e5},
-    {.name = "metrics-url", .type = OPTION_TEXT, .target = &args.metrics_url, .value = "URL",
-     .help = "Prometheus endpoint of the server (without a path: /metrics)"},
-    {.name = "set", .type = OPTION_CHOICE, .target = &args.set, .value = "KNOB",
-     .help = "knob to control: clock (default) or power-limit", .choices = SETS},
-    {.name = "lowest", .type = OPTION_NUMBER, .target = &args.lowest, .value = "N",
-     .help = "never below N MHz or W (default: half of the highest clock)",
-     .min = 1, .max = 1e5},
-    {.name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "FILE",
-     .help = "model of `ipw power fit`: time and energy at each clock"},
-    {.name = "application", .type = OPTION_TEXT, .target = &args.application, .value = "NAME",
-     .help = "application of the model (default: the only one)"},
-    {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &args.interval_s, .value = "S",
-     .help = "seconds per reading (default: 5)", .min = 0.2, .max = 3600},
-    {.name = "duration", .type = OPTION_NUMBER, .target = &args.duration_s, .value = "S",
-     .help = "stop after S seconds (default: at a signal)", .min = 0.2, .max = 1e8},
-    {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
-     .help = "set nothing, print what would be set; needs no root"},
-    {.name = "devices", .type = OPTION_TEXT, .target = &args.devices, .value = "LIST",
-     .help = "GPU by index or UUID (default: the only one)"},
+    NUMBER_ROW("slo-ttft-ms", args.ttft_ms, "MS",
+               "hold the 95th percentile of the time to first token below MS", .min = 1e-3,
+               .max = 1e7),
+    NUMBER_ROW("slo-itl-ms", args.itl_ms, "MS",
+               "hold the 95th percentile of the inter-token latency below MS", .min = 1e-3,
+               .max = 1e7),
+    NUMBER_ROW("max-power-w", args.max_power_w, "W", "hold the GPU's mean power below W", .min = 1,
+               .max = 1e5),
+    TEXT_ROW("metrics-url", args.metrics_url, "URL",
+             "Prometheus endpoint of the server (without a path: /metrics)"),
+    CHOICE_ROW("set", args.set, "KNOB", SETS, "knob to control: clock (default) or power-limit"),
+    NUMBER_ROW("lowest", args.lowest, "N",
+               "never below N MHz or W (default: half of the highest clock)", .min = 1, .max = 1e5),
+    TEXT_ROW("model", args.model, "FILE",
+             "model of `ipw power fit`: time and energy at each clock"),
+    TEXT_ROW("application", args.application, "NAME",
+             "application of the model (default: the only one)"),
+    NUMBER_ROW("interval", args.interval_s, "S", "seconds per reading (default: 5)", .min = 0.2,
+               .max = 3600, .letter = 'i'),
+    NUMBER_ROW("duration", args.duration_s, "S", "stop after S seconds (default: at a signal)",
+               .min = 0.2, .max = 1e8),
+    FLAG_ROW("dry-run", args.dry_run, "set nothing, print what would be set; needs no root"),
+    TEXT_ROW("devices", args.devices, "LIST", "GPU by index or UUID (default: the only one)"),
     REPORT_FORMAT_OPTION_ROWS(args.format),
-    {.name = "log", .type = OPTION_TEXT, .target = &args.log, .value = "FILE",
-     .help = "write a JSON object per reading to FILE"},
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
-     .help = "do not print each reading"},
+    TEXT_ROW("log", args.log, "FILE", "write a JSON object per reading to FILE"),
+    FLAG_ROW("quiet", args.quiet, "do not print each reading", .letter = 'q'),
     {0},
 };
-/* clang-format on */
 
 static int govern_main(const char **words, size_t count)
 {

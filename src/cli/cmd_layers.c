@@ -3,10 +3,8 @@
  *   $ ipw layers --model SmolLM2-135M.gguf --prompt-tokens 32,128,512
  *
  * The model runs inside this process.  The report goes to stdout, progress to stderr. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/common.h"
 #include "core/clock.h"
@@ -90,7 +88,7 @@ static int find_models(struct layers_command *command)
     for (size_t i = 0; i < command->path_count; i++) {
         struct error why = {0};
         if (shipped_find(command->paths[i], &command->found[i], &why) != ERR_OK)
-            return print_error(EXIT_FAILED, "%s", why.text);
+            return print_failure(&why);
         command->paths[i] = command->found[i];
     }
     return -1;
@@ -98,8 +96,7 @@ static int find_models(struct layers_command *command)
 
 static int by_size(const void *a, const void *b)
 {
-    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
-    return (x > y) - (x < y);
+    return compare_numbers(*(const unsigned *)a, *(const unsigned *)b);
 }
 
 static int split_prompts(struct layers_command *command)
@@ -135,8 +132,8 @@ static int complete_options(struct layers_command *command)
         code = split_prompts(command);
     if (code >= 0)
         return code;
-    layers->auto_granularity = !strcmp(command->granularity, "auto");
-    if (!strcmp(command->granularity, "layer"))
+    layers->auto_granularity = str_equal(command->granularity, "auto");
+    if (str_equal(command->granularity, "layer"))
         layers->granularity = LAYERS_BY_LAYER;
     layers->gpu_layers = (int)command->gpu_layers;
     if (is_known(command->measure.idle_s))
@@ -236,7 +233,7 @@ static int measure(const struct layers_command *command)
     struct layers_run run;
     struct error why = {0};
     if (engine_library_open(&library, &why) != ERR_OK)
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     proc_block_signals();
     int code = open_session(&command->measure, &session);
     if (code)
@@ -269,46 +266,41 @@ static struct layers_command args = {
 
 static const char *const GRANULARITIES[] = {"auto", "component", "layer", NULL};
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'm', .name = "model", .type = OPTION_LIST, .target = &args.models,
-     .value = "FILE", .help = "GGUF file or shipped model; comma-separated or repeated"},
-    {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &args.prompts, .value = "LIST",
-     .help = "prompt lengths (default: 32,128,512)"},
-    {.name = "gen", .type = OPTION_COUNT, .target = &args.layers.generate, .value = "N",
-     .help = "tokens to generate after each prompt (default: 32)", .max = 100000},
-    {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.layers.repeats, .value = "N",
-     .help = "rounds of windows (default: until the ± is small)", .min = 1, .max = 200},
-    {.name = "max-seconds", .type = OPTION_NUMBER, .target = &args.layers.max_s, .value = "S",
-     .help = "start no new round of a model after S seconds (default: 60)", .min = 0.1,
-     .max = 1e6},
-    {.name = "window", .type = OPTION_NUMBER, .target = &args.layers.window_s, .value = "S",
-     .help = "minimum window length (default: as long as the sensors need)", .min = 0.01,
-     .max = 3600},
-    {.name = "batch", .type = OPTION_COUNT, .target = &args.layers.batch, .value = "N",
-     .help = "batch size: sequences computed together (default: 1)", .min = 1, .max = 256},
-    {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &args.layers.threads,
-     .value = "N", .help = "compute threads (default: one per core)", .min = 1, .max = 512},
-    {.name = "context", .type = OPTION_COUNT, .target = &args.layers.context, .value = "N",
-     .help = "context length in tokens (default: as long as needed)", .min = 1, .max = 1e7},
-    {.name = "gpu-layers", .type = OPTION_COUNT, .target = &args.gpu_layers, .value = "N",
-     .help = "layers to offload to the GPU (default: 0)", .max = 100000},
-    {.name = "seed", .type = OPTION_COUNT, .target = &args.layers.seed, .value = "N",
-     .help = "random seed of the tokens (default: 1)", .max = 4e9},
-    IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds first (default: 2; 0: skip)", 0),
-    {.name = "granularity", .type = OPTION_CHOICE, .target = &args.granularity,
-     .value = "WORD",
-     .help = "auto, component or layer (default: auto)", .choices = GRANULARITIES},
+    LIST_ROW("model", args.models, "FILE",
+             "GGUF file or shipped model; comma-separated or repeated", .letter = 'm'),
+    TEXT_ROW("prompt-tokens", args.prompts, "LIST", "prompt lengths (default: 32,128,512)"),
+    COUNT_ROW("gen", args.layers.generate, "N",
+              "tokens to generate after each prompt (default: 32)", .max = 100000),
+    COUNT_ROW("repeat", args.layers.repeats, "N",
+              "rounds of windows (default: until the ± is small)", .min = 1, .max = 200,
+              .letter = 'r'),
+    NUMBER_ROW("max-seconds", args.layers.max_s, "S",
+               "start no new round of a model after S seconds (default: 60)", .min = 0.1,
+               .max = 1e6),
+    NUMBER_ROW("window", args.layers.window_s, "S",
+               "minimum window length (default: as long as the sensors need)", .min = 0.01,
+               .max = 3600),
+    COUNT_ROW("batch", args.layers.batch, "N",
+              "batch size: sequences computed together (default: 1)", .min = 1, .max = 256),
+    COUNT_ROW("threads", args.layers.threads, "N", "compute threads (default: one per core)",
+              .min = 1, .max = 512, .letter = 't'),
+    COUNT_ROW("context", args.layers.context, "N",
+              "context length in tokens (default: as long as needed)", .min = 1, .max = 1e7),
+    COUNT_ROW("gpu-layers", args.gpu_layers, "N", "layers to offload to the GPU (default: 0)",
+              .max = 100000),
+    COUNT_ROW("seed", args.layers.seed, "N", "random seed of the tokens (default: 1)", .max = 4e9),
+    IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds first (default: 2; 0: skip)",
+                    0),
+    CHOICE_ROW("granularity", args.granularity, "WORD", GRANULARITIES,
+               "auto, component or layer (default: auto)"),
     RESULT_OPTION_ROWS(args, "no progress"),
-    {.name = "save", .type = OPTION_FLAG, .target = &args.save,
-     .help = "save a run directory for each model in runs/"},
-    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
-     .help = "save them in DIR instead"},
+    FLAG_ROW("save", args.save, "save a run directory for each model in runs/"),
+    TEXT_ROW("output-dir", args.output_dir, "DIR", "save them in DIR instead"),
     DB_PUSH_OPTION_ROW(args.db),
     MEASURE_OPTION_ROWS(args.measure, NULL),
     {0},
 };
-/* clang-format on */
 
 static int layers_main(const char **words, size_t count)
 {

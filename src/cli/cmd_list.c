@@ -1,7 +1,4 @@
 /* ipw list: the drivers, devices and models of each kind, and what the unavailable ones need. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent_tools/tool.h"
@@ -13,6 +10,7 @@
 #include "core/registry.h"
 #include "core/result.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "datasets/dataset.h"
 #include "graders/grader.h"
 #include "port/file.h"
@@ -33,14 +31,14 @@ static void check(enum err (*available)(struct error *why), struct listing_row *
 {
     struct error why = {0};
     if (available && available(&why) != ERR_OK)
-        str_copy(row->missing, sizeof row->missing, why.text);
+        chars_copy(row->missing, why.text);
 }
 
 static void check_client(const struct client_driver *driver, struct listing_row *row)
 {
     struct error why = {0};
     if (driver->available && driver->available(NULL, &why) != ERR_OK)
-        str_copy(row->missing, sizeof row->missing, why.text);
+        chars_copy(row->missing, why.text);
 }
 
 static void check_tool(const struct tool_driver *driver, struct listing_row *row)
@@ -48,7 +46,7 @@ static void check_tool(const struct tool_driver *driver, struct listing_row *row
     struct error why = {0};
     check(driver->available, row);
     if (driver->confined && driver->confined(&why) != ERR_OK)
-        str_copy(row->note, sizeof row->note, why.text);
+        chars_copy(row->note, why.text);
 }
 
 /* Why a driver finds no hardware on this machine. */
@@ -62,7 +60,7 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
         usable = usable || status == SENSOR_OK || status == SENSOR_ESTIMATED;
     }
     if (!usable && findings.count)
-        str_copy(row->missing, sizeof row->missing, findings.items[0].reason);
+        chars_copy(row->missing, findings.items[0].reason);
     sensor_findings_release(&findings);
 }
 
@@ -124,11 +122,11 @@ static void list_findings(struct result *out, bool is_brief)
     for (enum finding_code i = 0; i < FINDING_CODES; i++) {
         const struct finding_row *finding = finding_row(i);
         struct listing_row row = {finding->code, finding->meaning, NULL, "", ""};
-        str_format(row.note, sizeof row.note, "%s%s%s: %s", finding_severity_name(finding->lowest),
-                   finding->highest > finding->lowest ? " to " : "",
-                   finding->highest > finding->lowest ? finding_severity_name(finding->highest)
-                                                      : "",
-                   finding->action);
+        chars_format(row.note, "%s%s%s: %s", finding_severity_name(finding->lowest),
+                     finding->highest > finding->lowest ? " to " : "",
+                     finding->highest > finding->lowest ? finding_severity_name(finding->highest)
+                                                        : "",
+                     finding->action);
         listing_put(out, &row);
     }
     result_end(out);
@@ -144,7 +142,7 @@ static const struct {
     {"sensors", list_sensors},      {"stores", list_stores},     {"hardware", listing_put_hardware},
     {"models", listing_put_models}, {"findings", list_findings},
 };
-enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
+enum { KIND_COUNT = COUNT_OF(KINDS) };
 
 static int unknown_kind(const char *word)
 {
@@ -184,15 +182,15 @@ static int deliver_listing(struct result *result, const struct print_views *view
 /* All entries of one kind, or of every kind. */
 static int list_kinds(struct result *result, const char *wanted)
 {
-    bool is_all = !strcmp(wanted, "all"), found = false;
+    bool is_all = str_equal(wanted, "all"), found = false;
     for (size_t i = 0; i < KIND_COUNT; i++)
-        if (is_all || !strcmp(wanted, KINDS[i].name)) {
+        if (is_all || str_equal(wanted, KINDS[i].name)) {
             KINDS[i].put(result, false);
             found = true;
         }
     if (is_all) /* libraries that disable whole commands, such as report */
         doctor_note_parts(gnuplot_available, result);
-    if (result_length(result, result->items) == 1 && strcmp(wanted, "hardware") != 0)
+    if (result_length(result, result->items) == 1 && !str_equal(wanted, "hardware"))
         result_table(result, wanted, NULL);
     return found
                ? deliver_listing(result, is_verbose ? &LISTING_VERBOSE_VIEWS : &LISTING_VIEWS, NULL)
@@ -304,40 +302,35 @@ static int list_service(struct result *result, const char *service, const char *
     return err ? print_unknown(err, &why) : deliver_listing(result, &LISTING_NAMES_VIEWS, NULL);
 }
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &is_verbose,
-     .help = "also show parameters"},
+    FLAG_ROW("verbose", is_verbose, "also show parameters", .letter = 'v'),
     FORMAT_OPTION_ROWS(format),
     OUTPUT_OPTION_ROW(output),
-    {.name = "client", .type = OPTION_TEXT, .target = &client_name, .value = "NAME",
-     .help = "models: list those of a running service, e.g. openai"},
-    {.name = "client-base-url", .type = OPTION_TEXT, .target = &client_url, .value = "URL",
-     .help = "its address (default: the client's own)"},
-    {.name = "base-url", .type = OPTION_HINT, .help = "use --client-base-url URL"},
+    TEXT_ROW("client", client_name, "NAME", "models: list those of a running service, e.g. openai"),
+    TEXT_ROW("client-base-url", client_url, "URL", "its address (default: the client's own)"),
+    HINT_ROW("base-url", "use --client-base-url URL"),
     {0},
 };
-/* clang-format on */
 
 static int list_main(const char **words, size_t count)
 {
     struct result result = {0};
     const char *wanted = count ? words[0] : "";
     int code;
-    if (strcmp(wanted, "visualizations") == 0) /* name in the Python IPW */
+    if (str_equal(wanted, "visualizations")) /* name in the Python IPW */
         wanted = "plots";
-    if ((client_name || client_url) && strcmp(wanted, "models") != 0)
+    if ((client_name || client_url) && !str_equal(wanted, "models"))
         return print_error(EXIT_USAGE, "--client and --client-base-url are for `ipw list models`");
     result_begin(&result, "list");
     if (!count)
         code = list_summary(&result);
     else if (client_name || client_url)
         code = list_service(&result, client_name ? client_name : "openai", client_url);
-    else if (!strcmp(wanted, "hardware"))
+    else if (str_equal(wanted, "hardware"))
         code = list_hardware(&result, words + 1, count - 1);
-    else if (!strcmp(wanted, "runs"))
+    else if (str_equal(wanted, "runs"))
         code = list_runs(&result, words + 1, count - 1);
-    else if (!strcmp(wanted, "models") && count > 1)
+    else if (str_equal(wanted, "models") && count > 1)
         code = list_models_named(&result, words + 1, count - 1);
     else if (count > 1)
         code = print_error(EXIT_USAGE, "unexpected argument '%s': give one KIND", words[1]);

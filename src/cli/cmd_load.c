@@ -8,15 +8,13 @@
 static double length_s = 2;
 static unsigned threads;
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 's', .name = "seconds", .type = OPTION_NUMBER, .target = &length_s, .value = "S",
-     .help = "duration (default: 2)", .min = 0.001, .max = 86400},
-    {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &threads, .value = "N",
-     .help = "threads (default: one per CPU)", .min = 1, .max = 4096},
+    NUMBER_ROW("seconds", length_s, "S", "duration (default: 2)", .min = 0.001, .max = 86400,
+               .letter = 's'),
+    COUNT_ROW("threads", threads, "N", "threads (default: one per CPU)", .min = 1, .max = 4096,
+              .letter = 't'),
     {0},
 };
-/* clang-format on */
 
 static int load_run(const char **words, size_t count)
 {

@@ -6,8 +6,6 @@
  * Messages go to stderr; nothing goes to stdout. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/common.h"
 #include "core/text.h"
@@ -25,47 +23,42 @@ static struct monitor_command {
     bool quiet;
 } command = {.interval_s = 1, .otlp_interval_s = 10, .telemetry_fd = -1};
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
-     .help = "address to listen on (default: 127.0.0.1:9860; port 0: any; or none)"},
-    {.letter = 'g', .name = "grpc", .type = OPTION_TEXT, .target = &command.grpc, .value = "ADDRESS:PORT",
-     .help = "serve the gRPC telemetry of the Python ipw, e.g. 127.0.0.1:50053"},
-    {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &command.interval_s, .value = "S",
-     .help = "time between updates, and between reads of a sensor (default: 1)",
-     .min = 0.05, .max = 60},
-    {.name = "otlp", .type = OPTION_TEXT, .target = &command.monitor.otlp_url, .value = "URL",
-     .help = "push metrics to an OpenTelemetry receiver: http://127.0.0.1:4318"},
-    {.name = "otlp-interval", .type = OPTION_NUMBER, .target = &command.otlp_interval_s, .value = "S",
-     .help = "time between pushes (default: 10)", .min = 0.1, .max = 3600},
-    {.name = "processes", .type = OPTION_TEXT, .target = &command.processes, .value = "N|off",
-     .help = "number of processes and cgroups with series (default: 50)"},
-    {.name = "devices", .type = OPTION_TEXT, .target = &command.monitor.devices, .value = "LIST",
-     .help = "GPUs by index or UUID (default: all visible)"},
-    {.name = "sensors", .type = OPTION_JOINED, .target = &command.monitor.drivers, .value = "LIST",
-     .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},
-    {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
-     .help = "file with the token that scrapes must send"},
-    {.name = "no-token", .type = OPTION_FLAG, .target = &command.monitor.is_open,
-     .help = "allow access without a token"},
+    TEXT_ROW("listen", command.listen, "ADDRESS:PORT",
+             "address to listen on (default: 127.0.0.1:9860; port 0: any; or none)", .letter = 'l'),
+    TEXT_ROW("grpc", command.grpc, "ADDRESS:PORT",
+             "serve the gRPC telemetry of the Python ipw, e.g. 127.0.0.1:50053", .letter = 'g'),
+    NUMBER_ROW("interval", command.interval_s, "S",
+               "time between updates, and between reads of a sensor (default: 1)", .min = 0.05,
+               .max = 60, .letter = 'i'),
+    TEXT_ROW("otlp", command.monitor.otlp_url, "URL",
+             "push metrics to an OpenTelemetry receiver: http://127.0.0.1:4318"),
+    NUMBER_ROW("otlp-interval", command.otlp_interval_s, "S", "time between pushes (default: 10)",
+               .min = 0.1, .max = 3600),
+    TEXT_ROW("processes", command.processes, "N|off",
+             "number of processes and cgroups with series (default: 50)"),
+    TEXT_ROW("devices", command.monitor.devices, "LIST",
+             "GPUs by index or UUID (default: all visible)"),
+    JOINED_ROW("sensors", command.monitor.drivers, "LIST",
+               "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"),
+    TEXT_ROW("token-file", command.token_file, "FILE",
+             "file with the token that scrapes must send"),
+    FLAG_ROW("no-token", command.monitor.is_open, "allow access without a token"),
     ALLOW_HOST_OPTION_ROW(command.hosts),
-    {.name = "telemetry-fd", .type = OPTION_NUMBER, .target = &command.telemetry_fd, .value = "FD",
-     .help = "write readings to this file descriptor; used by energy-monitor",
-     .min = 0, .max = 65535},
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
-     .help = "do not print where the monitor listens"},
-    {.name = "token", .type = OPTION_HINT,
-     .help = "use --token-file: command lines are visible to other users"},
-    {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
+    NUMBER_ROW("telemetry-fd", command.telemetry_fd, "FD",
+               "write readings to this file descriptor; used by energy-monitor", .min = 0,
+               .max = 65535),
+    FLAG_ROW("quiet", command.quiet, "do not print where the monitor listens", .letter = 'q'),
+    HINT_ROW("token", "use --token-file: command lines are visible to other users"),
+    HINT_ROW("port", "use --listen 127.0.0.1:PORT", .letter = 'p'),
     {0},
 };
-/* clang-format on */
 
 static int read_processes(void)
 {
     uint64_t count = DEFAULT_PROCESSES;
     const char *given = command.processes;
-    if (given && !strcmp(given, "off"))
+    if (given && str_equal(given, "off"))
         count = 0;
     else if (given && (parse_u64(given, &count) || count > PROCESSES_MAX))
         return print_error(EXIT_USAGE, "--processes %s: a number from 0 to %d, or off", given,
@@ -104,7 +97,7 @@ static int monitor_main(const char **words, size_t count)
     if (command.telemetry_fd >= 0 && fcntl((int)command.telemetry_fd, F_GETFD) < 0)
         return print_error(EXIT_USAGE, "--telemetry-fd %.0f is not an open descriptor",
                            command.telemetry_fd);
-    bool is_silent = command.listen && !strcmp(command.listen, "none");
+    bool is_silent = command.listen && str_equal(command.listen, "none");
     if (is_silent && !command.grpc && !command.monitor.otlp_url && command.telemetry_fd < 0)
         return print_error(EXIT_USAGE, "--listen none needs --grpc or --otlp");
     command.monitor.otlp_interval = from_seconds(command.otlp_interval_s);

@@ -70,16 +70,11 @@ struct optimize_state {
 
 static void set_goal(struct optimize_state *o)
 {
-    static const char *const OBJECTIVES[] = {"energy", "edp", "ed2p"};
     const struct optimize_command *c = o->command;
     o->goal = optimize_goal_edp();
-    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
-        if (strcmp(c->objective, OBJECTIVES[i]) == 0)
-            o->goal.time_exponent = (double)i;
-    if (is_known(c->exponent))
-        o->goal.time_exponent = c->exponent;
-    for (size_t i = 0; c->preset && i < sizeof PRESETS / sizeof *PRESETS; i++)
-        if (strcmp(PRESETS[i].name, c->preset) == 0) {
+    o->goal.time_exponent = known_or(c->exponent, objective_exponent(c->objective));
+    for (size_t i = 0; c->preset && i < COUNT_OF(PRESETS); i++)
+        if (str_equal(PRESETS[i].name, c->preset)) {
             o->goal.limits[LIMIT_SLOWDOWN] = PRESETS[i].slowdown;
             o->goal.limits[LIMIT_CLOCK] = PRESETS[i].clock;
         }
@@ -95,12 +90,12 @@ static void set_goal(struct optimize_state *o)
     }
     o->goal.slo_quantile = c->percentile[0] == 'p' ? strtod(c->percentile + 1, NULL) / 100 : 0;
     o->goal.is_quality_falling =
-        c->is_quality_falling || (c->quality_better && strcmp(c->quality_better, "lower") == 0);
+        c->is_quality_falling || (c->quality_better && str_equal(c->quality_better, "lower"));
 }
 
 static enum policy_rule policy_rule(const struct optimize_command *c)
 {
-    return strcmp(c->policy, "minimax") == 0 ? POLICY_MINIMAX : POLICY_MEAN;
+    return str_equal(c->policy, "minimax") ? POLICY_MINIMAX : POLICY_MEAN;
 }
 
 /* --quality may be a file; otherwise a column, or a figure of a sweep's runs. */
@@ -157,7 +152,7 @@ static enum err choose_measured(struct optimize_state *o, const char *void_becau
 static bool lists_application(const char *list, const char *gpu, const char *application)
 {
     char name[128];
-    (void)str_format(name, sizeof name, "%s %s", gpu, application);
+    chars_format(name, "%s %s", gpu, application);
     for (const char *at = list; at && *at;) {
         const char *end = strstr(at, ", ");
         size_t length = end ? (size_t)(end - at) : strlen(at);
@@ -219,14 +214,6 @@ static enum err choose_modeled(struct optimize_state *o, const char *path, struc
 
 /* ---- from settings other than clocks ---- */
 
-static size_t find_baseline(const struct setting_points *points, const char *name)
-{
-    size_t at = 0;
-    while (name && at < points->count && strcmp(points->items[at].setting, name) != 0)
-        at++;
-    return at;
-}
-
 static enum err choose_setting(struct optimize_state *o, struct error *why)
 {
     const struct optimize_command *c = o->command;
@@ -245,7 +232,7 @@ static enum err choose_setting(struct optimize_state *o, struct error *why)
     if (!err && points.left_out)
         print_error(0, "warning: %zu rows without a positive energy and time are skipped",
                     points.left_out);
-    size_t baseline = err ? 0 : find_baseline(&points, c->baseline);
+    size_t baseline = c->baseline ? setting_points_find(&points, c->baseline) : 0;
     if (!err && baseline == points.count)
         err = err_set(why, ERR_USAGE, "--baseline: no setting '%.60s'", c->baseline);
     ensure_capacity(o, 1);
@@ -306,7 +293,7 @@ static enum err choose_quality(struct optimize_state *o, struct error *why)
     if (quality_file(c))
         return ERR_OK;
     while (c->quality && q < SWEEP_QUALITIES &&
-           strcmp(c->quality, sweep_quality_name((enum sweep_quality)q)) != 0)
+           !str_equal(c->quality, sweep_quality_name((enum sweep_quality)q)))
         q++;
     if (q == SWEEP_QUALITIES)
         return err_set(why, ERR_USAGE,
@@ -376,9 +363,7 @@ static int report(const struct optimize_state *o)
     };
     struct result result = {0};
     optimize_result_fill(&from, &result);
-    int code = deliver_printed(NULL, &result, format_chosen(&c->format, NULL), &OPTIMIZE_VIEWS);
-    result_release(&result);
-    return code;
+    return deliver_chosen(NULL, &result, &c->format, &OPTIMIZE_VIEWS);
 }
 
 static const char *wrong_usage(const struct optimize_command *c, size_t words, bool sweep)
@@ -387,7 +372,7 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
         return "give one sweep or model, or --input";
     if (sweep && c->settings)
         return "the knobs of a sweep are its settings: omit --setting";
-    if (c->is_quality_falling && c->quality_better && strcmp(c->quality_better, "higher") == 0)
+    if (c->is_quality_falling && c->quality_better && str_equal(c->quality_better, "higher"))
         return "--lower-is-better contradicts --quality-better higher";
     if (words && c->settings)
         return "--setting needs --input";
@@ -435,7 +420,7 @@ static enum err refuse_application(const struct optimize_state *o, struct error 
     for (size_t i = 0; i < curves->count; i++) {
         const char *name = curves->items[i].application;
         size_t first = 0; /* of that name: another GPU has run it, too */
-        while (strcmp(curves->items[first].application, name) != 0)
+        while (!str_equal(curves->items[first].application, name))
             first++;
         if (first == i)
             text_addf(&known, "%s%s", known.length ? ", " : "", name);
@@ -484,72 +469,60 @@ static int optimize_main(const char **words, size_t count)
     return code;
 }
 
-static const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
 static const char *const PRESET_NAMES[] = {"llama", "vit", "sd", "whisper", "lstm", NULL};
 static const char *const PERCENTILES[] = {"mean", "p50", "p95", "p99", NULL};
 static const char *const POLICIES[] = {"mean", "minimax", NULL};
 static const char *const BETTER[] = {"lower", "higher", NULL};
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
     POWER_OPTION_ROWS(args.data),
-    {.name = "application", .type = OPTION_TEXT, .target = &args.application, .value = "NAME",
-     .help = "one application only"},
-    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "NAME",
-     .help = "kind of model (default: roofline; below 8 clocks, as measured)"},
-    {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE",
-     .help = "energy, edp or ed2p (default: edp)", .choices = OBJECTIVE_NAMES},
-    {.name = "time-exponent", .type = OPTION_NUMBER, .target = &args.exponent, .value = "N",
-     .help = "minimize energy x time^N instead", .min = 0, .max = 10},
-    {.name = "max-slowdown", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_SLOWDOWN],
-     .value = "PERCENT", .help = "maximum slowdown relative to the fit at the highest clock",
-     .min = 0, .max = 1e6},
-    {.name = "max-time", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TIME],
-     .value = "SECONDS", .help = "maximum time of the work", .min = 1e-9, .max = 1e9},
-    {.name = "slo-ttft-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_TTFT],
-     .value = "MS", .help = "SLO on time to first token; SLOs need a sweep of profiles",
-     .min = 1e-3, .max = 1e7},
-    {.name = "slo-itl-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_ITL],
-     .value = "MS", .help = "SLO on inter-token latency", .min = 1e-3, .max = 1e7},
-    {.name = "slo-tpot-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_TPOT],
-     .value = "MS", .help = "SLO on time per output token (TPOT)",
-     .min = 1e-3, .max = 1e7},
-    {.name = "slo-latency-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_QUERY],
-     .value = "MS", .help = "SLO on the latency of a query", .min = 1e-3, .max = 1e9},
-    {.name = "slo-percentile", .type = OPTION_CHOICE, .target = &args.percentile, .value = "PCTL",
-     .help = "percentile of the SLOs: p50, p95, p99 or mean (default: p95)",
-     .choices = PERCENTILES},
-    {.name = "max-power", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_POWER],
-     .value = "WATTS", .help = "maximum mean power of the work", .min = 1e-3, .max = 1e7},
-    {.name = "max-temperature", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TEMPERATURE],
-     .value = "C", .help = "maximum temperature in °C; needs measured temperatures",
-     .min = 1, .max = 200},
-    {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_CLOCK],
-     .value = "PERCENT", .help = "lowest clock allowed, in percent of the highest",
-     .min = 0, .max = 100},
-    {.name = "preset", .type = OPTION_CHOICE, .target = &args.preset, .value = "WORKLOAD",
-     .help = "limits for llama, vit, sd, whisper or lstm", .choices = PRESET_NAMES},
-    {.name = "setting", .type = OPTION_TEXT, .target = &args.settings, .value = "COLUMNS",
-     .help = "choose among the measured settings given by these columns"},
-    {.name = "baseline", .type = OPTION_TEXT, .target = &args.baseline, .value = "SETTING",
-     .help = "reference for savings and quality (default: the first)"},
-    {.name = "quality", .type = OPTION_TEXT, .target = &args.quality, .value = "NAME",
-     .help = "quality of a setting: a column, a figure of the runs, or a CSV file"},
-    {.name = "quality-better", .type = OPTION_CHOICE, .target = &args.quality_better,
-     .value = "WHICH", .help = "lower or higher (default: higher; for perplexity lower)",
-     .choices = BETTER},
-    {.name = "min-quality", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_QUALITY],
-     .value = "PERCENT", .help = "minimum quality, in percent of the baseline's",
-     .min = 0, .max = 1000},
-    {.name = "lower-is-better", .type = OPTION_FLAG, .target = &args.is_quality_falling,
-     .help = "same as --quality-better lower: perplexity, FID, LPIPS"},
-    {.name = "policy", .type = OPTION_CHOICE, .target = &args.policy, .value = "RULE",
-     .help = "one clock for all: minimize mean or max. regret (default: mean)",
-     .choices = POLICIES},
+    TEXT_ROW("application", args.application, "NAME", "one application only"),
+    TEXT_ROW("model", args.model, "NAME",
+             "kind of model (default: roofline; below 8 clocks, as measured)", .letter = 'm'),
+    CHOICE_ROW("objective", args.objective, "OBJECTIVE", OBJECTIVE_NAMES,
+               "energy, edp or ed2p (default: edp)"),
+    NUMBER_ROW("time-exponent", args.exponent, "N", "minimize energy x time^N instead", .min = 0,
+               .max = 10),
+    NUMBER_ROW("max-slowdown", args.limits[LIMIT_SLOWDOWN], "PERCENT",
+               "maximum slowdown relative to the fit at the highest clock", .min = 0, .max = 1e6),
+    NUMBER_ROW("max-time", args.limits[LIMIT_TIME], "SECONDS", "maximum time of the work",
+               .min = 1e-9, .max = 1e9),
+    NUMBER_ROW("slo-ttft-ms", args.limits[LIMIT_LATENCY + LATENCY_TTFT], "MS",
+               "SLO on time to first token; SLOs need a sweep of profiles", .min = 1e-3,
+               .max = 1e7),
+    NUMBER_ROW("slo-itl-ms", args.limits[LIMIT_LATENCY + LATENCY_ITL], "MS",
+               "SLO on inter-token latency", .min = 1e-3, .max = 1e7),
+    NUMBER_ROW("slo-tpot-ms", args.limits[LIMIT_LATENCY + LATENCY_TPOT], "MS",
+               "SLO on time per output token (TPOT)", .min = 1e-3, .max = 1e7),
+    NUMBER_ROW("slo-latency-ms", args.limits[LIMIT_LATENCY + LATENCY_QUERY], "MS",
+               "SLO on the latency of a query", .min = 1e-3, .max = 1e9),
+    CHOICE_ROW("slo-percentile", args.percentile, "PCTL", PERCENTILES,
+               "percentile of the SLOs: p50, p95, p99 or mean (default: p95)"),
+    NUMBER_ROW("max-power", args.limits[LIMIT_POWER], "WATTS", "maximum mean power of the work",
+               .min = 1e-3, .max = 1e7),
+    NUMBER_ROW("max-temperature", args.limits[LIMIT_TEMPERATURE], "C",
+               "maximum temperature in °C; needs measured temperatures", .min = 1, .max = 200),
+    NUMBER_ROW("min-clock", args.limits[LIMIT_CLOCK], "PERCENT",
+               "lowest clock allowed, in percent of the highest", .min = 0, .max = 100),
+    CHOICE_ROW("preset", args.preset, "WORKLOAD", PRESET_NAMES,
+               "limits for llama, vit, sd, whisper or lstm"),
+    TEXT_ROW("setting", args.settings, "COLUMNS",
+             "choose among the measured settings given by these columns"),
+    TEXT_ROW("baseline", args.baseline, "SETTING",
+             "reference for savings and quality (default: the first)"),
+    TEXT_ROW("quality", args.quality, "NAME",
+             "quality of a setting: a column, a figure of the runs, or a CSV file"),
+    CHOICE_ROW("quality-better", args.quality_better, "WHICH", BETTER,
+               "lower or higher (default: higher; for perplexity lower)"),
+    NUMBER_ROW("min-quality", args.limits[LIMIT_QUALITY], "PERCENT",
+               "minimum quality, in percent of the baseline's", .min = 0, .max = 1000),
+    FLAG_ROW("lower-is-better", args.is_quality_falling,
+             "same as --quality-better lower: perplexity, FID, LPIPS"),
+    CHOICE_ROW("policy", args.policy, "RULE", POLICIES,
+               "one clock for all: minimize mean or max. regret (default: mean)"),
     REPORT_FORMAT_OPTION_ROWS(args.format),
     {0},
 };
-/* clang-format on */
 
 const struct command command_optimize = {
     .name = "optimize",

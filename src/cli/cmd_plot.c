@@ -3,7 +3,6 @@
  *   $ ipw plot runs/profile_H100_llama3_2_1b_builtin
  *
  * One file per plot, DIR/plots/NAME.png.  Their paths go to stdout; skipped plots and reasons to stderr. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,7 +72,7 @@ static int choose_format(void *context, const char *name)
 {
     struct plot_state *work = context;
     for (int format = 0; format < FIGURE_FORMATS; format++)
-        if (strcmp(FIGURE_SUFFIXES[format], name) == 0) {
+        if (str_equal(FIGURE_SUFFIXES[format], name)) {
             work->formats[format] = true;
             return -1;
         }
@@ -85,7 +84,7 @@ static bool is_image_file(const char *name)
     const char *dot = name && !file_is_directory(name) ? strrchr(name, '.') : NULL;
     bool is_one = false;
     for (int format = 0; dot && format < FIGURE_FORMATS; format++)
-        is_one = is_one || strcmp(FIGURE_SUFFIXES[format], dot + 1) == 0;
+        is_one = is_one || str_equal(FIGURE_SUFFIXES[format], dot + 1);
     return is_one;
 }
 
@@ -139,7 +138,7 @@ static bool is_name_taken(const struct plot_state *work, size_t source, const ch
     bool taken = false;
     for (size_t i = 0; i < source && !taken; i++) {
         char *other = source_stem(work->sources[i]);
-        taken = strcmp(name, other) == 0;
+        taken = str_equal(name, other);
         free(other);
     }
     return taken;
@@ -205,7 +204,7 @@ static enum err draw_file(const struct plot_state *work, const char *folder, con
 {
     char file[128];
     struct output output;
-    str_format(file, sizeof file, "%s.%s", name, FIGURE_SUFFIXES[format]);
+    chars_format(file, "%s.%s", name, FIGURE_SUFFIXES[format]);
     enum err err = open_image(work, folder, file, &output, why);
     if (!err)
         err = output_finish(&output,
@@ -260,10 +259,10 @@ static void report_missed(struct plot_state *work, const char *source)
     for (size_t i = 0; i < work->driver_count; i++) {
         if (!work->missed[i].code)
             continue;
-        notify("skipped%s%s: %s", source ? " for " : "", source ? source : "",
+        notify("skipped%s%s: %s", source ? " for " : "", text_or_empty(source),
                work->drivers[i]->name);
         for (size_t j = i + 1; j < work->driver_count; j++)
-            if (work->missed[j].code && strcmp(work->missed[i].text, work->missed[j].text) == 0) {
+            if (work->missed[j].code && str_equal(work->missed[i].text, work->missed[j].text)) {
                 notify(", %s", work->drivers[j]->name);
                 work->missed[j].code = ERR_OK;
             }
@@ -301,7 +300,7 @@ static void plot_run_directory(struct plot_state *work, size_t source, bool may_
         return;
     if (err) {
         work->has_error = true;
-        print_error(EXIT_FAILED, "%s", why.text);
+        print_failure(&why);
         return;
     }
     work->had_run = true;
@@ -345,7 +344,7 @@ static size_t plot_layers(struct plot_state *work, size_t source, bool is_file)
     for (size_t i = before; i < work->layers.count; i++)
         plot_model(work, source, &work->layers.models[i], is_file, count > 1);
     if (err) {
-        print_error(EXIT_FAILED, "%s", why.text);
+        print_failure(&why);
         work->has_error = true;
     }
     return count;
@@ -357,7 +356,7 @@ static void plot_sweep(struct plot_state *work, size_t source)
     struct error why = {0};
     if (sweep_points_load(work->sources[source], &points, &why)) {
         work->has_error = true;
-        print_error(EXIT_FAILED, "%s", why.text);
+        print_failure(&why);
         return;
     }
     char *folder = plot_folder(work, source, false);
@@ -374,7 +373,7 @@ static void plot_curves(struct plot_state *work, const struct freq_curves *curve
     for (size_t i = 0; i < curves->count && !work->broken; i++) {
         const struct freq_curve *curve = &curves->items[i];
         char name[128], subfolder[160] = "";
-        (void)str_format(name, sizeof name, "%s %s", curve->gpu, curve->application);
+        chars_format(name, "%s %s", curve->gpu, curve->application);
         if (curves->count > 1)
             model_slug(name, subfolder, sizeof subfolder);
         const char *ending = file_is_directory(path) ? "/" RUN_PLOTS : "-" RUN_PLOTS;
@@ -394,7 +393,7 @@ static void plot_inputs(struct plot_state *work)
         return;
     if (power_options_read(&work->options->data, &data, &why)) {
         work->has_error = true;
-        print_error(EXIT_FAILED, "%s", why.text);
+        print_failure(&why);
     } else {
         plot_curves(work, &data.curves);
         for (size_t i = 0; i < data.findings.count; i++)
@@ -475,43 +474,36 @@ static int check_parts(void)
 {
     struct error why = {0};
     if (gnuplot_available(&why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     return -1;
 }
 
 static struct plot_options args;
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "plot", .type = OPTION_TEXT, .target = &args.plots, .value = "NAMES",
-     .help = "comma-separated plots (default: all for which there is data)"},
-    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output, .value = "DIR",
-     .help = "write the plots to DIR"},
-    {.letter = 'o', .name = "output", .type = OPTION_HINT,
-     .help = "plots are written to a directory: use --output-dir DIR"},
-    {.name = "format", .type = OPTION_TEXT, .target = &args.formats, .value = "LIST",
-     .help = "comma-separated formats: png, svg, pdf (default: png)"},
-    {.name = "dark", .type = OPTION_FLAG, .target = &args.dark, .help = "dark background"},
+    TEXT_ROW("plot", args.plots, "NAMES",
+             "comma-separated plots (default: all for which there is data)"),
+    TEXT_ROW("output-dir", args.output, "DIR", "write the plots to DIR"),
+    HINT_ROW("output", "plots are written to a directory: use --output-dir DIR", .letter = 'o'),
+    TEXT_ROW("format", args.formats, "LIST",
+             "comma-separated formats: png, svg, pdf (default: png)"),
+    FLAG_ROW("dark", args.dark, "dark background"),
     MODEL_OPTION_ROW(args.model),
     POWER_OPTION_ROWS(args.data),
     {0},
 };
-/* clang-format on */
 
 /* A sweep is plotted as a whole; its runs only if a named plot applies only to runs. */
-static int find_sources(struct plot_state *work, const char **words, size_t count,
-                        struct run_inputs *inputs)
+static void find_sources(struct plot_state *work, const char **words, size_t count,
+                         struct run_inputs *inputs)
 {
-    struct error why = {0};
     bool path = true;
     for (size_t i = 0; work->by_name && i < work->driver_count; i++)
         path = path && work->drivers[i]->of & PLOT_OF_SWEEP;
-    if (run_inputs_find(words, count, path, inputs, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+    run_inputs_find(words, count, path, inputs);
     work->sources = (const char **)inputs->paths;
     work->source_count = inputs->count;
     work->runs = xcalloc(inputs->count + 1, sizeof *work->runs);
-    return -1;
 }
 
 #define MISSING "missing run directory, or --input FILE"
@@ -522,7 +514,7 @@ static int plot_main(const char **words, size_t count)
     struct run_inputs inputs = {0};
     int code = count || args.data.inputs.count ? choose(&work) : usage_error(MISSING);
     if (code < 0)
-        code = find_sources(&work, words, count, &inputs);
+        find_sources(&work, words, count, &inputs);
     if (code < 0)
         code = check_parts();
     start_reading_bar(wants_color(STDERR_FILENO));

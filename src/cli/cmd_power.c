@@ -29,14 +29,19 @@
 #define VALIDATE "power validate"
 #define PREDICT  "power predict"
 
-/* Prints the result and releases it. */
-static int print_and_release(struct result *result, const struct format_options *format,
-                             const struct print_views *views)
-{
-    int code = deliver_printed(NULL, result, format_chosen(format, NULL), views);
-    result_release(result);
-    return code;
-}
+/* For fitting, with a struct freq_model_options. */
+/* clang-format off */
+#define MODEL_OPTION_ROWS(o, seed)                                                                 \
+    FLAG_ROW("published", (o).is_published,                                                        \
+             "fgcs with its published coefficients instead of refitted ones"),                     \
+    NUMBER_ROW("ridge", (o).ridge, "PENALTY",                                                      \
+               "L2 penalty of model ridge, on standardized columns (default: 1)", .min = 1e-12,    \
+               .max = 1e12),                                                                       \
+    COUNT_ROW("trees", (o).trees, "N",                                                             \
+              "number of trees of rf (default: 100) and gbt (default: 300)", .min = 1,             \
+              .max = 10000),                                                                       \
+    COUNT_ROW("seed", seed, "N", "random seed (default: 1)", .max = 4e9)
+/* clang-format on */
 
 /* ---- fit ---- */
 
@@ -61,14 +66,14 @@ static void set_provenance(const struct fit_command *command, const struct freq_
     struct text files = {0}, invalid = {0};
     for (size_t i = 0; i < command->data.inputs.count; i++)
         text_addf(&files, "%s%s", i ? ", " : "", str_last_part(command->data.inputs.items[i]));
-    (void)str_copy(p->data, sizeof p->data, text_get(&files));
+    chars_copy(p->data, text_get(&files));
     for (size_t i = 0; i < data->curves.count; i++) {
         const struct freq_curve *curve = &data->curves.items[i];
         if (no_optimum_reason(data, curve))
             text_addf(&invalid, "%s%s %s", invalid.length ? ", " : "", curve->gpu,
                       curve->application);
     }
-    (void)str_copy(p->invalid, sizeof p->invalid, text_get(&invalid));
+    chars_copy(p->invalid, text_get(&invalid));
     text_release(&invalid);
     text_release(&files);
     p->data_hash = data->points.hash;
@@ -109,8 +114,8 @@ static int report_fit(const struct fit_command *command, const struct freq_data 
     enum err err = predict_rows(data, model, rows, at_fmax, &fit.count, &why);
     if (!err)
         power_result_fit(&result, &fit);
-    int code =
-        err ? print_err(err, &why) : print_and_release(&result, &command->format, &POWER_FIT_VIEWS);
+    int code = err ? print_err(err, &why)
+                   : deliver_chosen(NULL, &result, &command->format, &POWER_FIT_VIEWS);
     free(rows);
     free(at_fmax);
     return code;
@@ -130,7 +135,7 @@ static struct fit_command fit_args = {.model = "roofline", .seed = 1};
 /* Whether the model is, or contains, the one with published coefficients. */
 static bool has_published(const char *model)
 {
-    return strcmp(model, "fgcs") == 0 || strcmp(model, "ensemble") == 0;
+    return str_equal(model, "fgcs") || str_equal(model, "ensemble");
 }
 
 static int fit_main(const char **words, size_t count)
@@ -161,27 +166,14 @@ static int fit_main(const char **words, size_t count)
     return code;
 }
 
-/* clang-format off */
 static const struct option_row FIT_ROWS[] = {
     POWER_OPTION_ROWS(fit_args.data),
-    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &fit_args.model, .value = "NAME",
-     .help = "kind of model (default: roofline)"},
-    {.name = "published", .type = OPTION_FLAG, .target = &fit_args.options.is_published,
-     .help = "fgcs with its published coefficients instead of refitted ones"},
-    {.name = "ridge", .type = OPTION_NUMBER, .target = &fit_args.options.ridge, .value = "PENALTY",
-     .help = "L2 penalty of model ridge, on standardized columns (default: 1)",
-     .min = 1e-12, .max = 1e12},
-    {.name = "trees", .type = OPTION_COUNT, .target = &fit_args.options.trees, .value = "N",
-     .help = "number of trees of rf (default: 100) and gbt (default: 300)",
-     .min = 1, .max = 10000},
-    {.name = "seed", .type = OPTION_COUNT, .target = &fit_args.seed, .value = "N",
-     .help = "random seed (default: 1)", .max = 4e9},
-    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &fit_args.output,
-     .value = "FILE", .help = "write the model to FILE"},
+    TEXT_ROW("model", fit_args.model, "NAME", "kind of model (default: roofline)", .letter = 'm'),
+    MODEL_OPTION_ROWS(fit_args.options, fit_args.seed),
+    OUTPUT_ROW("output", fit_args.output, "FILE", "write the model to FILE", .letter = 'o'),
     REPORT_FORMAT_OPTION_ROWS(fit_args.format),
     {0},
 };
-/* clang-format on */
 
 static const struct command command_power_fit = {
     .name = FIT,
@@ -226,7 +218,7 @@ static int take_model(void *context, const char *name)
 {
     struct validate_state *v = context;
     struct error why = {0};
-    bool is_all = strcmp(name, "all") == 0;
+    bool is_all = str_equal(name, "all");
     for (size_t i = 0; is_all && FREQ_MODELS[i]; i++)
         v->kinds[v->kind_count++] = FREQ_MODELS[i];
     if (is_all)
@@ -259,8 +251,8 @@ static bool is_possible(const struct validate_state *v, enum freq_protocol proto
     bool several = v->is_named || freq_protocol_leaks(protocol);
     for (size_t i = 1; !several && i < curves->count; i++) {
         const struct freq_curve *one = &curves->items[0], *other = &curves->items[i];
-        several = protocol == FREQ_GPU ? strcmp(one->gpu, other->gpu) != 0
-                                       : strcmp(one->application, other->application) != 0;
+        several = protocol == FREQ_GPU ? !str_equal(one->gpu, other->gpu)
+                                       : !str_equal(one->application, other->application);
     }
     return several;
 }
@@ -311,7 +303,7 @@ static int report_validation(const struct validate_state *v)
     struct power_validations validations = {v->results, v->count, v->data, max, !is_failed};
     struct result result = {0};
     power_result_validate(&result, &validations);
-    int code = print_and_release(&result, &command->format, &POWER_VALIDATE_VIEWS);
+    int code = deliver_chosen(NULL, &result, &command->format, &POWER_VALIDATE_VIEWS);
     if (code)
         return code;
     return is_failed ? EXIT_FAILED : EXIT_DONE;
@@ -355,38 +347,25 @@ static int validate_main(const char **words, size_t count)
     return code;
 }
 
-/* clang-format off */
 static const struct option_row VALIDATE_ROWS[] = {
     POWER_OPTION_ROWS(validate_args.data),
-    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &validate_args.models,
-     .value = "NAMES", .help = "kinds of models, comma-separated, or all (default: roofline)"},
-    {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.protocols, .value = "WHAT",
-     .help = "random, frequency, application, gpu (default: all that the data allow)"},
-    {.name = "folds", .type = OPTION_COUNT, .target = &validate_args.options.folds, .value = "K",
-     .help = "number of folds of random rows (default: 5)", .min = 2, .max = 1000},
-    {.name = "probes", .type = OPTION_COUNT, .target = &validate_args.probes, .value = "N",
-     .help = "probes of a held-out application (default: 3 for roofline, ensemble, gpu)",
-     .min = 0, .max = 7},
-    {.name = "probe-near", .type = OPTION_COUNT, .target = &validate_args.options.probe_near,
-     .value = "N", .help = "number of clocks whose median forms a probe (default: 5)",
-     .min = 1, .max = 15},
-    {.name = "published", .type = OPTION_FLAG, .target = &validate_args.options.model.is_published,
-     .help = "fgcs with its published coefficients instead of refitted ones"},
-    {.name = "ridge", .type = OPTION_NUMBER, .target = &validate_args.options.model.ridge,
-     .value = "PENALTY", .help = "L2 penalty of model ridge, on standardized columns (default: 1)",
-     .min = 1e-12, .max = 1e12},
-    {.name = "trees", .type = OPTION_COUNT, .target = &validate_args.options.model.trees, .value = "N",
-     .help = "number of trees of rf (default: 100) and gbt (default: 300)",
-     .min = 1, .max = 10000},
-    {.name = "seed", .type = OPTION_COUNT, .target = &validate_args.seed, .value = "N",
-     .help = "random seed (default: 1)", .max = 4e9},
-    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.max_percent,
-     .value = "PERCENT", .help = "exit 1 if the mean error of power or time is larger",
-     .min = 0.001, .max = 1e6},
+    TEXT_ROW("model", validate_args.models, "NAMES",
+             "kinds of models, comma-separated, or all (default: roofline)", .letter = 'm'),
+    TEXT_ROW("leave-out", validate_args.protocols, "WHAT",
+             "random, frequency, application, gpu (default: all that the data allow)"),
+    COUNT_ROW("folds", validate_args.options.folds, "K",
+              "number of folds of random rows (default: 5)", .min = 2, .max = 1000),
+    COUNT_ROW("probes", validate_args.probes, "N",
+              "probes of a held-out application (default: 3 for roofline, ensemble, gpu)", .min = 0,
+              .max = 7),
+    COUNT_ROW("probe-near", validate_args.options.probe_near, "N",
+              "number of clocks whose median forms a probe (default: 5)", .min = 1, .max = 15),
+    MODEL_OPTION_ROWS(validate_args.options.model, validate_args.seed),
+    NUMBER_ROW("max-mape", validate_args.max_percent, "PERCENT",
+               "exit 1 if the mean error of power or time is larger", .min = 0.001, .max = 1e6),
     REPORT_FORMAT_OPTION_ROWS(validate_args.format),
     {0},
 };
-/* clang-format on */
 
 static const struct command command_power_validate = {
     .name = VALIDATE,
@@ -417,7 +396,7 @@ static enum err parse_probe(const char *word, struct freq_sample *out, struct er
     double values[4] = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     char copy[128], *rest = copy;
     size_t count = 0;
-    bool is_valid = str_copy(copy, sizeof copy, word);
+    bool is_valid = chars_copy(copy, word);
     while (is_valid && rest && count < 4) {
         char *end = strchr(rest, ':');
         if (end)
@@ -439,9 +418,8 @@ static enum err parse_probe(const char *word, struct freq_sample *out, struct er
 
 static int by_clock_falling(const void *a, const void *b)
 {
-    double p = ((const struct freq_sample *)a)->freq_mhz;
-    double q = ((const struct freq_sample *)b)->freq_mhz;
-    return (p < q) - (p > q);
+    return compare_numbers(((const struct freq_sample *)b)->freq_mhz,
+                           ((const struct freq_sample *)a)->freq_mhz);
 }
 
 static enum err take_probes(const struct predict_command *command, struct freq_sample *probes,
@@ -462,7 +440,7 @@ static enum err parse_freqs(const char *list, double *out, size_t *count, struct
 {
     char copy[1024], *state = NULL;
     *count = 0;
-    bool is_valid = str_copy(copy, sizeof copy, list);
+    bool is_valid = chars_copy(copy, list);
     for (char *word = strtok_r(copy, ", ", &state); is_valid && word;
          word = strtok_r(NULL, ", ", &state)) {
         double low = UNKNOWN, high, step = 1;
@@ -542,7 +520,7 @@ static int predict(const struct predict_command *command, const char *path)
     if (!err)
         power_result_predict(&result, &(struct power_predictions){&model, &target, out, count});
     int code = err ? print_err(err, &why)
-                   : print_and_release(&result, &command->format, &POWER_PREDICT_VIEWS);
+                   : deliver_chosen(NULL, &result, &command->format, &POWER_PREDICT_VIEWS);
     freq_model_release(&model);
     free(mhz);
     free(out);
@@ -561,30 +539,26 @@ static int predict_main(const char **words, size_t count)
     return predict(&predict_args, words[0]);
 }
 
-/* clang-format off */
 static const struct option_row PREDICT_ROWS[] = {
-    {.name = "gpu", .type = OPTION_TEXT, .target = &predict_args.gpu, .value = "NAME",
-     .help = "GPU of the application, as in the measurements"},
-    {.name = "application", .type = OPTION_TEXT, .target = &predict_args.application,
-     .value = "NAME", .help = "application that the model was fitted to"},
-    {.name = "probe", .type = OPTION_LIST, .target = &predict_args.probe_words,
-     .value = "POINT",
-     .help = "MHZ:WATTS[:SECONDS[:JOULES]] of a new application; may be repeated"},
-    {.name = "fmax", .type = OPTION_NUMBER, .target = &predict_args.fmax_mhz, .value = "MHZ",
-     .help = "highest clock of the GPU (default: from the model, or highest probe)",
-     .min = 1, .max = 1e5},
-    {.name = "idle-power", .type = OPTION_NUMBER, .target = &predict_args.idle_w, .value = "WATTS",
-     .help = "idle power of the GPU: lower bound of predictions", .min = 0.001, .max = 1e5},
-    {.name = "fp", .type = OPTION_NUMBER, .target = &predict_args.fp, .value = "SHARE",
-     .help = "FP32 / 2 + FP64 activity at fmax, for models of activities", .min = 0, .max = 2},
-    {.name = "dram", .type = OPTION_NUMBER, .target = &predict_args.dram, .value = "SHARE",
-     .help = "DRAM activity at fmax, for models of activities", .min = 0, .max = 1},
-    {.name = "freq", .type = OPTION_TEXT, .target = &predict_args.freqs, .value = "LIST",
-     .help = "clocks in MHz, comma-separated, or LOW-HIGH:STEP"},
+    TEXT_ROW("gpu", predict_args.gpu, "NAME", "GPU of the application, as in the measurements"),
+    TEXT_ROW("application", predict_args.application, "NAME",
+             "application that the model was fitted to"),
+    LIST_ROW("probe", predict_args.probe_words, "POINT",
+             "MHZ:WATTS[:SECONDS[:JOULES]] of a new application; may be repeated"),
+    NUMBER_ROW("fmax", predict_args.fmax_mhz, "MHZ",
+               "highest clock of the GPU (default: from the model, or highest probe)", .min = 1,
+               .max = 1e5),
+    NUMBER_ROW("idle-power", predict_args.idle_w, "WATTS",
+               "idle power of the GPU: lower bound of predictions", .min = 0.001, .max = 1e5),
+    NUMBER_ROW("fp", predict_args.fp, "SHARE",
+               "FP32 / 2 + FP64 activity at fmax, for models of activities", .min = 0, .max = 2),
+    NUMBER_ROW("dram", predict_args.dram, "SHARE",
+               "DRAM activity at fmax, for models of activities", .min = 0, .max = 1),
+    TEXT_ROW("freq", predict_args.freqs, "LIST",
+             "clocks in MHz, comma-separated, or LOW-HIGH:STEP"),
     REPORT_FORMAT_OPTION_ROWS(predict_args.format),
     {0},
 };
-/* clang-format on */
 
 static const struct command command_power_predict = {
     .name = PREDICT,

@@ -3,10 +3,7 @@
  *   $ ipw profile --client openai --model llama3.2:1b --dataset builtin --concurrency 8
  *
  * Progress and the text report go to stderr; with --format the result goes to stdout. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "cli/common.h"
 #include "cli/profile_command.h"
@@ -32,32 +29,28 @@ static struct {
 
 static const char *const TASKS[] = {"answer", "perplexity", NULL};
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
     PROFILE_WHAT_OPTION_ROWS(command.common),
-    {.name = "task", .type = OPTION_CHOICE, .target = &command.task, .value = "TASK",
-     .help = "answer (default); perplexity: score the text of --dataset FILE.txt",
-     .choices = TASKS},
+    CHOICE_ROW("task", command.task, "TASK", TASKS,
+               "answer (default); perplexity: score the text of --dataset FILE.txt"),
     PROFILE_LOAD_OPTION_ROWS(command.common),
-    {.name = "shard", .type = OPTION_TEXT, .target = &command.shard, .value = "I/N",
-     .help = "run only every N-th question, starting at the I-th; see --merge"},
-    {.name = "merge", .type = OPTION_FLAG, .target = &command.merge,
-     .help = "merge the shards given as arguments into one run"},
-    {.name = "shards", .type = OPTION_COUNT, .target = &command.shards, .value = "N",
-     .help = "with --slurm: split the dataset into N shards, and merge them", .min = 1,
-     .max = RUN_PARTS_MAX},
+    TEXT_ROW("shard", command.shard, "I/N",
+             "run only every N-th question, starting at the I-th; see --merge"),
+    FLAG_ROW("merge", command.merge, "merge the shards given as arguments into one run"),
+    COUNT_ROW("shards", command.shards, "N",
+              "with --slurm: split the dataset into N shards, and merge them", .min = 1,
+              .max = RUN_PARTS_MAX),
     SLURM_OPTION_ROWS(command.slurm, "run the shards"),
     PROFILE_RUN_OPTION_ROWS(command.common),
     {0},
 };
-/* clang-format on */
 
 static int complete_options(void)
 {
     struct profile_options *profile = &command.common.profile;
     if (command.shard && !profile_parse_shard(profile, command.shard))
         return print_error(EXIT_USAGE, "--shard %s: expected I/N, I from 1 to N", command.shard);
-    profile->is_perplexity = strcmp(command.task, "perplexity") == 0;
+    profile->is_perplexity = str_equal(command.task, "perplexity");
     return profile_command_complete(&command.common);
 }
 
@@ -68,7 +61,7 @@ static int show_merged(const char *directory)
     struct profile_result result = {0};
     struct error why = {0};
     if (summary_load(directory, &result.summary, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     profile_command_show(&command.common, &result);
     if (!command.common.quiet)
         notify("ipw profile: merged into %s\n", directory);
@@ -82,10 +75,7 @@ static int show_merged(const char *directory)
 
 static int end_merge(enum err err, const char *directory, const struct error *why)
 {
-    if (err)
-        return print_error(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED,
-                           "%s", why->text);
-    return show_merged(directory);
+    return err ? print_name_err(err, why) : show_merged(directory);
 }
 
 static int merge(const char *const *runs, size_t count)
@@ -141,7 +131,7 @@ static enum err submit_shards(char *folder, struct error *why)
                                     .context = folder,
                                     .max = command.shards};
     size_t count;
-    str_format(suffix, sizeof suffix, "/%u", command.shards);
+    chars_format(suffix, "/%u", command.shards);
     return slurm_command_submit(&command.slurm, &work, command.common.quiet, &count, why);
 }
 
@@ -162,7 +152,7 @@ static int run_shards(char *folder)
         return EXIT_DONE;
     proc_block_signals();
     if (slurm_command_follow(folder, &wait, &left, &number, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     if (number)
         notify("ipw profile: detached; the job continues, and the same command with --resume "
                "collects its shards\n");

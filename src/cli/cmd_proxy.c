@@ -5,7 +5,6 @@
  *
  * Messages and the text report go to stderr; with --format the result goes to stdout. */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
@@ -53,59 +52,51 @@ static struct proxy_command {
     .client_timeout_s = 30,
 };
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "upstream", .type = OPTION_TEXT, .target = &command.proxy.upstream, .value = "URL",
-     .help = "server to forward requests to"},
-    {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
-     .help = "address to listen on (default: 127.0.0.1:8430; port 0: any)"},
+    TEXT_ROW("upstream", command.proxy.upstream, "URL", "server to forward requests to"),
+    TEXT_ROW("listen", command.listen, "ADDRESS:PORT",
+             "address to listen on (default: 127.0.0.1:8430; port 0: any)", .letter = 'l'),
     ALLOW_HOST_OPTION_ROW(command.hosts),
-    {.name = "model", .type = OPTION_TEXT, .target = &command.profile.model, .value = "NAME",
-     .help = "model of the run, for its size and prices (default: mixed)"},
-    {.name = "energy-header", .type = OPTION_FLAG, .target = &command.proxy.energy_header,
-     .help = "return the energy to clients in a header; delays responses"},
-    {.name = "inject-usage", .type = OPTION_FLAG, .target = &command.proxy.inject_usage,
-     .help = "request token counts in streams, and remove them from responses"},
-    {.name = "store-content", .type = OPTION_FLAG, .target = &command.proxy.keep_content,
-     .help = "store prompts and responses in the run directory"},
-    {.name = "key-name", .type = OPTION_PARAMS, .target = &command.key_names, .value = "LABEL=NAME",
-     .help = "name for the API key labeled key-XXXXXXXX; may be repeated"},
-    {.name = "not-inference", .type = OPTION_LIST, .target = &command.not_inference, .value = "PATTERN",
-     .help = "paths that are not inference, such as '/jobs/*'; may be repeated"},
-    {.name = "max-body", .type = OPTION_COUNT, .target = &command.max_body_mib, .value = "MIB",
-     .help = "maximum size of a request body (default: 64)", .min = 1, .max = 4096},
-    {.name = "client-timeout", .type = OPTION_NUMBER, .target = &command.client_timeout_s, .value = "S",
-     .help = "time limit for receiving a request (default: 30)", .min = 0.1, .max = 86400},
-    {.name = "prices", .type = OPTION_TEXT, .target = &command.profile.price_file, .value = "FILE",
-     .help = "JSON file with prices of tokens and electricity"},
+    TEXT_ROW("model", command.profile.model, "NAME",
+             "model of the run, for its size and prices (default: mixed)"),
+    FLAG_ROW("energy-header", command.proxy.energy_header,
+             "return the energy to clients in a header; delays responses"),
+    FLAG_ROW("inject-usage", command.proxy.inject_usage,
+             "request token counts in streams, and remove them from responses"),
+    FLAG_ROW("store-content", command.proxy.keep_content,
+             "store prompts and responses in the run directory"),
+    PARAMS_ROW("key-name", command.key_names, "LABEL=NAME",
+               "name for the API key labeled key-XXXXXXXX; may be repeated"),
+    LIST_ROW("not-inference", command.not_inference, "PATTERN",
+             "paths that are not inference, such as '/jobs/*'; may be repeated"),
+    COUNT_ROW("max-body", command.max_body_mib, "MIB",
+              "maximum size of a request body (default: 64)", .min = 1, .max = 4096),
+    NUMBER_ROW("client-timeout", command.client_timeout_s, "S",
+               "time limit for receiving a request (default: 30)", .min = 0.1, .max = 86400),
+    TEXT_ROW("prices", command.profile.price_file, "FILE",
+             "JSON file with prices of tokens and electricity"),
     TARIFF_OPTION_ROWS(command.tariff),
-    {.name = "parameters", .type = OPTION_TEXT, .target = &command.profile.parameters,
-     .value = "N[,ACTIVE]",
-     .help = "parameter count, if the model is unknown to ipw: 8.03B, or 30B,3B"},
-    {.name = "decode-weight", .type = OPTION_NUMBER, .target = &command.profile.decode_weight,
-     .value = "W",
-     .help = "weight of an output token relative to a prompt token (default: 64)", .min = 1e-6,
-     .max = 1e6},
-    IDLE_OPTION_ROW(command.measure, "measure idle power in S seconds without requests (default: 2; 0: no)", 0),
-    {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
-     .value = "DIR",
-     .help = "parent of the run directory (default: runs)"},
-    {.name = "name", .type = OPTION_TEXT, .target = &command.profile.name, .value = "NAME",
-     .help = "name of the run directory (default: hardware, model, time)"},
-    {.name = "resume", .type = OPTION_FLAG, .target = &command.resume,
-     .help = "continue the run in that directory; without --name: the latest"},
-    {.name = "overwrite", .type = OPTION_FLAG, .target = &command.overwrite,
-     .help = "replace the run in that directory"},
+    TEXT_ROW("parameters", command.profile.parameters, "N[,ACTIVE]",
+             "parameter count, if the model is unknown to ipw: 8.03B, or 30B,3B"),
+    NUMBER_ROW("decode-weight", command.profile.decode_weight, "W",
+               "weight of an output token relative to a prompt token (default: 64)", .min = 1e-6,
+               .max = 1e6),
+    IDLE_OPTION_ROW(command.measure,
+                    "measure idle power in S seconds without requests (default: 2; 0: no)", 0),
+    TEXT_ROW("output-dir", command.profile.output_dir, "DIR",
+             "parent of the run directory (default: runs)"),
+    TEXT_ROW("name", command.profile.name, "NAME",
+             "name of the run directory (default: hardware, model, time)"),
+    FLAG_ROW("resume", command.resume,
+             "continue the run in that directory; without --name: the latest"),
+    FLAG_ROW("overwrite", command.overwrite, "replace the run in that directory"),
     RESULT_OPTION_ROWS(command, "no progress and no report on stderr"),
     MEASURE_OPTION_ROWS(command.measure, NULL),
-    {.name = "token", .type = OPTION_HINT,
-     .help = "set IPW_PROXY_TOKEN: command lines are visible to other users"},
-    {.name = "api-key", .type = OPTION_HINT,
-     .help = "set IPW_API_KEY: command lines are visible to other users"},
-    {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
+    HINT_ROW("token", "set IPW_PROXY_TOKEN: command lines are visible to other users"),
+    HINT_ROW("api-key", "set IPW_API_KEY: command lines are visible to other users"),
+    HINT_ROW("port", "use --listen 127.0.0.1:PORT", .letter = 'p'),
     {0},
 };
-/* clang-format on */
 
 static void listening(unsigned port, const char *upstream, const char *directory)
 {
@@ -214,7 +205,7 @@ static int proxy_main(const char **words, size_t count)
     profile_view_start("proxy", command.quiet);
     enum err err = profile_repeats_run(&session, &host, &repeats, &why);
     if (err && !outcome)
-        outcome = print_error(EXIT_FAILED, "%s", why.text);
+        outcome = print_failure(&why);
     if (err == ERR_INTERRUPTED)
         _exit(outcome); /* threads still use what exit handlers would free */
     return outcome;

@@ -4,7 +4,6 @@
  *   $ ipw report runs/profile_* layers.json -o family.html
  */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
@@ -15,14 +14,12 @@
 
 static const char *model, *output;
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &output, .value = "FILE",
-     .help = "output file (default: report.html in the first DIR)"},
+    OUTPUT_ROW("output", output, "FILE", "output file (default: report.html in the first DIR)",
+               .letter = 'o'),
     MODEL_OPTION_ROW(model),
     {0},
 };
-/* clang-format on */
 
 static int put_page(const char *run, const char *path, const struct text *page)
 {
@@ -31,7 +28,7 @@ static int put_page(const char *run, const char *path, const struct text *page)
     if (output || !run)
         return deliver_page(path, page);
     if (run_dir_put(run, RUN_REPORT, page, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     text_add_plain(&said, path);
     text_add(&said, "\n");
     int code = put_output(&said);
@@ -69,7 +66,7 @@ static int make_report(struct html_report *report)
         if (report->left_out[i].text[0])
             code = print_error(EXIT_FAILED, "%s", report->left_out[i].text);
     if (err && code == EXIT_DONE)
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
     int put = err ? code : put_page(first, report->page, &page);
     text_release(&page);
     text_release(&path);

@@ -4,9 +4,7 @@
  *
  * The command inherits stdin, stdout and stderr, and our report goes to stderr or to -o FILE.  With --format, other than a
  * table, or -o - only the report goes to stdout, so that it can be piped; the command's stdout then goes to stderr. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -69,7 +67,7 @@ static int write_samples(const char *path, struct session *session, nanos zero)
 {
     struct error why = {0};
     if (samples_log_save(session->sampler, zero, INT64_MIN, path, false, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     return 0;
 }
 
@@ -91,7 +89,7 @@ static int write_out(const struct run_options *options, const struct text *text)
         err = write_file(options->output, text, &why);
         if (!err || err == ERR_CLOSED_PIPE)
             return 0;
-        code = print_error(EXIT_FAILED, "%s", why.text);
+        code = print_failure(&why);
     }
     err = write_all(STDERR_FILENO, text, &why);
     if (err && err != ERR_CLOSED_PIPE)
@@ -235,7 +233,7 @@ static int measure_once(struct run_options *options, struct session *session, bo
                            options->exec.argv[0], why.text);
     } else {
         if (err)
-            print_error(EXIT_FAILED, "%s", why.text);
+            print_failure(&why);
         if (result.count && !*zero)
             *zero = result.runs[0].from;
         code = write_report(options, session, &result, before.cpu_s);
@@ -291,39 +289,32 @@ static struct run_options args = {.exec = {.repeats = 1, .await = {.slow = show_
                                   .runs = 1,
                                   .tariff = TARIFF_NONE};
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.exec.repeats,
-     .value = "N",
-     .help = "measure N runs; report mean and standard deviation", .min = 1, .max = 100000},
-    {.name = "warmup", .type = OPTION_COUNT, .target = &args.exec.warmups, .value = "N",
-     .help = "run the command N times first, unmeasured", .max = 100000},
+    COUNT_ROW("repeat", args.exec.repeats, "N",
+              "measure N runs; report mean and standard deviation", .min = 1, .max = 100000,
+              .letter = 'r'),
+    COUNT_ROW("warmup", args.exec.warmups, "N", "run the command N times first, unmeasured",
+              .max = 100000),
     IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds first", 0.05),
     FORMAT_OPTION_ROWS(args.format),
-    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &args.output,
-     .value = "FILE", .help = "write the report to FILE instead of stderr; - is stdout"},
-    {.name = "samples", .type = OPTION_OUTPUT, .target = &args.samples, .value = "FILE",
-     .help = "write all raw samples to a CSV file"},
-    {.name = "save", .type = OPTION_FLAG, .target = &args.save,
-     .help = "save records, samples and summary as a run directory in runs/"},
-    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
-     .help = "save the run in DIR instead"},
+    OUTPUT_ROW("output", args.output, "FILE",
+               "write the report to FILE instead of stderr; - is stdout", .letter = 'o'),
+    OUTPUT_ROW("samples", args.samples, "FILE", "write all raw samples to a CSV file"),
+    FLAG_ROW("save", args.save, "save records, samples and summary as a run directory in runs/"),
+    TEXT_ROW("output-dir", args.output_dir, "DIR", "save the run in DIR instead"),
     DB_PUSH_OPTION_ROW(args.db),
-    {.name = "repeat-runs", .type = OPTION_COUNT, .target = &args.runs, .value = "N",
-     .help = "repeat the whole measurement N times, each saved as a run", .min = 1,
-     .max = 1000},
+    COUNT_ROW("repeat-runs", args.runs, "N",
+              "repeat the whole measurement N times, each saved as a run", .min = 1, .max = 1000),
     TARIFF_OPTION_ROWS(args.tariff),
-    {.name = "wait-all", .type = OPTION_FLAG, .target = &args.exec.wait_all,
-     .help = "wait until all processes started by the command have ended"},
-    {.name = "ignore-failure", .type = OPTION_FLAG, .target = &args.exec.ignore_failure,
-     .help = "continue with the next repeat after a failed one"},
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
-     .help = "no progress lines"},
+    FLAG_ROW("wait-all", args.exec.wait_all,
+             "wait until all processes started by the command have ended"),
+    FLAG_ROW("ignore-failure", args.exec.ignore_failure,
+             "continue with the next repeat after a failed one"),
+    FLAG_ROW("quiet", args.quiet, "no progress lines", .letter = 'q'),
     MEASURE_OPTION_ROWS(args.measure, "rate"),
-    {.letter = 'n', .name = "runs", .type = OPTION_HINT, .help = "use --repeat N"},
+    HINT_ROW("runs", "use --repeat N", .letter = 'n'),
     {0},
 };
-/* clang-format on */
 
 /* Before the command runs, which may take hours. */
 static int make_save_folder(void)
@@ -337,7 +328,7 @@ static int make_save_folder(void)
     free(inside);
     if (!err && !file_is_directory(parent))
         err = err_set(&why, ERR_BAD_VALUE, "%s exists and is not a directory", parent);
-    return err ? print_error(EXIT_FAILED, "%s", why.text) : 0;
+    return err ? print_failure(&why) : 0;
 }
 
 static int run_run(const char **words, size_t count)

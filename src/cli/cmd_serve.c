@@ -5,8 +5,6 @@
  *
  * Messages go to stderr; nothing goes to stdout. */
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/common.h"
 #include "core/text.h"
@@ -24,36 +22,29 @@ static struct serve_command {
     bool quiet;
 } command;
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
-     .help = "address to listen on (default: 127.0.0.1:8420; port 0: any)"},
-    {.name = "runs", .type = OPTION_TEXT, .target = &command.serve.runs, .value = "DIR",
-     .help = "folder of run directories (default: runs)"},
-    DB_OPTION_ROW(command.serve.db, "runs of a database instead: postgres://HOST/NAME, sqlite:///FILE"),
-    {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
-     .help = "file with the token that requests must send"},
-    {.name = "tls-cert", .type = OPTION_TEXT, .target = &command.cert_file, .value = "FILE",
-     .help = "serve HTTPS with this certificate (PEM)"},
-    {.name = "tls-key", .type = OPTION_TEXT, .target = &command.key_file, .value = "FILE",
-     .help = "its private key (PEM)"},
+    TEXT_ROW("listen", command.listen, "ADDRESS:PORT",
+             "address to listen on (default: 127.0.0.1:8420; port 0: any)", .letter = 'l'),
+    TEXT_ROW("runs", command.serve.runs, "DIR", "folder of run directories (default: runs)"),
+    DB_OPTION_ROW(command.serve.db,
+                  "runs of a database instead: postgres://HOST/NAME, sqlite:///FILE"),
+    TEXT_ROW("token-file", command.token_file, "FILE",
+             "file with the token that requests must send"),
+    TEXT_ROW("tls-cert", command.cert_file, "FILE", "serve HTTPS with this certificate (PEM)"),
+    TEXT_ROW("tls-key", command.key_file, "FILE", "its private key (PEM)"),
     ALLOW_HOST_OPTION_ROW(command.hosts),
-    {.name = "devices", .type = OPTION_TEXT, .target = &command.serve.devices, .value = "LIST",
-     .help = "GPUs by index or UUID (default: all visible)"},
-    {.name = "sensors", .type = OPTION_TEXT, .target = &command.serve.drivers, .value = "LIST",
-     .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},
-    {.name = "no-live", .type = OPTION_FLAG, .target = &command.serve.no_live,
-     .help = "do not open sensors: no live power"},
-    {.name = "allow-runs", .type = OPTION_FLAG, .target = &command.serve.allow_runs,
-     .help = "allow clients to start profiles; needs --token-file"},
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
-     .help = "do not print where the server listens"},
-    {.name = "token", .type = OPTION_HINT,
-     .help = "use --token-file: command lines are visible to other users"},
-    {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
+    TEXT_ROW("devices", command.serve.devices, "LIST",
+             "GPUs by index or UUID (default: all visible)"),
+    TEXT_ROW("sensors", command.serve.drivers, "LIST",
+             "only these sensor drivers, e.g. nvml,rapl (default: all)"),
+    FLAG_ROW("no-live", command.serve.no_live, "do not open sensors: no live power"),
+    FLAG_ROW("allow-runs", command.serve.allow_runs,
+             "allow clients to start profiles; needs --token-file"),
+    FLAG_ROW("quiet", command.quiet, "do not print where the server listens", .letter = 'q'),
+    HINT_ROW("token", "use --token-file: command lines are visible to other users"),
+    HINT_ROW("port", "use --listen 127.0.0.1:PORT", .letter = 'p'),
     {0},
 };
-/* clang-format on */
 
 static int complete_source(void)
 {
@@ -78,7 +69,7 @@ static int complete_tls(void)
         return print_error(EXIT_USAGE, "--tls-cert and --tls-key are needed together");
     if (file_read(command.cert_file, FILE_SMALL, &command.cert, &why) ||
         file_read(command.key_file, FILE_SMALL, &command.key, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     command.serve.tls_cert = text_get(&command.cert);
     command.serve.tls_key = text_get(&command.key);
     command.at.is_tls = true;

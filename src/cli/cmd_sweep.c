@@ -3,10 +3,8 @@
  *   $ ipw sweep --knob threads=1,2,4,8 --repeat 3 -- llama-bench -t {threads}
  *
  * Progress goes to stderr, the settings that were measured to stdout. */
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analysis/analysis.h"
@@ -27,37 +25,19 @@
 #include "runner/sweep_control.h"
 #include "runner/sweep_dry_run.h"
 
-/* Values that cannot be given: which options were given matters with --resume. */
-#define NOTHING_GIVEN                                                                              \
-    {.until_pct = UNKNOWN,                                                                         \
-     .reruns = UINT_MAX,                                                                           \
-     .cooldown_c = UNKNOWN,                                                                        \
-     .cooldown_min_c = UNKNOWN,                                                                    \
-     .cooldown_limit_s = UNKNOWN,                                                                  \
-     .cooldown_s = UNKNOWN,                                                                        \
-     .seed = UNKNOWN,                                                                              \
-     .min_mhz = UNKNOWN}
-static struct sweep_options args = NOTHING_GIVEN;
+static struct sweep_options args = {.max_repeats = 10,
+                                    .until_pct = UNKNOWN,
+                                    .reruns = 2,
+                                    .cooldown_c = UNKNOWN,
+                                    .cooldown_min_c = UNKNOWN,
+                                    .cooldown_limit_s = UNKNOWN,
+                                    .cooldown_s = UNKNOWN,
+                                    .seed = UNKNOWN,
+                                    .min_mhz = 510,
+                                    .probes = 4,
+                                    .mode = "custom",
+                                    .objective = "edp"};
 
-static void fill_defaults(void)
-{
-    if (!args.repeats && !args.resume)
-        args.repeats = 1;
-    if (!args.max_repeats)
-        args.max_repeats = 10;
-    if (args.reruns == UINT_MAX)
-        args.reruns = 2;
-    if (!is_known(args.min_mhz))
-        args.min_mhz = 510;
-    if (!args.probes)
-        args.probes = 4;
-    if (!args.mode)
-        args.mode = "custom";
-    if (!args.objective)
-        args.objective = "edp";
-}
-
-static const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
 static const char *const MODES[] = {"custom", "baseline", "dvfs", "probe", NULL};
 
 /* ---- --dry-run ---- */
@@ -136,7 +116,7 @@ static void add_head(const struct result *plan, struct text *out)
     double attempts = result_number_at(plan, NULL, "attempts");
     const char *uncontrolled = result_text_at(plan, NULL, "uncontrolled");
     text_addf(out, "%zu setting%s, %.0f attempt%s to run, seed %.0f\n", settings,
-              settings == 1 ? "" : "s", attempts, attempts == 1 ? "" : "s",
+              str_plural(settings), attempts, str_plural(attempts),
               result_number_at(plan, NULL, "seed"));
     if (result_flag_at(plan, NULL, "sets_gpu"))
         text_add(out, "sets clocks or the power limit of the GPU, which needs root\n");
@@ -179,10 +159,7 @@ static int show_plan(struct sweep *sweep)
                        &plan);
     sweep_dry_run_fill(&plan, &result);
     sweep_dry_run_release(&plan);
-    int code =
-        deliver_printed(args.output, &result, format_chosen(&args.format, args.output), &VIEWS);
-    result_release(&result);
-    return code;
+    return deliver_chosen(args.output, &result, &args.format, &VIEWS);
 }
 
 /* ---- progress ---- */
@@ -215,8 +192,7 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
 static void show_cool(void *context, const struct sweep *sweep, double celsius)
 {
     (void)context;
-    double limit_s =
-        is_known(sweep->cooldown_limit_s) ? sweep->cooldown_limit_s : SWEEP_COOLDOWN_LIMIT_S;
+    double limit_s = known_or(sweep->cooldown_limit_s, SWEEP_COOLDOWN_LIMIT_S);
     if (args.quiet)
         return;
     if (celsius < sweep->cooldown_min_c)
@@ -276,15 +252,12 @@ static int put_json(const char *directory, const struct result *result)
 static int show_result(const char *directory)
 {
     static const struct print_views VIEWS = {.text = view_text};
-    struct error why = {0};
     struct result result;
-    const struct analysis_input input = {.sweep = directory};
-    const struct params none = {0};
     enum print_format format = format_chosen(&args.format, args.output);
-    enum err err = analysis_run(analysis_driver_find("sweep", &why), &input, &none, &result);
+    enum err err = analysis_run_sweep(directory, &result);
     int code;
     if (err && err != ERR_NO_DATA)
-        code = print_error(EXIT_FAILED, "%s", result.why.text);
+        code = print_failure(&result.why);
     else if (format == PRINT_JSON)
         code = put_json(directory, &result);
     else
@@ -345,12 +318,12 @@ static int restore(void)
     struct error why = {0};
     enum err err = sweep_control_restore(&restored, &held, &why);
     if (restored)
-        notify("ipw sweep: restored %u GPU%s\n", restored, restored == 1 ? "" : "s");
+        notify("ipw sweep: restored %u GPU%s\n", restored, str_plural(restored));
     if (held)
         notify("ipw sweep: %u GPU%s not restored: a running process controls %s\n", held,
-               held == 1 ? "" : "s", held == 1 ? "it" : "them");
+               str_plural(held), held == 1 ? "it" : "them");
     if (err)
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     if (!restored && !held)
         notify("ipw sweep: nothing to restore\n");
     return EXIT_DONE;
@@ -368,13 +341,13 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
         notify("ipw sweep: %s is complete: nothing is left to measure\n", writer->directory);
     else if (!args.quiet && !sweep->only)
         notify("ipw sweep: %zu setting%s into %s, seed %u\n", sweep->point_count,
-               sweep->point_count == 1 ? "" : "s", writer->directory, sweep->seed);
+               str_plural(sweep->point_count), writer->directory, sweep->seed);
     enum err err = sweep_execute(sweep, writer, control, &progress, &number, &why);
     enum err restored = sweep_control_end(control, &later);
     if (restored)
         code = print_error(EXIT_FAILED, "%s; `ipw sweep --restore` tries again", later.text);
     if (err)
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     if (number) {
         notify("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
         return 128 + number;
@@ -427,7 +400,7 @@ static int follow(struct collect_state *state, bool *more)
     if (!err && is_done && !*more)
         err = sweep_finish(sweep, writer, &why);
     if (err)
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     if (number) {
         notify("ipw sweep: detached; the job continues, and `ipw sweep --resume %s` collects its "
                "results\n",
@@ -578,101 +551,73 @@ static int begin(const char **words, size_t count)
     return code;
 }
 
-/* clang-format off */
 static const struct option_row ROWS[] = {
-    {.name = "knob", .type = OPTION_LIST, .target = &args.knobs, .value = "NAME=VALUES",
-     .help = "values of {NAME}: 1,2,4 or 600-1200:150; may be repeated"},
-    {.name = "paired", .type = OPTION_FLAG, .target = &args.paired,
-     .help = "pair the values by position (default: all combinations)"},
-    {.name = "list", .type = OPTION_TEXT, .target = &args.list, .value = "FILE",
-     .help = "settings from a CSV file: knob names, then one setting per line"},
-    {.name = "mode", .type = OPTION_CHOICE, .target = &args.mode, .value = "MODE", .choices = MODES,
-     .help = "custom (--knob, --list), baseline, dvfs (all clocks) or probe"},
-    {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.min_mhz, .value = "MHZ",
-     .help = "lowest clock of modes dvfs and probe (default: 510)", .min = 0, .max = 1e5},
-    {.name = "probes", .type = OPTION_COUNT, .target = &args.probes, .value = "PROBES",
-     .help = "number of initial clocks of mode probe, 3 to 5 (default: 4)",
-     .min = SWEEP_PROBES_MIN, .max = SWEEP_PROBES_MAX},
-    {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE", .choices = OBJECTIVE_NAMES,
-     .help = "what mode probe minimizes: energy, edp (default) or ed2p"},
-    {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
-     .help = "the arguments after -- are options of `ipw profile`, not a command"},
-    {.name = "control", .type = OPTION_FLAG, .target = &args.control,
+    LIST_ROW("knob", args.knobs, "NAME=VALUES",
+             "values of {NAME}: 1,2,4 or 600-1200:150; may be repeated"),
+    FLAG_ROW("paired", args.paired, "pair the values by position (default: all combinations)"),
+    TEXT_ROW("list", args.list, "FILE",
+             "settings from a CSV file: knob names, then one setting per line"),
+    CHOICE_ROW("mode", args.mode, "MODE", MODES,
+               "custom (--knob, --list), baseline, dvfs (all clocks) or probe"),
+    NUMBER_ROW("min-clock", args.min_mhz, "MHZ",
+               "lowest clock of modes dvfs and probe (default: 510)", .min = 0, .max = 1e5),
+    COUNT_ROW("probes", args.probes, "PROBES",
+              "number of initial clocks of mode probe, 3 to 5 (default: 4)",
+              .min = SWEEP_PROBES_MIN, .max = SWEEP_PROBES_MAX),
+    CHOICE_ROW("objective", args.objective, "OBJECTIVE", OBJECTIVE_NAMES,
+               "what mode probe minimizes: energy, edp (default) or ed2p"),
+    FLAG_ROW("profile", args.profile,
+             "the arguments after -- are options of `ipw profile`, not a command"),
+    {.name = "control",
+     .type = OPTION_FLAG,
+     .target = &args.control,
      .help = "as root, set these knobs on the GPU:"
 #define KNOB(constant, name, ...) " " name
 #include "core/knob.def"
 #undef KNOB
     },
-    {.name = "restore", .type = OPTION_FLAG, .target = &args.restore,
-     .help = "restore the GPU settings left by a killed sweep, and exit"},
-    {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.repeats, .value = "N",
-     .help = "measure each setting N times (default: 1)", .min = 1, .max = SWEEP_REPEATS_MAX},
-    {.name = "until-pct", .type = OPTION_NUMBER, .target = &args.until_pct, .value = "P",
-     .help = "repeat a setting until its standard error is P % of its energy",
-     .min = 0.01, .max = 100},
-    {.name = "max-repeats", .type = OPTION_COUNT, .target = &args.max_repeats, .value = "N",
-     .help = "at most N times, with --until-pct (default: 10)",
-     .min = 2, .max = SWEEP_REPEATS_MAX},
-    {.name = "warmup", .type = OPTION_COUNT, .target = &args.warmups, .value = "N",
-     .help = "run the command N times unmeasured before each attempt", .max = 100000},
-    {.name = "reruns", .type = OPTION_COUNT, .target = &args.reruns, .value = "N",
-     .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .max = 1000},
-    {.name = "cooldown-c", .type = OPTION_NUMBER, .target = &args.cooldown_c, .value = "C",
-     .help = "wait before each attempt until the GPU is at C degrees or less",
-     .min = 0, .max = 150},
-    {.name = "cooldown-min-c", .type = OPTION_NUMBER, .target = &args.cooldown_min_c, .value = "C",
-     .help = "if it is colder than C, warm it up with unmeasured runs", .min = 0, .max = 150},
-    {.name = "cooldown-limit-s", .type = OPTION_NUMBER, .target = &args.cooldown_limit_s, .value = "S",
-     .help = "wait or warm up for at most S seconds (default: 600)", .min = 0, .max = 86400},
-    {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
-     .help = "wait S seconds between attempts", .min = 0, .max = 86400},
+    FLAG_ROW("restore", args.restore, "restore the GPU settings left by a killed sweep, and exit"),
+    COUNT_ROW("repeat", args.repeats, "N", "measure each setting N times (default: 1)", .min = 1,
+              .max = SWEEP_REPEATS_MAX, .letter = 'r'),
+    NUMBER_ROW("until-pct", args.until_pct, "P",
+               "repeat a setting until its standard error is P % of its energy", .min = 0.01,
+               .max = 100),
+    COUNT_ROW("max-repeats", args.max_repeats, "N",
+              "at most N times, with --until-pct (default: 10)", .min = 2,
+              .max = SWEEP_REPEATS_MAX),
+    COUNT_ROW("warmup", args.warmups, "N", "run the command N times unmeasured before each attempt",
+              .max = 100000),
+    COUNT_ROW("reruns", args.reruns, "N",
+              "repeat a throttled or off-target attempt at most N times (default: 2)", .max = 1000),
+    NUMBER_ROW("cooldown-c", args.cooldown_c, "C",
+               "wait before each attempt until the GPU is at C degrees or less", .min = 0,
+               .max = 150),
+    NUMBER_ROW("cooldown-min-c", args.cooldown_min_c, "C",
+               "if it is colder than C, warm it up with unmeasured runs", .min = 0, .max = 150),
+    NUMBER_ROW("cooldown-limit-s", args.cooldown_limit_s, "S",
+               "wait or warm up for at most S seconds (default: 600)", .min = 0, .max = 86400),
+    NUMBER_ROW("cooldown-s", args.cooldown_s, "S", "wait S seconds between attempts", .min = 0,
+               .max = 86400),
     IDLE_OPTION_ROW(args.measure, "measure idle power for S seconds before each attempt", 0.05),
-    {.name = "seed", .type = OPTION_NUMBER, .target = &args.seed, .value = "N",
-     .help = "random seed of the order (default: from the clock)",
-     .min = 0, .max = 4294967295.0},
-    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
-     .help = "parent of the sweep's directory (default: runs)"},
+    NUMBER_ROW("seed", args.seed, "N", "random seed of the order (default: from the clock)",
+               .min = 0, .max = 4294967295.0),
+    TEXT_ROW("output-dir", args.output_dir, "DIR",
+             "parent of the sweep's directory (default: runs)"),
     DB_PUSH_OPTION_ROW(args.db),
-    {.name = "resume", .type = OPTION_TEXT, .target = &args.resume, .value = "SWEEP",
-     .help = "continue the sweep in that directory"},
-    {.name = "retry-failed", .type = OPTION_FLAG, .target = &args.retry_failed,
-     .help = "with --resume: retry failed attempts"},
-    {.name = "point", .type = OPTION_COUNT, .target = &args.point, .value = "K",
-     .help = "with --resume: measure only setting K, as the elements of --slurm do",
-     .min = 1, .max = 100000},
+    TEXT_ROW("resume", args.resume, "SWEEP", "continue the sweep in that directory"),
+    FLAG_ROW("retry-failed", args.retry_failed, "with --resume: retry failed attempts"),
+    COUNT_ROW("point", args.point, "K",
+              "with --resume: measure only setting K, as the elements of --slurm do", .min = 1,
+              .max = 100000),
     SLURM_OPTION_ROWS(args.slurm, "measure the settings"),
-    {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
-     .help = "print the attempts in order, with their expected time, and exit"},
+    FLAG_ROW("dry-run", args.dry_run,
+             "print the attempts in order, with their expected time, and exit"),
     FORMAT_OPTION_ROWS(args.format),
     OUTPUT_OPTION_ROW(args.output),
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
-     .help = "no progress lines"},
+    FLAG_ROW("quiet", args.quiet, "no progress lines", .letter = 'q'),
     MEASURE_OPTION_ROWS(args.measure, "rate"),
     {0},
 };
-/* clang-format on */
-
-static bool was_given(const struct option_row *row)
-{
-    static const size_t SIZES[] = {
-        [OPTION_FLAG] = sizeof(bool),           [OPTION_COUNT] = sizeof(unsigned),
-        [OPTION_NUMBER] = sizeof(double),       [OPTION_TEXT] = sizeof(const char *),
-        [OPTION_CHOICE] = sizeof(const char *), [OPTION_LIST] = sizeof(struct option_list),
-        [OPTION_JOINED] = sizeof(const char *)};
-    static const struct sweep_options NOTHING = NOTHING_GIVEN;
-    ptrdiff_t at = (const char *)row->target - (const char *)&args;
-    return memcmp(row->target, (const char *)&NOTHING + at, SIZES[row->type]) != 0;
-}
-
-/* The first of these options (NULL-terminated names) that was given; or NULL. */
-static const char *first_given(const char *const *names)
-{
-    for (; *names; names++)
-        for (const struct option_row *row = ROWS; row->name; row++)
-            if (strcmp(row->name, *names) == 0 && was_given(row))
-                return *names;
-    return NULL;
-}
 
 /* Options that would have no effect. */
 static int check_given(void)
@@ -686,7 +631,9 @@ static int check_given(void)
         "sample-rate", "require-energy", "cooldown-min-c", "cooldown-limit-s",
         NULL};
     static const char *const PROBE[] = {"probes", "objective", NULL};
-    const char *name = args.resume || args.restore ? first_given(RECORDED) : NULL;
+    static const char *const MAX[] = {"max-repeats", NULL};
+    bool has_max = option_given(MAX);
+    const char *name = args.resume || args.restore ? option_given(RECORDED) : NULL;
     if (args.restore && (name || args.resume))
         return print_error(EXIT_USAGE, "--restore measures nothing: omit --%s",
                            name ? name : "resume");
@@ -704,13 +651,13 @@ static int check_given(void)
                            is_known(args.cooldown_min_c) ? "cooldown-min-c" : "cooldown-limit-s");
     if (args.cooldown_min_c >= args.cooldown_c)
         return print_error(EXIT_USAGE, "--cooldown-min-c must be below --cooldown-c");
-    name = first_given(PROBE);
-    if (name && !(args.mode && sweep_plan_mode_is(&args, "probe")))
+    name = option_given(PROBE);
+    if (name && !sweep_plan_mode_is(&args, "probe"))
         return print_error(EXIT_USAGE, "--%s is for --mode probe", name);
-    if (args.max_repeats && !is_known(args.until_pct))
+    if (has_max && !is_known(args.until_pct))
         return print_error(EXIT_USAGE,
                            "--max-repeats needs --until-pct; --repeat N measures N times");
-    if (args.max_repeats && args.max_repeats < args.repeats)
+    if (has_max && args.max_repeats < args.repeats)
         return print_error(EXIT_USAGE, "--max-repeats %u is less than --repeat %u",
                            args.max_repeats, args.repeats);
     return 0;
@@ -741,7 +688,7 @@ static int check_point(void)
         return print_error(EXIT_USAGE, "--%s needs --resume SWEEP",
                            args.point ? "point" : "retry-failed");
     static const char *const OF_ALL[] = {"slurm", "dry-run", "repeat", "retry-failed", NULL};
-    const char *of_all = args.point ? first_given(OF_ALL) : NULL;
+    const char *of_all = args.point ? option_given(OF_ALL) : NULL;
     if (of_all)
         return print_error(EXIT_USAGE, "--point measures one setting: omit --%s", of_all);
     return slurm_command_check(&args.slurm);
@@ -752,7 +699,8 @@ static int sweep_main(const char **words, size_t count)
     int code = check_db(args.db, false) ? EXIT_USAGE : check_given();
     if (code)
         return code;
-    fill_defaults();
+    if (!args.repeats && !args.resume)
+        args.repeats = 1;
     if (args.restore)
         return count ? usage_error("--restore takes no command") : restore();
     secret_add_words((char *const *)words);

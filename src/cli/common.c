@@ -125,6 +125,21 @@ int print_err(enum err err, const struct error *why)
     return print_error(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
+int print_name_err(enum err err, const struct error *why)
+{
+    return print_err(err == ERR_NOT_FOUND ? ERR_USAGE : err, why);
+}
+
+int print_failure(const struct error *why)
+{
+    return print_error(EXIT_FAILED, "%s", why->text);
+}
+
+const char *option_given(const char *const *names)
+{
+    return options_given(current->rows, names);
+}
+
 int usage_error(const char *problem)
 {
     return print_error(EXIT_USAGE, "%s; usage: ipw %s %s", problem, current->name, current->usage);
@@ -144,7 +159,7 @@ bool clear_progress(void)
 static const char *refused_baseline(const struct summary_conditions *conditions)
 {
     for (size_t i = 0; conditions && i < conditions->finding_count; i++)
-        if (strcmp(conditions->findings[i].code, "baseline_refused") == 0)
+        if (str_equal(conditions->findings[i].code, "baseline_refused"))
             return conditions->findings[i].text;
     return NULL;
 }
@@ -159,11 +174,11 @@ int require_measured(const struct measure_options *options, const struct energy 
     if (refused)
         return print_error(EXIT_NOT_MEASURED, "--idle is required: %s", refused);
     if (total->method == METHOD_ESTIMATED)
-        str_format(why, sizeof why, "only estimated, by %s", total->source);
+        chars_format(why, "only estimated, by %s", total->source);
     else if (!energy_is_measured(total))
-        str_copy(why, sizeof why, total->note);
+        chars_copy(why, total->note);
     else if (total->coverage < COVERAGE_REQUIRED)
-        str_format(why, sizeof why, "coverage only %.0f %%", 100 * total->coverage);
+        chars_format(why, "coverage only %.0f %%", 100 * total->coverage);
     else
         return 0;
     return print_error(EXIT_NOT_MEASURED,
@@ -178,7 +193,7 @@ int failed_limit_read(struct failed_limit *limit)
     size_t length = strlen(limit->given);
     bool is_share = length > 0 && limit->given[length - 1] == '%';
     double value;
-    if (!str_format(digits, sizeof digits, "%.*s", (int)(length - is_share), limit->given) ||
+    if (!chars_format(digits, "%.*s", (int)(length - is_share), limit->given) ||
         parse_double(digits, &value) != ERR_OK || value < 0 || (is_share && value > 100))
         return print_error(EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
                            limit->given);
@@ -212,10 +227,10 @@ int read_listen(const char *given, unsigned default_port, struct listen_at *out)
         colon = NULL;
     size_t length = is_port ? 0 : colon ? (size_t)(colon - given) : strlen(given);
     bool is_v6 = given[0] == '[' && bracket;
-    str_format(out->address, sizeof out->address, "%.*s",
-               (int)(is_v6 ? (size_t)(bracket - given - 1) : length), given + (is_v6 ? 1 : 0));
+    chars_format(out->address, "%.*s", (int)(is_v6 ? (size_t)(bracket - given - 1) : length),
+                 given + (is_v6 ? 1 : 0));
     if (is_port)
-        str_copy(out->address, sizeof out->address, "127.0.0.1");
+        chars_copy(out->address, "127.0.0.1");
     if ((is_port || colon) && (parse_u64(is_port ? given : colon + 1, &port) || port > 65535))
         return print_error(
             EXIT_USAGE,
@@ -229,7 +244,7 @@ int read_token(const char *path, struct text *out)
 {
     struct error why;
     if (file_read(path, FILE_SMALL, out, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     size_t length = strcspn(text_get(out), " \t\r\n");
     if (length == 0)
         return print_error(EXIT_USAGE, "%s: contains no token", path);
@@ -242,8 +257,8 @@ struct plain_text listen_url(const struct listen_at *at)
 {
     char url[300];
     bool is_v6 = strchr(at->address, ':');
-    str_format(url, sizeof url, "http%s://%s%s%s:%u", at->is_tls ? "s" : "", is_v6 ? "[" : "",
-               at->address, is_v6 ? "]" : "", at->port);
+    chars_format(url, "http%s://%s%s%s:%u", at->is_tls ? "s" : "", is_v6 ? "[" : "", at->address,
+                 is_v6 ? "]" : "", at->port);
     return plain_text(url);
 }
 
@@ -401,6 +416,14 @@ int deliver_printed(const char *path, const struct result *result, enum print_fo
     return code;
 }
 
+int deliver_chosen(const char *path, struct result *result, const struct format_options *options,
+                   const struct print_views *views)
+{
+    int code = deliver_printed(path, result, format_chosen(options, path), views);
+    result_release(result);
+    return code;
+}
+
 int deliver_page(const char *path, const struct text *page)
 {
     struct text said = {0};
@@ -460,7 +483,7 @@ int each_name(const char *list, int (*take)(void *context, const char *name), vo
 bool wants_color(int fd)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    return fd >= 0 && isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    return fd >= 0 && isatty(fd) && !(no_color && *no_color) && term && !str_equal(term, "dumb");
 }
 
 /* ---- a command ---- */
@@ -505,7 +528,7 @@ static int parse_words(const struct command *command, int argc, char **argv, siz
         int rest, code = parse(command, argc, argv, &rest);
         if (code >= 0 || rest >= argc)
             return code;
-        bool ended = rest > 1 && !strcmp(argv[rest - 1], "--");
+        bool ended = rest > 1 && str_equal(argv[rest - 1], "--");
         bool sides = ended && command->words == WORDS_SIDES;
         bool apart = command->words == WORDS_APART;
         bool all = command->words == WORDS_FOLLOW || apart || (ended && !sides);
@@ -532,7 +555,7 @@ static int check_outputs(const struct command *command)
         const char *path = row->type == OPTION_OUTPUT ? *(const char **)row->target : NULL;
         struct error why;
         if (path && output_check(path, &why))
-            return print_error(EXIT_FAILED, "%s", why.text);
+            return print_failure(&why);
     }
     return -1;
 }
@@ -540,9 +563,7 @@ static int check_outputs(const struct command *command)
 static int call_with_runs(const struct command *command, const char **words, size_t count)
 {
     struct run_inputs inputs;
-    struct error why = {0};
-    if (run_inputs_find(words, count, command->takes_sweeps, &inputs, &why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+    run_inputs_find(words, count, command->takes_sweeps, &inputs);
     int code = command->run((const char **)inputs.paths, inputs.count);
     run_inputs_release(&inputs);
     return code;
@@ -553,7 +574,7 @@ int command_call(const struct command *command, int argc, char **argv)
     const struct command *caller = current;
     size_t count;
     for (size_t i = 0; argc > 1 && command->tools && command->tools[i]; i++)
-        if (strcmp(argv[1], strchr(command->tools[i]->name, ' ') + 1) == 0)
+        if (str_equal(argv[1], strchr(command->tools[i]->name, ' ') + 1))
             return command_call(command->tools[i], argc - 1, argv + 1);
     current = command;
     int code = parse_words(command, argc, argv, &count);

@@ -38,6 +38,9 @@ int print_error(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 /* The same with the text of an error: EXIT_USAGE for ERR_USAGE, else EXIT_FAILED.  Nothing is printed for
  * ERR_CLOSED_PIPE, and EXIT_DONE returned: a reader such as `head` has seen enough. */
 int print_err(enum err err, const struct error *why);
+/* The same, and EXIT_USAGE for ERR_NOT_FOUND: of a name on the command line. */
+int print_name_err(enum err err, const struct error *why);
+int print_failure(const struct error *why); /* EXIT_FAILED, whatever the error */
 
 /* Prints a line, or a part of one, to stderr.  Quoted strings are escaped (core/text.h); only this module and views
  * that own the terminal write to it. */
@@ -59,77 +62,67 @@ struct measure_options {
 };
 /* clang-format off */
 #define MEASURE_OPTION_ROWS(m, former_rate)                                                        \
-    {.name = "devices", .type = OPTION_TEXT, .target = &(m).devices, .value = "LIST",              \
-     .help = "GPUs by index or UUID (default: all visible)"},                                      \
-    {.name = "sensors", .type = OPTION_JOINED, .target = &(m).sensors, .value = "LIST",            \
-     .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},                   \
-    {.name = "sample-rate", .former = former_rate, .type = OPTION_NUMBER, .target = &(m).rate_hz,  \
-     .value = "HZ",                                                                                \
-     .help = "sampling rate (default: chosen for each sensor)", .min = 0.01, .max = 1000},      \
-    {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
-     .help = "exit 3 unless the energy was measured"}
+    TEXT_ROW("devices", (m).devices, "LIST", "GPUs by index or UUID (default: all visible)"),      \
+    JOINED_ROW("sensors", (m).sensors, "LIST",                                                     \
+               "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"),                 \
+    NUMBER_ROW("sample-rate", (m).rate_hz, "HZ",                                                   \
+               "sampling rate (default: chosen for each sensor)", .former = former_rate,           \
+               .min = 0.01, .max = 1000),                                                          \
+    FLAG_ROW("require-energy", (m).require_energy, "exit 3 unless the energy was measured")
 
 #define IDLE_OPTION_ROW(m, text, shortest)                                                         \
-    {.name = "idle", .type = OPTION_NUMBER, .target = &(m).idle_s, .value = "S", .help = text,     \
-     .min = shortest, .max = 86400}
+    NUMBER_ROW("idle", (m).idle_s, "S", text, .min = shortest, .max = 86400)
 #define MAX_FAILED_OPTION_ROW(limit)                                                               \
-    {.name = "max-failed", .type = OPTION_TEXT, .target = &(limit).given, .value = "N|P%",         \
-     .help = "exit status 1 if more queries fail (default: 5%)"}
+    TEXT_ROW("max-failed", (limit).given, "N|P%",                                                  \
+             "exit status 1 if more queries fail (default: 5%)")
 
 /* Options with the same meaning in all commands; `text` and `flag` are the targets. */
-#define MODEL_OPTION_ROW(text)                                                                     \
-    {.name = "model", .type = OPTION_TEXT, .target = &(text), .value = "NAME",                     \
-     .help = "select one model's records"}
+#define MODEL_OPTION_ROW(text) TEXT_ROW("model", (text), "NAME", "select one model's records")
 #define OUTPUT_OPTION_ROW(text)                                                                    \
-    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &(text), .value = "FILE",   \
-     .help = "write to FILE instead of stdout"}
-#define JSON_FORMAT_OPTION_ROW(flag)                                                               \
-    {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
+    OUTPUT_ROW("output", (text), "FILE", "write to FILE instead of stdout", .letter = 'o')
+#define JSON_FORMAT_OPTION_ROW(flag) FLAG_ROW("json", (flag), "same as --format json")
 
 /* --format and --json of every command that prints a result; f: a struct format_options. */
 #define FORMAT_OPTION_ROWS(f)                                                                      \
-    {.name = "format", .type = OPTION_CHOICE, .target = &(f).name, .value = "NAME",                \
-     .help = "table, json, csv or md (default: by FILE's suffix, else table)",                     \
-     .choices = PRINT_FORMATS},                                                                    \
+    CHOICE_ROW("format", (f).name, "NAME", PRINT_FORMATS,                                          \
+               "table, json, csv or md (default: by FILE's suffix, else table)"),                  \
     JSON_FORMAT_OPTION_ROW((f).json)
 /* The same for commands whose FILE is not the report. */
 #define REPORT_FORMAT_OPTION_ROWS(f)                                                               \
-    {.name = "format", .type = OPTION_CHOICE, .target = &(f).name, .value = "NAME",                \
-     .help = "format of the report: table (default), json, csv or md", .choices = PRINT_FORMATS},  \
+    CHOICE_ROW("format", (f).name, "NAME", PRINT_FORMATS,                                          \
+               "format of the report: table (default), json, csv or md"),                          \
     JSON_FORMAT_OPTION_ROW((f).json)
 
 /* t: a struct tariff, initially TARIFF_NONE. */
 #define TARIFF_OPTION_ROWS(t)                                                                      \
-    {.name = "price-per-kwh", .type = OPTION_NUMBER, .target = &(t).price_per_kwh, .value = "P",   \
-     .help = "price of electricity, for operating cost", .max = 1e6},                             \
-    {.name = "device-price-per-hour", .type = OPTION_NUMBER, .target = &(t).device_price_per_hour, \
-     .value = "P", .help = "price of one device per hour of wall time, for operating cost",        \
-     .max = 1e6},                                                                                 \
-    {.name = "gco2-per-kwh", .type = OPTION_NUMBER, .target = &(t).gco2_per_kwh, .value = "G",     \
-     .help = "carbon intensity of electricity, gCO2e/kWh, for emissions", .max = 10000}
+    NUMBER_ROW("price-per-kwh", (t).price_per_kwh, "P",                                            \
+               "price of electricity, for operating cost", .max = 1e6),                            \
+    NUMBER_ROW("device-price-per-hour", (t).device_price_per_hour, "P",                            \
+               "price of one device per hour of wall time, for operating cost", .max = 1e6),       \
+    NUMBER_ROW("gco2-per-kwh", (t).gco2_per_kwh, "G",                                              \
+               "carbon intensity of electricity, gCO2e/kWh, for emissions", .max = 10000)
 
 /* Of commands that listen for HTTP; may be repeated. */
 #define ALLOW_HOST_OPTION_ROW(list)                                                                \
-    {.name = "allow-host", .type = OPTION_LIST, .target = &(list), .value = "NAME",                \
-     .help = "also accept NAME in Host headers; may be repeated"}
+    LIST_ROW("allow-host", (list), "NAME", "also accept NAME in Host headers; may be repeated")
 
-#define DB_OPTION_ROW(text, what)                                                                  \
-    {.name = "db", .type = OPTION_TEXT, .target = &(text), .value = "URL", .help = what}
+#define DB_OPTION_ROW(text, what) TEXT_ROW("db", (text), "URL", what)
 #define DB_PUSH_OPTION_ROW(text)                                                                   \
     DB_OPTION_ROW(text, "push the run to this database when it ends; see `ipw db --help`")
 
 /* For commands that show progress and write their result at the end; o has a struct format_options `format`. */
 #define RESULT_OPTION_ROWS(o, quiet_help)                                                          \
-    {.name = "format", .type = OPTION_CHOICE, .target = &(o).format.name, .value = "NAME",         \
-     .help = "print the result to stdout at the end: table, json, csv or md",                      \
-     .choices = PRINT_FORMATS},                                                                    \
+    CHOICE_ROW("format", (o).format.name, "NAME", PRINT_FORMATS,                                   \
+               "print the result to stdout at the end: table, json, csv or md"),                   \
     JSON_FORMAT_OPTION_ROW((o).format.json),                                                       \
-    {.letter = 'o', .name = "output", .type = OPTION_OUTPUT, .target = &(o).output,                \
-     .value = "FILE",                                                                              \
-     .help = "write it to FILE (default: as JSON, or by the suffix .csv or .md)"},                 \
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &(o).quiet,                    \
-     .help = quiet_help}
+    OUTPUT_ROW("output", (o).output, "FILE",                                                       \
+               "write it to FILE (default: as JSON, or by the suffix .csv or .md)",                \
+               .letter = 'o'),                                                                     \
+    FLAG_ROW("quiet", (o).quiet, quiet_help, .letter = 'q')
 /* clang-format on */
+
+/* The first of these options (names, NULL-terminated) that was given to the running command; or NULL. */
+const char *option_given(const char *const *names);
 
 /* "PROBLEM; usage: ipw COMMAND ..."; returns EXIT_USAGE. */
 int usage_error(const char *problem);
@@ -203,6 +196,10 @@ enum print_format format_chosen(const struct format_options *options, const char
 /* Prints the result to stdout, or to the file at `path` unless it is NULL. */
 int deliver_printed(const char *path, const struct result *result, enum print_format format,
                     const struct print_views *views);
+
+/* The same in the chosen format, and releases the result. */
+int deliver_chosen(const char *path, struct result *result, const struct format_options *options,
+                   const struct print_views *views);
 
 /* Whether an output is "-". */
 bool is_dash(const char *path);

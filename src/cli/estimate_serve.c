@@ -3,13 +3,13 @@
 #include "cli/estimate_serve.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
 #include "core/result.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "estimate/estimate_grid.h"
 #include "estimate/serving.h"
 #include "estimate/workload.h"
@@ -40,27 +40,23 @@ struct view {
 
 enum err estimate_serve_check(const struct estimate_serve_options *o, struct error *why)
 {
-    const struct {
-        bool is_given;
-        const char *name;
-    } OWN[] = {
-        {o->rates != NULL, "request-rate"},
-        {o->trace != NULL, "trace"},
-        {o->requests != 0, "requests"},
-        {o->replicas != 0, "replicas"},
-        {o->server != NULL, "server"},
-        {o->max_sequences != 0, "max-num-seqs"},
-        {o->max_tokens != 0, "max-num-batched-tokens"},
-        {o->kv_cache_gb > 0, "kv-cache-gb"},
-        {o->step_times != NULL, "step-times"},
-        {o->ttft_ms > 0, "slo-ttft-ms"},
-        {o->itl_ms > 0, "slo-itl-ms"},
-        {o->percentile != NULL, "slo-percentile"},
-        {o->seed != 0, "seed"},
-    };
-    for (size_t i = 0; !o->serve && i < sizeof OWN / sizeof *OWN; i++)
-        if (OWN[i].is_given)
-            return err_set(why, ERR_USAGE, "--%s needs --serve", OWN[i].name);
+    static const char *const OWN[] = {"request-rate",
+                                      "trace",
+                                      "requests",
+                                      "replicas",
+                                      "server",
+                                      "max-num-seqs",
+                                      "max-num-batched-tokens",
+                                      "kv-cache-gb",
+                                      "step-times",
+                                      "slo-ttft-ms",
+                                      "slo-itl-ms",
+                                      "slo-percentile",
+                                      "seed",
+                                      NULL};
+    const char *own = option_given(OWN);
+    if (own && !o->serve)
+        return err_set(why, ERR_USAGE, "--%s needs --serve", own);
     return ERR_OK;
 }
 
@@ -69,17 +65,10 @@ static enum err check_options(const struct serve_command *command, struct error 
 {
     const struct workload_options *work = command->workload;
     const struct estimate_serve_options *o = command->options;
-    const struct {
-        bool is_given;
-        const char *name;
-    } OTHERS[] = {
-        {work->batch != NULL, "batch"},        {work->phase != NULL, "phase"},
-        {work->context != NULL, "context"},    {work->sweep, "sweep"},
-        {command->wanted->compare, "compare"},
-    };
-    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
-        if (OTHERS[i].is_given)
-            return err_set(why, ERR_USAGE, "--serve takes no --%s", OTHERS[i].name);
+    static const char *const OTHERS[] = {"batch", "phase", "context", "sweep", "compare", NULL};
+    const char *other = option_given(OTHERS);
+    if (other)
+        return err_set(why, ERR_USAGE, "--serve takes no --%s", other);
     if (work->stages > 1)
         return err_set(why, ERR_USAGE,
                        "--serve takes no --pipeline-parallel: it simulates the steps of one stage; "
@@ -103,7 +92,7 @@ static struct serving_slo slo_of(const struct estimate_serve_options *o)
                               .itl_s = o->itl_ms > 0 ? o->itl_ms / 1e3 : UNKNOWN,
                               .quantile = -1};
     for (int i = 0; i < SERVING_QUANTILES; i++)
-        if (strcmp(o->percentile ? o->percentile : "p95", SERVING_QUANTILE_NAME[i]) == 0)
+        if (str_equal(o->percentile ? o->percentile : "p95", SERVING_QUANTILE_NAME[i]))
             slo.quantile = i;
     return slo;
 }
@@ -293,8 +282,7 @@ int estimate_serve(const struct serve_command *command)
         err = draw(command, &result, &why);
     }
     if (err)
-        code = print_error(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED,
-                           "%s", why.text);
+        code = print_name_err(err, &why);
     else
         code = deliver_printed(command->output, &result, command->format, &SERVING_VIEWS);
     if (!code && !some_load_meets(&view.curve))

@@ -84,9 +84,9 @@ static void add_precisions(struct table *table, const char *unit,
 {
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         char what[64];
-        str_format(what, sizeof what, "%s %s peak", unit, precision_name((enum precision)i));
+        chars_format(what, "%s %s peak", unit, precision_name((enum precision)i));
         add_figure(table, what, &flops[i], 1e12, "TFLOPS");
-        str_format(what, sizeof what, "%s %s energy", unit, precision_name((enum precision)i));
+        chars_format(what, "%s %s energy", unit, precision_name((enum precision)i));
         add_figure(table, what, &joules[i], 1e-12, "pJ/FLOP");
     }
 }
@@ -96,14 +96,14 @@ static void add_memories(struct table *table, const struct hardware *hardware)
     for (size_t i = 0; i < hardware->memory_count; i++) {
         const struct hardware_memory *memory = &hardware->memories[i];
         char what[96];
-        str_format(what, sizeof what, "%s bandwidth", memory->name);
+        chars_format(what, "%s bandwidth", memory->name);
         add_figure(table, what, &memory->bytes_per_s, 1e9, "GB/s");
-        str_format(what, sizeof what, "%s capacity", memory->name);
+        chars_format(what, "%s capacity", memory->name);
         if (memory->capacity_bytes.value < 1e9)
             add_figure(table, what, &memory->capacity_bytes, 1024.0 * 1024, "MiB");
         else
             add_figure(table, what, &memory->capacity_bytes, 1e9, "GB");
-        str_format(what, sizeof what, "%s energy", memory->name);
+        chars_format(what, "%s energy", memory->name);
         add_figure(table, what, &memory->joules_per_byte, 1e-12, "pJ/B");
     }
 }

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/params.h"
 #include "core/result.h"
@@ -49,7 +48,7 @@ static struct counts count_of(const struct zoo_entry *entry)
     struct graph graph;
     struct error why = {0};
     if (zoo_build(entry, &setting, &graph, &why) != ERR_OK) {
-        str_copy(counts.missing, sizeof counts.missing, why.text);
+        chars_copy(counts.missing, why.text);
         return counts;
     }
     counts.parameters = graph_parameters(&graph);
@@ -94,10 +93,10 @@ static size_t put_shipped(struct result *out, const char *only)
     for (size_t i = 0; i < names.count; i++) {
         struct listing_row row = {.name = names.items[i]};
         char *path;
-        if (only && strcmp(row.name, only) != 0)
+        if (only && !str_equal(row.name, only))
             continue;
         if (shipped_find(row.name, &path, &why) != ERR_OK)
-            str_copy(row.missing, sizeof row.missing, why.text);
+            chars_copy(row.missing, why.text);
         char *summary = xformat("shipped: %s", path ? path : "-");
         row.summary = summary;
         listing_put(out, &row);

@@ -1,7 +1,6 @@
 /* ipw: options -> command row -> function.  Everything else is in the commands. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
@@ -10,6 +9,7 @@
 #include "core/registry.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "port/fs.h"
 #include "port/out_of_memory.h"
 #include "port/proc.h"
@@ -26,7 +26,7 @@ static const struct command *const COMMANDS[] = {
 #include "cli/commands.def"
 #undef COMMAND
 };
-enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
+enum { COMMAND_COUNT = COUNT_OF(COMMANDS) };
 
 static const char *const LEVELS[] = {"error", "warning", "note", "debug"};
 
@@ -78,20 +78,20 @@ static int show_version(void)
 static enum log_level wanted_level(const char *word)
 {
     for (unsigned i = 0; word && i < 4; i++)
-        if (!strcmp(word, LEVELS[i]))
+        if (str_equal(word, LEVELS[i]))
             return (enum log_level)i;
     return LOG_WARN;
 }
 
 static bool is_help(const char *word)
 {
-    return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+    return str_equal(word, "--help") || str_equal(word, "-h") || str_equal(word, "help");
 }
 
 static const struct command *find_command(const char *word)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (!strcmp(COMMANDS[i]->name, word))
+        if (str_equal(COMMANDS[i]->name, word))
             return COMMANDS[i];
     return NULL;
 }
@@ -103,7 +103,7 @@ static int unknown_command(const char *word)
         names[i] = COMMANDS[i]->name;
     const char *near = nearest_name(word, names, COMMAND_COUNT);
     notify("ipw: unknown %s '%s'; %s%s%s\n", word[0] == '-' ? "option" : "command", word,
-           near ? "did you mean '" : "see `ipw --help`", near ? near : "", near ? "'?" : "");
+           near ? "did you mean '" : "see `ipw --help`", text_or_empty(near), near ? "'?" : "");
     return EXIT_USAGE;
 }
 
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     const char *word = argv[1];
     if (is_help(word) && (argc == 2 || is_help(argv[2])))
         return show_help();
-    if (!strcmp(word, "--version") || !strcmp(word, "-V") || !strcmp(word, "version"))
+    if (str_equal(word, "--version") || str_equal(word, "-V") || str_equal(word, "version"))
         return show_version();
     if (is_help(word))
         return help_for(argc - 2, argv + 2);

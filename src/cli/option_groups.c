@@ -1,7 +1,5 @@
 #include "cli/option_groups.h"
 
-#include <string.h>
-
 #include "cli/common.h"
 #include "core/params.h"
 #include "core/text.h"
@@ -19,7 +17,7 @@ int slurm_command_check(struct slurm_command *command)
     if (given && !command->on)
         return print_error(EXIT_USAGE, "Slurm options need --slurm");
     if (command->on && !command->script_only && slurm_available(&why))
-        return print_error(EXIT_FAILED, "%s", why.text);
+        return print_failure(&why);
     return 0;
 }
 
@@ -90,6 +88,18 @@ enum err slurm_command_follow(const char *directory, const struct slurm_wait *wa
     struct shown shown = {.wait = wait};
     const struct slurm_follow follow = {collect, show, unreachable, &shown};
     return slurm_follow(directory, &follow, left, signal, why);
+}
+
+/* ---- objectives ---- */
+
+const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
+
+double objective_exponent(const char *name)
+{
+    int exponent = 0;
+    while (!str_equal(OBJECTIVE_NAMES[exponent], name)) /* it is one of them */
+        exponent++;
+    return exponent;
 }
 
 /* ---- measurements at several clocks ---- */

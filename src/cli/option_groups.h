@@ -20,25 +20,20 @@ struct slurm_command {
 
 /* clang-format off */
 #define SLURM_OPTION_ROWS(o, what)                                                                 \
-    {.name = "slurm", .type = OPTION_FLAG, .target = &(o).on,                                      \
-     .help = what " in a Slurm job array, and collect the results"},                               \
-    {.name = "partition", .type = OPTION_TEXT, .target = &(o).options.partition, .value = "NAME",  \
-     .help = "Slurm partition"},                                                                   \
-    {.name = "gres", .type = OPTION_TEXT, .target = &(o).options.gres, .value = "LIST",            \
-     .help = "Slurm resources per array element: gpu:1"},                                          \
-    {.name = "time", .type = OPTION_TEXT, .target = &(o).options.time, .value = "LIMIT",           \
-     .help = "Slurm time limit per array element: 30, 1:00:00"},                                   \
-    {.name = "account", .type = OPTION_TEXT, .target = &(o).options.account, .value = "NAME",      \
-     .help = "Slurm account"},                                                                     \
-    {.name = "nodes", .type = OPTION_COUNT, .target = &(o).options.nodes, .value = "N",            \
-     .help = "nodes per array element; the first one is measured", .min = 1, .max = 100000},    \
-    {.name = "array-limit", .type = OPTION_COUNT, .target = &(o).options.array_limit,              \
-     .value = "N", .help = "maximum number of elements running at the same time", .min = 1,      \
-     .max = 100000},                                                                              \
-    {.name = "sbatch", .type = OPTION_LIST, .target = &(o).more, .value = "OPTION",                \
-     .help = "another option of sbatch: qos=high; may be repeated"},                               \
-    {.name = "slurm-script-only", .type = OPTION_FLAG, .target = &(o).script_only,                 \
-     .help = "write the sbatch script, print its path, and submit nothing"}
+    FLAG_ROW("slurm", (o).on, what " in a Slurm job array, and collect the results"),              \
+    TEXT_ROW("partition", (o).options.partition, "NAME", "Slurm partition"),                       \
+    TEXT_ROW("gres", (o).options.gres, "LIST", "Slurm resources per array element: gpu:1"),        \
+    TEXT_ROW("time", (o).options.time, "LIMIT",                                                    \
+             "Slurm time limit per array element: 30, 1:00:00"),                                   \
+    TEXT_ROW("account", (o).options.account, "NAME", "Slurm account"),                             \
+    COUNT_ROW("nodes", (o).options.nodes, "N",                                                     \
+              "nodes per array element; the first one is measured", .min = 1, .max = 100000),      \
+    COUNT_ROW("array-limit", (o).options.array_limit, "N",                                         \
+              "maximum number of elements running at the same time", .min = 1, .max = 100000),     \
+    LIST_ROW("sbatch", (o).more, "OPTION",                                                         \
+             "another option of sbatch: qos=high; may be repeated"),                               \
+    FLAG_ROW("slurm-script-only", (o).script_only,                                                 \
+             "write the sbatch script, print its path, and submit nothing")
 /* clang-format on */
 
 /* Checks and completes `options`; 0, or the exit code after printing the error. */
@@ -70,16 +65,14 @@ struct power_options {
 
 /* clang-format off */
 #define POWER_OPTION_ROWS(o)                                                                       \
-    {.name = "input", .type = OPTION_LIST, .target = &(o).inputs, .value = "FILE",                 \
-     .help = "CSV, GPU logs (file or directory), or a sweep; may be repeated"},                    \
-    {.name = "columns", .type = OPTION_LIST, .target = &(o).columns, .value = "OURS=THEIRS",       \
-     .help = "map unrecognized column names; comma-separated"},                                    \
-    {.name = "where", .type = OPTION_LIST, .target = &(o).where, .value = "COLUMN=VALUE",          \
-     .help = "select rows: gpu=A100,workload=llama"},                                              \
-    {.name = "gpu", .type = OPTION_TEXT, .target = &(o).gpu, .value = "NAME",                      \
-     .help = "GPU, for a file without a GPU column"},                                              \
-    {.name = "clocks", .type = OPTION_TEXT, .target = &(o).clocks, .value = "FILE",                \
-     .help = "CSV of supported clocks (gpu, graphics_mhz); drops other clocks"}
+    LIST_ROW("input", (o).inputs, "FILE",                                                          \
+             "CSV, GPU logs (file or directory), or a sweep; may be repeated"),                    \
+    LIST_ROW("columns", (o).columns, "OURS=THEIRS",                                                \
+             "map unrecognized column names; comma-separated"),                                    \
+    LIST_ROW("where", (o).where, "COLUMN=VALUE", "select rows: gpu=A100,workload=llama"),          \
+    TEXT_ROW("gpu", (o).gpu, "NAME", "GPU, for a file without a GPU column"),                      \
+    TEXT_ROW("clocks", (o).clocks, "FILE",                                                         \
+             "CSV of supported clocks (gpu, graphics_mhz); drops other clocks")
 /* clang-format on */
 
 /* Reads and checks them; freq_data_release(out), also after an error. */
@@ -91,5 +84,9 @@ enum err power_options_add(struct power_options *options, const char **words, si
 /* Parses only --columns and --where, into empty params. */
 enum err power_options_pairs(const struct power_options *options, struct params *columns,
                              struct params *where, struct error *why) MUST_USE;
+
+/* What to minimize: E T^n, by the names of n = 0, 1 and 2. */
+extern const char *const OBJECTIVE_NAMES[];
+double objective_exponent(const char *name);
 
 #endif

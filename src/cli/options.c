@@ -1,12 +1,13 @@
 #include "cli/options.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/params.h"
 #include "core/registry.h"
 #include "core/text.h"
+#include "core/xalloc.h"
+#include "core/units.h"
 
 static const struct option_row *find_long(const struct option_row *rows, const char *name,
                                           size_t length)
@@ -16,6 +17,21 @@ static const struct option_row *find_long(const struct option_row *rows, const c
             (rows->former && strlen(rows->former) == length &&
              !strncmp(rows->former, name, length)))
             return rows;
+    return NULL;
+}
+
+/* Rows whose options were given. */
+static struct {
+    const struct option_row **rows;
+    size_t count, capacity;
+} given;
+
+const char *options_given(const struct option_row *rows, const char *const *names)
+{
+    for (; *names; names++)
+        for (size_t i = 0; i < given.count; i++)
+            if (given.rows[i] == find_long(rows, *names, strlen(*names)))
+                return *names;
     return NULL;
 }
 
@@ -34,7 +50,7 @@ static enum err unknown_option(const struct option_row *rows, const char *word, 
     enum { NAMES_MAX = 128 };
     const char *names[NAMES_MAX] = {"help"};
     size_t count = 1;
-    str_format(name, sizeof name, "%.*s", (int)length, word);
+    chars_format(name, "%.*s", (int)length, word);
     for (; rows->name && count < NAMES_MAX; rows++)
         if (rows->type != OPTION_HINT)
             names[count++] = rows->name;
@@ -73,7 +89,7 @@ static enum err join(const char **target, const char *value, struct error *why)
         *target = value;
         return ERR_OK;
     }
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+    for (size_t i = 0; i < COUNT_OF(made); i++) {
         if (made[i].target && made[i].target != target)
             continue;
         if (!made[i].target)
@@ -91,7 +107,7 @@ static enum err set_choice(const struct option_row *row, const char *value, stru
     char list[160] = "";
     size_t count = 0;
     for (; row->choices[count]; count++) {
-        if (!strcmp(row->choices[count], value)) {
+        if (str_equal(row->choices[count], value)) {
             *(const char **)row->target = value;
             return ERR_OK;
         }
@@ -100,7 +116,7 @@ static enum err set_choice(const struct option_row *row, const char *value, stru
     }
     const char *near = nearest_name(value, row->choices, count);
     return err_set(why, ERR_USAGE, "--%s must be one of %s, not '%s'%s%s%s", row->name, list, value,
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+                   near ? "; did you mean '" : "", text_or_empty(near), near ? "'?" : "");
 }
 
 static enum err add_item(const struct option_row *row, const char *value, struct error *why)
@@ -114,6 +130,8 @@ static enum err add_item(const struct option_row *row, const char *value, struct
 
 static enum err set_value(const struct option_row *row, const char *value, struct error *why)
 {
+    XGROW(given.rows, given.count, given.capacity);
+    given.rows[given.count++] = row;
     switch (row->type) {
     case OPTION_FLAG:
         *(bool *)row->target = true;
@@ -186,7 +204,7 @@ static enum err take_option(const struct option_row *rows, int argc, char **argv
     const char *name = word + (is_long ? 2 : 1);
     const char *equals = is_long ? strchr(name, '=') : NULL;
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
-    if (!strcmp(word, "-h") || !strcmp(word, "--help")) {
+    if (str_equal(word, "-h") || str_equal(word, "--help")) {
         *help = true;
         return ERR_OK;
     }
@@ -222,7 +240,7 @@ enum err options_parse(const struct option_row *rows, int argc, char **argv, boo
     *help = false;
     while (index < argc) {
         const char *word = argv[index];
-        if (!strcmp(word, "--")) {
+        if (str_equal(word, "--")) {
             index++;
             break;
         }
@@ -256,9 +274,9 @@ void options_help(const struct command *command, const struct option_row *rows, 
             continue;
         char left[64], letter[8] = "    ";
         if (rows->letter)
-            str_format(letter, sizeof letter, "-%c, ", rows->letter);
-        str_format(left, sizeof left, "  %s--%s%s%s", letter, rows->name, rows->value ? " " : "",
-                   rows->value ? rows->value : "");
+            chars_format(letter, "-%c, ", rows->letter);
+        chars_format(left, "  %s--%s%s%s", letter, rows->name, rows->value ? " " : "",
+                     text_or_empty(rows->value));
         text_addf(out, "%-30s%s%s\n", left, strlen(left) < 30 ? " " : "  ", rows->help);
     }
     text_addf(out, "%-30s %s\n", "  -h, --help", "show this help");

@@ -45,6 +45,37 @@ struct option_row {
     const char *const *choices; /* NULL-terminated */
 };
 
+/* Rows: the name, the variable that gets the value, its placeholder in the help, the help, and further members.  A
+ * variable of another type does not compile. */
+#define OPTION_ROW(name_, type_, c_type, target_, value_, ...)                                     \
+    {.name = (name_),                                                                              \
+     .type = (type_),                                                                              \
+     .target = _Generic(&(target_), c_type *: &(target_)),                                         \
+     .value = (value_),                                                                            \
+     .help = __VA_ARGS__}
+#define FLAG_ROW(name_, target_, ...)                                                              \
+    OPTION_ROW(name_, OPTION_FLAG, bool, target_, NULL, __VA_ARGS__)
+#define COUNT_ROW(name_, target_, value_, ...)                                                     \
+    OPTION_ROW(name_, OPTION_COUNT, unsigned, target_, value_, __VA_ARGS__)
+#define NUMBER_ROW(name_, target_, value_, ...)                                                    \
+    OPTION_ROW(name_, OPTION_NUMBER, double, target_, value_, __VA_ARGS__)
+#define TEXT_ROW(name_, target_, value_, ...)                                                      \
+    OPTION_ROW(name_, OPTION_TEXT, const char *, target_, value_, __VA_ARGS__)
+#define OUTPUT_ROW(name_, target_, value_, ...)                                                    \
+    OPTION_ROW(name_, OPTION_OUTPUT, const char *, target_, value_, __VA_ARGS__)
+#define ONCE_ROW(name_, target_, value_, ...)                                                      \
+    OPTION_ROW(name_, OPTION_ONCE, const char *, target_, value_, __VA_ARGS__)
+#define JOINED_ROW(name_, target_, value_, ...)                                                    \
+    OPTION_ROW(name_, OPTION_JOINED, const char *, target_, value_, __VA_ARGS__)
+#define CHOICE_ROW(name_, target_, value_, choices_, ...)                                          \
+    OPTION_ROW(name_, OPTION_CHOICE, const char *, target_, value_, __VA_ARGS__,                   \
+               .choices = (choices_))
+#define PARAMS_ROW(name_, target_, value_, ...)                                                    \
+    OPTION_ROW(name_, OPTION_PARAMS, struct params, target_, value_, __VA_ARGS__)
+#define LIST_ROW(name_, target_, value_, ...)                                                      \
+    OPTION_ROW(name_, OPTION_LIST, struct option_list, target_, value_, __VA_ARGS__)
+#define HINT_ROW(name_, ...) {.name = (name_), .type = OPTION_HINT, .help = __VA_ARGS__}
+
 struct command {
     const char *name;
     const char *summary;           /* one line */
@@ -72,6 +103,9 @@ struct command {
  * with one line in *why. */
 enum err options_parse(const struct option_row *rows, int argc, char **argv, bool stop_at_word,
                        int *rest, bool *help, struct error *why) MUST_USE;
+
+/* The first of these options (names, NULL-terminated) that was given; or NULL. */
+const char *options_given(const struct option_row *rows, const char *const *names);
 
 /* Parses "KEY=VALUE" words into empty params.  ERR_USAGE for a word without "=" and for a repeated key, whose first
  * value would be lost. */

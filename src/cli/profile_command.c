@@ -145,7 +145,7 @@ void profile_command_show(const struct profile_command *given, const struct prof
     struct text text = {0};
     if (outcome.objects.length)
         text_add(&outcome.objects, ",\n");
-    str_copy(outcome.group, sizeof outcome.group, result->repeat.group);
+    chars_copy(outcome.group, result->repeat.group);
     add_object(&result->summary);
     add_rows(&result->summary);
     bool has_model = has_model_inside(&result->summary);
@@ -211,7 +211,7 @@ int profile_command_measure(struct profile_command *given)
     profile_view_start(given->name, given->quiet);
     enum err err = profile_repeats_run(&session, &host, &repeats, &why);
     if (err && !outcome.code)
-        outcome.code = print_error(EXIT_FAILED, "%s", why.text);
+        outcome.code = print_failure(&why);
     int written = profile_command_write(given);
     code = outcome.code ? outcome.code : written;
     int number = code == EXIT_FAILED ? proc_poll_signal(0) : 0;

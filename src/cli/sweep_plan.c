@@ -15,12 +15,6 @@
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
 
-/* Exponent n of E T^n. */
-static const struct {
-    const char *name;
-    double exponent;
-} OBJECTIVES[] = {{"energy", 0}, {"edp", 1}, {"ed2p", 2}};
-
 static void add_option(struct sweep *sweep, const char *name, const char *value)
 {
     sweep_word(&sweep->options, &sweep->option_count, name);
@@ -38,17 +32,17 @@ static void add_options(const struct sweep_options *options, struct sweep *sweep
     if (measure->sensors)
         add_option(sweep, "--sensors", measure->sensors);
     if (measure->rate_hz > 0) {
-        str_format(number, sizeof number, "%.10g", measure->rate_hz);
+        chars_format(number, "%.10g", measure->rate_hz);
         add_option(sweep, "--sample-rate", number);
     }
     if (measure->require_energy)
         add_option(sweep, "--require-energy", NULL);
     if (measure->idle_s > 0) {
-        str_format(number, sizeof number, "%.10g", measure->idle_s);
+        chars_format(number, "%.10g", measure->idle_s);
         add_option(sweep, "--idle", number);
     }
     if (options->warmups) {
-        str_format(number, sizeof number, "%u", options->warmups);
+        chars_format(number, "%u", options->warmups);
         add_option(sweep, "--warmup", number);
     }
 }
@@ -76,7 +70,7 @@ static enum err check_no_secrets(const struct sweep *sweep, struct error *why)
 
 bool sweep_plan_mode_is(const struct sweep_options *options, const char *mode)
 {
-    return strcmp(options->mode, mode) == 0;
+    return str_equal(options->mode, mode);
 }
 
 /* Queries the clocks of the local GPU, or of one allocated by Slurm. */
@@ -140,9 +134,8 @@ static void note_range(const char *knob, const char *item)
     double from, to;
     size_t length = item[0] ? strcspn(item + 1, "-") + 1 : 0;
     if (length < sizeof low && item[length] == '-' &&
-        str_format(low, sizeof low, "%.*s", (int)length, item) &&
-        parse_double(low, &from) == ERR_OK && parse_double(item + length + 1, &to) == ERR_OK &&
-        from < to)
+        chars_format(low, "%.*s", (int)length, item) && parse_double(low, &from) == ERR_OK &&
+        parse_double(item + length + 1, &to) == ERR_OK && from < to)
         notify("ipw sweep: --knob %s: %s is one value; a range has a step: %s:1\n", knob, item,
                item);
 }
@@ -154,8 +147,7 @@ static void note_ranges(const struct option_list *knobs)
         char name[64], item[64];
         list = list ? list + 1 : NULL;
         if (list)
-            (void)str_format(name, sizeof name, "%.*s", (int)(list - 1 - knobs->items[k]),
-                             knobs->items[k]);
+            chars_format(name, "%.*s", (int)(list - 1 - knobs->items[k]), knobs->items[k]);
         while (list && str_next_item(&list, item, sizeof item))
             note_range(name, item);
     }
@@ -203,11 +195,10 @@ static void set_conditions(const struct sweep_options *options, struct sweep *sw
     sweep->min_mhz = sweep_plan_mode_is(options, "dvfs") || sweep_plan_mode_is(options, "probe")
                          ? options->min_mhz
                          : UNKNOWN;
-    sweep->time_exponent = UNKNOWN;
-    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
-        if (sweep_plan_mode_is(options, "probe") &&
-            strcmp(OBJECTIVES[i].name, options->objective) == 0)
-            sweep->time_exponent = OBJECTIVES[i].exponent;
+    if (sweep_plan_mode_is(options, "probe"))
+        sweep->time_exponent = objective_exponent(options->objective);
+    else
+        sweep->time_exponent = UNKNOWN;
     sweep->mode = xstrdup(options->mode);
 }
 

@@ -84,7 +84,7 @@ static void write_body(struct text *body, const struct client_request *request)
         json_bool(&json, "stream", true);
     for (size_t i = 0; params && i < params->count; i++) {
         const struct param *p = &params->items[i];
-        if (strcmp(p->key, "stop") == 0)
+        if (str_equal(p->key, "stop"))
             write_stop(&json, p->value);
         else
             message_write_param(&json, p->key, p->value);
@@ -131,10 +131,10 @@ static bool is_alias(struct model_server *server, const char *model, nanos timeo
     char url[1024];
     struct jv *root = NULL;
     if (!*model || model[strspn(model, SAFE)] ||
-        !str_format(url, sizeof url, "%s/models/%s", server->endpoint.url, model))
+        !chars_format(url, "%s/models/%s", server->endpoint.url, model))
         return false;
     bool is_one = endpoint_get(&server->endpoint, url, timeout, &root, NULL, NULL) == ERR_OK &&
-                  jv_text(jv_get(root, "id"));
+                  jv_get_text(root, "id");
     jv_free(root);
     return is_one;
 }

@@ -9,7 +9,7 @@
 
 void client_models_add(struct client_models *models, const char *name)
 {
-    models->names = xgrow(models->names, &models->capacity, models->count, sizeof *models->names);
+    XGROW(models->names, models->count, models->capacity);
     models->names[models->count++] = xstrdup(name);
 }
 

@@ -28,7 +28,7 @@ enum err endpoint_available(const struct params *params, struct error *why)
 enum err endpoint_url(char *url, size_t size, const char *given, struct error *why)
 {
     char copy[512];
-    if (!str_copy(copy, sizeof copy, given))
+    if (!chars_copy(copy, given))
         return err_set(why, ERR_USAGE, "the address is longer than %zu bytes", sizeof copy - 1);
     char *trimmed = str_trim(copy);
     for (size_t length = strlen(trimmed); length > 0 && trimmed[length - 1] == '/';)
@@ -46,7 +46,7 @@ static enum err endpoint_open(struct endpoint *endpoint, const char *url, struct
 {
     *endpoint =
         (struct endpoint){.start_hint = "is the server running?", .auth_hint = "set the API key"};
-    str_copy(endpoint->url, sizeof endpoint->url, url);
+    chars_copy(endpoint->url, url);
     url_hide_login(url, endpoint->shown, sizeof endpoint->shown);
     return http_open(&endpoint->http, why);
 }
@@ -81,7 +81,7 @@ enum err endpoint_client_open(const struct endpoint_client *kind,
     if (err)
         endpoint_client_close(out);
     else
-        str_copy(out->base_url, sizeof out->base_url, endpoint->shown);
+        chars_copy(out->base_url, endpoint->shown);
     return err;
 }
 
@@ -233,7 +233,7 @@ static bool is_tool_refusal(int status, const char *body)
     bool is_refusal = status == 400 || status == 422 || status == 500 || status == 501;
     if (!is_refusal || !str_contains_nocase(body, "tool"))
         return false;
-    for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
+    for (size_t i = 0; i < COUNT_OF(SIGNS); i++)
         if (str_contains_nocase(body, SIGNS[i]))
             return true;
     return false;
@@ -307,7 +307,7 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
                        struct error *why)
 {
     char url[640];
-    str_format(url, sizeof url, "%s%s", endpoint->url, path);
+    chars_format(url, "%s%s", endpoint->url, path);
     const struct http_request post = {
         .method = "POST",
         .url = url,
@@ -366,7 +366,7 @@ enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct 
 static bool is_related(const char *name, const char *model)
 {
     char stem[128];
-    str_format(stem, sizeof stem, "%.*s", (int)strcspn(model, ":"), model);
+    chars_format(stem, "%.*s", (int)strcspn(model, ":"), model);
     return (*stem && str_contains_nocase(name, stem)) || str_contains_nocase(model, name);
 }
 
@@ -378,7 +378,7 @@ static size_t list_names(struct text *list, size_t listed, const struct client_m
     enum { SHOWN = 3 };
     for (size_t i = 0; i < models->count && listed < SHOWN; i++) {
         const char *name = models->names[i];
-        if ((near && strcmp(name, near) == 0) || (related_to && !is_related(name, related_to)))
+        if ((near && str_equal(name, near)) || (related_to && !is_related(name, related_to)))
             continue;
         text_addf(list, "%s%s", listed++ ? ", " : "", name);
     }

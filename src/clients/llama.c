@@ -73,7 +73,7 @@ static enum err read_word(const struct params *params, const char *key, const ch
     if (!given)
         return ERR_OK;
     for (int i = 0; i < 3; i++)
-        if (strcmp(given, words[i]) == 0) {
+        if (str_equal(given, words[i])) {
             *out = i;
             return ERR_OK;
         }
@@ -132,7 +132,7 @@ static enum err read_options(const struct params *params, struct llama_options *
     out->tools = (enum tools)tools;
     const char *gpu_layers = params_get(params, "gpu_layers");
     uint64_t layers = 0;
-    if (gpu_layers && strcmp(gpu_layers, "all") == 0)
+    if (gpu_layers && str_equal(gpu_layers, "all"))
         out->model.gpu_layers = -1;
     else if ((err = read_u32(params, "gpu_layers", 0, 100000, 0, &layers, why)))
         return err;
@@ -296,7 +296,7 @@ static enum err llama_open(const struct client_config *config, struct client *ou
 {
     if (config->base_url)
         return err_set(why, ERR_USAGE, "client llama takes no address: it runs in this process");
-    struct llama *llama = xcalloc(1, sizeof *llama);
+    struct llama *llama = XNEW(llama);
     enum err err = read_options(config->params, &llama->options, why);
     if (!err)
         err = open_library(config->params, &llama->library, why);
@@ -339,7 +339,7 @@ static enum err use_model(struct llama *llama, const char *name, double *load_s,
     enum err err = shipped_find(name, &path, why);
     if (err)
         return err;
-    if (llama->context && strcmp(engine_model_path(llama->model), path) == 0) {
+    if (llama->context && str_equal(engine_model_path(llama->model), path)) {
         free(path);
         return ERR_OK;
     }
@@ -570,7 +570,7 @@ static enum err generate(struct generation *g, struct error *why)
     err = decode(g, &reason, why);
     out->server_decode_s = seconds(clock_now() - prefilled);
     if (!err)
-        str_copy(out->finish_reason, sizeof out->finish_reason, reason);
+        chars_copy(out->finish_reason, reason);
     return err;
 }
 
@@ -589,8 +589,8 @@ static enum err find_calls(const struct client_request *request, struct completi
         text_release(&out->content);
         out->content = rest;
         rest = (struct text){0};
-        if (strcmp(out->finish_reason, "stop") == 0) /* keep "length" if it was truncated */
-            str_copy(out->finish_reason, sizeof out->finish_reason, "tool_calls");
+        if (str_equal(out->finish_reason, "stop")) /* keep "length" if it was truncated */
+            chars_copy(out->finish_reason, "tool_calls");
     }
     text_release(&rest);
     return err_explain(why, err);

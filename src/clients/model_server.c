@@ -28,7 +28,7 @@ enum err model_server_url(char *url, size_t size, const char *given, const char 
         return err;
     for (; *tails; tails++) {
         size_t length = strlen(url), tail = strlen(*tails);
-        if (length > tail && strcmp(url + length - tail, *tails) == 0)
+        if (length > tail && str_equal(url + length - tail, *tails))
             url[length - tail] = '\0';
     }
     const char *path = strchr(strstr(url, "://") + 3, '/');
@@ -53,15 +53,15 @@ static const struct jv *find_list(const struct jv *root)
 
 static const char *entry_name(const struct jv *entry)
 {
-    const char *name = jv_text(jv_get(entry, "id"));
-    return name ? name : jv_text(jv_get(entry, "name"));
+    const char *name = jv_get_text(entry, "id");
+    return name ? name : jv_get_text(entry, "name");
 }
 
 static enum err get_models(struct model_server *server, nanos timeout, struct jv **out,
                            struct http_response *response, struct error *why)
 {
     char url[640];
-    str_format(url, sizeof url, "%s%s", server->endpoint.url, server->list_path);
+    chars_format(url, "%s%s", server->endpoint.url, server->list_path);
     return endpoint_get(&server->endpoint, url, timeout, out, response, why);
 }
 
@@ -71,9 +71,9 @@ static enum err get_unversioned(struct model_server *server, const char *path, n
 {
     char url[640];
     size_t root = strlen(server->endpoint.url);
-    if (root > 3 && strcmp(server->endpoint.url + root - 3, "/v1") == 0)
+    if (root > 3 && str_equal(server->endpoint.url + root - 3, "/v1"))
         root -= 3;
-    str_format(url, sizeof url, "%.*s%s", (int)root, server->endpoint.url, path);
+    chars_format(url, "%.*s%s", (int)root, server->endpoint.url, path);
     return endpoint_get(&server->endpoint, url, timeout, out, response, why);
 }
 
@@ -162,7 +162,7 @@ static const struct jv *find_entry(const struct jv *root, const char *model)
     const struct jv *list = find_list(root);
     for (const struct jv *e = jv_first(list); e; e = jv_next(e)) {
         const char *name = entry_name(e);
-        if (name && strcmp(name, model) == 0)
+        if (name && str_equal(name, model))
             return e;
     }
     return jv_count(list) == 1 ? jv_first(list) : NULL;
@@ -183,8 +183,8 @@ static void write_first(struct json *json, const char *key, const struct jv *roo
 
 static void describe_server(struct model_server *server, const char *owner, struct json *json)
 {
-    bool is_llama = owner && strcmp(owner, "llamacpp") == 0;
-    bool is_vllm = owner && strcmp(owner, "vllm") == 0;
+    bool is_llama = owner && str_equal(owner, "llamacpp");
+    bool is_vllm = owner && str_equal(owner, "vllm");
     struct jv *root = NULL;
     if (!is_llama && !is_vllm)
         return;
@@ -216,7 +216,7 @@ void model_server_describe(struct model_server *server, const char *model, struc
     struct http_response response;
     if (!get_models(server, CLIENT_PROBE_TIMEOUT, &root, &response, NULL)) {
         const struct jv *entry = find_entry(root, model);
-        const char *owner = jv_text(jv_get(entry, "owned_by"));
+        const char *owner = jv_get_text(entry, "owned_by");
         const char *name = entry_name(entry);
         if (response.server[0])
             json_string(json, "server", response.server);

@@ -93,7 +93,7 @@ static const struct jv *find_line(const struct null *null, const struct chat *ch
     for (size_t i = 0; i < chat->count; i++)
         turn += chat->messages[i].role == CHAT_ASSISTANT;
     for (size_t i = 0, n = 0; i < null->script_count && n <= turn; i++) {
-        const char *when = jv_text(jv_get(null->script[i], "when"));
+        const char *when = jv_get_text(null->script[i], "when");
         if (when && !strstr(find_question(chat, false), when))
             continue;
         found = null->script[i];
@@ -108,8 +108,8 @@ static enum err read_tools(struct null *null, const char *given, struct error *w
 {
     static const char *const WORDS[] = {"unknown", "yes", "no"};
     null->tools = CLIENT_TOOLS_YES;
-    for (size_t i = 0; given && i < sizeof WORDS / sizeof *WORDS; i++)
-        if (strcmp(given, WORDS[i]) == 0) {
+    for (size_t i = 0; given && i < COUNT_OF(WORDS); i++)
+        if (str_equal(given, WORDS[i])) {
             null->tools = (enum client_tools)i;
             return ERR_OK;
         }
@@ -141,7 +141,7 @@ static enum err read_params(struct null *null, const struct params *params, stru
     null->has_tokens = params_get(params, "tokens") != NULL;
     null->has_prompt_tokens = params_get(params, "prompt_tokens") != NULL;
     const char *answer = params_get(params, "answer");
-    null->is_echo = answer && strcmp(answer, "echo") == 0;
+    null->is_echo = answer && str_equal(answer, "echo");
     null->answer = xstrdup(answer ? answer : "ok");
     err = read_tools(null, params_get(params, "tools"), why);
     const char *script = params_get(params, "script");
@@ -160,7 +160,7 @@ static void null_close(struct client *client)
 
 static enum err null_open(const struct client_config *config, struct client *out, struct error *why)
 {
-    struct null *null = xcalloc(1, sizeof *null);
+    struct null *null = XNEW(null);
     deadline_init(&null->deadline);
     out->state = null;
     enum err err = read_params(null, config->params, why);
@@ -304,7 +304,7 @@ static enum err make_plan(const struct null *null, const struct client_request *
     uint64_t max;
     plan->line = find_line(null, chat);
     if (plan->line)
-        plan->answer = jv_text(jv_get(plan->line, "content"));
+        plan->answer = jv_get_text(plan->line, "content");
     else
         plan->answer = null->is_echo ? find_question(chat, true) : null->answer;
     if (!plan->answer)
@@ -342,7 +342,7 @@ static enum err apply_line(const struct client_request *request, const struct jv
 static enum err inject_failure(struct null *null, const struct client_request *request,
                                const struct jv *line, struct completion *out, struct error *why)
 {
-    const char *error = jv_text(jv_get(line, "error"));
+    const char *error = jv_get_text(line, "error");
     if (null->fail_every > 0 && ++null->asked % null->fail_every == 0) {
         out->status = 503;
         out->retryable = true;
@@ -386,8 +386,7 @@ static enum err null_ask(struct client *client, const struct client_request *req
         out->retryable = err == ERR_TIMEOUT;
     }
     if (!err)
-        str_copy(out->finish_reason, sizeof out->finish_reason,
-                 out->calls.count ? "tool_calls" : plan.reason);
+        chars_copy(out->finish_reason, out->calls.count ? "tool_calls" : plan.reason);
     out->done = clock_now();
     return err;
 }

@@ -27,7 +27,7 @@ static enum err make_url(char *url, size_t size, const char *given, struct error
 {
     enum err err = endpoint_url(url, size, given, why);
     size_t length = err ? 0 : strlen(url);
-    if (length > 4 && strcmp(url + length - 4, "/api") == 0)
+    if (length > 4 && str_equal(url + length - 4, "/api"))
         url[length - 4] = '\0';
     return err;
 }
@@ -39,8 +39,8 @@ static enum err configure(void *state, const struct client_config *config, struc
     endpoint->start_hint = "start it with: ollama serve";
     endpoint->auth_hint = "set the API key with header.Authorization";
     const char *kind = params_get(config->params, "endpoint");
-    ollama->is_chat = kind && strcmp(kind, "chat") == 0;
-    if (kind && !ollama->is_chat && strcmp(kind, "generate") != 0)
+    ollama->is_chat = kind && str_equal(kind, "chat");
+    if (kind && !ollama->is_chat && !str_equal(kind, "generate"))
         return err_set(why, ERR_USAGE, "endpoint=%s: expected generate or chat", kind);
     return endpoint_headers(endpoint, config->params, why);
 }
@@ -60,8 +60,8 @@ static bool is_top_level(const char *key)
     static const char *const KEYS[] = {"keep_alive", "format",   "think",        "stream",
                                        "raw",        "template", "suffix",       "images",
                                        "context",    "tools",    "top_logprobs", "logprobs"};
-    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
-        if (strcmp(KEYS[i], key) == 0)
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
+        if (str_equal(KEYS[i], key))
             return true;
     return false;
 }
@@ -110,7 +110,7 @@ static void write_params(struct json *json, const struct params *params)
     json_object(json, "options");
     for (size_t i = 0; i < params->count; i++) {
         const struct param *p = &params->items[i];
-        bool is_limit = strcmp(p->key, "max_tokens") == 0;
+        bool is_limit = str_equal(p->key, "max_tokens");
         if (is_limit && params_get(params, "num_predict"))
             continue; /* the native name takes precedence */
         if (!is_top_level(p->key))
@@ -164,7 +164,7 @@ static enum err get(struct ollama *ollama, const char *path, nanos timeout, stru
                     struct error *why)
 {
     char url[640];
-    str_format(url, sizeof url, "%s%s", ollama->endpoint.url, path);
+    chars_format(url, "%s%s", ollama->endpoint.url, path);
     return endpoint_get(&ollama->endpoint, url, timeout, out, NULL, why);
 }
 
@@ -179,8 +179,8 @@ static enum err ollama_health(struct client *client, struct error *why)
 
 static const char *entry_name(const struct jv *entry)
 {
-    const char *name = jv_text(jv_get(entry, "name"));
-    return name ? name : jv_text(jv_get(entry, "model"));
+    const char *name = jv_get_text(entry, "name");
+    return name ? name : jv_get_text(entry, "model");
 }
 
 static enum err list_models(struct ollama *ollama, nanos timeout, struct client_models *out,
@@ -209,8 +209,8 @@ static bool is_same_model(const char *listed, const char *asked)
         return true;
     char full[256];
     const char *slash = strrchr(asked, '/');
-    return !strchr(slash ? slash : asked, ':') &&
-           str_format(full, sizeof full, "%s:latest", asked) && str_equal_nocase(listed, full);
+    return !strchr(slash ? slash : asked, ':') && chars_format(full, "%s:latest", asked) &&
+           str_equal_nocase(listed, full);
 }
 
 static enum err check_model(struct ollama *ollama, const char *model, nanos timeout,
@@ -223,7 +223,7 @@ static enum err check_model(struct ollama *ollama, const char *model, nanos time
         is_listed = is_listed || is_same_model(models.names[i], model);
     if (!err && !is_listed) {
         char advice[128];
-        str_format(advice, sizeof advice, "(download it with: ollama pull %.80s)", model);
+        chars_format(advice, "(download it with: ollama pull %.80s)", model);
         err = endpoint_missing_model(&ollama->endpoint, model, &models, advice, why);
     }
     client_models_release(&models);
@@ -287,9 +287,9 @@ static void describe_model(struct ollama *ollama, const char *model, struct json
     message_copy_value(json, "quantization", jv_get(details, "quantization_level"));
     /* These keys contain dots, so jv_path does not apply. */
     message_copy_value(json, "parameters", jv_get(info, "general.parameter_count"));
-    const char *architecture = jv_text(jv_get(info, "general.architecture"));
+    const char *architecture = jv_get_text(info, "general.architecture");
     char key[128];
-    if (architecture && str_format(key, sizeof key, "%s.context_length", architecture))
+    if (architecture && chars_format(key, "%s.context_length", architecture))
         message_copy_value(json, "context_length", jv_get(info, key));
     jv_free(root);
 }
@@ -301,7 +301,7 @@ static enum client_tools ollama_tools(struct client *client, const char *model)
     const struct jv *list = jv_get(root, "capabilities");
     enum client_tools found = jv_count(list) ? CLIENT_TOOLS_NO : CLIENT_TOOLS_UNKNOWN;
     for (const struct jv *c = jv_first(list); c; c = jv_next(c))
-        if (jv_text(c) && strcmp(jv_text(c), "tools") == 0)
+        if (jv_text(c) && str_equal(jv_text(c), "tools"))
             found = CLIENT_TOOLS_YES;
     jv_free(root);
     return found;

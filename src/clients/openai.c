@@ -42,8 +42,8 @@ static enum err configure(void *state, const struct client_config *config, struc
                            "address";
     endpoint->auth_hint = "set IPW_API_KEY, or name another variable with api_key_env";
     const char *kind = params_get(config->params, "endpoint");
-    openai->is_completions = kind && strcmp(kind, "completions") == 0;
-    if (kind && !openai->is_completions && strcmp(kind, "chat") != 0)
+    openai->is_completions = kind && str_equal(kind, "completions");
+    if (kind && !openai->is_completions && !str_equal(kind, "chat"))
         return err_set(why, ERR_USAGE, "endpoint=%s: expected chat or completions", kind);
     static const struct endpoint_key KEY = {"OPENAI_API_KEY", "Authorization", "Bearer "};
     enum err err = endpoint_add_key(endpoint, &KEY, config->params, why);
@@ -76,7 +76,7 @@ static void write_stream(struct json *json, const struct openai *openai,
     if (!stream)
         json_bool(json, "stream", true);
     if (openai->rejects_usage_option || params_get(params, "stream_options") ||
-        (stream && strcmp(stream, "true") != 0))
+        (stream && !str_equal(stream, "true")))
         return;
     json_object(json, "stream_options");
     json_bool(json, "include_usage", true);
@@ -101,7 +101,7 @@ static void write_body(struct text *body, const struct openai *openai,
     write_stream(&json, openai, params);
     for (size_t i = 0; params && i < params->count; i++) {
         const char *key = params->items[i].key;
-        if (openai->wants_max_completion_tokens && strcmp(key, "max_tokens") == 0)
+        if (openai->wants_max_completion_tokens && str_equal(key, "max_tokens"))
             key = "max_completion_tokens";
         message_write_param(&json, key, params->items[i].value);
     }
@@ -166,7 +166,7 @@ static enum err openai_ask(struct client *client, const struct client_request *r
         err = err_set(why, ERR_UNSUPPORTED, "no tools: endpoint=completions takes none");
     }
     const char *n = params_get(request->params, "n");
-    if (!err && n && strcmp(n, "1") != 0)
+    if (!err && n && !str_equal(n, "1"))
         err = err_set(why, ERR_USAGE,
                       "n=%.20s: only one completion per request is supported; use --repeat", n);
     for (bool again = !err; again;)
@@ -190,7 +190,7 @@ static void score_params(const struct params *given, struct params *out)
                                            {"stream", "false"}};
     *out = (struct params){0};
     params_copy(out, given);
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
         params_set(out, WORDS[i][0], WORDS[i][1]);
 }
 

@@ -20,8 +20,8 @@ static const char *const ALIASES[][2] = {{"vllm", "openai"}};
 
 const struct client_driver *client_driver_find(const char *name, struct error *why)
 {
-    for (size_t i = 0; name && i < sizeof ALIASES / sizeof *ALIASES; i++)
-        if (strcmp(name, ALIASES[i][0]) == 0)
+    for (size_t i = 0; name && i < COUNT_OF(ALIASES); i++)
+        if (str_equal(name, ALIASES[i][0]))
             name = ALIASES[i][1];
     return registry_find("client", CLIENT_DRIVERS, name, ERR_NOT_FOUND, why);
 }
@@ -31,7 +31,7 @@ enum err client_open(const struct client_driver *driver, const struct client_con
 {
     *out = (struct client){0};
     char owner[64];
-    str_format(owner, sizeof owner, "client %s", driver->name);
+    chars_format(owner, "client %s", driver->name);
     enum err err = params_check(config->params, driver->params, owner, why);
     if (!err && driver->available)
         err = driver->available(config->params, why);

@@ -351,7 +351,7 @@ void csv_grid_release(struct csv_grid *grid)
 long csv_grid_column(const struct csv_grid *grid, const char *name)
 {
     for (size_t i = 0; i < grid->columns; i++)
-        if (!strcmp(grid->cells[i], name))
+        if (str_equal(grid->cells[i], name))
             return (long)i;
     return -1;
 }

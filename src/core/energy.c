@@ -36,7 +36,7 @@ struct energy energy_unknown(const char *note)
         .idle_joules = UNKNOWN,
         .active_joules = UNKNOWN,
     };
-    str_copy(energy.note, sizeof energy.note, note);
+    chars_copy(energy.note, note);
     return energy;
 }
 

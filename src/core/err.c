@@ -35,7 +35,9 @@ static void shorten(char *to, size_t size, const char *from)
     str_format(to, size, "%.*s%s%s", (int)head, from, GAP, rest);
 }
 
-enum err(err_set)(struct error *why, enum err code, const char *format, ...)
+/* `reason` follows the message; "" for none. */
+static PRINTF_LIKE(3, 0) enum err
+    set(struct error *why, enum err code, const char *format, va_list args, const char *reason)
 {
     if (!why)
         return code;
@@ -43,13 +45,32 @@ enum err(err_set)(struct error *why, enum err code, const char *format, ...)
     /* Space for the longest path: secrets are replaced before truncation, since a truncated one would not be
      * recognized. */
     char whole[PATH_MAX + 4 * sizeof why->text];
-    va_list args;
-    va_start(args, format);
     vsnprintf(whole, sizeof whole, format, args);
-    va_end(args);
+    size_t length = strlen(whole);
+    str_copy(whole + length, sizeof whole - length, reason);
     secret_hide(whole);
     str_plain(whole, sizeof whole); /* the message may quote file contents */
     shorten(why->text, sizeof why->text, whole);
+    return code;
+}
+
+enum err(err_set)(struct error *why, enum err code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)set(why, code, format, args, "");
+    va_end(args);
+    return code;
+}
+
+enum err(err_errno)(struct error *why, int number, const char *format, ...)
+{
+    char reason[128];
+    va_list args;
+    chars_format(reason, ": %s", strerror(number));
+    va_start(args, format);
+    enum err code = set(why, err_from_errno(number), format, args, reason);
+    va_end(args);
     return code;
 }
 

@@ -5,6 +5,7 @@
 
 #define MUST_USE          __attribute__((warn_unused_result))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#define COUNT_OF(array)   (sizeof(array) / sizeof *(array))
 
 enum err {
 #define ERR(name, text) ERR_##name,
@@ -25,7 +26,10 @@ const char *err_text(enum err code);
  * `return err_set(why, ERR_DENIED, "cannot read %s", path);`  A message that does not fit loses its middle. */
 enum err err_set(struct error *why, enum err code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* The same with err_text as the message; ERR_OK is returned and leaves *why unchanged. */
+/* The same for an errno, whose description is added to the message: "cannot read FILE: Permission denied". */
+enum err err_errno(struct error *why, int number, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* err_set with err_text as the message; ERR_OK is returned and leaves *why unchanged. */
 enum err err_explain(struct error *why, enum err code);
 
 static inline enum err err_no_memory(struct error *why)
@@ -41,6 +45,8 @@ static inline enum err err_same(enum err set, enum err code)
     return code;
 }
 #define err_set(why, code, ...) err_same(err_set(why, code, __VA_ARGS__), code)
+#define err_errno(why, number, ...)                                                                \
+    err_same(err_errno(why, number, __VA_ARGS__), (number) ? ERR_IO : ERR_OK)
 #endif
 
 /* Maps an errno value to an error code. */

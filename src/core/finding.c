@@ -29,7 +29,7 @@ const struct finding_row *finding_row(enum finding_code code)
 static enum finding_code code_named(const char *name)
 {
     enum finding_code code = 0;
-    while (code < FINDING_CODES && strcmp(ROWS[code].code, name) != 0)
+    while (code < FINDING_CODES && !str_equal(ROWS[code].code, name))
         code++;
     return code;
 }
@@ -44,10 +44,10 @@ const char *finding_severity_name(enum finding_severity severity)
 
 enum finding_severity finding_severity_named(const char *name)
 {
-    if (strcmp(name, "breaks") == 0 || strcmp(name, "void") == 0) /* of earlier versions */
+    if (str_equal(name, "breaks") || str_equal(name, "void")) /* of earlier versions */
         return FINDING_INVALID;
     for (enum finding_severity i = 0; i < FINDING_SEVERITIES; i++)
-        if (strcmp(name, finding_severity_name(i)) == 0)
+        if (str_equal(name, finding_severity_name(i)))
             return i;
     return FINDING_WARNING;
 }
@@ -62,8 +62,7 @@ void findings_release(struct findings *findings)
 
 void findings_add(struct findings *findings, const struct finding *finding)
 {
-    findings->items =
-        xgrow(findings->items, &findings->capacity, findings->count, sizeof *findings->items);
+    XGROW(findings->items, findings->count, findings->capacity);
     findings->items[findings->count++] = *finding;
 }
 
@@ -73,7 +72,7 @@ static struct finding *raise_one(struct findings *findings, enum finding_code co
                                  va_list arguments)
 {
     struct finding finding = {.severity = severity};
-    str_copy(finding.code, sizeof finding.code, ROWS[code].code);
+    chars_copy(finding.code, ROWS[code].code);
     vsnprintf(finding.text, sizeof finding.text, format, arguments);
     findings_add(findings, &finding);
     return &findings->items[findings->count - 1];
@@ -101,7 +100,7 @@ struct finding *finding_raise_as(struct findings *findings, enum finding_code co
 
 bool finding_is(const struct finding *finding, enum finding_code code)
 {
-    return strcmp(finding->code, ROWS[code].code) == 0;
+    return str_equal(finding->code, ROWS[code].code);
 }
 
 const struct finding *finding_of(const struct finding *items, size_t count, enum finding_code code)

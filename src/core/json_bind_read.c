@@ -70,7 +70,7 @@ static enum err check_key(const struct json_place *at, const struct jv *tree,
 {
     const char *key = jv_key(member);
     for (size_t i = 0; i < count; i++)
-        if (strcmp(key, keys[i]) == 0)
+        if (str_equal(key, keys[i]))
             return jv_get(tree, key) == member ? ERR_OK
                                                : json_refuse(at, key, "given more than once");
     const char *near = nearest_name(key, keys, count);
@@ -125,7 +125,7 @@ static enum err check_object(const struct json_place *at, const struct jv *tree,
         bool is_object = keys.items[i] == keys.copies[i];
         const struct jv *value = is_object ? jv_get(tree, keys.items[i]) : NULL;
         struct json_place place = json_place_in(at, keys.items[i]);
-        if (!jv_is_null(value) && str_format(inner, sizeof inner, "%s%s.", prefix, keys.items[i]))
+        if (!jv_is_null(value) && chars_format(inner, "%s%s.", prefix, keys.items[i]))
             err = check_object(&place, value, fields, inner);
     }
     return err;
@@ -303,7 +303,7 @@ static enum err read_enum(const struct json_place *at, const struct json_field *
         return err;
     for (int i = field->first; i < field->first + field->values && count < NAMES_MAX; i++) {
         names[count++] = field->name(i);
-        if (strcmp(text, field->name(i)) == 0) {
+        if (str_equal(text, field->name(i))) {
             *to = i;
             return ERR_OK;
         }
@@ -316,7 +316,7 @@ static enum err read_constant(const struct json_place *at, const struct json_fie
                               const struct jv *value)
 {
     const char *text = jv_text(value);
-    return text && strcmp(text, field->what) == 0
+    return text && str_equal(text, field->what)
                ? ERR_OK
                : json_refuse(at, field->path, "must be \"%s\"", field->what);
 }

@@ -257,7 +257,7 @@ static const struct jv *find_sibling(struct json_field_reader *reader, const cha
     if (!reader->parent)
         return NULL;
     const struct jv *next = reader->found ? jv_next(reader->found) : jv_first(reader->parent);
-    if (!next || !jv_key(next) || strcmp(jv_key(next), name) != 0)
+    if (!next || !jv_key(next) || !str_equal(jv_key(next), name))
         next = jv_get(reader->parent, name);
     if (next)
         reader->found = next;

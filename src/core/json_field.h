@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/text.h"
 #include "core/units.h"
 
 struct json;
@@ -52,10 +53,6 @@ enum json_field_type {
 static inline double integer_number(int64_t value)
 {
     return value == INTEGER_UNKNOWN ? UNKNOWN : (double)value;
-}
-static inline const char *text_or_empty(const char *text)
-{
-    return text ? text : "";
 }
 
 /* Any JSON value: as text when written; as a tree when read. */

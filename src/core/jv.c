@@ -243,14 +243,14 @@ struct jv *jv_new_number(double value)
 struct jv *jv_new_integer(int64_t value)
 {
     char digits[24];
-    str_format(digits, sizeof digits, "%" PRId64, value);
+    chars_format(digits, "%" PRId64, value);
     return jv_of(integer_new((double)value, digits));
 }
 
 struct jv *jv_new_unsigned(uint64_t value)
 {
     char digits[24];
-    str_format(digits, sizeof digits, "%" PRIu64, value);
+    chars_format(digits, "%" PRIu64, value);
     return jv_of(integer_new((double)value, digits));
 }
 
@@ -484,7 +484,7 @@ static const struct jv **find_slot(const struct jv_index *index, const char *key
     size_t at = (size_t)hash_mix(hash_string(HASH_START, key));
     for (;; at++) {
         const struct jv **slot = &index->slots[at & (index->capacity - 1)];
-        if (!*slot || !strcmp(cjson_of(*slot)->string, key))
+        if (!*slot || str_equal(cjson_of(*slot)->string, key))
             return slot;
     }
 }

@@ -77,6 +77,15 @@ const struct jv *jv_path(const struct jv *value, const char *path);
 
 const char *jv_text(const struct jv *value); /* NULL unless a string */
 double jv_number(const struct jv *value);    /* UNKNOWN unless a finite number: not 1e999 */
+/* The same for a member. */
+static inline const char *jv_get_text(const struct jv *object, const char *key)
+{
+    return jv_text(jv_get(object, key));
+}
+static inline double jv_get_number(const struct jv *object, const char *key)
+{
+    return jv_number(jv_get(object, key));
+}
 bool jv_integer(const struct jv *value, int64_t *out); /* false unless an integer that fits */
 bool jv_bool(const struct jv *value, bool fallback);   /* fallback unless true or false */
 bool jv_is_bool(const struct jv *value);

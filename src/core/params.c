@@ -11,7 +11,7 @@
 static struct param *find(const struct params *params, const char *key)
 {
     for (size_t i = 0; params && i < params->count; i++)
-        if (strcmp(params->items[i].key, key) == 0)
+        if (str_equal(params->items[i].key, key))
             return &params->items[i];
     return NULL;
 }
@@ -131,7 +131,7 @@ enum err params_bool(const struct params *params, const char *key, bool fallback
     *out = fallback;
     if (!text)
         return ERR_OK;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < COUNT_OF(words); i++)
         for (int value = 0; value < 2; value++)
             if (str_equal_nocase(text, words[i][value])) {
                 *out = value == 1;
@@ -145,7 +145,7 @@ static bool is_known_key(const struct param_spec *specs, const char *key)
     for (; specs && specs->name; specs++) {
         size_t stem = strcspn(specs->name, "*");
         if (specs->name[stem] ? strncmp(specs->name, key, stem) == 0 && key[stem]
-                              : strcmp(specs->name, key) == 0)
+                              : str_equal(specs->name, key))
             return true;
     }
     return false;

@@ -62,7 +62,7 @@ void throttle_words(unsigned bits, char *to, unsigned size)
         {THROTTLE_LIMIT, "limit"}, {THROTTLE_SYNC, "sync"},       {THROTTLE_OTHER, "other"},
     };
     to[0] = '\0';
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++) {
         size_t used = strlen(to);
         if (bits & WORDS[i].bit)
             str_format(to + used, size - used, "%s%s", used ? " " : "", WORDS[i].word);

@@ -89,7 +89,7 @@ const void *registry_find(const char *kind, const void *list, const char *name, 
         if (!entry)
             break;
         names[count] = *(const char *const *)entry;
-        if (!strcmp(names[count], name))
+        if (str_equal(names[count], name))
             return entry;
     }
     registry_unknown(kind, name, names, count, code, why);

@@ -55,7 +55,7 @@ static void add(struct result *result, enum result_kind kind, const char *key, d
 static void open_item(struct result *result, enum result_kind kind, const char *key)
 {
     add(result, kind, key, UNKNOWN, "");
-    result->open = xgrow(result->open, &result->open_capacity, result->depth, sizeof *result->open);
+    XGROW(result->open, result->depth, result->open_capacity);
     result->open[result->depth++] = result->count - 1;
 }
 
@@ -187,6 +187,14 @@ void result_uncertain(struct result *result, const char *key, double error)
         of->error = error;
 }
 
+void result_measured(struct result *result, const char *key, double value, const char *error_key,
+                     double error, const char *unit)
+{
+    result_number(result, key, value, unit);
+    result_uncertain(result, key, error);
+    result_number(result, error_key, error, unit);
+}
+
 void result_between(struct result *result, const char *key, double low, double high)
 {
     struct result_item *of = figure(result, key);
@@ -284,7 +292,7 @@ const struct result_item *result_get(const struct result *result, const struct r
                                      const char *key)
 {
     RESULT_EACH (item, result, group)
-        if (item->key && result_is_figure(item) && strcmp(result_key(result, item), key) == 0)
+        if (item->key && result_is_figure(item) && str_equal(result_key(result, item), key))
             return item;
     return NULL;
 }
@@ -319,7 +327,7 @@ const struct result_item *result_at(const struct result *result, const struct re
     char name[RESULT_KEY_MAX];
     for (size_t length; from && *path; path += length + (path[length] == '.')) {
         length = strcspn(path, ".");
-        str_format(name, sizeof name, "%.*s", (int)length, path);
+        chars_format(name, "%.*s", (int)length, path);
         from = from->kind == RESULT_LIST ? item_at(result, from, name)
                                          : result_get(result, from, name);
     }

@@ -133,6 +133,10 @@ void result_queries(struct result *result, const char *key, size_t count);
 void result_uncertain(struct result *result, const char *key, double error);
 void result_between(struct result *result, const char *key, double low, double high);
 
+/* A figure, and its ± as a figure of its own with that key. */
+void result_measured(struct result *result, const char *key, double value, const char *error_key,
+                     double error, const char *unit);
+
 /* A figure and its standard error. */
 void result_figure(struct result *result, const char *key, double value, double error,
                    const char *unit);

@@ -18,7 +18,7 @@ static const struct {
 
 static const char *find_unit(const char *key)
 {
-    for (size_t i = 0; key && i < sizeof UNITS / sizeof *UNITS; i++)
+    for (size_t i = 0; key && i < COUNT_OF(UNITS); i++)
         if (str_ends(key, UNITS[i].end))
             return UNITS[i].unit;
     return NULL;
@@ -49,7 +49,7 @@ static const struct result_item *number_of(const struct result *result, const ch
     size_t length = strlen(key) - strlen(ERROR);
     if (!length)
         return last > group && last->kind == RESULT_NUMBER && last->key ? last : NULL;
-    str_format(of, sizeof of, "%.*s", (int)length - 1, key);
+    chars_format(of, "%.*s", (int)length - 1, key);
     return result_get(result, group, of);
 }
 

@@ -165,7 +165,7 @@ static bool is_placeholder(const char *value)
 {
     static const char *const NAMES[] = {"ollama",     "lm-studio", "lmstudio",
                                         "not-needed", "no-key",    "sk-no-key-required"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
         if (strcasecmp(value, NAMES[i]) == 0)
             return true;
     return false;
@@ -256,7 +256,7 @@ void secret_add_header(const char *value)
 {
     static const char *const SCHEMES[] = {"bearer ", "basic ", "token ", "apikey ", "key "};
     secret_add(value);
-    for (size_t i = 0; i < sizeof SCHEMES / sizeof *SCHEMES; i++)
+    for (size_t i = 0; i < COUNT_OF(SCHEMES); i++)
         if (strncasecmp(value, SCHEMES[i], strlen(SCHEMES[i])) == 0)
             secret_add(value + strlen(SCHEMES[i]));
 }
@@ -298,7 +298,7 @@ static bool names_secret(const char *name, size_t length)
 {
     static const char *const ENDS[] = {"key",      "token",  "secret",
                                        "password", "passwd", "authorization"};
-    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++)
+    for (size_t i = 0; i < COUNT_OF(ENDS); i++)
         if (ends_nocase(name, length, ENDS[i]))
             return true;
     return false;
@@ -312,13 +312,13 @@ static bool word_names_secret(const char *name, size_t length)
                                          "pad-token", "pad_token", "stop-token", "stop_token",
                                          "per-token", "per_token"};
     char copy[128];
-    if (!names_secret(name, length) || !str_format(copy, sizeof copy, "%.*s", (int)length, name))
+    if (!names_secret(name, length) || !chars_format(copy, "%.*s", (int)length, name))
         return false;
-    for (size_t i = 0; i < sizeof TOKENS / sizeof *TOKENS; i++)
+    for (size_t i = 0; i < COUNT_OF(TOKENS); i++)
         if (ends_nocase(name, length, TOKENS[i]))
             return false;
     bool is_key = ends_nocase(name, length, "key");
-    for (size_t i = 0; is_key && i < sizeof KINDS / sizeof *KINDS; i++)
+    for (size_t i = 0; is_key && i < COUNT_OF(KINDS); i++)
         if (str_contains_nocase(copy, KINDS[i]))
             return true;
     return !is_key;
@@ -341,7 +341,7 @@ static void add_url_login(const char *word)
     const char *scheme = strstr(word, "://");
     const char *host = scheme ? scheme + 3 : NULL;
     const char *at = host ? memchr(host, '@', strcspn(host, "/?#")) : NULL;
-    if (!at || !str_format(login, sizeof login, "%.*s", (int)(at - host), host) ||
+    if (!at || !chars_format(login, "%.*s", (int)(at - host), host) ||
         !(password = strchr(login, ':')))
         return;
     *password++ = '\0';

@@ -24,7 +24,8 @@ static inline struct slice slice_between(const char *start, const char *end)
 
 static inline const char *slice_end(struct slice slice)
 {
-    return slice.start + slice.length;
+    return slice.length ? slice.start + slice.length
+                        : slice.start; /* also of an empty one at NULL */
 }
 
 static inline bool slice_is_space(char c)

@@ -224,7 +224,7 @@ bool str_join(char *to, size_t size, const char *first, const char *second, cons
 {
     const char *const parts[] = {first, second, third};
     size_t used = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
         if (!str_copy(to + used, size - used, parts[i]))
             return false;
         used += strlen(parts[i]);
@@ -292,7 +292,7 @@ bool str_starts(const char *string, const char *prefix)
 bool str_ends(const char *string, const char *ending)
 {
     size_t length = strlen(string), tail = strlen(ending);
-    return length >= tail && strcmp(string + length - tail, ending) == 0;
+    return length >= tail && str_equal(string + length - tail, ending);
 }
 
 bool str_equal_nocase(const char *a, const char *b)
@@ -307,7 +307,7 @@ bool str_equal_nocase(const char *a, const char *b)
 bool str_is_listed(const char *name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
+        if (str_equal(names[i], name))
             return true;
     return false;
 }
@@ -439,12 +439,12 @@ size_t plain_character(const char *at, size_t left, char to[PLAIN_MAX], size_t *
         return *taken;
     }
     if (code >= UTF8_INVALID || code < ' ')
-        str_format(escape, sizeof escape, "\\x%02x", (unsigned)(unsigned char)*at);
+        chars_format(escape, "\\x%02x", (unsigned)(unsigned char)*at);
     else /* also valid in JSON, which has no other character here */
-        str_format(escape, sizeof escape, "\\u%04x", (unsigned)code);
-    for (size_t i = 0; i < sizeof SHORT / sizeof *SHORT; i++)
+        chars_format(escape, "\\u%04x", (unsigned)code);
+    for (size_t i = 0; i < COUNT_OF(SHORT); i++)
         if (*at == SHORT[i][0])
-            str_format(escape, sizeof escape, "\\%c", SHORT[i][1]);
+            chars_format(escape, "\\%c", SHORT[i][1]);
     size_t length = 0;
     for (; escape[length]; length++)
         to[length] = escape[length];
@@ -486,7 +486,7 @@ char *str_plain(char *string, size_t size)
 struct plain_text plain_text(const char *string)
 {
     struct plain_text plain = {.text = ""};
-    str_copy(plain.text, sizeof plain.text, string ? string : "");
+    chars_copy(plain.text, string ? string : "");
     str_plain(plain.text, sizeof plain.text);
     return plain;
 }
@@ -497,7 +497,7 @@ static size_t style_length(const char *at, size_t left)
 {
     static const char *const STYLES[] = {"\033[0m",  "\033[1m",  "\033[2m",  "\033[31m",
                                          "\033[32m", "\033[33m", "\033[36m", "\033[1;31m"};
-    for (size_t i = 0; *at == '\033' && i < sizeof STYLES / sizeof *STYLES; i++)
+    for (size_t i = 0; *at == '\033' && i < COUNT_OF(STYLES); i++)
         if (left >= strlen(STYLES[i]) && !memcmp(at, STYLES[i], strlen(STYLES[i])))
             return strlen(STYLES[i]);
     return 0;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/err.h"
 
@@ -41,6 +42,23 @@ static inline const char *str_or_null(const char *string)
     return string && string[0] ? string : NULL;
 }
 
+/* The reverse: "" for NULL. */
+static inline const char *text_or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static inline bool str_equal(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+/* The ending of a noun in English. */
+static inline const char *str_plural(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Compares by strcmp, for qsort of an array of strings. */
 int compare_strings(const void *left, const void *right);
 
@@ -49,6 +67,12 @@ bool str_copy(char *to, size_t size, const char *from);
 
 /* Formats into a fixed buffer; returns false when it truncated. */
 bool str_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* The same for an array of chars, whose size is known; a pointer does not compile. */
+#define CHARS_SIZE(array)        _Generic(&(array), char(*)[sizeof(array)]: sizeof(array))
+#define chars_copy(array, from)  str_copy(array, CHARS_SIZE(array), from)
+#define chars_format(array, ...) str_format(array, CHARS_SIZE(array), __VA_ARGS__)
+
 /* Concatenates three strings with truncation, as str_copy: faster than str_format, for names built by the million. */
 bool str_join(char *to, size_t size, const char *first, const char *second, const char *third);
 

@@ -31,6 +31,11 @@ static inline bool is_known(double value)
     return isfinite(value);
 }
 
+static inline double known_or(double value, double otherwise)
+{
+    return is_known(value) ? value : otherwise;
+}
+
 /* A count that is negative when unknown. */
 static inline double known_count(int64_t count)
 {

@@ -13,6 +13,8 @@
 
 void *xmalloc(size_t size) NEVER_NULL;
 void *xcalloc(size_t count, size_t size) NEVER_NULL;
+#define XNEW(pointer)                                                                              \
+    xcalloc(1, sizeof *(pointer)) /* zeroed, for an initializer of `pointer` too */
 void *xrealloc(void *block, size_t size) NEVER_NULL;
 void *xreallocarray(void *block, size_t count, size_t size) NEVER_NULL;
 void *xmemdup(const void *bytes, size_t length) NEVER_NULL;
@@ -36,11 +38,14 @@ void *xneed(void *allocated) NEVER_NULL;
 /* Ends the program, where another library reports lack of memory by a code. */
 _Noreturn void end_without_memory(void);
 
-/* Ensures capacity for one more element after `count`:
+/* Ensures capacity for one more element after `count`; returns the array, perhaps moved. */
+void *xgrow(void *items, size_t *capacity, size_t count, size_t item_size) NEVER_NULL;
+/* The same for a variable or member that has the array:
  *
- *     list->items = xgrow(list->items, &list->capacity, list->count, sizeof *list->items);
+ *     XGROW(list->items, list->count, list->capacity);
  *     list->items[list->count++] = item;
  */
-void *xgrow(void *items, size_t *capacity, size_t count, size_t item_size) NEVER_NULL;
+#define XGROW(items, count, capacity)                                                              \
+    ((items) = xgrow((void *)(items), &(capacity), count, sizeof *(items)))
 
 #endif

@@ -153,30 +153,24 @@ static void ask_terms(struct random *random, struct task_item *out, bool largest
 
 static void make_comparison(struct random *random, unsigned level, struct task_item *out)
 {
+    static const struct {
+        long long low, high;
+        unsigned count;
+        void (*ask)(struct task_item *out, const long long *values, bool largest);
+    } LEVELS[TASK_LEVELS - 1] = {{0, 99, 2, ask_two},
+                                 {100, 999, 2, ask_two},
+                                 {10, 999, 3, ask_three},
+                                 {100, 999, COMPARED_MAX, ask_choice}};
     long long values[COMPARED_MAX];
     bool largest = level == 1 || random_below(random, 2) == 0;
     out->grader = "numeric";
-    switch (level) {
-    case 1:
-        draw_distinct(random, 0, 99, values, 2);
-        ask_two(out, values, largest);
-        break;
-    case 2:
-        draw_distinct(random, 100, 999, values, 2);
-        ask_two(out, values, largest);
-        break;
-    case 3:
-        draw_distinct(random, 10, 999, values, 3);
-        ask_three(out, values, largest);
-        break;
-    case 4:
-        draw_distinct(random, 100, 999, values, COMPARED_MAX);
-        ask_choice(out, values, largest);
-        break;
-    default:
+    if (level == TASK_LEVELS) {
         ask_terms(random, out, largest);
-        break;
+        return;
     }
+    draw_distinct(random, LEVELS[level - 1].low, LEVELS[level - 1].high, values,
+                  LEVELS[level - 1].count);
+    LEVELS[level - 1].ask(out, values, largest);
 }
 
 /* The next number of a sequence: equal steps up, larger steps, steps down, factors, growing steps. */
@@ -240,14 +234,6 @@ static void add_numbers(struct text *out, const long long *values, unsigned coun
         text_addf(out, "%s%lld", i ? ", " : "", values[backwards ? count - 1 - i : i]);
 }
 
-static bool contains(const long long *values, unsigned count, long long value)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (values[i] == value)
-            return true;
-    return false;
-}
-
 static void make_sorting(struct random *random, unsigned level, struct task_item *out)
 {
     static const struct {
@@ -257,10 +243,7 @@ static void make_sorting(struct random *random, unsigned level, struct task_item
     } LEVELS[TASK_LEVELS] = {{3, 20, 1}, {4, 99, 1}, {5, 99, 2}, {5, 999, 2}, {SORTED_MAX, 999, 2}};
     long long values[SORTED_MAX];
     unsigned count = LEVELS[level - 1].count;
-    for (unsigned i = 0; i < count;) {
-        values[i] = random_between(random, 0, LEVELS[level - 1].max);
-        i += !contains(values, i, values[i]);
-    }
+    draw_distinct(random, 0, LEVELS[level - 1].max, values, count);
     bool down = random_below(random, LEVELS[level - 1].directions) == 1;
     out->grader = "list";
     text_addf(&out->problem, "Sort from %s: ", down ? "large to small" : "small to large");
@@ -367,7 +350,7 @@ static const struct task *const TASKS[] = {
     TASK("reading", make_reading),       NULL,
 };
 
-enum { TASK_COUNT = sizeof TASKS / sizeof *TASKS - 1 };
+enum { TASK_COUNT = COUNT_OF(TASKS) - 1 };
 
 /* ---- the dataset ---- */
 
@@ -448,8 +431,8 @@ static enum err read_levels(struct builtin *builtin, const char *list, struct er
 static enum err read_params(struct builtin *builtin, const struct params *params, struct error *why)
 {
     const char *split = params_get(params, "split");
-    builtin->test = !split || strcmp(split, "test") == 0;
-    if (!builtin->test && strcmp(split, "train") != 0)
+    builtin->test = !split || str_equal(split, "test");
+    if (!builtin->test && !str_equal(split, "train"))
         return err_set(why, ERR_USAGE, "split=%s: expected train or test", split);
     enum err err = params_count(params, "seed", 0, &builtin->seed, why);
     if (!err)
@@ -509,8 +492,8 @@ static void describe(const struct builtin *builtin, const struct task *task, uns
         {"split", jv_new_text(split)},
     };
     char id[64];
-    str_format(id, sizeof id, "%s-%s-%u-%" PRIu64, split, task->name, level, builtin->yielded);
-    out->metadata = jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
+    chars_format(id, "%s-%s-%u-%" PRIu64, split, task->name, level, builtin->yielded);
+    out->metadata = jv_new_members(MEMBERS, COUNT_OF(MEMBERS));
     str_set(&out->id, id);
     str_set(&out->subject, task->name);
 }
@@ -547,7 +530,7 @@ static void builtin_close(struct dataset *dataset)
 static enum err builtin_open(const struct dataset_config *config, struct dataset *out,
                              struct error *why)
 {
-    struct builtin *builtin = xcalloc(1, sizeof *builtin);
+    struct builtin *builtin = XNEW(builtin);
     out->state = builtin;
     builtin->seen = xcalloc(SEEN_SIZE, sizeof *builtin->seen);
     enum err err = read_params(builtin, config->params, why);
@@ -556,7 +539,7 @@ static enum err builtin_open(const struct dataset_config *config, struct dataset
         return err;
     }
     out->count = (int64_t)builtin->count;
-    str_copy(out->grader, sizeof out->grader, "exact"); /* every item names its own */
+    chars_copy(out->grader, "exact"); /* every item names its own */
     return ERR_OK;
 }
 

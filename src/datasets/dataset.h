@@ -35,6 +35,8 @@ void item_release(struct item *item);
 bool item_field(const struct item *item, const char *name, struct text *out);
 /* The names of the fields that it has, "{problem}, {subject}, ...". */
 void item_field_names(const struct item *item, struct text *out);
+/* Expands an escape sequence of a template as C does: \n, \t, \\, \{ and \}; others are unchanged.  Returns its length. */
+size_t template_add_escape(const char *at, struct text *out);
 
 struct dataset {
     const struct dataset_driver *driver;

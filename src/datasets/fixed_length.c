@@ -62,7 +62,7 @@ static enum err read_params(const struct params *params, struct lengths *out, st
         {"seed", 0, 0, UINT64_MAX, &out->seed},
     };
     enum err err = ERR_OK;
-    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS && !err; i++) {
+    for (size_t i = 0; i < COUNT_OF(NUMBERS) && !err; i++) {
         err = params_count(params, NUMBERS[i].key, NUMBERS[i].otherwise, NUMBERS[i].to, why);
         if (!err)
             err = in_range(NUMBERS[i].key, *NUMBERS[i].to, NUMBERS[i].min, NUMBERS[i].max, why);
@@ -73,7 +73,7 @@ static enum err read_params(const struct params *params, struct lengths *out, st
 static enum err fixed_open(const struct dataset_config *config, struct dataset *out,
                            struct error *why)
 {
-    struct lengths *lengths = xcalloc(1, sizeof *lengths);
+    struct lengths *lengths = XNEW(lengths);
     enum err err = read_params(config->params, lengths, why);
     if (err) {
         free(lengths);
@@ -92,7 +92,7 @@ static void fixed_close(struct dataset *dataset)
 /* The first word depends on the prompt number; the others are random. */
 static void add_words(const struct lengths *lengths, uint64_t number, struct text *out)
 {
-    enum { COUNT = sizeof WORDS / sizeof *WORDS };
+    enum { COUNT = COUNT_OF(WORDS) };
     struct random random = random_from(lengths->seed, number);
     uint64_t chars = lengths->chars_per_token * lengths->prompt;
     for (uint64_t i = 0; lengths->chars_per_token ? out->length < chars : i < lengths->prompt;
@@ -117,7 +117,7 @@ static struct jv *metadata_value(const struct lengths *lengths)
         {"counted_in", jv_new_text(chars ? "characters" : "words")},
         {chars ? "chars_per_token" : NULL, jv_new_unsigned(chars)},
     };
-    return jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
+    return jv_new_members(MEMBERS, COUNT_OF(MEMBERS));
 }
 
 static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
@@ -129,7 +129,7 @@ static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end,
         return ERR_OK;
     struct text problem = {0};
     char id[24];
-    str_format(id, sizeof id, "%" PRIu64, lengths->yielded);
+    chars_format(id, "%" PRIu64, lengths->yielded);
     add_words(lengths, lengths->yielded++, &problem);
     out->metadata = metadata_value(lengths);
     out->output_length = (int64_t)lengths->output;

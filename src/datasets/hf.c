@@ -50,7 +50,7 @@ static const char *choose_split(const struct jv *splits, const char *wanted)
     if (!wanted)
         return jv_count(splits) == 1 ? jv_text(jv_first(splits)) : NULL;
     for (const struct jv *split = jv_first(splits); split; split = jv_next(split))
-        if (jv_text(split) && strcmp(jv_text(split), wanted) == 0)
+        if (jv_text(split) && str_equal(jv_text(split), wanted))
             return wanted;
     return NULL;
 }
@@ -89,7 +89,7 @@ static enum err add_shard(struct shards *shards, const char *directory, const ch
     if (!name || !*name || strchr(name, '/'))
         return err_set(why, ERR_BAD_VALUE, "%s/state.json: '%s' is not the name of a data file",
                        directory, name ? name : "");
-    shards->paths = xgrow(shards->paths, &shards->capacity, shards->count, sizeof *shards->paths);
+    XGROW(shards->paths, shards->count, shards->capacity);
     shards->paths[shards->count++] = path_join(directory, name);
     return ERR_OK;
 }
@@ -101,13 +101,13 @@ static enum err read_state(const char *directory, const char *wanted, struct sha
     enum err err = read_json(directory, "state.json", &state, why);
     if (err)
         return err;
-    const char *split = jv_text(jv_get(state, "_split"));
-    if (wanted && split && strcmp(wanted, split) != 0)
+    const char *split = jv_get_text(state, "_split");
+    if (wanted && split && !str_equal(wanted, split))
         err = err_set(why, ERR_NOT_FOUND, "%s holds the split '%s', not '%s'", directory, split,
                       wanted);
     const struct jv *files = jv_get(state, "_data_files");
     for (const struct jv *file = jv_first(files); file && !err; file = jv_next(file))
-        err = add_shard(out, directory, jv_text(jv_get(file, "filename")), why);
+        err = add_shard(out, directory, jv_get_text(file, "filename"), why);
     if (!err && out->count == 0)
         err = err_set(why, ERR_BAD_VALUE, "%s/state.json names no data files", directory);
     jv_free(state);

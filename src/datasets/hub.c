@@ -50,7 +50,7 @@ static void add_token(struct hub_server *server)
     if (!token || !*token)
         return;
     secret_add(token);
-    server->withheld = strcmp(server->url.scheme, "https") != 0 && !url_is_loopback(&server->url);
+    server->withheld = !str_equal(server->url.scheme, "https") && !url_is_loopback(&server->url);
     if (server->withheld)
         return;
     text_addf(&value, "Bearer %s", token);
@@ -75,7 +75,7 @@ static enum err hub_server_init(struct hub_server *out, const struct params *par
     *out = (struct hub_server){0};
     if (!base || !*base)
         base = PUBLIC_SERVER;
-    if (!str_copy(out->base, sizeof out->base, base))
+    if (!chars_copy(out->base, base))
         return err_set(why, ERR_USAGE, "base_url: longer than %zu bytes", sizeof out->base - 1);
     while (strlen(out->base) > 0 && out->base[strlen(out->base) - 1] == '/')
         out->base[strlen(out->base) - 1] = '\0';
@@ -115,7 +115,7 @@ static void add_message(const struct text *body, struct text *out)
     struct jv *reply;
     if (jv_parse(text_get(body), body->length, &reply, NULL) != ERR_OK)
         return;
-    const char *error = jv_text(jv_get(reply, "error"));
+    const char *error = jv_get_text(reply, "error");
     char line[140];
     if (error) {
         secret_one_line(line, sizeof line, error, strlen(error));
@@ -271,8 +271,8 @@ static enum err get_cached(struct hub_pages *pages, const char *file, const char
 
 static bool has_text(const struct jv *entry, const char *key, const char *name)
 {
-    const char *text = jv_text(jv_get(entry, key));
-    return text && strcmp(text, name) == 0;
+    const char *text = jv_get_text(entry, key);
+    return text && str_equal(text, name);
 }
 
 /* The first entry with this config and split; NULL matches any. */
@@ -289,10 +289,10 @@ static const struct jv *find_split(const struct jv *entries, const char *config,
 static const char *choose_config(const struct jv *entries)
 {
     static const char *const LIKELY[] = {"default", "main", NULL};
-    for (size_t i = 0; i < sizeof LIKELY / sizeof *LIKELY; i++) {
+    for (size_t i = 0; i < COUNT_OF(LIKELY); i++) {
         const struct jv *entry = find_split(entries, LIKELY[i], NULL);
         if (entry)
-            return jv_text(jv_get(entry, "config"));
+            return jv_get_text(entry, "config");
     }
     return NULL;
 }
@@ -300,10 +300,10 @@ static const char *choose_config(const struct jv *entries)
 static const char *choose_split(const struct jv *entries, const char *config)
 {
     static const char *const LIKELY[] = {"test", "validation", "train", NULL};
-    for (size_t i = 0; i < sizeof LIKELY / sizeof *LIKELY; i++) {
+    for (size_t i = 0; i < COUNT_OF(LIKELY); i++) {
         const struct jv *entry = find_split(entries, config, LIKELY[i]);
         if (entry)
-            return jv_text(jv_get(entry, "split"));
+            return jv_get_text(entry, "split");
     }
     return NULL;
 }
@@ -313,8 +313,8 @@ static enum err unknown_split(const struct hub_pages *pages, const struct jv *en
 {
     struct text known = {0};
     for (const struct jv *entry = jv_first(entries); entry; entry = jv_next(entry)) {
-        const char *config = jv_text(jv_get(entry, "config"));
-        const char *split = jv_text(jv_get(entry, "split"));
+        const char *config = jv_get_text(entry, "config");
+        const char *split = jv_get_text(entry, "split");
         text_addf(&known, "%s%s/%s", known.length ? ", " : "", config ? config : "?",
                   split ? split : "?");
     }
@@ -536,7 +536,7 @@ static void close_rows(void *state)
 static enum err hub_open(const struct dataset_config *config, struct dataset *out,
                          struct error *why)
 {
-    struct hub_rows *rows = xcalloc(1, sizeof *rows);
+    struct hub_rows *rows = XNEW(rows);
     enum err err = hub_pages_init(&rows->pages, config->params, why);
     if (!err)
         err = load_page(rows, 0, why); /* also reports the number of rows */

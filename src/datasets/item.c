@@ -29,7 +29,7 @@ void item_complete(struct item *item)
     };
     if (!item->metadata)
         item->metadata = jv_new_object();
-    for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
+    for (size_t i = 0; i < COUNT_OF(FIELDS); i++)
         if (!*FIELDS[i].field)
             str_set(FIELDS[i].field, FIELDS[i].otherwise);
 }
@@ -52,8 +52,8 @@ bool item_field(const struct item *item, const char *name, struct text *out)
     const struct {
         const char *name, *value;
     } OWN[] = {{"problem", item->problem}, {"subject", item->subject}, {"id", item->id}};
-    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
-        if (strcmp(name, OWN[i].name) == 0) {
+    for (size_t i = 0; i < COUNT_OF(OWN); i++)
+        if (str_equal(name, OWN[i].name)) {
             text_add(out, OWN[i].value);
             return true;
         }

@@ -23,7 +23,7 @@ static enum err null_open(const struct dataset_config *config, struct dataset *o
                           struct error *why)
 {
     const char *problem = params_get(config->params, "problem");
-    struct null *null = xcalloc(1, sizeof *null);
+    struct null *null = XNEW(null);
     out->state = null;
     enum err err = params_count(config->params, "count", 8, &null->count, why);
     if (!err && (null->count == 0 || null->count > INT64_MAX))
@@ -45,7 +45,7 @@ static enum err null_next(struct dataset *dataset, struct item *out, bool *end, 
     *end = null->yielded == null->count;
     if (*end)
         return ERR_OK;
-    str_format(id, sizeof id, "%" PRIu64, null->yielded++);
+    chars_format(id, "%" PRIu64, null->yielded++);
     str_set(&out->id, id);
     str_set(&out->problem, null->problem);
     return ERR_OK;

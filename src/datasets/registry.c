@@ -38,7 +38,7 @@ const struct dataset_preset DATASET_PRESETS[] = {
 static const struct dataset_driver *find_driver(const char *name)
 {
     for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++)
-        if (strcmp((*driver)->name, name) == 0)
+        if (str_equal((*driver)->name, name))
             return *driver;
     return NULL;
 }
@@ -46,7 +46,7 @@ static const struct dataset_driver *find_driver(const char *name)
 static const struct dataset_preset *find_preset(const char *name)
 {
     for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
-        if (strcmp(preset->name, name) == 0)
+        if (str_equal(preset->name, name))
             return preset;
     return NULL;
 }
@@ -68,7 +68,7 @@ static const struct suffix {
 static const struct suffix *find_suffix(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof SUFFIXES / sizeof *SUFFIXES; i++)
+    for (size_t i = 0; dot && i < COUNT_OF(SUFFIXES); i++)
         if (str_equal_nocase(dot, SUFFIXES[i].text))
             return &SUFFIXES[i];
     return NULL;
@@ -120,7 +120,7 @@ struct plan {
 static bool accepts(const struct dataset_driver *driver, const char *key)
 {
     for (const struct param_spec *spec = driver->params; spec && spec->name; spec++)
-        if (strcmp(spec->name, key) == 0)
+        if (str_equal(spec->name, key))
             return true;
     return false;
 }
@@ -166,7 +166,7 @@ static enum err make_plan(struct plan *plan, const char *name, const struct para
     if (!is_named)
         params_set(&plan->params, "path", name);
     params_copy(&plan->params, given);
-    str_format(owner, sizeof owner, "dataset %s", plan->driver->name);
+    chars_format(owner, "dataset %s", plan->driver->name);
     return params_check(&plan->params, plan->driver->params, owner, why);
 }
 
@@ -176,12 +176,11 @@ static void set_name(const struct plan *plan, struct dataset *out)
     const char *path = params_get(&plan->params, "path");
     const char *from = path && *path ? path : params_get(&plan->params, "dataset");
     if (plan->preset || !from) {
-        str_copy(out->name, sizeof out->name,
-                 plan->preset ? plan->preset->name : plan->driver->name);
+        chars_copy(out->name, plan->preset ? plan->preset->name : plan->driver->name);
         return;
     }
     struct slice last = slice_path_name(slice_of(from));
-    str_format(out->name, sizeof out->name, "%.*s", (int)last.length, last.start);
+    chars_format(out->name, "%.*s", (int)last.length, last.start);
     const struct suffix *suffix = find_suffix(out->name);
     if (suffix && strlen(out->name) > strlen(suffix->text))
         out->name[strlen(out->name) - strlen(suffix->text)] = '\0';
@@ -191,7 +190,7 @@ static void set_name(const struct plan *plan, struct dataset *out)
 static void set_grader(const struct dataset_preset *preset, struct dataset *out)
 {
     size_t length = strcspn(preset->grader, ",");
-    str_format(out->grader, sizeof out->grader, "%.*s", (int)length, preset->grader);
+    chars_format(out->grader, "%.*s", (int)length, preset->grader);
     if (preset->grader[length])
         params_add(&out->grading, preset->grader + length + 1);
 }

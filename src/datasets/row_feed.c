@@ -45,8 +45,7 @@ static void shuffled_close(void *state)
 static enum err store_row(struct shuffled *shuffled, const char *bytes, struct stored_row stored,
                           struct error *why)
 {
-    shuffled->rows =
-        xgrow(shuffled->rows, &shuffled->capacity, shuffled->count, sizeof *shuffled->rows);
+    XGROW(shuffled->rows, shuffled->count, shuffled->capacity);
     enum err err = file_write_at(shuffled->fd, bytes, stored.length, stored.offset);
     if (err)
         return err_set(why, err, "shuffle: scratch file: %s", err_text(err));
@@ -119,7 +118,7 @@ static enum err shuffled_skip(void *state, uint64_t count, struct error *why)
 /* Replaces the source by one that yields its rows in random order, and closes it. */
 static enum err shuffle_source(struct row_source *source, uint64_t seed, struct error *why)
 {
-    struct shuffled *shuffled = xcalloc(1, sizeof *shuffled);
+    struct shuffled *shuffled = XNEW(shuffled);
     shuffled->fd = -1;
     enum err err = file_open_scratch(&shuffled->fd, why);
     if (!err)
@@ -187,7 +186,7 @@ static enum err add_position(const struct row_feed *feed, const struct feed_row 
                              const char *reason, struct error *why)
 {
     char copy[sizeof why->text];
-    str_copy(copy, sizeof copy, reason); /* it may be why->text */
+    chars_copy(copy, reason); /* it may be why->text */
     return err_set(why, err, "%.100s, %s %llu: %.190s", feed->where, feed->source.unit,
                    (unsigned long long)row->number, copy);
 }
@@ -271,9 +270,9 @@ static void feed_free(struct row_feed *feed)
 enum err row_feed_open(const struct params *params, struct row_source source, const char *where,
                        struct dataset *out, struct error *why)
 {
-    struct row_feed *feed = xcalloc(1, sizeof *feed);
+    struct row_feed *feed = XNEW(feed);
     feed->source = source;
-    str_copy(feed->where, sizeof feed->where, where);
+    chars_copy(feed->where, where);
     enum err err = read_params(feed, params, why);
     if (!err && feed->shuffle)
         err = shuffle_source(&feed->source, feed->shuffle_seed, why);
@@ -288,7 +287,7 @@ enum err row_feed_open(const struct params *params, struct row_source source, co
     out->state = feed;
     out->count = count_items(feed);
     if (feed->mapping.choices && !out->grader[0])
-        str_copy(out->grader, sizeof out->grader, "choice");
+        chars_copy(out->grader, "choice");
     return ERR_OK;
 }
 

@@ -111,8 +111,8 @@ static enum err parse_answer_kind(const char *word, enum answer_kind *out, struc
         [ANSWER_INDEX] = "index",
         [ANSWER_TEXT] = "text",
     };
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (word && strcmp(word, WORDS[i]) == 0) {
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
+        if (word && str_equal(word, WORDS[i])) {
             *out = (enum answer_kind)i;
             return ERR_OK;
         }
@@ -171,7 +171,7 @@ static size_t by_text(const struct choices *choices, const char *wanted)
     for (size_t i = 0; i < choices->count && found == choices->count; i++) {
         text_clear(&option);
         field_add_text(choices->options[i], &option);
-        if (strcmp(text_get(&option), wanted) == 0)
+        if (str_equal(text_get(&option), wanted))
             found = i;
     }
     text_release(&option);
@@ -180,7 +180,7 @@ static size_t by_text(const struct choices *choices, const char *wanted)
 
 static size_t by_letter(const struct choices *choices, const char *text)
 {
-    if (!isalpha((unsigned char)text[0]) || (text[1] && strcmp(text + 1, ".") != 0))
+    if (!isalpha((unsigned char)text[0]) || (text[1] && !str_equal(text + 1, ".")))
         return choices->count;
     size_t index = (size_t)(toupper((unsigned char)text[0]) - 'A');
     return index < choices->count ? index : choices->count;
@@ -321,7 +321,7 @@ enum err row_mapping_check(const struct row_mapping *mapping, const struct jv *r
     static const char *const ROLES[] = {"answer", "subject", "id", "grader", "metadata"};
     if (!jv_is_object(row))
         return err_set(why, ERR_BAD_VALUE, "a row must be an object: {\"problem\": ...}");
-    for (size_t i = 0; i < sizeof ROLES / sizeof *ROLES; i++) {
+    for (size_t i = 0; i < COUNT_OF(ROLES); i++) {
         enum err err = check_given(mapping, row, ROLES[i], why);
         if (err)
             return err;
@@ -404,12 +404,12 @@ static enum err add_template_field(struct conversion *c, const char *name, struc
                                    struct error *why)
 {
     const char *choices = c->mapping->choices;
-    if (choices && (strcmp(name, "choices") == 0 || strcmp(name, choices) == 0)) {
+    if (choices && (str_equal(name, "choices") || str_equal(name, choices))) {
         choices_add_lines(&c->shown, out);
         return ERR_OK;
     }
     const struct jv *value = field_find(c->row, name);
-    if (!value && strcmp(name, "problem") == 0)
+    if (!value && str_equal(name, "problem"))
         value = field_find(c->row, c->mapping->problem);
     if (!value)
         return no_field(c->row, name, "template", why);
@@ -417,15 +417,11 @@ static enum err add_template_field(struct conversion *c, const char *name, struc
     return ERR_OK;
 }
 
-/* An escape as in C: \n, \t, \\, \{ and \}; others are unchanged. */
-static size_t add_escape(const char *at, struct text *out)
+size_t template_add_escape(const char *at, struct text *out)
 {
     static const char CODES[] = "nt\\{}", BYTES[] = "\n\t\\{}";
     const char *code = at[1] ? strchr(CODES, at[1]) : NULL;
-    if (code)
-        text_add_bytes(out, &BYTES[code - CODES], 1);
-    else
-        text_add_bytes(out, at, 1);
+    text_add_bytes(out, code ? &BYTES[code - CODES] : at, 1);
     return code ? 2 : 1;
 }
 
@@ -438,7 +434,7 @@ static enum err expand_template(struct conversion *c, const char *template, stru
         text_add_bytes(out, at, plain);
         at += plain;
         if (*at == '\\') {
-            at += add_escape(at, out);
+            at += template_add_escape(at, out);
         } else if (*at == '{') {
             char name[160];
             size_t length = strcspn(at + 1, "}");
@@ -535,7 +531,7 @@ static void set_id(struct conversion *c, uint64_t number, struct item *out)
     if (out->id)
         return;
     char digits[24];
-    str_format(digits, sizeof digits, "%" PRIu64, number);
+    chars_format(digits, "%" PRIu64, number);
     str_set(&out->id, digits);
 }
 
@@ -554,7 +550,7 @@ static struct jv *remaining_fields(const struct conversion *c)
 {
     struct jv *object = jv_new_object();
     for (const struct jv *child = jv_first_member(c->row); child; child = jv_next(child)) {
-        bool is_ours = c->shown.count && strcmp(jv_key(child), "choices") == 0;
+        bool is_ours = c->shown.count && str_equal(jv_key(child), "choices");
         if (!is_ours && !is_used(c, child))
             jv_add(object, jv_key(child), jv_copy(child));
     }

@@ -71,7 +71,7 @@ static enum err text_open(const struct dataset_config *config, struct dataset *o
     enum err err = dataset_text_window(config->params, &window, why);
     if (err)
         return err;
-    struct passages *passages = xcalloc(1, sizeof *passages);
+    struct passages *passages = XNEW(passages);
     out->state = passages;
     passages->size = (size_t)window * DATASET_TEXT_TOKEN_BYTES;
     err = open_file(passages, path, why);
@@ -113,7 +113,7 @@ static enum err text_next(struct dataset *dataset, struct item *out, bool *end, 
     text_add_repaired(&problem, passages->bytes, length);
     passages->count -= length;
     memmove(passages->bytes, passages->bytes + length, passages->count);
-    str_format(id, sizeof id, "%" PRIu64, passages->given++);
+    chars_format(id, "%" PRIu64, passages->given++);
     str_set(&out->id, id);
     str_take(&out->problem, &problem);
     return ERR_OK;

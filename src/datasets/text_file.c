@@ -55,8 +55,8 @@ static enum err read_separator(const struct params *params, const char *path, ch
     *out = dot && str_equal_nocase(dot, ".tsv") ? '\t' : ',';
     if (!word)
         return ERR_OK;
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (strcmp(word, WORDS[i].word) == 0) {
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
+        if (str_equal(word, WORDS[i].word)) {
             *out = WORDS[i].separator;
             return ERR_OK;
         }

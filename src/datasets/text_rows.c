@@ -80,7 +80,7 @@ static enum err check_start(const char *path, struct byte_reader *reader, struct
         return reader->err ? err_set(why, reader->err, "cannot read %s: %s", path,
                                      strerror(reader->errno_value))
                            : err_set(why, ERR_BAD_VALUE, "%s is empty", path);
-    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++)
+    for (size_t i = 0; i < COUNT_OF(REFUSED); i++)
         if (reader->end >= REFUSED[i].length &&
             memcmp(reader->buffer, REFUSED[i].mark, REFUSED[i].length) == 0)
             return err_set(why, ERR_UNSUPPORTED, "%s %s", path, REFUSED[i].what);
@@ -102,7 +102,7 @@ static enum err reader_open(const char *path, struct byte_reader *out, struct er
     struct stat st;
     *out = (struct byte_reader){.fd = open(path, O_RDONLY | O_CLOEXEC), .line = 1};
     if (out->fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+        return err_errno(why, errno, "cannot open %s", path);
     enum err err = ERR_OK;
     out->buffer = xmalloc(BUFFER_SIZE);
     if (fstat(out->fd, &st) == 0 && S_ISDIR(st.st_mode))

@@ -15,7 +15,7 @@ enum db_kind db_address_kind(const char *address)
     } SCHEMES[] = {{"postgres://", DB_IS_POSTGRES},
                    {"postgresql://", DB_IS_POSTGRES},
                    {"sqlite://", DB_IS_SQLITE}};
-    for (size_t i = 0; i < sizeof SCHEMES / sizeof *SCHEMES; i++)
+    for (size_t i = 0; i < COUNT_OF(SCHEMES); i++)
         if (str_starts(address, SCHEMES[i].scheme))
             return SCHEMES[i].kind;
     return DB_IS_NONE;
@@ -124,7 +124,7 @@ char *db_address_display(const char *address)
 static void add_secret(const char *from, size_t length)
 {
     char secret[256];
-    if (!str_format(secret, sizeof secret, "%.*s", (int)length, from))
+    if (!chars_format(secret, "%.*s", (int)length, from))
         return;
     secret_add(secret);
     str_percent_decode(secret);

@@ -136,8 +136,8 @@ static const struct {
     [DB_MIGRATIONS] = {"migrations", LIST(MIGRATIONS), 0, NULL, 0, "version"},
 #undef LIST
 };
-_Static_assert(sizeof RUNS / sizeof *RUNS == DB_RUNS_FIGURES, "the figures follow");
-_Static_assert(sizeof QUERIES / sizeof *QUERIES == DB_QUERIES_EXPORTS, "the exports follow");
+_Static_assert(COUNT_OF(RUNS) == DB_RUNS_FIGURES, "the figures follow");
+_Static_assert(COUNT_OF(QUERIES) == DB_QUERIES_EXPORTS, "the exports follow");
 
 /* The migrations, in SQL that all databases support.  Columns of older tables are renamed, and missing ones added, before
  * any statement. */
@@ -155,7 +155,7 @@ static const struct {
     {"runs of sweeps", "CREATE INDEX runs_of_sweep ON runs (sweep)", NULL, NULL, NULL},
     {"company is concurrency", NULL, "queries", "company", "concurrency"},
 };
-enum { SCHEMA_VERSION = sizeof MIGRATION_STEPS / sizeof *MIGRATION_STEPS };
+enum { SCHEMA_VERSION = COUNT_OF(MIGRATION_STEPS) };
 
 const char *db_table_name(enum db_table table)
 {
@@ -256,8 +256,8 @@ static enum err add_missing_columns(struct db *db, enum db_table table, struct e
 static enum err apply_migration(struct db *db, int version, struct error *why)
 {
     char number[16], now[32];
-    str_format(number, sizeof number, "%d", version);
-    str_format(now, sizeof now, "%.6f", (double)clock_wall() * 1e-9);
+    chars_format(number, "%d", version);
+    chars_format(now, "%.6f", (double)clock_wall() * 1e-9);
     const char *values[] = {number, MIGRATION_STEPS[version - 1].about, now, IPW_VERSION};
     const char *sql = MIGRATION_STEPS[version - 1].sql;
     enum err err = sql ? db_run(db, sql, why) : ERR_OK;
@@ -361,7 +361,7 @@ enum err db_open(struct db **out, const char *address, bool writing, struct erro
 {
     bool is_older = false;
     int from, to;
-    struct db *db = xcalloc(1, sizeof *db);
+    struct db *db = XNEW(db);
     enum err err = connect_to(db, address, false, why);
     if (!err)
         err = check_schema(db, &is_older, why);

@@ -59,8 +59,7 @@ enum err db_push_measured(const char *address, const char *directory, struct db_
  * *why is NULL for each that succeeded. */
 typedef void db_take_pushed(void *context, const char *directory, const struct db_pushed *pushed,
                             const struct error *why);
-enum err db_push_pending(const char *folder, const char *address, db_take_pushed *take,
-                         void *context, struct error *why) MUST_USE;
+void db_push_pending(const char *folder, const char *address, db_take_pushed *take, void *context);
 
 /* ---- reading ---- */
 

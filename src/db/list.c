@@ -41,8 +41,8 @@ static void add_run(struct condition *condition, const char *run)
         add_condition(condition, "name", "=", run);
         return;
     }
-    str_copy(condition->beginning, sizeof condition->beginning, run);
-    str_format(condition->after, sizeof condition->after, "%sg", run); /* after all digits */
+    chars_copy(condition->beginning, run);
+    chars_format(condition->after, "%sg", run); /* after all digits */
     add_condition(condition, "id", ">=", condition->beginning);
     add_condition(condition, "id", "<", condition->after);
 }
@@ -56,11 +56,11 @@ static void add_filter(struct condition *condition, const struct db_filter *filt
                  {"dataset", filter->dataset}, {"sweep", filter->sweep}};
     if (filter->run)
         add_run(condition, filter->run);
-    for (size_t i = 0; i < sizeof EQUAL / sizeof *EQUAL; i++)
+    for (size_t i = 0; i < COUNT_OF(EQUAL); i++)
         if (EQUAL[i].value)
             add_condition(condition, EQUAL[i].column, "=", EQUAL[i].value);
-    str_format(condition->numbers[0], sizeof condition->numbers[0], "%.6f", filter->since);
-    str_format(condition->numbers[1], sizeof condition->numbers[1], "%.6f", filter->before);
+    chars_format(condition->numbers[0], "%.6f", filter->since);
+    chars_format(condition->numbers[1], "%.6f", filter->before);
     if (is_known(filter->since))
         add_condition(condition, "began", ">=", condition->numbers[0]);
     if (is_known(filter->before))

@@ -59,7 +59,7 @@ static enum err load_library(struct error *why)
     };
     static struct dl_library library = {.names = NAMES,
                                         .symbols = SYMBOLS,
-                                        .count = sizeof SYMBOLS / sizeof *SYMBOLS,
+                                        .count = COUNT_OF(SYMBOLS),
                                         .absent = "libpq is not installed: apt install libpq5",
                                         .lock = PTHREAD_MUTEX_INITIALIZER};
     return dl_library_open(&library, why);
@@ -82,7 +82,7 @@ static enum err err_of_state(const char *state)
         const char *state;
         enum err err;
     } STATES[] = {{"42501", ERR_DENIED}, {"53100", ERR_NO_SPACE}, {"55P03", ERR_BUSY}};
-    for (size_t i = 0; state && i < sizeof STATES / sizeof *STATES; i++)
+    for (size_t i = 0; state && i < COUNT_OF(STATES); i++)
         if (str_starts(state, STATES[i].state))
             return STATES[i].err;
     return ERR_IO;
@@ -126,14 +126,14 @@ static enum err postgres_open(struct db *db, const char *address, bool create, s
     enum err err = load_library(why);
     if (err)
         return err;
-    struct session *session = xcalloc(1, sizeof *session);
+    struct session *session = XNEW(session);
     db->state = session;
     session->connection = memory_need(connect_to(address));
     pq.PQsetNoticeProcessor(session->connection, ignore_notice, NULL);
     if (pq.PQstatus(session->connection) != CONNECTION_OK)
         return failed(db, NULL, why);
     const char *encoding = pq.PQparameterStatus(session->connection, "server_encoding");
-    if (!encoding || strcmp(encoding, "UTF8") != 0)
+    if (!encoding || !str_equal(encoding, "UTF8"))
         return err_set(why, ERR_UNSUPPORTED,
                        "%s has the encoding %s: create the database with ENCODING 'UTF8'",
                        db->shown, encoding ? encoding : "unknown");

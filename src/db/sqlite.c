@@ -29,7 +29,7 @@ static enum err result(const struct db *db, int code, struct error *why)
 static enum err sqlite_connect(struct db *db, const char *address, bool create, struct error *why)
 {
     const char *path = strstr(address, "://") + 3;
-    struct session *session = xcalloc(1, sizeof *session);
+    struct session *session = XNEW(session);
     db->state = session;
     enum err err = sqlite_load(why);
     if (!err)
@@ -96,7 +96,7 @@ static int bind_values(sqlite3_stmt *statement, const char *const *values, size_
     int code = SQLITE_OK;
     for (size_t i = 0; !code && i < count; i++) {
         char name[16];
-        str_format(name, sizeof name, "$%zu", i + 1);
+        chars_format(name, "$%zu", i + 1);
         int at = sqlite.bind_parameter_index(statement, name);
         if (at)
             code = values[i] ? sqlite.bind_text(statement, at, values[i], -1, SQLITE_STATIC)

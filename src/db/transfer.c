@@ -97,7 +97,7 @@ static enum err copy_query(struct push_state *push, const struct jv *tree, const
     for (size_t i = 0; i < RECORD_EXPORTS; i++) {
         const struct record_field *field = record_export(i);
         enum db_type type = push->types[i];
-        bool is_run = field->role == ROLE_DERIVED && strcmp(field->export_name, "run") == 0;
+        bool is_run = field->role == ROLE_DERIVED && str_equal(field->export_name, "run");
         struct db_value *value = &values[DB_QUERIES_EXPORTS + i];
         if (type != DB_TEXT)
             *value = number_value(type, json_field_number(&field->at, &record));
@@ -244,7 +244,7 @@ static enum err push_run(struct db *db, const char *directory, struct db_pushed 
         db_roll_back(db);
     if (!err)
         run_pending_clear(push.copy.directory);
-    str_copy(out->id, sizeof out->id, push.copy.id);
+    chars_copy(out->id, push.copy.id);
     out->queries = err ? 0 : push.queries;
     out->bytes = err ? 0 : push.copy.bytes;
     summary_release(&push.summary);
@@ -258,9 +258,10 @@ enum err db_push(struct db *db, const char *directory, struct db_pushed *out, st
 {
     struct run_inputs runs = {0};
     struct db_pushed sum = {0}, one;
-    enum err err = run_inputs_find(&directory, 1, false, &runs, why);
+    enum err err = ERR_OK;
+    run_inputs_find(&directory, 1, false, &runs);
     for (size_t i = 0; !err && i < runs.count; i++) {
-        bool is_itself = strcmp(runs.paths[i], directory) == 0; /* also for a sweep without runs */
+        bool is_itself = str_equal(runs.paths[i], directory); /* also for a sweep without runs */
         err = is_itself ? ERR_OK : push_run(db, runs.paths[i], &one, why);
         sum.queries += err || is_itself ? 0 : one.queries;
         sum.bytes += err || is_itself ? 0 : one.bytes;
@@ -319,12 +320,11 @@ enum err db_push_measured(const char *address, const char *directory, struct db_
     return err;
 }
 
-enum err db_push_pending(const char *folder, const char *address, db_take_pushed *take,
-                         void *context, struct error *why)
+void db_push_pending(const char *folder, const char *address, db_take_pushed *take, void *context)
 {
     struct run_inputs runs;
-    enum err err = run_inputs_find(&folder, 1, true, &runs, why);
-    for (size_t i = 0; !err && i < runs.count; i++) {
+    run_inputs_find(&folder, 1, true, &runs);
+    for (size_t i = 0; i < runs.count; i++) {
         struct error reason = {0};
         struct db_pushed pushed = {0};
         struct db *db = NULL;
@@ -339,7 +339,6 @@ enum err db_push_pending(const char *folder, const char *address, db_take_pushed
         take(context, runs.paths[i], &pushed, failed ? &reason : NULL);
     }
     run_inputs_release(&runs);
-    return err;
 }
 
 /* ---- from a database ---- */
@@ -365,21 +364,19 @@ struct pull_state {
 static enum err take_run(void *context, const struct db_run *run)
 {
     struct pull_state *pull = context;
-    if (strcmp(run->id, pull->id) != 0)
+    if (!str_equal(run->id, pull->id))
         return ERR_OK;
-    pull->found = str_copy(pull->digest, sizeof pull->digest, run->digest) &&
-                  str_copy(pull->name, sizeof pull->name, run->name);
+    pull->found = chars_copy(pull->digest, run->digest) && chars_copy(pull->name, run->name);
     return pull->found ? ERR_OK : ERR_BAD_VALUE;
 }
 
 static enum err take_file(void *context, const struct db_value *values, size_t count)
 {
     struct pull_state *pull = context;
-    pull->files = xgrow(pull->files, &pull->capacity, pull->count, sizeof *pull->files);
+    XGROW(pull->files, pull->count, pull->capacity);
     struct stored_file *stored = &pull->files[pull->count];
     *stored = (struct stored_file){.number = values[0].integer, .pieces = values[4].integer};
-    if (count != 5 || !db_text(&values[1]) ||
-        !str_copy(stored->file.name, sizeof stored->file.name, values[1].bytes))
+    if (count != 5 || !db_text(&values[1]) || !chars_copy(stored->file.name, values[1].bytes))
         return ERR_BAD_VALUE;
     stored->file.size = (uint64_t)values[2].integer;
     stored->file.changed_ns = values[3].integer;
@@ -401,9 +398,9 @@ static enum err pull_file(struct pull_state *pull, const struct stored_file *sto
     char number[24], piece[24];
     const char *values[] = {pull->id, number, piece};
     enum err err = run_import_file(&pull->import, &stored->file, why);
-    str_format(number, sizeof number, "%lld", (long long)stored->number);
+    chars_format(number, "%lld", (long long)stored->number);
     for (long long i = 0; !err && i < stored->pieces; i++) {
-        str_format(piece, sizeof piece, "%lld", i);
+        chars_format(piece, "%lld", i);
         err = db_query(pull->db,
                        "SELECT content FROM files WHERE run_id = $1 AND file = $2 AND piece = $3",
                        values, 3, take_piece, pull, why);
@@ -431,7 +428,7 @@ static enum err pull_run(struct db *db, const char *id, const char *parent, stru
     struct pull_state pull = {.db = db};
     struct db_filter filter = DB_ANY_RUN;
     filter.run = id;
-    if (!str_copy(pull.id, sizeof pull.id, id))
+    if (!chars_copy(pull.id, id))
         return err_explain(why, ERR_NOT_FOUND);
     enum err err = db_list(db, &filter, take_run, &pull, why);
     if (!err && !pull.found)
@@ -461,11 +458,10 @@ struct attempts {
 static enum err take_attempt(void *context, const struct db_run *run)
 {
     struct attempts *attempts = context;
-    attempts->items =
-        xgrow(attempts->items, &attempts->capacity, attempts->count, sizeof *attempts->items);
+    XGROW(attempts->items, attempts->count, attempts->capacity);
     struct attempt *item = &attempts->items[attempts->count++];
     *item = (struct attempt){.path = run->path ? xstrdup(run->path) : NULL};
-    return item->path && str_copy(item->id, sizeof item->id, run->id) ? ERR_OK : ERR_BAD_VALUE;
+    return item->path && chars_copy(item->id, run->id) ? ERR_OK : ERR_BAD_VALUE;
 }
 
 static enum err pull_attempts(struct db *db, const char *sweep, const char *directory,

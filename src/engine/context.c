@@ -209,7 +209,7 @@ enum err engine_context_open(struct engine_model *model,
         err = check_memory(&model->facts, &params, why);
     if (err)
         return err;
-    struct engine_context *context = xcalloc(1, sizeof *context);
+    struct engine_context *context = XNEW(context);
     context->model = model;
     context->watch = options->watch;
     set_callbacks(&params, context);

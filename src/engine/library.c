@@ -67,7 +67,7 @@ static void end_line(void)
     if (*line) {
         log_debug("llama.cpp: %s", line);
         if (messages.is_error && !messages.first_error[0])
-            str_copy(messages.first_error, sizeof messages.first_error, skip_function_name(line));
+            chars_copy(messages.first_error, skip_function_name(line));
     }
     messages.line[0] = '\0';
     messages.is_error = false;
@@ -150,13 +150,13 @@ static enum err load_functions(struct dl *dl, struct llama_api *api, struct engi
 #undef SYMBOL
     };
     struct error reason;
-    enum err err = dl_load(dl, defaults, sizeof defaults / sizeof *defaults, &reason);
-    str_copy(facts->version, sizeof facts->version, get_version ? get_version() : "");
+    enum err err = dl_load(dl, defaults, COUNT_OF(defaults), &reason);
+    chars_copy(facts->version, get_version ? get_version() : "");
     facts->is_tested = llama_abi_is_tested(facts->version);
     if (!err)
         err = llama_abi_read_defaults(model, context, api, &reason);
     if (!err)
-        err = dl_load(dl, all, sizeof all / sizeof *all, &reason);
+        err = dl_load(dl, all, COUNT_OF(all), &reason);
     if (!err && !facts->is_tested && !accept_untested)
         err = err_set(&reason, ERR_UNSUPPORTED,
                       "untested version; set IPW_LLAMA_LIB to this file to use it anyway");
@@ -252,7 +252,7 @@ static char *find_in(const char *folder)
         const char *name = entry->d_name;
         if (is_library(name) && (!best[0] || strlen(name) < strlen(best) ||
                                  (strlen(name) == strlen(best) && strcmp(name, best) < 0)))
-            str_copy(best, sizeof best, name);
+            chars_copy(best, name);
     }
     closedir(dir);
     return best[0] ? path_join(folder, best) : NULL;
@@ -315,7 +315,7 @@ static enum err open_any(struct error *why)
         free(file);
         return err ? missing(reason.text, why) : ERR_OK;
     }
-    for (size_t i = 0; i < sizeof SYSTEM_NAMES / sizeof *SYSTEM_NAMES; i++) {
+    for (size_t i = 0; i < COUNT_OF(SYSTEM_NAMES); i++) {
         enum err err = open_file(SYSTEM_NAMES[i], false, why);
         if (err != ERR_ABSENT)
             return err;
@@ -342,7 +342,7 @@ enum err engine_library_use(const char *path, struct error *why)
         return err_set(why, ERR_NOT_FOUND, "library=%s: no libllama there", path);
     enum err err = ERR_OK;
     pthread_mutex_lock(&process.lock);
-    if (process.is_open && strcmp(process.facts.path, file) != 0)
+    if (process.is_open && !str_equal(process.facts.path, file))
         err = err_set(why, ERR_USAGE, "library=%s: this process already uses %s", path,
                       process.facts.path);
     else if (!process.is_open)

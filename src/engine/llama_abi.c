@@ -16,7 +16,7 @@ static const char TESTED_VERSIONS[] = "0.5.0";
 bool llama_abi_is_tested(const char *version)
 {
     size_t length = strlen(version);
-    if (length > 4 && strcmp(version + length - 4, "-dev") == 0)
+    if (length > 4 && str_equal(version + length - 4, "-dev"))
         length -= 4;
     for (const char *row = TESTED_VERSIONS; *row;) {
         size_t row_length = strcspn(row, ",");

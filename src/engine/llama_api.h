@@ -160,4 +160,12 @@ struct engine_model {
 /* The model's thread pool, created on first use; NULL if the library has none. */
 struct ggml_threadpool *engine_model_threads(struct engine_model *model, int threads);
 
+/* Threads that persist between graphs.  NULL if the library has none. */
+struct ggml_threadpool *engine_pool_new(int threads);
+void engine_pool_free(struct ggml_threadpool *pool);
+
+/* A function of the CPU backend's library, which libllama does not export; NULL if it has none of this name. */
+typedef void (*engine_function)(void);
+engine_function engine_cpu_function(const char *name);
+
 #endif

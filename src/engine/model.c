@@ -82,7 +82,7 @@ static int trial_report_fd; /* used in the child only */
 static void trial_report(char result, const char *message)
 {
     char line[256];
-    str_format(line, sizeof line, "%c%s", result, message);
+    chars_format(line, "%c%s", result, message);
     size_t length = strlen(line);
     while (write(trial_report_fd, line, length) < 0 && errno == EINTR)
         ;
@@ -272,27 +272,24 @@ struct pool_params {
     char reserve[256]; /* for members of later versions */
 };
 
-typedef void (*procedure)(void);
-
-/* These two functions are in the CPU backend's library, not in libllama. */
-static procedure find_pool_function(const char *name)
+engine_function engine_cpu_function(const char *name)
 {
     enum { DEVICE_CPU = 0 };
     const struct llama_api *api = engine_api();
     struct ggml_backend_device *device = api->ggml_backend_dev_by_type(DEVICE_CPU);
     struct ggml_backend_reg *reg = device ? api->ggml_backend_dev_backend_reg(device) : NULL;
     void *found = reg ? api->ggml_backend_reg_get_proc_address(reg, name) : NULL;
-    procedure out;
+    engine_function out;
     memcpy(&out, &found, sizeof out);
     return out;
 }
 
-static struct ggml_threadpool *pool_new(int threads)
+struct ggml_threadpool *engine_pool_new(int threads)
 {
     struct pool_params params = {.threads = -1, .poll = UINT32_MAX};
     struct ggml_threadpool *(*make)(struct pool_params *) =
         (struct ggml_threadpool * (*)(struct pool_params *))
-            find_pool_function("ggml_threadpool_new");
+            engine_cpu_function("ggml_threadpool_new");
     if (!make)
         return NULL;
     engine_api()->ggml_threadpool_params_init(&params, threads);
@@ -303,12 +300,12 @@ static struct ggml_threadpool *pool_new(int threads)
     return make(&params);
 }
 
-static void pool_free(struct ggml_threadpool *pool)
+void engine_pool_free(struct ggml_threadpool *pool)
 {
     if (!pool)
         return;
     void (*free_pool)(struct ggml_threadpool *) =
-        (void (*)(struct ggml_threadpool *))find_pool_function("ggml_threadpool_free");
+        (void (*)(struct ggml_threadpool *))engine_cpu_function("ggml_threadpool_free");
     if (free_pool)
         free_pool(pool);
 }
@@ -316,7 +313,7 @@ static void pool_free(struct ggml_threadpool *pool)
 struct ggml_threadpool *engine_model_threads(struct engine_model *model, int threads)
 {
     if (!model->threads)
-        model->threads = pool_new(threads);
+        model->threads = engine_pool_new(threads);
     return model->threads;
 }
 
@@ -400,7 +397,7 @@ enum err engine_model_open(const char *path, const struct engine_model_options *
         err = try_load(engine_api(), path, library->has_gpu, options->cancel, why);
     if (err)
         return err;
-    struct engine_model *model = xcalloc(1, sizeof *model);
+    struct engine_model *model = XNEW(model);
     model->options = *options;
     model->options.cancel = NULL; /* may not outlive this call */
     model->path = xstrdup(path);
@@ -419,7 +416,7 @@ void engine_model_close(struct engine_model *model)
         return;
     if (model->llama)
         engine_api()->llama_model_free(model->llama);
-    pool_free(model->threads);
+    engine_pool_free(model->threads);
     free(model->path);
     free(model);
 }
@@ -477,7 +474,7 @@ enum err engine_model_acquire(const char *path, const struct engine_model_option
 {
     pthread_mutex_lock(&shared_lock);
     struct engine_model *model = shared_models;
-    while (model && (strcmp(model->path, path) != 0 || !has_options(model, options)))
+    while (model && (!str_equal(model->path, path) || !has_options(model, options)))
         model = model->next;
     enum err err = ERR_OK;
     *load_s = 0;

@@ -97,7 +97,7 @@ enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *
                                  given && *given ? NULL : "libonnxruntime.so", NULL};
     const struct ort_base *(*get_base)(void) = NULL;
     const struct dl_symbol symbol = {"OrtGetApiBase", &get_base, true};
-    struct ort_timer *timer = xcalloc(1, sizeof *timer);
+    struct ort_timer *timer = XNEW(timer);
     timer->threads = threads;
     enum err err = dl_open(&timer->dl, NAMES, why);
     if (err) {
@@ -279,7 +279,7 @@ static void end_node(struct model *model, struct text *node, const char *output)
 {
     put_string(node, 2, output);
     put_message(&model->graph, 1, node);
-    str_copy(model->last, sizeof model->last, output);
+    chars_copy(model->last, output);
 }
 
 static void add_plain(struct model *model, int number, const char *output)

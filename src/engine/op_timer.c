@@ -3,7 +3,6 @@
  * Graphs are kept short, since a short one is less often preempted. */
 #define _GNU_SOURCE
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,10 +20,6 @@ struct ggml_cgraph;
 struct ggml_backend;
 struct ggml_backend_buffer;
 struct ggml_backend_buffer_type;
-struct ggml_threadpool;
-struct ggml_threadpool_params {
-    max_align_t opaque[128]; /* opaque; larger than the library's struct */
-};
 struct ggml_init_params {
     size_t bytes;
     void *memory;
@@ -69,7 +64,6 @@ struct ggml_api {
 struct thread_pool {
     struct ggml_threadpool *threads; /* NULL: one thread, or not supported by the library */
     void (*use)(struct ggml_backend *, struct ggml_threadpool *);
-    void (*free)(struct ggml_threadpool *);
 };
 
 struct op_timer {
@@ -86,18 +80,6 @@ struct op_timer {
 
 /* ---- the library ---- */
 
-typedef void (*procedure)(void);
-
-static procedure backend_function(struct ggml_backend_device *device, const char *name)
-{
-    const struct llama_api *api = engine_api();
-    struct ggml_backend_reg *reg = api->ggml_backend_dev_backend_reg(device);
-    void *found = reg ? api->ggml_backend_reg_get_proc_address(reg, name) : NULL;
-    procedure out;
-    memcpy(&out, &found, sizeof out);
-    return out;
-}
-
 static enum err load_api(struct ggml_api *api, struct error *why)
 {
     const struct dl_symbol all[] = {
@@ -105,24 +87,19 @@ static enum err load_api(struct ggml_api *api, struct error *why)
 #include "engine/ggml_api.def"
 #undef SYMBOL
     };
-    return engine_load(all, sizeof all / sizeof *all, why);
+    return engine_load(all, COUNT_OF(all), why);
 }
 
 static void start_pool(struct op_timer *timer, int threads)
 {
-    typedef struct ggml_threadpool *(*new_pool)(struct ggml_threadpool_params *);
-    struct ggml_threadpool_params params;
     struct thread_pool *pool = &timer->pool;
-    new_pool make = (new_pool)backend_function(timer->device, "ggml_threadpool_new");
-    pool->free =
-        (void (*)(struct ggml_threadpool *))backend_function(timer->device, "ggml_threadpool_free");
-    pool->use = (void (*)(struct ggml_backend *, struct ggml_threadpool *))backend_function(
-        timer->device, "ggml_backend_cpu_set_threadpool");
-    if (threads == 1 || !make || !pool->free || !pool->use)
+    pool->use = (void (*)(struct ggml_backend *, struct ggml_threadpool *))engine_cpu_function(
+        "ggml_backend_cpu_set_threadpool");
+    if (threads == 1 || !pool->use)
         return;
-    timer->api.ggml_threadpool_params_init(&params, threads);
-    pool->threads = make(&params);
-    pool->use(timer->backend, pool->threads);
+    pool->threads = engine_pool_new(threads);
+    if (pool->threads)
+        pool->use(timer->backend, pool->threads);
 }
 
 static enum err open_backend(struct op_timer *timer, int threads, struct error *why)
@@ -133,9 +110,8 @@ static enum err open_backend(struct op_timer *timer, int threads, struct error *
     timer->backend = timer->device ? timer->api.ggml_backend_dev_init(timer->device, NULL) : NULL;
     if (!timer->backend)
         return err_set(why, ERR_UNSUPPORTED, "llama.cpp has no CPU backend here");
-    set_threads use = (set_threads)backend_function(timer->device, "ggml_backend_set_n_threads");
-    extra_types extra =
-        (extra_types)backend_function(timer->device, "ggml_backend_dev_get_extra_bufts");
+    set_threads use = (set_threads)engine_cpu_function("ggml_backend_set_n_threads");
+    extra_types extra = (extra_types)engine_cpu_function("ggml_backend_dev_get_extra_bufts");
     if (!use)
         return err_set(why, ERR_UNSUPPORTED, "llama.cpp's CPU backend does not set its threads");
     use(timer->backend, threads);
@@ -152,7 +128,7 @@ enum err op_timer_open(int threads, struct op_timer **out, struct error *why)
     enum err err = engine_library_open(&library, why);
     if (err)
         return err;
-    struct op_timer *timer = xcalloc(1, sizeof *timer);
+    struct op_timer *timer = XNEW(timer);
     err = load_api(&timer->api, why);
     if (!err)
         err = open_backend(timer, threads, why);
@@ -168,8 +144,7 @@ void op_timer_close(struct op_timer *timer)
 {
     if (timer->backend)
         timer->api.ggml_backend_free(timer->backend);
-    if (timer->pool.threads)
-        timer->pool.free(timer->pool.threads);
+    engine_pool_free(timer->pool.threads);
     free(timer);
 }
 

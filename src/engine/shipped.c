@@ -69,7 +69,7 @@ static bool has_file(const struct shipped_names *names, const char *file, size_t
 
 static void add(struct shipped_names *names, const char *file, size_t length)
 {
-    names->items = xgrow(names->items, &names->capacity, names->count, sizeof *names->items);
+    XGROW(names->items, names->count, names->capacity);
     names->items[names->count++] = xstrndup(file, length);
 }
 
@@ -79,7 +79,7 @@ static void list_in(const char *folder, struct shipped_names *out)
     const struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         size_t length = strlen(entry->d_name);
-        if (length <= SUFFIX_LENGTH || strcmp(entry->d_name + length - SUFFIX_LENGTH, SUFFIX) != 0)
+        if (length <= SUFFIX_LENGTH || !str_equal(entry->d_name + length - SUFFIX_LENGTH, SUFFIX))
             continue;
         length -= SUFFIX_LENGTH;
         if (!has_file(out, entry->d_name, length))

@@ -6,7 +6,6 @@
 #ifndef IPW_ENGINE_SHIPPED_H
 #define IPW_ENGINE_SHIPPED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"

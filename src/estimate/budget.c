@@ -1,8 +1,6 @@
 /* Each kind of limit applies to a value of the estimate with its uncertainty, and gives a verdict. */
 #include "estimate/budget.h"
 
-#include <math.h>
-
 #include "core/units.h"
 
 static const struct {

@@ -94,8 +94,8 @@ static enum err find_classes(struct calibration *out, struct error *why)
             out->class_count++;
             class->precision = row->precision;
             class->unit = row->unit;
-            str_format(class->name, sizeof class->name, "%s%s%s", precision_name(row->precision),
-                       row->unit ? " " : "", calibrate_unit_name(row->unit));
+            chars_format(class->name, "%s%s%s", precision_name(row->precision),
+                         row->unit ? " " : "", calibrate_unit_name(row->unit));
         }
         class->rows++;
     }
@@ -528,9 +528,9 @@ static void measure_overheads(const struct calibrate_rows *rows, struct calibrat
 enum err calibrate_give(struct calibrate_options *options, const char *key, const char *value,
                         struct error *why)
 {
-    bool is_byte = strcmp(key, "pj-per-byte") == 0;
+    bool is_byte = str_equal(key, "pj-per-byte");
     double number;
-    if (!is_byte && strcmp(key, "constant-w") != 0)
+    if (!is_byte && !str_equal(key, "constant-w"))
         return err_set(why, ERR_USAGE,
                        "--given %.60s: unknown key (known: pj-per-byte, constant-w)", key);
     if (parse_double(value, &number) != ERR_OK || !(number > 0))
@@ -550,7 +550,7 @@ enum err calibrate_find_base(const char *id, const char *device, struct hardware
         *is_found = !err;
         return err;
     }
-    (void)str_copy(name, sizeof name, device);
+    (void)chars_copy(name, device);
     for (char *at = name; *at; at++)
         if (*at == '_')
             *at = '-';

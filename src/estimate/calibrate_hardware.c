@@ -242,7 +242,7 @@ static void replace_identity(struct build *build)
     const char *id = machine ? machine : "this-machine";
     const char *name = machine ? machine : "this machine";
     make_id(base ? base->id : id, made->id, sizeof made->id);
-    str_format(made->name, sizeof made->name, "%.80s, calibrated", base ? base->name : name);
+    chars_format(made->name, "%.80s, calibrated", base ? base->name : name);
     made->aliases = made->matches = NULL; /* those of the base */
     made->processor = (struct hardware_processor){0};
     made->note = "idle is the constant term of the fit: power under load, excluding the work";

@@ -19,7 +19,7 @@ const char *calibrate_unit_name(enum calibrate_unit unit)
 
 void calibrate_rows_add(struct calibrate_rows *rows, const struct calibrate_row *row)
 {
-    rows->items = xgrow(rows->items, &rows->capacity, rows->count, sizeof *rows->items);
+    XGROW(rows->items, rows->count, rows->capacity);
     rows->items[rows->count++] = *row;
 }
 
@@ -36,7 +36,7 @@ static size_t read_shape(const char *shape, double *sizes, size_t max)
 {
     char copy[96];
     size_t count = 0;
-    if (!str_copy(copy, sizeof copy, shape))
+    if (!chars_copy(copy, shape))
         return 0;
     for (char *word = copy, *next; word; word = next) {
         uint64_t size;
@@ -56,13 +56,13 @@ static bool count_known_op(const char *op, const char *shape, enum precision pre
 {
     double size[3], width = precision_widths(precision).activation;
     size_t count = read_shape(shape, size, 3);
-    if (!strcmp(op, "matmul") && count == 3) {
+    if (str_equal(op, "matmul") && count == 3) {
         row->flops = 2 * size[0] * size[1] * size[2];
         row->bytes = width * (size[0] * size[1] + size[1] * size[2] + size[0] * size[2]);
-    } else if (!strcmp(op, "vector_add") && count == 1) {
+    } else if (str_equal(op, "vector_add") && count == 1) {
         row->flops = size[0];
         row->bytes = 3 * width * size[0];
-    } else if (!strcmp(op, "copy") && count == 1) {
+    } else if (str_equal(op, "copy") && count == 1) {
         row->flops = 0;
         row->bytes = 2 * width * size[0];
     } else {
@@ -74,20 +74,19 @@ static bool count_known_op(const char *op, const char *shape, enum precision pre
 static void read_work(struct measured_csv *csv, struct calibrate_row *row)
 {
     const char *op = measured_csv_cell(csv, "op"), *shape = measured_csv_cell(csv, "shape");
-    str_format(row->label, sizeof row->label, "%.40s%s%.20s", *op ? op : "load", *shape ? " " : "",
-               shape);
+    chars_format(row->label, "%.40s%s%.20s", *op ? op : "load", *shape ? " " : "", shape);
     str_plain(row->label, sizeof row->label);
     row->precision = PRECISION_FP32;
     measured_csv_precision(csv, "dtype", &row->precision);
-    if (!strcmp(op, "idle"))
+    if (str_equal(op, "idle"))
         row->kind = CALIBRATE_IDLE;
-    else if (!strcmp(op, "launch"))
+    else if (str_equal(op, "launch"))
         row->kind = CALIBRATE_LAUNCH;
-    else if (!strcmp(op, "launch_graph"))
+    else if (str_equal(op, "launch_graph"))
         row->kind = CALIBRATE_GRAPH;
-    else if (!strcmp(op, "cache"))
+    else if (str_equal(op, "cache"))
         row->kind = CALIBRATE_CACHE;
-    else if (!strcmp(op, "host_launch"))
+    else if (str_equal(op, "host_launch"))
         row->kind = CALIBRATE_HOST;
     row->kernels = 1;
     if (row->kind == CALIBRATE_GRAPH && read_shape(shape, &row->kernels, 1) != 1)
@@ -113,7 +112,7 @@ static void read_row(struct measured_csv *csv, struct calibrate_row *row)
     *row = (struct calibrate_row){.line = csv->grid.lines[csv->row]};
     read_work(csv, row);
     while (number < CALIBRATE_UNITS &&
-           strcmp(unit, calibrate_unit_name((enum calibrate_unit)number)) != 0)
+           !str_equal(unit, calibrate_unit_name((enum calibrate_unit)number)))
         number++;
     if (number == CALIBRATE_UNITS)
         measured_csv_fail(csv, "unit", "must be matrix, vector or empty");
@@ -124,7 +123,7 @@ static void read_row(struct measured_csv *csv, struct calibrate_row *row)
     row->energy_j = measured_csv_number(csv, "energy_j");
     row->window_s = measured_csv_number(csv, "window_s");
     row->updates = measured_csv_number(csv, "updates");
-    row->is_estimated = !strcmp(measured_csv_cell(csv, "method"), "estimated");
+    row->is_estimated = str_equal(measured_csv_cell(csv, "method"), "estimated");
 }
 
 static void check_columns(struct measured_csv *csv)
@@ -154,7 +153,7 @@ enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, stru
         if (!csv.err)
             calibrate_rows_add(rows, &row);
         if (!*rows->hardware)
-            (void)str_copy(rows->hardware, sizeof rows->hardware, hardware);
+            (void)chars_copy(rows->hardware, hardware);
         else if (*hardware && strcmp(rows->hardware, hardware))
             measured_csv_fail(&csv, "hardware", "the previous rows are of another device");
     }

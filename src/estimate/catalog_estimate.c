@@ -55,7 +55,7 @@ static enum err open_model(const struct catalog_question *question, struct model
         return err_set(why, ERR_NOT_FOUND, "model: unknown name '%.80s'; see %s", question->model,
                        question->names);
     for (size_t i = 0; i < graph_reader_count(); i++)
-        if (!strcmp(graph_reader_at(i)->name, "zoo"))
+        if (str_equal(graph_reader_at(i)->name, "zoo"))
             return model_open_with(graph_reader_at(i), entry->name, out, why);
     return err_set(why, ERR_UNSUPPORTED, "this build has no models");
 }

@@ -67,8 +67,8 @@ static struct consumer *find_consumer(struct consumer *all, size_t count, const 
                                       const struct subgraph_total *row)
 {
     for (size_t i = 0; i < count; i++)
-        if (all[i].first->phase == row->phase && strcmp(all[i].name, name) == 0 &&
-            strcmp(all[i].first->subgraph->pattern, row->subgraph->pattern) == 0)
+        if (all[i].first->phase == row->phase && str_equal(all[i].name, name) &&
+            str_equal(all[i].first->subgraph->pattern, row->subgraph->pattern))
             return &all[i];
     return NULL;
 }
@@ -85,12 +85,12 @@ static struct consumer *find_consumers(const struct subgraph_total *rows, size_t
         if (grouped)
             collapse(whole, sizeof whole, row->subgraph->name);
         else
-            str_copy(whole, sizeof whole, row->subgraph->name);
+            chars_copy(whole, row->subgraph->name);
         short_name(name, whole);
         struct consumer *consumer = grouped ? find_consumer(all, *count, name, row) : NULL;
         if (!consumer) {
             consumer = &all[(*count)++];
-            str_copy(consumer->name, sizeof consumer->name, name);
+            chars_copy(consumer->name, name);
             consumer->first = row;
         }
         estimate_joules_add(&consumer->joules, &row->joules, 1);

@@ -45,10 +45,10 @@ static void find_cost(const struct workload_estimate *estimate, const struct tar
         input = work->batch * (double)spec->setting.tokens;
         output = work->units;
         of_input = &estimate->prefill;
-    } else if (strcmp(work->unit, "sample") == 0) {
+    } else if (str_equal(work->unit, "sample")) {
         queries = work->units;
     } else {
-        *(strcmp(work->unit, "output token") == 0 ? &output : &input) = work->units;
+        *(str_equal(work->unit, "output token") ? &output : &input) = work->units;
     }
     out->per_query = estimate_charge(estimate, &estimate->total, tariff, queries);
     out->per_million_input = estimate_charge(estimate, of_input, tariff, input / MILLION);
@@ -61,11 +61,9 @@ static void add_figure(struct result *result, const char *kind, const char *each
                        double plus_minus, const char *unit)
 {
     char key[80], error[96];
-    str_format(key, sizeof key, "%s_per_%s", kind, each);
-    str_format(error, sizeof error, "%s_plus_minus", key);
-    result_number(result, key, value, unit);
-    result_uncertain(result, key, plus_minus);
-    result_number(result, error, plus_minus, unit);
+    chars_format(key, "%s_per_%s", kind, each);
+    chars_format(error, "%s_plus_minus", key);
+    result_measured(result, key, value, error, plus_minus, unit);
 }
 
 void charge_to_result(struct result *result, const char *each, const struct charge *charge)

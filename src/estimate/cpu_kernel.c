@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "estimate/dataflow.h"
+#include "core/text.h"
 #include "estimate/roofline.h"
 #include "graph/gguf.h"
 
@@ -76,7 +77,7 @@ static bool is_candidate(const struct lookup *lookup, const struct hardware_timi
                          int axis, const double *fixed)
 {
     if (timing->op != lookup->op ||
-        (lookup->format && (!timing->format || strcmp(timing->format, lookup->format) != 0)))
+        (lookup->format && (!timing->format || !str_equal(timing->format, lookup->format))))
         return false;
     for (int i = 0; i < axis; i++)
         if (axis_of(timing, i) != fixed[i])
@@ -138,7 +139,7 @@ static double bits_of(const char *format)
 {
     for (uint32_t i = 0; i < TYPES_MAX; i++) {
         const struct tensor_type *type = tensor_type_numbered(i);
-        if (type && !strcmp(type->name, format))
+        if (type && str_equal(type->name, format))
             return 8.0 * type->block_bytes / type->block_elements;
     }
     return UNKNOWN;
@@ -161,7 +162,7 @@ static const char *format_of(const struct subgraph *subgraph, const struct rates
         const char *format = timings->items[i].format;
         if (!format)
             continue;
-        if (stored && !strcmp(stored->name, format))
+        if (stored && str_equal(stored->name, format))
             return format;
         double off = fabs(log(bits_of(format) / bits));
         if (off < min) {

@@ -78,7 +78,7 @@ static size_t find_figures(const struct workload_estimate *estimate,
         {"compute_share", "", NULL, stated.compute_share},
         {"memory_share", "", NULL, stated.memory_share},
     };
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+    for (size_t i = 0; i < COUNT_OF(more); i++)
         out[count++] = more[i];
     count += put_host(estimate, out + count);
     if (estimate_devices(&estimate->config) > 1)
@@ -99,9 +99,7 @@ void device_figures_to_result(struct result *result, const struct workload_estim
         result_text(result, "name", figures[i].name);
         result_text(result, "unit", figures[i].unit);
         result_text(result, "format", figures[i].format);
-        result_number(result, "value", figure->value, figures[i].unit);
-        result_uncertain(result, "value", plus_minus);
-        result_number(result, "plus_minus", plus_minus, figures[i].unit);
+        result_measured(result, "value", figure->value, "plus_minus", plus_minus, figures[i].unit);
         result_text(result, "evidence", known ? evidence_name(figure->evidence) : NULL);
         result_text(result, "source", known ? figure->source : NULL);
         result_end(result);

@@ -31,7 +31,7 @@ static enum err add_named(const char *id, struct candidates *out, struct error *
     if (err)
         return err;
     for (size_t i = 0; i < out->hardware_count; i++)
-        if (strcmp(out->hardware[i].id, found.id) == 0) {
+        if (str_equal(out->hardware[i].id, found.id)) {
             log_warn("--hardware: %s given more than once: it is estimated once", found.id);
             hardware_release(&found);
             return ERR_OK;
@@ -56,7 +56,7 @@ static enum err add_list(const char *list, struct candidates *out, struct error 
         if (!str_next_item(&rest, id, sizeof id))
             return err_set(why, ERR_USAGE, "--hardware takes ids separated by commas, not '%.80s'",
                            list);
-        err = strcmp(id, "all") == 0 ? add_all(out, why) : add_named(id, out, why);
+        err = str_equal(id, "all") ? add_all(out, why) : add_named(id, out, why);
     }
     return err;
 }
@@ -95,7 +95,7 @@ static enum err find_hardware(const struct candidate_options *options, struct ca
 
 static enum err add_precision(const char *name, struct candidates *out, struct error *why)
 {
-    bool is_stored = strcmp(name, "stored") == 0;
+    bool is_stored = str_equal(name, "stored");
     enum precision precision = PRECISION_FP16;
     struct error unknown = {0};
     if (!is_stored && precision_find(name, &precision, &unknown))
@@ -199,7 +199,7 @@ static void make_point(const struct hardware *hardware, const struct workload *w
     if (err) {
         out->estimate.hardware = hardware;
         out->estimate.config = candidate->config;
-        str_copy(out->missing, sizeof out->missing, lacks.text);
+        chars_copy(out->missing, lacks.text);
     }
 }
 

@@ -288,9 +288,7 @@ void estimate_limits_to_result(struct result *result, const struct budget *budge
         result_group(result, NULL);
         result_text(result, "limit", budget_name(check->kind));
         result_text(result, "unit", unit);
-        result_number(result, "value", check->value, unit);
-        result_uncertain(result, "value", check->plus_minus);
-        result_number(result, "plus_minus", check->plus_minus, unit);
+        result_measured(result, "value", check->value, "plus_minus", check->plus_minus, unit);
         result_number(result, "max", check->max, unit);
         result_number(result, "left", check->left, unit);
         result_number(result, "margin", check->margin, "%");

@@ -163,9 +163,8 @@ static void proposals_to_result(struct result *result, const struct recommendati
         result_group(result, NULL);
         result_text(result, "kind", KINDS[row->kind]);
         result_text(result, "options", row->options);
-        result_number(result, "saving", row->saving, "%");
-        result_uncertain(result, "saving", row->saving_plus_minus);
-        result_number(result, "saving_plus_minus", row->saving_plus_minus, "%");
+        result_measured(result, "saving", row->saving, "saving_plus_minus", row->saving_plus_minus,
+                        "%");
         result_number(result, "saved_j", row->joules_saved_each, "J");
         result_number(result, "energy_j", row->joules_each, "J");
         result_number(result, "latency_s", row->latency_s, "s");
@@ -188,7 +187,7 @@ static size_t find_unknown(const struct graph *graph, const char **labels, size_
         const struct graph_node *node = &graph->nodes[i];
         bool is_new = node->op == GRAPH_UNKNOWN && node->label;
         for (size_t k = 0; is_new && k < count; k++)
-            is_new = strcmp(labels[k], node->label) != 0;
+            is_new = !str_equal(labels[k], node->label);
         if (is_new)
             labels[count++] = node->label;
     }
@@ -198,7 +197,7 @@ static size_t find_unknown(const struct graph *graph, const char **labels, size_
 static void unknown_to_result(struct result *result, const struct graph *graph)
 {
     const char *labels[64];
-    size_t count = find_unknown(graph, labels, sizeof labels / sizeof *labels);
+    size_t count = find_unknown(graph, labels, COUNT_OF(labels));
     result_list(result, "unknown_ops");
     for (size_t i = 0; i < count; i++)
         result_text(result, NULL, labels[i]);

@@ -67,6 +67,12 @@ static bool is_elementwise(enum graph_op op)
            (kind == GRAPH_KIND_ELEMENTWISE && op != GRAPH_ROTATION);
 }
 
+/* NULL: none yet, or no node. */
+static struct group *group_of(const struct groups *groups, node_id node)
+{
+    return node >= 0 && groups->group_of[node] >= 0 ? &groups->items[groups->group_of[node]] : NULL;
+}
+
 /* ---- groups ---- */
 
 static void groups_release(struct groups *groups)
@@ -173,11 +179,10 @@ static struct group *group_before(const struct groups *groups, tensor_id root, n
         flow->readers[flow->first_reader[root]] != reader)
         return NULL;
     node_id producer = flow->graph->tensors[root].producer;
-    if (producer < 0 || groups->group_of[producer] < 0 ||
-        node_at(groups, producer)->output_count != 1)
-        return NULL;
-    struct group *group = &groups->items[groups->group_of[producer]];
-    return group->tail == producer && group->size < GROUP_MAX_NODES ? group : NULL;
+    struct group *group = group_of(groups, producer);
+    bool is_free = group && group->tail == producer && group->size < GROUP_MAX_NODES &&
+                   node_at(groups, producer)->output_count == 1;
+    return is_free ? group : NULL;
 }
 
 /* ---- regions: functions decomposed into elementwise steps ---- */
@@ -453,9 +458,7 @@ static bool place_region(struct groups *groups, node_id node)
     if (start < 0 || !find_region(groups, start, node, &region))
         return false;
     node_id producer = flow->graph->tensors[start].producer, last = region.nodes[region.count - 1];
-    struct group *group = producer >= 0 && groups->group_of[producer] >= 0
-                              ? &groups->items[groups->group_of[producer]]
-                              : NULL;
+    struct group *group = group_of(groups, producer);
     bool joins = group && region.takes_all && !region.has_means && !region.has_parts &&
                  group->tail == producer && node_at(groups, producer)->output_count == 1 &&
                  group->size + region.count <= GROUP_MAX_NODES && may_follow(groups, group, last);
@@ -553,8 +556,7 @@ static void number_kernels(const struct groups *groups, struct fusion *out)
 {
     size_t nodes = groups->flow->graph->node_count;
     for (size_t i = 0; i < nodes; i++) {
-        const struct group *group =
-            groups->group_of[i] >= 0 ? &groups->items[groups->group_of[i]] : NULL;
+        const struct group *group = group_of(groups, (node_id)i);
         if (!group || group->position != (node_id)i)
             continue;
         for (node_id node = group->head; node >= 0; node = groups->next[node])

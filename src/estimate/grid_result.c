@@ -2,7 +2,6 @@
  * they have in common. */
 #include "core/energy.h"
 #include "core/result.h"
-#include "core/text.h"
 #include "estimate/estimate_result.h"
 #include "estimate/words.h"
 

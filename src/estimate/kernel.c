@@ -245,7 +245,7 @@ static double product_s(const struct product *p, const struct kernel_figures *cl
     static const double TILES[][2] = {{256, 128}, {128, 128}, {64, 128},  {64, 64},
                                       {32, 64},   {16, 64},   {192, 128}, {96, 128}};
     double best = INFINITY;
-    for (size_t i = 0; i < sizeof TILES / sizeof *TILES - (p->is_narrow ? 0 : 2); i++) {
+    for (size_t i = 0; i < COUNT_OF(TILES) - (p->is_narrow ? 0 : 2); i++) {
         struct tiling tiling = tiling_of(p, scale->units, TILES[i][0], TILES[i][1]);
         for (unsigned parts = 1; parts <= 8; parts *= 2) {
             if (parts > 1 && p->depth / parts < p->part_min)

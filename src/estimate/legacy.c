@@ -35,7 +35,7 @@ static void refuse(struct position *at, const char *key, const char *problem)
 
 static void read_number(struct position *at, const char *key, double *out)
 {
-    *out = jv_number(jv_get(at->legacy, key));
+    *out = jv_get_number(at->legacy, key);
     if (!(*out > 0))
         refuse(at, key, "must be a number above 0");
 }
@@ -63,14 +63,14 @@ static enum err read_legacy(const char *file, const struct jv *top, struct legac
                             struct error *why)
 {
     struct position at = {file, jv_get(top, "legacy"), ERR_OK, why};
-    const char *id = jv_text(jv_get(top, "id")), *name = jv_text(jv_get(top, "name"));
+    const char *id = jv_get_text(top, "id"), *name = jv_get_text(top, "name");
     if (!id || !id[0])
         return err_set(why, ERR_BAD_VALUE, "%s: id: missing", file);
     if (!jv_is_object(at.legacy))
         return err_set(why, ERR_BAD_VALUE,
                        "%s: missing object \"legacy\", which --model-compat needs", file);
-    str_copy(out->id, sizeof out->id, id);
-    str_copy(out->name, sizeof out->name, name ? name : id);
+    chars_copy(out->id, id);
+    chars_copy(out->name, name ? name : id);
     str_plain(out->id, sizeof out->id);
     str_plain(out->name, sizeof out->name);
     read_by_precision(&at, "flops", out->flops);
@@ -99,7 +99,7 @@ enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, str
 static bool is_seen(const struct graph_node *node)
 {
     if (node->op == GRAPH_VIEW)
-        return strcmp(node->label, "dropout") == 0;
+        return str_equal(node->label, "dropout");
     return !str_ends(node->name, "adaptive_avg_pool2d");
 }
 

@@ -38,12 +38,11 @@ static bool read_query(const struct run_table *table, size_t row, struct query *
         .latency_s = run_number(table, RUN_LATENCY, row),
         /* A run of the Python IPW counts the GPUs or the chip. */
         .joules = is_known(joules) ? joules : run_number(table, RUN_BASIS_JOULES, row),
-        .is_estimated = !strcmp(run_word(table, RUN_METHOD, row), "estimated"),
+        .is_estimated = str_equal(run_word(table, RUN_METHOD, row), "estimated"),
         .is_short = run_flag(table, RUN_LOW_CONFIDENCE, row) == 1,
         .is_alone = !(run_number(table, RUN_CONCURRENCY, row) > 1),
     };
-    str_format(out->label, sizeof out->label, "%s: %.0f + %.0f tokens", run_key(table, row, key),
-               prompt, answer);
+    chars_format(out->label, "%s: %.0f + %.0f tokens", run_key(table, row, key), prompt, answer);
     return true;
 }
 
@@ -72,7 +71,7 @@ static enum err calibrate_query(const struct query *query, struct predictor *cou
                                 .is_estimated = query->is_estimated};
     if (!query->is_alone || !(query->latency_s > 0))
         return ERR_OK;
-    (void)str_copy(row.label, sizeof row.label, query->label);
+    (void)chars_copy(row.label, query->label);
     enum err err = predictor_count(counter, &query->pass, &row.flops, &row.bytes, why);
     if (!err)
         calibrate_rows_add(rows, &row);
@@ -88,7 +87,7 @@ static enum err validate_query(const struct query *query, struct predictor *pred
     enum err err = predictor_predict(predictor, &query->pass, &row.predicted, why);
     if (err)
         return err;
-    (void)str_copy(row.label, sizeof row.label, query->label);
+    (void)chars_copy(row.label, query->label);
     validation->is_estimated |= query->is_estimated;
     validation_add(validation, &row);
     return ERR_OK;
@@ -169,8 +168,8 @@ static enum err read_setting(const struct layers_file *file, const struct layers
     } else {
         graph->tokens = (int64_t)prompt;
     }
-    str_format(out->label, sizeof out->label, "%.60s %s at %.0f tokens", layers_result_name(model),
-               setting->phase, prompt);
+    chars_format(out->label, "%.60s %s at %.0f tokens", layers_result_name(model), setting->phase,
+                 prompt);
     return ERR_OK;
 }
 
@@ -199,7 +198,7 @@ static enum err count_passes(const struct layers_file *file, const struct layers
         return unknown_model(file, err, &inner);
     row->flops *= pass.times * window->passes;
     row->bytes *= pass.times * window->passes;
-    (void)str_copy(row->label, sizeof row->label, pass.label);
+    (void)chars_copy(row->label, pass.label);
     return ERR_OK;
 }
 
@@ -265,7 +264,7 @@ static enum err validate_setting(const struct layers_file *file, const struct la
     err = predictor_predict(file->predictor, &pass.pass, &row.predicted, &inner);
     if (err)
         return unknown_model(file, err, &inner);
-    (void)str_copy(row.label, sizeof row.label, pass.label);
+    (void)chars_copy(row.label, pass.label);
     row.predicted.latency_s *= pass.times;
     row.predicted.joules *= pass.times;
     validation_add(validation, &row);
@@ -280,7 +279,7 @@ enum err measurements_validate(const char *path, const struct params *where,
     const char *dot = strrchr(path, '.');
     if (file_is_directory(path))
         return add_queries(path, predictor, NULL, validation, why);
-    if (!dot || strcmp(dot, ".json") != 0)
+    if (!dot || !str_equal(dot, ".json"))
         return validation_read(validation, path, where, predictor, why);
     enum err err = open_layers(path, predictor, &file, why);
     for (size_t i = 0; !err && i < file.results.count; i++) {

@@ -198,7 +198,7 @@ static void write_pattern(const struct partition *partition, struct subgraph *su
             if (node_of(partition, subgraph, i + run)->op != op)
                 break;
         if (run > 1)
-            str_format(times, sizeof times, " x%u", run);
+            chars_format(times, " x%u", run);
         str_join(part, sizeof part, used ? "+" : "", graph_op_name(op), times);
         if (used + strlen(part) > space) {
             str_format(subgraph->pattern + used, sizeof subgraph->pattern - used, "+%u more",
@@ -277,13 +277,13 @@ static void describe_weight(const struct graph_tensor *weight, const struct grap
     shape->experts = weight->rank == 3 ? (double)weight->dims[0] * node->weight_fraction : 0;
 }
 
-static bool is_read_by(const struct dataflow *flow, const struct graph_node *node, enum graph_op op)
+static bool is_read_by_conv(const struct dataflow *flow, const struct graph_node *node)
 {
     if (node->output_count == 0 || graph_outputs(flow->graph, node)[0] < 0)
         return false;
     tensor_id root = flow->root[graph_outputs(flow->graph, node)[0]];
     for (uint32_t r = 0; r < dataflow_reader_count(flow, root); r++)
-        if (flow->graph->nodes[flow->readers[flow->first_reader[root] + r]].op == op)
+        if (flow->graph->nodes[flow->readers[flow->first_reader[root] + r]].op == GRAPH_CONV)
             return true;
     return false;
 }
@@ -328,7 +328,7 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
     else if (node->op == GRAPH_LINEAR && graph_input(flow->graph, node, 1))
         describe_weight(graph_input(flow->graph, node, 1), node, shape);
     else if (node->op == GRAPH_REARRANGE)
-        shape->is_copied = is_read_by(flow, node, GRAPH_CONV);
+        shape->is_copied = is_read_by_conv(flow, node);
     else if (node->op == GRAPH_REDUCE && in && out && graph_elements(out) > 0)
         shape->inner = graph_elements(in) / graph_elements(out);
     else if (node->op == GRAPH_BATCH_NORM && out && out->rank > 1 && out->dims[0] > 0)

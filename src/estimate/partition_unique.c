@@ -27,7 +27,7 @@ static size_t put_amount(const struct graph_amount *amount, double *to)
     const double all[] = {amount->weights,        amount->activations,  amount->cached,
                           amount->stored_weights, amount->stored_bytes, amount->fixed_bytes,
                           amount->quantized};
-    _Static_assert(sizeof all / sizeof *all == AMOUNTS, "one entry per amount");
+    _Static_assert(COUNT_OF(all) == AMOUNTS, "one entry per amount");
     memcpy(to, all, sizeof all);
     return AMOUNTS;
 }
@@ -51,7 +51,7 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);
     to += put_amount(&cost->weights, to);
-    _Static_assert(3 * AMOUNTS + sizeof own / sizeof *own == FIGURES, "one entry per figure");
+    _Static_assert(3 * AMOUNTS + COUNT_OF(own) == FIGURES, "one entry per figure");
     memcpy(to, own, sizeof own);
 }
 

@@ -125,7 +125,7 @@ static void propose(struct search *search, const struct trial *trial)
     if (!trial->is_good || out->count == RECOMMEND_MAX)
         return;
     for (size_t i = 0; i < out->count; i++)
-        if (strcmp(out->items[i].options, trial->row.options) == 0)
+        if (str_equal(out->items[i].options, trial->row.options))
             return;
     out->items[out->count++] = trial->row;
 }
@@ -170,7 +170,7 @@ static void try_batch(struct search *search, int64_t batch, struct trial *out)
     struct workload_spec question = search->now->work->spec;
     question.setting.batch = batch;
     try_work(search, RECOMMEND_BATCH, &question, out);
-    str_format(out->row.options, sizeof out->row.options, "--batch %" PRId64, batch);
+    chars_format(out->row.options, "--batch %" PRId64, batch);
 }
 
 /* The largest smaller batch that meets currently violated limits: by halving, then by bisection between the first that
@@ -226,8 +226,7 @@ static void try_fusion(struct search *search)
         return;
     question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
     try_work(search, RECOMMEND_FUSION, &question, &trial);
-    str_copy(trial.row.options, sizeof trial.row.options,
-             is_fused ? "--no-fusion" : "without --no-fusion");
+    chars_copy(trial.row.options, is_fused ? "--no-fusion" : "without --no-fusion");
     propose(search, &trial);
 }
 
@@ -241,9 +240,8 @@ static void try_runtime(struct search *search)
     question.runtime = RUNTIME_PYTORCH_GRAPH;
     question.fusion = runtime_at(question.runtime)->fusion;
     try_work(search, RECOMMEND_RUNTIME, &question, &trial);
-    str_format(trial.row.options, sizeof trial.row.options, "--runtime %s",
-               runtime_at(question.runtime)->name);
-    str_copy(trial.row.note, sizeof trial.row.note, "the same kernels, captured once");
+    chars_format(trial.row.options, "--runtime %s", runtime_at(question.runtime)->name);
+    chars_copy(trial.row.note, "the same kernels, captured once");
     propose(search, &trial);
 }
 
@@ -254,10 +252,10 @@ static void note_precision(enum precision precision, struct trial *trial)
 {
     struct recommendation *row = &trial->row;
     if (trial->used == precision)
-        str_copy(row->note, sizeof row->note, "answers may change");
+        chars_copy(row->note, "answers may change");
     else
-        str_format(row->note, sizeof row->note, "weights only, computed in %s; answers may change",
-                   precision_name(trial->used));
+        chars_format(row->note, "weights only, computed in %s; answers may change",
+                     precision_name(trial->used));
 }
 
 /* The smallest change that saves, and the one that saves most.  Weight-only int4 comes last, so it must beat the native
@@ -277,8 +275,7 @@ static void try_precisions(struct search *search)
             continue;
         config.precision = p;
         try_choice(search, RECOMMEND_PRECISION, now->hardware, &config, &trial);
-        str_format(trial.row.options, sizeof trial.row.options, "--precision %s",
-                   precision_name(p));
+        chars_format(trial.row.options, "--precision %s", precision_name(p));
         note_precision(p, &trial);
         bool keeps = trial.row.verdict == BUDGET_PASS;
         if (trial.is_good && (!min.is_good || (keeps && min.row.verdict != BUDGET_PASS)))
@@ -294,7 +291,7 @@ static void try_precisions(struct search *search)
 
 static bool same_device(const struct hardware *a, const struct hardware *b)
 {
-    return strcmp(a->id, b->id) == 0;
+    return str_equal(a->id, b->id);
 }
 
 /* The same workload in the same precision on another device, unless the default runtime there is different.  The
@@ -315,8 +312,8 @@ static void try_device(struct search *search, const struct hardware *other, stru
         return;
     try_choice(search, RECOMMEND_HARDWARE, other, &config, out);
     bool is_usual = config.precision == usual;
-    str_format(out->row.options, sizeof out->row.options, "--hardware %s%s%s", other->id,
-               is_usual ? "" : " --precision ", is_usual ? "" : precision_name(config.precision));
+    chars_format(out->row.options, "--hardware %s%s%s", other->id, is_usual ? "" : " --precision ",
+                 is_usual ? "" : precision_name(config.precision));
 }
 
 /* The cheapest device, and the cheapest of those that are not slower. */
@@ -346,7 +343,7 @@ static void try_points(struct search *search)
         if (hardware_at_point(&other, hardware->points[i].name, NULL))
             continue; /* never: it is one of its own */
         try_choice(search, RECOMMEND_POINT, &other, &search->now->config, &trial);
-        str_format(trial.row.options, sizeof trial.row.options, "--hardware %.64s", other.id);
+        chars_format(trial.row.options, "--hardware %.64s", other.id);
         if (is_better(&trial, &best))
             best = trial;
     }
@@ -362,7 +359,7 @@ static void try_fewer_devices(struct search *search)
         struct trial trial;
         config.devices = devices;
         try_choice(search, RECOMMEND_DEVICES, now->hardware, &config, &trial);
-        str_format(trial.row.options, sizeof trial.row.options, "--tensor-parallel %d", devices);
+        chars_format(trial.row.options, "--tensor-parallel %d", devices);
         if (is_better(&trial, &best))
             best = trial;
     }
@@ -386,7 +383,7 @@ void recommend_make(const struct recommend_question *question, struct recommenda
                             .is_violated = !budget_holds(question->budget, question->now),
                             .out = out};
     out->count = out->unsure = 0;
-    for (size_t i = 0; i < sizeof TRY / sizeof *TRY; i++)
+    for (size_t i = 0; i < COUNT_OF(TRY); i++)
         TRY[i](&search);
     qsort(out->items, out->count, sizeof *out->items, best_first);
 }

@@ -62,7 +62,7 @@ enum partition_fusion runtime_fusion(enum runtime_id id, const struct hardware *
 enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)
 {
     for (size_t i = 0; i < RUNTIME_COUNT; i++)
-        if (!strcmp(RUNTIMES[i].name, name)) {
+        if (str_equal(RUNTIMES[i].name, name)) {
             *out = (enum runtime_id)i;
             return ERR_OK;
         }
@@ -80,8 +80,8 @@ bool runtime_of_word(const char *word, enum runtime_id *out)
     } WORDS[] = {{"graph", RUNTIME_PYTORCH_GRAPH},
                  {"eager", RUNTIME_PYTORCH_EAGER},
                  {"torch.compile", RUNTIME_TORCH_COMPILE}};
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (!strcmp(WORDS[i].word, word)) {
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
+        if (str_equal(WORDS[i].word, word)) {
             *out = WORDS[i].id;
             return true;
         }
@@ -103,9 +103,9 @@ static const struct row {
 
 enum runtime_id runtime_default(const struct model *model, const struct hardware *hardware)
 {
-    for (size_t i = 0; i < sizeof DEFAULTS / sizeof *DEFAULTS; i++) {
+    for (size_t i = 0; i < COUNT_OF(DEFAULTS); i++) {
         const struct row *row = &DEFAULTS[i];
-        bool is_file = !*row->reader || !strcmp(row->reader, model->reader->name);
+        bool is_file = !*row->reader || str_equal(row->reader, model->reader->name);
         if (is_file && row->class == hardware->class && str_starts(hardware->id, row->id))
             return model->has_phases ? row->decoders : row->others;
     }
@@ -120,7 +120,8 @@ bool runtime_is_of_text(enum runtime_id id)
 enum err runtime_check_device(enum runtime_id id, const struct hardware *hardware,
                               struct error *why)
 {
-    bool is_apple = !strcmp(hardware->vendor, "Apple"), is_amd = !strcmp(hardware->vendor, "AMD");
+    bool is_apple = str_equal(hardware->vendor, "Apple"),
+         is_amd = str_equal(hardware->vendor, "AMD");
     bool needs_cuda = id == RUNTIME_PYTORCH_GRAPH || id == RUNTIME_TORCH_COMPILE;
     if (id == RUNTIME_TENSORRT && (is_apple || is_amd))
         return err_set(why, ERR_BAD_VALUE, "%s: tensorrt runs on NVIDIA GPUs only", hardware->id);
@@ -156,7 +157,7 @@ static const struct runtime_rule RULES[] = {
 
 const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *count)
 {
-    *count = runtime->rules == RUNTIME_RULES_NONE ? 0 : sizeof RULES / sizeof *RULES;
+    *count = runtime->rules == RUNTIME_RULES_NONE ? 0 : COUNT_OF(RULES);
     return RULES;
 }
 

@@ -1,7 +1,6 @@
 /* Requests of a load: drawn from distributions with a seed, or read from a trace.  Arrivals are stored in units of the
  * mean inter-arrival time, so that one load is used for every rate: points of a curve differ only in their load, not by
  * chance. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ enum err serving_lengths_parse(const char *option, const char *words, struct ser
     const char *dots = strstr(words, "..");
     size_t length = dots ? (size_t)(dots - words) : strlen(words);
     bool is_short = length < sizeof low;
-    str_format(low, sizeof low, "%.*s", (int)(is_short ? length : 0), words);
+    chars_format(low, "%.*s", (int)(is_short ? length : 0), words);
     if (!is_short || parse_u64(low, &first) != ERR_OK ||
         parse_u64(dots ? dots + 2 : low, &last) != ERR_OK || first < 1 || last < first ||
         last > TOKENS_MAX)
@@ -165,7 +164,7 @@ enum err serving_load_read(const char *path, struct serving_load *out, struct er
     struct measured_csv csv;
     *out = (struct serving_load){0};
     measured_csv_open(&csv, path, why);
-    for (size_t i = 0; !csv.err && i < sizeof COLUMNS / sizeof *COLUMNS; i++)
+    for (size_t i = 0; !csv.err && i < COUNT_OF(COLUMNS); i++)
         if (!measured_csv_has(&csv, COLUMNS[i]))
             csv.err = err_set(why, ERR_BAD_VALUE,
                               "%s: missing column %s: a trace has arrival_s, input_tokens and "

@@ -55,7 +55,7 @@ static void put_latencies(struct result *result, const struct serving_outcome *o
         {"itl_s", offsetof(struct serving_result, itl_s)},
         {"latency_s", offsetof(struct serving_result, latency_s)},
     };
-    for (size_t i = 0; i < sizeof LATENCIES / sizeof *LATENCIES; i++) {
+    for (size_t i = 0; i < COUNT_OF(LATENCIES); i++) {
         const char *mid = (const char *)&point->mid + LATENCIES[i].offset;
         const char *fast = (const char *)&point->fast + LATENCIES[i].offset;
         const char *slow = (const char *)&point->slow + LATENCIES[i].offset;
@@ -72,9 +72,8 @@ static void put_throughput(struct result *result, const struct serving_outcome *
         plus_minus(outcome, mid->tokens_per_s, point->fast.tokens_per_s, point->slow.tokens_per_s);
     result_number(result, "duration_s", mid->duration_s, "s");
     result_number(result, "requests_per_s", mid->requests_per_s, "1/s");
-    result_number(result, "tokens_per_s", mid->tokens_per_s, "1/s");
-    result_uncertain(result, "tokens_per_s", error);
-    result_number(result, "tokens_per_s_plus_minus", error, "1/s");
+    result_measured(result, "tokens_per_s", mid->tokens_per_s, "tokens_per_s_plus_minus", error,
+                    "1/s");
     result_number(result, "tokens_per_s_per_user", 1 / mid->tpot_s.at[0], "1/s");
     result_number(result, "input_tokens_per_s", mid->input_tokens_per_s, "1/s");
 }
@@ -102,13 +101,10 @@ static void put_energy(struct result *result, const struct serving_outcome *outc
     result_number(result, "plus_minus", relative * mid->joules, "J");
     result_text(result, "method", "estimated");
     result_end(result);
-    result_number(result, "energy_per_token_j", mid->joules_per_token, "J");
-    result_uncertain(result, "energy_per_token_j", per_token);
-    result_number(result, "energy_per_token_plus_minus", per_token, "J");
+    result_measured(result, "energy_per_token_j", mid->joules_per_token,
+                    "energy_per_token_plus_minus", per_token, "J");
     charge_to_result(result, "million_output_tokens", &charge);
-    result_number(result, "power_w", mid->average_w, "W");
-    result_uncertain(result, "power_w", watts);
-    result_number(result, "power_plus_minus", watts, "W");
+    result_measured(result, "power_w", mid->average_w, "power_plus_minus", watts, "W");
 }
 
 static void put_point(struct result *result, const char *key, const struct serving_outcome *outcome,

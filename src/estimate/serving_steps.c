@@ -405,7 +405,7 @@ static struct batch_defaults vllm_defaults(const struct hardware *hardware)
 {
     double bytes =
         hardware->memory_count ? hardware_main_memory(hardware)->capacity_bytes.value : UNKNOWN;
-    size_t last = sizeof VLLM / sizeof *VLLM - 1;
+    size_t last = COUNT_OF(VLLM) - 1;
     size_t i = str_starts(hardware->id, "a100") ? last : 0;
     if (hardware->class == HARDWARE_CPU)
         return (struct batch_defaults){0, 128, 2048};
@@ -420,7 +420,7 @@ static enum err complete_policy(const struct serving_question *question,
     const struct hardware *hardware = question->hardware;
     bool is_usual = question->spec->runtime == RUNTIME_LLAMA_CPP ||
                     (question->spec->runtime != RUNTIME_VLLM && hardware->class == HARDWARE_CPU);
-    bool is_llama = policy->server ? strcmp(policy->server, "llama.cpp") == 0 : is_usual;
+    bool is_llama = policy->server ? str_equal(policy->server, "llama.cpp") : is_usual;
     struct batch_defaults usual =
         is_llama ? (struct batch_defaults){0, 4, 2048} : vllm_defaults(hardware);
     int64_t limit = question->spec->model->context_length;
@@ -492,7 +492,7 @@ enum err serving_steps_make(const struct serving_question *question, struct serv
 {
     *out = NULL;
     enum err err = complete_policy(question, policy, why);
-    struct serving_steps *steps = err ? NULL : xcalloc(1, sizeof *steps);
+    struct serving_steps *steps = err ? NULL : XNEW(steps);
     if (!err) {
         steps->max_tokens = policy->max_tokens;
         steps->max_sequences = policy->max_sequences;

@@ -29,7 +29,7 @@ void predictor_release(struct predictor *predictor)
 
 static enum err open_model(struct predictor *p, const char *word, struct error *why)
 {
-    if (p->is_open && !strcmp(p->model.source, word))
+    if (p->is_open && str_equal(p->model.source, word))
         return ERR_OK;
     predictor_release(p);
     enum err err = model_open(word, &p->model, why);
@@ -180,8 +180,7 @@ static enum err predict_load(const struct predictor *predictor, const struct cal
 
 void validation_add(struct validation *validation, const struct validate_row *row)
 {
-    validation->rows =
-        xgrow(validation->rows, &validation->capacity, validation->count, sizeof *validation->rows);
+    XGROW(validation->rows, validation->count, validation->capacity);
     struct validate_row *added = &validation->rows[validation->count++];
     *added = *row;
     str_plain(added->label, sizeof added->label);
@@ -236,7 +235,7 @@ static void add(struct reader *r, struct validate_row *row)
     if (column && !measured_csv_has(&r->csv, column))
         measured_csv_fail(&r->csv, column, "no such column");
     if (column)
-        (void)str_copy(row->group, sizeof row->group, cell(r, column));
+        (void)chars_copy(row->group, cell(r, column));
     str_plain(row->group, sizeof row->group);
     if (!r->csv.err)
         validation_add(r->out, row);
@@ -248,7 +247,7 @@ static void read_device(struct reader *r, const char *column)
     const char *name = cell(r, column);
     struct validation *out = r->out;
     if (!*out->hardware)
-        (void)str_copy(out->hardware, sizeof out->hardware, name);
+        (void)chars_copy(out->hardware, name);
     else if (*name && strcmp(out->hardware, name))
         r->csv.err =
             err_set(r->csv.why, ERR_BAD_VALUE,
@@ -269,9 +268,9 @@ static bool is_selected(const struct reader *r)
 static void read_phase(struct reader *r, struct graph_options *setting)
 {
     const char *phase = cell(r, "phase");
-    if (!strcmp(phase, "decode"))
+    if (str_equal(phase, "decode"))
         setting->phase = GRAPH_DECODE;
-    else if (!strcmp(phase, "prefill"))
+    else if (str_equal(phase, "prefill"))
         setting->phase = GRAPH_PREFILL;
     else if (*phase)
         measured_csv_fail(&r->csv, "phase", "must be prefill, decode or empty");
@@ -295,7 +294,7 @@ static void name_pass(const struct reader *r, const struct measured_pass *pass,
     text_addf(&name, " batch %lld", (long long)(setting->batch ? setting->batch : 1));
     if (*runtime)
         text_addf(&name, ", %.10s", runtime);
-    (void)str_copy(row->label, sizeof row->label, text_get(&name));
+    (void)chars_copy(row->label, text_get(&name));
     text_release(&name);
 }
 
@@ -343,10 +342,10 @@ static void read_subgraph_row(struct reader *r)
     row.measured_s = 1e-3 * read_measured(r, "lat_mean_ms");
     if (!is_known(load.flops) || !is_known(load.bytes))
         measured_csv_fail(&r->csv, "flops", "flops and total_bytes are both needed");
-    for (size_t i = 0; i < sizeof PRODUCTS / sizeof *PRODUCTS; i++)
+    for (size_t i = 0; i < COUNT_OF(PRODUCTS); i++)
         is_product |= str_contains_nocase(cell(r, "operation_type"), PRODUCTS[i]);
-    str_format(row.label, sizeof row.label, "%.30s %.12s %.48s", cell(r, "model"),
-               cell(r, "subgraph_id"), cell(r, "fusion_pattern"));
+    chars_format(row.label, "%.30s %.12s %.48s", cell(r, "model"), cell(r, "subgraph_id"),
+                 cell(r, "fusion_pattern"));
     if (!r->csv.err)
         r->csv.err = predict_load(r->predictor, &load, is_product, &row.predicted, r->csv.why);
     row.predicted.joules = UNKNOWN;
@@ -367,7 +366,7 @@ static void add_load(struct reader *r, const struct calibrate_row *load)
     /* A window shorter than the meter's resolution may show 0; its energy is not compared anyway. */
     if (load->energy_j <= 0 && window >= VALIDATE_ENERGY_MIN_S)
         measured_csv_fail(&r->csv, "energy_j", "must be above 0, or empty");
-    str_format(row.label, sizeof row.label, "%s %s", load->label, precision_name(load->precision));
+    chars_format(row.label, "%s %s", load->label, precision_name(load->precision));
     if (!r->csv.err)
         r->csv.err = predict_load(r->predictor, load, is_product, &row.predicted, r->csv.why);
     r->out->is_estimated |= load->is_estimated;
@@ -385,7 +384,7 @@ static void read_loads(struct reader *r)
             r->out->other_rows++;
     }
     if (!r->csv.err && !*r->out->hardware)
-        (void)str_copy(r->out->hardware, sizeof r->out->hardware, rows.hardware);
+        (void)chars_copy(r->out->hardware, rows.hardware);
     calibrate_rows_release(&rows);
 }
 
@@ -507,7 +506,7 @@ static struct spread spread_without(const struct validation *validation, const c
     double squares = 0;
     for (size_t i = 0; i < validation->count; i++) {
         double ratio = log_ratio(&validation->rows[i], quantity);
-        if (!is_known(ratio) || !strcmp(validation->rows[i].group, group))
+        if (!is_known(ratio) || str_equal(validation->rows[i].group, group))
             continue;
         double before = ratio - all.mean;
         all.mean += before / (double)++all.count;

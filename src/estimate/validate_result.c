@@ -78,7 +78,7 @@ static void put_regimes(struct result *result, const struct validation *v)
 static bool is_first_of_group(const struct validation *v, size_t index)
 {
     for (size_t i = 0; i < index; i++)
-        if (!strcmp(v->rows[i].group, v->rows[index].group))
+        if (str_equal(v->rows[i].group, v->rows[index].group))
             return false;
     return true;
 }

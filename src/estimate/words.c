@@ -14,7 +14,7 @@ static void stored_words(char *to, const struct workload_estimate *estimate)
     const char *name = precision_name(estimate->config.precision);
     char computed[64] = "";
     if (estimate->used != estimate->config.precision)
-        str_format(computed, sizeof computed, ", computed in %s", precision_name(estimate->used));
+        chars_format(computed, ", computed in %s", precision_name(estimate->used));
     if (!file->is_known || file->products == file->floats ||
         file->products != estimate->config.precision)
         str_format(to, ESTIMATE_WORDS_MAX, "weights as stored, %s%s", name, computed);
@@ -45,9 +45,9 @@ static void precision_words(char *to, const struct workload_estimate *estimate)
     }
     bool is_other = estimate->used != config->precision;
     if (is_other)
-        str_format(computed, sizeof computed, "computed in %s", precision_name(estimate->used));
+        chars_format(computed, "computed in %s", precision_name(estimate->used));
     if (file)
-        str_format(of_file, sizeof of_file, "the file is %s", file);
+        chars_format(of_file, "the file is %s", file);
     str_format(to, ESTIMATE_WORDS_MAX, "%s%s%s%s%s%s", precision_name(config->precision),
                file || is_other ? " (" : "", computed, file && is_other ? "; " : "", of_file,
                file || is_other ? ")" : "");
@@ -85,9 +85,9 @@ char *words_setting(char *to, const struct workload_estimate *estimate)
     precision_words(precision, estimate);
     tokens_words(tokens, work);
     if (estimate_devices(&estimate->config) > 1)
-        str_format(devices, sizeof devices, ", %d devices", estimate_devices(&estimate->config));
+        chars_format(devices, ", %d devices", estimate_devices(&estimate->config));
     if (estimate->config.stages > 1)
-        str_format(stages, sizeof stages, ", %d stages", estimate->config.stages);
+        chars_format(stages, ", %d stages", estimate->config.stages);
     str_format(to, ESTIMATE_WORDS_MAX, "%s, batch %.0f%s%s%s%s", precision, work->batch, tokens,
                devices, stages, is_plain ? ", no fusion" : "");
     return to;

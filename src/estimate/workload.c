@@ -168,16 +168,20 @@ static enum err add_step(struct workload *work, const struct graph_options *sett
     return add_chunks(work, setting, why);
 }
 
-/* Resolves the options with the model's defaults, before they are divided. */
-static enum err resolve_setting(struct workload *work, struct error *why)
+/* Resolves the options with the model's defaults; fails where the model cannot be built with them. */
+static enum err resolve(const struct model *model, struct graph_options *setting, struct error *why)
 {
     struct graph graph;
-    if (work->spec.stages < 2)
-        return ERR_OK;
-    enum err err = model_graph(work->spec.model, &work->spec.setting, &graph, why);
+    enum err err = model_graph(model, setting, &graph, why);
     if (!err)
         graph_release(&graph);
     return err;
+}
+
+/* Before the options are divided. */
+static enum err resolve_setting(struct workload *work, struct error *why)
+{
+    return work->spec.stages < 2 ? ERR_OK : resolve(work->spec.model, &work->spec.setting, why);
 }
 
 /* ---- passes ---- */
@@ -368,19 +372,15 @@ static enum err parse_ranges(const struct workload_options *options, struct rang
 /* The model's own ranges; 0 for those it does not have.  False for a model without defaults. */
 static bool defaults_of(const struct workload_spec *work, struct graph_options *out)
 {
-    struct graph graph;
     *out = (struct graph_options){.batch = work->setting.batch, .dims = work->setting.dims};
-    if (model_graph(work->model, out, &graph, NULL))
-        return false;
-    graph_release(&graph);
-    return true;
+    return resolve(work->model, out, NULL) == ERR_OK;
 }
 
 /* Reject options without effect. */
 static enum err check_used(const struct workload_options *options, const struct model *model,
                            const struct graph_options *defaults, struct error *why)
 {
-    bool is_onnx = strcmp(model->reader->name, "onnx") == 0; /* validates its images itself */
+    bool is_onnx = str_equal(model->reader->name, "onnx"); /* validates its images itself */
     if (options->dims.count && !is_onnx)
         return err_set(why, ERR_USAGE, "%.100s takes no --dim: only ONNX files do", model->name);
     if (defaults && options->image && !defaults->image && !is_onnx)
@@ -398,14 +398,10 @@ static enum err check_used(const struct workload_options *options, const struct 
 /* Whether the model supports a context of that length. */
 static bool supports_context(const struct workload_spec *work, int64_t context)
 {
-    struct graph graph;
     struct graph_options setting = work->setting;
     setting.phase = GRAPH_DECODE;
     setting.context = context;
-    if (model_graph(work->model, &setting, &graph, NULL))
-        return false;
-    graph_release(&graph);
-    return true;
+    return resolve(work->model, &setting, NULL) == ERR_OK;
 }
 
 /* Default lengths of a request: the model's default prompt, halved until an answer fits after it. */
@@ -439,7 +435,7 @@ static enum err begin_phase(const struct workload_options *options, struct workl
 {
     if (options->output_tokens)
         return err_set(why, ERR_USAGE, "--output-tokens applies to a request: omit --phase");
-    bool decodes = strcmp(options->phase, "decode") == 0;
+    bool decodes = str_equal(options->phase, "decode");
     if (!decodes && options->context)
         return err_set(why, ERR_USAGE,
                        "--context applies to --phase decode or a request: a prefill has "
@@ -457,7 +453,7 @@ static enum err parse_image(const char *words, struct graph_options *out, struct
         return ERR_OK;
     const char *x = strchr(words, 'x');
     const char *width = x ? x + 1 : words;
-    if (!str_format(height, sizeof height, "%.*s", x ? (int)(x - words) : 12, words) ||
+    if (!chars_format(height, "%.*s", x ? (int)(x - words) : 12, words) ||
         parse_u64(height, &sizes[0]) != ERR_OK || parse_u64(width, &sizes[1]) != ERR_OK ||
         sizes[0] < 1 || sizes[1] < 1 || sizes[0] > IMAGE_MAX || sizes[1] > IMAGE_MAX)
         return err_set(why, ERR_USAGE,
@@ -570,15 +566,11 @@ static void warn_of_untrained(const struct workload_options *options, const stru
 /* Whether the graph has this batch.  Only an ONNX file can fix it. */
 static bool follows_batch(const struct workload_spec *work, int64_t batch)
 {
-    struct graph graph;
     struct graph_options setting = work->setting;
     setting.batch = batch;
-    if (strcmp(work->model->reader->name, "onnx") != 0)
+    if (!str_equal(work->model->reader->name, "onnx"))
         return true;
-    if (model_graph(work->model, &setting, &graph, NULL))
-        return false;
-    graph_release(&graph);
-    return setting.batch == batch;
+    return resolve(work->model, &setting, NULL) == ERR_OK && setting.batch == batch;
 }
 
 static enum err check_batches(const struct workload_spec *common, const struct numbers *batches,

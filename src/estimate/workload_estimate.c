@@ -229,7 +229,7 @@ static void add_pass(struct workload_estimate *out, const struct pass_estimate *
         out->memory = pass->memory;
     if (index == 0 || pass->confidence > out->confidence) {
         out->confidence = pass->confidence;
-        str_copy(out->confidence_reason, sizeof out->confidence_reason, pass->confidence_reason);
+        chars_copy(out->confidence_reason, pass->confidence_reason);
     }
     out->used = pass->used;
     out->params = pass->params;
@@ -512,7 +512,7 @@ static enum precision default_precision(const struct hardware *hardware)
         is_clearly_cheaper(hardware_matmul_path(hardware, PRECISION_BF16),
                            hardware_matmul_path(hardware, PRECISION_FP16)))
         return PRECISION_BF16;
-    for (size_t i = 0; i < sizeof BY_USE / sizeof *BY_USE; i++)
+    for (size_t i = 0; i < COUNT_OF(BY_USE); i++)
         if (is_native(hardware, BY_USE[i]))
             return BY_USE[i];
     return PRECISION_FP32;

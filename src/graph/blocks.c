@@ -7,7 +7,7 @@ tensor_id block_norm_of(struct build *build, const struct block *block, const ch
     enum decoder_component previous = build->component;
     bool is_rms = block->is_rms_norm;
     build->component = DECODER_NORM;
-    x = build_norm(build, is_rms ? GRAPH_RMS_NORM : GRAPH_LAYER_NORM, name, x, !is_rms);
+    x = build_norm(build, is_rms ? GRAPH_RMS_NORM : GRAPH_LAYER_NORM, name, x);
     build->component = previous;
     return x;
 }
@@ -25,8 +25,8 @@ static int64_t attention_width(const struct block *block)
 static void cache_write(struct build *build, const char *name, tensor_id x, int64_t size)
 {
     struct graph_node node = {.op = GRAPH_CACHE_WRITE, .name = name};
-    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), size};
-    tensor_id cache = build_node(build, &node, &x, 1, 3, dims);
+    tensor_id cache =
+        build_node(build, &node, &x, 1, DIMS(build_dim(build, x, 0), build_dim(build, x, 1), size));
     if (cache >= 0)
         build->graph->tensors[cache].role = GRAPH_CACHE;
 }
@@ -77,25 +77,18 @@ static tensor_id attend(struct build *build, const struct block *block, const ch
     bool is_self = pass->cross_tokens == 0;
     int64_t cached = is_self ? pass->cached : 0;
     int64_t width = attention_width(block);
-    int64_t size = block->heads > 0 ? width / block->heads : 0;
     int64_t dims[] = {build_dim(build, qkv->query, 0), cached, width};
     tensor_id key = GRAPH_NONE, value = GRAPH_NONE;
     if (cached > 0) {
         key = build_tensor(build, GRAPH_CACHE, "key_cache", 3, dims);
         value = build_tensor(build, GRAPH_CACHE, "value_cache", 3, dims);
     }
-    struct graph_attention attention = {
-        .heads = block->heads,
-        .heads_kv = block->heads,
-        .key_size = size,
-        .value_size = size,
-        .tokens = build_dim(build, qkv->query, 1),
-        .cached = cached,
-        .cross_tokens = pass->cross_tokens,
-        .sequences = build_dim(build, qkv->query, 0),
-        .is_causal = is_self && block->is_causal,
-        .is_in_fp32 = pass->has_bias,
-    };
+    struct graph_attention attention =
+        build_heads(build, qkv->query, block->heads, attention_width(block));
+    attention.cached = cached;
+    attention.cross_tokens = pass->cross_tokens;
+    attention.is_causal = is_self && block->is_causal;
+    attention.is_in_fp32 = pass->has_bias;
     return build_attention_biased(build, name, qkv->query, qkv->key, qkv->value, key, value,
                                   pass->has_bias ? pass->bias : GRAPH_NONE, attention);
 }
@@ -104,8 +97,7 @@ static tensor_id add_residual(struct build *build, const struct block *block, co
                               tensor_id out, tensor_id x)
 {
     struct graph_node node = {.op = GRAPH_ADD, .name = name, .is_clamped = block->is_clamped};
-    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), build_dim(build, x, 2)};
-    return build_node(build, &node, (tensor_id[]){out, x}, 2, 3, dims);
+    return build_like(build, &node, (tensor_id[]){out, x}, 2, x);
 }
 
 tensor_id block_attention(struct build *build, const struct block *block,
@@ -171,7 +163,7 @@ tensor_id block_stack(struct build *build, const struct block *block,
         x = block_attention(build, block, &names->attention, pass, x);
         x = block_feed_forward(build, block, &names->feed_forward, x);
     }
-    build_scope(build, "%s", "");
+    build_root(build);
     build->layer = GRAPH_NONE;
     return x;
 }
@@ -182,7 +174,7 @@ tensor_id block_text_input(struct build *build, int64_t batch, int64_t tokens)
 {
     build->graph->batch = (double)batch;
     build->graph->tokens = (double)batch * (double)tokens;
-    return build_input(build, "input_ids", GRAPH_INT64, 2, (int64_t[]){batch, tokens});
+    return build_input(build, "input_ids", GRAPH_INT64, DIMS(batch, tokens));
 }
 
 tensor_id block_positions(struct build *build, const char *name, int64_t tokens, int64_t cached,
@@ -192,22 +184,21 @@ tensor_id block_positions(struct build *build, const char *name, int64_t tokens,
         build->err = err_set(build->why, ERR_BAD_VALUE,
                              "%s has %lld positions, too few for %lld tokens", build->graph->name,
                              (long long)positions, (long long)cached + (long long)tokens);
-    tensor_id ids = build_input(build, "position_ids", GRAPH_INT64, 2, (int64_t[]){1, tokens});
+    tensor_id ids = build_input(build, "position_ids", GRAPH_INT64, DIMS(1, tokens));
     return build_embedding(build, name, ids, positions, hidden);
 }
 
 tensor_id block_first_token(struct build *build, const char *name, tensor_id x)
 {
-    return build_rearrange(build, name, x, 2,
-                           (int64_t[]){build_dim(build, x, 0), build_dim(build, x, -1)});
+    return build_rearrange(build, name, x, DIMS(build_dim(build, x, 0), build_dim(build, x, -1)));
 }
 
 tensor_id block_last_logits(struct build *build, const char *name, tensor_id x, tensor_id weight)
 {
-    int64_t dims[] = {build_dim(build, x, 0), 1, build_dim(build, x, -1)};
     build->component = DECODER_HEAD;
     if (build_dim(build, x, 1) > 1)
-        x = build_rearrange(build, "last_token", x, 3, dims);
+        x = build_rearrange(build, "last_token", x,
+                            DIMS(build_dim(build, x, 0), 1, build_dim(build, x, -1)));
     x = build_linear_with(build, name, x, weight, GRAPH_NONE, build_dim(build, weight, 0));
     build->component = DECODER_COMPONENT_COUNT;
     return x;

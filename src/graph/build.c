@@ -15,7 +15,7 @@ static const char BAD_WINDOW_INPUT[] = "needs an input with one to three spatial
 struct build build_begin(struct graph *graph, const char *model_name, struct error *why)
 {
     *graph = (struct graph){0};
-    str_copy(graph->name, sizeof graph->name, model_name);
+    chars_copy(graph->name, model_name);
     return (struct build){
         .graph = graph, .why = why, .layer = GRAPH_NONE, .component = DECODER_COMPONENT_COUNT};
 }
@@ -35,6 +35,11 @@ void build_scope(struct build *build, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(build->prefix, sizeof build->prefix, format, arguments);
     va_end(arguments);
+}
+
+void build_root(struct build *build)
+{
+    build->prefix[0] = '\0';
 }
 
 tensor_id build_fail(struct build *build, const char *name, const char *what)
@@ -93,7 +98,7 @@ static const struct graph_tensor *tensor_of(const struct build *build, tensor_id
     return build->err || id < 0 ? NULL : &build->graph->tensors[id];
 }
 
-int build_rank(const struct build *build, tensor_id id)
+static int rank_of(const struct build *build, tensor_id id)
 {
     const struct graph_tensor *tensor = tensor_of(build, id);
     return tensor ? tensor->rank : 0;
@@ -124,9 +129,8 @@ tensor_id build_node(struct build *build, const struct graph_node *node, const t
     return out;
 }
 
-/* A node whose output has the shape of `like`. */
-static tensor_id node_like(struct build *build, const struct graph_node *node,
-                           const tensor_id *inputs, int count, tensor_id like)
+tensor_id build_like(struct build *build, const struct graph_node *node, const tensor_id *inputs,
+                     int count, tensor_id like)
 {
     int64_t dims[GRAPH_MAX_RANK] = {0};
     const struct graph_tensor *tensor = tensor_of(build, like);
@@ -139,13 +143,13 @@ static tensor_id node_like(struct build *build, const struct graph_node *node,
 tensor_id build_op(struct build *build, enum graph_op op, const char *name, tensor_id x)
 {
     struct graph_node node = {.op = op, .name = name};
-    return node_like(build, &node, &x, 1, x);
+    return build_like(build, &node, &x, 1, x);
 }
 
 tensor_id build_binary(struct build *build, enum graph_op op, const char *name, tensor_id a,
                        tensor_id b)
 {
-    int rank_a = build_rank(build, a), rank_b = build_rank(build, b);
+    int rank_a = rank_of(build, a), rank_b = rank_of(build, b);
     int rank = rank_a > rank_b ? rank_a : rank_b;
     int64_t dims[GRAPH_MAX_RANK];
     for (int i = 1; i <= rank; i++) {
@@ -198,17 +202,28 @@ tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tenso
     return build_node(build, &node, (tensor_id[]){a, b}, 2, left->rank, dims);
 }
 
+struct graph_attention build_heads(const struct build *build, tensor_id x, int64_t heads,
+                                   int64_t features)
+{
+    int64_t size = heads > 0 ? features / heads : 0;
+    return (struct graph_attention){.heads = heads,
+                                    .heads_kv = heads,
+                                    .key_size = size,
+                                    .value_size = size,
+                                    .tokens = build_dim(build, x, 1),
+                                    .sequences = build_dim(build, x, 0)};
+}
+
 tensor_id build_attention_biased(struct build *build, const char *name, tensor_id q, tensor_id k,
                                  tensor_id v, tensor_id cache_k, tensor_id cache_v, tensor_id bias,
                                  struct graph_attention attention)
 {
-    int64_t dims[] = {build_dim(build, q, 0), build_dim(build, q, 1),
-                      attention.heads * attention.value_size};
     attention.is_unfused |= bias >= 0;
     struct graph_node node = {.op = GRAPH_ATTENTION, .name = name, .as.attention = attention};
     int inputs = bias >= 0 ? 6 : cache_k >= 0 ? 5 : 3;
-    return build_node(build, &node, (tensor_id[]){q, k, v, cache_k, cache_v, bias}, inputs, 3,
-                      dims);
+    return build_node(build, &node, (tensor_id[]){q, k, v, cache_k, cache_v, bias}, inputs,
+                      DIMS(build_dim(build, q, 0), build_dim(build, q, 1),
+                           attention.heads * attention.value_size));
 }
 
 tensor_id build_attention(struct build *build, const char *name, tensor_id q, tensor_id k,
@@ -231,23 +246,23 @@ tensor_id build_batch_norm(struct build *build, const char *name, tensor_id x)
         add_tensor(build, GRAPH_BUFFER, GRAPH_FLOAT, name, ".running_var", 1, channels),
     };
     struct graph_node node = {.op = GRAPH_BATCH_NORM, .name = name};
-    return node_like(build, &node, inputs, 5, x);
+    return build_like(build, &node, inputs, 5, x);
 }
 
-tensor_id build_norm(struct build *build, enum graph_op op, const char *name, tensor_id x,
-                     bool has_bias)
+tensor_id build_norm(struct build *build, enum graph_op op, const char *name, tensor_id x)
 {
+    bool has_bias = op != GRAPH_RMS_NORM;
     int64_t features[] = {build_dim(build, x, op == GRAPH_GROUP_NORM ? 1 : -1)};
     tensor_id inputs[] = {x, add_parameter(build, name, ".weight", 1, features),
                           has_bias ? add_parameter(build, name, ".bias", 1, features) : GRAPH_NONE};
     struct graph_node node = {.op = op, .name = name};
-    return node_like(build, &node, inputs, has_bias ? 3 : 2, x);
+    return build_like(build, &node, inputs, has_bias ? 3 : 2, x);
 }
 
 tensor_id build_embedding_with(struct build *build, const char *name, tensor_id ids,
                                tensor_id table)
 {
-    int rank = build_rank(build, ids);
+    int rank = rank_of(build, ids);
     int64_t dims[GRAPH_MAX_RANK + 1] = {0};
     for (int i = 0; i < rank; i++)
         dims[i] = build_dim(build, ids, i);
@@ -259,7 +274,7 @@ tensor_id build_embedding_with(struct build *build, const char *name, tensor_id 
 tensor_id build_embedding(struct build *build, const char *name, tensor_id ids, int64_t rows,
                           int64_t features)
 {
-    tensor_id table = add_parameter(build, name, ".weight", 2, (int64_t[]){rows, features});
+    tensor_id table = add_parameter(build, name, ".weight", DIMS(rows, features));
     return build_embedding_with(build, name, ids, table);
 }
 
@@ -268,13 +283,13 @@ tensor_id build_recurrent(struct build *build, enum graph_op op, const char *nam
 {
     int64_t gates = graph_op_gates(op);
     int64_t directions = is_bidirectional ? 2 : 1;
-    int64_t in[] = {directions, gates * hidden, build_dim(build, x, -1)};
-    int64_t back[] = {directions, gates * hidden, hidden};
-    int64_t biases[] = {directions, 2 * gates * hidden};
     int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), directions * hidden};
-    tensor_id inputs[] = {x, add_parameter(build, name, ".weight_ih", 3, in),
-                          add_parameter(build, name, ".weight_hh", 3, back),
-                          add_parameter(build, name, ".bias", 2, biases)};
+    tensor_id inputs[] = {
+        x,
+        add_parameter(build, name, ".weight_ih",
+                      DIMS(directions, gates * hidden, build_dim(build, x, -1))),
+        add_parameter(build, name, ".weight_hh", DIMS(directions, gates * hidden, hidden)),
+        add_parameter(build, name, ".bias", DIMS(directions, 2 * gates * hidden))};
     struct graph_node node = {
         .op = op,
         .name = name,
@@ -295,7 +310,7 @@ static struct graph_window window_of(struct build_conv conv, int rank, int64_t g
     for (int i = 0; i < rank; i++) {
         bool is_width = i == rank - 1 && conv.kernel_w > 0;
         window.kernel[i] = is_width ? conv.kernel_w : conv.kernel;
-        window.stride[i] = or_one(is_width && conv.stride_w > 0 ? conv.stride_w : conv.stride);
+        window.stride[i] = or_one(conv.stride);
         window.dilation[i] = or_one(conv.dilation);
         window.pad_before[i] = window.pad_after[i] = is_width ? conv.pad_w : conv.pad;
     }
@@ -317,16 +332,9 @@ static int64_t window_output(const struct graph_window *window, int i, int64_t s
     return steps + 1;
 }
 
-static int64_t transposed_output(const struct graph_window *window, int i, int64_t size,
-                                 int32_t output_pad)
-{
-    return (size - 1) * window->stride[i] - window->pad_before[i] - window->pad_after[i] +
-           (int64_t)window->dilation[i] * (window->kernel[i] - 1) + output_pad + 1;
-}
-
 tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct build_conv conv)
 {
-    int rank = build_rank(build, x) - 2;
+    int rank = rank_of(build, x) - 2;
     int64_t in = build_dim(build, x, 1);
     int64_t groups = conv.groups < 0 ? in : conv.groups > 0 ? conv.groups : 1;
     if (rank < 1 || rank > 3)
@@ -335,26 +343,21 @@ tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct 
         return build_fail(build, name, "has channels that are not a multiple of its groups");
     struct graph_window window = window_of(conv, rank, groups);
     int64_t dims[5] = {build_dim(build, x, 0), conv.channels};
-    int64_t weight[5] = {conv.is_transposed ? in : conv.channels,
-                         (conv.is_transposed ? conv.channels : in) / groups};
+    int64_t weight[5] = {conv.channels, in / groups};
     for (int i = 0; i < rank; i++) {
-        int64_t size = build_dim(build, x, i + 2);
-        dims[i + 2] = conv.is_transposed ? transposed_output(&window, i, size, conv.output_pad)
-                                         : window_output(&window, i, size, false);
+        dims[i + 2] = window_output(&window, i, build_dim(build, x, i + 2), false);
         weight[i + 2] = window.kernel[i];
     }
     tensor_id inputs[] = {x, add_parameter(build, name, ".weight", rank + 2, weight),
                           conv.has_bias ? add_parameter(build, name, ".bias", 1, &conv.channels)
                                         : GRAPH_NONE};
-    struct graph_node node = {.op = conv.is_transposed ? GRAPH_CONV_TRANSPOSE : GRAPH_CONV,
-                              .name = name,
-                              .as.window = window};
+    struct graph_node node = {.op = GRAPH_CONV, .name = name, .as.window = window};
     return build_node(build, &node, inputs, conv.has_bias ? 3 : 2, rank + 2, dims);
 }
 
 tensor_id build_pool(struct build *build, const char *name, tensor_id x, struct build_pool pool)
 {
-    int rank = build_rank(build, x) - 2;
+    int rank = rank_of(build, x) - 2;
     if (rank < 1 || rank > 3)
         return build_fail(build, name, BAD_WINDOW_INPUT);
     struct build_conv like = {.kernel = pool.kernel, .stride = pool.stride, .pad = pool.pad};
@@ -368,7 +371,7 @@ tensor_id build_pool(struct build *build, const char *name, tensor_id x, struct 
 
 tensor_id build_global_pool(struct build *build, const char *name, tensor_id x)
 {
-    int rank = build_rank(build, x);
+    int rank = rank_of(build, x);
     int64_t dims[GRAPH_MAX_RANK];
     for (int i = 0; i < rank; i++)
         dims[i] = i < 2 ? build_dim(build, x, i) : 1;
@@ -385,7 +388,7 @@ tensor_id build_view(struct build *build, const char *name, tensor_id x, int ran
     bool is_too_large = false, has_inferred = false;
     if (rank < 0 || rank > GRAPH_MAX_RANK)
         return build_fail(build, name, "has too many dimensions");
-    for (int i = 0; i < build_rank(build, x); i++)
+    for (int i = 0; i < rank_of(build, x); i++)
         is_too_large |= __builtin_mul_overflow(total, build_dim(build, x, i), &total);
     for (int i = 0; i < rank; i++) {
         has_inferred = has_inferred || dims[i] <= 0;
@@ -401,7 +404,7 @@ tensor_id build_view(struct build *build, const char *name, tensor_id x, int ran
 
 tensor_id build_flatten(struct build *build, const char *name, tensor_id x)
 {
-    return build_view(build, name, x, 2, (int64_t[]){build_dim(build, x, 0), -1});
+    return build_view(build, name, x, DIMS(build_dim(build, x, 0), -1));
 }
 
 tensor_id build_rearrange(struct build *build, const char *name, tensor_id x, int rank,
@@ -421,7 +424,7 @@ tensor_id build_move(struct build *build, const char *name, tensor_id x, int ran
 tensor_id build_concat(struct build *build, const char *name, int axis, const tensor_id *parts,
                        int count)
 {
-    int rank = build_rank(build, parts[0]);
+    int rank = rank_of(build, parts[0]);
     int64_t dims[GRAPH_MAX_RANK];
     for (int i = 0; i < rank; i++)
         dims[i] = build_dim(build, parts[0], i);

@@ -2,7 +2,7 @@
  * from its inputs.
  *
  *     struct build b = build_begin(&graph, "name", why);
- *     tensor_id x = build_input(&b, "image", GRAPH_FLOAT, 4, (int64_t[]){batch, 3, 224, 224});
+ *     tensor_id x = build_input(&b, "image", GRAPH_FLOAT, DIMS(batch, 3, 224, 224));
  *     x = build_conv(&b, "conv1", x, (struct build_conv){.channels = 64, .kernel = 7, .stride = 2, .pad = 3});
  *     x = build_op(&b, GRAPH_RELU, "relu", x);
  *     build_output(&b, x);
@@ -28,12 +28,20 @@ struct build {
     enum decoder_component component; /* for the next nodes; DECODER_COMPONENT_COUNT: none */
 };
 
+/* Rank and dimensions, as the last two arguments of the functions below. */
+#define DIMS(...)                                                                                  \
+    sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[])                                \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
 struct build build_begin(struct graph *graph, const char *model_name, struct error *why);
 /* Finishes the graph; on failure it is released. */
 enum err build_end(struct build *build) MUST_USE;
 
-/* Sets the prefix: build_scope(&b, "layer%d.%d.", i, k). */
+/* Sets the prefix: build_scope(&b, "layer%d.%d.", i, k); or resets it. */
 void build_scope(struct build *build, const char *format, ...) PRINTF_LIKE(2, 3);
+void build_root(struct build *build);
 
 tensor_id build_input(struct build *build, const char *name, enum graph_dtype dtype, int rank,
                       const int64_t *dims);
@@ -47,18 +55,15 @@ tensor_id build_fail(struct build *build, const char *name, const char *what);
 
 /* -1 is the last dimension; 0 after a failure. */
 int64_t build_dim(const struct build *build, tensor_id id, int index);
-int build_rank(const struct build *build, tensor_id id);
 
 /* ---- products ---- */
 
 struct build_conv {
     int64_t channels;                      /* output channels */
     int32_t kernel, stride, pad, dilation; /* stride and dilation 0: 1 */
-    int32_t kernel_w, stride_w, pad_w;     /* along the width if it differs; only with kernel_w */
+    int32_t kernel_w, pad_w;               /* along the width if it differs; only with kernel_w */
     int64_t groups;                        /* 0: 1; -1: depthwise */
     bool has_bias;
-    bool is_transposed;
-    int32_t output_pad; /* for a transposed convolution */
 };
 /* (batch, channels, one to three spatial dimensions). */
 tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct build_conv conv);
@@ -72,6 +77,9 @@ tensor_id build_linear_with(struct build *build, const char *name, tensor_id x, 
 /* (..., m, k) times (..., k, n). */
 tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tensor_id b);
 
+/* Self-attention with equal heads, over (batch, tokens, ...). */
+struct graph_attention build_heads(const struct build *build, tensor_id x, int64_t heads,
+                                   int64_t features);
 /* Q, K and V are (batch, tokens, heads x size), the output is (batch, tokens, heads x value size).  cache_k and
  * cache_v are the KV cache of earlier tokens, or GRAPH_NONE. */
 tensor_id build_attention(struct build *build, const char *name, tensor_id q, tensor_id k,
@@ -91,9 +99,8 @@ tensor_id build_binary(struct build *build, enum graph_op op, const char *name, 
                        tensor_id b);
 /* Batch norm over channels (dimension 1): weight and bias, running mean and variance as buffers. */
 tensor_id build_batch_norm(struct build *build, const char *name, tensor_id x);
-/* Layer and RMS norm over the last dimension, group norm over channels. */
-tensor_id build_norm(struct build *build, enum graph_op op, const char *name, tensor_id x,
-                     bool has_bias);
+/* Layer and RMS norm over the last dimension, group norm over channels; an RMS norm has no bias. */
+tensor_id build_norm(struct build *build, enum graph_op op, const char *name, tensor_id x);
 
 struct build_pool {
     enum graph_op op; /* GRAPH_MAX_POOL, GRAPH_AVG_POOL */
@@ -136,5 +143,8 @@ tensor_id build_recurrent(struct build *build, enum graph_op op, const char *nam
 /* Adds any node, for operations without their own function. */
 tensor_id build_node(struct build *build, const struct graph_node *node, const tensor_id *inputs,
                      int input_count, int rank, const int64_t *dims);
+/* The same with the shape of `like`. */
+tensor_id build_like(struct build *build, const struct graph_node *node, const tensor_id *inputs,
+                     int input_count, tensor_id like);
 
 #endif

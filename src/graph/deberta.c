@@ -41,16 +41,15 @@ static tensor_id position_scores(struct pass *pass, const char *name, tensor_id 
     const struct transformer_deberta *sizes = pass->sizes;
     int64_t size = sizes->hidden / sizes->heads;
     b->component = DECODER_ATTN_SCORES;
-    states = build_rearrange(b, "heads", states, 4,
-                             (int64_t[]){pass->batch, sizes->heads, pass->tokens, size});
-    rows = build_rearrange(b, "distances", rows, 4,
-                           (int64_t[]){1, sizes->heads, size, sizes->distances});
+    states =
+        build_rearrange(b, "heads", states, DIMS(pass->batch, sizes->heads, pass->tokens, size));
+    rows = build_rearrange(b, "distances", rows, DIMS(1, sizes->heads, size, sizes->distances));
     tensor_id scores = build_matmul(b, name, states, rows);
     tensor_id index = build_op(b, GRAPH_UNARY, "shift", pass->relative);
     index = build_op(b, GRAPH_CLIP, "clamp", index);
     struct graph_node gather = {.op = GRAPH_MOVE, .name = "gather"};
-    int64_t dims[] = {pass->batch, sizes->heads, pass->tokens, pass->tokens};
-    scores = build_node(b, &gather, (tensor_id[]){scores, index}, 2, 4, dims);
+    scores = build_node(b, &gather, (tensor_id[]){scores, index}, 2,
+                        DIMS(pass->batch, sizes->heads, pass->tokens, pass->tokens));
     return build_op(b, GRAPH_UNARY, "scale", scores);
 }
 
@@ -92,15 +91,10 @@ static tensor_id attention(struct pass *pass, tensor_id x)
     tensor_id query = apply(pass, "query_proj", q, x), key = apply(pass, "key_proj", k, x);
     tensor_id value = apply(pass, "value_proj", v, x);
     tensor_id bias = relative_scores(pass, for_keys, for_queries, query, key);
-    struct graph_attention heads = {.heads = sizes->heads,
-                                    .heads_kv = sizes->heads,
-                                    .key_size = sizes->hidden / sizes->heads,
-                                    .value_size = sizes->hidden / sizes->heads,
-                                    .tokens = pass->tokens,
-                                    .sequences = pass->batch};
     b->component = DECODER_ATTN_SCORES;
-    tensor_id out = build_attention_biased(b, "attention.self", query, key, value, GRAPH_NONE,
-                                           GRAPH_NONE, bias, heads);
+    tensor_id out =
+        build_attention_biased(b, "attention.self", query, key, value, GRAPH_NONE, GRAPH_NONE, bias,
+                               build_heads(b, x, sizes->heads, sizes->hidden));
     b->component = DECODER_ATTN_OUT;
     out = build_linear(b, "attention.output.dense", out, sizes->hidden, true);
     out = build_binary(b, GRAPH_ADD, "attention.output.add", out, x);
@@ -113,7 +107,7 @@ static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
     struct build *b = pass->b;
     const struct transformer_deberta *sizes = pass->sizes;
     b->component = DECODER_EMBEDDING;
-    build_scope(b, "%s", "embeddings.");
+    build_scope(b, "embeddings.");
     tensor_id x = build_embedding_with(b, "word_embeddings", ids, table);
     if (sizes->positions > 0) {
         tensor_id positions = block_positions(b, "position_embeddings", pass->tokens, 0,
@@ -121,8 +115,8 @@ static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
         x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
     }
     if (sizes->types > 0) {
-        tensor_id types = build_input(b, "token_type_ids", GRAPH_INT64, 2,
-                                      (int64_t[]){pass->batch, pass->tokens});
+        tensor_id types =
+            build_input(b, "token_type_ids", GRAPH_INT64, DIMS(pass->batch, pass->tokens));
         types = build_embedding(b, "token_type_embeddings", types, sizes->types, sizes->hidden);
         x = build_binary(b, GRAPH_ADD, "add_types", x, types);
     }
@@ -134,14 +128,14 @@ static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
 static void add_distances(struct pass *pass)
 {
     struct build *b = pass->b;
-    int64_t dims[] = {1, pass->sizes->distances, pass->sizes->hidden};
     pass->distances = GRAPH_NONE;
     if (pass->sizes->distances == 0)
         return;
-    build_scope(b, "%s", "encoder.");
-    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "rel_embeddings.weight", 3, dims);
-    pass->relative = build_input(b, "relative_positions", GRAPH_INT64, 2,
-                                 (int64_t[]){pass->tokens, pass->tokens});
+    build_scope(b, "encoder.");
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "rel_embeddings.weight",
+                                   DIMS(1, pass->sizes->distances, pass->sizes->hidden));
+    pass->relative =
+        build_input(b, "relative_positions", GRAPH_INT64, DIMS(pass->tokens, pass->tokens));
     pass->distances = pass->sizes->has_distance_norm ? block_norm(b, "LayerNorm", table) : table;
 }
 
@@ -154,22 +148,11 @@ static tensor_id convolve(struct pass *pass, tensor_id before, tensor_id x)
                               .kernel = (int32_t)pass->sizes->kernel,
                               .pad = (int32_t)(pass->sizes->kernel - 1) / 2,
                               .has_bias = true};
-    build_scope(b, "%s", "encoder.conv.");
-    before =
-        build_rearrange(b, "transpose", before, 3, (int64_t[]){pass->batch, hidden, pass->tokens});
+    build_scope(b, "encoder.conv.");
+    before = build_rearrange(b, "transpose", before, DIMS(pass->batch, hidden, pass->tokens));
     tensor_id out = build_op(b, GRAPH_TANH, "act", build_conv(b, "conv", before, conv));
-    out = build_rearrange(b, "transpose_1", out, 3, (int64_t[]){pass->batch, pass->tokens, hidden});
+    out = build_rearrange(b, "transpose_1", out, DIMS(pass->batch, pass->tokens, hidden));
     return block_norm(b, "LayerNorm", build_binary(b, GRAPH_ADD, "add", x, out));
-}
-
-static tensor_id pool(struct build *b, tensor_id x)
-{
-    b->component = DECODER_HEAD;
-    x = block_first_token(b, "pooler.first_token", x);
-    x = build_linear(b, "pooler.dense", x, build_dim(b, x, -1), true);
-    x = build_op(b, GRAPH_GELU, "pooler.activation", x);
-    b->component = DECODER_COMPONENT_COUNT;
-    return x;
 }
 
 tensor_id transformer_deberta(struct build *b, const struct transformer_deberta *sizes,
@@ -182,8 +165,8 @@ tensor_id transformer_deberta(struct build *b, const struct transformer_deberta 
                           .activation = sizes->activation,
                           .is_post_norm = true};
     tensor_id ids = block_text_input(b, options->batch, options->tokens);
-    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight", 2,
-                                   (int64_t[]){sizes->vocabulary, sizes->hidden});
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight",
+                                   DIMS(sizes->vocabulary, sizes->hidden));
     tensor_id embedded = embed(&pass, ids, table), x = embedded;
     add_distances(&pass);
     for (int i = 0; i < sizes->layers; i++) {
@@ -194,9 +177,9 @@ tensor_id transformer_deberta(struct build *b, const struct transformer_deberta 
         if (i == 0 && sizes->kernel > 0)
             x = convolve(&pass, embedded, x);
     }
-    build_scope(b, "%s", "");
+    build_root(b);
     b->layer = GRAPH_NONE;
     build_output(b, x);
-    tensor_id pooled = sizes->has_pooler ? pool(b, x) : GRAPH_NONE;
+    tensor_id pooled = sizes->has_pooler ? transformer_pooler(b, GRAPH_GELU, x) : GRAPH_NONE;
     return transformer_heads(b, &sizes->head, sizes->activation, x, pooled, table);
 }

@@ -53,7 +53,7 @@ struct key_name {
 static struct key_name key_name(const struct reading *reading, const char *key)
 {
     struct key_name name = {{0}};
-    str_format(name.text, sizeof name.text, "%s.%s", reading->decoder->architecture, key);
+    chars_format(name.text, "%s.%s", reading->decoder->architecture, key);
     return name;
 }
 
@@ -110,7 +110,7 @@ static enum err read_architecture(const struct reading *reading, const struct gg
     if (gguf_string(gguf, "general.name", &name))
         model_copy_plain(name, decoder->name, sizeof decoder->name);
     *family = NULL;
-    for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++)
+    for (size_t i = 0; i < COUNT_OF(FAMILIES); i++)
         if (slice_is(architecture, FAMILIES[i].name))
             *family = &FAMILIES[i];
     if (!*family)
@@ -285,7 +285,7 @@ static bool find_place(struct slice name, struct tensor_place *out)
     out->is_bias = strip_suffix(&name, ".bias");
     if (!out->is_bias && !strip_suffix(&name, ".weight"))
         return false;
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS && !out->row; i++)
+    for (size_t i = 0; i < COUNT_OF(ROWS) && !out->row; i++)
         if (slice_is(name, ROWS[i].name) && ROWS[i].columns != WIDTH_NEVER)
             out->row = &ROWS[i];
     return out->row;
@@ -296,8 +296,8 @@ static bool is_valid_place(const struct tensor_place *place)
 {
     const struct tensor_row *row = place->row;
     bool is_rotary = row->component == DECODER_ATTN_QKV && row->role == ROLE_TABLE;
-    bool is_outside = strcmp(row->name, "output_norm") == 0 ||
-                      row->component == DECODER_EMBEDDING || row->component == DECODER_HEAD;
+    bool is_outside = str_equal(row->name, "output_norm") || row->component == DECODER_EMBEDDING ||
+                      row->component == DECODER_HEAD;
     if (place->is_bias && (row->role == ROLE_EXPERTS || row->role == ROLE_TABLE))
         return false;
     return is_rotary || is_outside == (place->layer == DECODER_OUTSIDE);
@@ -396,7 +396,7 @@ static const struct gguf_tensor *layer_tensor(const struct gguf *gguf, size_t la
                                               const char *name)
 {
     char full[64];
-    str_format(full, sizeof full, "blk.%zu.%s.weight", layer, name);
+    chars_format(full, "blk.%zu.%s.weight", layer, name);
     return gguf_tensor_named(gguf, full);
 }
 
@@ -471,7 +471,7 @@ static void check_layer(struct reading *reading, size_t number)
         {DECODER_FFN_GATE_UP, (decoder->embedding * width << layer->is_gated) + routers},
         {DECODER_FFN_DOWN, decoder->embedding * width},
     };
-    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS && !reading->err; i++) {
+    for (size_t i = 0; i < COUNT_OF(CHECKS) && !reading->err; i++) {
         uint64_t found = matrix_parameters(layer, CHECKS[i].component);
         if (CHECKS[i].expected == 0 || found != CHECKS[i].expected)
             reading->err = err_set(reading->why, ERR_BAD_VALUE,
@@ -528,7 +528,7 @@ static enum err open_file(const char *source, struct model *model, struct error 
     model->has_phases = true;
     model->context_length = (int64_t)decoder->context;
     if (decoder->name[0])
-        str_copy(model->name, sizeof model->name, decoder->name);
+        chars_copy(model->name, decoder->name);
     return ERR_OK;
 }
 

@@ -94,16 +94,15 @@ static tensor_id norm(struct pass *pass, enum decoder_tensor tensor, tensor_id x
     int64_t columns = (int64_t)pass->weights[tensor].columns;
     tensor_id inputs[] = {x, parameter(pass, tensor, ".weight", 1, &columns),
                           bias_of(pass, tensor)};
-    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), build_dim(build, x, 2)};
     build->component = DECODER_NORM;
-    return build_node(build, &node, inputs, inputs[2] >= 0 ? 3 : 2, 3, dims);
+    return build_like(build, &node, inputs, inputs[2] >= 0 ? 3 : 2, x);
 }
 
 static tensor_id slice_features(struct pass *pass, const char *name, tensor_id x, int64_t size)
 {
     struct graph_node node = {.op = GRAPH_VIEW, .name = name, .label = "slice"};
-    int64_t dims[] = {build_dim(&pass->build, x, 0), build_dim(&pass->build, x, 1), size};
-    return build_node(&pass->build, &node, &x, 1, 3, dims);
+    return build_node(&pass->build, &node, &x, 1,
+                      DIMS(build_dim(&pass->build, x, 0), build_dim(&pass->build, x, 1), size));
 }
 
 static tensor_id rotary_factors(struct pass *pass)
@@ -115,7 +114,7 @@ static tensor_id rotary_factors(struct pass *pass)
     tensor_id inputs[3];
     int count = 0;
     int64_t elements = 0;
-    for (size_t i = 0; i < sizeof FACTORS / sizeof *FACTORS; i++) {
+    for (size_t i = 0; i < COUNT_OF(FACTORS); i++) {
         if (!has_weight(pass, FACTORS[i]))
             continue;
         elements = (int64_t)pass->weights[FACTORS[i]].columns;
@@ -157,9 +156,8 @@ static tensor_id rotary_embedding(struct pass *pass, const char *name, tensor_id
 {
     struct build *build = &pass->build;
     struct graph_node node = {.op = GRAPH_ROTATION, .name = name};
-    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), build_dim(build, x, 2)};
     build->component = DECODER_ATTN_QKV;
-    return build_node(build, &node, (tensor_id[]){x, factors}, factors >= 0 ? 2 : 1, 3, dims);
+    return build_like(build, &node, (tensor_id[]){x, factors}, factors >= 0 ? 2 : 1, x);
 }
 
 /* Attention reads the K and V written here, besides those of earlier passes. */
@@ -245,9 +243,9 @@ static tensor_id join(struct pass *pass, const char *name, tensor_id x, tensor_i
                       uint64_t size)
 {
     struct graph_node node = {.op = GRAPH_MOVE, .name = name, .label = "concat"};
-    int64_t dims[] = {pass->sequences, pass->tokens, (int64_t)size};
     pass->build.component = DECODER_ATTN_QKV;
-    return build_node(&pass->build, &node, (tensor_id[]){x, rotated}, 2, 3, dims);
+    return build_node(&pass->build, &node, (tensor_id[]){x, rotated}, 2,
+                      DIMS(pass->sequences, pass->tokens, (int64_t)size));
 }
 
 /* A matrix per head, on one vector per head. */
@@ -257,13 +255,13 @@ static tensor_id per_head(struct pass *pass, enum decoder_tensor tensor, tensor_
     int64_t heads = (int64_t)pass->layer->heads;
     struct graph_node node = {
         .op = GRAPH_LINEAR, .name = decoder_tensor_name(tensor), .split = GRAPH_SPLIT_HEADS};
-    int64_t split[] = {pass->sequences, pass->tokens, heads, (int64_t)in};
-    int64_t dims[] = {pass->sequences, pass->tokens, heads, (int64_t)out};
-    x = build_view(&pass->build, "heads", x, 4, split);
+    x = build_view(&pass->build, "heads", x,
+                   DIMS(pass->sequences, pass->tokens, heads, (int64_t)in));
     pass->build.component = DECODER_ATTN_QKV;
-    x = build_node(&pass->build, &node, (tensor_id[]){x, weight_of(pass, tensor)}, 2, 4, dims);
-    return build_view(&pass->build, "features", x, 3,
-                      (int64_t[]){pass->sequences, pass->tokens, heads * (int64_t)out});
+    x = build_node(&pass->build, &node, (tensor_id[]){x, weight_of(pass, tensor)}, 2,
+                   DIMS(pass->sequences, pass->tokens, heads, (int64_t)out));
+    return build_view(&pass->build, "features", x,
+                      DIMS(pass->sequences, pass->tokens, heads * (int64_t)out));
 }
 
 /* Decode (weight absorption): queries are multiplied by the key matrix instead of all cached latents, so that attention
@@ -376,12 +374,11 @@ static tensor_id expert_linear(struct pass *pass, enum decoder_tensor tensor, te
     struct graph_node node = {.op = GRAPH_LINEAR,
                               .name = decoder_tensor_name(tensor),
                               .weight_fraction = active_fraction(pass)};
-    int64_t dims[] = {pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used,
-                      (int64_t)pass->weights[tensor].rows};
     tensor_id weight = weight_of(pass, tensor), bias = bias_of(pass, tensor);
     pass->build.component = decoder_tensor_component(tensor);
-    return build_node(&pass->build, &node, (tensor_id[]){x, weight, bias}, bias >= 0 ? 3 : 2, 4,
-                      dims);
+    return build_node(&pass->build, &node, (tensor_id[]){x, weight, bias}, bias >= 0 ? 3 : 2,
+                      DIMS(pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used,
+                           (int64_t)pass->weights[tensor].rows));
 }
 
 /* The weights of the chosen experts: (sequences, tokens, experts used). */
@@ -391,8 +388,8 @@ static tensor_id route(struct pass *pass, tensor_id x)
     tensor_id logits = linear(pass, DECODER_TENSOR_FFN_GATE_INP, x);
     tensor_id probabilities = build_op(build, GRAPH_SOFTMAX, "router", logits);
     struct graph_node node = {.op = GRAPH_MOVE, .name = "chosen", .label = "top_k"};
-    int64_t dims[] = {pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used};
-    return build_node(build, &node, &probabilities, 1, 3, dims);
+    return build_node(build, &node, &probabilities, 1,
+                      DIMS(pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used));
 }
 
 static tensor_id expert_mlp(struct pass *pass, tensor_id x)
@@ -464,7 +461,7 @@ static enum err check_layer(const struct decoder *decoder, size_t number, struct
         {DECODER_TENSOR_FFN_DOWN_EXPS, DECODER_TENSOR_FFN_UP_EXPS},
         {DECODER_TENSOR_FFN_DOWN_EXPS, DECODER_TENSOR_FFN_GATE_INP},
     };
-    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
+    for (size_t i = 0; i < COUNT_OF(PAIRS); i++)
         if (weights[PAIRS[i][0]].columns && !weights[PAIRS[i][1]].columns)
             return err_set(why, ERR_BAD_VALUE, "%s: layer %zu has '%s' but no '%s'",
                            decoder->name[0] ? decoder->name : decoder->architecture, number,
@@ -504,8 +501,8 @@ static tensor_id last_token(struct pass *pass, const char *name, tensor_id x)
 {
     if (build_dim(&pass->build, x, 1) <= 1)
         return x;
-    return build_rearrange(&pass->build, name, x, 3,
-                           (int64_t[]){pass->sequences, 1, build_dim(&pass->build, x, 2)});
+    return build_rearrange(&pass->build, name, x,
+                           DIMS(pass->sequences, 1, build_dim(&pass->build, x, 2)));
 }
 
 /* After the last attention, before its residual add. */
@@ -564,7 +561,7 @@ static tensor_id add_layers(struct pass *pass, tensor_id stream)
     pass->layer = NULL;
     pass->weights = pass->decoder->outside_weights;
     pass->build.layer = GRAPH_NONE;
-    build_scope(&pass->build, "%s", "");
+    build_root(&pass->build);
     return stream;
 }
 
@@ -602,8 +599,7 @@ static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
     if (rows->columns) {
         if ((uint64_t)(pass->cached + pass->tokens) > rows->rows)
             return build_fail(build, "position_embd", "has too few positions for so many tokens");
-        tensor_id places =
-            build_input(build, "positions", GRAPH_INT32, 2, (int64_t[]){1, pass->tokens});
+        tensor_id places = build_input(build, "positions", GRAPH_INT32, DIMS(1, pass->tokens));
         places = build_embedding_with(build, "position_embd", places,
                                       weight_of(pass, DECODER_TENSOR_POSITION_EMBD));
         stream = build_binary(build, GRAPH_ADD, "add_positions", stream, places);
@@ -614,8 +610,7 @@ static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
 static void add_model(struct pass *pass)
 {
     struct build *build = &pass->build;
-    tensor_id ids =
-        build_input(build, "tokens", GRAPH_INT32, 2, (int64_t[]){pass->sequences, pass->tokens});
+    tensor_id ids = build_input(build, "tokens", GRAPH_INT32, DIMS(pass->sequences, pass->tokens));
     pass->weights = pass->decoder->outside_weights;
     tensor_id table = weight_of(pass, DECODER_TENSOR_TOKEN_EMBD);
     tensor_id stream = embed(pass, ids, table);

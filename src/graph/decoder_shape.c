@@ -22,7 +22,7 @@ static const struct decoder_shape KINDS[] = {
 
 size_t decoder_kind_count(void)
 {
-    return sizeof KINDS / sizeof *KINDS;
+    return COUNT_OF(KINDS);
 }
 
 const char *decoder_kind_at(size_t index)
@@ -33,7 +33,7 @@ const char *decoder_kind_at(size_t index)
 bool decoder_shape_for_kind(const char *kind, struct decoder_shape *out)
 {
     for (size_t i = 0; i < decoder_kind_count(); i++)
-        if (strcmp(KINDS[i].architecture, kind) == 0) {
+        if (str_equal(KINDS[i].architecture, kind)) {
             *out = KINDS[i];
             return true;
         }
@@ -316,7 +316,7 @@ static enum err check(const struct decoder_shape *shape, struct error *why)
          UINT32_MAX},
         {"expert width", shape->expert_feed_forward, shape->experts ? 1 : 0, DECODER_MAX_SIZE},
     };
-    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++)
+    for (size_t i = 0; i < COUNT_OF(SIZES); i++)
         if (SIZES[i].number < SIZES[i].min || SIZES[i].number > SIZES[i].max)
             return err_set(why, ERR_BAD_VALUE, "%s: %s is %llu, must be %llu to %llu", shape->name,
                            SIZES[i].what, (unsigned long long)SIZES[i].number,
@@ -364,8 +364,8 @@ enum err decoder_from_shape(const struct decoder_shape *shape, struct decoder *o
         .layer_count = shape->layers,
         .layers = layers,
     };
-    str_copy(out->architecture, sizeof out->architecture, shape->architecture);
-    str_copy(out->name, sizeof out->name, shape->name);
+    chars_copy(out->architecture, shape->architecture);
+    chars_copy(out->name, shape->name);
     struct shaping shaping = {shape, out, -1};
     add_outside(&shaping);
     for (shaping.layer = 0; (uint64_t)shaping.layer < shape->layers; shaping.layer++)

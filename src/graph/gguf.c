@@ -48,7 +48,7 @@ static const struct tensor_type TENSOR_TYPES[] = {
 
 const struct tensor_type *tensor_type_numbered(uint32_t number)
 {
-    for (size_t i = 0; i < sizeof TENSOR_TYPES / sizeof *TENSOR_TYPES; i++)
+    for (size_t i = 0; i < COUNT_OF(TENSOR_TYPES); i++)
         if (TENSOR_TYPES[i].number == number)
             return &TENSOR_TYPES[i];
     return NULL;

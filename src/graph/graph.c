@@ -2,8 +2,6 @@
 #include "graph/graph.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +84,7 @@ static const char *copy_name(struct graph *graph, const char *string)
 
 tensor_id graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor)
 {
-    graph->tensors =
-        xgrow(graph->tensors, &graph->tensor_capacity, graph->tensor_count, sizeof *graph->tensors);
+    XGROW(graph->tensors, graph->tensor_count, graph->tensor_capacity);
     struct graph_tensor *added = &graph->tensors[graph->tensor_count];
     *added = *tensor;
     added->name = copy_name(graph, tensor->name ? tensor->name : "");
@@ -100,8 +97,7 @@ static uint32_t add_links(struct graph *graph, const tensor_id *ids, size_t coun
 {
     size_t first = graph->link_count;
     for (size_t i = 0; i < count; i++) {
-        graph->links =
-            xgrow(graph->links, &graph->link_capacity, graph->link_count, sizeof *graph->links);
+        XGROW(graph->links, graph->link_count, graph->link_capacity);
         graph->links[graph->link_count++] = ids[i];
     }
     return (uint32_t)first;
@@ -110,8 +106,7 @@ static uint32_t add_links(struct graph *graph, const tensor_id *ids, size_t coun
 void graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
                     size_t input_count, const tensor_id *outputs, size_t output_count)
 {
-    graph->nodes =
-        xgrow(graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes);
+    XGROW(graph->nodes, graph->node_count, graph->node_capacity);
     struct graph_node added = *node;
     added.name = copy_name(graph, node->name ? node->name : "");
     added.label = node->label ? copy_name(graph, node->label) : graph_op_name(node->op);
@@ -154,9 +149,9 @@ void graph_note(struct graph *graph, const char *format, ...)
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
     for (size_t i = 0; i < notes->count; i++)
-        if (strcmp(notes->text[i], text) == 0)
+        if (str_equal(notes->text[i], text))
             return;
-    if (notes->count < sizeof notes->text / sizeof *notes->text)
+    if (notes->count < COUNT_OF(notes->text))
         str_copy(notes->text[notes->count++], sizeof text, text);
 }
 
@@ -350,7 +345,7 @@ enum err graph_options_complete(struct graph_options *options, const char *model
         {"token count", &options->tokens, defaults->tokens, MAX_TOKENS},
         {"context", &options->context, defaults->context, MAX_TOKENS},
     };
-    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
+    for (size_t i = 0; i < COUNT_OF(SIZES); i++) {
         if (*SIZES[i].value == 0)
             *SIZES[i].value = SIZES[i].otherwise;
         if (*SIZES[i].value < 0 || *SIZES[i].value > SIZES[i].max)

@@ -27,7 +27,7 @@ static const struct {
 #include "graph/hf_types.def"
 #undef HF_TYPE
 };
-enum { TYPE_COUNT = sizeof TYPES / sizeof *TYPES };
+enum { TYPE_COUNT = COUNT_OF(TYPES) };
 
 /* Multimodal models: only their text part is counted. */
 static const struct {
@@ -37,7 +37,7 @@ static const struct {
 /* The list is too long for an error message. */
 static enum err unknown_type(const char *file, const char *type, struct error *why)
 {
-    enum { WRAPPER_COUNT = sizeof WRAPPERS / sizeof *WRAPPERS, NAMES_MAX = 96 };
+    enum { WRAPPER_COUNT = COUNT_OF(WRAPPERS), NAMES_MAX = 96 };
     const char *names[NAMES_MAX];
     struct text known = {0};
     size_t count = 0;
@@ -81,10 +81,10 @@ static void read_dtype(const struct hf_keys *keys, struct graph_precision *out)
         enum precision precision;
     } DTYPES[] = {
         {"float32", PRECISION_FP32}, {"float16", PRECISION_FP16}, {"bfloat16", PRECISION_BF16}};
-    const char *name = jv_text(jv_get(keys->json, "dtype"));
-    name = name ? name : jv_text(jv_get(keys->json, "torch_dtype"));
-    for (size_t i = 0; name && i < sizeof DTYPES / sizeof *DTYPES; i++)
-        if (strcmp(DTYPES[i].name, name) == 0)
+    const char *name = jv_get_text(keys->json, "dtype");
+    name = name ? name : jv_get_text(keys->json, "torch_dtype");
+    for (size_t i = 0; name && i < COUNT_OF(DTYPES); i++)
+        if (str_equal(DTYPES[i].name, name))
             *out = (struct graph_precision){.is_known = true,
                                             .products = DTYPES[i].precision,
                                             .floats = DTYPES[i].precision,
@@ -93,9 +93,9 @@ static void read_dtype(const struct hf_keys *keys, struct graph_precision *out)
 
 static const char *unwrap(struct hf_keys *keys, const char *type)
 {
-    for (size_t i = 0; i < sizeof WRAPPERS / sizeof *WRAPPERS; i++) {
+    for (size_t i = 0; i < COUNT_OF(WRAPPERS); i++) {
         const struct jv *text = jv_get(keys->json, "text_config");
-        if (strcmp(WRAPPERS[i].type, type) != 0)
+        if (!str_equal(WRAPPERS[i].type, type))
             continue;
         if (!jv_is_object(text)) {
             hf_keys_reject(keys, ERR_BAD_VALUE, "text_config", "must be an object");
@@ -117,7 +117,7 @@ static enum err parse_type(struct hf_keys *keys, const char *type, struct hf_con
         return keys->err;
     }
     for (size_t i = 0; i < TYPE_COUNT; i++)
-        if (strcmp(TYPES[i].type, type) == 0) {
+        if (str_equal(TYPES[i].type, type)) {
             out->kind = TYPES[i].kind;
             hf_transformer_read(keys, type, out);
             return keys->err;
@@ -130,7 +130,7 @@ enum err hf_config_parse(const char *file, const char *name, const struct jv *js
 {
     struct hf_keys keys = hf_keys_of(file, json, why);
     *out = (struct hf_config){0};
-    str_copy(out->name, sizeof out->name, name);
+    chars_copy(out->name, name);
     const char *type = hf_keys_string(&keys, "model_type");
     if (!keys.err && !type)
         return err_set(why, ERR_BAD_VALUE,
@@ -294,7 +294,7 @@ static enum err open_file(const char *source, struct model *model, struct error 
         return err;
     model->has_phases = hf_config_has_phases(config);
     model->context_length = hf_config_context(config);
-    str_copy(model->name, sizeof model->name, config->name);
+    chars_copy(model->name, config->name);
     return ERR_OK;
 }
 

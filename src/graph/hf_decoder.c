@@ -1,16 +1,17 @@
 /* A decoder from the keys of its config.json: the fields that its kind (decoder_kinds.def) does not fix. */
 #include <string.h>
 
+#include "core/jv.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "graph/decoder_shape.h"
 #include "graph/hf_keys.h"
-#include "port/json_read.h"
 
 /* ---- sizes ---- */
 
 static bool is_kind(const struct decoder_shape *shape, const char *kind)
 {
-    return strcmp(shape->architecture, kind) == 0;
+    return str_equal(shape->architecture, kind);
 }
 
 static void read_activation(struct hf_keys *keys, struct decoder_shape *shape)
@@ -229,11 +230,11 @@ static void read_head(struct hf_keys *keys, struct decoder_shape *shape)
         {"ForQuestionAnswering", DECODER_HEAD_TOKENS},
     };
     const char *purpose = hf_keys_purpose(keys);
-    for (size_t i = 0; i < sizeof HEADS / sizeof *HEADS; i++)
-        if (strcmp(HEADS[i].purpose, purpose) == 0) {
+    for (size_t i = 0; i < COUNT_OF(HEADS); i++)
+        if (str_equal(HEADS[i].purpose, purpose)) {
             shape->head = HEADS[i].head;
             if (shape->head >= DECODER_HEAD_CLASSES)
-                shape->classes = strcmp(purpose, "ForQuestionAnswering") == 0
+                shape->classes = str_equal(purpose, "ForQuestionAnswering")
                                      ? 2
                                      : (uint64_t)hf_keys_labels(keys, 2);
             return;
@@ -288,8 +289,8 @@ static void place_windows(struct hf_keys *keys, const struct decoder_shape *shap
     size_t number = 0;
     for (const struct jv *type = jv_first(types); type; type = jv_next(type), number++) {
         const char *name = jv_text(type);
-        bool is_full = name && strcmp(name, "full_attention") == 0;
-        if (!is_full && (!name || strcmp(name, windowed) != 0)) {
+        bool is_full = name && str_equal(name, "full_attention");
+        if (!is_full && (!name || !str_equal(name, windowed))) {
             hf_keys_reject(keys, ERR_UNSUPPORTED, "layer_types",
                            shape->is_chunked
                                ? "only full_attention and chunked_attention are supported"
@@ -379,7 +380,7 @@ static bool read_scheme(const struct jv *group, struct decoder_shape *shape)
 {
     const struct jv *weights = jv_get(group, "weights");
     const struct jv *inputs = jv_get(group, "input_activations");
-    const char *type = jv_text(jv_get(inputs, "type"));
+    const char *type = jv_get_text(inputs, "type");
     int64_t bits = 0, input_bits = 0;
     bool is_symmetric = jv_bool(jv_get(weights, "symmetric"), true);
     if (!jv_integer(jv_get(weights, "num_bits"), &bits) || (bits != 4 && bits != 8))
@@ -389,7 +390,7 @@ static bool read_scheme(const struct jv *group, struct decoder_shape *shape)
     shape->has_products = jv_is_object(inputs);
     if (!shape->has_products)
         return true;
-    shape->products = type && strcmp(type, "float") == 0 ? PRECISION_FP8 : PRECISION_INT8;
+    shape->products = type && str_equal(type, "float") ? PRECISION_FP8 : PRECISION_INT8;
     return jv_integer(jv_get(inputs, "num_bits"), &input_bits) && input_bits == 8;
 }
 
@@ -423,15 +424,15 @@ static void read_quantization(struct hf_keys *keys, struct decoder_shape *shape)
         {"fbgemm_fp8", read_fp8}, {"mxfp4", read_mxfp4}, {"bitsandbytes", read_bitsandbytes},
     };
     const struct jv *config = hf_keys_get(keys, "quantization_config");
-    const char *method = jv_text(jv_get(config, "quant_method"));
+    const char *method = jv_get_text(config, "quant_method");
     if (!config)
         return;
-    if (method && strcmp(method, "compressed-tensors") == 0) {
+    if (method && str_equal(method, "compressed-tensors")) {
         read_compressed(keys, config, shape);
         return;
     }
-    for (size_t i = 0; method && i < sizeof METHODS / sizeof *METHODS; i++)
-        if (strcmp(METHODS[i].method, method) == 0)
+    for (size_t i = 0; method && i < COUNT_OF(METHODS); i++)
+        if (str_equal(METHODS[i].method, method))
             METHODS[i].read(config, shape);
     if (shape->quantizes_experts_only && !shape->experts)
         log_warn("%s: mxfp4 quantizes experts, and this model has none: its weights are counted as "

@@ -75,8 +75,8 @@ void hf_keys_reject(struct hf_keys *keys, enum err code, const char *names, cons
 static void reject_size(struct hf_keys *keys, const char *names, uint64_t min, uint64_t max)
 {
     char what[96];
-    str_format(what, sizeof what, "must be an integer from %llu to %llu", (unsigned long long)min,
-               (unsigned long long)max);
+    chars_format(what, "must be an integer from %llu to %llu", (unsigned long long)min,
+                 (unsigned long long)max);
     hf_keys_reject(keys, ERR_BAD_VALUE, names, what);
 }
 
@@ -131,8 +131,8 @@ void hf_keys_sizes(struct hf_keys *keys, const char *names, uint64_t max, size_t
     for (size_t i = 0; i < count; i++, one = jv_next(one))
         if (!jv_integer(one, &out[i]) || out[i] < 1 || (uint64_t)out[i] > max) {
             char what[96];
-            str_format(what, sizeof what, "must be a list of %zu integers from 1 to %llu", count,
-                       (unsigned long long)max);
+            chars_format(what, "must be a list of %zu integers from 1 to %llu", count,
+                         (unsigned long long)max);
             hf_keys_reject(keys, ERR_BAD_VALUE, names, what);
             memcpy(out, otherwise, count * sizeof *out);
             return;
@@ -146,7 +146,7 @@ int64_t hf_keys_heads(struct hf_keys *keys, const char *names, uint64_t otherwis
     if (hidden % count) {
         char what[80], name[64];
         (void)find(keys, hidden_name, name, sizeof name);
-        str_format(what, sizeof what, "does not divide '%s'", name);
+        chars_format(what, "does not divide '%s'", name);
         hf_keys_reject(keys, ERR_BAD_VALUE, names, what);
     }
     return count;
@@ -166,8 +166,8 @@ enum graph_op hf_keys_activation(struct hf_keys *keys, const char *names, enum g
         {"tanh", GRAPH_TANH},
     };
     const char *name = hf_keys_string(keys, names);
-    for (size_t i = 0; name && i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strcmp(NAMES[i].name, name) == 0)
+    for (size_t i = 0; name && i < COUNT_OF(NAMES); i++)
+        if (str_equal(NAMES[i].name, name))
             return NAMES[i].op;
     if (name)
         hf_keys_reject(keys, ERR_UNSUPPORTED, names,
@@ -189,7 +189,7 @@ const char *hf_keys_purpose(struct hf_keys *keys)
     const char *purpose = name ? strstr(name, "For") : NULL;
     if (purpose)
         return purpose;
-    for (size_t i = 0; name && i < sizeof ENDS / sizeof *ENDS; i++)
+    for (size_t i = 0; name && i < COUNT_OF(ENDS); i++)
         if (model_path_ends(name, ENDS[i]))
             return name + strlen(name) - strlen(ENDS[i]);
     return name ? name : "";
@@ -239,7 +239,7 @@ static bool is_used(const struct hf_keys *keys, const char *key)
     for (size_t i = 0; i < keys->used_count; i++) {
         const char *rest = keys->used[i];
         while (next_name(&rest, name, sizeof name))
-            if (strcmp(name, key) == 0)
+            if (str_equal(name, key))
                 return true;
     }
     return false;

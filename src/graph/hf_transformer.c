@@ -25,13 +25,13 @@ static int64_t clamp_positions(int64_t positions)
 
 static bool is_for(struct hf_keys *keys, const char *purpose)
 {
-    return strcmp(hf_keys_purpose(keys), purpose) == 0;
+    return str_equal(hf_keys_purpose(keys), purpose);
 }
 
 static void reject_head(struct hf_keys *keys, const char *known)
 {
     char what[200];
-    str_format(what, sizeof what, "not supported with this model_type, only %s are", known);
+    chars_format(what, "not supported with this model_type, only %s are", known);
     hf_keys_reject(keys, ERR_UNSUPPORTED, "architectures", what);
 }
 
@@ -45,22 +45,22 @@ static struct transformer_head read_encoder_head(struct hf_keys *keys, bool pool
                                 "...ForTokenClassification, ...ForQuestionAnswering";
     const char *purpose = hf_keys_purpose(keys);
     struct transformer_head head = {0};
-    if (!purpose[0] || strcmp(purpose, "Model") == 0)
+    if (!purpose[0] || str_equal(purpose, "Model"))
         return head;
-    bool is_sequence = strcmp(purpose, "ForSequenceClassification") == 0;
-    bool is_pretraining = strcmp(purpose, "ForPreTraining") == 0;
-    bool is_pair = is_pretraining || strcmp(purpose, "ForNextSentencePrediction") == 0;
-    bool is_choice = strcmp(purpose, "ForMultipleChoice") == 0;
+    bool is_sequence = str_equal(purpose, "ForSequenceClassification");
+    bool is_pretraining = str_equal(purpose, "ForPreTraining");
+    bool is_pair = is_pretraining || str_equal(purpose, "ForNextSentencePrediction");
+    bool is_choice = str_equal(purpose, "ForMultipleChoice");
     *has_pooler = *has_pooler && (is_pair || is_choice || (is_sequence && pools));
-    head.has_vocabulary = is_pretraining || strcmp(purpose, "ForMaskedLM") == 0;
+    head.has_vocabulary = is_pretraining || str_equal(purpose, "ForMaskedLM");
     head.has_dense = is_sequence && !pools;
     if (is_sequence)
         head.classes = hf_keys_labels(keys, 2);
     else if (is_choice)
         head.classes = 1;
-    else if (is_pair || strcmp(purpose, "ForQuestionAnswering") == 0)
+    else if (is_pair || str_equal(purpose, "ForQuestionAnswering"))
         head.classes = 2;
-    else if (strcmp(purpose, "ForTokenClassification") == 0)
+    else if (str_equal(purpose, "ForTokenClassification"))
         head.classes = hf_keys_labels(keys, 2);
     else if (!head.has_vocabulary)
         reject_head(keys, KNOWN);
@@ -97,7 +97,7 @@ static void read_gpt2(struct hf_keys *keys, struct hf_config *out)
 
 static void read_bert(struct hf_keys *keys, const char *type, struct hf_config *out)
 {
-    bool is_distilled = strcmp(type, "distilbert") == 0, is_bert = strcmp(type, "bert") == 0;
+    bool is_distilled = str_equal(type, "distilbert"), is_bert = str_equal(type, "bert");
     static const char HIDDEN[] = "hidden_size|dim", HEADS[] = "num_attention_heads|n_heads";
     struct transformer_bert bert = {
         .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
@@ -172,9 +172,9 @@ static void read_t5(struct hf_keys *keys, struct transformer_seq2seq *sizes)
     (void)hf_keys_bool(keys, "is_gated_act", is_gated);
     sizes->is_gated = is_gated;
     sizes->activation = GRAPH_GELU;
-    if (strcmp(name, "relu") == 0)
+    if (str_equal(name, "relu"))
         sizes->activation = GRAPH_RELU;
-    else if (strcmp(name, "silu") == 0)
+    else if (str_equal(name, "silu"))
         sizes->activation = GRAPH_SILU;
     if (sizes->activation == GRAPH_GELU && strncmp(name, "gelu", 4) != 0)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "feed_forward_proj",
@@ -210,7 +210,7 @@ static void read_bart(struct hf_keys *keys, bool is_audio, struct transformer_se
 static void read_seq2seq(struct hf_keys *keys, const char *type, struct hf_config *out)
 {
     enum { AUDIO_TOKENS = 4 }; /* start-of-transcript tokens */
-    bool is_t5 = strcmp(type, "t5") == 0, is_audio = strcmp(type, "whisper") == 0;
+    bool is_t5 = str_equal(type, "t5"), is_audio = str_equal(type, "whisper");
     struct transformer_seq2seq sizes = {
         .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
         .hidden = size(keys, "d_model|hidden_size", HF_MAX_SIZE, 0),
@@ -244,7 +244,7 @@ static bool has_position_type(struct hf_keys *keys, const char *name)
     if (jv_text(value))
         return strstr(jv_text(value), name);
     for (const struct jv *one = jv_first(value); one; one = jv_next(one))
-        if (jv_text(one) && strcmp(jv_text(one), name) == 0)
+        if (jv_text(one) && str_equal(jv_text(one), name))
             return true;
     return false;
 }
@@ -357,9 +357,9 @@ static void read_clip(struct hf_keys *keys, const char *type, struct hf_config *
 {
     const char *name = jv_text(jv_first(hf_keys_get(keys, "architectures")));
     struct transformer_clip clip = {0};
-    if (strcmp(type, "clip") == 0)
+    if (str_equal(type, "clip"))
         read_towers(keys, name, &clip);
-    else if (strcmp(type, "clip_text_model") == 0)
+    else if (str_equal(type, "clip_text_model"))
         read_clip_text(keys, &clip);
     else
         read_clip_vision(keys, &clip);
@@ -454,7 +454,7 @@ static void read_backbone(struct hf_keys *keys, struct transformer_detr *detr)
         {"resnet50", {3, 4, 6, 3}}, {"resnet101", {3, 4, 23, 3}}, {"resnet152", {3, 8, 36, 3}}};
     const char *name = hf_keys_string(keys, "backbone");
     const struct jv *config = hf_keys_get(keys, "backbone_config"); /* key of transformers 5 */
-    name = name ? name : jv_text(jv_get(config, "backbone"));
+    name = name ? name : jv_get_text(config, "backbone");
     (void)hf_keys_bool(keys, "use_timm_backbone", true);
     (void)hf_keys_bool(keys, "use_pretrained_backbone", true);
     if (config && !name)
@@ -462,8 +462,8 @@ static void read_backbone(struct hf_keys *keys, struct transformer_detr *detr)
                        "not supported, only 'backbone' with resnet50, resnet101 or resnet152 is");
     if (hf_keys_bool(keys, "dilation", false))
         hf_keys_reject(keys, ERR_UNSUPPORTED, "dilation", "a dilated backbone is not supported");
-    for (size_t i = 0; i < sizeof BACKBONES / sizeof *BACKBONES; i++)
-        if (strcmp(BACKBONES[i].name, name ? name : "resnet50") == 0) {
+    for (size_t i = 0; i < COUNT_OF(BACKBONES); i++)
+        if (str_equal(BACKBONES[i].name, name ? name : "resnet50")) {
             memcpy(detr->depths, BACKBONES[i].depths, sizeof detr->depths);
             return;
         }
@@ -488,7 +488,7 @@ static void read_detr(struct hf_keys *keys, struct hf_config *out)
                                        detr.hidden, "d_model");
     detr.decoder_heads = hf_keys_heads(keys, "decoder_attention_heads", 8, detr.hidden, "d_model");
     read_backbone(keys, &detr);
-    if (positions && strcmp(positions, "sine") != 0)
+    if (positions && !str_equal(positions, "sine"))
         hf_keys_reject(keys, ERR_UNSUPPORTED, "position_embedding_type", "only sine is supported");
     if (is_for(keys, "ForObjectDetection"))
         detr.classes = hf_keys_labels(keys, 2);
@@ -517,7 +517,7 @@ void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_confi
         read_seq2seq(keys, type, out);
         break;
     case HF_DEBERTA:
-        read_deberta(keys, strcmp(type, "deberta") == 0, out);
+        read_deberta(keys, str_equal(type, "deberta"), out);
         break;
     case HF_CLIP:
         read_clip(keys, type, out);

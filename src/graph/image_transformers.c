@@ -8,15 +8,14 @@
 static tensor_id to_tokens(struct build *b, const char *name, tensor_id x)
 {
     int64_t tokens = build_dim(b, x, 2) * build_dim(b, x, 3);
-    return build_rearrange(b, name, x, 3,
-                           (int64_t[]){build_dim(b, x, 0), tokens, build_dim(b, x, 1)});
+    return build_rearrange(b, name, x, DIMS(build_dim(b, x, 0), tokens, build_dim(b, x, 1)));
 }
 
 static tensor_id to_image(struct build *b, const char *name, tensor_id x, int64_t height,
                           int64_t width)
 {
-    return build_rearrange(b, name, x, 4,
-                           (int64_t[]){build_dim(b, x, 0), build_dim(b, x, -1), height, width});
+    return build_rearrange(b, name, x,
+                           DIMS(build_dim(b, x, 0), build_dim(b, x, -1), height, width));
 }
 
 /* ---- SegFormer ---- */
@@ -31,7 +30,7 @@ struct stage {
 static tensor_id segformer_attention(struct build *b, const struct stage *stage, tensor_id x)
 {
     const struct transformer_segformer *sizes = stage->sizes;
-    int64_t hidden = sizes->hidden[stage->number], heads = sizes->heads[stage->number];
+    int64_t hidden = sizes->hidden[stage->number];
     int64_t reduction = sizes->reductions[stage->number];
     tensor_id source = x;
     if (reduction > 1) {
@@ -47,15 +46,8 @@ static tensor_id segformer_attention(struct build *b, const struct stage *stage,
     tensor_id query = build_linear(b, "attention.self.query", x, hidden, true);
     tensor_id key = build_linear(b, "attention.self.key", source, hidden, true);
     tensor_id value = build_linear(b, "attention.self.value", source, hidden, true);
-    struct graph_attention attention = {
-        .heads = heads,
-        .heads_kv = heads,
-        .key_size = hidden / heads,
-        .value_size = hidden / heads,
-        .tokens = build_dim(b, x, 1),
-        .cross_tokens = reduction > 1 ? build_dim(b, source, 1) : 0,
-        .sequences = build_dim(b, x, 0),
-    };
+    struct graph_attention attention = build_heads(b, x, sizes->heads[stage->number], hidden);
+    attention.cross_tokens = reduction > 1 ? build_dim(b, source, 1) : 0;
     x = build_attention(b, "attention.self", query, key, value, GRAPH_NONE, GRAPH_NONE, attention);
     return build_linear(b, "attention.output.dense", x, hidden, true);
 }
@@ -116,7 +108,7 @@ static tensor_id segment(struct build *b, const struct transformer_segformer *si
         tensor_id x = build_linear(b, "proj", to_tokens(b, "tokens", stages[i]), hidden, true);
         x = to_image(b, "image", x, build_dim(b, stages[i], 2), build_dim(b, stages[i], 3));
         joined[SEGFORMER_STAGES - 1 - i] =
-            i == 0 ? x : build_move(b, "resize", x, 4, (int64_t[]){batch, hidden, height, width});
+            i == 0 ? x : build_move(b, "resize", x, DIMS(batch, hidden, height, width));
     }
     build_scope(b, "decode_head.");
     tensor_id x = build_concat(b, "concat", 1, joined, SEGFORMER_STAGES);
@@ -131,14 +123,15 @@ tensor_id transformer_segformer(struct build *b, const struct transformer_segfor
                                 const struct graph_options *options)
 {
     tensor_id stages[SEGFORMER_STAGES];
-    int64_t dims[] = {options->batch, sizes->channels, options->image, options->image};
-    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT, 4, dims);
+    tensor_id x =
+        build_input(b, "pixel_values", GRAPH_FLOAT,
+                    DIMS(options->batch, sizes->channels, options->image, options->image));
     b->graph->batch = (double)options->batch;
     for (int i = 0; i < SEGFORMER_STAGES; i++) {
         struct stage stage = {.sizes = sizes, .number = i};
         x = stages[i] = add_stage(b, &stage, x);
     }
-    build_scope(b, "%s", "");
+    build_root(b);
     if (sizes->classes == 0)
         return x;
     if (sizes->head_hidden > 0)
@@ -188,7 +181,7 @@ static tensor_id resnet(struct build *b, const struct transformer_detr *detr, te
 {
     struct build_conv first = {.channels = 64, .kernel = 7, .stride = 2, .pad = 3};
     struct build_pool pool = {.op = GRAPH_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1};
-    build_scope(b, "%s", "model.backbone.");
+    build_scope(b, "model.backbone.");
     x = build_op(b, GRAPH_RELU, "act1", conv_norm(b, "conv1", "bn1", x, first));
     x = build_pool(b, "maxpool", x, pool);
     for (int stage = 0; stage < 4; stage++)
@@ -226,11 +219,10 @@ static tensor_id decode_queries(struct build *b, const struct transformer_detr *
 {
     struct block block = detr_block(detr, true);
     struct block_pass cross = {.cross_tokens = build_dim(b, states, 1), .cross_states = states};
-    build_scope(b, "%s", "model.");
-    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "query_position_embeddings.weight", 2,
-                                   (int64_t[]){detr->queries, detr->hidden});
-    tensor_id x =
-        build_rearrange(b, "queries", table, 3, (int64_t[]){batch, detr->queries, detr->hidden});
+    build_scope(b, "model.");
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "query_position_embeddings.weight",
+                                   DIMS(detr->queries, detr->hidden));
+    tensor_id x = build_rearrange(b, "queries", table, DIMS(batch, detr->queries, detr->hidden));
     for (int i = 0; i < detr->decoder_layers; i++) {
         build_scope(b, "model.decoder.layers.%d.", i);
         b->layer = detr->encoder_layers + i;
@@ -239,7 +231,7 @@ static tensor_id decode_queries(struct build *b, const struct transformer_detr *
         x = block_feed_forward(b, &block, &DETR_NAMES.feed_forward, x);
     }
     b->layer = GRAPH_NONE;
-    build_scope(b, "%s", "");
+    build_root(b);
     return block_norm(b, "model.decoder.layernorm", x);
 }
 
@@ -247,11 +239,13 @@ tensor_id transformer_detr(struct build *b, const struct transformer_detr *detr,
                            const struct graph_options *options)
 {
     struct block block = detr_block(detr, false);
-    int64_t dims[] = {options->batch, detr->channels, options->image, options->image};
     struct build_conv project = {.channels = detr->hidden, .kernel = 1, .has_bias = true};
-    tensor_id x = resnet(b, detr, build_input(b, "pixel_values", GRAPH_FLOAT, 4, dims));
+    tensor_id x =
+        resnet(b, detr,
+               build_input(b, "pixel_values", GRAPH_FLOAT,
+                           DIMS(options->batch, detr->channels, options->image, options->image)));
     b->graph->batch = (double)options->batch;
-    build_scope(b, "%s", "");
+    build_root(b);
     x = to_tokens(b, "model.flatten", build_conv(b, "model.input_projection", x, project));
     x = block_stack(b, &block, &DETR_NAMES, &(struct block_pass){0}, detr->encoder_layers,
                     "model.encoder.layers.", x);
@@ -302,7 +296,7 @@ static tensor_id encode_text(struct build *b, const struct transformer_clip *cli
     struct block block = block_of(&clip->text, true);
     tensor_id ids = block_text_input(b, options->batch, options->tokens);
     b->component = DECODER_EMBEDDING;
-    build_scope(b, "%s", "text_model.embeddings.");
+    build_scope(b, "text_model.embeddings.");
     tensor_id x = build_embedding(b, "token_embedding", ids, clip->vocabulary, clip->text.hidden);
     tensor_id positions = block_positions(b, "position_embedding", options->tokens, 0,
                                           clip->positions, clip->text.hidden);
@@ -315,45 +309,24 @@ static tensor_id encode_text(struct build *b, const struct transformer_clip *cli
     return project(b, clip, "text_projection", x);
 }
 
-static tensor_id embed_image(struct build *b, const struct transformer_clip *clip,
-                             const struct graph_options *options)
-{
-    int64_t batch = options->batch, hidden = clip->vision.hidden;
-    int64_t side = options->image / clip->patch, patches = side * side;
-    int64_t native = clip->image / clip->patch * (clip->image / clip->patch);
-    struct build_conv conv = {
-        .channels = hidden, .kernel = (int32_t)clip->patch, .stride = (int32_t)clip->patch};
-    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT, 4,
-                              (int64_t[]){batch, clip->channels, options->image, options->image});
-    build_scope(b, "%s", "vision_model.embeddings.");
-    x = build_conv(b, "patch_embedding", x, conv);
-    x = build_view(b, "flatten", x, 3, (int64_t[]){batch, hidden, patches});
-    x = build_rearrange(b, "transpose", x, 3, (int64_t[]){batch, patches, hidden});
-    tensor_id token = build_tensor(b, GRAPH_PARAMETER, "class_embedding", 1, &hidden);
-    token = build_rearrange(b, "class.expand", token, 3, (int64_t[]){batch, 1, hidden});
-    x = build_concat(b, "tokens", 1, (tensor_id[]){token, x}, 2);
-    tensor_id positions = build_tensor(b, GRAPH_PARAMETER, "position_embedding.weight", 2,
-                                       (int64_t[]){native + 1, hidden});
-    if (patches != native)
-        positions = build_move(b, "interpolate_pos_encoding", positions, 2,
-                               (int64_t[]){patches + 1, hidden});
-    return build_binary(b, GRAPH_ADD, "add_positions", x, positions);
-}
-
 static tensor_id encode_image(struct build *b, const struct transformer_clip *clip,
                               const struct graph_options *options)
 {
     struct block block = block_of(&clip->vision, false);
-    if (options->image % clip->patch) {
-        b->err = err_set(b->why, ERR_BAD_VALUE,
-                         "%s: image size must be a multiple of its patch size %lld, not %lld",
-                         b->graph->name, (long long)clip->patch, (long long)options->image);
-        return GRAPH_NONE;
-    }
+    struct transformer_patches patches = {{"patch_embedding", "flatten", "transpose",
+                                           "class_embedding", "class.expand",
+                                           "position_embedding.weight"},
+                                          clip->image,
+                                          clip->patch,
+                                          clip->vision.hidden,
+                                          .has_bias = false};
     b->component = DECODER_EMBEDDING;
-    tensor_id x = embed_image(b, clip, options);
+    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT,
+                              DIMS(options->batch, clip->channels, options->image, options->image));
+    build_scope(b, "vision_model.embeddings.");
+    x = transformer_patches(b, &patches, x);
     b->component = DECODER_COMPONENT_COUNT;
-    build_scope(b, "%s", "");
+    build_root(b);
     x = block_norm(b, "vision_model.pre_layrnorm", x); /* sic */
     x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, clip->vision.layers,
                     "vision_model.encoder.layers.", x);
@@ -374,9 +347,8 @@ tensor_id transformer_clip(struct build *b, const struct transformer_clip *clip,
     if (text < 0 || image < 0)
         return text >= 0 ? text : image;
     b->component = DECODER_HEAD;
-    tensor_id scale = build_tensor(b, GRAPH_PARAMETER, "logit_scale", 1, (int64_t[]){1});
-    image = build_rearrange(b, "images.transpose", image, 2,
-                            (int64_t[]){clip->projection, options->batch});
+    tensor_id scale = build_tensor(b, GRAPH_PARAMETER, "logit_scale", DIMS(1));
+    image = build_rearrange(b, "images.transpose", image, DIMS(clip->projection, options->batch));
     tensor_id logits = build_matmul(b, "logits", text, image);
     return build_binary(b, GRAPH_MUL, "logits.scale", logits, scale);
 }

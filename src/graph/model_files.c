@@ -49,8 +49,8 @@ void model_path_name(const char *path, char *to, size_t size)
                                           "model.safetensors.index.json"};
     struct slice name = slice_path_name(slice_of(path));
     const char *slash = strrchr(path, '/');
-    for (size_t i = 0; slash && slash != path && i < sizeof GENERIC / sizeof *GENERIC; i++)
-        if (strcmp(slash + 1, GENERIC[i]) == 0)
+    for (size_t i = 0; slash && slash != path && i < COUNT_OF(GENERIC); i++)
+        if (str_equal(slash + 1, GENERIC[i]))
             name = slice_path_name(slice_between(path, slash));
     str_format(to, size, "%.*s", (int)name.length, name.start);
 }

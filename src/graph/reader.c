@@ -17,7 +17,7 @@ static const struct graph_reader *const READERS[] = {
 #include "graph/readers.def"
 #undef READER
 };
-enum { READER_COUNT = sizeof READERS / sizeof *READERS };
+enum { READER_COUNT = COUNT_OF(READERS) };
 
 size_t graph_reader_count(void)
 {
@@ -89,7 +89,7 @@ enum err model_open_with(const struct graph_reader *reader, const char *source, 
     *out = (struct model){.reader = reader,
                           .state = reader->state_size ? xcalloc(1, reader->state_size) : NULL};
     out->source = xstrdup(source);
-    str_copy(out->name, sizeof out->name, source);
+    chars_copy(out->name, source);
     enum err err = reader->open(source, out, why);
     str_plain(out->name, sizeof out->name);
     if (err)

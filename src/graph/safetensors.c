@@ -51,8 +51,8 @@ static enum err tensor_failed(const struct reading *reading, const char *name, c
 
 static const struct dtype *find_dtype(const char *name)
 {
-    for (size_t i = 0; name && i < sizeof DTYPES / sizeof *DTYPES; i++)
-        if (strcmp(DTYPES[i].name, name) == 0)
+    for (size_t i = 0; name && i < COUNT_OF(DTYPES); i++)
+        if (str_equal(DTYPES[i].name, name))
             return &DTYPES[i];
     return NULL;
 }
@@ -96,7 +96,7 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
     struct safetensors_tensor tensor = {0};
     if (!jv_is_object(value))
         return tensor_failed(reading, name, "is not an object");
-    const struct dtype *dtype = find_dtype(jv_text(jv_get(value, "dtype")));
+    const struct dtype *dtype = find_dtype(jv_get_text(value, "dtype"));
     if (!dtype)
         return tensor_failed(reading, name, "has an unknown dtype");
     if (!read_shape(jv_get(value, "shape"), &tensor))
@@ -106,11 +106,11 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
     if ((tensor.elements * dtype->bits + 7) / 8 != tensor.bytes)
         return tensor_failed(reading, name, "has a size that contradicts its shape");
     tensor.is_float = dtype->is_float;
-    out->tensors = xgrow(out->tensors, &out->capacity, out->count, sizeof *out->tensors);
+    XGROW(out->tensors, out->count, out->capacity);
     tensor.name = arena_string(&out->names, name, strlen(name));
     out->tensors[out->count++] = tensor;
     size_t index = (size_t)(dtype - DTYPES);
-    if (index < sizeof FLOATS / sizeof *FLOATS)
+    if (index < COUNT_OF(FLOATS))
         out->floats[FLOATS[index]] += (double)tensor.elements;
     *sum += tensor.bytes;
     return ERR_OK;
@@ -131,7 +131,7 @@ static enum err read_header(const struct reading *reading, const struct jv *json
     uint64_t bytes = 0;
     size_t before = reading->out->count;
     for (const struct jv *value = jv_first_member(json); value; value = jv_next(value)) {
-        if (strcmp(jv_key(value), "__metadata__") == 0)
+        if (str_equal(jv_key(value), "__metadata__"))
             continue;
         enum err err = read_tensor(reading, value, &bytes);
         if (err)
@@ -189,7 +189,7 @@ static enum err open_files(const char *path, const char **files, size_t count,
 {
     qsort(files, count, sizeof *files, compare_strings);
     for (size_t i = 0; i < count; i++) {
-        if (i && strcmp(files[i], files[i - 1]) == 0)
+        if (i && str_equal(files[i], files[i - 1]))
             continue;
         if (strchr(files[i], '/') || !model_path_ends(files[i], ".safetensors"))
             return err_set(why, ERR_BAD_VALUE, "%s: weight_map entry '%s' is not a file next to it",
@@ -237,7 +237,7 @@ enum err safetensors_sort(const char *file, struct safetensors *tensors, struct 
         return ERR_OK;
     qsort(tensors->tensors, tensors->count, sizeof *tensors->tensors, compare_names);
     for (size_t i = 1; i < tensors->count; i++)
-        if (strcmp(tensors->tensors[i].name, tensors->tensors[i - 1].name) == 0)
+        if (str_equal(tensors->tensors[i].name, tensors->tensors[i - 1].name))
             return err_set(why, ERR_BAD_VALUE, "%s: tensor '%s' is defined more than once", file,
                            model_label(slice_of(tensors->tensors[i].name)).text);
     return ERR_OK;
@@ -316,7 +316,7 @@ static bool find_prefix(struct decoder_names *names)
 {
     static const char *const PREFIXES[] = {"model.", "", "language_model.model.",
                                            "model.language_model."};
-    for (size_t i = 0; i < sizeof PREFIXES / sizeof *PREFIXES; i++) {
+    for (size_t i = 0; i < COUNT_OF(PREFIXES); i++) {
         names->prefix = PREFIXES[i];
         if (find(names, "embed_tokens.weight"))
             return true;
@@ -444,7 +444,7 @@ static bool is_buffer(const char *name)
 {
     static const char *const ENDS[] = {".inv_freq", ".masked_bias",      ".attn.bias",
                                        "_scale",    ".weight_scale_inv", "position_ids"};
-    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++)
+    for (size_t i = 0; i < COUNT_OF(ENDS); i++)
         if (model_path_ends(name, ENDS[i]))
             return true;
     return false;
@@ -457,7 +457,7 @@ static bool count_parameters(const struct safetensors *tensors, bool has_tied_em
     *out = 0;
     for (size_t i = 0; i < tensors->count; i++) {
         const struct safetensors_tensor *tensor = &tensors->tensors[i];
-        bool is_copy = has_tied_embeddings && strcmp(tensor->name, "lm_head.weight") == 0;
+        bool is_copy = has_tied_embeddings && str_equal(tensor->name, "lm_head.weight");
         if (is_buffer(tensor->name) || is_copy)
             continue;
         if (!tensor->is_float)
@@ -593,7 +593,7 @@ static enum err open_model(const char *source, struct model *model, struct error
         return err;
     model->has_phases = hf_config_has_phases(&opened->config);
     model->context_length = hf_config_context(&opened->config);
-    str_copy(model->name, sizeof model->name, opened->config.name);
+    chars_copy(model->name, opened->config.name);
     return ERR_OK;
 }
 

@@ -97,7 +97,7 @@ static tensor_id relative_bias(struct pass *pass, const char *prefix, int64_t he
     struct build *b = pass->b;
     b->component = DECODER_ATTN_SCORES;
     build_scope(b, "%sblock.0.", prefix);
-    tensor_id ids = build_input(b, "relative_positions", GRAPH_INT64, 2, (int64_t[]){tokens, keys});
+    tensor_id ids = build_input(b, "relative_positions", GRAPH_INT64, DIMS(tokens, keys));
     tensor_id bias =
         build_embedding(b, "relative_attention_bias", ids, pass->sizes->buckets, heads);
     b->component = DECODER_COMPONENT_COUNT;
@@ -141,8 +141,8 @@ static tensor_id embed_audio(struct pass *pass)
     const struct transformer_seq2seq *sizes = pass->sizes;
     struct build_conv conv = {.channels = sizes->hidden, .kernel = 3, .pad = 1, .has_bias = true};
     int64_t dims[] = {pass->batch, sizes->source_positions, sizes->hidden};
-    tensor_id x = build_input(b, "input_features", GRAPH_FLOAT, 3,
-                              (int64_t[]){pass->batch, sizes->bins, 2 * sizes->source_positions});
+    tensor_id x = build_input(b, "input_features", GRAPH_FLOAT,
+                              DIMS(pass->batch, sizes->bins, 2 * sizes->source_positions));
     b->component = DECODER_EMBEDDING;
     scope(pass, pass->names->encoder);
     x = build_op(b, GRAPH_GELU, "gelu", build_conv(b, "conv1", x, conv));
@@ -166,8 +166,7 @@ static tensor_id encode(struct pass *pass)
     if (sizes->family == SEQ2SEQ_WHISPER) {
         x = embed_audio(pass);
     } else {
-        tensor_id ids =
-            build_input(b, "input_ids", GRAPH_INT64, 2, (int64_t[]){pass->batch, pass->source});
+        tensor_id ids = build_input(b, "input_ids", GRAPH_INT64, DIMS(pass->batch, pass->source));
         x = embed_text(pass, pass->names->encoder, ids, 0);
     }
     if (sizes->buckets > 0) {
@@ -175,7 +174,7 @@ static tensor_id encode(struct pass *pass)
         over.bias =
             relative_bias(pass, pass->names->encoder, block.heads, pass->source, pass->source);
     }
-    str_format(layers, sizeof layers, "%s%s.", pass->names->encoder, pass->names->layers);
+    chars_format(layers, "%s%s.", pass->names->encoder, pass->names->layers);
     x = block_stack(b, &block, &pass->names->block, &over, sizes->encoder_layers, layers, x);
     scope(pass, pass->names->encoder);
     return pass->names->final_norm ? block_norm_of(b, &block, pass->names->final_norm, x) : x;
@@ -235,8 +234,8 @@ static tensor_id decode(struct pass *pass, tensor_id ids, tensor_id states)
         return classify(pass, x);
     tensor_id weight = pass->table;
     if (sizes->has_own_head)
-        weight = build_tensor(b, GRAPH_PARAMETER, "lm_head.weight", 2,
-                              (int64_t[]){sizes->vocabulary, sizes->hidden});
+        weight = build_tensor(b, GRAPH_PARAMETER, "lm_head.weight",
+                              DIMS(sizes->vocabulary, sizes->hidden));
     return block_last_logits(b, pass->names->head, x, weight);
 }
 
@@ -244,8 +243,8 @@ static tensor_id decode(struct pass *pass, tensor_id ids, tensor_id states)
 
 static tensor_id embedding_table(struct build *b, const struct transformer_seq2seq *sizes)
 {
-    return build_tensor(b, GRAPH_PARAMETER, "shared.weight", 2,
-                        (int64_t[]){sizes->vocabulary, sizes->hidden});
+    return build_tensor(b, GRAPH_PARAMETER, "shared.weight",
+                        DIMS(sizes->vocabulary, sizes->hidden));
 }
 
 /* Parameters that a decode pass does not read: the encoder, and the K and V projections of its states. */
@@ -265,11 +264,10 @@ static void add_idle_parameters(struct pass *pass)
         return;
     int64_t width = sizes->head_size ? sizes->head_size * sizes->decoder_heads : sizes->hidden;
     int64_t biases = sizes->family == SEQ2SEQ_T5 ? 0 : sizes->family == SEQ2SEQ_BART ? 2 : 1;
-    build_tensor(
-        b, GRAPH_PARAMETER, "encoder", 1,
-        (int64_t[]){(int64_t)graph_parameters(&alone) - sizes->vocabulary * sizes->hidden});
-    build_tensor(b, GRAPH_PARAMETER, "decoder.cross.k_proj_v_proj", 1,
-                 (int64_t[]){sizes->decoder_layers * (2 * sizes->hidden + biases) * width});
+    build_tensor(b, GRAPH_PARAMETER, "encoder",
+                 DIMS((int64_t)graph_parameters(&alone) - sizes->vocabulary * sizes->hidden));
+    build_tensor(b, GRAPH_PARAMETER, "decoder.cross.k_proj_v_proj",
+                 DIMS(sizes->decoder_layers * (2 * sizes->hidden + biases) * width));
     graph_release(&alone);
 }
 
@@ -312,7 +310,6 @@ tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq 
     else
         states = encode(&pass);
     scope(&pass, "");
-    tensor_id ids =
-        build_input(b, "decoder_input_ids", GRAPH_INT64, 2, (int64_t[]){options->batch, outputs});
+    tensor_id ids = build_input(b, "decoder_input_ids", GRAPH_INT64, DIMS(options->batch, outputs));
     return decode(&pass, ids, states);
 }

@@ -24,11 +24,10 @@ static tensor_id embed(struct build *b, const struct transformer_bert *bert, ten
 {
     int64_t batch = build_dim(b, ids, 0), tokens = build_dim(b, ids, 1);
     b->component = DECODER_EMBEDDING;
-    build_scope(b, "%s", "embeddings.");
+    build_scope(b, "embeddings.");
     tensor_id x = build_embedding_with(b, "word_embeddings", ids, table);
     if (bert->types > 0) {
-        tensor_id types =
-            build_input(b, "token_type_ids", GRAPH_INT64, 2, (int64_t[]){batch, tokens});
+        tensor_id types = build_input(b, "token_type_ids", GRAPH_INT64, DIMS(batch, tokens));
         types = build_embedding(b, "token_type_embeddings", types, bert->types, bert->hidden);
         x = build_binary(b, GRAPH_ADD, "add_types", x, types);
     }
@@ -37,18 +36,17 @@ static tensor_id embed(struct build *b, const struct transformer_bert *bert, ten
     x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
     x = block_norm(b, "LayerNorm", x);
     b->component = DECODER_COMPONENT_COUNT;
-    build_scope(b, "%s", "");
+    build_root(b);
     return x;
 }
 
-/* The first token of each sequence through a linear layer and tanh. */
-static tensor_id pooler(struct build *b, tensor_id x)
+tensor_id transformer_pooler(struct build *b, enum graph_op activation, tensor_id x)
 {
     int64_t hidden = build_dim(b, x, -1);
     b->component = DECODER_HEAD;
     x = block_first_token(b, "pooler.first_token", x);
     x = build_linear(b, "pooler.dense", x, hidden, true);
-    x = build_op(b, GRAPH_TANH, "pooler.activation", x);
+    x = build_op(b, activation, "pooler.activation", x);
     b->component = DECODER_COMPONENT_COUNT;
     return x;
 }
@@ -96,14 +94,14 @@ tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
                           .activation = bert->activation,
                           .is_post_norm = true};
     tensor_id ids = block_text_input(b, options->batch, options->tokens);
-    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight", 2,
-                                   (int64_t[]){bert->vocabulary, bert->hidden});
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight",
+                                   DIMS(bert->vocabulary, bert->hidden));
     tensor_id x = embed(b, bert, ids, table);
     x = block_stack(b, &block, bert->is_distilled ? &DISTILBERT_NAMES : &BERT_NAMES,
                     &(struct block_pass){0}, bert->layers,
                     bert->is_distilled ? "transformer.layer." : "encoder.layer.", x);
     build_output(b, x);
-    tensor_id pooled = bert->has_pooler ? pooler(b, x) : GRAPH_NONE;
+    tensor_id pooled = bert->has_pooler ? transformer_pooler(b, GRAPH_TANH, x) : GRAPH_NONE;
     return transformer_heads(b, &bert->head, bert->activation, x, pooled, table);
 }
 
@@ -129,9 +127,9 @@ tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
                           .has_fused_qkv = true};
     tensor_id x = block_text_input(b, options->batch, tokens);
     b->component = DECODER_EMBEDDING;
-    build_scope(b, "%s", "transformer.");
-    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "wte.weight", 2,
-                                   (int64_t[]){gpt2->vocabulary, gpt2->hidden});
+    build_scope(b, "transformer.");
+    tensor_id table =
+        build_tensor(b, GRAPH_PARAMETER, "wte.weight", DIMS(gpt2->vocabulary, gpt2->hidden));
     x = build_embedding_with(b, "wte", x, table);
     tensor_id positions = block_positions(b, "wpe", tokens, cached, gpt2->positions, gpt2->hidden);
     x = build_binary(b, GRAPH_ADD, "add", x, positions);
@@ -143,22 +141,21 @@ tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
     if (gpt2->has_no_head)
         return x;
     if (gpt2->classes > 0)
-        table = build_tensor(b, GRAPH_PARAMETER, "score.weight", 2,
-                             (int64_t[]){gpt2->classes, gpt2->hidden});
+        table = build_tensor(b, GRAPH_PARAMETER, "score.weight", DIMS(gpt2->classes, gpt2->hidden));
     return block_last_logits(b, gpt2->classes > 0 ? "score" : "lm_head", x, table);
 }
 
 /* ---- ViT ---- */
 
 struct vit_names {
-    const char *patches, *class_token, *positions, *layers, *norm, *head;
+    struct patch_names patches;
+    const char *layers, *norm, *head;
     struct block_names block;
 };
 
 static const struct vit_names TORCHVISION_NAMES = {
-    .patches = "conv_proj",
-    .class_token = "class_token",
-    .positions = "encoder.pos_embedding",
+    .patches = {"conv_proj", "patches.flatten", "patches.transpose", "class_token",
+                "class_token.expand", "encoder.pos_embedding"},
     .layers = "encoder.layers.encoder_layer_",
     .norm = "encoder.ln",
     .head = "heads.head",
@@ -168,9 +165,8 @@ static const struct vit_names TORCHVISION_NAMES = {
 };
 
 static const struct vit_names HUGGING_FACE_NAMES = {
-    .patches = "embeddings.patch_embeddings.projection",
-    .class_token = "embeddings.cls_token",
-    .positions = "embeddings.position_embeddings",
+    .patches = {"embeddings.patch_embeddings.projection", "patches.flatten", "patches.transpose",
+                "embeddings.cls_token", "class_token.expand", "embeddings.position_embeddings"},
     .layers = "encoder.layer.",
     .norm = "layernorm",
     .head = "classifier",
@@ -181,39 +177,45 @@ static const struct vit_names HUGGING_FACE_NAMES = {
                                "intermediate.intermediate_act_fn", "output.dense", "output.add"}},
 };
 
-/* A sequence of patches with the class token in front, plus positions. */
-static tensor_id embed_image(struct build *b, const struct transformer_vit *vit,
-                             const struct vit_names *names, int64_t side, tensor_id image)
+tensor_id transformer_patches(struct build *b, const struct transformer_patches *patches,
+                              tensor_id image)
 {
-    int64_t batch = build_dim(b, image, 0), hidden = vit->hidden, patches = side * side;
-    int64_t native = vit->image / vit->patch * (vit->image / vit->patch);
+    const struct patch_names *names = &patches->names;
+    int64_t batch = build_dim(b, image, 0), pixels = build_dim(b, image, 2);
+    int64_t hidden = patches->hidden, size = patches->size;
+    if (size <= 0 || pixels % size) {
+        b->err = err_set(b->why, ERR_BAD_VALUE,
+                         "%s: image size must be a multiple of its patch size %lld, not %lld",
+                         b->graph->name, (long long)size, (long long)pixels);
+        return GRAPH_NONE;
+    }
+    int64_t native = patches->image / size * (patches->image / size);
+    int64_t count = pixels / size * (pixels / size);
     struct build_conv conv = {.channels = hidden,
-                              .kernel = (int32_t)vit->patch,
-                              .stride = (int32_t)vit->patch,
-                              .has_bias = true};
-    tensor_id x = build_conv(b, names->patches, image, conv);
-    x = build_view(b, "patches.flatten", x, 3, (int64_t[]){batch, hidden, patches});
-    x = build_rearrange(b, "patches.transpose", x, 3, (int64_t[]){batch, patches, hidden});
-    tensor_id token =
-        build_tensor(b, GRAPH_PARAMETER, names->class_token, 3, (int64_t[]){1, 1, hidden});
-    token = build_rearrange(b, "class_token.expand", token, 3, (int64_t[]){batch, 1, hidden});
+                              .kernel = (int32_t)size,
+                              .stride = (int32_t)size,
+                              .has_bias = patches->has_bias};
+    tensor_id x = build_conv(b, names->conv, image, conv);
+    x = build_view(b, names->flatten, x, DIMS(batch, hidden, count));
+    x = build_rearrange(b, names->transpose, x, DIMS(batch, count, hidden));
+    tensor_id token = build_tensor(b, GRAPH_PARAMETER, names->class_token, DIMS(1, 1, hidden));
+    token = build_rearrange(b, names->expand, token, DIMS(batch, 1, hidden));
     x = build_concat(b, "tokens", 1, (tensor_id[]){token, x}, 2);
     tensor_id positions =
-        build_tensor(b, GRAPH_PARAMETER, names->positions, 3, (int64_t[]){1, native + 1, hidden});
-    if (patches != native)
-        positions = build_move(b, "interpolate_pos_encoding", positions, 3,
-                               (int64_t[]){1, patches + 1, hidden});
+        build_tensor(b, GRAPH_PARAMETER, names->positions, DIMS(1, native + 1, hidden));
+    if (count != native)
+        positions =
+            build_move(b, "interpolate_pos_encoding", positions, DIMS(1, count + 1, hidden));
     return build_binary(b, GRAPH_ADD, "add_positions", x, positions);
 }
 
 static tensor_id classifier(struct build *b, const struct transformer_vit *vit,
                             const struct vit_names *names, tensor_id x)
 {
-    int64_t dims[] = {build_dim(b, x, 0), vit->hidden};
     if (vit->classes == 0)
-        return vit->has_pooler ? pooler(b, x) : x;
+        return vit->has_pooler ? transformer_pooler(b, GRAPH_TANH, x) : x;
     b->component = DECODER_HEAD;
-    x = build_rearrange(b, "first_token", x, 2, dims);
+    x = build_rearrange(b, "first_token", x, DIMS(build_dim(b, x, 0), vit->hidden));
     x = build_linear(b, names->head, x, vit->classes, true);
     b->component = DECODER_COMPONENT_COUNT;
     return x;
@@ -223,23 +225,19 @@ tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
                           const struct graph_options *options)
 {
     const struct vit_names *names = vit->is_torchvision ? &TORCHVISION_NAMES : &HUGGING_FACE_NAMES;
-    int64_t dims[] = {options->batch, vit->channels, options->image, options->image};
+    struct transformer_patches patches = {names->patches, vit->image, vit->patch, vit->hidden,
+                                          .has_bias = true};
     struct block block = {.hidden = vit->hidden,
                           .heads = vit->heads,
                           .intermediate = vit->intermediate,
                           .activation = vit->activation,
                           .has_fused_qkv = vit->is_torchvision,
                           .has_no_qkv_bias = vit->has_no_qkv_bias};
-    if (vit->patch <= 0 || options->image % vit->patch) {
-        b->err = err_set(b->why, ERR_BAD_VALUE,
-                         "%s: image size must be a multiple of its patch size %lld, not %lld",
-                         b->graph->name, (long long)vit->patch, (long long)options->image);
-        return GRAPH_NONE;
-    }
     b->graph->batch = (double)options->batch;
     b->component = DECODER_EMBEDDING;
-    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT, 4, dims);
-    x = embed_image(b, vit, names, options->image / vit->patch, x);
+    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT,
+                              DIMS(options->batch, vit->channels, options->image, options->image));
+    x = transformer_patches(b, &patches, x);
     b->component = DECODER_COMPONENT_COUNT;
     x = block_stack(b, &block, &names->block, &(struct block_pass){0}, vit->layers, names->layers,
                     x);

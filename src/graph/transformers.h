@@ -33,6 +33,8 @@ struct transformer_bert {
 tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
                            const struct graph_options *options);
 
+/* The first token of each sequence through a dense layer. */
+tensor_id transformer_pooler(struct build *b, enum graph_op activation, tensor_id x);
 /* The heads over the states `x` of all tokens, and the pooler's output or GRAPH_NONE; `table` is the embedding. */
 tensor_id transformer_heads(struct build *b, const struct transformer_head *head,
                             enum graph_op activation, tensor_id x, tensor_id pooled,
@@ -50,7 +52,20 @@ struct transformer_gpt2 {
 tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
                            const struct graph_options *options);
 
-/* ViT.  For an image of another size than in training, positions are interpolated. */
+/* An image as a sequence of patches with a class token in front, plus positions, which are interpolated for an image of
+ * another size than in training. */
+struct transformer_patches {
+    struct patch_names {
+        const char *conv, *flatten, *transpose, *class_token, *expand, *positions;
+    } names;
+    int64_t image, size; /* pixels: side of an image in training, and of a patch */
+    int64_t hidden;
+    bool has_bias;
+};
+tensor_id transformer_patches(struct build *b, const struct transformer_patches *patches,
+                              tensor_id image);
+
+/* ViT. */
 struct transformer_vit {
     int64_t image, patch, channels;               /* pixels; channels of the image */
     int64_t hidden, heads, intermediate, classes; /* classes 0: no classifier */

@@ -10,6 +10,7 @@
 
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "live/reading.h"
 #include "report/text/format.h"
 #include "sensors/sensor.h"
@@ -123,7 +124,7 @@ static bool has_gauges(const struct ledger_device *device)
 {
     static const enum quantity SHOWN[] = {QTY_UTILIZATION, QTY_MEMORY_USED, QTY_TEMPERATURE,
                                           QTY_CLOCK, QTY_THROTTLE};
-    for (size_t i = 0; i < sizeof SHOWN / sizeof *SHOWN; i++)
+    for (size_t i = 0; i < COUNT_OF(SHOWN); i++)
         if (device->gauges[SHOWN[i]].present)
             return true;
     return false;
@@ -154,8 +155,7 @@ static void name_line(struct live_frame *frame, size_t i)
         return;
     char right[64];
     bool aside = since->energy.method != METHOD_NONE && !since->counted;
-    str_format(right, sizeof right, "%s%s", method_word(&since->energy),
-               aside ? ", not in total" : "");
+    chars_format(right, "%s%s", method_word(&since->energy), aside ? ", not in total" : "");
     screen_right(screen, method_style(&since->energy), right);
 }
 
@@ -179,7 +179,7 @@ static void gutter(struct live_frame *frame, size_t i, unsigned row)
 static double axis_step(double every_s)
 {
     static const double STEPS[] = {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200};
-    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++)
+    for (size_t i = 0; i < COUNT_OF(STEPS); i++)
         if (STEPS[i] >= 12 * every_s)
             return STEPS[i];
     return 86400 * ceil(12 * every_s / 86400);
@@ -272,7 +272,7 @@ static void figures_line(struct live_frame *frame, size_t i, unsigned graph_rows
         add_labeled(screen, "peak", STYLE_PLAIN, text);
     double limit = reading_gauge(frame->reading, i, QTY_POWER_LIMIT);
     if (is_known(limit)) {
-        str_format(text, sizeof text, "%.0f W", limit);
+        chars_format(text, "%.0f W", limit);
         add_labeled(screen, "limit", STYLE_PLAIN, text);
     }
 }
@@ -285,7 +285,7 @@ static void add_gauge(struct live_frame *frame, size_t i, enum quantity quantity
     if (!frame->reading->now.devices[i].gauges[quantity].present)
         return;
     if (is_known(value))
-        str_format(text, sizeof text, "%.0f %s", value, unit);
+        chars_format(text, "%.0f %s", value, unit);
     add_labeled(&frame->screen, is_known(value) ? "" : label, STYLE_PLAIN, text);
 }
 
@@ -308,7 +308,7 @@ static void health_line(struct live_frame *frame, size_t i)
         spark_meter(percent / 100, METER_WIDTH, screen->utf8, text);
         if (is_known(percent) && screen->columns >= 60)
             screen_add(screen, STYLE_GRAPH, "%s", text);
-        str_format(text, sizeof text, is_known(percent) ? "%4.0f %%" : "-", percent);
+        chars_format(text, is_known(percent) ? "%4.0f %%" : "-", percent);
         screen_add(screen, STYLE_PLAIN, "%s", text);
     }
     if (gauges[QTY_MEMORY_USED].present) {
@@ -320,7 +320,7 @@ static void health_line(struct live_frame *frame, size_t i)
     add_gauge(frame, i, QTY_CLOCK, "clock", "MHz");
     add_gauge(frame, i, QTY_MEMORY_CLOCK, "mem clock", "MHz mem");
     reading_throttle(reading, i, text, sizeof text);
-    if (strcmp(text, "none") != 0 && strcmp(text, "-") != 0)
+    if (!str_equal(text, "none") && !str_equal(text, "-"))
         add_labeled(screen, "throttled:", STYLE_WARN, text);
 }
 
@@ -344,7 +344,7 @@ static void add_gauge_cell(struct live_frame *frame, size_t i, enum quantity qua
     if (is_total)
         text[0] = '\0';
     else if (is_known(value))
-        str_format(text, sizeof text, "%.0f %s", value, unit);
+        chars_format(text, "%.0f %s", value, unit);
     if (wanted)
         add_cell(&frame->screen, STYLE_PLAIN, text);
 }
@@ -461,15 +461,15 @@ static void live_top(struct live_frame *frame, size_t count)
     for (size_t i = 0; i < count; i++) {
         char pid[16];
         const struct top_row *row = &top->rows[i];
-        str_format(pid, sizeof pid, "%d", row->pid);
+        chars_format(pid, "%d", row->pid);
         top_line(frame, STYLE_PLAIN, pid, row);
-        if (!strcmp(row->device, rest.device)) {
+        if (str_equal(row->device, rest.device)) {
             rest.share -= row->share;
             rest.is_estimated = row->is_estimated;
         }
     }
     rest.watts = top->cpu_watts * rest.share;
-    str_copy(rest.name, sizeof rest.name, "idle, others");
+    chars_copy(rest.name, "idle, others");
     top_line(frame, STYLE_DIM, "", &rest);
     screen_line(&frame->screen);
 }
@@ -558,8 +558,8 @@ static void header(struct live_frame *frame, size_t first, size_t shown)
                    frame->reading->now.count);
     format_duration(duration, frame->reading->elapsed_s);
     if (frame->reading->elapsed_s < 60)
-        str_format(duration, sizeof duration, "%.0f s", frame->reading->elapsed_s);
-    str_format(right, sizeof right, "%s · every %.3g s", duration, view->every_s);
+        chars_format(duration, "%.0f s", frame->reading->elapsed_s);
+    chars_format(right, "%s · every %.3g s", duration, view->every_s);
     if (!screen_right(screen, STYLE_DIM, right))
         screen_right(screen, STYLE_DIM, duration);
 }
@@ -573,7 +573,7 @@ static void footer(struct live_frame *frame)
     struct screen *screen = &frame->screen;
     if (!screen_line(screen))
         return;
-    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++) {
         unsigned need = (unsigned)(strlen(KEYS[i][0]) + strlen(KEYS[i][1])) + 3;
         if (screen_left(screen) < need)
             return;
@@ -600,7 +600,7 @@ static void help_lines(struct live_frame *frame, unsigned rows)
         "on the processors, of utilization on a GPU.",
     };
     for (size_t i = 0; i < rows; i++)
-        if (screen_line(&frame->screen) && i < sizeof LINES / sizeof *LINES) {
+        if (screen_line(&frame->screen) && i < COUNT_OF(LINES)) {
             screen_to(&frame->screen, LIVE_INDENT);
             screen_cut(&frame->screen, STYLE_PLAIN, screen_left(&frame->screen), LINES[i]);
         }

@@ -154,8 +154,7 @@ void reading_bar_init(struct reading_bar *reading, const char *command, bool utf
 static void begin(struct reading_bar *reading, const char *path, nanos now)
 {
     const char *slash = strrchr(path, '/');
-    str_format(reading->phase, sizeof reading->phase, "reading %.60s (MB)",
-               slash ? slash + 1 : path);
+    chars_format(reading->phase, "reading %.60s (MB)", slash ? slash + 1 : path);
     str_plain(reading->phase, sizeof reading->phase);
     reading->began = now;
     reading->first = reading->first ? reading->first : now;

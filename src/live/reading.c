@@ -13,6 +13,7 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "port/proc_tree.h"
 #include "report/text/format.h"
 #include "sampler/sampler.h"
@@ -55,7 +56,7 @@ double reading_gauge(const struct reading *reading, size_t device, enum quantity
     const struct ledger_gauge *gauge = &reading->now.devices[device].gauges[quantity];
     if (!gauge->present || reading->lost[device])
         return UNKNOWN;
-    return fluctuates(quantity) && is_known(gauge->mean) ? gauge->mean : gauge->last;
+    return fluctuates(quantity) ? known_or(gauge->mean, gauge->last) : gauge->last;
 }
 
 void reading_throttle(const struct reading *reading, size_t device, char *to, size_t size)
@@ -84,7 +85,7 @@ double reading_total_power(const struct ledger *ledger)
     double watts = UNKNOWN;
     for (size_t i = 0; i < ledger->count; i++)
         if (ledger->devices[i].counted)
-            watts = (is_known(watts) ? watts : 0) + ledger->devices[i].power_mean;
+            watts = known_or(watts, 0) + ledger->devices[i].power_mean;
     return watts;
 }
 
@@ -128,7 +129,7 @@ static const struct table_column COLUMNS[] = {
     {"time", false}, {"device", false}, {"power", true}, {"so far", true}, {"method", false},
     {"util", true},  {"memory", true},  {"temp", true},  {"clock", true},  {"throttle", false},
 };
-enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
+enum { COLUMN_COUNT = COUNT_OF(COLUMNS) };
 
 /* Power has the relative uncertainty of its joules. */
 static double power_error(double watts, const struct energy *energy)
@@ -155,18 +156,15 @@ static bool any_device_has(const struct reading *reading, enum quantity quantity
 
 /* A column that no device of this machine can fill stays empty, and is omitted. */
 static void add_gauge(struct table *table, const struct reading *reading, size_t device,
-                      enum quantity quantity, const char *format)
+                      enum quantity quantity, const char *unit)
 {
     double value = reading_gauge(reading, device, quantity);
-    char text[FORMAT_MAX];
     if (!any_device_has(reading, quantity))
         table_add(table, "");
     else if (!is_known(value))
         table_add(table, "-");
-    else {
-        str_format(text, sizeof text, "%.0f %s", value, format);
-        table_add(table, text);
-    }
+    else
+        table_addf(table, "%.0f %s", value, unit);
 }
 
 static void add_device_row(struct table *table, const struct reading *reading, size_t i)
@@ -326,7 +324,7 @@ static void csv_row(const struct reading *reading, size_t i, const char *when, s
     csv_energy(out, now->energy.plus_minus);
     csv_energy(out, since->energy.joules);
     csv_energy(out, since->energy.plus_minus);
-    text_addf(out, ",%s", method ? method : "");
+    text_addf(out, ",%s", text_or_empty(method));
     csv_number(out, method ? now->energy.coverage : UNKNOWN);
     text_add(out, !now->has_energy ? "," : now->counted ? ",true" : ",false");
     csv_number(out, reading_gauge(reading, i, QTY_UTILIZATION));
@@ -336,7 +334,7 @@ static void csv_row(const struct reading *reading, size_t i, const char *when, s
     csv_number(out, reading_gauge(reading, i, QTY_CLOCK));
     csv_number(out, reading_gauge(reading, i, QTY_POWER_LIMIT));
     reading_throttle(reading, i, throttle, sizeof throttle);
-    text_addf(out, ",%s\n", strcmp(throttle, "-") != 0 ? throttle : "");
+    text_addf(out, ",%s\n", !str_equal(throttle, "-") ? throttle : "");
 }
 
 void reading_to_csv(const struct reading *reading, struct text *out)
@@ -519,8 +517,8 @@ static void take_gpu(struct top *top, struct sampler *sampler, const struct read
                               .watts = since->power_mean * share,
                               .joules = since->energy.joules * share,
                               .is_estimated = now->energy.method == METHOD_ESTIMATED};
-        str_copy(row.device, sizeof row.device, now->id);
-        str_copy(row.name, sizeof row.name, seen[p].name);
+        chars_copy(row.device, now->id);
+        chars_copy(row.name, seen[p].name);
         if (is_known(share))
             insert(top, &row);
     }

@@ -40,7 +40,7 @@ static const char *in_ascii(const char *character, size_t length)
         {"±", "+-"}, {"µ", "u"}, {"°", " "}, {"–", "-"}, {"·", "-"},
         {"…", "~"},  {"↑", "^"}, {"↓", "v"}, {"╵", "'"},
     };
-    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
+    for (size_t i = 0; i < COUNT_OF(PAIRS); i++)
         if (strlen(PAIRS[i][0]) == length && !memcmp(PAIRS[i][0], character, length))
             return PAIRS[i][1];
     return "?";
@@ -143,7 +143,7 @@ double spark_top(const float *values, size_t count)
     if (max <= 0)
         return 1;
     double decade = pow(10, floor(log10(max)));
-    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++)
+    for (size_t i = 0; i < COUNT_OF(STEPS); i++)
         if (STEPS[i] * decade >= max * (1 - 1e-6)) /* tolerance for float rounding */
             return STEPS[i] * decade;
     return 10 * decade;

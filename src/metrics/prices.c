@@ -2,12 +2,12 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/energy.h"
 #include "core/units.h"
 #include "catalog/model.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 
@@ -34,7 +34,7 @@ struct position {
 static enum err refuse(const struct position *at, const char *key, const char *problem)
 {
     return err_set(at->why, ERR_BAD_VALUE, "%s: %s%s%s%s: %s", at->file, at->model ? "models." : "",
-                   at->model ? at->model : "", at->model && key[0] ? "." : "", key, problem);
+                   text_or_empty(at->model), at->model && key[0] ? "." : "", key, problem);
 }
 
 /* Rejects unknown and duplicate keys: a misspelled price must not count as missing.  Remarks are text. */
@@ -48,9 +48,9 @@ static enum err check_keys(const struct position *at, const struct jv *object,
             return refuse(at, key, "given more than once");
         bool found = false;
         for (size_t i = 0; known[i] && !found; i++)
-            found = !strcmp(key, known[i]);
+            found = str_equal(key, known[i]);
         for (size_t i = 0; i < 3 && !found; i++)
-            found = !strcmp(key, REMARKS[i]) && jv_text(child);
+            found = str_equal(key, REMARKS[i]) && jv_text(child);
         if (!found)
             return refuse(at, key, "unknown key, or wrong type");
     }
@@ -119,7 +119,7 @@ static enum err read_top(const struct position *at, struct prices *prices)
     enum err err = check_keys(at, prices->tree, KEYS);
     if (err)
         return err;
-    prices->currency = jv_text(jv_get(prices->tree, "currency"));
+    prices->currency = jv_get_text(prices->tree, "currency");
     if (!prices->currency || !prices->currency[0])
         return refuse(at, "currency", "missing (for example \"USD\")");
     err = read_price(at, prices->tree, "electricity_per_kwh", false, &tariff->price_per_kwh);
@@ -142,7 +142,7 @@ enum err prices_load(const char *path, struct prices **out, struct error *why)
 {
     struct position top = {path, NULL, why};
     *out = NULL;
-    struct prices *prices = xcalloc(1, sizeof *prices);
+    struct prices *prices = XNEW(prices);
     enum err err = jv_read(path, FILE_SMALL, &prices->tree, why);
     if (!err)
         err = read_top(&top, prices);
@@ -173,12 +173,12 @@ static const struct model_price *find_model(const struct prices *prices, const c
     char wanted[MODEL_NAME_MAX], name[MODEL_NAME_MAX];
     const struct model_price *found = NULL;
     for (size_t i = 0; i < prices->count; i++)
-        if (!strcmp(prices->models[i].id, model))
+        if (str_equal(prices->models[i].id, model))
             return &prices->models[i];
     model_name_normalize(model, wanted, sizeof wanted);
     for (size_t i = 0; wanted[0] && i < prices->count; i++) {
         model_name_normalize(prices->models[i].id, name, sizeof name);
-        if (strcmp(name, wanted) != 0)
+        if (!str_equal(name, wanted))
             continue;
         if (found)
             return NULL;
@@ -199,8 +199,8 @@ struct token_cost prices_tokens(const struct prices *prices, const char *model,
     const struct model_price *price = find_model(prices, model);
     if (!price)
         return cost;
-    double cached = is_known(cached_tokens) ? cached_tokens : 0;
-    double cached_price = is_known(price->cached) ? price->cached : price->input;
+    double cached = known_or(cached_tokens, 0);
+    double cached_price = known_or(price->cached, price->input);
     if (is_count(prompt_tokens) && cached >= 0 && cached <= prompt_tokens)
         cost.input = ((prompt_tokens - cached) * price->input + cached * cached_price) / 1e6;
     if (is_count(output_tokens))

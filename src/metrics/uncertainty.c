@@ -17,7 +17,7 @@ static uint64_t sensors_of(const struct run_table *table)
         text_or_empty(summary->hardware_label), text_or_empty(summary->host_name),
         text_or_empty(summary->gpu_name), run_energy_source(table), run_energy_method(table)};
     uint64_t hash = HASH_START;
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
         hash = hash_bytes(hash, WORDS[i], strlen(WORDS[i]) + 1); /* including the NUL */
     return hash;
 }
@@ -26,7 +26,7 @@ struct uncertainty uncertainty_of(const struct run_table *table)
 {
     const struct record_energy *energy = &table->summary.energy;
     struct uncertainty out = {UNKNOWN, UNKNOWN, sensors_of(table)};
-    double statistical = is_known(energy->statistical) ? energy->statistical : 0;
+    double statistical = known_or(energy->statistical, 0);
     double square = energy->plus_minus * energy->plus_minus - statistical * statistical;
     if (!(energy->joules > 0))
         return out;
@@ -51,6 +51,5 @@ double uncertainty_among(double value, double independent, const struct uncertai
                          const struct uncertainty *all)
 {
     bool differs = all->sensors == UNCERTAINTY_MIXED && is_known(run->common);
-    return differs ? hypot(is_known(independent) ? independent : 0, run->common * value)
-                   : independent;
+    return differs ? hypot(known_or(independent, 0), run->common * value) : independent;
 }

@@ -55,10 +55,9 @@ void instances_free(struct instances *instances)
 static struct partitioned *find_gpu(struct instances *instances, const struct domain *domain)
 {
     for (size_t i = 0; i < instances->count; i++)
-        if (!strcmp(text_get(&instances->gpus[i].brief), text_get(&domain->brief)))
+        if (str_equal(text_get(&instances->gpus[i].brief), text_get(&domain->brief)))
             return &instances->gpus[i];
-    instances->gpus =
-        xgrow(instances->gpus, &instances->capacity, instances->count, sizeof *instances->gpus);
+    XGROW(instances->gpus, instances->count, instances->capacity);
     struct partitioned *added = &instances->gpus[instances->count++];
     *added = (struct partitioned){.taken = domain->joules};
     text_add(&added->brief, text_get(&domain->brief));
@@ -71,12 +70,12 @@ static void add_instance(struct partitioned *gpu, const struct sensor *sensor, s
     const struct sensor_channel *row = &sensor->channels[channel];
     add_instance_labels(&labels, sensor, row->device);
     struct instance *at = gpu->first;
-    while (at && strcmp(text_get(&at->labels), text_get(&labels)) != 0)
+    while (at && !str_equal(text_get(&at->labels), text_get(&labels)))
         at = at->next;
     if (at) {
         text_release(&labels);
     } else {
-        at = xcalloc(1, sizeof *at);
+        at = XNEW(at);
         at->labels = labels;
         at->next = gpu->first;
         gpu->first = at;
@@ -127,7 +126,7 @@ void instances_update(struct instances *instances, struct state *state, nanos no
         struct partitioned *gpu = NULL;
         for (size_t i = 0; i < instances->count; i++)
             if (instances->gpus[i].is_present &&
-                !strcmp(text_get(&instances->gpus[i].brief), text_get(&domains[d].brief)))
+                str_equal(text_get(&instances->gpus[i].brief), text_get(&domains[d].brief)))
                 gpu = &instances->gpus[i];
         if (!gpu)
             continue;

@@ -118,7 +118,7 @@ static void render_self_metrics(struct monitor *monitor, struct exposition *to)
         (double)monitor->scrapes,
         (double)monitor->reloads,
     };
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
         family_begin(to, (enum family)(FAMILY_OWN_INFO + i));
         exposition_sample(to, i == 0 ? "version=\"" IPW_VERSION "\"" : "", "", values[i]);
     }
@@ -127,7 +127,7 @@ static void render_self_metrics(struct monitor *monitor, struct exposition *to)
         return;
     otlp_push_count(monitor->otlp, &counts);
     const unsigned long pushed[] = {counts.pushes, counts.failures, counts.dropped};
-    for (size_t i = 0; i < sizeof pushed / sizeof *pushed; i++) {
+    for (size_t i = 0; i < COUNT_OF(pushed); i++) {
         family_begin(to, (enum family)(FAMILY_OTLP_PUSHES + i));
         exposition_sample(to, "", "", (double)pushed[i]);
     }
@@ -170,8 +170,7 @@ static nanos query_number(const char *target, const char *name)
         at++;
         if (strncmp(at, name, length) != 0 || at[length] != '=')
             continue;
-        str_format(digits, sizeof digits, "%.*s", (int)strcspn(at + length + 1, "&"),
-                   at + length + 1);
+        chars_format(digits, "%.*s", (int)strcspn(at + length + 1, "&"), at + length + 1);
         if (parse_i64(digits, &value))
             value = 0;
     }
@@ -184,8 +183,8 @@ static void reply_readings(struct monitor *monitor, struct http_exchange *exchan
     struct readings readings;
     struct text text = {0};
     readings_page(monitor->state, query_number(http_exchange_target(exchange), "since"), &readings);
-    str_copy(readings.instance, sizeof readings.instance, monitor->instance);
-    str_copy(readings.host, sizeof readings.host, monitor->host);
+    chars_copy(readings.instance, monitor->instance);
+    chars_copy(readings.host, monitor->host);
     readings.interval = monitor->options.interval;
     readings.wall = clock_wall();
     readings.monotonic = clock_now();
@@ -246,11 +245,11 @@ static void on_request(void *context, struct http_exchange *exchange)
     struct monitor *monitor = context;
     const char *target = http_exchange_target(exchange), *method = http_exchange_method(exchange);
     char path[64];
-    str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
-    bool is_alive = !strcmp(path, "/healthz"), is_ready = !strcmp(path, "/readyz");
+    chars_format(path, "%.*s", (int)strcspn(target, "?"), target);
+    bool is_alive = str_equal(path, "/healthz"), is_ready = str_equal(path, "/readyz");
     http_exchange_add_header(exchange, "Cache-Control", "no-store");
     http_exchange_add_header(exchange, "X-Content-Type-Options", "nosniff");
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+    if (!str_equal(method, "GET") && !str_equal(method, "HEAD")) {
         http_exchange_add_header(exchange, "Allow", "GET, HEAD");
         reply_text(exchange, 405, "only GET and HEAD\n");
     } else if (refuse(monitor, exchange, is_alive || is_ready)) {
@@ -259,11 +258,11 @@ static void on_request(void *context, struct http_exchange *exchange)
         reply_text(exchange, 200, "ok\n");
     } else if (is_ready) {
         reply_ready(monitor, exchange);
-    } else if (!strcmp(path, "/metrics")) {
+    } else if (str_equal(path, "/metrics")) {
         reply_metrics(monitor, exchange);
-    } else if (!strcmp(path, READINGS_PATH)) {
+    } else if (str_equal(path, READINGS_PATH)) {
         reply_readings(monitor, exchange);
-    } else if (!strcmp(path, "/")) {
+    } else if (str_equal(path, "/")) {
         http_exchange_add_header(exchange, "Content-Security-Policy", "default-src 'none'");
         http_exchange_reply(exchange, 200, "text/html; charset=utf-8", INDEX, strlen(INDEX));
     } else {
@@ -402,10 +401,10 @@ static void make_instance_id(struct monitor *monitor)
     uint64_t random[2] = {0};
     if (getrandom(random, sizeof random, 0) != sizeof random)
         random[0] = (uint64_t)clock_wall();
-    str_format(monitor->instance, sizeof monitor->instance, "%016llx%016llx",
-               (unsigned long long)random[0], (unsigned long long)random[1]);
+    chars_format(monitor->instance, "%016llx%016llx", (unsigned long long)random[0],
+                 (unsigned long long)random[1]);
     host_info_read(&host);
-    str_copy(monitor->host, sizeof monitor->host, host.host_name);
+    chars_copy(monitor->host, host.host_name);
 }
 
 enum err monitor_run(const struct monitor_options *options, int *signal, struct error *why)
@@ -413,7 +412,7 @@ enum err monitor_run(const struct monitor_options *options, int *signal, struct 
     enum err err = check_addresses(options, why);
     if (err)
         return err;
-    struct monitor *monitor = xcalloc(1, sizeof *monitor);
+    struct monitor *monitor = XNEW(monitor);
     monitor->options = *options;
     monitor->started_at = seconds(clock_wall());
     make_instance_id(monitor);

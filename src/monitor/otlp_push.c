@@ -101,7 +101,7 @@ static const struct reading_domain *parent_of(const struct readings *readings,
 {
     for (size_t i = 0; i < readings->domain_count; i++) {
         const struct reading_domain *other = &readings->domains[i];
-        if (other->scope != domain->scope && !strcmp(other->device, domain->device) &&
+        if (other->scope != domain->scope && str_equal(other->device, domain->device) &&
             scope_contains(other->scope, domain->scope))
             return other;
     }
@@ -113,8 +113,8 @@ static void put_attributes(struct json *json, const struct readings *readings,
 {
     const struct reading_domain *parent = parent_of(readings, domain);
     char id[DEVICE_NAME_SIZE + 32];
-    str_format(id, sizeof id, "%s%s%s", domain->device, parent ? "/" : "",
-               parent ? scope_name(domain->scope) : "");
+    chars_format(id, "%s%s%s", domain->device, parent ? "/" : "",
+                 parent ? scope_name(domain->scope) : "");
     json_array(json, "attributes");
     otlp_text(json, "hw.id", id);
     otlp_text(json, "hw.name", domain->name);
@@ -190,7 +190,7 @@ static void put_gauges(const struct otlp_push *push, const struct readings *read
                        struct json *json, nanos now)
 {
     const char *open = NULL;
-    for (size_t k = 0; k < sizeof GAUGES / sizeof *GAUGES; k++) {
+    for (size_t k = 0; k < COUNT_OF(GAUGES); k++) {
         if (open != GAUGES[k].name && open)
             close_metric(json);
         if (open != GAUGES[k].name)
@@ -401,12 +401,12 @@ static void *push_main(void *argument)
 enum err otlp_push_open(const char *url, nanos interval, const char *instance, const char *host,
                         struct otlp_push **out, struct error *why)
 {
-    struct otlp_push *push = *out = xcalloc(1, sizeof *push);
+    struct otlp_push *push = *out = XNEW(push);
     push->interval = interval;
     push->start = push->last = clock_now();
     push->start_wall = clock_wall();
-    str_copy(push->instance, sizeof push->instance, instance);
-    str_copy(push->host, sizeof push->host, host);
+    chars_copy(push->instance, instance);
+    chars_copy(push->host, host);
     deadline_init(&push->deadline);
     pthread_mutex_init(&push->lock, NULL);
     enum err err = otlp_receiver_open(&push->receiver, OTLP_METRICS, url, why);

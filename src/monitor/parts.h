@@ -101,12 +101,6 @@ double state_sum(const struct state *state, enum family family, size_t *count);
 double state_gauge_of(const struct state *state, size_t source, enum family family);
 void state_health(const struct state *state, size_t source, bool *is_lost, double *age_s);
 
-/* The processes on the device of a domain since state_watch (sampler_processes). */
-struct process_use;
-enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
-                         size_t *count, double *watched_s) MUST_USE;
-void state_watch(struct state *state);
-
 /* Renders the first families, and those of sensors. */
 void state_render(const struct state *state, struct exposition *to);
 void state_render_sensors(const struct state *state, struct exposition *to);

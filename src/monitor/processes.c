@@ -89,7 +89,7 @@ static struct account *find_account(struct accounts *accounts, const struct acco
 {
     for (size_t i = 0; i < accounts->count; i++) {
         struct account *account = &accounts->items[i];
-        if (key->name ? !strcmp(account->name, key->name)
+        if (key->name ? str_equal(account->name, key->name)
                       : account->pid == key->pid && account->started == key->started)
             return account;
     }
@@ -142,10 +142,10 @@ static void label_account(struct account *account, const struct account_key *key
     account->pid = key->pid;
     account->started = key->started;
     if (key->name) {
-        str_copy(account->name, sizeof account->name, key->name);
+        chars_copy(account->name, key->name);
         exposition_label(&account->labels, "cgroup", key->name);
     } else {
-        str_format(pid, sizeof pid, "%d", key->pid);
+        chars_format(pid, "%d", key->pid);
         exposition_label(&account->labels, "pid", pid);
         exposition_label(&account->labels, "comm", comm);
     }
@@ -165,7 +165,7 @@ static void credit(struct processes *processes, struct shares *shares, int pid, 
         struct account *account = find_account(tables[i], &keys[i]);
         bool is_large = joules > SHARE_MIN * whole && (i == 0 || cgroup[0]);
         if (!account && is_large && (account = new_account(tables[i], processes->max, joules))) {
-            str_copy(name, sizeof name, comm);
+            chars_copy(name, comm);
             if (!name[0])
                 proc_name(pid, name, sizeof name);
             label_account(account, &keys[i], name, cgroup);
@@ -322,11 +322,10 @@ static void update_cpu(struct processes *processes, struct state *state)
 static struct shares *find_gpu(struct processes *processes, const struct domain *domain)
 {
     for (size_t i = 0; i < processes->gpu_count; i++)
-        if (!strcmp(text_get(&processes->gpus[i]->labels), text_get(&domain->brief)))
+        if (str_equal(text_get(&processes->gpus[i]->labels), text_get(&domain->brief)))
             return processes->gpus[i];
-    processes->gpus = xgrow(processes->gpus, &processes->gpu_capacity, processes->gpu_count,
-                            sizeof *processes->gpus);
-    struct shares *added = xcalloc(1, sizeof *added);
+    XGROW(processes->gpus, processes->gpu_count, processes->gpu_capacity);
+    struct shares *added = XNEW(added);
     added->idle_w = UNKNOWN;
     text_add(&added->labels, text_get(&domain->brief));
     return processes->gpus[processes->gpu_count++] = added;
@@ -403,7 +402,7 @@ static void update_gpu(struct processes *processes, struct state *state, struct 
     struct shares *gpu = find_gpu(processes, domain);
     size_t count;
     double watched_s;
-    if (!gpu || state_processes(state, domain, uses, &count, &watched_s) != ERR_OK)
+    if (sampler_processes(state_sampler(state), domain->source, uses, &count, &watched_s))
         return;
     gpu->is_used = true;
     gpu->method = domain->method;
@@ -431,7 +430,7 @@ static void update_gpu(struct processes *processes, struct state *state, struct 
 /* A driver lists processes since the start of the watch. */
 static void watch(struct processes *processes, struct state *state)
 {
-    state_watch(state);
+    sampler_watch_begin(state_sampler(state));
     for (size_t i = 0; i < processes->gpu_count; i++) {
         processes->gpus[i]->watched_s = 0;
         processes->gpus[i]->seen_count = 0;
@@ -443,7 +442,7 @@ static void watch(struct processes *processes, struct state *state)
 
 struct processes *processes_new(size_t max)
 {
-    struct processes *processes = xcalloc(1, sizeof *processes);
+    struct processes *processes = XNEW(processes);
     processes->max = max;
     return processes;
 }

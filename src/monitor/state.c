@@ -83,7 +83,7 @@ void family_begin(struct exposition *to, enum family family)
 
 struct state *state_new(void)
 {
-    struct state *state = xcalloc(1, sizeof *state);
+    struct state *state = XNEW(state);
     for (int i = 0; i <= METHOD_ESTIMATED; i++)
         state->watts[i] = UNKNOWN;
     return state;
@@ -179,22 +179,11 @@ void state_health(const struct state *state, size_t source, bool *is_lost, doubl
         }
 }
 
-enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
-                         size_t *count, double *watched_s)
-{
-    return sampler_processes(state->session->sampler, domain->source, out, count, watched_s);
-}
-
-void state_watch(struct state *state)
-{
-    sampler_watch_begin(state->session->sampler);
-}
-
 static void add_gpu_names(struct text *labels, const struct sensor *sensor, const char *device)
 {
     const char *digits = device + strcspn(device, "0123456789");
     char number[16];
-    str_format(number, sizeof number, "%.*s", (int)strcspn(digits, ":"), digits);
+    chars_format(number, "%.*s", (int)strcspn(digits, ":"), digits);
     exposition_label(labels, "gpu", number);
     exposition_label(labels, "UUID", sensor_fact(sensor, "uuid"));
 }
@@ -206,9 +195,9 @@ void add_instance_labels(struct text *labels, const struct sensor *sensor, const
     if (!id)
         return;
     id += strlen(":gi");
-    str_format(key, sizeof key, "mig_gi%s", id);
+    chars_format(key, "mig_gi%s", id);
     const char *text = sensor_fact(sensor, key); /* "1g.18gb MIG-..." */
-    str_format(profile, sizeof profile, "%.*s", (int)strcspn(text, " "), text);
+    chars_format(profile, "%.*s", (int)strcspn(text, " "), text);
     exposition_label(labels, "GPU_I_ID", id);
     exposition_label(labels, "GPU_I_PROFILE", profile);
 }
@@ -218,9 +207,9 @@ static void add_gpu_labels(struct text *labels, const struct sensor *sensor, con
 {
     const char *number = device + strcspn(device, "0123456789");
     char node[32];
-    bool is_nvidia = !strcmp(sensor->driver->name, "nvml");
-    str_format(node, sizeof node, "%s%.*s", is_nvidia ? "nvidia" : device,
-               is_nvidia ? (int)strcspn(number, ":") : 0, number);
+    bool is_nvidia = str_equal(sensor->driver->name, "nvml");
+    chars_format(node, "%s%.*s", is_nvidia ? "nvidia" : device,
+                 is_nvidia ? (int)strcspn(number, ":") : 0, number);
     add_gpu_names(labels, sensor, device);
     exposition_label(labels, "pci_bus_id", sensor_fact(sensor, "pci_bus_id"));
     exposition_label(labels, "device", node);
@@ -254,12 +243,11 @@ static void add_energy_labels(struct text *labels, const struct sensor *sensor,
 static struct domain *find_domain(struct state *state, struct text *labels)
 {
     for (size_t i = 0; i < state->domain_count; i++)
-        if (!strcmp(text_get(&state->domains[i].labels), text_get(labels))) {
+        if (str_equal(text_get(&state->domains[i].labels), text_get(labels))) {
             text_release(labels);
             return &state->domains[i];
         }
-    state->domains =
-        xgrow(state->domains, &state->domain_capacity, state->domain_count, sizeof *state->domains);
+    XGROW(state->domains, state->domain_count, state->domain_capacity);
     struct domain *added = &state->domains[state->domain_count++];
     *added = (struct domain){.labels = *labels};
     return added;
@@ -279,7 +267,7 @@ static void add_domain(struct state *state, size_t source, size_t channel)
         add_gpu_names(&domain->brief, sensor, row->device);
     domain->scope = row->scope;
     domain->location = row->location;
-    str_copy(domain->device, sizeof domain->device, row->device);
+    chars_copy(domain->device, row->device);
     domain->accuracy = row->relative_accuracy;
     domain->is_present = true;
     domain->source = source;
@@ -320,7 +308,7 @@ static const struct gauge_kind {
 
 static const struct gauge_kind *find_gauge_kind(const struct sensor *sensor, enum quantity quantity)
 {
-    for (size_t i = 0; i < sizeof GAUGES / sizeof *GAUGES; i++)
+    for (size_t i = 0; i < COUNT_OF(GAUGES); i++)
         if (GAUGES[i].quantity == quantity && GAUGES[i].is_gpu == (sensor->kind == SENSOR_GPU))
             return &GAUGES[i];
     return NULL;
@@ -333,7 +321,7 @@ static bool has_gauge(const struct state *state, size_t source, enum family fami
     const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
     for (size_t i = 0; i < state->gauge_count; i++)
         if (state->gauges[i].source == source && state->gauges[i].family == family &&
-            !strcmp(sensor->channels[state->gauges[i].channel].device, device))
+            str_equal(sensor->channels[state->gauges[i].channel].device, device))
             return true;
     return false;
 }
@@ -345,8 +333,7 @@ static void add_gauge(struct state *state, size_t source, size_t channel)
     const struct gauge_kind *kind = find_gauge_kind(sensor, row->quantity);
     if (!kind || (kind->is_gpu && has_gauge(state, source, kind->family, row->device)))
         return;
-    state->gauges =
-        xgrow(state->gauges, &state->gauge_capacity, state->gauge_count, sizeof *state->gauges);
+    XGROW(state->gauges, state->gauge_count, state->gauge_capacity);
     struct gauge *added = &state->gauges[state->gauge_count++];
     *added = (struct gauge){source, channel, kind->family, kind->scale, {0}, UNKNOWN, false};
     added->is_part = strstr(row->device, ":gi") != NULL;
@@ -362,13 +349,12 @@ static void add_gauge(struct state *state, size_t source, size_t channel)
 static struct sensor_row *find_sensor(struct state *state, const char *id)
 {
     for (size_t i = 0; i < state->sensor_count; i++)
-        if (!strcmp(state->sensors[i].id, id))
+        if (str_equal(state->sensors[i].id, id))
             return &state->sensors[i];
-    state->sensors =
-        xgrow(state->sensors, &state->sensor_capacity, state->sensor_count, sizeof *state->sensors);
+    XGROW(state->sensors, state->sensor_count, state->sensor_capacity);
     struct sensor_row *added = &state->sensors[state->sensor_count++];
     *added = (struct sensor_row){0};
-    str_copy(added->id, sizeof added->id, id);
+    chars_copy(added->id, id);
     return added;
 }
 
@@ -541,7 +527,7 @@ static void mark_counted(struct state *state, nanos now)
             struct domain *domain = &state->domains[d];
             if (domain->is_up && domain->source == device->source &&
                 domain->scope == device->sensor->channels[device->channel].scope &&
-                !strcmp(domain->device, device->id))
+                str_equal(domain->device, device->id))
                 domain->is_counted = true;
         }
     }
@@ -709,10 +695,9 @@ static void render_evidence(const struct state *state, struct exposition *to)
 static void render_throttle(const struct gauge *gauge, struct exposition *to)
 {
     static const char *const REASONS[] = {"power", "thermal", "brake", "limit", "sync", "other"};
-    for (unsigned bit = 0; is_known(gauge->value) && bit < sizeof REASONS / sizeof *REASONS;
-         bit++) {
+    for (unsigned bit = 0; is_known(gauge->value) && bit < COUNT_OF(REASONS); bit++) {
         char reason[32];
-        str_format(reason, sizeof reason, "reason=\"%s\"", REASONS[bit]);
+        chars_format(reason, "reason=\"%s\"", REASONS[bit]);
         exposition_sample(to, text_get(&gauge->labels), reason, (unsigned)gauge->value >> bit & 1);
     }
 }

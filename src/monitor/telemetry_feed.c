@@ -141,9 +141,9 @@ static size_t count_devices(const struct session *session, const struct platform
     *same = true;
     for (size_t i = 0; i < session->findings.count; i++) {
         const struct sensor_finding *finding = &session->findings.items[i];
-        if (session->source_of[i] < 0 || strcmp(finding->driver->name, platform->driver) != 0)
+        if (session->source_of[i] < 0 || !str_equal(finding->driver->name, platform->driver))
             continue;
-        *same = *same && (!count || !strcmp(*name, finding->name));
+        *same = *same && (!count || str_equal(*name, finding->name));
         *name = finding->name;
         count++;
     }
@@ -152,24 +152,24 @@ static size_t count_devices(const struct session *session, const struct platform
 
 static void fill_devices(struct telemetry *to, const struct session *session)
 {
-    str_copy(to->platform, sizeof to->platform, "null");
-    for (size_t i = 0; i < sizeof PLATFORMS / sizeof *PLATFORMS; i++) {
+    chars_copy(to->platform, "null");
+    for (size_t i = 0; i < COUNT_OF(PLATFORMS); i++) {
         const struct platform *platform = &PLATFORMS[i];
         const char *name = "";
         bool same;
         size_t count = count_devices(session, platform, &name, &same);
         if (!count)
             continue;
-        str_copy(to->platform, sizeof to->platform, platform->platform);
-        str_copy(to->gpu_vendor, sizeof to->gpu_vendor, platform->vendor);
-        str_copy(to->gpu_type, sizeof to->gpu_type, platform->type);
-        str_copy(to->gpu_backend, sizeof to->gpu_backend, platform->backend);
+        chars_copy(to->platform, platform->platform);
+        chars_copy(to->gpu_vendor, platform->vendor);
+        chars_copy(to->gpu_type, platform->type);
+        chars_copy(to->gpu_backend, platform->backend);
         if (count == 1 && platform->vendor[0])
-            str_copy(to->gpu_name, sizeof to->gpu_name, name);
+            chars_copy(to->gpu_name, name);
         else if (same && platform->vendor[0])
-            str_format(to->gpu_name, sizeof to->gpu_name, "%s x%zu", name, count);
+            chars_format(to->gpu_name, "%s x%zu", name, count);
         else if (platform->vendor[0])
-            str_format(to->gpu_name, sizeof to->gpu_name, "%s (%zu GPUs)", platform->vendor, count);
+            chars_format(to->gpu_name, "%s (%zu GPUs)", platform->vendor, count);
         return;
     }
 }
@@ -178,11 +178,11 @@ static void fill_host(struct telemetry *to)
 {
     struct host_info host;
     host_info_read(&host);
-    str_copy(to->os_name, sizeof to->os_name, host.os_name);
-    str_copy(to->os_version, sizeof to->os_version, host.os_version);
-    str_copy(to->kernel_version, sizeof to->kernel_version, host.kernel);
-    str_copy(to->host_name, sizeof to->host_name, host.host_name);
-    str_copy(to->cpu_brand, sizeof to->cpu_brand, host.cpu_brand);
+    chars_copy(to->os_name, host.os_name);
+    chars_copy(to->os_version, host.os_version);
+    chars_copy(to->kernel_version, host.kernel);
+    chars_copy(to->host_name, host.host_name);
+    chars_copy(to->cpu_brand, host.cpu_brand);
     to->cpu_count = host.cpu_count;
 }
 
@@ -194,7 +194,7 @@ static enum err start_energy_monitor(struct telemetry_feed *feed, struct error *
     char descriptor[16];
     if (pipe2(ends, O_CLOEXEC))
         return err_set(why, err_from_errno(errno), "cannot create a pipe to energy-monitor");
-    str_format(descriptor, sizeof descriptor, "%d", ends[0]);
+    chars_format(descriptor, "%d", ends[0]);
     char *argv[] = {feed->program, "--bind-address", feed->address, "--port",
                     feed->port,    "--feed",         descriptor,    NULL};
     feed->started = clock_now();
@@ -253,7 +253,7 @@ static char *find_energy_monitor(void)
 enum err telemetry_feed_open(int fd, const char *address, unsigned port,
                              struct telemetry_feed **out, struct error *why)
 {
-    struct telemetry_feed *feed = *out = xcalloc(1, sizeof *feed);
+    struct telemetry_feed *feed = *out = XNEW(feed);
     feed->fd = fd;
     feed->reading = (struct telemetry){.size = sizeof feed->reading, .version = TELEMETRY_VERSION};
     fill_host(&feed->reading);
@@ -262,8 +262,8 @@ enum err telemetry_feed_open(int fd, const char *address, unsigned port,
         return ERR_OK;
     }
     feed->fd = -1;
-    str_copy(feed->address, sizeof feed->address, address);
-    str_format(feed->port, sizeof feed->port, "%u", port);
+    chars_copy(feed->address, address);
+    chars_format(feed->port, "%u", port);
     enum err err = ERR_OK;
     feed->program = find_energy_monitor();
     if (!feed->program)

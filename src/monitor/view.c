@@ -44,7 +44,7 @@ struct monitor_view {
 enum err monitor_view_open(const char *drivers, const char *devices, nanos interval,
                            struct monitor_view **out, struct error *why)
 {
-    struct monitor_view *view = *out = xcalloc(1, sizeof *view);
+    struct monitor_view *view = *out = XNEW(view);
     view->state = state_new();
     view->interval = interval;
     enum err err = monitor_session_open(drivers, devices, interval, false, &view->session, why);
@@ -108,10 +108,10 @@ static void fill_device(const struct monitor_view *view, const struct domain *do
                                    .energy_j = domain->joules,
                                    .relative_accuracy = domain->accuracy,
                                    .is_counted = domain->is_counted};
-    str_format(out->id, sizeof out->id, "%s/%s%s%s", domain->device, scope_name(domain->scope),
-               domain->kind == DOMAIN_PLATFORM ? "/" : "",
-               domain->kind == DOMAIN_PLATFORM ? channel->name : "");
-    str_copy(out->name, sizeof out->name, sensor->name);
+    chars_format(out->id, "%s/%s%s%s", domain->device, scope_name(domain->scope),
+                 domain->kind == DOMAIN_PLATFORM ? "/" : "",
+                 domain->kind == DOMAIN_PLATFORM ? channel->name : "");
+    chars_copy(out->name, sensor->name);
     state_health(view->state, domain->source, &is_lost, &out->age_s);
     out->health = domain->is_up ? "ok" : is_lost ? "lost" : "stale";
     out->utilization = is_gpu ? domain->utilization : UNKNOWN;
@@ -172,12 +172,12 @@ static void fill_domain(struct sampler *sampler, const struct domain *domain, na
         .points = points,
         .point_count = point_count,
     };
-    str_copy(out->device, sizeof out->device, domain->device);
-    str_copy(out->name, sizeof out->name, sensor->name);
-    str_copy(out->kind, sizeof out->kind, sensor_kind_name(sensor->kind));
-    str_format(out->source, sizeof out->source, "%s %s", sensor->id, row->name);
-    str_copy(out->channel, sizeof out->channel, row->name);
-    str_copy(out->uuid, sizeof out->uuid, sensor_fact(sensor, "uuid"));
+    chars_copy(out->device, domain->device);
+    chars_copy(out->name, sensor->name);
+    chars_copy(out->kind, sensor_kind_name(sensor->kind));
+    chars_format(out->source, "%s %s", sensor->id, row->name);
+    chars_copy(out->channel, row->name);
+    chars_copy(out->uuid, sensor_fact(sensor, "uuid"));
 }
 
 static void fill_gauges(const struct state *state, struct sampler *sampler, nanos now,
@@ -195,8 +195,8 @@ static void fill_gauges(const struct state *state, struct sampler *sampler, nano
             .value = known ? read.value : UNKNOWN,
             .age_s = read.t > 0 ? seconds(now - read.t) : UNKNOWN,
         };
-        str_copy(gauge->device, sizeof gauge->device, row->device);
-        str_copy(gauge->channel, sizeof gauge->channel, row->name);
+        chars_copy(gauge->device, row->device);
+        chars_copy(gauge->channel, row->name);
     }
 }
 

@@ -8,7 +8,7 @@
 struct arrow_field *arrow_field_add(struct arrow_field *parent, const char *name,
                                     enum arrow_type type)
 {
-    struct arrow_field *field = xcalloc(1, sizeof *field);
+    struct arrow_field *field = XNEW(field);
     field->name = xstrdup(name);
     field->type = type;
     if (parent && parent->last)

@@ -74,7 +74,7 @@ static bool is_supported(enum ArrowType type)
         NANOARROW_TYPE_LIST,   NANOARROW_TYPE_LARGE_LIST,   NANOARROW_TYPE_FIXED_SIZE_LIST,
         NANOARROW_TYPE_STRUCT, NANOARROW_TYPE_MAP,
     };
-    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
+    for (size_t i = 0; i < COUNT_OF(TYPES); i++)
         if (TYPES[i] == type)
             return true;
     return false;
@@ -109,7 +109,7 @@ static enum err add_children(const struct ArrowSchema *schema, unsigned depth,
         return ERR_OK;
     column->children = xcalloc((size_t)schema->n_children, sizeof *column->children);
     for (int64_t i = 0; i < schema->n_children; i++) {
-        struct arrow_column *child = xcalloc(1, sizeof *child);
+        struct arrow_column *child = XNEW(child);
         column->children[column->child_count++] = child;
         enum err err = make_column(schema->children[i], depth + 1, child, why);
         if (err)
@@ -157,7 +157,7 @@ static enum err column_new(const struct ArrowSchema *schema, struct arrow_column
                            struct error *why)
 {
     *out = NULL;
-    struct arrow_column *column = xcalloc(1, sizeof *column);
+    struct arrow_column *column = XNEW(column);
     enum err err = make_column(schema, 0, column, why);
     if (err)
         column_free(column);
@@ -234,11 +234,11 @@ static struct jv *time_value(int64_t units, int64_t per_second, int digits, bool
     struct tm tm;
     char date[64], text[128];
     if (!gmtime_r(&at, &tm) || !strftime(date, sizeof date, date_only ? "%F" : "%FT%T", &tm))
-        str_format(text, sizeof text, "%" PRId64, units); /* a year beyond any calendar's */
+        chars_format(text, "%" PRId64, units); /* a year beyond any calendar's */
     else if (digits > 0 && !date_only)
-        str_format(text, sizeof text, "%s.%0*" PRId64 "%s", date, digits, rest, suffix);
+        chars_format(text, "%s.%0*" PRId64 "%s", date, digits, rest, suffix);
     else
-        str_format(text, sizeof text, "%s%s", date, suffix);
+        chars_format(text, "%s%s", date, suffix);
     return jv_new_text(text);
 }
 
@@ -397,8 +397,7 @@ static enum err read_bytes(struct arrow_reader *reader, struct buffer *to, size_
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_set(why, err_from_errno(errno), "cannot read %s: %s", reader->path,
-                           strerror(errno));
+            return err_errno(why, errno, "cannot read %s", reader->path);
         if (n == 0)
             return truncated(reader, why);
         at += (size_t)n;
@@ -522,8 +521,7 @@ static enum err read_header(struct arrow_reader *reader, enum ArrowIpcMessageTyp
     if (err)
         return err;
     const uint8_t *prefix = reader->header.data;
-    uint32_t length = (uint32_t)prefix[4] | (uint32_t)prefix[5] << 8 | (uint32_t)prefix[6] << 16 |
-                      (uint32_t)prefix[7] << 24;
+    uint32_t length = read_u32(prefix + 4);
     if (memcmp(prefix, "\xFF\xFF\xFF\xFF", 4))
         return err_set(why, ERR_BAD_VALUE, "%s is not an Arrow stream, or is damaged",
                        reader->path);
@@ -596,7 +594,7 @@ static enum err skip_magic(struct arrow_reader *reader, struct error *why)
 
 static enum err cannot_open(const char *path, struct error *why)
 {
-    return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+    return err_errno(why, errno, "cannot open %s", path);
 }
 
 static enum err find_size(struct arrow_reader *reader, const char *path, struct error *why)
@@ -620,7 +618,7 @@ enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct e
 enum err arrow_reader_take(int fd, const char *path, struct arrow_reader **out, struct error *why)
 {
     *out = NULL;
-    struct arrow_reader *reader = xcalloc(1, sizeof *reader);
+    struct arrow_reader *reader = XNEW(reader);
     reader->fd = fd;
     reader->path = xstrdup(path);
     bool end = false;
@@ -745,7 +743,7 @@ bool arrow_reader_find(const struct arrow_reader *reader, const char *const *nam
         size_t i = 0;
         if (column->type != NANOARROW_TYPE_STRUCT || depth == ARROW_PATH_MAX)
             return false;
-        while (i < column->child_count && strcmp(column->children[i]->name, names[depth]) != 0)
+        while (i < column->child_count && !str_equal(column->children[i]->name, names[depth]))
             i++;
         if (i == column->child_count)
             return false;

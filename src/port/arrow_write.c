@@ -245,7 +245,7 @@ enum err arrow_writer_open(const char *directory, const char *name, const struct
                            struct error *why)
 {
     *out = NULL;
-    struct arrow_writer *writer = xcalloc(1, sizeof *writer);
+    struct arrow_writer *writer = XNEW(writer);
     struct ArrowError detail = {0};
     writer->root = root;
     writer->fingerprint = HASH_START;

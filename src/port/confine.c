@@ -160,7 +160,7 @@ static enum err make_rules(int version, int directory, const char *const *readab
     if (*out >= 0)
         close(*out);
     *out = -1;
-    return err_set(why, err_from_errno(number), "cannot confine files: %s", strerror(number));
+    return err_errno(why, number, "cannot confine files");
 }
 
 /* ---- mounts ---- */

@@ -20,7 +20,7 @@ enum err dl_open(struct dl *dl, const char *const *names, struct error *why)
         }
         const char *message = dlerror();
         if (!first_failure[0] && message)
-            str_copy(first_failure, sizeof first_failure, message);
+            chars_copy(first_failure, message);
     }
     return err_set(why, ERR_ABSENT, "%s",
                    first_failure[0] ? first_failure : "no library name given");

@@ -39,7 +39,7 @@ static void drain(void *context, unsigned events)
 
 enum err event_loop_new(struct event_loop **out, struct error *why)
 {
-    struct event_loop *loop = *out = xcalloc(1, sizeof *loop);
+    struct event_loop *loop = *out = XNEW(loop);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->signals.fd = -1;
     loop->wake = (struct event_watch){
@@ -162,7 +162,7 @@ static enum err bind_address(const char *address, unsigned port, int *out, struc
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
     char service[8];
-    str_format(service, sizeof service, "%u", port);
+    chars_format(service, "%u", port);
     if (getaddrinfo(address, service, &hints, &found))
         return err_set(why, ERR_USAGE, "'%.80s' is not an address of this machine", address);
     *out = try_bind(found);
@@ -326,7 +326,7 @@ static void *jobs_main(void *argument)
 enum err jobs_open(struct event_loop *loop, const char *name, unsigned queue_max, struct jobs **out,
                    struct error *why)
 {
-    struct jobs *jobs = *out = xcalloc(1, sizeof *jobs);
+    struct jobs *jobs = *out = XNEW(jobs);
     jobs->loop = loop;
     jobs->name = name;
     jobs->max = queue_max;

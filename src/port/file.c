@@ -40,7 +40,7 @@ bool file_is_directory(const char *path)
 static enum err failed(const char *path, const char *doing, struct error *why)
 {
     int number = errno;
-    return err_set(why, err_from_errno(number), "cannot %s %s: %s", doing, path, strerror(number));
+    return err_errno(why, number, "cannot %s %s", doing, path);
 }
 
 enum err file_read(const char *path, size_t limit, struct text *out, struct error *why)
@@ -238,17 +238,14 @@ enum err file_open_scratch(int *fd, struct error *why)
     if (wanted && *wanted) {
         *fd = open_unnamed(wanted);
         if (*fd < 0)
-            return err_set(why, err_from_errno(errno),
-                           "cannot create a scratch file in TMPDIR=%s: %s", wanted,
-                           strerror(errno));
+            return err_errno(why, errno, "cannot create a scratch file in TMPDIR=%s", wanted);
         return ERR_OK;
     }
     *fd = open_unnamed("/var/tmp");
     if (*fd < 0)
         *fd = open_unnamed("/tmp");
     if (*fd < 0)
-        return err_set(why, err_from_errno(errno),
-                       "cannot create a scratch file in /var/tmp or /tmp: %s", strerror(errno));
+        return err_errno(why, errno, "cannot create a scratch file in /var/tmp or /tmp");
     return ERR_OK;
 }
 
@@ -289,8 +286,8 @@ enum err file_read_at(int fd, void *bytes, size_t length, long long offset)
 static enum err output_failed(const struct output *output, struct error *why)
 {
     int number = errno;
-    return err_set(why, err_from_errno(number), "cannot write %s: %s",
-                   output->path ? output->path : "to standard output", strerror(number));
+    return err_errno(why, number, "cannot write %s",
+                     output->path ? output->path : "to standard output");
 }
 
 static void close_folder(struct output *output)
@@ -318,7 +315,7 @@ static enum err open_temporary(struct output *output, mode_t mode)
         uint64_t number;
         if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
             return ERR_IO;
-        str_format(output->temporary, sizeof output->temporary, ".%016" PRIx64 ".tmp", number);
+        chars_format(output->temporary, ".%016" PRIx64 ".tmp", number);
         output->fd = openat(output->folder, output->temporary,
                             O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (output->fd >= 0)
@@ -332,7 +329,7 @@ static enum err open_temporary(struct output *output, mode_t mode)
 /* False, with errno, when no file can be created next to it. */
 static bool open_in_folder(struct output *output, const char *path, const struct stat *there)
 {
-    bool fits = str_copy(output->name, sizeof output->name, name_of(path));
+    bool fits = chars_copy(output->name, name_of(path));
     if (!fits || !output->name[0]) {
         errno = fits ? EISDIR : ENAMETOOLONG;
         return false;
@@ -357,7 +354,7 @@ static bool open_in_folder(struct output *output, const char *path, const struct
 
 bool output_is_stdout(const char *path)
 {
-    return !path || strcmp(path, "-") == 0;
+    return !path || str_equal(path, "-");
 }
 
 /* /dev/stdout is a link that may lead to a regular file that other programs write to as well. */
@@ -480,7 +477,7 @@ static enum err enter_folders(struct output *output, const char *directory, cons
     const char *at = name;
     for (const char *slash; (slash = strchr(at, '/')); at = slash + 1) {
         char folder[FILE_NAME_SIZE];
-        if (!str_format(folder, sizeof folder, "%.*s", (int)(slash - at), at)) {
+        if (!chars_format(folder, "%.*s", (int)(slash - at), at)) {
             errno = ENAMETOOLONG;
             return output_failed(output, why);
         }
@@ -509,7 +506,7 @@ static enum err open_within(struct output *output, const char *directory, const 
     enum err err = enter_folders(output, directory, name, &last, why);
     if (err)
         return err;
-    if (!str_copy(output->name, sizeof output->name, last)) {
+    if (!chars_copy(output->name, last)) {
         errno = ENAMETOOLONG;
         return output_failed(output, why);
     }

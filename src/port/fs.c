@@ -26,7 +26,7 @@ void fs_set_root(const char *root)
     size_t length = root ? strlen(root) : 0;
     while (length > 0 && root[length - 1] == '/')
         length--;
-    str_format(root_prefix, sizeof root_prefix, "%.*s", (int)length, root ? root : "");
+    chars_format(root_prefix, "%.*s", (int)length, root ? root : "");
 }
 
 const char *fs_root(void)
@@ -73,8 +73,7 @@ static int open_through_reader(const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct timeval timeout = {.tv_sec = 2};
     char first[32];
-    if (!str_copy(address.sun_path, sizeof address.sun_path,
-                  place ? place : "/run/ipw/reader.sock"))
+    if (!chars_copy(address.sun_path, place ? place : "/run/ipw/reader.sock"))
         return -1;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)

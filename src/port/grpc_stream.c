@@ -78,7 +78,7 @@ static enum err queue_message(struct grpc_stream *stream, const unsigned char *b
     }
     stream->queue[(stream->first + stream->count++) % QUEUE_MAX] = message;
     stream->why = (struct error){0};
-    pthread_cond_signal(&stream->arrived);
+    thread_wake(&stream->arrived);
     pthread_mutex_unlock(&stream->lock);
     stream->received++;
     stream->has_received = true;
@@ -166,7 +166,7 @@ static enum err ask_protocol(const struct grpc_stream *stream, struct http *http
     for (int question = TLS; question < QUESTIONS && !found; question++) {
         char url[sizeof stream->server + 16];
         struct http_response response;
-        str_format(url, sizeof url, "%s://%s/", question == TLS ? "https" : "http", stream->server);
+        chars_format(url, "%s://%s/", question == TLS ? "https" : "http", stream->server);
         const struct http_request request = {.method = question == GRPC ? "POST" : "GET",
                                              .url = question == GRPC ? stream->url : url,
                                              .headers = question == GRPC ? &stream->headers : NULL,
@@ -232,7 +232,7 @@ static void note_failure(struct grpc_stream *stream, enum err err, bool gives_up
     pthread_mutex_lock(&stream->lock);
     stream->why = stream->call_why;
     stream->failed = gives_up ? err : ERR_OK;
-    pthread_cond_signal(&stream->arrived);
+    thread_wake(&stream->arrived);
     pthread_mutex_unlock(&stream->lock);
 }
 
@@ -286,8 +286,8 @@ enum err grpc_stream_new(const struct grpc_stream_options *options, struct grpc_
     if (!stream)
         return err_no_memory(why);
     stream->attempts = options->attempts;
-    str_copy(stream->server, sizeof stream->server, options->server);
-    str_format(stream->url, sizeof stream->url, "http://%s%s", options->server, options->method);
+    chars_copy(stream->server, options->server);
+    chars_format(stream->url, "http://%s%s", options->server, options->method);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->arrived, NULL);
     deadline_init(&stream->retry);

@@ -107,7 +107,7 @@ static void read_content_type(struct http_response *response, char *value)
     value = str_trim(value);
     for (char *c = value; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    str_copy(response->content_type, sizeof response->content_type, value);
+    chars_copy(response->content_type, value);
 }
 
 /* Seconds, or an HTTP date. */
@@ -143,8 +143,7 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
     struct http_response *response = x->response;
     size_t length = unit * count;
     char line[1024];
-    str_format(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1),
-               bytes);
+    chars_format(line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), bytes);
     if (str_starts(line, "HTTP/")) { /* after a redirect or "100 Continue" */
         long status = strtol(line + strcspn(line, " "), NULL, 10);
         response->status = (int)status;
@@ -165,13 +164,13 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
     if (str_equal_nocase(line, "content-type"))
         read_content_type(response, value);
     else if (str_equal_nocase(line, "server"))
-        str_copy(response->server, sizeof response->server, value);
+        chars_copy(response->server, value);
     else if (str_equal_nocase(line, "retry-after"))
         read_retry_after(response, value);
     else if (str_equal_nocase(line, "grpc-status"))
         response->grpc_status = (int)strtol(value, NULL, 10);
     else if (str_equal_nocase(line, "grpc-message"))
-        str_copy(response->grpc_message, sizeof response->grpc_message, plain_text(value).text);
+        chars_copy(response->grpc_message, plain_text(value).text);
     return length;
 }
 
@@ -210,8 +209,7 @@ static long milliseconds(nanos t)
     return (long)((t + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static void set_transport(CURL *easy, const struct http_request *request, const struct url *url,
-                          nanos spent)
+static void set_transport(CURL *easy, const struct http_request *request, const struct url *url)
 {
     curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl.easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
@@ -219,9 +217,6 @@ static void set_transport(CURL *easy, const struct http_request *request, const 
     curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                      request->connect_timeout > 0 ? milliseconds(request->connect_timeout)
                                                   : CONNECT_SECONDS * 1000L);
-    if (request->timeout > 0)
-        curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS,
-                         request->timeout > spent ? milliseconds(request->timeout - spent) : 1L);
     curl_set_peer(easy, url_is_local(url));
 }
 
@@ -237,11 +232,11 @@ static void set_request(CURL *easy, const struct http_request *request, const ch
         /* libcurl 7.88 fails on a connection whose last stream was ended by the callback. */
         curl.easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
     }
-    if (strcmp(request->method, "POST") == 0) {
+    if (str_equal(request->method, "POST")) {
         curl.easy_setopt(easy, CURLOPT_POST, 1L);
         curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
         curl.easy_setopt(easy, CURLOPT_POSTFIELDS, request->body ? request->body : "");
-    } else if (strcmp(request->method, "DELETE") == 0) {
+    } else if (str_equal(request->method, "DELETE")) {
         curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
     }
 }
@@ -271,22 +266,37 @@ static bool is_canceled(const struct http_request *request)
     return request->cancel && atomic_load(request->cancel);
 }
 
+/* How long to wait for data before the flag and the clock are looked at again; 0 when the request's time is over.  The
+ * limit is by our clock, not by libcurl's. */
+static int poll_ms(const struct exchange *x)
+{
+    const struct http_request *request = x->request;
+    int most = request->cancel ? CANCEL_POLL_MS : IDLE_POLL_MS;
+    if (request->timeout <= 0)
+        return most;
+    nanos left = request->timeout - (clock_now() - x->response->sent);
+    if (left <= 0)
+        return 0;
+    return left < most * NS_PER_MS ? (int)milliseconds(left) : most;
+}
+
 /* Runs the prepared transfer to its end; true when it was canceled. */
 static bool drive(struct exchange *x, CURLcode *result)
 {
     CURLM *multi = x->http->multi;
-    int running = 1, left;
+    int running = 1, left, ms = 1;
     *result = CURLE_FAILED_INIT;
     if (curl.multi_add_handle(multi, x->http->easy))
         return false;
     bool canceled = false;
-    while (running && !(canceled = is_canceled(x->request))) {
+    while (running && !(canceled = is_canceled(x->request)) && (ms = poll_ms(x)) > 0) {
         if (curl.multi_perform(multi, &running))
             break;
         if (running)
-            curl.multi_poll(multi, NULL, 0, x->request->cancel ? CANCEL_POLL_MS : IDLE_POLL_MS,
-                            NULL);
+            curl.multi_poll(multi, NULL, 0, ms, NULL);
     }
+    if (!ms)
+        *result = CURLE_OPERATION_TIMEDOUT;
     for (CURLMsg *message; (message = curl.multi_info_read(multi, &left));)
         if (message->msg == CURLMSG_DONE)
             *result = message->data.result;
@@ -430,7 +440,7 @@ static enum err perform_once(struct exchange *x, struct text *target, const stru
         CURLcode result;
         const char *next = NULL;
         curl.easy_reset(easy); /* resets options, keeps connections */
-        set_transport(easy, x->request, &x->url, clock_now() - response->sent);
+        set_transport(easy, x->request, &x->url);
         set_request(easy, x->request, text_get(target), list);
         set_callbacks(easy, x);
         bool canceled = drive(x, &result);
@@ -452,7 +462,7 @@ static enum err perform_once(struct exchange *x, struct text *target, const stru
 /* Follows redirects without libcurl, which would send headers such as X-Api-Key to any host that a redirect names. */
 static enum err perform(struct exchange *x, struct error *why)
 {
-    bool may_follow = strcmp(x->request->method, "GET") == 0;
+    bool may_follow = str_equal(x->request->method, "GET");
     const struct params *headers = x->request->headers;
     struct text target = {0};
     text_add(&target, x->request->url);

@@ -81,7 +81,7 @@ bool http_access_reaches(const char *address, unsigned port, const struct url *u
     struct addrinfo *here = NULL, *there = NULL;
     char host[256];
     bool is_v6 = url->host[0] == '[', reaches = false;
-    str_format(host, sizeof host, "%.*s", (int)strlen(url->host) - 2 * is_v6, url->host + is_v6);
+    chars_format(host, "%.*s", (int)strlen(url->host) - 2 * is_v6, url->host + is_v6);
     if (strtoul(url->port, NULL, 10) == port && !find(address, NULL, &here) &&
         !find(host, NULL, &there))
         for (const struct addrinfo *to = there; to && !reaches; to = to->ai_next)
@@ -109,7 +109,7 @@ enum err http_access_check(const char *address, const char *token, bool is_open,
     enum err err = check_address(address, why);
     if (err)
         return err;
-    str_format(text, sizeof text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
+    chars_format(text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
     err = url_read(text, &url, why);
     if (err)
         return err;
@@ -145,7 +145,7 @@ static bool is_loopback(const char *name)
     char text[300];
     if (str_equal_nocase(name, "localhost"))
         return true;
-    str_format(text, sizeof text, strchr(name, ':') ? "http://[%s]" : "http://%s", name);
+    chars_format(text, strchr(name, ':') ? "http://[%s]" : "http://%s", name);
     return !url_read(text, &url, NULL) && url_is_loopback(&url);
 }
 
@@ -190,7 +190,7 @@ struct http_access {
 
 struct http_access *http_access_new(const struct http_access_options *options)
 {
-    struct http_access *access = xcalloc(1, sizeof *access);
+    struct http_access *access = XNEW(access);
     access->options = *options;
     return access;
 }

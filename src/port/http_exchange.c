@@ -139,7 +139,7 @@ static void add_status_line(struct text *out, int status)
         {505, "HTTP Version Not Supported"},
     };
     const char *reason = "";
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS && ROWS[i].status <= status; i++)
+    for (size_t i = 0; i < COUNT_OF(ROWS) && ROWS[i].status <= status; i++)
         if (ROWS[i].status == status)
             reason = ROWS[i].reason;
     text_add(out, "HTTP/1.1 ");
@@ -179,7 +179,7 @@ void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t le
 {
     const struct request_head *request = &exchange->request;
     struct text *out = &exchange->out;
-    bool is_head = request->method && strcmp(request->method, "HEAD") == 0;
+    bool is_head = request->method && str_equal(request->method, "HEAD");
     bool is_empty = status == 204 || status == 304; /* and have no length */
     bool is_unknown = length == HTTP_LENGTH_UNKNOWN && !is_empty;
     exchange->answer = ANSWER_BEGUN;

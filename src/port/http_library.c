@@ -22,7 +22,7 @@ enum err curl_load(struct error *why)
     };
     static struct dl_library library = {.names = NAMES,
                                         .symbols = SYMBOLS,
-                                        .count = sizeof SYMBOLS / sizeof *SYMBOLS,
+                                        .count = COUNT_OF(SYMBOLS),
                                         .absent = "libcurl is not installed: apt install libcurl4",
                                         .start = start,
                                         .lock = PTHREAD_MUTEX_INITIALIZER};

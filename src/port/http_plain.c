@@ -99,7 +99,7 @@ struct plain_pool {
 
 struct plain_pool *plain_pool_new(struct event_loop *loop)
 {
-    struct plain_pool *pool = xcalloc(1, sizeof *pool);
+    struct plain_pool *pool = XNEW(pool);
     pool->loop = loop;
     return pool;
 }
@@ -249,7 +249,7 @@ static struct link *connect_new(struct plain_call *call)
         errno = failure;
         return NULL;
     }
-    struct link *link = xcalloc(1, sizeof *link);
+    struct link *link = XNEW(link);
     link->pool = call->pool;
     link->watch = (struct event_watch){.fd = fd, .ready = on_link, .context = link};
     link->server = call->server;
@@ -381,7 +381,7 @@ static void start_again(struct plain_call *call);
 static bool may_repeat(const struct plain_call *call)
 {
     const char *method = call->request.method;
-    return call->sent == 0 || strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    return call->sent == 0 || str_equal(method, "GET") || str_equal(method, "HEAD");
 }
 
 /* The connection was closed. */
@@ -541,9 +541,9 @@ static bool read_address(const char *url, struct server *server)
         return false;
     bool is_v6 = *at == '[';
     size_t size = is_v6 ? strcspn(at, "]") + 1 : strcspn(at, ":/?#");
-    str_format(host, sizeof host, "%.*s", (int)(is_v6 ? size - 2 : size), at + is_v6);
+    chars_format(host, "%.*s", (int)(is_v6 ? size - 2 : size), at + is_v6);
     if (size < length && at[size] == ':')
-        str_format(port, sizeof port, "%.*s", (int)(length - size - 1), at + size + 1);
+        chars_format(port, "%.*s", (int)(length - size - 1), at + size + 1);
     struct sockaddr_in *v4 = (struct sockaddr_in *)&server->address;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&server->address;
     uint64_t number;
@@ -590,7 +590,7 @@ static struct server *find_server(struct plain_pool *pool, const char *url)
     }
     size_t scheme = strlen("http://");
     server->origin_length = scheme + strcspn(url + scheme, "/?#");
-    str_format(server->origin, sizeof server->origin, "%.*s", (int)server->origin_length, url);
+    chars_format(server->origin, "%.*s", (int)server->origin_length, url);
     server->next = pool->servers;
     return pool->servers = server;
 }
@@ -647,11 +647,11 @@ static void start_again(struct plain_call *call)
 enum err plain_call_start(struct plain_pool *pool, const struct relay_request *request,
                           struct plain_call **out, struct error *why)
 {
-    struct plain_call *call = *out = xcalloc(1, sizeof *call);
+    struct plain_call *call = *out = XNEW(call);
     call->base.is_plain = true;
     call->pool = pool;
     call->request = *request;
-    call->response.is_of_head = strcmp(request->method, "HEAD") == 0;
+    call->response.is_of_head = str_equal(request->method, "HEAD");
     call->server = find_server(pool, request->url);
     write_request(call);
     bool is_open = call->server && open_connection(call, true);

@@ -76,7 +76,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
         return 0;
     }
     if (!socket) {
-        socket = xcalloc(1, sizeof *socket);
+        socket = XNEW(socket);
         *socket = (struct relay_socket){relay, {.fd = fd, .ready = on_ready, .context = socket}};
         curl.multi_assign(relay->multi, fd, socket);
     }
@@ -100,7 +100,7 @@ enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct
     enum err err = curl_load(why);
     if (err)
         return err;
-    struct http_relay *relay = xcalloc(1, sizeof *relay);
+    struct http_relay *relay = XNEW(relay);
     relay->plain = plain_pool_new(loop);
     relay->multi = xneed(curl.multi_init());
     relay->loop = loop;
@@ -205,7 +205,7 @@ static void add_header(struct curl_slist **list, const char *line)
         return;
     if (colon[1 + strspn(colon + 1, " \t")])
         curl_add_line(list, line);
-    else if (str_format(empty, sizeof empty, "%.*s;", (int)(colon - line), line))
+    else if (chars_format(empty, "%.*s;", (int)(colon - line), line))
         curl_add_line(list, empty);
 }
 
@@ -214,7 +214,7 @@ static bool has_header(const struct text *headers, const char *name)
     size_t length = strlen(name);
     for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1) {
         char start[64];
-        str_format(start, sizeof start, "%.*s", (int)length + 1, headers->bytes + at);
+        chars_format(start, "%.*s", (int)length + 1, headers->bytes + at);
         if (start[length] == ':') {
             start[length] = '\0';
             if (str_equal_nocase(start, name))
@@ -229,9 +229,9 @@ static void build_headers(const struct text *headers, struct curl_slist **list)
 {
     static const char *const OWN[] = {"Accept", "Content-Type", "User-Agent"};
     curl_add_line(list, "Expect:");
-    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) {
+    for (size_t i = 0; i < COUNT_OF(OWN); i++) {
         char line[32];
-        str_format(line, sizeof line, "%s:", OWN[i]);
+        chars_format(line, "%s:", OWN[i]);
         if (!has_header(headers, OWN[i]))
             curl_add_line(list, line);
     }
@@ -258,7 +258,7 @@ static void set_options(struct curl_call *call)
         curl.easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
         curl.easy_setopt(easy, CURLOPT_READDATA, call);
     }
-    if (strcmp(request->method, "HEAD") == 0)
+    if (str_equal(request->method, "HEAD"))
         curl.easy_setopt(easy, CURLOPT_NOBODY, 1L);
     else
         curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
@@ -280,7 +280,7 @@ enum err http_relay_start(struct http_relay *relay, const struct relay_request *
         *out = (struct relay_call *)plain;
         return err;
     }
-    struct curl_call *call = xcalloc(1, sizeof *call);
+    struct curl_call *call = XNEW(call);
     *out = (struct relay_call *)call;
     *call = (struct curl_call){.relay = relay, .request = *request, .next = relay->calls};
     call->easy = relay->kept_count ? relay->kept[--relay->kept_count] : xneed(curl.easy_init());

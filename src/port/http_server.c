@@ -154,8 +154,7 @@ static void expect_request(struct connection *connection)
 static void refuse(struct connection *connection, int status, const char *why)
 {
     char body[160];
-    str_format(body, sizeof body,
-               "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\"}}", why);
+    chars_format(body, "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\"}}", why);
     connection->exchange.closes = true;
     connection->state = CONNECTION_ANSWERING;
     connection->deadline = 0;
@@ -491,7 +490,7 @@ static void tune_socket(int fd, nanos write_limit)
 
 static void add_connection(struct http_server *server, int fd, const struct sockaddr_storage *peer)
 {
-    struct connection *connection = xcalloc(1, sizeof *connection);
+    struct connection *connection = XNEW(connection);
     if (server->tls && !(connection->tls = tls_session_new(server->tls, fd))) {
         free(connection);
         close(fd);
@@ -604,7 +603,7 @@ enum err http_server_open(struct event_loop *loop, const struct http_server_opti
                           struct http_server **out, struct error *why)
 {
     *out = NULL;
-    struct http_server *server = xcalloc(1, sizeof *server);
+    struct http_server *server = XNEW(server);
     server->options = *options;
     set_defaults(&server->options);
     server->loop = loop;

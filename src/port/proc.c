@@ -38,7 +38,7 @@ static void (*size_before)(int) = SIG_ERR;
 static void (*child_before)(int) = SIG_ERR;
 
 static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP};
-enum { ENDING_COUNT = sizeof ENDING / sizeof *ENDING };
+enum { ENDING_COUNT = COUNT_OF(ENDING) };
 static bool is_ignored[ENDING_COUNT];
 
 static void handled_signals(sigset_t *set)
@@ -260,11 +260,11 @@ static enum err prepare(struct child *child, char *const argv[], int output, str
 {
     int go[2], failure[2];
     if (pipe2(go, O_CLOEXEC) < 0)
-        return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
+        return err_errno(why, errno, "cannot create a pipe");
     if (pipe2(failure, O_CLOEXEC) < 0) {
         close(go[0]);
         close(go[1]);
-        return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
+        return err_errno(why, errno, "cannot create a pipe");
     }
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
@@ -280,8 +280,7 @@ static enum err prepare(struct child *child, char *const argv[], int output, str
     if (pid < 0) {
         close(go[1]);
         close(failure[0]);
-        return err_set(why, err_from_errno(fork_errno), "cannot start a process: %s",
-                       strerror(fork_errno));
+        return err_errno(why, fork_errno, "cannot start a process");
     }
     *child = (struct child){pid, go[1], failure[0]};
     return ERR_OK;
@@ -413,7 +412,7 @@ static unsigned count_children(void)
     for (size_t i = 0; i < HELPERS_MAX; i++)
         has_helpers |= helpers[i] != 0;
     char path[64], list[4096];
-    str_format(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    chars_format(path, "/proc/self/task/%d/children", (int)getpid());
     /* Of the real machine, whatever root prefix the sensors are read under. */
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -510,7 +509,7 @@ static _Noreturn void watch(int alive, int hold, char *const argv[])
     fcntl(ALIVE, F_SETFD, FD_CLOEXEC);
     fcntl(HOLD, F_SETFD, FD_CLOEXEC);
     close_from(HOLD + 1);
-    for (size_t i = 0; i < sizeof IGNORED / sizeof *IGNORED; i++)
+    for (size_t i = 0; i < COUNT_OF(IGNORED); i++)
         signal(IGNORED[i], SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -527,7 +526,7 @@ enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[],
 {
     int ends[2], status = 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
+        return err_errno(why, errno, "cannot create a pipe");
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[1]);
@@ -650,7 +649,7 @@ static enum err run_filter(const char *const argv[], int input, int output, int 
     char line[200];
     int failed = spawn(argv, input, output, messages, false, &process);
     if (failed)
-        return err_set(why, err_from_errno(failed), "cannot run %s: %s", argv[0], strerror(failed));
+        return err_errno(why, failed, "cannot run %s", argv[0]);
     pid_t ended;
     bool interrupted = false;
     while ((ended = waitpid(process, &status, interrupted ? 0 : WNOHANG)) <= 0) {
@@ -716,7 +715,7 @@ enum err helper_start(struct helper *helper, const char *const argv[], struct er
         failure = errno;
         if (nothing >= 0)
             close(nothing);
-        return err_set(why, err_from_errno(failure), "cannot create a pipe: %s", strerror(failure));
+        return err_errno(why, failure, "cannot create a pipe");
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pthread_mutex_lock(&helpers_lock);
@@ -739,7 +738,7 @@ enum err helper_start(struct helper *helper, const char *const argv[], struct er
     }
     close(ends[0]);
     *helper = (struct helper){0, -1};
-    return err_set(why, err_from_errno(failure), "cannot run %s: %s", argv[0], strerror(failure));
+    return err_errno(why, failure, "cannot run %s", argv[0]);
 }
 
 void helper_end(struct helper *helper)

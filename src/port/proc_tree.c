@@ -47,12 +47,12 @@ static bool holds_socket(const char *pid, const struct sockets *sockets)
     char path[FS_PATH_MAX], link[96];
     struct fs_names files;
     bool found = false;
-    str_format(path, sizeof path, "/proc/%s/fd", pid);
+    chars_format(path, "/proc/%s/fd", pid);
     if (fs_list(path, &files) != ERR_OK)
         return false;
     for (size_t i = 0; i < files.count && !found; i++) {
         unsigned long inode = 0;
-        str_format(path, sizeof path, "/proc/%s/fd/%s", pid, files.items[i]);
+        chars_format(path, "/proc/%s/fd/%s", pid, files.items[i]);
         if (fs_read_link(path, link, sizeof link) <= 0)
             continue;
         if (sscanf(link, "socket:[%lu]", &inode) != 1)
@@ -70,10 +70,7 @@ static bool only_forwards(const char *pid)
                                         "ssh",          "sshd",         "kubectl",     "socat"};
     char name[64];
     proc_name((int)strtol(pid, NULL, 10), name, sizeof name);
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strcmp(name, NAMES[i]) == 0)
-            return true;
-    return false;
+    return str_is_listed(name, NAMES, COUNT_OF(NAMES));
 }
 
 static bool is_pid(const char *name)
@@ -123,7 +120,7 @@ static bool read_process(const char *pid, struct process *out)
     char path[64], text[1024];
     unsigned long long user, system, started;
     long long waited_user, waited_system;
-    str_format(path, sizeof path, "/proc/%s/stat", pid);
+    chars_format(path, "/proc/%s/stat", pid);
     if (fs_read_text(path, text, sizeof text) != ERR_OK)
         return false;
     const char *fields = strrchr(text, ')');
@@ -217,7 +214,7 @@ size_t proc_ancestry(int pid, int out[static PROC_ANCESTRY_MAX])
     struct process process = {.parent = pid};
     char name[16];
     while (process.parent > 0 && count < PROC_ANCESTRY_MAX) {
-        str_format(name, sizeof name, "%d", process.parent);
+        chars_format(name, "%d", process.parent);
         if (!read_process(name, &process))
             break;
         out[count++] = process.pid;
@@ -238,7 +235,7 @@ bool proc_tree_has(const int *pids, size_t count, int pid)
 void proc_name(int pid, char *to, size_t size)
 {
     char path[64], name[64]; /* with its newline it may not fit into the caller's buffer */
-    str_format(path, sizeof path, "/proc/%d/comm", pid);
+    chars_format(path, "/proc/%d/comm", pid);
     str_copy(to, size, fs_read_text(path, name, sizeof name) == ERR_OK ? name : "");
 }
 
@@ -246,7 +243,7 @@ void proc_cgroup(int pid, char *to, size_t size)
 {
     char path[48], text[4096];
     to[0] = '\0';
-    str_format(path, sizeof path, "/proc/%d/cgroup", pid);
+    chars_format(path, "/proc/%d/cgroup", pid);
     if (fs_read_text(path, text, sizeof text) != ERR_OK)
         return;
     for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -266,5 +263,5 @@ bool proc_sees_host_pids(void)
 {
     static const char HOST[] = "pid:[4026531836]"; /* the kernel's constant PROC_PID_INIT_INO */
     char link[64];
-    return fs_read_link("/proc/self/ns/pid", link, sizeof link) > 0 && strcmp(link, HOST) == 0;
+    return fs_read_link("/proc/self/ns/pid", link, sizeof link) > 0 && str_equal(link, HOST);
 }

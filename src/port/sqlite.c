@@ -23,7 +23,7 @@ enum err sqlite_load(struct error *why)
     };
     static struct dl_library library = {.names = NAMES,
                                         .symbols = SYMBOLS,
-                                        .count = sizeof SYMBOLS / sizeof *SYMBOLS,
+                                        .count = COUNT_OF(SYMBOLS),
                                         .absent =
                                             "SQLite is not installed: apt install libsqlite3-0",
                                         .lock = PTHREAD_MUTEX_INITIALIZER};

@@ -94,7 +94,7 @@ static void default_signals(void)
     static const int CHANGED[] = {SIGPIPE, SIGXFSZ, SIGCHLD, SIGINT,  SIGTERM,
                                   SIGHUP,  SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2};
     sigset_t none;
-    for (size_t i = 0; i < sizeof CHANGED / sizeof *CHANGED; i++)
+    for (size_t i = 0; i < COUNT_OF(CHANGED); i++)
         signal(CHANGED[i], SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -162,7 +162,7 @@ static void isolate(bool confined)
     static const int IGNORED[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                   SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
     setpgid(0, 0);
-    for (size_t i = 0; i < sizeof IGNORED / sizeof *IGNORED; i++)
+    for (size_t i = 0; i < COUNT_OF(IGNORED); i++)
         signal(IGNORED[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
     prctl(PR_SET_NAME, "ipw-supervisor", 0, 0, 0);
@@ -372,7 +372,7 @@ static _Noreturn void supervise(const struct subprocess_options *options, const 
                  SIGKILL); /* unless it has failed to start, which it reports itself */
     }
     const int kept[] = {pipes->life[0], pipes->report[1], watched.listener, watched.changes};
-    close_all_but(kept, sizeof kept / sizeof *kept);
+    close_all_but(kept, COUNT_OF(kept));
     watch_program(&watched, pipes->life[0]);
     kill_all(&watched);
     watched.ending.has_reached_tasks = watched.limit.is_exceeded;
@@ -389,7 +389,7 @@ static enum err start_failed(struct subprocess *process, const char *program, in
                              struct error *why)
 {
     *process = NONE;
-    return err_set(why, err_from_errno(number), "cannot run %s: %s", program, strerror(number));
+    return err_errno(why, number, "cannot run %s", program);
 }
 
 static enum err start(struct subprocess *process, const struct subprocess_options *options,

@@ -24,6 +24,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/err.h"
+
 #if defined __x86_64__
 #define OUR_ARCHITECTURE AUDIT_ARCH_X86_64
 #elif defined __aarch64__ && __BYTE_ORDER == __LITTLE_ENDIAN
@@ -278,7 +280,7 @@ static void add_verdict(struct syscall_filter *filter, enum verdict verdict)
         add_result(filter, verdict);
         return;
     }
-    for (size_t i = 0; i < sizeof CONDITIONS / sizeof *CONDITIONS; i++)
+    for (size_t i = 0; i < COUNT_OF(CONDITIONS); i++)
         if (CONDITIONS[i].verdict == verdict)
             add_condition(filter, &CONDITIONS[i]);
 }
@@ -311,7 +313,7 @@ static void add_search(struct syscall_filter *filter, const unsigned char *verdi
 void syscall_filter_build(struct syscall_filter *filter)
 {
     unsigned char verdicts[CALLS_END] = {REFUSED};
-    for (size_t i = 0; i < sizeof CALLS / sizeof *CALLS; i++)
+    for (size_t i = 0; i < COUNT_OF(CALLS); i++)
         verdicts[CALLS[i].number] = CALLS[i].verdict;
     filter->length = 0;
     add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,

@@ -13,6 +13,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "core/text.h"
 #include "core/clock.h"
 #include "port/file.h"
 #include "port/out_of_memory.h"
@@ -22,7 +23,7 @@ static const char ENTER[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
 static const char LEAVE[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
 static const int CRASHES[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-enum { CRASH_COUNT = sizeof CRASHES / sizeof *CRASHES };
+enum { CRASH_COUNT = COUNT_OF(CRASHES) };
 
 static struct {
     struct termios before;
@@ -40,7 +41,7 @@ bool term_possible(void)
 {
     const char *kind = getenv("TERM");
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && kind && *kind &&
-           strcmp(kind, "dumb") != 0;
+           !str_equal(kind, "dumb");
 }
 
 bool term_is_utf8(void)
@@ -48,7 +49,7 @@ bool term_is_utf8(void)
     locale_t user = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
     if (!user)
         return false;
-    bool utf8 = !strcmp(nl_langinfo_l(CODESET, user), "UTF-8");
+    bool utf8 = str_equal(nl_langinfo_l(CODESET, user), "UTF-8");
     freelocale(user);
     return utf8;
 }
@@ -118,7 +119,7 @@ static void watched_signals(sigset_t *set)
 {
     static const int WATCHED[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT};
     sigemptyset(set);
-    for (size_t i = 0; i < sizeof WATCHED / sizeof *WATCHED; i++)
+    for (size_t i = 0; i < COUNT_OF(WATCHED); i++)
         sigaddset(set, WATCHED[i]);
 }
 
@@ -225,7 +226,7 @@ static int parse_key(const char *keys, size_t count, size_t *used)
     *used = 1;
     if (keys[0] != '\033')
         return (unsigned char)keys[0];
-    for (size_t i = 0; i < sizeof SEQUENCES / sizeof *SEQUENCES; i++) {
+    for (size_t i = 0; i < COUNT_OF(SEQUENCES); i++) {
         size_t length = strlen(SEQUENCES[i].bytes);
         if (count >= length && !memcmp(keys, SEQUENCES[i].bytes, length)) {
             *used = length;

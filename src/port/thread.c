@@ -11,9 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/text.h"
 
 enum { SHORT_SLICE = 100 * 1000 }; /* ns; the kernel's minimum */
+
+/* ---- waiting ---- */
 
 void deadline_init(struct deadline *deadline)
 {
@@ -31,14 +34,14 @@ static void set_timer_slack(void)
 
 /* One system call per sleep: polling a timerfd and an eventfd costs twice the CPU time at a thousand wake-ups a
  * second. */
-bool deadline_wait(struct deadline *deadline, nanos at)
+static bool kernel_wait(_Atomic uint32_t *woken, nanos at)
 {
     if (at < 0)
         at = 0; /* 0 is in the past; a negative time would be an error */
     struct timespec until = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
     set_timer_slack();
-    while (atomic_exchange(&deadline->woken, 0) == 0) {
-        if (syscall(SYS_futex, &deadline->woken, FUTEX_WAIT_BITSET_PRIVATE, 0, &until, NULL,
+    while (atomic_exchange(woken, 0) == 0) {
+        if (syscall(SYS_futex, woken, FUTEX_WAIT_BITSET_PRIVATE, 0, &until, NULL,
                     FUTEX_BITSET_MATCH_ANY) < 0 &&
             errno != EINTR && errno != EAGAIN)
             return false;
@@ -46,11 +49,94 @@ bool deadline_wait(struct deadline *deadline, nanos at)
     return true;
 }
 
+static void kernel_wake(_Atomic uint32_t *woken)
+{
+    atomic_store(woken, 1);
+    syscall(SYS_futex, woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void kernel_sleep(nanos length)
+{
+    struct timespec left = {.tv_sec = (time_t)(length / NS_PER_S),
+                            .tv_nsec = (long)(length % NS_PER_S)};
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
+}
+
+static struct timespec real_after(nanos limit)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    nanos at = (nanos)now.tv_sec * NS_PER_S + now.tv_nsec + (limit > 0 ? limit : 0);
+    return (struct timespec){.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
+}
+
+static void kernel_wait_condition(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit)
+{
+    const struct timespec until = real_after(limit);
+    pthread_cond_timedwait(condition, lock, &until);
+}
+
+static void kernel_wake_condition(pthread_cond_t *condition)
+{
+    pthread_cond_broadcast(condition);
+}
+
+static int kernel_start(pthread_t *thread, void *(*body)(void *), void *argument)
+{
+    return pthread_create(thread, NULL, body, argument);
+}
+
+static bool kernel_join(pthread_t thread, nanos until)
+{
+    const struct timespec limit = real_after(until - clock_now());
+    return pthread_timedjoin_np(thread, NULL, &limit) == 0;
+}
+
+static const struct thread_waits KERNEL = {
+    .start = kernel_start,
+    .join = kernel_join,
+    .sleep = kernel_sleep,
+    .wait = kernel_wait,
+    .wake = kernel_wake,
+    .wait_condition = kernel_wait_condition,
+    .wake_condition = kernel_wake_condition,
+};
+static const struct thread_waits *current = &KERNEL;
+
+const struct thread_waits *thread_replace_waits(const struct thread_waits *waits)
+{
+    const struct thread_waits *before = current;
+    current = waits ? waits : &KERNEL;
+    return before;
+}
+
+bool deadline_wait(struct deadline *deadline, nanos at)
+{
+    return current->wait(&deadline->woken, at);
+}
+
 void deadline_wake(struct deadline *deadline)
 {
-    atomic_store(&deadline->woken, 1);
-    syscall(SYS_futex, &deadline->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    current->wake(&deadline->woken);
 }
+
+void thread_sleep(nanos length)
+{
+    current->sleep(length);
+}
+
+void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit)
+{
+    current->wait_condition(condition, lock, limit);
+}
+
+void thread_wake(pthread_cond_t *condition)
+{
+    current->wake_condition(condition);
+}
+
+/* ---- start and end ---- */
 
 /* Synchronous signals stay enabled: they belong to the thread that causes them. */
 enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument)
@@ -58,10 +144,10 @@ enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument)
     static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
     sigset_t blocked, before;
     sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++)
+    for (size_t i = 0; i < COUNT_OF(FAULTS); i++)
         sigdelset(&blocked, FAULTS[i]);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    int number = pthread_create(thread, NULL, body, argument);
+    int number = current->start(thread, body, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return err_from_errno(number);
 }
@@ -70,13 +156,7 @@ static atomic_bool any_left;
 
 bool thread_join(pthread_t thread, nanos until)
 {
-    struct timespec now, limit;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    clock_gettime(CLOCK_REALTIME, &limit);
-    nanos left = until - ((nanos)now.tv_sec * NS_PER_S + now.tv_nsec);
-    nanos at = (nanos)limit.tv_sec * NS_PER_S + limit.tv_nsec + (left > 0 ? left : 0);
-    limit = (struct timespec){.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
-    if (pthread_timedjoin_np(thread, NULL, &limit) == 0)
+    if (current->join(thread, until))
         return true;
     pthread_detach(thread);
     atomic_store(&any_left, true);
@@ -86,10 +166,9 @@ bool thread_join(pthread_t thread, nanos until)
 bool thread_run(void *(*body)(void *), void *context, nanos limit)
 {
     pthread_t thread;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    nanos until = clock_now() + limit;
     if (thread_start(&thread, body, context) == ERR_OK)
-        return thread_join(thread, (nanos)now.tv_sec * NS_PER_S + now.tv_nsec + limit);
+        return thread_join(thread, until);
     body(context); /* without a thread there is no limit */
     return true;
 }
@@ -99,13 +178,7 @@ bool thread_any_abandoned(void)
     return atomic_load(&any_left);
 }
 
-void thread_sleep(nanos length)
-{
-    struct timespec left = {.tv_sec = (time_t)(length / NS_PER_S),
-                            .tv_nsec = (long)(length % NS_PER_S)};
-    while (nanosleep(&left, &left) < 0 && errno == EINTR)
-        ;
-}
+/* ---- the calling thread ---- */
 
 nanos thread_cpu(void)
 {
@@ -117,7 +190,7 @@ nanos thread_cpu(void)
 void thread_name(const char *name, int cpu)
 {
     char short_name[16];
-    str_copy(short_name, sizeof short_name, name);
+    chars_copy(short_name, name);
     pthread_setname_np(pthread_self(), short_name);
     if (cpu < 0 || cpu >= CPU_SETSIZE)
         return;
@@ -168,14 +241,4 @@ void thread_set_responsive(void)
                                       .runtime = SHORT_SLICE};
     if (sched_getscheduler(0) == SCHED_OTHER)
         syscall(SYS_sched_setattr, 0, &wanted, 0U);
-}
-
-void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    nanos at = (nanos)until.tv_sec * NS_PER_S + until.tv_nsec + limit;
-    until.tv_sec = (time_t)(at / NS_PER_S);
-    until.tv_nsec = (long)(at % NS_PER_S);
-    pthread_cond_timedwait(condition, lock, &until);
 }

@@ -41,8 +41,9 @@ void thread_sleep(nanos length);
 /* CPU time of the calling thread. */
 nanos thread_cpu(void);
 
-/* Waits for the condition, at most about `limit`; may wake spuriously. */
+/* Waits for the condition, at most about `limit`; may wake spuriously.  thread_wake ends the waits of all threads. */
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit);
+void thread_wake(pthread_cond_t *condition);
 
 /* Gives the calling thread real-time priority where that is allowed (root, CAP_SYS_NICE, RLIMIT_RTPRIO), so that a
  * busy machine does not make it late; processes that it starts do not inherit it.  For threads that sleep nearly all
@@ -60,5 +61,25 @@ void thread_set_responsive(void);
 /* Names the calling thread (15 bytes) and pins it to a CPU (-1: does not); a CPU that is not available (cgroup,
  * offline) is not an error, only slower. */
 void thread_name(const char *name, int cpu);
+
+/* ---- replaceable waits ---- */
+
+/* What the functions above do, behind a table, as the clocks are (core/clock.h): a test that replaces both moves time,
+ * and each thread that waits for a time sees it (tests/support/virtual_clock.h).  Each row has the contract of the
+ * function after it. */
+struct thread_waits {
+    int (*start)(pthread_t *thread, void *(*body)(void *), void *argument); /* pthread_create */
+    bool (*join)(pthread_t thread, nanos until);                            /* thread_join */
+    void (*sleep)(nanos length);                                            /* thread_sleep */
+    bool (*wait)(_Atomic uint32_t *woken, nanos at);                        /* deadline_wait */
+    void (*wake)(_Atomic uint32_t *woken);                                  /* deadline_wake */
+    void (*wait_condition)(pthread_cond_t *condition, pthread_mutex_t *lock,
+                           nanos limit);               /* thread_wait */
+    void (*wake_condition)(pthread_cond_t *condition); /* thread_wake */
+};
+
+/* Installs other waits for the whole process, and returns those before; NULL restores the kernel's.  For tests, while no
+ * other thread runs. */
+const struct thread_waits *thread_replace_waits(const struct thread_waits *waits);
 
 #endif

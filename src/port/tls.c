@@ -81,7 +81,7 @@ static enum err load(struct error *why)
     static struct dl_library library = {
         .names = NAMES,
         .symbols = SYMBOLS,
-        .count = sizeof SYMBOLS / sizeof *SYMBOLS,
+        .count = COUNT_OF(SYMBOLS),
         .absent = "OpenSSL is not installed, which TLS needs: apt install libssl3",
         .lock = PTHREAD_MUTEX_INITIALIZER};
     return dl_library_open(&library, why);

@@ -38,17 +38,17 @@ static void register_login(CURLU *parsed, struct url *out)
 static bool show(CURLU *parsed, const char *given, struct url *out)
 {
     static const CURLUPart LOGIN[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS};
-    for (size_t i = 0; i < sizeof LOGIN / sizeof *LOGIN; i++)
+    for (size_t i = 0; i < COUNT_OF(LOGIN); i++)
         curl.url_set(parsed, LOGIN[i], NULL, 0);
     if (!get_part(parsed, CURLUPART_URL, 0, out->shown, sizeof out->shown))
         return false;
     size_t length = strlen(out->shown), end = strlen(given);
     if (end && given[end - 1] != '/' && out->shown[length - 1] == '/')
         out->shown[length - 1] = '\0';
-    str_format(out->server, sizeof out->server, "%s://%s", out->scheme, out->host);
+    chars_format(out->server, "%s://%s", out->scheme, out->host);
     char port[8];
     if (get_part(parsed, CURLUPART_PORT, 0, port, sizeof port))
-        str_format(out->server, sizeof out->server, "%s://%s:%s", out->scheme, out->host, port);
+        chars_format(out->server, "%s://%s:%s", out->scheme, out->host, port);
     return true;
 }
 
@@ -70,7 +70,7 @@ static enum err read_parts(CURLU *parsed, const char *given, struct url *out, st
         return invalid(given, "it has no host", why);
     if (code)
         return invalid(given, "its host or port is invalid", why);
-    if (strcmp(out->scheme, "http") != 0 && strcmp(out->scheme, "https") != 0)
+    if (!str_equal(out->scheme, "http") && !str_equal(out->scheme, "https"))
         return invalid(given, "expected http:// or https://", why);
     if (!get_part(parsed, CURLUPART_HOST, 0, out->host, sizeof out->host) || !out->host[0])
         return invalid(given, "it has no host", why);
@@ -99,23 +99,23 @@ enum err url_read(const char *given, struct url *out, struct error *why)
 
 bool url_same_origin(const struct url *a, const struct url *b)
 {
-    return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 &&
-           strcmp(a->port, b->port) == 0;
+    return str_equal(a->scheme, b->scheme) && str_equal(a->host, b->host) &&
+           str_equal(a->port, b->port);
 }
 
 bool url_is_loopback(const struct url *url)
 {
     struct in_addr address;
-    return strcmp(url->host, "[::1]") == 0 || (inet_pton(AF_INET, url->host, &address) == 1 &&
-                                               ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
+    return str_equal(url->host, "[::1]") || (inet_pton(AF_INET, url->host, &address) == 1 &&
+                                             ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
 bool url_is_local(const struct url *url)
 {
     static const char SUFFIX[] = ".localhost";
     size_t length = strlen(url->host);
-    return url_is_loopback(url) || strcmp(url->host, "localhost") == 0 ||
-           (length > strlen(SUFFIX) && strcmp(url->host + length - strlen(SUFFIX), SUFFIX) == 0);
+    return url_is_loopback(url) || str_equal(url->host, "localhost") ||
+           (length > strlen(SUFFIX) && str_equal(url->host + length - strlen(SUFFIX), SUFFIX));
 }
 
 void url_hide_login(const char *given, char *to, size_t size)
@@ -123,7 +123,7 @@ void url_hide_login(const char *given, char *to, size_t size)
     struct url url;
     const char *scheme = strstr(given, "://");
     char whole[1024];
-    str_format(whole, sizeof whole, "%s%s", scheme ? "" : "http://", given);
+    chars_format(whole, "%s%s", scheme ? "" : "http://", given);
     if (!strchr(scheme ? scheme : given, '@'))
         str_copy(to, size, given);
     else if (url_read(whole, &url, NULL))

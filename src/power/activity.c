@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "stats/descriptive.h"
 
 enum { NEAR_FMAX = 5, PROBES_MAX = 64 };
@@ -24,13 +25,13 @@ static void add_curve(const struct freq_curve *curve, struct activity_rows *out)
     for (size_t i = 0; i < curve->count; i++) {
         const struct freq_sample *s = &curve->samples[i];
         const double own_fp = s->activity[FREQ_FP], own_dram = s->activity[FREQ_DRAM];
-        out->items[out->count++] = (struct activity_row){
-            .features = {is_known(own_fp) ? own_fp : fp, is_known(own_dram) ? own_dram : dram,
-                         s->freq_mhz / curve->fmax_mhz},
-            .fmax_mhz = curve->fmax_mhz,
-            .power_w = s->power_w,
-            .time_s = s->time_s,
-            .fmax_time_s = at_fmax.time_s};
+        out->items[out->count++] =
+            (struct activity_row){.features = {known_or(own_fp, fp), known_or(own_dram, dram),
+                                               s->freq_mhz / curve->fmax_mhz},
+                                  .fmax_mhz = curve->fmax_mhz,
+                                  .power_w = s->power_w,
+                                  .time_s = s->time_s,
+                                  .fmax_time_s = at_fmax.time_s};
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "power/clock_list.h"
 #include "power/curve_fit.h"
 #include "power/freq_model.h"
@@ -44,7 +45,7 @@ void clock_choice_flags(const struct clock_choice *choice,
                  {CHOICE_NO_REPEATS, "no_repeats"},
                  {CHOICE_BELOW_MAX, "highest_clock_not_measured"},
                  {CHOICE_NEAR_SLO, "slo_within_uncertainty"}};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
         if (choice->flags & NAMES[i].flag)
             take(context, NAMES[i].name);
     if (choice->flags & CHOICE_STAY)
@@ -66,7 +67,7 @@ static void refuse(struct clock_choice *choice, unsigned flag, const char *reaso
     choice->is_recommended = false;
     choice->saving = choice->saving_error = choice->slowdown = UNKNOWN;
     choice->error_method = NULL;
-    (void)str_copy(choice->reason, sizeof choice->reason, reason);
+    chars_copy(choice->reason, reason);
 }
 
 /* ---- candidates ---- */
@@ -103,7 +104,7 @@ static void fit_thermal(const struct clock_question *q, struct thermal_fit *out)
     for (size_t i = 0; i < points->count; i++) {
         const struct freq_point *p = &points->items[i];
         if (!is_known(p->temperature_c) || !(p->power_w > 0) || p->flags & FREQ_UNUSABLE ||
-            strcmp(p->gpu, q->curve->gpu) != 0)
+            !str_equal(p->gpu, q->curve->gpu))
             continue;
         watts[out->count] = p->power_w;
         celsius[out->count++] = p->temperature_c;
@@ -128,8 +129,8 @@ static double temperature_at(const struct clock_question *q, const struct therma
         const struct freq_point *p = &points->items[i];
         double distance = fabs(p->freq_mhz - mhz);
         if (!is_known(p->temperature_c) || p->flags & FREQ_UNUSABLE ||
-            strcmp(p->gpu, q->curve->gpu) != 0 ||
-            strcmp(p->application, q->curve->application) != 0 || distance > nearest)
+            !str_equal(p->gpu, q->curve->gpu) ||
+            !str_equal(p->application, q->curve->application) || distance > nearest)
             continue;
         if (distance < nearest)
             count = 0;
@@ -531,8 +532,8 @@ static const char *invalid_finding(const struct clock_question *q, struct clock_
         out->found[code] |= data_findings_has(&q->data->findings, code, q->curve);
     for (size_t i = 0; q->data && i < q->data->findings.count; i++) {
         const struct finding *f = &q->data->findings.items[i];
-        if (f->severity == FINDING_INVALID && strcmp(f->gpu, q->curve->gpu) == 0 &&
-            strcmp(f->application, q->curve->application) == 0)
+        if (f->severity == FINDING_INVALID && str_equal(f->gpu, q->curve->gpu) &&
+            str_equal(f->application, q->curve->application))
             text = f->text;
     }
     return text;
@@ -540,7 +541,7 @@ static const char *invalid_finding(const struct clock_question *q, struct clock_
 
 static bool is_baseline(const struct clock_choice *choice, const struct optimize_point *point)
 {
-    return strcmp(point->setting, choice->baseline.setting) == 0 &&
+    return str_equal(point->setting, choice->baseline.setting) &&
            (point->setting[0] || point->freq_mhz == choice->baseline.freq_mhz);
 }
 
@@ -607,18 +608,18 @@ static void check_significance(const struct optimize_goal *goal, struct clock_ch
         optimize_violations(goal, &out->baseline, &out->baseline))
         return;
     if (out->slowdown < -SLOWER) {
-        (void)str_format(reason, sizeof reason,
-                         "the highest clock was measured %.0f %% slower than a lower one: not "
-                         "warmed up, or a different workload",
-                         100 / (1 + out->slowdown) - 100);
+        chars_format(reason,
+                     "the highest clock was measured %.0f %% slower than a lower one: not "
+                     "warmed up, or a different workload",
+                     100 / (1 + out->slowdown) - 100);
         refuse(out, CHOICE_NO_OPTIMUM | CHOICE_SLOW_BASELINE, reason);
     } else if (out->saving - out->saving_error <= 0 ||
                (!is_known(out->saving_error) && out->saving <= 0)) {
         char error[40] = "";
         if (is_known(out->saving_error))
-            (void)str_format(error, sizeof error, " ± %.1f", 100 * out->saving_error);
-        (void)str_format(reason, sizeof reason, "%.0f MHz would save %.1f%s %%: not significant",
-                         out->points[out->optimum.best].freq_mhz, 100 * out->saving, error);
+            chars_format(error, " ± %.1f", 100 * out->saving_error);
+        chars_format(reason, "%.0f MHz would save %.1f%s %%: not significant",
+                     out->points[out->optimum.best].freq_mhz, 100 * out->saving, error);
         refuse(out, CHOICE_NO_OPTIMUM, reason);
     }
 }
@@ -637,8 +638,8 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
                          struct error *why)
 {
     start(out);
-    (void)str_copy(out->gpu, sizeof out->gpu, q->curve->gpu);
-    (void)str_copy(out->application, sizeof out->application, q->curve->application);
+    chars_copy(out->gpu, q->curve->gpu);
+    chars_copy(out->application, q->curve->application);
     out->measured = q->curve->count;
     out->flags = (q->data ? 0 : CHOICE_UNCHECKED) | (is_below_max(q) ? CHOICE_BELOW_MAX : 0);
     const char *invalid = invalid_finding(q, out);
@@ -686,9 +687,8 @@ static void check_setting(const struct optimize_goal *goal, double error, struct
     if (!is_known(error) || optimize_violations(goal, &out->baseline, &out->baseline) ||
         1 - left > left * error)
         return;
-    (void)str_format(reason, sizeof reason,
-                     "%.100s would lower the objective by %.1f ± %.1f %%: not significant",
-                     out->points[out->optimum.best].setting, 100 * (1 - left), 100 * left * error);
+    chars_format(reason, "%.100s would lower the objective by %.1f ± %.1f %%: not significant",
+                 out->points[out->optimum.best].setting, 100 * (1 - left), 100 * left * error);
     refuse(out, CHOICE_NO_OPTIMUM, reason);
 }
 
@@ -745,7 +745,7 @@ static bool policy_at(const struct clock_choice *choices, size_t count,
     policy->applications = 0;
     policy->regret_mean = policy->regret_max = policy->saving_mean = policy->saving_error = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!choices[i].is_recommended || strcmp(choices[i].gpu, policy->gpu) != 0)
+        if (!choices[i].is_recommended || !str_equal(choices[i].gpu, policy->gpu))
             continue;
         struct clock_effect effect = clock_choice_at(&choices[i], goal, mhz);
         if (!effect.is_known)
@@ -773,7 +773,7 @@ static struct clock_policy policy_of(const struct clock_choice *choices, size_t 
                                 .regret_max = UNKNOWN,
                                 .saving_mean = UNKNOWN,
                                 .saving_error = UNKNOWN};
-    (void)str_copy(best.gpu, sizeof best.gpu, first->gpu);
+    chars_copy(best.gpu, first->gpu);
     for (size_t i = 0; i < first->count; i++) {
         struct clock_policy at = best;
         if (!policy_at(choices, count, goal, first->points[i].freq_mhz, &at))
@@ -794,7 +794,7 @@ size_t clock_policies_of(const struct clock_choice *choices, size_t count,
         size_t same = 0;
         bool is_first = choices[i].is_recommended;
         for (size_t j = 0; j < count; j++) {
-            bool is_same = choices[j].is_recommended && strcmp(choices[j].gpu, choices[i].gpu) == 0;
+            bool is_same = choices[j].is_recommended && str_equal(choices[j].gpu, choices[i].gpu);
             is_first &= !(is_same && j < i);
             same += is_same;
         }

@@ -5,18 +5,18 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/csv.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "port/csv_read.h"
 #include "port/file.h"
 #include "stats/descriptive.h"
 
 void clock_list_add(struct clock_list *list, const char *gpu, double mem_mhz, double mhz)
 {
-    list->items = xgrow(list->items, &list->capacity, list->count, sizeof *list->items);
+    XGROW(list->items, list->count, list->capacity);
     list->items[list->count] = (struct clock_entry){.mem_mhz = mem_mhz, .mhz = mhz};
-    (void)str_copy(list->items[list->count++].gpu, sizeof list->items->gpu, gpu);
+    str_copy(list->items[list->count++].gpu, sizeof list->items->gpu, gpu);
 }
 
 void clock_list_release(struct clock_list *list)
@@ -47,15 +47,8 @@ static enum err read_rows(struct clock_list *list, const char *path, const struc
 enum err clock_list_read(struct clock_list *list, const char *path, struct error *why)
 {
     struct text bytes = {0};
-    struct csv_grid grid = {0};
-    struct error inner = {0};
-    enum err err = file_read(path, FILE_SMALL, &bytes, why);
-    if (!err) {
-        err = bytes.length ? csv_grid_read(bytes.bytes, bytes.length, &grid, &inner)
-                           : err_set(&inner, ERR_BAD_VALUE, "empty");
-        if (err)
-            err_set(why, err, "%.200s: %s", path, inner.text);
-    }
+    struct csv_grid grid;
+    enum err err = csv_read(path, FILE_SMALL, &bytes, &grid, why);
     if (!err)
         err = read_rows(list, path, &grid, why);
     csv_grid_release(&grid);
@@ -67,8 +60,7 @@ enum err clock_list_read(struct clock_list *list, const char *path, struct error
 static void model_name(const char *gpu, char *to, size_t size)
 {
     static const char VENDOR[] = "NVIDIA ";
-    (void)str_copy(to, size,
-                   strncasecmp(gpu, VENDOR, sizeof VENDOR - 1) ? gpu : gpu + sizeof VENDOR - 1);
+    str_copy(to, size, strncasecmp(gpu, VENDOR, sizeof VENDOR - 1) ? gpu : gpu + sizeof VENDOR - 1);
     char *last = strrchr(to, ' ');
     if (last && last[1] == 'x' && last[2] && !last[2 + strspn(last + 2, "0123456789")])
         *last = '\0';

@@ -6,13 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "catalog/device_peak.h"
 #include "catalog/hardware.h"
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "power/curve_fit.h"
 #include "power/sweep_points.h"
 #include "stats/descriptive.h"
@@ -60,16 +60,16 @@ static void add_finding(struct checking *c, enum finding_code code, const struct
     finding->scope = FINDING_OF_DATA;
     if (of) {
         finding->scope = code == FINDING_UNKNOWN_GPU ? FINDING_OF_GPU : FINDING_OF_CURVE;
-        (void)str_copy(finding->gpu, sizeof finding->gpu, of->gpu);
-        (void)str_copy(finding->application, sizeof finding->application, of->application);
+        chars_copy(finding->gpu, of->gpu);
+        chars_copy(finding->application, of->application);
     }
 }
 
 static bool is_about(const struct finding *finding, const struct freq_curve *curve)
 {
-    bool is_gpu = finding->scope == FINDING_OF_DATA || strcmp(finding->gpu, curve->gpu) == 0;
+    bool is_gpu = finding->scope == FINDING_OF_DATA || str_equal(finding->gpu, curve->gpu);
     return is_gpu && (finding->scope != FINDING_OF_CURVE ||
-                      strcmp(finding->application, curve->application) == 0);
+                      str_equal(finding->application, curve->application));
 }
 
 bool data_findings_has(const struct findings *findings, enum finding_code code,
@@ -175,7 +175,7 @@ static void check_logs(struct checking *c, size_t first, size_t end)
         {FREQ_LOG_IDLE_PARTS, FINDING_IDLE_PARTS, "logs that begin or end with an idle GPU"},
         {FREQ_GPU_MISMATCH, FINDING_GPU_MISMATCH, "logs whose GPU differs from their file name"},
     };
-    for (size_t k = 0; k < sizeof FLAG_CHECKS / sizeof *FLAG_CHECKS; k++) {
+    for (size_t k = 0; k < COUNT_OF(FLAG_CHECKS); k++) {
         size_t logs = 0;
         for (size_t i = first; i < end; i++)
             logs += (c->points->items[i].flags & FLAG_CHECKS[k].flag) != 0;
@@ -190,10 +190,10 @@ static void check_gpus(struct checking *c)
     const struct freq_points *points = c->points;
     for (size_t i = 0, next; i < points->count; i = next) {
         const char *gpu = points->items[i].gpu;
-        for (next = i + 1; next < points->count && strcmp(points->items[next].gpu, gpu) == 0;)
+        for (next = i + 1; next < points->count && str_equal(points->items[next].gpu, gpu);)
             next++;
         struct freq_point all = {0};
-        (void)str_copy(all.gpu, sizeof all.gpu, gpu);
+        chars_copy(all.gpu, gpu);
         if (gpu[0] && !is_in_catalog(gpu))
             add_finding(c, FINDING_UNKNOWN_GPU, &all, next - i, "'%s' is not in the catalog", gpu);
     }
@@ -328,7 +328,7 @@ static void check_vectors(struct checking *c, struct vector_group *groups, size_
         size_t same = 1, rows = groups[i].end - groups[i].first;
         for (size_t k = i + 1; groups[i].hash && k < count; k++)
             if (groups[k].hash == groups[i].hash &&
-                strcmp(items[groups[k].first].gpu, items[groups[i].first].gpu) == 0) {
+                str_equal(items[groups[k].first].gpu, items[groups[i].first].gpu)) {
                 mark_identical(c, &groups[k], which);
                 groups[k].hash = 0;
                 same++;
@@ -402,7 +402,7 @@ static double first_seq(const struct freq_points *points, size_t first, size_t e
     for (size_t i = first; i < end; i++)
         if (points->items[i].freq_mhz == mhz && is_known(points->items[i].seq))
             seq = fmin(seq, points->items[i].seq);
-    return is_known(seq) ? seq : -mhz;
+    return known_or(seq, -mhz);
 }
 
 struct sequenced {
@@ -412,8 +412,7 @@ struct sequenced {
 
 static int by_first_seq(const void *a, const void *b)
 {
-    const struct sequenced *p = a, *q = b;
-    return (p->seq > q->seq) - (p->seq < q->seq);
+    return compare_numbers(((const struct sequenced *)a)->seq, ((const struct sequenced *)b)->seq);
 }
 
 static size_t mark_cold(struct checking *c, size_t first, size_t end, double mhz)
@@ -453,7 +452,7 @@ static void check_baseline(struct checking *c, const struct freq_curve *curve,
             c, FINDING_COLD_BASELINE, &c->points->items[first], rows,
             "the first clock%s measured took %.0f %% longer than the fit of the sweep: a saving of "
             "%.0f %% against them would be spurious",
-            clocks == 1 ? "" : "s", 100 * worst, 100 * excess);
+            str_plural(clocks), 100 * worst, 100 * excess);
     free(order);
 }
 
@@ -513,7 +512,7 @@ static void check_curve(struct checking *c, const struct freq_curve *curve, size
         return;
     if (curve->count < POINTS_MIN)
         add_finding(c, FINDING_TOO_FEW_POINTS, &c->points->items[first], curve->count,
-                    "%zu usable clock%s", curve->count, curve->count == 1 ? "" : "s");
+                    "%zu usable clock%s", curve->count, str_plural(curve->count));
     if (curve->count)
         check_idle(c, curve, &c->points->items[first]);
 }

@@ -35,8 +35,8 @@ size_t freq_points_group(const struct freq_points *points, size_t first)
 {
     const struct freq_point *items = points->items;
     size_t end = first + 1;
-    while (end < points->count && strcmp(items[first].gpu, items[end].gpu) == 0 &&
-           strcmp(items[first].application, items[end].application) == 0)
+    while (end < points->count && str_equal(items[first].gpu, items[end].gpu) &&
+           str_equal(items[first].application, items[end].application))
         end++;
     return end;
 }
@@ -133,8 +133,8 @@ static void add_curve(struct freq_curves *curves, const struct freq_point *point
     *curve = (struct freq_curve){.idle_w = idle_of(points, count, scratch)};
     curve->samples = xcalloc(count, sizeof *curve->samples);
     curves->count++;
-    (void)str_copy(curve->gpu, sizeof curve->gpu, points[0].gpu);
-    (void)str_copy(curve->application, sizeof curve->application, points[0].application);
+    chars_copy(curve->gpu, points[0].gpu);
+    chars_copy(curve->application, points[0].application);
     for (size_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && points[next].freq_mhz == points[i].freq_mhz;)
             next++;
@@ -154,7 +154,7 @@ static void set_fmax(struct freq_curves *curves)
     for (size_t i = 0, next; i < curves->count; i = next) {
         double highest = 0;
         for (next = i;
-             next < curves->count && strcmp(curves->items[next].gpu, curves->items[i].gpu) == 0;
+             next < curves->count && str_equal(curves->items[next].gpu, curves->items[i].gpu);
              next++)
             highest = fmax(highest, curves->items[next].fmax_mhz);
         for (size_t k = i; k < next; k++)

@@ -16,6 +16,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "port/file.h"
 #include "power/freq_points.h"
 #include "stats/descriptive.h"
@@ -63,13 +64,13 @@ static void name_of_folder(const char *folder, struct log_name *out)
     const char *job = end ? strstr(end, "_job_") : NULL;
     if (!end)
         return;
-    (void)str_format(out->gpu, sizeof out->gpu, "%.*s", (int)(end - at), at);
+    chars_format(out->gpu, "%.*s", (int)(end - at), at);
     for (char *c = out->gpu; *c; c++)
         if (*c >= 'a' && *c <= 'z')
             *c = (char)(*c - 'a' + 'A');
     end++;
-    (void)str_format(out->application, sizeof out->application, "%.*s",
-                     (int)(job && job > end ? job - end : (long)strlen(end)), end);
+    chars_format(out->application, "%.*s", (int)(job && job > end ? job - end : (long)strlen(end)),
+                 end);
 }
 
 /* run_<id>_freq_<MHz>_profile.csv; the id is NN, <seq>_NN or baseline_NN. */
@@ -80,7 +81,7 @@ static bool name_of_run(const char *name, struct log_name *out)
     if (!str_starts(name, "run_") || !freq || freq < id || !(rest = digits(freq + 6, &out->mhz)) ||
         !str_starts(rest, "_profile"))
         return false;
-    (void)str_format(out->run_id, sizeof out->run_id, "%.*s", (int)(freq - id), id);
+    chars_format(out->run_id, "%.*s", (int)(freq - id), id);
     const char *last = strrchr(out->run_id, '_');
     rest = digits(last ? last + 1 : out->run_id, &number);
     if (rest && !*rest)
@@ -96,7 +97,7 @@ static bool name_of_legacy(const char *name, struct log_name *out)
 {
     char text[160], *dash[2] = {0};
     double run;
-    (void)str_copy(text, sizeof text, name);
+    chars_copy(text, name);
     text[strcspn(text, ".")] = '\0';
     for (size_t i = 2; i-- > 0;) {
         dash[i] = strrchr(text, '-');
@@ -109,11 +110,11 @@ static bool name_of_legacy(const char *name, struct log_name *out)
     char *application = mode ? strchr(mode + 1, '-') : NULL;
     if (!after_mhz || *after_mhz || !after_run || *after_run || !application)
         return false;
-    (void)str_copy(out->perf, sizeof out->perf, text);
-    (void)str_copy(out->application, sizeof out->application, application + 1);
+    chars_copy(out->perf, text);
+    chars_copy(out->application, application + 1);
     *mode = '\0';
     bool is_chip = text[0] == 'G' && text[1] >= 'A' && text[1] <= 'Z' && text[2] >= '0';
-    (void)str_copy(out->gpu, sizeof out->gpu, text + is_chip);
+    chars_copy(out->gpu, text + is_chip);
     out->run = (unsigned)run + 1;
     return true;
 }
@@ -128,8 +129,7 @@ static void name_of_other(const char *name, struct log_name *out)
             continue;
         if (str_starts(rest, "MHz") || str_starts(rest, "mhz")) {
             out->mhz = mhz;
-            (void)str_format(out->application, sizeof out->application, "%.*s", (int)(at - name),
-                             name);
+            chars_format(out->application, "%.*s", (int)(at - name), name);
             size_t length = strlen(out->application);
             while (length && strchr("_-. ", out->application[length - 1]))
                 out->application[--length] = '\0';
@@ -179,7 +179,7 @@ static void outcome_of(struct csv_grid *grid, const struct log_name *name, struc
     for (size_t row = 0; row < grid->rows; row++) {
         double clock = UNKNOWN, exit_code = 0;
         const char *word = csv_grid_cell(grid, row, status);
-        if (strcmp(csv_grid_cell(grid, row, id), name->run_id) != 0 ||
+        if (!str_equal(csv_grid_cell(grid, row, id), name->run_id) ||
             parse_double(csv_grid_cell(grid, row, mhz), &clock) || clock != name->mhz)
             continue;
         if (parse_double(csv_grid_cell(grid, row, duration), &point->raw_time_s))
@@ -194,7 +194,7 @@ static void outcome_of(struct csv_grid *grid, const struct log_name *name, struc
 static void outcome_in_text(char *text, const struct log_name *name, struct freq_point *point)
 {
     char begin[64], *rest = NULL;
-    (void)str_format(begin, sizeof begin, "Run %s :", name->run_id);
+    chars_format(begin, "Run %s :", name->run_id);
     for (char *line = strtok_r(text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
         double seconds, mhz;
         const char *at = strstr(line, begin);
@@ -277,11 +277,11 @@ static void read_perf(const char *folder, const struct log_name *name, struct fr
     struct dirent **entries;
     char begin[112], *path = NULL;
     size_t found = 0;
-    (void)str_format(begin, sizeof begin, "%s-perf.csv", name->perf);
+    chars_format(begin, "%s-perf.csv", name->perf);
     int count = name->perf[0] ? scandir(folder, &entries, NULL, alphasort) : 0;
     for (int i = 0; i < count; i++) {
         char start[112];
-        (void)str_format(start, sizeof start, "%.*s", (int)strlen(begin), entries[i]->d_name);
+        chars_format(start, "%.*s", (int)strlen(begin), entries[i]->d_name);
         if (str_equal_nocase(start, begin)) {
             free(path);
             path = path_join(folder, entries[i]->d_name);
@@ -318,10 +318,10 @@ static void read_rows(struct text *bytes, struct log_rows *out)
         out->damaged += kind == GPU_LOG_DAMAGED;
         if (kind != GPU_LOG_ROW)
             continue;
-        out->items = xgrow(out->items, &out->capacity, out->count, sizeof *out->items);
+        XGROW(out->items, out->count, out->capacity);
         out->items[out->count++] = row;
     }
-    (void)str_copy(out->gpu_name, sizeof out->gpu_name, log.gpu_name);
+    chars_copy(out->gpu_name, log.gpu_name);
 }
 
 /* The rows of one GPU, the duration that each represents, and the range of the workload, [first, end). */
@@ -409,7 +409,7 @@ static double channel_mean(const struct gpu_rows *rows, size_t first, size_t end
     size_t known = 0;
     for (size_t i = first; i < end; i++) {
         double one = value_of(rows, i, which);
-        sum += is_known(one) ? one : 0;
+        sum += known_or(one, 0);
         known += is_known(one);
     }
     return known ? sum / (double)known : UNKNOWN;
@@ -555,7 +555,7 @@ static void set_energy(const struct gpu_rows *rows, struct freq_point *point)
         powered_s += is_known(watts) ? rows->spans[i] : 0;
     }
     point->power_w = ratio(joules, powered_s);
-    point->time_s = is_known(time_s) ? time_s : point->raw_time_s;
+    point->time_s = known_or(time_s, point->raw_time_s);
     point->energy_j = point->power_w * time_s;
     if (!is_known(point->power_w))
         point->power_w = channel_mean(rows, rows->first, rows->end, GPU_LOG_POWER_W);
@@ -588,9 +588,9 @@ static void set_figures(struct gpu_rows *rows, struct freq_point *point)
     set_energy(rows, point);
     double measured = median_in_work(rows, GPU_LOG_CLOCK_MHZ);
     double target = median_in_work(rows, GPU_LOG_TARGET_CLOCK_MHZ);
-    point->achieved_mhz = is_known(measured) ? measured : target;
+    point->achieved_mhz = known_or(measured, target);
     if (!is_known(point->freq_mhz))
-        point->freq_mhz = is_known(target) ? target : measured;
+        point->freq_mhz = known_or(target, measured);
     point->timestamp_s = rows->items[0]->time_s;
     point->idle_w = idle_before(rows);
     point->temperature_c = highest(rows, GPU_LOG_TEMPERATURE_C);
@@ -619,7 +619,7 @@ static void set_gpu(const struct importing *im, const struct log_name *name,
 {
     const char *said = im->source->gpu ? im->source->gpu : name->gpu;
     bool agrees = !rows->gpu_name[0] || (said[0] && str_contains_nocase(rows->gpu_name, said));
-    (void)str_copy(point->gpu, sizeof point->gpu, agrees ? said : rows->gpu_name);
+    chars_copy(point->gpu, agrees ? said : rows->gpu_name);
     if (!agrees && said[0])
         point->flags |= FREQ_GPU_MISMATCH;
 }
@@ -636,9 +636,8 @@ static enum err is_wanted(const struct importing *im, const struct freq_point *p
         } else if (str_equal_nocase(key, "application") || str_equal_nocase(key, "workload")) {
             *out &= str_equal_nocase(point->application, value);
         } else if (str_equal_nocase(key, "run") || str_equal_nocase(key, "freq_mhz")) {
-            (void)str_format(number, sizeof number, "%g",
-                             str_equal_nocase(key, "run") ? point->run : point->freq_mhz);
-            *out &= strcmp(number, value) == 0;
+            chars_format(number, "%g", str_equal_nocase(key, "run") ? point->run : point->freq_mhz);
+            *out &= str_equal(number, value);
         } else {
             return err_set(im->why, ERR_BAD_VALUE,
                            "%.200s: --where: no column '%.40s' (logs have gpu, application, run, "
@@ -678,7 +677,7 @@ static enum err add_gpu(struct importing *im, const struct log_rows *all, unsign
                                is_known(value_of(&rows, i, GPU_LOG_SM));
     set_figures(&rows, &point);
     if (!is_one)
-        (void)str_format(point.gpu, sizeof point.gpu, "%.30s:%u", begin->gpu, gpu);
+        chars_format(point.gpu, "%.30s:%u", begin->gpu, gpu);
     /* Of several GPUs, idle ones are not part of the workload. */
     if (is_one || !(highest(&rows, GPU_LOG_UTILIZATION) <= 0) || is_active(&rows, rows.first))
         err = add_point(im, &point);
@@ -717,7 +716,7 @@ static enum err import_log(struct importing *im, const char *path, struct text *
     point.run = name.run;
     point.seq = name.seq;
     point.line = ++im->logs;
-    (void)str_copy(point.application, sizeof point.application, name.application);
+    chars_copy(point.application, name.application);
     read_outcome(folder, &name, &point);
     read_perf(folder, &name, &point);
     free(folder);
@@ -784,7 +783,7 @@ enum err freq_points_import(struct freq_points *points, const struct freq_source
         err = err_set(why, ERR_NO_DATA, "%.200s: %s", source->path,
                       im.logs ? "--where selects none of the logs"
                               : "no logs of `dcgmi dmon` or `nvidia-smi --query-gpu`");
-    (void)str_copy(points->time_column, sizeof points->time_column, "time of the logs");
-    (void)str_copy(points->raw_time_column, sizeof points->raw_time_column, "recorded duration");
+    chars_copy(points->time_column, "time of the logs");
+    chars_copy(points->raw_time_column, "recorded duration");
     return err;
 }

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/json.h"
 #include "core/json_bind.h"
@@ -49,8 +48,7 @@ enum err freq_model_fit(struct freq_model *model, const char *name,
     enum err err = model->kind->fit(curves, options, &model->state, why);
     if (!err && !options->without_interval)
         err = freq_calibrate(model->kind, model->state, curves, options, model->error, why);
-    (void)str_format(model->provenance.program, sizeof model->provenance.program, "ipw %s",
-                     IPW_VERSION);
+    chars_format(model->provenance.program, "ipw %s", IPW_VERSION);
     model->provenance.curves = curves->count;
     model->provenance.seed = options->seed;
     if (err)
@@ -89,7 +87,7 @@ static void write_hash(struct json *json, const char *key, const struct json_fie
 {
     char hash[24];
     uint64_t bits = *(const uint64_t *)json_field_member(field, object);
-    (void)str_format(hash, sizeof hash, "%016" PRIx64, bits);
+    chars_format(hash, "%016" PRIx64, bits);
     json_string(json, key, bits ? hash : NULL);
 }
 

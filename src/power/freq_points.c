@@ -1,7 +1,6 @@
 /* Points are rows of a file, whose columns are found by name: ours, or those used in public data sets. */
 #include "power/freq_points.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "port/file.h"
 
 #define FILE_LIMIT ((size_t)1 << 30)
@@ -33,7 +33,7 @@ struct freq_point freq_point_unknown(void)
 
 void freq_points_add(struct freq_points *points, const struct freq_point *point)
 {
-    points->items = xgrow(points->items, &points->capacity, points->count, sizeof *points->items);
+    XGROW(points->items, points->count, points->capacity);
     points->items[points->count++] = *point;
 }
 
@@ -128,7 +128,7 @@ static enum err map_columns(struct reading *r, const struct csv_row *header)
     const struct params *map = r->source->columns;
     for (size_t i = 0; map && i < map->count; i++) {
         size_t column = 0;
-        while (column < COLUMNS && strcmp(KNOWN[column].names[0], map->items[i].key) != 0)
+        while (column < COLUMNS && !str_equal(KNOWN[column].names[0], map->items[i].key))
             column++;
         if (column == COLUMNS)
             return err_set(
@@ -141,7 +141,7 @@ static enum err map_columns(struct reading *r, const struct csv_row *header)
         if (r->at[column] < 0)
             return err_set(r->why, ERR_BAD_VALUE, "%.200s: no column '%.40s'", r->source->path,
                            plain_text(map->items[i].value).text);
-        (void)str_copy(r->names[column], sizeof r->names[column], map->items[i].value);
+        chars_copy(r->names[column], map->items[i].value);
     }
     return ERR_OK;
 }
@@ -156,7 +156,7 @@ static void recognize_columns(struct reading *r, const struct csv_row *header)
             if (at < 0 || (c == RAW_TIME && at == r->at[TIME]))
                 continue;
             r->at[c] = at;
-            (void)str_copy(r->names[c], sizeof r->names[c], KNOWN[c].names[k]);
+            chars_copy(r->names[c], KNOWN[c].names[k]);
         }
 }
 
@@ -165,7 +165,7 @@ static enum err find_where(struct reading *r, const struct csv_row *header)
 {
     for (size_t i = 0; r->where && i < r->where->count; i++) {
         const char *key = r->where->items[i].key;
-        if (i == sizeof r->where_at / sizeof *r->where_at)
+        if (i == COUNT_OF(r->where_at))
             return err_set(r->why, ERR_USAGE, "--where: more than %zu conditions", i);
         r->where_at[i] = column_named(header, key);
         for (size_t c = 0; r->where_at[i] < 0 && c < COLUMNS; c++)
@@ -232,7 +232,7 @@ static enum err number(const struct reading *r, enum column column, double *out)
     *out = UNKNOWN;
     if (parse_double(text, out) == ERR_OK)
         return ERR_OK;
-    for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++)
+    for (size_t i = 0; i < COUNT_OF(NONE); i++)
         if (str_equal_nocase(text, NONE[i]))
             return ERR_OK;
     return err_set(r->why, ERR_BAD_VALUE, "%.160s:%llu: %s '%.40s': not a number", r->source->path,
@@ -258,7 +258,7 @@ static enum err read_numbers(const struct reading *r, struct freq_point *point)
                    {DRAM, &point->activity[FREQ_DRAM]},
                    {SM, &point->activity[FREQ_SM]},
                    {UTIL, &point->activity[FREQ_UTIL]}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         enum err err = number(r, numbers[i].column, numbers[i].to);
         if (err)
             return err;
@@ -288,7 +288,7 @@ static enum err read_flags(const struct reading *r, struct freq_point *point)
     } FLAGS[] = {{TIME_FLAG, FREQ_TIME_REPLACED},
                  {POWER_FLAG, FREQ_POWER_SUSPECT},
                  {EXIT_CODE, FREQ_FAILED}};
-    for (size_t i = 0; i < sizeof FLAGS / sizeof *FLAGS; i++) {
+    for (size_t i = 0; i < COUNT_OF(FLAGS); i++) {
         double value;
         enum err err = number(r, FLAGS[i].column, &value);
         if (err)
@@ -305,10 +305,10 @@ static enum err read_point(const struct reading *r, struct freq_point *point)
     *point = freq_point_unknown();
     point->line = r->row.line;
     if (r->at[GPU] >= 0)
-        (void)str_copy(point->gpu, sizeof point->gpu, cell(r, r->at[GPU]));
+        chars_copy(point->gpu, cell(r, r->at[GPU]));
     else if (r->source->gpu)
-        (void)str_copy(point->gpu, sizeof point->gpu, r->source->gpu);
-    (void)str_copy(point->application, sizeof point->application, cell(r, r->at[APPLICATION]));
+        chars_copy(point->gpu, r->source->gpu);
+    chars_copy(point->application, cell(r, r->at[APPLICATION]));
     str_plain(point->gpu, sizeof point->gpu);
     str_plain(point->application, sizeof point->application);
     enum err err = read_numbers(r, point);
@@ -368,8 +368,8 @@ enum err freq_points_read(struct freq_points *points, const struct freq_source *
     if (!err && points->count == before)
         err = err_set(why, ERR_NO_DATA, "%.200s: no rows%s", source->path,
                       points->other_rows ? " (--where selects none)" : "");
-    (void)str_copy(points->time_column, sizeof points->time_column, r.names[TIME]);
-    (void)str_copy(points->raw_time_column, sizeof points->raw_time_column, r.names[RAW_TIME]);
+    chars_copy(points->time_column, r.names[TIME]);
+    chars_copy(points->raw_time_column, r.names[RAW_TIME]);
     text_release(&bytes);
     return err;
 }

@@ -7,11 +7,11 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/random.h"
 #include "core/registry.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "metrics/efficiency.h"
 #include "power/freq_model.h"
 #include "stats/descriptive.h"
@@ -33,7 +33,7 @@ bool freq_protocol_leaks(enum freq_protocol protocol)
 enum err freq_protocol_find(const char *name, enum freq_protocol *out, struct error *why)
 {
     for (*out = 0; *out < FREQ_PROTOCOLS; ++*out)
-        if (strcmp(name, PROTOCOLS[*out]) == 0)
+        if (str_equal(name, PROTOCOLS[*out]))
             return ERR_OK;
     return registry_unknown("protocol", name, PROTOCOLS, FREQ_PROTOCOLS, ERR_USAGE, why);
 }
@@ -114,8 +114,8 @@ static void fold_names(struct work *w, bool is_gpu)
         w->trials[i].fold = NO_FOLD;
         for (size_t k = 0; k < i && w->trials[i].fold == NO_FOLD;
              k += w->trials[k].curve->count) /* the first trial of each previous curve */
-            if (strcmp(is_gpu ? w->trials[k].curve->gpu : w->trials[k].curve->application,
-                       is_gpu ? curve->gpu : curve->application) == 0)
+            if (str_equal(is_gpu ? w->trials[k].curve->gpu : w->trials[k].curve->application,
+                          is_gpu ? curve->gpu : curve->application))
                 w->trials[i].fold = w->trials[k].fold;
         if (w->trials[i].fold == NO_FOLD)
             w->trials[i].fold = (int)w->folds++;

@@ -2,7 +2,6 @@
  * it was not fitted to.  A member that cannot be fitted (no activities) or does not predict the figure is skipped. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/json.h"
 #include "core/json_bind.h"
@@ -96,7 +95,7 @@ static enum err ensemble_fit(const struct freq_curves *curves,
                              const struct freq_model_options *options, void **state,
                              struct error *why)
 {
-    struct ensemble *ensemble = xcalloc(1, sizeof *ensemble);
+    struct ensemble *ensemble = XNEW(ensemble);
     *state = NULL;
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < COUNT; i++) {

@@ -121,7 +121,7 @@ static enum err regression_fit(const struct freq_curves *curves, unsigned degree
                                void **state, struct error *why)
 {
     struct activity_rows rows = {0};
-    struct regression *r = xcalloc(1, sizeof *r);
+    struct regression *r = XNEW(r);
     *state = NULL;
     r->degree = degree;
     r->ridge = ridge;

@@ -8,6 +8,7 @@
 #include "core/json_bind.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "power/curve_fit.h"
 #include "power/freq_model.h"
 #include "stats/descriptive.h"
@@ -217,8 +218,8 @@ static enum err fit_all(struct roofline *roofline, const struct freq_curves *cur
         struct roofline_fit *fit = &roofline->fits[roofline->count];
         if (curve->count == 0)
             continue;
-        (void)str_copy(fit->gpu, sizeof fit->gpu, curve->gpu);
-        (void)str_copy(fit->application, sizeof fit->application, curve->application);
+        chars_copy(fit->gpu, curve->gpu);
+        chars_copy(fit->application, curve->application);
         fit->fmax_mhz = curve->fmax_mhz;
         err = fit_samples(curve->samples, curve->count, curve->idle_w, &roofline->prior, fit);
         roofline->count++;
@@ -232,7 +233,7 @@ static enum err roofline_fit(const struct freq_curves *curves,
                              const struct freq_model_options *options, void **state,
                              struct error *why)
 {
-    struct roofline *roofline = xcalloc(1, sizeof *roofline);
+    struct roofline *roofline = XNEW(roofline);
     struct power_shape *shapes = xcalloc(curves->count + 1, sizeof *shapes);
     (void)options;
     *state = NULL;
@@ -281,8 +282,8 @@ static enum err named_fit(const struct roofline *roofline, const struct freq_tar
                        "the model has %zu such applications: name GPU and application", matches);
     return err_set(why, ERR_NOT_FOUND,
                    "the model has no application '%.60s'%s%.40s: give probes of it",
-                   target->application ? target->application : "",
-                   target->gpu && target->gpu[0] ? " on " : "", target->gpu ? target->gpu : "");
+                   text_or_empty(target->application), target->gpu && target->gpu[0] ? " on " : "",
+                   text_or_empty(target->gpu));
 }
 
 static bool roofline_application(const void *state, size_t index, struct freq_curve *out,
@@ -293,8 +294,8 @@ static bool roofline_application(const void *state, size_t index, struct freq_cu
         return false;
     const struct roofline_fit *fit = &roofline->fits[index];
     *out = (struct freq_curve){.fmax_mhz = fit->fmax_mhz, .idle_w = fit->power.idle_w};
-    (void)str_copy(out->gpu, sizeof out->gpu, fit->gpu);
-    (void)str_copy(out->application, sizeof out->application, fit->application);
+    chars_copy(out->gpu, fit->gpu);
+    chars_copy(out->application, fit->application);
     *lowest_mhz = fit->lowest_mhz;
     return true;
 }
@@ -309,7 +310,7 @@ static enum err probed_fit(const struct roofline *roofline, const struct freq_ta
             return err_set(why, ERR_BAD_VALUE, "probe %zu: frequency and power must be above 0",
                            i + 1);
         if (!(target->fmax_mhz > 0))
-            out->fmax_mhz = fmax(is_known(out->fmax_mhz) ? out->fmax_mhz : 0, probe->freq_mhz);
+            out->fmax_mhz = fmax(known_or(out->fmax_mhz, 0), probe->freq_mhz);
     }
     enum err err =
         fit_samples(target->probes, target->probe_count, target->idle_w, &roofline->prior, out);

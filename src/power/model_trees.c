@@ -10,6 +10,7 @@
 #include "core/json_bind.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "port/dl.h"
 #include "port/json_read.h"
 #include "power/activity.h"
@@ -59,13 +60,13 @@ static enum err open_library(struct xgboost *x, struct error *why)
                        "rf and gbt need XGBoost's library: apt install libxgboost-dev, or set "
                        "IPW_XGBOOST (%.120s)",
                        inner.text);
-    return dl_load(&library, symbols, sizeof symbols / sizeof *symbols, why);
+    return dl_load(&library, symbols, COUNT_OF(symbols), why);
 }
 
 static enum err failed(const struct xgboost *x, struct error *why)
 {
     char line[200];
-    (void)str_copy(line, sizeof line, x->last_error());
+    chars_copy(line, x->last_error());
     line[strcspn(line, "\n")] = '\0';
     return err_set(why, ERR_IO, "XGBoost: %s", str_plain(line, sizeof line));
 }
@@ -83,7 +84,7 @@ struct trees {
 /* XGBoost writes whole numbers as strings. */
 static bool is_count(const struct jv *object, const char *key, uint64_t expected)
 {
-    const char *digits = jv_text(jv_get(object, key));
+    const char *digits = jv_get_text(object, key);
     uint64_t count;
     return digits && !parse_u64(digits, &count) && count == expected;
 }
@@ -122,18 +123,18 @@ static bool is_tree(const struct jv *tree, size_t id)
                                           "default_left", "split_conditions", "split_type"};
     static const char *const CATEGORIES[] = {"categories", "categories_nodes",
                                              "categories_segments", "categories_sizes"};
-    enum { LINK_COUNT = sizeof LINKS / sizeof *LINKS };
+    enum { LINK_COUNT = COUNT_OF(LINKS) };
     size_t count = jv_count(jv_get(tree, LINKS[0]));
     double *links = xmalloc((LINK_COUNT * count + 1) * sizeof *links);
     bool is_valid = count && is_count(jv_get(tree, "tree_param"), "num_nodes", count) &&
                     is_count(jv_get(tree, "tree_param"), "num_feature", ACTIVITY_FEATURES) &&
-                    jv_number(jv_get(tree, "id")) == (double)id;
+                    jv_get_number(tree, "id") == (double)id;
     for (size_t i = 0; is_valid && i < LINK_COUNT; i++)
         is_valid = is_list(tree, LINKS[i], count) &&
                    jv_numbers(jv_get(tree, LINKS[i]), links + i * count, count);
-    for (size_t i = 0; is_valid && i < sizeof FIGURES / sizeof *FIGURES; i++)
+    for (size_t i = 0; is_valid && i < COUNT_OF(FIGURES); i++)
         is_valid = is_list(tree, FIGURES[i], count);
-    for (size_t i = 0; is_valid && i < sizeof CATEGORIES / sizeof *CATEGORIES; i++)
+    for (size_t i = 0; is_valid && i < COUNT_OF(CATEGORIES); i++)
         is_valid = is_list(tree, CATEGORIES[i], 0);
     is_valid =
         is_valid && are_links(links, links + count, links + 2 * count, links + 3 * count, count);
@@ -148,7 +149,7 @@ static bool is_ensemble(const struct jv *root)
     const char *name = jv_text(jv_path(root, "learner.gradient_booster.name"));
     size_t count = jv_count(trees), id = 0;
     bool is_valid =
-        name && !strcmp(name, "gbtree") && jv_is_array(trees) &&
+        name && str_equal(name, "gbtree") && jv_is_array(trees) &&
         is_list(model, "tree_info", count) &&
         is_count(jv_get(model, "gbtree_model_param"), "num_trees", count) &&
         is_count(jv_path(root, "learner.learner_model_param"), "num_feature", ACTIVITY_FEATURES) &&
@@ -277,9 +278,9 @@ static enum err trees_fit(const struct freq_curves *curves, struct tree_fit *fit
                           void **state, struct error *why)
 {
     struct activity_rows rows = {0};
-    struct trees *trees = xcalloc(1, sizeof *trees);
+    struct trees *trees = XNEW(trees);
     *state = NULL;
-    (void)str_format(fit->seed, sizeof fit->seed, "%u", (unsigned)(seed & 0x7fffffff));
+    chars_format(fit->seed, "%u", (unsigned)(seed & 0x7fffffff));
     fit->library = &trees->library;
     enum err err = open_library(&trees->library, why);
     if (!err)
@@ -312,8 +313,7 @@ static enum err rf_fit(const struct freq_curves *curves, const struct freq_model
                                                        {"verbosity", "0"},
                                                        {NULL, NULL}};
     struct tree_fit fit = {.parameters = PARAMETERS, .rounds = 1};
-    (void)str_format(fit.parallel, sizeof fit.parallel, "%u",
-                     options->trees ? options->trees : 100);
+    chars_format(fit.parallel, "%u", options->trees ? options->trees : 100);
     return trees_fit(curves, &fit, options->seed, state, why);
 }
 

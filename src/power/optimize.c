@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/csv.h"
 #include "core/params.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "port/csv_read.h"
 #include "port/file.h"
 #include "stats/descriptive.h"
 
@@ -288,9 +288,17 @@ static void label_of(const struct reading *r, size_t row, char *to, size_t size)
         else
             text_add(&label, cell);
     }
-    (void)str_copy(to, size, text_get(&label));
+    str_copy(to, size, text_get(&label));
     str_plain(to, size);
     text_release(&label);
+}
+
+size_t setting_points_find(const struct setting_points *points, const char *name)
+{
+    size_t at = 0;
+    while (at < points->count && !str_equal(points->items[at].setting, name))
+        at++;
+    return at;
 }
 
 static enum err read_row(struct reading *r, size_t row, struct setting_points *out)
@@ -309,9 +317,7 @@ static enum err read_row(struct reading *r, size_t row, struct setting_points *o
         return ERR_OK;
     }
     label_of(r, row, point.setting, sizeof point.setting);
-    size_t at = 0;
-    while (at < out->count && strcmp(out->items[at].setting, point.setting) != 0)
-        at++;
+    size_t at = setting_points_find(out, point.setting);
     if (at == out->count)
         out->items[out->count++] = point;
     r->settings_of[row] = at;
@@ -367,14 +373,10 @@ enum err setting_points_read(const struct setting_source *source, struct setting
 {
     struct reading r = {.source = source, .why = why};
     struct text bytes = {0};
-    struct error inner = {0};
     *out = (struct setting_points){0};
-    enum err err = file_read(source->path, FILE_LIMIT, &bytes, why);
-    if (err)
-        return err;
-    err = bytes.length ? csv_grid_read(bytes.bytes, bytes.length, &r.grid, &inner)
-                       : err_set(&inner, ERR_BAD_VALUE, "empty");
-    err = err ? err_set(why, err, "%.200s: %s", source->path, inner.text) : read_grid(&r, out);
+    enum err err = csv_read(source->path, FILE_LIMIT, &bytes, &r.grid, why);
+    if (!err)
+        err = read_grid(&r, out);
     if (err) {
         free(out->items);
         *out = (struct setting_points){0};
@@ -392,11 +394,9 @@ static enum err add_quality_row(const char *path, const struct csv_grid *grid, s
 {
     char name[sizeof points->items->setting];
     double value;
-    size_t at = 0;
-    (void)str_copy(name, sizeof name, csv_grid_cell(grid, row, csv_grid_column(grid, "setting")));
+    chars_copy(name, csv_grid_cell(grid, row, csv_grid_column(grid, "setting")));
     str_plain(name, sizeof name);
-    while (at < points->count && strcmp(points->items[at].setting, name) != 0)
-        at++;
+    size_t at = setting_points_find(points, name);
     if (at == points->count)
         return err_set(why, ERR_BAD_VALUE, "%.160s:%zu: setting '%.60s' was not measured", path,
                        grid->lines[row], name);
@@ -413,17 +413,10 @@ static enum err add_quality_row(const char *path, const struct csv_grid *grid, s
 enum err setting_points_add_quality(const char *path, struct setting_points *points,
                                     struct error *why)
 {
-    struct csv_grid grid = {0};
+    struct csv_grid grid;
     struct text bytes = {0};
-    struct error inner = {0};
     size_t *counts = xcalloc(points->count + 1, sizeof *counts);
-    enum err err = file_read(path, FILE_SMALL, &bytes, why);
-    if (!err) {
-        err = bytes.length ? csv_grid_read(bytes.bytes, bytes.length, &grid, &inner)
-                           : err_set(&inner, ERR_BAD_VALUE, "empty");
-        if (err)
-            err = err_set(why, err, "%.200s: %s", path, inner.text);
-    }
+    enum err err = csv_read(path, FILE_SMALL, &bytes, &grid, why);
     if (!err && (csv_grid_column(&grid, "setting") < 0 || csv_grid_column(&grid, "value") < 0))
         err = err_set(why, ERR_BAD_VALUE, "%.200s: columns setting and value are needed", path);
     if (!err && grid.rows == 0)

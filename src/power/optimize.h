@@ -145,6 +145,9 @@ struct setting_points {
     size_t left_out; /* rows without a positive energy and time */
 };
 
+/* The index of a setting by its name; the count if there is none. */
+size_t setting_points_find(const struct setting_points *points, const char *name);
+
 /* ERR_BAD_VALUE names file, line and column; ERR_NO_DATA where no row is usable. */
 enum err setting_points_read(const struct setting_source *source, struct setting_points *out,
                              struct error *why) MUST_USE;

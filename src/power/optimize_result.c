@@ -7,6 +7,7 @@
 
 #include "core/result.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "power/data_checks.h"
 #include "power/optimize.h"
 #include "power/power_result.h"
@@ -33,7 +34,7 @@ static const char *setting_of(const struct optimize_point *point, char *to)
 {
     if (point->setting[0])
         return point->setting;
-    (void)str_format(to, NAME_MAX_BYTES, "%g MHz", point->freq_mhz);
+    str_format(to, NAME_MAX_BYTES, "%g MHz", point->freq_mhz);
     return to;
 }
 
@@ -73,10 +74,10 @@ void optimize_saving_sentence(const struct clock_choice *choice, const char *per
 static const char *objective_title(const struct optimize_goal *goal, char *to)
 {
     static const char *const TITLES[] = {"energy", "EDP", "ED²P"};
-    for (size_t n = 0; n < sizeof TITLES / sizeof *TITLES; n++)
+    for (size_t n = 0; n < COUNT_OF(TITLES); n++)
         if (goal->time_exponent == (double)n)
             return TITLES[n];
-    (void)str_format(to, NAME_MAX_BYTES, "energy × time^%g", goal->time_exponent);
+    str_format(to, NAME_MAX_BYTES, "energy × time^%g", goal->time_exponent);
     return to;
 }
 
@@ -125,8 +126,8 @@ static void add_answer(const struct clock_choice *choice, const struct optimize_
 /* nvidia-smi for the measured GPUs, with this option. */
 static const char *nvidia_smi(const struct optimize_result *from, const char *option, char *to)
 {
-    (void)str_format(to, COMMAND_MAX, "sudo nvidia-smi %s%s%s%s", from->gpus ? "-i " : "",
-                     from->gpus ? from->gpus : "", from->gpus ? " " : "", option);
+    str_format(to, COMMAND_MAX, "sudo nvidia-smi %s%s%s%s", from->gpus ? "-i " : "",
+               text_or_empty(from->gpus), from->gpus ? " " : "", option);
     return to;
 }
 
@@ -134,7 +135,7 @@ static const char *nvidia_smi(const struct optimize_result *from, const char *op
 static const char *command_of(const struct optimize_result *from, double mhz, char *to)
 {
     char option[80];
-    (void)str_format(option, sizeof option, "-lgc %.0f,%.0f", mhz, mhz);
+    chars_format(option, "-lgc %.0f,%.0f", mhz, mhz);
     return is_known(mhz) ? nvidia_smi(from, option, to) : NULL;
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "stats/distribution.h"
+#include "core/units.h"
 
 #define COPY_TOLERANCE 1e-9 /* relative: closer measurements are copies, not repeats */
 
@@ -41,7 +42,7 @@ double repeat_scatter_apart(const struct repeat_scatter *scatter, const struct o
 {
     if (!(scatter->freedom > 0) || !runs || !other_runs)
         return UNKNOWN;
-    double time = is_known(scatter->time) ? scatter->time : 0;
+    double time = known_or(scatter->time, 0);
     /* A slow run also uses more energy: the two errors do not cancel. */
     double one = goal->is_time_only ? time : scatter->energy + goal->time_exponent * time;
     return scatter->t * one * sqrt(1.0 / runs + 1.0 / other_runs);

@@ -1,6 +1,5 @@
 /* The best setting of a sweep (power/clock_choice.h): clocks by a fit, other settings as measured; exclusions. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
@@ -97,8 +96,8 @@ static void note_exclusions(const struct sweep_points *points, struct clock_choi
         size_t rows = sweep_points_excluded(points, e);
         if (!rows)
             continue;
-        (void)str_format(text, sizeof text, "%zu of %zu attempts: %s", rows, points->sweep.count,
-                         sweep_exclusion_name(e));
+        chars_format(text, "%zu of %zu attempts: %s", rows, points->sweep.count,
+                     sweep_exclusion_name(e));
         out->found[CODES[e]] = true;
         if (findings)
             data_findings_add(findings, CODES[e], rows, text);
@@ -113,8 +112,8 @@ void sweep_choice_note(const struct sweep_points *points, struct clock_choice *o
     if (missing || !points->sweep.ended) {
         out->found[FINDING_INCOMPLETE_SWEEP] = true;
         if (missing)
-            (void)str_format(text, sizeof text, "%zu of %zu settings were not measured, such as %s",
-                             missing, points->sweep.point_count, example);
+            chars_format(text, "%zu of %zu settings were not measured, such as %s", missing,
+                         points->sweep.point_count, example);
         if (findings)
             data_findings_add(findings, FINDING_INCOMPLETE_SWEEP, missing, text);
     }
@@ -127,14 +126,6 @@ void sweep_choice_note(const struct sweep_points *points, struct clock_choice *o
 }
 
 /* ---- the choice ---- */
-
-static size_t find_setting(const struct setting_points *settings, const char *name)
-{
-    size_t at = 0;
-    while (at < settings->count && strcmp(settings->items[at].setting, name) != 0)
-        at++;
-    return at;
-}
 
 enum err sweep_choice_of_settings(const struct sweep_question *q, struct clock_choice *out,
                                   struct findings *findings, struct error *why)
@@ -151,7 +142,7 @@ enum err sweep_choice_of_settings(const struct sweep_question *q, struct clock_c
             return err;
         }
     }
-    size_t baseline = q->baseline ? find_setting(&settings, q->baseline)
+    size_t baseline = q->baseline ? setting_points_find(&settings, q->baseline)
                                   : sweep_points_baseline(q->points, &settings);
     if (baseline == settings.count) {
         err = err_set(why, ERR_USAGE, "--baseline: no setting '%.60s' was measured: '%.100s' was",
@@ -162,8 +153,8 @@ enum err sweep_choice_of_settings(const struct sweep_question *q, struct clock_c
     err = clock_choice_of_settings(settings.items, settings.count, baseline, q->goal,
                                    sweep_points_void(q->points), out, why);
     for (size_t i = 0; i < q->points->sweep.count && !out->gpu[0]; i++) {
-        (void)str_copy(out->gpu, sizeof out->gpu, q->points->items[i].gpu);
-        (void)str_copy(out->application, sizeof out->application, q->points->items[i].application);
+        chars_copy(out->gpu, q->points->items[i].gpu);
+        chars_copy(out->application, q->points->items[i].application);
     }
     if (!err) {
         note_exclusions(q->points, out, findings);

@@ -108,12 +108,11 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
     const struct summary_conditions *conditions = &summary->conditions;
     const char *work = sweep->profile ? summary->model : sweep->command[0];
     const char *slash = work && !sweep->profile ? strrchr(work, '/') : NULL;
-    (void)str_copy(out->gpu, sizeof out->gpu,
-                   text_or_empty(summary->gpu_name ? summary->gpu_name : summary->hardware_label));
-    (void)str_copy(out->application, sizeof out->application,
-                   slash && slash[1] ? slash + 1 : text_or_empty(work));
-    (void)str_copy(out->method, sizeof out->method, text_or_empty(summary->energy.method));
-    (void)str_copy(out->source, sizeof out->source, text_or_empty(summary->energy.source));
+    chars_copy(out->gpu,
+               text_or_empty(summary->gpu_name ? summary->gpu_name : summary->hardware_label));
+    chars_copy(out->application, slash && slash[1] ? slash + 1 : text_or_empty(work));
+    chars_copy(out->method, text_or_empty(summary->energy.method));
+    chars_copy(out->source, text_or_empty(summary->energy.source));
     out->coverage = summary->energy.coverage;
     str_plain(out->gpu, sizeof out->gpu);
     str_plain(out->application, sizeof out->application);
@@ -276,7 +275,7 @@ size_t sweep_points_missing(const struct sweep_points *points, char *example, si
         sweep_setting(&points->sweep, p, &setting);
     }
     if (example) {
-        (void)str_copy(example, size, text_get(&setting));
+        str_copy(example, size, text_get(&setting));
         str_plain(example, size);
     }
     text_release(&setting);
@@ -291,14 +290,14 @@ void sweep_points_exclusions(const struct sweep_points *points, char *to, size_t
         if (count)
             text_addf(&text, "%s%zu %s", text.length ? ", " : "", count, sweep_exclusion_name(e));
     }
-    (void)str_copy(to, size, text_get(&text));
+    str_copy(to, size, text_get(&text));
     text_release(&text);
 }
 
 bool sweep_points_is_estimated(const struct sweep_points *points)
 {
     for (size_t i = 0; i < points->sweep.count; i++)
-        if (!points->items[i].exclusion && !strcmp(points->items[i].method, "estimated"))
+        if (!points->items[i].exclusion && str_equal(points->items[i].method, "estimated"))
             return true;
     return false;
 }
@@ -312,7 +311,7 @@ const char *sweep_points_gpus(const struct sweep_points *points)
         const char *gpus = points->sweep.attempts[i].gpus;
         if (points->items[i].exclusion)
             continue;
-        if (!gpus || !gpus[0] || gpus[strspn(gpus, LETTERS)] || (found && strcmp(found, gpus) != 0))
+        if (!gpus || !gpus[0] || gpus[strspn(gpus, LETTERS)] || (found && !str_equal(found, gpus)))
             return NULL; /* it becomes part of a command */
         found = gpus;
     }
@@ -380,7 +379,7 @@ static struct optimize_point setting_at(const struct sweep_points *points, size_
     struct sweep_figures figures = sweep_points_figures(points, point, &out.quality);
     double runs = sqrt((double)figures.measured);
     sweep_setting(&points->sweep, point, &setting);
-    (void)str_copy(out.setting, sizeof out.setting, text_get(&setting));
+    chars_copy(out.setting, text_get(&setting));
     str_plain(out.setting, sizeof out.setting);
     text_release(&setting);
     mean_conditions(points, point, &out);
@@ -496,7 +495,7 @@ static void name_application(const struct sweep_points *points, size_t point, co
         if ((long)k != points->clock)
             text_addf(&name, "%s%s=%s", name.length ? " " : "", points->sweep.knobs[k],
                       sweep_point(&points->sweep, point)[k].text);
-    (void)str_copy(to, size, text_get(&name));
+    str_copy(to, size, text_get(&name));
     str_plain(to, size);
     text_release(&name);
 }
@@ -509,7 +508,7 @@ static struct freq_point freq_point_of(const struct sweep_points *points, size_t
     const struct sweep_attempt *attempt = &points->sweep.attempts[index];
     const struct sweep_measurement *m = &points->items[index];
     struct freq_point point = freq_point_unknown();
-    (void)str_copy(point.gpu, sizeof point.gpu, gpu ? gpu : m->gpu);
+    chars_copy(point.gpu, gpu ? gpu : m->gpu);
     name_application(points, attempt->point, m->application, point.application,
                      sizeof point.application);
     point.run = attempt->repeat + 1; /* no first runs: all start alike, in random order */
@@ -545,7 +544,7 @@ enum err sweep_points_add(const struct sweep_points *points, const struct freq_s
         freq_points_add(out, &point);
     }
     out->hash = hash;
-    (void)str_copy(out->time_column, sizeof out->time_column, "time_s");
+    chars_copy(out->time_column, "time_s");
     if (!err && out->count == before)
         err = err_set(why, ERR_NO_DATA, "%.200s: no attempt%s", source->path,
                       out->other_rows ? " (--where selects none)" : " has ended yet");

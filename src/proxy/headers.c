@@ -121,7 +121,7 @@ void keys_label(const struct client_keys *keys, const struct proxy_options *opti
         return;
     uint64_t hash = hash_mix(hash_string(HASH_START, key));
     char label[16];
-    str_format(label, sizeof label, "key-%08" PRIx32, (uint32_t)(hash >> 32));
+    chars_format(label, "key-%08" PRIx32, (uint32_t)(hash >> 32));
     const char *name = options->key_names ? params_get(options->key_names, label) : NULL;
     str_copy(to, size, name ? name : label);
 }
@@ -158,7 +158,7 @@ bool header_is_hop_by_hop(const char *name, const char *connection)
         "Upgrade",
         "Content-Length",
     };
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
         if (str_equal_nocase(name, NAMES[i]))
             return true;
     return str_list_has(connection, name);
@@ -200,6 +200,6 @@ void header_add_ours(struct text *lines, const struct proxy_options *options,
     if (!options->upstream_key || find_key_header(keys, options->token) < KEY_HEADERS)
         return;
     bool is_bearer = !keys->is_anthropic || is_token(options->token, 0, keys->values[0]);
-    if (str_format(line, sizeof line, "%s%s", is_bearer ? "Bearer " : "", options->upstream_key))
+    if (chars_format(line, "%s%s", is_bearer ? "Bearer " : "", options->upstream_key))
         header_add(lines, KEY_NAMES[is_bearer ? 0 : 1], line);
 }

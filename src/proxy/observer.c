@@ -63,7 +63,7 @@ static bool matches(const struct proxy_endpoint *endpoint, const char *path, con
                     size_t length)
 {
     if (endpoint->is_root)
-        return strcmp(path, endpoint->end) == 0 &&
+        return str_equal(path, endpoint->end) &&
                message_member(body, length, endpoint->question).length;
     return str_ends(path, endpoint->end);
 }
@@ -71,7 +71,7 @@ static bool matches(const struct proxy_endpoint *endpoint, const char *path, con
 const struct proxy_endpoint *observe_endpoint(const char *method, const char *path,
                                               const char *body, size_t length)
 {
-    for (size_t i = 0; strcmp(method, "POST") == 0 && i < sizeof ENDPOINTS / sizeof *ENDPOINTS; i++)
+    for (size_t i = 0; str_equal(method, "POST") && i < COUNT_OF(ENDPOINTS); i++)
         if (matches(&ENDPOINTS[i], path, body, length))
             return &ENDPOINTS[i];
     return NULL;
@@ -121,9 +121,9 @@ static const char *const NOT_INFERENCE[] = {
 
 bool observe_is_other(const char *method, const char *path, const struct proxy_options *options)
 {
-    if (strcmp(method, "POST") != 0)
+    if (!str_equal(method, "POST"))
         return true;
-    for (size_t i = 0; i < sizeof NOT_INFERENCE / sizeof *NOT_INFERENCE; i++)
+    for (size_t i = 0; i < COUNT_OF(NOT_INFERENCE); i++)
         if (fnmatch(NOT_INFERENCE[i], path, 0) == 0)
             return true;
     for (size_t i = 0; i < options->not_inference_count; i++)
@@ -184,7 +184,7 @@ static void stop_reading(struct observer *observer, const char *problem)
 {
     struct completion *reply = &observer->request->reply;
     if (!reply->count_problem[0])
-        str_copy(reply->count_problem, sizeof reply->count_problem, problem);
+        chars_copy(reply->count_problem, problem);
     observer->err = ERR_BAD_VALUE;
 }
 
@@ -263,11 +263,10 @@ void observer_end(struct observer *observer, enum err transport, const char *why
         secret_one_line(request->why, sizeof request->why, why, strlen(why));
     } else if (status < 200 || status > 299) {
         request->err = ERR_IO;
-        str_format(request->why, sizeof request->why, "the upstream server answered with status %d",
-                   status);
+        chars_format(request->why, "the upstream server answered with status %d", status);
     } else if (observer->err && observer->err != ERR_BAD_VALUE) {
         request->err = observer->err;
-        str_copy(request->why, sizeof request->why, observer->why.text);
+        chars_copy(request->why, observer->why.text);
     }
 }
 

@@ -123,13 +123,13 @@ static void serve_status(struct proxy *proxy, struct http_exchange *exchange, co
 {
     struct text body = {0};
     const char *method = http_exchange_method(exchange);
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+    if (!str_equal(method, "GET") && !str_equal(method, "HEAD")) {
         reply_error(exchange, 405, "invalid_request_error", "only GET is allowed here");
-    } else if (strcmp(path, "/ipw/metrics") == 0) {
+    } else if (str_equal(path, "/ipw/metrics")) {
         status_metrics(proxy->status, atomic_load(&proxy->unrecorded), &body);
         http_exchange_reply(exchange, 200, exposition_content_type(false), text_get(&body),
                             body.length);
-    } else if (strcmp(path, "/ipw/requests") == 0) {
+    } else if (str_equal(path, "/ipw/requests")) {
         status_requests(proxy->status, wanted_count(http_exchange_target(exchange)), &body);
         http_exchange_reply(exchange, 200, "application/json", text_get(&body), body.length);
     } else {
@@ -168,7 +168,7 @@ static void end_unknown(struct transfer *transfer, bool has_failed)
         return;
     transfer->may_infer = false;
     const char *target = http_exchange_target(transfer->exchange);
-    str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
+    chars_format(path, "%.*s", (int)strcspn(target, "?"), target);
     const struct proxy_unknown request = {
         .id = transfer->id,
         .path = path,
@@ -207,7 +207,7 @@ static void send_held(struct transfer *transfer, const struct energy *energy)
     char figure[64];
     transfer->energy_deadline = 0;
     if (transfer->is_held) {
-        if (known && str_format(figure, sizeof figure, "%.6g", energy->joules))
+        if (known && chars_format(figure, "%.6g", energy->joules))
             http_exchange_add_header(exchange, "x-ipw-energy-joules", figure);
         http_exchange_begin(exchange, transfer->status, transfer->held.length);
         http_exchange_send(exchange, text_get(&transfer->held), transfer->held.length);
@@ -302,8 +302,7 @@ static bool on_data(void *context, const char *bytes, size_t length, nanos t)
 static void reply_failure(struct transfer *transfer, enum err err, const char *why)
 {
     char message[400];
-    str_format(message, sizeof message, "ipw proxy: cannot reach %s: %s",
-               transfer->proxy->upstream.server, why);
+    chars_format(message, "ipw proxy: cannot reach %s: %s", transfer->proxy->upstream.server, why);
     reply_error(transfer->exchange, err == ERR_TIMEOUT ? 504 : 502, "upstream_error", message);
 }
 
@@ -349,7 +348,7 @@ static void build_url(struct proxy *proxy, const char *target, struct text *out)
 static void begin_inference(struct transfer *transfer, const struct proxy_endpoint *endpoint)
 {
     struct proxy *proxy = transfer->proxy;
-    struct proxy_request *request = transfer->request = xcalloc(1, sizeof *request);
+    struct proxy_request *request = transfer->request = XNEW(request);
     request->id = transfer->id = proxy->next_id++;
     observer_init(&transfer->observer, request, endpoint);
     if (proxy->options.begins)
@@ -414,8 +413,8 @@ static enum err start_call(struct transfer *transfer, struct error *why)
         body = text_get(&transfer->body);
         length = transfer->body.length;
     }
-    bool has_body =
-        length || !strcmp(method, "POST") || !strcmp(method, "PUT") || !strcmp(method, "PATCH");
+    bool has_body = length || str_equal(method, "POST") || str_equal(method, "PUT") ||
+                    str_equal(method, "PATCH");
     build_url(proxy, http_exchange_target(transfer->exchange), &transfer->url);
     http_exchange_headers(transfer->exchange, take_connection, transfer);
     http_exchange_headers(transfer->exchange, forward_header, transfer);
@@ -438,7 +437,7 @@ static enum err start_call(struct transfer *transfer, struct error *why)
 
 static struct transfer *new_transfer(struct proxy *proxy, struct http_exchange *exchange)
 {
-    struct transfer *transfer = xcalloc(1, sizeof *transfer);
+    struct transfer *transfer = XNEW(transfer);
     transfer->proxy = proxy;
     transfer->exchange = exchange;
     transfer->next = proxy->transfers;
@@ -603,8 +602,7 @@ uint64_t proxy_forwarded(const struct proxy *proxy, unsigned *in_flight)
 void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy, bool again)
 {
     pthread_mutex_lock(&proxy->lock);
-    proxy->settled = xgrow(proxy->settled, &proxy->settled_capacity, proxy->settled_count,
-                           sizeof *proxy->settled);
+    XGROW(proxy->settled, proxy->settled_count, proxy->settled_capacity);
     proxy->settled[proxy->settled_count++] = (struct settled){id, *energy, again};
     bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
@@ -677,8 +675,8 @@ static enum err read_upstream(struct proxy *proxy, struct error *why)
     while (length && path[length - 1] == '/')
         length--;
     size_t before = path ? (size_t)(path - given) : strcspn(given, "?#");
-    if (!str_format(proxy->origin, sizeof proxy->origin, "%.*s", (int)before, given) ||
-        !str_format(proxy->prefix, sizeof proxy->prefix, "%.*s", (int)length, path ? path : ""))
+    if (!chars_format(proxy->origin, "%.*s", (int)before, given) ||
+        !chars_format(proxy->prefix, "%.*s", (int)length, path ? path : ""))
         return err_set(why, ERR_USAGE, "the URL of the upstream server is too long");
     return ERR_OK;
 }
@@ -745,7 +743,7 @@ static enum err open_server(struct proxy *proxy, struct error *why)
 
 static struct proxy *new_proxy(const struct proxy_options *options)
 {
-    struct proxy *proxy = xcalloc(1, sizeof *proxy);
+    struct proxy *proxy = XNEW(proxy);
     proxy->options = *options;
     if (!proxy->options.address)
         proxy->options.address = "127.0.0.1";

@@ -14,7 +14,7 @@ enum { RECENT = 1024, MODELS_MAX = 32, UNSETTLED_MAX = 1 << 16 };
 /* Upper bounds in s; the last bucket is +Inf. */
 static const double BOUNDS[] = {0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2,
                                 0.3,   0.5,    0.75,  1,    2,    5,    10,   20,    40,  80};
-enum { BUCKETS = sizeof BOUNDS / sizeof *BOUNDS };
+enum { BUCKETS = COUNT_OF(BOUNDS) };
 
 struct histogram {
     uint64_t counts[BUCKETS + 1];
@@ -67,7 +67,7 @@ void status_free(struct status *status)
 static size_t find_model(struct status *status, const char *name)
 {
     for (size_t i = 0; i < status->model_count; i++)
-        if (strcmp(status->models[i].name, name) == 0)
+        if (str_equal(status->models[i].name, name))
             return i;
     if (status->model_count < MODELS_MAX) {
         bool is_last = status->model_count == MODELS_MAX - 1;
@@ -117,11 +117,11 @@ void status_begin(struct status *status, const struct proxy_request *request)
         .prompt_tokens = -1,
         .output_tokens = -1,
     };
-    str_copy(entry->path, sizeof entry->path, request->path);
-    str_copy(entry->name, sizeof entry->name, request->model);
-    str_copy(entry->query, sizeof entry->query, request->query);
-    str_copy(entry->turn, sizeof entry->turn, request->turn);
-    str_copy(entry->key, sizeof entry->key, request->key);
+    chars_copy(entry->path, request->path);
+    chars_copy(entry->name, request->model);
+    chars_copy(entry->query, request->query);
+    chars_copy(entry->turn, request->turn);
+    chars_copy(entry->key, request->key);
     status->newest = request->id;
     status->in_flight++;
 }
@@ -165,7 +165,7 @@ void status_end(struct status *status, const struct proxy_request *request)
     if (reply->arrivals.count > 1)
         entry->itl_s =
             seconds(reply->last_token - reply->first_token) / (double)(reply->arrivals.count - 1);
-    str_copy(entry->why, sizeof entry->why, request->why);
+    chars_copy(entry->why, request->why);
 }
 
 void status_settle(struct status *status, uint64_t id, const struct energy *energy, bool again)

@@ -61,7 +61,7 @@ static enum err open_writer(struct hf_dataset *dataset, struct error *why)
 enum err hf_dataset_open(const char *directory, struct arrow_field *root, struct hf_dataset **out,
                          struct error *why)
 {
-    struct hf_dataset *dataset = xcalloc(1, sizeof *dataset);
+    struct hf_dataset *dataset = XNEW(dataset);
     dataset->directory = xstrdup(directory);
     dataset->root = root;
     arrow_field_drop_empty(root);
@@ -99,7 +99,7 @@ static enum err put_state(const struct hf_dataset *dataset, uint64_t fingerprint
     struct text text = {0};
     struct json json;
     char digits[17];
-    str_format(digits, sizeof digits, "%016" PRIx64, fingerprint);
+    chars_format(digits, "%016" PRIx64, fingerprint);
     json_init(&json, &text, true);
     json_object(&json, NULL);
     json_array(&json, "_data_files");

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -316,32 +317,6 @@ void journal_header_line(const struct journal_header *header, struct text *line)
     json_object_end(&json);
 }
 
-void journal_end_line(const struct journal_end *end, struct text *line)
-{
-    struct json json;
-    text_clear(line);
-    json_init(&json, line, false);
-    json_object(&json, NULL);
-    json_string(&json, "kind", "end");
-    json_integer(&json, "start", end->start);
-    json_number(&json, "ended_at", end->ended_at);
-    energy_to_json(&json, "energy", &end->energy);
-    json_number(&json, "accounted_joules", end->accounted_joules);
-    json_number(&json, "idle_joules", end->idle_joules);
-    json_number(&json, "unattributed_joules", end->unattributed_joules);
-    json_number(&json, "busy_joules", end->busy_joules);
-    json_number(&json, "busy_s", end->busy_s);
-    json_number(&json, "busy_covered_s", end->busy_covered_s);
-    if (end->unrecorded_requests >= 0)
-        json_integer(&json, "unrecorded_requests", end->unrecorded_requests);
-    if (end->unknown_inference >= 0) {
-        json_integer(&json, "unrecorded_inference", end->unknown_inference);
-        json_number(&json, "unrecorded_inference_joules", end->unknown_joules);
-        json_string(&json, "unrecorded_inference_path", end->unknown_path);
-    }
-    json_object_end(&json);
-}
-
 static struct energy energy_from_json(const struct jv *value)
 {
     struct record_energy read;
@@ -351,36 +326,68 @@ static struct energy energy_from_json(const struct jv *value)
     return energy;
 }
 
+static void write_energy(struct json *json, const char *key, const struct json_field *field,
+                         const void *object)
+{
+    energy_to_json(json, key, json_field_member(field, object));
+}
+
+static const struct json_custom ENERGY = {.write = write_energy};
+
+static const struct json_field END_FIELDS[] = {
+    BIND_CONSTANT("end", "kind"),
+    BIND_INTEGER(journal_end, start, "start", .flags = FIELD_DEFAULT),
+    BIND_NUMBER(journal_end, ended_at, "ended_at"),
+    BIND_CUSTOM(journal_end, energy, ENERGY, "energy"),
+    BIND_NUMBER(journal_end, accounted_joules, "accounted_joules"),
+    BIND_NUMBER(journal_end, idle_joules, "idle_joules"),
+    BIND_NUMBER(journal_end, unattributed_joules, "unattributed_joules"),
+    BIND_NUMBER(journal_end, busy_joules, "busy_joules"),
+    BIND_NUMBER(journal_end, busy_s, "busy_s"),
+    BIND_NUMBER(journal_end, busy_covered_s, "busy_covered_s"),
+    BIND_INTEGER(journal_end, unrecorded_requests, "unrecorded_requests",
+                 .flags = FIELD_OMIT | FIELD_DEFAULT, .otherwise = -1),
+    {0},
+};
+/* Of a proxy. */
+static const struct json_field UNKNOWN_FIELDS[] = {
+    BIND_INTEGER(journal_end, unknown_inference, "unrecorded_inference", .flags = FIELD_DEFAULT,
+                 .otherwise = -1),
+    BIND_NUMBER(journal_end, unknown_joules, "unrecorded_inference_joules"),
+    BIND_TEXT(journal_end, unknown_path, "unrecorded_inference_path"),
+    {0},
+};
+
+void journal_end_line(const struct journal_end *end, struct text *line)
+{
+    struct json json;
+    text_clear(line);
+    json_init(&json, line, false);
+    json_object(&json, NULL);
+    json_fields_write(&json, END_FIELDS, end);
+    if (end->unknown_inference >= 0)
+        json_fields_write(&json, UNKNOWN_FIELDS, end);
+    json_object_end(&json);
+}
+
 void journal_end_read(const struct jv *tree, struct journal_end *out)
 {
-    *out = (struct journal_end){
-        .ended_at = jv_number(jv_get(tree, "ended_at")),
-        .energy = energy_from_json(jv_get(tree, "energy")),
-        .accounted_joules = jv_number(jv_get(tree, "accounted_joules")),
-        .idle_joules = jv_number(jv_get(tree, "idle_joules")),
-        .unattributed_joules = jv_number(jv_get(tree, "unattributed_joules")),
-        .busy_joules = jv_number(jv_get(tree, "busy_joules")),
-        .busy_s = jv_number(jv_get(tree, "busy_s")),
-        .busy_covered_s = jv_number(jv_get(tree, "busy_covered_s")),
-        .unrecorded_requests = -1,
-        .unknown_inference = -1,
-        .unknown_joules = jv_number(jv_get(tree, "unrecorded_inference_joules")),
-        .unknown_path = jv_text(jv_get(tree, "unrecorded_inference_path")),
-    };
-    (void)jv_integer(jv_get(tree, "start"), &out->start);
-    (void)jv_integer(jv_get(tree, "unrecorded_requests"), &out->unrecorded_requests);
-    (void)jv_integer(jv_get(tree, "unrecorded_inference"), &out->unknown_inference);
+    json_fields_clear(END_FIELDS, out);
+    json_fields_clear(UNKNOWN_FIELDS, out);
+    (void)json_fields_read(tree, END_FIELDS, out);
+    (void)json_fields_read(tree, UNKNOWN_FIELDS, out);
+    out->energy = energy_from_json(jv_get(tree, "energy"));
 }
 
 void journal_line_read(const struct jv *tree, struct journal_line *out)
 {
     const struct jv *own = jv_get(tree, "ipw");
-    const char *status = jv_text(jv_get(own, "status"));
+    const char *status = jv_get_text(own, "status");
     *out = (struct journal_line){
         .kind = journal_line_kind(tree),
-        .key = jv_text(jv_get(tree, "key")),
-        .started_at = jv_number(jv_get(tree, "started_at")),
-        .completed = status && strcmp(status, "completed") == 0,
+        .key = jv_get_text(tree, "key"),
+        .started_at = jv_get_number(tree, "started_at"),
+        .completed = status && str_equal(status, "completed"),
         .settled = jv_get(own, "energy") != NULL,
         .judged = jv_get(own, "judge_energy") != NULL,
         .energy = energy_from_json(jv_get(own, "energy")),
@@ -405,7 +412,7 @@ static enum err compare_setting(const struct jv *now, const struct jv *then,
     jv_print(now, &a);
     if (then)
         jv_print(then, &b);
-    if (strcmp(text_get(&a), then ? text_get(&b) : "null") != 0)
+    if (!str_equal(text_get(&a), then ? text_get(&b) : "null"))
         err = differs(context, jv_key(now), then ? text_get(&b) : NULL, text_get(&a));
     text_release(&a);
     text_release(&b);
@@ -425,16 +432,15 @@ enum err journal_compare_settings(const struct jv *line, const struct jv *settin
 struct journal_facts journal_facts(const char *path)
 {
     struct jv *header = journal_header(path);
-    double at = jv_number(jv_get(header, "started_at"));
-    double number = jv_number(jv_get(header, "repeat_number"));
+    double at = jv_get_number(header, "started_at");
+    double number = jv_get_number(header, "repeat_number");
     struct journal_facts facts = {
-        .kind = run_kind_named(jv_text(jv_get(header, "run_kind"))),
-        .format = jv_number(jv_get(header, "format")),
+        .kind = run_kind_named(jv_get_text(header, "run_kind")),
+        .format = jv_get_number(header, "format"),
         .started_at = at > 0 && at < 8e9 ? at : UNKNOWN,
         .repeat.number = number >= 1 && number < 1e9 ? (unsigned)number : 0,
     };
-    str_copy(facts.repeat.group, sizeof facts.repeat.group,
-             text_or_empty(jv_text(jv_get(header, "repeat_group"))));
+    chars_copy(facts.repeat.group, text_or_empty(jv_get_text(header, "repeat_group")));
     jv_free(header);
     return facts;
 }
@@ -442,14 +448,13 @@ struct journal_facts journal_facts(const char *path)
 static enum err take_start(void *context, const struct jv *line)
 {
     struct journal_starts *starts = context;
-    double at = jv_number(jv_get(line, "started_at"));
+    double at = jv_get_number(line, "started_at");
     int64_t number;
     if (journal_line_kind(line) != JOURNAL_RUN || !(at > 0 && at < 8e9) ||
         !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > RUN_STARTS_MAX)
         return ERR_OK;
     while (starts->count < (size_t)number) {
-        starts->zero_ns =
-            xgrow(starts->zero_ns, &starts->capacity, starts->count, sizeof *starts->zero_ns);
+        XGROW(starts->zero_ns, starts->count, starts->capacity);
         starts->zero_ns[starts->count++] = 0;
     }
     starts->zero_ns[number - 1] = (int64_t)llround(at * 1e9);
@@ -566,10 +571,10 @@ static void take_progress(struct run_progress *progress, const char *line, size_
     if (jv_parse(line, length, &value, NULL))
         return;
     const char *status = jv_text(jv_path(value, "ipw.status"));
-    progress->failed += is_query && status && !strcmp(status, "failed");
+    progress->failed += is_query && status && str_equal(status, "failed");
     if (is_start) {
         double wanted = jv_number(jv_path(value, "measuring.queries"));
-        progress->started_at = jv_number(jv_get(value, "started_at"));
+        progress->started_at = jv_get_number(value, "started_at");
         progress->before = progress->done;
         progress->total = wanted > 0 ? (double)progress->done + wanted : 0;
     }
@@ -581,20 +586,15 @@ enum err run_progress_read(const char *directory, struct run_progress *progress,
     char *path = run_path_file(directory, RUN_FILE_RECORDS), *line = NULL;
     size_t capacity = 0;
     ssize_t length;
-    int fd = run_open(path);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    if (!file || fseek(file, (long)progress->read, SEEK_SET)) {
-        int problem = errno;
-        if (file)
-            fclose(file);
-        else if (fd >= 0)
-            close(fd);
-        enum err err =
-            err_set(why, err_from_errno(problem), "cannot read %s: %s", path, strerror(problem));
-        free(path);
-        return err;
+    FILE *file;
+    enum err err = run_open_file(path, &file, why);
+    if (!err && fseek(file, (long)progress->read, SEEK_SET)) {
+        err = err_errno(why, errno, "cannot read %s", path);
+        fclose(file);
     }
     free(path);
+    if (err)
+        return err;
     while ((length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n') {
         take_progress(progress, line, (size_t)length);
         progress->read += length;

@@ -29,7 +29,7 @@ struct line {
 
 static enum err cannot_read(const char *path, int problem, struct error *why)
 {
-    return err_set(why, err_from_errno(problem), "cannot read %s: %s", path, strerror(problem));
+    return err_errno(why, problem, "cannot read %s", path);
 }
 
 /* ---- a growing buffer over a part of the file ---- */
@@ -187,14 +187,14 @@ enum err journal_read(const char *path, journal_take *take, void *context, uint6
 
 enum journal_line_kind journal_line_kind(const struct jv *tree)
 {
-    const char *name = jv_text(jv_get(tree, "kind"));
+    const char *name = jv_get_text(tree, "kind");
     static const char *const NAMES[] = {[JOURNAL_RUN] = "run",
                                         [JOURNAL_QUERY] = "query",
                                         [JOURNAL_ENERGY] = "energy",
                                         [JOURNAL_GRADE] = "grade",
                                         [JOURNAL_END] = "end"};
     for (unsigned i = JOURNAL_RUN; name && i <= JOURNAL_END; i++)
-        if (strcmp(name, NAMES[i]) == 0)
+        if (str_equal(name, NAMES[i]))
             return (enum journal_line_kind)i;
     return JOURNAL_OTHER;
 }
@@ -382,7 +382,7 @@ static enum err add_entry(struct journal_index *index, const struct line *line,
         return ERR_OK;
     if (line->at > OFFSET_MAX)
         return err_set(why, ERR_BAD_VALUE, "%s is larger than can be read", index->lines.path);
-    index->entries = xgrow(index->entries, &index->capacity, index->count, sizeof *index->entries);
+    XGROW(index->entries, index->count, index->capacity);
     uint64_t start = index->starts < START_MAX ? index->starts : START_MAX;
     index->entries[index->count++] = (struct entry){code_of(scanned->key, scanned->key_length),
                                                     line->at << OFFSET_SHIFT | start << 1 | own};
@@ -396,7 +396,7 @@ static enum err add_parsed(struct journal_index *index, const struct line *line,
     enum err err = parse(line, &value, &index->damaged);
     if (err || !value)
         return err;
-    const char *kind = jv_text(jv_get(value, "kind")), *key = jv_text(jv_get(value, "key"));
+    const char *kind = jv_get_text(value, "kind"), *key = jv_get_text(value, "key");
     if (journal_line_kind(value) == JOURNAL_RUN) { /* has no key, so it is always parsed */
         index->starts++;
         index->by_key = index->by_key || jv_bool(jv_get(value, JOURNAL_MERGED), false);
@@ -587,7 +587,7 @@ static enum err fill_index(struct journal_index *index, const char *path, struct
 
 enum err journal_index_new(struct journal_index **out, const char *path, struct error *why)
 {
-    struct journal_index *index = xcalloc(1, sizeof *index);
+    struct journal_index *index = XNEW(index);
     *out = NULL;
     index->lines.fd = -1;
     enum err err = fill_index(index, path, why);

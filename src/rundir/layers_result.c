@@ -202,7 +202,7 @@ static fields HOST_FIELDS = {HOST(TEXT, hardware_label) HOST(TEXT, gpu){0}}; /* 
 
 static const struct json_field *const TABLES[] = {MODEL_FIELDS, WINDOWS_FIELDS, DEVICES_FIELDS,
                                                   RUN_FIELDS, HOST_FIELDS};
-enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
+enum { TABLE_COUNT = COUNT_OF(TABLES) };
 
 void layers_result_init(struct layers_result *result)
 {
@@ -237,7 +237,7 @@ const char *layers_result_name(const struct layers_result *result)
 
 bool layers_result_is_estimated(const struct layers_result *result)
 {
-    return result->method && strcmp(result->method, "estimated") == 0;
+    return result->method && str_equal(result->method, "estimated");
 }
 
 const struct result_setting *layers_result_setting(const struct layers_result *result,
@@ -254,7 +254,7 @@ double layers_result_per_token(const struct layers_result *result, const char *p
     double joules = 0, error = 0, tokens = 0;
     for (size_t i = 0; i < result->setting_count; i++) {
         const struct result_setting *setting = &result->settings[i];
-        if (strcmp(text_or_empty(setting->phase), phase) != 0 || !is_known(setting->energy_j))
+        if (!str_equal(text_or_empty(setting->phase), phase) || !is_known(setting->energy_j))
             continue;
         joules += setting->energy_j;
         error += setting->plus_minus;

@@ -60,7 +60,7 @@ const struct record_field RECORD_FIELDS[] = {
 #include "rundir/record.def"
     {.at = {.path = NULL}},
 };
-enum { ROWS = sizeof RECORD_FIELDS / sizeof *RECORD_FIELDS - 1 };
+enum { ROWS = COUNT_OF(RECORD_FIELDS) - 1 };
 
 /* ---- order ---- */
 
@@ -87,12 +87,12 @@ void record_order(const char *const *names, size_t count, const char *const *fro
     size_t places = 0;
     for (size_t i = 0; i < frozen_count; i++)
         for (size_t row = 0; row < count; row++)
-            if (strcmp(names[row], frozen[i]) == 0)
+            if (str_equal(names[row], frozen[i]))
                 order[places++] = row;
     for (size_t row = 0; row < count; row++) {
         bool is_frozen = false;
         for (size_t i = 0; i < frozen_count && !is_frozen; i++)
-            is_frozen = strcmp(names[row], frozen[i]) == 0;
+            is_frozen = str_equal(names[row], frozen[i]);
         if (!is_frozen)
             order[places++] = row;
     }
@@ -120,12 +120,11 @@ static void find_views(void)
         if (field->column_kind == COLUMN_WORD)
             WORDS[field->column] = field;
     }
-    record_order(EXPORT_NAMES, RECORD_EXPORTS, FIRST_EXPORTS,
-                 sizeof FIRST_EXPORTS / sizeof *FIRST_EXPORTS, order);
+    record_order(EXPORT_NAMES, RECORD_EXPORTS, FIRST_EXPORTS, COUNT_OF(FIRST_EXPORTS), order);
     for (size_t i = 0; i < RECORD_EXPORTS; i++)
         EXPORTS[i] = exports[order[i]];
-    record_order(STATISTIC_KEYS, RECORD_STATISTICS, FIRST_STATISTICS,
-                 sizeof FIRST_STATISTICS / sizeof *FIRST_STATISTICS, STATISTIC_ORDER);
+    record_order(STATISTIC_KEYS, RECORD_STATISTICS, FIRST_STATISTICS, COUNT_OF(FIRST_STATISTICS),
+                 STATISTIC_ORDER);
 }
 
 static void init_views(void)
@@ -214,7 +213,7 @@ void record_energy_get(const struct record_energy *from, struct energy *out)
 {
     *out = energy_unknown(from->note ? from->note : "not recorded");
     for (enum method m = METHOD_COUNTER; from->method && m <= METHOD_ESTIMATED; m++)
-        if (strcmp(method_name(m), from->method) == 0)
+        if (str_equal(method_name(m), from->method))
             out->method = m;
     if (out->method == METHOD_NONE)
         return;
@@ -226,8 +225,8 @@ void record_energy_get(const struct record_energy *from, struct energy *out)
     out->active_joules = from->active_joules;
     out->low_confidence = from->low_confidence == 1;
     out->updates = from->updates > 0 ? (unsigned long)from->updates : 0;
-    str_copy(out->source, sizeof out->source, from->source ? from->source : "");
-    str_copy(out->note, sizeof out->note, from->note ? from->note : "");
+    chars_copy(out->source, from->source ? from->source : "");
+    chars_copy(out->note, from->note ? from->note : "");
 }
 
 /* Order as in core/energy.c and all our files; Arrow has another. */
@@ -326,8 +325,8 @@ void record_line(const struct record *record, const char *model, const char *kin
 
 bool record_counts_board(const char *basis, const char *backend, bool is_board_known)
 {
-    bool board = basis && basis[0] ? strcmp(basis, "soc") == 0
-                                   : backend && strcmp(backend, "powermetrics") == 0;
+    bool board =
+        basis && basis[0] ? str_equal(basis, "soc") : backend && str_equal(backend, "powermetrics");
     return board && is_board_known;
 }
 
@@ -386,9 +385,9 @@ void record_evaluation(const struct record *record, struct evaluation *out)
     if (!record->evaluation ||
         jv_parse(record->evaluation, strlen(record->evaluation), &tree, NULL) != ERR_OK)
         return;
-    str_copy(out->grader, sizeof out->grader, text_or_empty(jv_text(jv_get(tree, "grader"))));
-    str_copy(out->reason, sizeof out->reason, text_or_empty(jv_text(jv_get(tree, "reason"))));
-    out->score = jv_number(jv_get(tree, "score"));
+    chars_copy(out->grader, text_or_empty(jv_get_text(tree, "grader")));
+    chars_copy(out->reason, text_or_empty(jv_get_text(tree, "reason")));
+    out->score = jv_get_number(tree, "score");
     jv_free(tree);
 }
 
@@ -405,7 +404,7 @@ void record_put_verdict(struct record *record, int correct, bool is_unread)
 
 int grading_is_unread(const char *status)
 {
-    return status && status[0] ? strcmp(status, UNREAD) == 0 : -1;
+    return status && status[0] ? str_equal(status, UNREAD) : -1;
 }
 
 void record_device_to_json(struct json *list, const struct record_device *device)
@@ -431,7 +430,7 @@ void record_put_failed_attempt(struct record *record, unsigned attempt, const st
 {
     struct json json;
     char number[32];
-    str_format(number, sizeof number, "%u", attempt);
+    chars_format(number, "%u", attempt);
     text_clear(text);
     json_init(&json, text, false);
     json_object(&json, NULL);
@@ -444,7 +443,7 @@ double record_failed_joules(const struct record *record)
 {
     double sum = 0;
     for (const struct jv *one = jv_first(record->failed_attempts.value); one; one = jv_next(one)) {
-        double joules = jv_number(jv_get(one, "joules"));
+        double joules = jv_get_number(one, "joules");
         sum += is_known(joules) ? joules : 0;
     }
     return sum;

@@ -28,9 +28,9 @@
 static void add_file(struct run_copy *copy, const char *folder, const char *name,
                      const struct stat *status)
 {
-    copy->files = xgrow(copy->files, &copy->capacity, copy->count, sizeof *copy->files);
+    XGROW(copy->files, copy->count, copy->capacity);
     struct run_copy_file *file = &copy->files[copy->count];
-    if (!str_format(file->name, sizeof file->name, "%s%s%s", folder, *folder ? "/" : "", name))
+    if (!chars_format(file->name, "%s%s%s", folder, *folder ? "/" : "", name))
         return; /* none of our copy->files has such a long name */
     file->size = (uint64_t)status->st_size;
     file->changed_ns =
@@ -49,8 +49,7 @@ static enum err add_folder(struct run_copy *copy, const char *folder, struct err
     int fd = dir ? dirfd(dir) : -1;
     if (fd < 0)
         return *folder ? ERR_OK
-                       : err_set(why, err_from_errno(errno), "cannot read the directory %s: %s",
-                                 copy->directory, strerror(errno));
+                       : err_errno(why, errno, "cannot read the directory %s", copy->directory);
     while ((entry = readdir(dir)))
         if (run_dir_is_measured(folder, entry->d_name) && !fstatat(fd, entry->d_name, &status, 0) &&
             S_ISREG(status.st_mode))
@@ -80,7 +79,7 @@ static enum err list_files(struct run_copy *copy, struct error *why)
 static uint64_t hash_file(uint64_t hash, const struct run_copy_file *file)
 {
     char size[32];
-    str_format(size, sizeof size, "%llu", (unsigned long long)file->size);
+    chars_format(size, "%llu", (unsigned long long)file->size);
     hash = hash_bytes(hash, file->name, strlen(file->name) + 1);
     return hash_bytes(hash, size, strlen(size) + 1);
 }
@@ -100,7 +99,7 @@ static enum err read_file(const struct run_copy *copy, size_t index, char *buffe
     char *path = path_join(copy->directory, file->name);
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
-        err = err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        err = err_errno(why, errno, "cannot read %s", path);
         free(path);
         return err;
     }
@@ -139,7 +138,7 @@ enum err run_copy_read(const struct run_copy *copy, run_copy_take *take, void *c
 {
     char digest[RUN_ID_MAX];
     enum err err = read_all(copy, take, context, digest, why);
-    if (!err && strcmp(digest, copy->digest) != 0)
+    if (!err && !str_equal(digest, copy->digest))
         err = err_set(why, ERR_BUSY, "%s changed while it was read: try again", copy->directory);
     return err;
 }
@@ -169,7 +168,7 @@ static void identify(struct run_copy *copy)
 {
     size_t above = sweep_of_run(copy->directory);
     char *path = run_path_file(copy->directory, RUN_FILE_RECORDS);
-    str_copy(copy->id, sizeof copy->id, copy->digest);
+    chars_copy(copy->id, copy->digest);
     copy->header = read_header(copy->directory, copy->id);
     struct journal_facts facts = journal_facts(path);
     copy->began_at = facts.started_at;
@@ -188,8 +187,7 @@ static enum err resolve(struct run_copy *copy, const char *directory, struct err
 {
     copy->directory = realpath(directory, NULL);
     if (!copy->directory)
-        return err_set(why, err_from_errno(errno), "no run directory %s: %s", directory,
-                       strerror(errno));
+        return err_errno(why, errno, "no run directory %s", directory);
     copy->name = strrchr(copy->directory, '/') + 1;
     return ERR_OK;
 }
@@ -246,8 +244,8 @@ static bool can_use_name(struct run_import *import, const char *id)
         return true;
     if (state != RUN_DIR_HAS_RUN || run_copy_open(import->directory, &there, &absence))
         return false;
-    import->replaces = strcmp(there.id, id) == 0;
-    import->was_there = import->replaces && strcmp(there.digest, import->digest) == 0;
+    import->replaces = str_equal(there.id, id);
+    import->was_there = import->replaces && str_equal(there.digest, import->digest);
     run_copy_release(&there);
     return import->replaces;
 }
@@ -267,7 +265,7 @@ enum err run_import_begin(struct run_import *import, const char *parent, const c
                           const char *id, const char *digest, struct error *why)
 {
     *import = (struct run_import){.fd = -1, .hash = HASH_START};
-    str_copy(import->digest, sizeof import->digest, digest);
+    chars_copy(import->digest, digest);
     if (!*name || name[0] == '.' || strchr(name, '/') || !str_is_plain(name))
         return invalid_name("run", name, why);
     import->temporary = xformat("%s/.%.200s.%ld.tmp", parent, name, (long)getpid());
@@ -307,11 +305,9 @@ static enum err close_file(struct run_import *import, struct error *why)
         err = err_set(why, ERR_BAD_VALUE, "%s is incomplete: %llu bytes are missing",
                       import->file.name, (unsigned long long)import->left);
     if (!err && (futimens(import->fd, times) || fsync(import->fd)))
-        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", import->file.name,
-                      strerror(errno));
+        err = err_errno(why, errno, "cannot write %s", import->file.name);
     if (close(import->fd) && !err)
-        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", import->file.name,
-                      strerror(errno));
+        err = err_errno(why, errno, "cannot write %s", import->file.name);
     import->fd = -1;
     return err;
 }
@@ -343,8 +339,7 @@ enum err run_import_put(struct run_import *import, const char *bytes, size_t len
     import->left -= length;
     import->hash = hash_bytes(import->hash, bytes, length);
     return file_write_all(import->fd, bytes, length)
-               ? err_set(why, err_from_errno(errno), "cannot write %s: %s", import->file.name,
-                         strerror(errno))
+               ? err_errno(why, errno, "cannot write %s", import->file.name)
                : ERR_OK;
 }
 
@@ -369,7 +364,7 @@ static enum err replace_files(struct run_import *import, struct error *why)
         char *to = path_join(import->directory, now.files[i].name);
         err = file_make_parents(to, why);
         if (!err && rename(from, to))
-            err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
+            err = err_errno(why, errno, "cannot write %s", to);
         free(from);
         free(to);
     }
@@ -383,8 +378,7 @@ static enum err publish(struct run_import *import, struct error *why)
     if (import->replaces)
         return replace_files(import, why);
     return rename(import->temporary, import->directory)
-               ? err_set(why, err_from_errno(errno), "cannot create %s: %s", import->directory,
-                         strerror(errno))
+               ? err_errno(why, errno, "cannot create %s", import->directory)
                : ERR_OK;
 }
 
@@ -395,7 +389,7 @@ enum err run_import_end(struct run_import *import, enum err err, struct error *w
     enum err closed = close_file(import, err ? &ignored : why);
     err = err ? err : closed;
     name_hash(import->hash, arrived);
-    if (!err && strcmp(arrived, import->digest) != 0)
+    if (!err && !str_equal(arrived, import->digest))
         err = err_set(why, ERR_BAD_VALUE, "%s differs from what was stored: hash %s, expected %s",
                       import->directory, arrived, import->digest);
     if (!err)

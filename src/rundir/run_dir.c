@@ -102,8 +102,7 @@ enum err run_dir_inspect(const char *path, enum run_dir_state *out, struct error
         return ERR_OK;
     }
     if (!dir)
-        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", path,
-                       strerror(errno));
+        return err_errno(why, errno, "cannot read the directory %s", path);
     *out = state_of(dir);
     closedir(dir);
     return ERR_OK;
@@ -122,8 +121,7 @@ static enum err make_directory(const char *path, struct error *why)
             return ERR_OK;
         return err_set(why, ERR_BAD_VALUE, "%s exists and is not a directory", path);
     }
-    return err_set(why, err_from_errno(problem), "cannot create the directory %s: %s", path,
-                   strerror(problem));
+    return err_errno(why, problem, "cannot create the directory %s", path);
 }
 
 enum err run_dir_make(const char *path, struct error *why)
@@ -141,8 +139,7 @@ enum err run_dir_make(const char *path, struct error *why)
     if (!err)
         err = make_directory(path, why);
     if (!err && access(path, W_OK | X_OK))
-        err =
-            err_set(why, err_from_errno(errno), "cannot write into %s: %s", path, strerror(errno));
+        err = err_errno(why, errno, "cannot write into %s", path);
     return err;
 }
 
@@ -179,28 +176,32 @@ static const struct {
     {RUN_TRACE_DATASET, ".*.tmp", false},
 };
 
-static bool is_run_file(const char *folder, const char *name)
+static bool is_own(const char *folder, const char *name, bool measured_only)
 {
-    for (size_t i = 0; i < sizeof OWN_FILES / sizeof *OWN_FILES; i++)
-        if (!strcmp(OWN_FILES[i].folder, folder) && !fnmatch(OWN_FILES[i].pattern, name, 0))
+    for (size_t i = 0; i < COUNT_OF(OWN_FILES); i++)
+        if ((OWN_FILES[i].measured || !measured_only) && str_equal(OWN_FILES[i].folder, folder) &&
+            !fnmatch(OWN_FILES[i].pattern, name, FNM_PATHNAME))
             return true;
     return false;
 }
 
+static bool is_run_file(const char *folder, const char *name)
+{
+    return is_own(folder, name, false);
+}
+
 bool run_dir_is_measured(const char *folder, const char *name)
 {
-    for (size_t i = 0; i < sizeof OWN_FILES / sizeof *OWN_FILES; i++)
-        if (OWN_FILES[i].measured && !strcmp(OWN_FILES[i].folder, folder) &&
-            !fnmatch(OWN_FILES[i].pattern, name, FNM_PATHNAME))
-            return true;
-    return !*folder && !strcmp(name, "estimate.json"); /* the user's, for reports */
+    if (is_own(folder, name, true))
+        return true;
+    return !*folder && str_equal(name, "estimate.json"); /* the user's, for reports */
 }
 
 /* Hidden files and pages are not data. */
 static bool is_data(const char *name)
 {
     static const char *const ENDS[] = {".jsonl", ".json", ".csv", ".arrow"};
-    for (size_t i = 0; name[0] != '.' && i < sizeof ENDS / sizeof *ENDS; i++)
+    for (size_t i = 0; name[0] != '.' && i < COUNT_OF(ENDS); i++)
         if (str_ends(name, ENDS[i]))
             return true;
     return false;
@@ -247,19 +248,17 @@ enum err run_dir_read(const char *path, const char *name, size_t limit, struct t
 static enum err hide_file(const char *path, const char *name, int folder, struct error *why)
 {
     struct stat status;
-    if ((!is_run_file("", name) && strcmp(name, LOCK_FILE) != 0) ||
+    if ((!is_run_file("", name) && !str_equal(name, LOCK_FILE)) ||
         fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) || !S_ISREG(status.st_mode) ||
         !fchmodat(folder, name, 0600, 0))
         return ERR_OK;
-    return err_set(why, err_from_errno(errno), "cannot make %s/%s private: %s", path, name,
-                   strerror(errno));
+    return err_errno(why, errno, "cannot make %s/%s private", path, name);
 }
 
 enum err run_dir_make_private(const char *path, struct error *why)
 {
     if (chmod(path, 0700))
-        return err_set(why, err_from_errno(errno), "cannot make %s private: %s", path,
-                       strerror(errno));
+        return err_errno(why, errno, "cannot make %s private", path);
     return each_entry(path, hide_file, why);
 }
 
@@ -288,14 +287,12 @@ static enum err clear_folder(int fd, const char *folder, const char *path, struc
     if (!dir) {
         if (fd >= 0)
             close(fd);
-        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", path,
-                       strerror(errno));
+        return err_errno(why, errno, "cannot read the directory %s", path);
     }
     while (!err && (entry = readdir(dir)))
         if (is_run_file(folder, entry->d_name) && unlinkat(fd, entry->d_name, 0) &&
             errno != EISDIR && errno != ENOENT)
-            err = err_set(why, err_from_errno(errno), "cannot delete %s in %s: %s", entry->d_name,
-                          path, strerror(errno));
+            err = err_errno(why, errno, "cannot delete %s in %s", entry->d_name, path);
     closedir(dir);
     return err;
 }
@@ -342,7 +339,7 @@ enum err run_dir_clear(const char *path, struct error *why)
     if (directory < 0 && errno == ENOENT)
         return ERR_OK;
     if (directory < 0)
-        return err_set(why, err_from_errno(errno), "cannot clear %s: %s", path, strerror(errno));
+        return err_errno(why, errno, "cannot clear %s", path);
     bool held;
     enum err err = check_lock(directory, path, &held, why);
     if (!err)
@@ -366,7 +363,7 @@ enum err run_dir_check_idle(const char *path, struct error *why)
     bool held;
     DIR *dir = run_open_directory(path);
     if (!dir)
-        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        return err_errno(why, errno, "cannot read %s", path);
     enum err err = check_lock(dirfd(dir), path, &held, why);
     closedir(dir);
     return err;
@@ -397,7 +394,7 @@ static bool is_same_file(const char *name, int fd)
 static void write_owner(int fd)
 {
     char text[32];
-    str_format(text, sizeof text, "%ld\n", (long)getpid());
+    chars_format(text, "%ld\n", (long)getpid());
     /* The pid is informational: the lock is held without it. */
     if (ftruncate(fd, 0) == 0 && pwrite(fd, text, strlen(text), 0) < 0)
         errno = 0;

@@ -93,7 +93,7 @@ static char *path_in(const char *parent)
 
 struct run_index *run_index_open(const char *parent)
 {
-    struct run_index *index = xcalloc(1, sizeof *index);
+    struct run_index *index = XNEW(index);
     index->path = path_in(parent);
     if (!index->path || access(parent, W_OK) || sqlite_load(NULL) ||
         sqlite_check_path(index->path, NULL)) {
@@ -168,8 +168,7 @@ struct run_update {
 static void take_known(void *context, const struct run_row *row)
 {
     struct run_update *update = context;
-    update->known =
-        xgrow(update->known, &update->capacity, update->known_count, sizeof *update->known);
+    XGROW(update->known, update->known_count, update->capacity);
     update->known[update->known_count++] =
         (struct known){.id = xstrdup(row->id),
                        .written_at = row->written_at,
@@ -193,7 +192,7 @@ static struct known *find_known(const struct run_update *update, const char *id)
 
 enum err run_update_begin(struct run_index *index, struct run_update **out, struct error *why)
 {
-    struct run_update *update = xcalloc(1, sizeof *update);
+    struct run_update *update = XNEW(update);
     size_t ignored;
     update->table = index->table;
     *out = update;
@@ -368,8 +367,7 @@ enum err run_index_put(const char *directory, const struct summary *summary, str
 {
     char *real = realpath(directory, NULL);
     if (!real)
-        return err_set(why, err_from_errno(errno), "no run directory %s: %s", directory,
-                       strerror(errno));
+        return err_errno(why, errno, "no run directory %s", directory);
     const struct ended run = {real, str_last_part(real), summary};
     struct run_index index = {.path = path_beside(real)};
     enum err err = run.name[0]
@@ -420,8 +418,7 @@ static enum err sqlite_open_store(const struct store_run *run, struct store *out
 {
     char *real = realpath(run->directory, NULL);
     if (!real)
-        return err_set(why, err_from_errno(errno), "no run directory %s: %s", run->directory,
-                       strerror(errno));
+        return err_errno(why, errno, "no run directory %s", run->directory);
     char *path = path_beside(real);
     enum err err = sqlite_check_path(path, why);
     free(path);

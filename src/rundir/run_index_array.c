@@ -32,7 +32,7 @@ static size_t find_place(const struct array_table *table, const char *id, bool *
         else
             high = middle;
     }
-    *found = low < table->count && !strcmp(table->rows[low]->id, id);
+    *found = low < table->count && str_equal(table->rows[low]->id, id);
     return low;
 }
 
@@ -54,7 +54,7 @@ static void change_row(struct array_table *table, struct run_change *change)
         return;
     }
     if (!found) {
-        table->rows = xgrow(table->rows, &table->capacity, table->count, sizeof *table->rows);
+        XGROW(table->rows, table->count, table->capacity);
         move_rows(table, place + 1, place);
     }
     table->rows[place] = change->row;
@@ -96,12 +96,12 @@ static bool is_found(const struct run_row *row, const char *search)
 
 static bool is_wanted(const struct run_row *row, const struct run_query *query)
 {
-    if (query->id ? strcmp(row->id, query->id) != 0 : row->is_attempt && !query->with_attempts)
+    if (query->id ? !str_equal(row->id, query->id) : row->is_attempt && !query->with_attempts)
         return false;
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
         const char *wanted = query->equal[i];
         const char *text = wanted ? run_row_text(row, (enum run_column)i) : NULL;
-        if (wanted && (!text || strcmp(text, wanted) != 0))
+        if (wanted && (!text || !str_equal(text, wanted)))
             return false;
     }
     return !query->search || is_found(row, query->search);
@@ -165,7 +165,7 @@ static void take_distinct(void *context, const struct run_row *row)
 {
     struct distinct *distinct = context;
     const char *text = run_row_text(row, distinct->column);
-    if (!text || !distinct->left || (distinct->last && !strcmp(text, distinct->last)))
+    if (!text || !distinct->left || (distinct->last && str_equal(text, distinct->last)))
         return;
     distinct->take(distinct->context, distinct->last = text);
     distinct->left--;
@@ -204,7 +204,7 @@ struct row_table *row_table_open_array(void)
         .stamp = array_stamp,
         .close = array_close,
     };
-    struct array_table *table = xcalloc(1, sizeof *table);
+    struct array_table *table = XNEW(table);
     table->table.ops = &OPS;
     return &table->table;
 }

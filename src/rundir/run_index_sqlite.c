@@ -241,8 +241,8 @@ static bool ensure_index(struct sqlite_table *table, size_t place)
     if (table->is_indexed[place])
         return true;
     text_addf(&sql, "CREATE INDEX IF NOT EXISTS runs_by_%s ON runs (%s, " KEY, name, name);
-    for (size_t i = 0; i < sizeof LISTED / sizeof *LISTED; i++)
-        if (strcmp(LISTED[i], name) != 0)
+    for (size_t i = 0; i < COUNT_OF(LISTED); i++)
+        if (!str_equal(LISTED[i], name))
             text_addf(&sql, ", %s", LISTED[i]);
     text_add(&sql, ")");
     table->is_indexed[place] = create_index(table, text_get(&sql));
@@ -618,7 +618,7 @@ static const struct row_table_ops OPS = {
 enum err row_table_open_file(const char *path, enum row_access mode, struct row_table **out,
                              struct error *why)
 {
-    struct sqlite_table *table = xcalloc(1, sizeof *table);
+    struct sqlite_table *table = XNEW(table);
     *table = (struct sqlite_table){.table = {&OPS, true}, .path = xstrdup(path), .mode = mode};
     *out = &table->table;
     enum err err = connect_to(table, false, why);
@@ -627,7 +627,7 @@ enum err row_table_open_file(const char *path, enum row_access mode, struct row_
 
 struct row_table *row_table_open_memory(void)
 {
-    struct sqlite_table *table = xcalloc(1, sizeof *table);
+    struct sqlite_table *table = XNEW(table);
     table->table.ops = &OPS;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int code = sqlite.open_v2(":memory:", &table->db, flags, NULL);

@@ -62,7 +62,7 @@ struct visit {
 /* Takes ownership of the entry. */
 static void keep_entry(struct run_list *list, struct run_list_entry *entry)
 {
-    list->entries = xgrow(list->entries, &list->capacity, list->count, sizeof *list->entries);
+    XGROW(list->entries, list->count, list->capacity);
     list->entries[list->count++] = *entry;
 }
 
@@ -92,8 +92,7 @@ static enum err visit_children(const struct visit *visit, const char *parent, st
     enum err err = ERR_OK;
     DIR *dir = run_open_directory(parent);
     if (!dir)
-        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
-                       strerror(errno));
+        return err_errno(why, errno, "cannot read the directory %s", parent);
     while (!err && (file = readdir(dir)))
         if (file->d_name[0] != '.')
             err = visit_entry(visit, parent, file->d_name);
@@ -173,62 +172,52 @@ static bool is_run(const char *directory)
 }
 
 /* The successful runs of a sweep, in the order of their points. */
-static enum err add_points(struct run_inputs *inputs, const char *directory, bool separated,
-                           size_t *added)
+static void add_points(struct run_inputs *inputs, const char *directory, bool separated)
 {
     struct sweep sweep;
     if (sweep_load(directory, &sweep, NULL))
-        return ERR_OK;
-    enum err err = ERR_OK;
-    size_t last = sweep.point_count;
+        return;
+    size_t before = inputs->count, last = sweep.point_count;
     for (size_t point = 0; point < sweep.point_count; point++)
-        for (size_t i = 0; !err && i < sweep.count; i++) {
+        for (size_t i = 0; i < sweep.count; i++) {
             const struct sweep_attempt *attempt = &sweep.attempts[i];
             if (attempt->point != point || attempt->exit_code || !attempt->path)
                 continue;
-            if (separated && *added && last != point)
+            if (separated && inputs->count > before && last != point)
                 add_input(inputs, "--", NULL);
-            if (!err)
-                add_input(inputs, directory, attempt->path);
-            (*added)++;
+            add_input(inputs, directory, attempt->path);
             last = point;
         }
     sweep_release(&sweep);
-    return err;
 }
 
-static enum err add_entry_input(struct run_inputs *inputs, const char *parent,
-                                const struct run_list_entry *entry, bool whole_sweeps)
+static void add_entry_input(struct run_inputs *inputs, const char *parent,
+                            const struct run_list_entry *entry, bool whole_sweeps)
 {
-    size_t added = 0;
     if (entry->kind != RUN_KIND_SWEEP || whole_sweeps) {
         add_input(inputs, parent, entry->name);
-        return ERR_OK;
+        return;
     }
     char *directory = path_join(parent, entry->name);
-    enum err err = add_points(inputs, directory, false, &added);
+    add_points(inputs, directory, false);
     free(directory);
-    return err;
 }
 
-/* *added counts those found.  A folder that cannot be read is left to the command, which reports it. */
-static enum err add_children(struct run_inputs *inputs, const char *folder, bool whole_sweeps,
-                             size_t *added)
+/* Whether there are runs.  A folder that cannot be read is left to the command, which reports it. */
+static bool add_children(struct run_inputs *inputs, const char *folder, bool whole_sweeps)
 {
-    struct run_list list;
+    struct run_list list = {0};
     size_t length = strlen(folder);
-    char *parent = xstrdup(folder);
-    enum err err = ERR_OK;
-    while (parent && length > 1 && parent[length - 1] == '/')
-        parent[--length] = '\0';
-    if (run_list_load(parent, &list, NULL) == ERR_OK) {
-        for (size_t i = 0; i < list.count; i++)
-            err = add_entry_input(inputs, parent, &list.entries[i], whole_sweeps);
-        *added = list.count;
-        run_list_release(&list);
-    }
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    char *parent = xstrndup(folder, length);
+    (void)!run_list_load(parent, &list, NULL);
+    bool has_runs = list.count > 0;
+    for (size_t i = 0; i < list.count; i++)
+        add_entry_input(inputs, parent, &list.entries[i], whole_sweeps);
+    run_list_release(&list);
     free(parent);
-    return err;
+    return has_runs;
 }
 
 /* Files that commands write among runs, which a wildcard may match. */
@@ -236,51 +225,36 @@ static bool is_generated_file(const char *word)
 {
     static const char *const NAMES[] = {"catalog.db", RUN_REPORT, RUN_PLOTS, RUN_ANALYSES};
     const char *slash = strrchr(word, '/');
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strcmp(slash ? slash + 1 : word, NAMES[i]) == 0)
-            return true;
-    return false;
+    return str_is_listed(slash ? slash + 1 : word, NAMES, COUNT_OF(NAMES));
 }
 
 /* Unreadable arguments are added as well: the command reports the reason. */
-static enum err add_word(struct run_inputs *inputs, const char *word, bool whole_sweeps)
+static void add_word(struct run_inputs *inputs, const char *word, bool whole_sweeps)
 {
-    size_t added = 0;
-    enum err err = ERR_OK;
-    if (file_is_directory(word) && !is_run(word))
-        err = add_children(inputs, word, whole_sweeps, &added);
-    else if (!whole_sweeps && sweep_is(word))
-        err = add_points(inputs, word, false, &added);
-    if (!err && !added)
+    size_t before = inputs->count;
+    if (file_is_directory(word) && !is_run(word)) {
+        if (add_children(inputs, word, whole_sweeps))
+            return;
+    } else if (!whole_sweeps && sweep_is(word)) {
+        add_points(inputs, word, false);
+    }
+    if (inputs->count == before)
         add_input(inputs, word, NULL);
-    return err;
 }
 
-enum err run_inputs_find(const char *const *words, size_t count, bool whole_sweeps,
-                         struct run_inputs *out, struct error *why)
+void run_inputs_find(const char *const *words, size_t count, bool whole_sweeps,
+                     struct run_inputs *out)
 {
-    enum err err = ERR_OK;
     *out = (struct run_inputs){0};
-    for (size_t i = 0; !err && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (count == 1 || !is_generated_file(words[i]))
-            err = add_word(out, words[i], whole_sweeps);
-    if (err) {
-        run_inputs_release(out);
-        err_explain(why, err);
-    }
-    return err;
+            add_word(out, words[i], whole_sweeps);
 }
 
-enum err run_inputs_settings(const char *sweep, struct run_inputs *out, struct error *why)
+void run_inputs_settings(const char *sweep, struct run_inputs *out)
 {
-    size_t added = 0;
     *out = (struct run_inputs){0};
-    enum err err = add_points(out, sweep, true, &added);
-    if (err) {
-        run_inputs_release(out);
-        err_explain(why, err);
-    }
-    return err;
+    add_points(out, sweep, true);
 }
 
 void run_inputs_release(struct run_inputs *inputs)

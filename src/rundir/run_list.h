@@ -53,10 +53,10 @@ struct run_inputs {
     size_t count, capacity;
 };
 
-enum err run_inputs_find(const char *const *words, size_t count, bool whole_sweeps,
-                         struct run_inputs *out, struct error *why) MUST_USE;
+void run_inputs_find(const char *const *words, size_t count, bool whole_sweeps,
+                     struct run_inputs *out);
 /* The successful runs of a sweep, with "--" between settings. */
-enum err run_inputs_settings(const char *sweep, struct run_inputs *out, struct error *why) MUST_USE;
+void run_inputs_settings(const char *sweep, struct run_inputs *out);
 void run_inputs_release(struct run_inputs *inputs);
 
 #endif

@@ -135,25 +135,20 @@ void hardware_label(const char *gpu_name, const char *cpu_brand, char *to, size_
 
 static bool is_alnum(uint32_t code)
 {
-    static const struct {
-        uint32_t first, last;
-    } RANGES[] = {
-#define R(first, last) {first, last},
+    static const uint32_t BOUNDS[] = {
 #include "rundir/alnum.def"
-#undef R
     };
     if (code < 0x80)
-        return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
-               (code >= 'a' && code <= 'z');
-    size_t low = 0, high = sizeof RANGES / sizeof *RANGES;
+        return isalnum((int)code);
+    size_t low = 0, high = COUNT_OF(BOUNDS);
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (code > RANGES[middle].last)
+        if (code >= BOUNDS[middle])
             low = middle + 1;
         else
             high = middle;
     }
-    return low < sizeof RANGES / sizeof *RANGES && code >= RANGES[low].first;
+    return low % 2; /* as many bounds are at or below it */
 }
 
 /* Copies without leading and trailing underscores, and truncates only between characters. */
@@ -240,7 +235,7 @@ const char *run_kind_name(enum run_kind kind)
 enum run_kind run_kind_named(const char *name)
 {
     for (int kind = 0; name && kind < RUN_KINDS; kind++)
-        if (strcmp(name, KINDS[kind].name) == 0)
+        if (str_equal(name, KINDS[kind].name))
             return (enum run_kind)kind;
     return RUN_KIND_PROFILE;
 }
@@ -271,8 +266,8 @@ void run_path_name(enum run_kind kind, const char *hardware, const char *subject
     model_slug(subject, slug, sizeof slug);
     if (gmtime_r(&seconds, &utc))
         strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
-    str_format(name, sizeof name, "%s_%s%s%s_%s", KINDS[kind].name, hardware ? hardware : "",
-               hardware ? "_" : "", slug, when);
+    chars_format(name, "%s_%s%s%s_%s", KINDS[kind].name, hardware ? hardware : "",
+                 hardware ? "_" : "", slug, when);
     for (char *slash = name; (slash = strchr(slash, '/'));)
         *slash = '_';
     str_copy(to, size, name);
@@ -288,7 +283,7 @@ struct run_repeat run_repeat_new(void)
     } here = {clock_wall(), clock_now(), (long)getpid()};
     uint64_t hash = hash_bytes(HASH_START, &here, sizeof here);
     struct run_repeat repeat = {.number = 1, .began = seconds(here.wall)};
-    str_format(repeat.group, sizeof repeat.group, "%016" PRIx64, hash_mix(hash));
+    chars_format(repeat.group, "%016" PRIx64, hash_mix(hash));
     return repeat;
 }
 
@@ -345,7 +340,7 @@ bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat)
     if (!key || key[0] != 'q')
         return false;
     const char *dot = strstr(key, ".r");
-    if (!str_format(number, sizeof number, "%.*s", dot ? (int)(dot - key - 1) : 30, key + 1) ||
+    if (!chars_format(number, "%.*s", dot ? (int)(dot - key - 1) : 30, key + 1) ||
         parse_u64(number, index) != ERR_OK || (dot && parse_u64(dot + 2, &again) != ERR_OK) ||
         again > UINT_MAX)
         return false;
@@ -374,14 +369,12 @@ bool run_path_is_below(const char *path)
 
 static char *root; /* NULL: not confined */
 
-enum err run_open_confine(const char *folder, struct error *why)
+void run_open_confine(const char *folder)
 {
-    (void)why;
     free(root);
     root = folder && *folder ? xstrdup(folder) : NULL;
     for (size_t length = root ? strlen(root) : 0; length > 1 && root[length - 1] == '/';)
         root[--length] = '\0';
-    return ERR_OK;
 }
 
 /* The part of the path below the folder, "." for the folder itself; NULL: it is outside, or has a step up, which no
@@ -399,27 +392,32 @@ static const char *part_below(const char *path)
     return is_other || !run_path_is_below(rest) ? NULL : rest;
 }
 
+/* After a call whose errno the caller needs. */
+static void close_quietly(int fd)
+{
+    int number = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = number;
+}
+
 /* Opens each component in turn.  Takes ownership of `folder`. */
 static int open_by_steps(int folder, const char *path, int flags)
 {
     for (const char *slash; folder >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
         char name[256];
-        bool fits = str_format(name, sizeof name, "%.*s", (int)(slash - path), path);
+        bool fits = chars_format(name, "%.*s", (int)(slash - path), path);
         errno = fits ? errno : ENAMETOOLONG;
         int next =
             fits ? openat(folder, *name ? name : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                  : -1;
-        int number = errno;
-        close(folder);
+        close_quietly(folder);
         folder = next;
-        errno = number;
     }
     if (folder < 0)
         return -1;
     int fd = openat(folder, *path ? path : ".", flags | O_NOFOLLOW);
-    int number = errno;
-    close(folder);
-    errno = number;
+    close_quietly(folder);
     return fd;
 }
 
@@ -431,11 +429,9 @@ static int open_below(const char *path, int flags)
     if (folder < 0)
         return -1;
     int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
-    int number = errno;
-    if (fd < 0 && (number == ENOSYS || number == EPERM)) /* EPERM: by a container's filter */
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) /* EPERM: by a container's filter */
         return open_by_steps(folder, path, flags);
-    close(folder);
-    errno = number;
+    close_quietly(folder);
     return fd;
 }
 
@@ -472,14 +468,19 @@ int run_open(const char *path)
     return -1;
 }
 
+enum err run_open_file(const char *path, FILE **out, struct error *why)
+{
+    int fd = run_open(path);
+    *out = fd < 0 ? NULL : xneed(fdopen(fd, "r"));
+    return fd < 0 ? err_errno(why, errno, "cannot read %s", path) : ERR_OK;
+}
+
 DIR *run_open_directory(const char *path)
 {
     int fd = open_path(path, O_DIRECTORY);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    int number = errno;
-    if (fd >= 0 && !dir)
-        close(fd);
-    errno = number;
+    if (!dir)
+        close_quietly(fd);
     return dir;
 }
 
@@ -487,10 +488,7 @@ int run_scan(const char *path, struct dirent ***entries, int (*wants)(const stru
 {
     int fd = open_path(path, O_DIRECTORY);
     int count = fd < 0 ? -1 : scandirat(fd, ".", entries, wants, alphasort);
-    int number = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = number;
+    close_quietly(fd);
     return count;
 }
 
@@ -529,7 +527,7 @@ static enum err open_for(const char *path, int *fd, struct error *why)
     if (*fd >= 0)
         return ERR_OK;
     int number = errno;
-    return err_set(why, err_from_errno(number), "cannot open %s: %s", path, strerror(number));
+    return err_errno(why, number, "cannot open %s", path);
 }
 
 enum err run_read(const char *path, size_t limit, struct text *out, struct error *why)
@@ -581,7 +579,7 @@ unsigned run_path_start_of(const char *name)
 {
     unsigned start;
     int end = 0;
-    if (strcmp(name, "samples.csv") == 0)
+    if (str_equal(name, "samples.csv"))
         return 1;
     bool is_one = sscanf(name, "samples-%u.csv%n", &start, &end) == 1 && end && !name[end];
     return is_one && start > 1 && start <= RUN_STARTS_MAX ? start : 0;
@@ -615,8 +613,7 @@ enum err run_shards_find(const char *directory, struct run_shards *out, struct e
     if (count < 0 && errno == ENOENT)
         return err_set(why, ERR_NOT_FOUND, "no such directory: %s", directory);
     if (count < 0)
-        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", directory,
-                       strerror(errno));
+        return err_errno(why, errno, "cannot read the directory %s", directory);
     out->paths = xcalloc((size_t)count + 1, sizeof *out->paths);
     for (int i = 0; i < count; i++) {
         add_shard(out, directory, entries[i]->d_name);

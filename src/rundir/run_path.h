@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "core/err.h"
@@ -113,10 +114,11 @@ bool run_path_is_below(const char *path);
 /* From now on, only paths below this folder can be opened in this process, and none through a symbolic link: a link
  * below the folder is as if it were not there.  The folder itself may be one.  NULL: no limit, and links are followed,
  * as for directories that a user names.  Call it while no other thread reads runs. */
-enum err run_open_confine(const char *folder, struct error *why) MUST_USE;
+void run_open_confine(const char *folder);
 
 /* Opens for reading, of a confined folder only regular files; -1 with errno. */
 int run_open(const char *path);
+enum err run_open_file(const char *path, FILE **out, struct error *why) MUST_USE;
 DIR *run_open_directory(const char *path); /* NULL with errno */
 
 /* As scandir, sorted by name; -1 with errno. */

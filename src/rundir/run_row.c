@@ -149,7 +149,7 @@ void run_row_of_entry(const char *id, const char *directory, const struct run_li
 bool run_row_is_running(const struct run_row *row)
 {
     const char *state = run_row_text(row, ROW_STATE);
-    return state && !strcmp(state, "running");
+    return state && str_equal(state, "running");
 }
 
 /* ---- copies ---- */

@@ -51,7 +51,7 @@ static void derive_outcomes(struct run_table *table)
 {
     for (size_t i = 0; i < table->rows; i++) {
         const char *status = run_word(table, RUN_STATUS, i);
-        bool failed = strcmp(status, "failed") == 0, canceled = strcmp(status, "canceled") == 0;
+        bool failed = str_equal(status, "failed"), canceled = str_equal(status, "canceled");
         table->flags[RUN_FAILED][i] = (int8_t)failed;
         table->flags[RUN_CANCELED][i] = (int8_t)canceled;
         table->flags[RUN_UNREAD][i] = (int8_t)grading_is_unread(run_word(table, RUN_GRADING, i));
@@ -136,7 +136,7 @@ static void drop_negative(struct run_table *table)
         RUN_GPU_JOULES, RUN_CPU_JOULES,  RUN_SOC_JOULES,    RUN_JUDGE_JOULES};
     for (size_t row = 0; row < table->rows; row++) {
         bool found = false;
-        for (size_t i = 0; i < sizeof ENERGIES / sizeof *ENERGIES; i++) {
+        for (size_t i = 0; i < COUNT_OF(ENERGIES); i++) {
             double *column = table->numbers[ENERGIES[i]];
             if (!column || !(column[row] < 0))
                 continue;
@@ -424,7 +424,7 @@ static void add_notes(struct run_table *table)
                    "missing",
                    table->format, JOURNAL_FORMAT);
     for (uint32_t id = 1; id < table->words[RUN_METHOD].count; id++)
-        if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)
+        if (str_equal(table->words[RUN_METHOD].texts[id], "estimated"))
             table_note(table, "energies are estimated by a model, not measured");
     if (table->model_count > 1)
         table_note(table, "the run has records of %zu models; these are of %s", table->model_count,

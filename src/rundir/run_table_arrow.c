@@ -150,7 +150,7 @@ static void add_number_words(struct loading *loading, enum run_word column,
         if (value >= 0 && value <= 9 && value == floor(value)) /* fast path for most levels */
             memcpy(digits, (const char[]){(char)('0' + (int)value), '\0'}, 2);
         else
-            str_format(digits, sizeof digits, "%.15g", value);
+            chars_format(digits, "%.15g", value);
         builder_word(loading->builder, column, is_known(value) ? digits : NULL, strlen(digits));
     }
 }

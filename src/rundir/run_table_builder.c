@@ -89,8 +89,7 @@ static void widen(struct word_index *index, const struct run_words *words)
 static void add_text(struct word_index *index, struct run_words *words, const char *bytes,
                      size_t length)
 {
-    words->texts =
-        xgrow((void *)words->texts, &index->capacity, words->count, sizeof *words->texts);
+    XGROW(words->texts, words->count, index->capacity);
     words->texts[words->count++] = xstrndup(bytes, length);
 }
 
@@ -160,7 +159,7 @@ void builder_word_of(struct builder *builder, enum run_word column, const struct
     const char *word =
         jv_is_bool(value) ? (jv_bool(value, false) ? "true" : "false") : jv_text(value);
     if (!word && is_known(jv_number(value))) {
-        str_format(digits, sizeof digits, "%.15g", jv_number(value));
+        chars_format(digits, "%.15g", jv_number(value));
         word = digits;
     }
     builder_word(builder, column, word, word ? strlen(word) : 0);

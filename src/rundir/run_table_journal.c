@@ -57,9 +57,8 @@ static void add_word(struct builder *builder, enum run_word column, const struct
 static void add_texts(struct builder *builder, const struct jv *record)
 {
     const struct jv *answers = jv_get(record, "model_answers");
-    const char *texts[ROW_TEXTS] = {jv_text(jv_get(record, "problem")),
-                                    jv_text(jv_get(record, "answer")),
-                                    jv_text(jv_get(answers, builder->table->model))};
+    const char *texts[ROW_TEXTS] = {jv_get_text(record, "problem"), jv_get_text(record, "answer"),
+                                    jv_get_text(answers, builder->table->model)};
     struct slice slices[ROW_TEXTS] = {{0}};
     for (size_t i = 0; i < ROW_TEXTS; i++)
         if (texts[i])
@@ -118,13 +117,13 @@ static void read_header(struct run_table *table, struct jv *header)
         HEADER(config_decode_weight, NUMBER, "measuring.decode_weight"),
     };
     struct json_field_reader reader = {.root = header};
-    table->format = jv_number(jv_get(header, "format"));
+    table->format = jv_get_number(header, "format");
     if (table->has_summary) {
         jv_free(header);
         return;
     }
     table->has_header = summary_from_json(header, &table->summary, NULL) == ERR_OK;
-    for (size_t i = 0; table->has_header && i < sizeof FIELDS / sizeof *FIELDS; i++)
+    for (size_t i = 0; table->has_header && i < COUNT_OF(FIELDS); i++)
         json_field_read(&reader, &FIELDS[i], &table->summary);
 }
 

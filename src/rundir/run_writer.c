@@ -38,14 +38,13 @@ static enum err make_directory(struct run_writer *writer, const char *parent,
     for (unsigned again = 1; !err && again < SAME_SECOND_MAX; again++) {
         char number[16] = "";
         if (again > 1)
-            str_format(number, sizeof number, "-%u", again);
+            chars_format(number, "-%u", again);
         free(writer->directory);
         writer->directory = xformat("%s/%s%s", parent, name, number);
         if (mkdir(writer->directory, 0777) == 0)
             return ERR_OK;
         if (errno != EEXIST)
-            err = err_set(why, err_from_errno(errno), "cannot create the directory %s: %s",
-                          writer->directory, strerror(errno));
+            err = err_errno(why, errno, "cannot create the directory %s", writer->directory);
     }
     return err ? err : err_set(why, ERR_BUSY, "too many runs with the same name in %s", parent);
 }
@@ -62,7 +61,7 @@ static enum err open_journal(const struct run_writer *writer, enum run_file file
 static void init(struct run_writer *writer, const char *subject)
 {
     *writer = (struct run_writer){.lock_fd = -1, .records = {.fd = -1}, .spans = {.fd = -1}};
-    str_copy(writer->subject, sizeof writer->subject, subject);
+    chars_copy(writer->subject, subject);
 }
 
 static enum err start(struct run_writer *writer, const struct journal_header *header,
@@ -169,11 +168,11 @@ static enum err take_first(void *context, const struct jv *line)
     const struct jv *settings = jv_get(line, "settings");
     if (journal_line_kind(line) != JOURNAL_RUN)
         return ERR_OK;
-    const char *part = jv_text(jv_get(settings, RUN_PART_KEY));
+    const char *part = jv_get_text(settings, RUN_PART_KEY);
     if (part && !run_part_parse(part, &first->part))
         first->part = (struct run_part){0};
     for (const struct jv *item = jv_first_member(settings); item; item = jv_next(item)) {
-        if (strcmp(jv_key(item), RUN_PART_KEY) == 0)
+        if (str_equal(jv_key(item), RUN_PART_KEY))
             continue;
         text_addf(&first->settings, "%s=", jv_key(item));
         jv_print(item, &first->settings);
@@ -216,7 +215,7 @@ static enum err sort_parts(const char *const *directories, size_t count, const c
                           sorted[first.part.number - 1], directories[i], first.part.number,
                           first.part.of);
         else if (!err && known.taken &&
-                 strcmp(text_get(&known.settings), text_get(&first.settings)) != 0)
+                 !str_equal(text_get(&known.settings), text_get(&first.settings)))
             err =
                 err_set(why, ERR_USAGE,
                         "%s and %s are not shards of one run: model, dataset, prompt or parameters "
@@ -246,7 +245,7 @@ struct merge_state {
 static void renumber(struct jv *line, enum journal_line_kind kind, unsigned before)
 {
     struct jv *owner = kind == JOURNAL_QUERY ? (struct jv *)jv_get(line, "ipw") : line;
-    double start = jv_number(jv_get(owner, "start"));
+    double start = jv_get_number(owner, "start");
     if (!(start >= 1 && start < 1e6))
         return;
     jv_put_number(owner, "start", floor(start) + before);
@@ -308,13 +307,13 @@ static enum err copy_file(const char *from, const char *to, struct error *why)
         err = file_open_own(to, O_WRONLY | O_CREAT | O_TRUNC, &out, why);
     while (!err && (length = read(in, block, sizeof block)) > 0)
         if (file_write_all(out, block, (size_t)length))
-            err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
+            err = err_errno(why, errno, "cannot write %s", to);
     if (!err && length < 0)
-        err = err_set(why, err_from_errno(errno), "cannot read %s: %s", from, strerror(errno));
+        err = err_errno(why, errno, "cannot read %s", from);
     if (in >= 0)
         close(in);
     if (out >= 0 && close(out) && !err)
-        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
+        err = err_errno(why, errno, "cannot write %s", to);
     return err;
 }
 

@@ -189,18 +189,18 @@ static double number(const struct samples_reader *reader, const struct csv_row *
 
 static bool gives_joules(const char *quantity)
 {
-    return strcmp(quantity, "energy") == 0 || strcmp(quantity, "power") == 0;
+    return str_equal(quantity, "energy") || str_equal(quantity, "power");
 }
 
 static bool is_wanted(const struct samples_reader *reader, const struct csv_row *row)
 {
     const struct samples_query *query = reader->query;
     const char *quantity = field(reader, row, QUANTITY);
-    if (query->quantity && strcmp(query->quantity, quantity) != 0)
+    if (query->quantity && !str_equal(query->quantity, quantity))
         return false;
     if (query->kind == SAMPLES_ENERGY)
         return gives_joules(quantity);
-    return query->kind != SAMPLES_GAUGES || strcmp(field(reader, row, SCOPE), "none") == 0;
+    return query->kind != SAMPLES_GAUGES || str_equal(field(reader, row, SCOPE), "none");
 }
 
 static bool get_sample(const struct samples_reader *reader, const struct csv_row *row,
@@ -273,21 +273,16 @@ enum err samples_read(const char *directory, unsigned start, const struct sample
     struct error reason = {0};
     *found = (struct samples_found){0};
     char *path = run_path_samples(directory, start);
-    int fd = run_open(path);
-    struct source source = {.file = fd < 0 ? NULL : fdopen(fd, "r")};
-    if (!source.file) {
-        int problem = errno;
-        if (fd >= 0)
-            close(fd);
-        enum err err =
-            err_set(why, err_from_errno(problem), "cannot read %s: %s", path, strerror(problem));
+    struct source source = {0};
+    enum err err = run_open_file(path, &source.file, why);
+    if (err) {
         free(path);
         return err;
     }
     limit_source(&source, query->bytes_max);
     found->in_part = source.size > 0;
     csv_reader_source(&reader.csv, read_source, &source);
-    enum err err = read_rows(&reader, take, context, found, &reason);
+    err = read_rows(&reader, take, context, found, &reason);
     if (err && reason.text[0])
         err_set(why, err, "%s: %s", path, reason.text);
     else if (err && why && !why->text[0])
@@ -321,8 +316,9 @@ static struct power_channel *find_channel(struct power *power, const struct samp
 {
     for (size_t i = 0; i < power->count; i++) {
         struct power_channel *channel = &power->channels[i];
-        if (!strcmp(channel->name, sample->channel) && !strcmp(channel->device, sample->device) &&
-            !strcmp(channel->sensor, sample->sensor))
+        if (str_equal(channel->name, sample->channel) &&
+            str_equal(channel->device, sample->device) &&
+            str_equal(channel->sensor, sample->sensor))
             return channel;
     }
     return NULL;
@@ -338,11 +334,11 @@ static enum err update_channel(void *context, const struct sample *sample)
     if (!channel && power->count < CHANNELS_MAX) {
         channel = &power->channels[power->count++];
         *channel = (struct power_channel){.first_t = t, .last_t = t};
-        str_copy(channel->sensor, sizeof channel->sensor, sample->sensor);
-        str_copy(channel->device, sizeof channel->device, sample->device);
-        str_copy(channel->name, sizeof channel->name, sample->channel);
-        str_copy(channel->scope, sizeof channel->scope, sample->scope);
-        channel->is_counter = strcmp(sample->quantity, "energy") == 0;
+        chars_copy(channel->sensor, sample->sensor);
+        chars_copy(channel->device, sample->device);
+        chars_copy(channel->name, sample->channel);
+        chars_copy(channel->scope, sample->scope);
+        channel->is_counter = str_equal(sample->quantity, "energy");
     }
     if (!channel)
         return ERR_OK;
@@ -358,7 +354,7 @@ static enum err update_channel(void *context, const struct sample *sample)
 static bool source_names(const char *source, const struct power_channel *channel)
 {
     char words[200];
-    str_format(words, sizeof words, "%s %s", channel->sensor, channel->name);
+    chars_format(words, "%s %s", channel->sensor, channel->name);
     size_t length = strlen(words);
     for (const char *at = source; (at = strstr(at, words)); at += length)
         if ((at == source || at[-1] == ' ') && (!at[length] || at[length] == ' '))
@@ -382,8 +378,8 @@ static struct power_channel *find_finest(struct power *power, struct power_chann
     struct power_channel *finest = chosen;
     for (size_t i = 0; i < power->count; i++) {
         struct power_channel *other = &power->channels[i];
-        if (!strcmp(other->device, chosen->device) && !strcmp(other->scope, chosen->scope) &&
-            !strcmp(other->sensor, chosen->sensor) && other->rows > finest->rows)
+        if (str_equal(other->device, chosen->device) && str_equal(other->scope, chosen->scope) &&
+            str_equal(other->sensor, chosen->sensor) && other->rows > finest->rows)
             finest = other;
     }
     return finest;
@@ -392,7 +388,7 @@ static struct power_channel *find_finest(struct power *power, struct power_chann
 static enum scope scope_named(const char *name)
 {
     for (int scope = 0; scope < SCOPE_COUNT; scope++)
-        if (strcmp(scope_name((enum scope)scope), name) == 0)
+        if (str_equal(scope_name((enum scope)scope), name))
             return (enum scope)scope;
     return SCOPE_NONE;
 }
@@ -403,9 +399,9 @@ static bool is_covered(const struct power *power, const struct power_channel *ch
     enum scope scope = scope_named(channel->scope);
     for (const struct power_channel *other = power->channels;
          other < power->channels + power->count; other++) {
-        if (other == channel || strcmp(other->device, channel->device) != 0)
+        if (other == channel || !str_equal(other->device, channel->device))
             continue;
-        bool same = strcmp(other->scope, channel->scope) == 0;
+        bool same = str_equal(other->scope, channel->scope);
         if (same ? other->rows > channel->rows || (other->rows == channel->rows && other < channel)
                  : scope_contains(scope_named(other->scope), scope))
             return true;

@@ -30,13 +30,13 @@ void setting_release(struct setting *setting)
 static bool has_same_value(const struct setting *a, const struct setting *b)
 {
     if (a->gpu == KNOB_COUNT || a->kind == SETTING_TEXT)
-        return strcmp(a->text, b->text) == 0;
+        return str_equal(a->text, b->text);
     return a->kind == SETTING_DEFAULT || a->number == b->number;
 }
 
 bool setting_same(const struct setting *a, const struct setting *b)
 {
-    return a->kind == b->kind && strcmp(a->knob, b->knob) == 0 && has_same_value(a, b);
+    return a->kind == b->kind && str_equal(a->knob, b->knob) && has_same_value(a, b);
 }
 
 bool settings_same(const struct setting *a, const struct setting *b, size_t count)

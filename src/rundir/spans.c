@@ -66,7 +66,7 @@ static void read_key(const char *key, struct span *span)
 static bool read_kind(const char *name, struct span *span)
 {
     for (uint8_t kind = 0; name && kind < SPAN_KINDS; kind++)
-        if (strcmp(name, NAMES[kind]) == 0) {
+        if (str_equal(name, NAMES[kind])) {
             span->kind = kind;
             return true;
         }
@@ -76,15 +76,15 @@ static bool read_kind(const char *name, struct span *span)
 static enum err take_line(void *context, const struct jv *line)
 {
     struct spans *spans = context;
-    double start = jv_number(jv_get(line, "start"));
-    struct span span = {.from = jv_number(jv_get(line, "from_s")),
-                        .first_token = jv_number(jv_get(line, "first_token_s")),
-                        .to = jv_number(jv_get(line, "to_s")),
+    double start = jv_get_number(line, "start");
+    struct span span = {.from = jv_get_number(line, "from_s"),
+                        .first_token = jv_get_number(line, "first_token_s"),
+                        .to = jv_get_number(line, "to_s"),
                         .start = start >= 1 && start < UINT16_MAX ? (uint16_t)start : 1};
-    if (!read_kind(jv_text(jv_get(line, "span")), &span) || !(span.to >= span.from))
+    if (!read_kind(jv_get_text(line, "span"), &span) || !(span.to >= span.from))
         return ERR_OK; /* it has not ended */
-    read_key(jv_text(jv_get(line, "key")), &span);
-    spans->items = xgrow(spans->items, &spans->capacity, spans->count, sizeof *spans->items);
+    read_key(jv_get_text(line, "key"), &span);
+    XGROW(spans->items, spans->count, spans->capacity);
     spans->items[spans->count++] = span;
     spans->starts = span.start > spans->starts ? span.start : spans->starts;
     return ERR_OK;

@@ -24,8 +24,7 @@ static enum err jsonl_open(const struct store_run *run, struct store *out, struc
     if (access(path, R_OK)) {
         int problem = errno;
         free(path);
-        return err_set(why, err_from_errno(problem), "no journal in %s: %s", run->directory,
-                       strerror(problem));
+        return err_errno(why, problem, "no journal in %s", run->directory);
     }
     out->state = path;
     return ERR_OK;
@@ -37,7 +36,7 @@ static enum err jsonl_finish(struct store *store, const struct summary *summary,
     int fd = open(store->state, O_RDONLY | O_CLOEXEC);
     enum err err = ERR_OK;
     if (fd < 0 || fsync(fd))
-        err = err_set(why, err_from_errno(errno), "cannot sync the journal: %s", strerror(errno));
+        err = err_errno(why, errno, "cannot sync the journal");
     if (fd >= 0)
         close(fd);
     return err;

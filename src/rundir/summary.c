@@ -21,167 +21,6 @@
 /* A summary has a few kilobytes, plus the service's information about itself. */
 #define SUMMARY_BYTES_MAX ((size_t)16 << 20)
 
-/* ---- the table ---- */
-
-#define AT(member, type_, path_)                                                                   \
-    .at = {.path = (path_), .type = FIELD_##type_, .offset = offsetof(struct summary, member)}
-
-const struct summary_field SUMMARY_FIELDS[] = {
-#define SUMMARY(member, type_, path_, ...)                                                         \
-    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, VIEWS(__VA_ARGS__)},
-#define SUMMARY_PART(member, type_, path_, ...)                                                    \
-    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, VIEWS(__VA_ARGS__)},
-#define SUMMARY_NULLABLE(path_) {.at = {.path = (path_)}, .role = SUMMARY_IS_NULLABLE},
-#define SUMMARY_LIST(member, path_, ...)                                                           \
-    {AT(member, JSON, path_), .role = SUMMARY_IS_LIST, VIEWS(__VA_ARGS__)},
-#define INDEX(name, heading) (.index_name = #name, )
-#define GAUGE(name, help, label)                                                                   \
-    (.gauge_name = (name), .gauge_help = (help), .gauge_label = (label), )
-#define LABEL(label_, heading_, unit_, better_)                                                    \
-    (.label = (label_), .heading = (heading_), .unit = (unit_), .better = (better_), )
-#define REPORT (.report = true, )
-#include "rundir/record.def"
-    {.at = {.path = NULL}},
-};
-
-const char *const SUMMARY_HEADINGS[SUMMARY_INDEXES] = {
-#define INDEX(name, heading) (heading, )
-#include "rundir/record.def"
-};
-
-/* ---- order ---- */
-
-static const char *const INDEX_NAMES[] = {
-#define INDEX(name, heading) (#name, )
-#include "rundir/record.def"
-};
-static const char *const FIRST_INDEXES[] = {
-#define FROZEN_INDEXES(...) __VA_ARGS__
-#include "rundir/record.def"
-};
-static const char *const FIRST_GAUGES[] = {
-#define FROZEN_GAUGES(...) __VA_ARGS__
-#include "rundir/record.def"
-};
-
-/* Rows by place, and places of columns; built once. */
-static const struct summary_field *INDEXES[SUMMARY_INDEXES], *GAUGES[SUMMARY_GAUGES];
-static size_t INDEX_PLACES[SUMMARY_INDEXES];
-
-/* Several gauges of one name differ in a label. */
-static void order_gauges(const struct summary_field *const *gauges)
-{
-    char texts[SUMMARY_GAUGES][128];
-    const char *names[SUMMARY_GAUGES];
-    size_t order[SUMMARY_GAUGES];
-    for (size_t i = 0; i < SUMMARY_GAUGES; i++) {
-        const char *label = gauges[i]->gauge_label;
-        str_format(texts[i], sizeof texts[i], label[0] ? "%s{%s}" : "%s%s", gauges[i]->gauge_name,
-                   label);
-        names[i] = texts[i];
-    }
-    record_order(names, SUMMARY_GAUGES, FIRST_GAUGES, sizeof FIRST_GAUGES / sizeof *FIRST_GAUGES,
-                 order);
-    for (size_t i = 0; i < SUMMARY_GAUGES; i++)
-        GAUGES[i] = gauges[order[i]];
-}
-
-static void find_views(void)
-{
-    const struct summary_field *indexes[SUMMARY_INDEXES], *gauges[SUMMARY_GAUGES];
-    size_t index_count = 0, gauge_count = 0, order[SUMMARY_INDEXES];
-    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
-        if (field->index_name)
-            indexes[index_count++] = field;
-        if (field->gauge_name)
-            gauges[gauge_count++] = field;
-    }
-    record_order(INDEX_NAMES, SUMMARY_INDEXES, FIRST_INDEXES,
-                 sizeof FIRST_INDEXES / sizeof *FIRST_INDEXES, order);
-    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
-        INDEXES[i] = indexes[order[i]];
-        INDEX_PLACES[order[i]] = i;
-    }
-    order_gauges(gauges);
-}
-
-static void init_views(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find_views);
-}
-
-const struct summary_field *summary_index(size_t place)
-{
-    init_views();
-    return INDEXES[place];
-}
-
-size_t summary_index_place(enum summary_index index)
-{
-    init_views();
-    return INDEX_PLACES[index];
-}
-
-const struct summary_field *summary_gauge(size_t place)
-{
-    init_views();
-    return GAUGES[place];
-}
-
-static void put_label(struct json *json, const char *key, const char *label, const char *heading,
-                      const char *unit)
-{
-    json_object(json, key);
-    json_string(json, "label", label);
-    json_string(json, "heading", heading);
-    json_string(json, "unit", unit);
-    json_object_end(json);
-}
-
-void summary_labels_to_json(struct json *json)
-{
-    json_object(json, "columns");
-    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
-        if (field->column_kind == COLUMN_NUMBER)
-            put_label(json, field->name, field->label, field->label,
-                      field->unit[0] ? field->unit : "1");
-    json_object_end(json);
-    json_object(json, "figures");
-    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
-        if (field->label)
-            put_label(json,
-                      field->index_name ? field->index_name : strrchr(field->at.path, '.') + 1,
-                      field->label, field->heading, field->unit);
-    json_object_end(json);
-}
-
-const char *summary_index_text(const struct summary_field *column, const struct summary *summary)
-{
-    if (!summary)
-        return NULL;
-    const char *text = json_field_text(&column->at, summary);
-    bool is_dataset = column->at.offset == offsetof(struct summary, dataset_name);
-    return text || !is_dataset ? text : summary->dataset;
-}
-
-void summary_init(struct summary *summary)
-{
-    memset(summary, 0, sizeof *summary);
-    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
-        if (field->role == SUMMARY_IS_FIELD)
-            json_field_clear(&field->at, summary);
-    summary->accuracy_interval = (struct summary_interval){UNKNOWN, UNKNOWN};
-}
-
-void summary_release(struct summary *summary)
-{
-    free(summary->devices);
-    free(summary->idle.devices);
-    jv_free(summary->tree);
-    summary_init(summary);
-}
-
 /* ---- lists ---- */
 
 static const struct json_field STATISTIC_FIELDS[] = {
@@ -356,39 +195,179 @@ static const struct json_field FINDING_FIELDS[] = {
     {0},
 };
 
-/* The rows of SUMMARY_FIELDS that are lists. */
-static const struct json_field LISTS[] = {
-    {.path = "ipw.accuracy_interval_95",
-     .type = FIELD_VECTOR,
-     .offset = offsetof(struct summary, accuracy_interval),
-     .most = sizeof(struct summary_interval) / sizeof(double)},
-    BIND_ARRAY(summary, conditions.gpu_processes, conditions.gpu_process_count, GPU_PROCESS_FIELDS,
-               "ipw.conditions.gpu_processes"),
-    BIND_ARRAY(summary, conditions.devices, conditions.device_count, CONDITION_FIELDS,
-               "ipw.conditions.devices"),
-    BIND_ARRAY(summary, conditions.findings, conditions.finding_count, FINDING_FIELDS,
-               "ipw.conditions.findings"),
-    BIND_CUSTOM(summary, statistics, STATISTICS, "ipw.statistics"),
-    BIND_CUSTOM(summary, idle, IDLE, "ipw.idle", .flags = FIELD_NULL),
-    BIND_LIST(summary, devices, device_count, DEVICE_FIELDS, "ipw.devices"),
-    {0},
+/* ---- the table ---- */
+
+#define AT(member, type_, path_)                                                                   \
+    .at = {.path = (path_), .type = FIELD_##type_, .offset = offsetof(struct summary, member)}
+
+/* Rows of lists, by their name in record.def. */
+#define LIST_INTERVAL(path_)                                                                       \
+    {.path = (path_),                                                                              \
+     .type = FIELD_VECTOR,                                                                         \
+     .offset = offsetof(struct summary, accuracy_interval),                                        \
+     .most = sizeof(struct summary_interval) / sizeof(double)}
+#define LIST_GPU_PROCESSES(path_)                                                                  \
+    BIND_ARRAY(summary, conditions.gpu_processes, conditions.gpu_process_count,                    \
+               GPU_PROCESS_FIELDS, path_)
+#define LIST_CONDITIONS(path_)                                                                     \
+    BIND_ARRAY(summary, conditions.devices, conditions.device_count, CONDITION_FIELDS, path_)
+#define LIST_FINDINGS(path_)                                                                       \
+    BIND_ARRAY(summary, conditions.findings, conditions.finding_count, FINDING_FIELDS, path_)
+#define LIST_STATISTICS(path_) BIND_CUSTOM(summary, statistics, STATISTICS, path_)
+#define LIST_IDLE(path_)       BIND_CUSTOM(summary, idle, IDLE, path_, .flags = FIELD_NULL)
+#define LIST_DEVICES(path_)    BIND_LIST(summary, devices, device_count, DEVICE_FIELDS, path_)
+
+const struct summary_field SUMMARY_FIELDS[] = {
+#define SUMMARY(member, type_, path_, ...)                                                         \
+    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, VIEWS(__VA_ARGS__)},
+#define SUMMARY_PART(member, type_, path_, ...)                                                    \
+    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, VIEWS(__VA_ARGS__)},
+#define SUMMARY_NULLABLE(path_) {.at = {.path = (path_)}, .role = SUMMARY_IS_NULLABLE},
+#define SUMMARY_LIST(name, path_, ...)                                                             \
+    {.at = LIST_##name(path_), .role = SUMMARY_IS_LIST, VIEWS(__VA_ARGS__)},
+#define INDEX(name, heading) (.index_name = #name, )
+#define GAUGE(name, help, label)                                                                   \
+    (.gauge_name = (name), .gauge_help = (help), .gauge_label = (label), )
+#define LABEL(label_, heading_, unit_, better_)                                                    \
+    (.label = (label_), .heading = (heading_), .unit = (unit_), .better = (better_), )
+#define REPORT (.report = true, )
+#include "rundir/record.def"
+    {.at = {.path = NULL}},
 };
 
-static const struct json_field *list_at(const char *path)
+const char *const SUMMARY_HEADINGS[SUMMARY_INDEXES] = {
+#define INDEX(name, heading) (heading, )
+#include "rundir/record.def"
+};
+
+/* ---- order ---- */
+
+static const char *const INDEX_NAMES[] = {
+#define INDEX(name, heading) (#name, )
+#include "rundir/record.def"
+};
+static const char *const FIRST_INDEXES[] = {
+#define FROZEN_INDEXES(...) __VA_ARGS__
+#include "rundir/record.def"
+};
+static const char *const FIRST_GAUGES[] = {
+#define FROZEN_GAUGES(...) __VA_ARGS__
+#include "rundir/record.def"
+};
+
+/* Rows by place, and places of columns; built once. */
+static const struct summary_field *INDEXES[SUMMARY_INDEXES], *GAUGES[SUMMARY_GAUGES];
+static size_t INDEX_PLACES[SUMMARY_INDEXES];
+
+/* Several gauges of one name differ in a label. */
+static void order_gauges(const struct summary_field *const *gauges)
 {
-    const struct json_field *list = LISTS;
-    while (list->path && strcmp(list->path, path) != 0)
-        list++;
-    return list->path ? list : NULL;
+    char texts[SUMMARY_GAUGES][128];
+    const char *names[SUMMARY_GAUGES];
+    size_t order[SUMMARY_GAUGES];
+    for (size_t i = 0; i < SUMMARY_GAUGES; i++) {
+        const char *label = gauges[i]->gauge_label;
+        chars_format(texts[i], label[0] ? "%s{%s}" : "%s%s", gauges[i]->gauge_name, label);
+        names[i] = texts[i];
+    }
+    record_order(names, SUMMARY_GAUGES, FIRST_GAUGES, COUNT_OF(FIRST_GAUGES), order);
+    for (size_t i = 0; i < SUMMARY_GAUGES; i++)
+        GAUGES[i] = gauges[order[i]];
 }
 
-/* The list at `path`, written below an object that is open: "ipw." or more of the path is left out. */
-static void put_list(struct json_field_writer *writer, const char *path, size_t above,
-                     const struct summary *summary)
+static void find_views(void)
 {
-    struct json_field list = *list_at(path);
-    list.path += above;
-    json_member_write(writer, &list, summary);
+    const struct summary_field *indexes[SUMMARY_INDEXES], *gauges[SUMMARY_GAUGES];
+    size_t index_count = 0, gauge_count = 0, order[SUMMARY_INDEXES];
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
+        if (field->index_name)
+            indexes[index_count++] = field;
+        if (field->gauge_name)
+            gauges[gauge_count++] = field;
+    }
+    record_order(INDEX_NAMES, SUMMARY_INDEXES, FIRST_INDEXES, COUNT_OF(FIRST_INDEXES), order);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
+        INDEXES[i] = indexes[order[i]];
+        INDEX_PLACES[order[i]] = i;
+    }
+    order_gauges(gauges);
+}
+
+static void init_views(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_views);
+}
+
+const struct summary_field *summary_index(size_t place)
+{
+    init_views();
+    return INDEXES[place];
+}
+
+size_t summary_index_place(enum summary_index index)
+{
+    init_views();
+    return INDEX_PLACES[index];
+}
+
+const struct summary_field *summary_gauge(size_t place)
+{
+    init_views();
+    return GAUGES[place];
+}
+
+static void put_label(struct json *json, const char *key, const char *label, const char *heading,
+                      const char *unit)
+{
+    json_object(json, key);
+    json_string(json, "label", label);
+    json_string(json, "heading", heading);
+    json_string(json, "unit", unit);
+    json_object_end(json);
+}
+
+void summary_labels_to_json(struct json *json)
+{
+    json_object(json, "columns");
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+        if (field->column_kind == COLUMN_NUMBER)
+            put_label(json, field->name, field->label, field->label,
+                      field->unit[0] ? field->unit : "1");
+    json_object_end(json);
+    json_object(json, "figures");
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
+        if (field->label)
+            put_label(json,
+                      field->index_name ? field->index_name : strrchr(field->at.path, '.') + 1,
+                      field->label, field->heading, field->unit);
+    json_object_end(json);
+}
+
+const char *summary_index_text(const struct summary_field *column, const struct summary *summary)
+{
+    if (!summary)
+        return NULL;
+    const char *text = json_field_text(&column->at, summary);
+    bool is_dataset = column->at.offset == offsetof(struct summary, dataset_name);
+    return text || !is_dataset ? text : summary->dataset;
+}
+
+void summary_init(struct summary *summary)
+{
+    memset(summary, 0, sizeof *summary);
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
+        if (field->role == SUMMARY_IS_FIELD)
+            json_field_clear(&field->at, summary);
+    summary->accuracy_interval = (struct summary_interval){UNKNOWN, UNKNOWN};
+}
+
+void summary_release(struct summary *summary)
+{
+    free(summary->devices);
+    free(summary->idle.devices);
+    jv_free(summary->tree);
+    summary_init(summary);
 }
 
 static bool is_below(const char *path, const char *object)
@@ -411,15 +390,6 @@ static size_t rows_below(const struct summary_field *object, const struct summar
     return count;
 }
 
-static void put_field(struct json_field_writer *writer, const struct summary_field *field,
-                      const struct summary *summary)
-{
-    if (list_at(field->at.path))
-        put_list(writer, field->at.path, 0, summary);
-    else
-        json_field_write(writer, &field->at, summary);
-}
-
 void summary_to_json(const struct summary *summary, bool pretty, struct text *out)
 {
     struct json json;
@@ -430,7 +400,7 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
         bool known;
         size_t rows = field->role == SUMMARY_IS_NULLABLE ? rows_below(field, summary, &known) : 0;
         if (!rows) {
-            put_field(&writer, field, summary);
+            json_member_write(&writer, &field->at, summary);
         } else if (!known) {
             json_null(&json, json_field_enter(&writer, field->at.path));
             field += rows;
@@ -451,13 +421,10 @@ void summary_put_report(const struct summary *summary, struct result *out)
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
         if (!field->report)
             continue;
-        struct summary_field row = *field;
-        row.at.path += strlen("ipw.");
-        if (field->role == SUMMARY_IS_LIST)
-            put_list(&writer, field->at.path, strlen("ipw."), summary);
-        else
-            json_field_write(&writer, &row.at, summary);
-        if (strcmp(row.at.path, "conservation_error") == 0) /* placed first for scripts */
+        struct json_field row = field->at;
+        row.path += strlen("ipw.");
+        json_member_write(&writer, &row, summary);
+        if (str_equal(row.path, "conservation_error")) /* placed first for scripts */
             json_bool(&json, json_field_enter(&writer, "interrupted"), summary->interrupted == 1);
     }
     json_field_writer_end(&writer);
@@ -466,13 +433,35 @@ void summary_put_report(const struct summary *summary, struct result *out)
 
 /* ---- conditions alone ---- */
 
-#define CONDITIONS "ipw.conditions"
+/* The rows below "ipw.conditions", as rows of struct summary_conditions; built once. */
+static struct json_field CONDITIONS[COUNT_OF(SUMMARY_FIELDS)];
+
+static void find_conditions(void)
+{
+    static const char OBJECT[] = "ipw.conditions";
+    struct json_field *row = CONDITIONS;
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
+        if (is_below(field->at.path, OBJECT)) {
+            *row = field->at;
+            row->path += sizeof OBJECT;
+            row->former += row->former ? sizeof OBJECT : 0;
+            row->offset -= offsetof(struct summary, conditions);
+            row->count -= row->size ? offsetof(struct summary, conditions) : 0;
+            row++;
+        }
+}
+
+static const struct json_field *condition_fields(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_conditions);
+    return CONDITIONS;
+}
 
 void summary_conditions_init(struct summary_conditions *conditions)
 {
-    struct summary summary;
-    summary_init(&summary);
-    *conditions = summary.conditions;
+    *conditions = (struct summary_conditions){0};
+    json_fields_clear(condition_fields(), conditions);
 }
 
 void summary_conditions_find(struct summary_conditions *conditions, struct findings *found)
@@ -487,44 +476,13 @@ void summary_conditions_find(struct summary_conditions *conditions, struct findi
 void summary_conditions_to_json(struct json *json, const char *key,
                                 const struct summary_conditions *conditions)
 {
-    struct summary summary;
-    struct json_field_writer writer = {.json = json};
-    summary_init(&summary);
-    summary.conditions = *conditions;
-    json_object(json, key);
-    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
-        struct summary_field row = *field;
-        if (!is_below(row.at.path, CONDITIONS))
-            continue;
-        row.at.path += strlen(CONDITIONS ".");
-        if (row.role == SUMMARY_IS_LIST)
-            put_list(&writer, field->at.path, strlen(CONDITIONS "."), &summary);
-        else
-            json_field_write(&writer, &row.at, &summary);
-    }
-    json_field_writer_end(&writer);
-    json_object_end(json);
+    json_fields_write_object(json, key, condition_fields(), conditions);
 }
 
 void summary_conditions_from_json(const struct jv *value, struct summary_conditions *out)
 {
-    struct summary summary;
-    struct json_field_reader reader = {.root = value};
-    summary_init(&summary);
-    for (const struct summary_field *field = SUMMARY_FIELDS; value && field->at.path; field++) {
-        struct summary_field row = *field;
-        if (!is_below(row.at.path, CONDITIONS))
-            continue;
-        row.at.path += strlen(CONDITIONS ".");
-        if (row.at.former)
-            row.at.former += strlen(CONDITIONS ".");
-        if (row.role == SUMMARY_IS_LIST)
-            (void)json_member_read(json_field_find(&reader, &row.at), list_at(field->at.path),
-                                   &summary);
-        else
-            json_field_read(&reader, &row.at, &summary);
-    }
-    *out = summary.conditions;
+    summary_conditions_init(out);
+    (void)json_fields_read(value, condition_fields(), out);
 }
 
 bool summary_is_complete(const char *directory)
@@ -581,7 +539,7 @@ static bool copy_if_equal(const struct summary *parts, size_t count, const struc
 {
     const char *first = text_or_empty(json_field_text(field, &parts[0]));
     for (size_t i = 1; i < count; i++)
-        if (strcmp(first, text_or_empty(json_field_text(field, &parts[i]))) != 0)
+        if (!str_equal(first, text_or_empty(json_field_text(field, &parts[i]))))
             return false;
     return true;
 }
@@ -619,7 +577,7 @@ int64_t summary_written_at(const char *directory)
 static bool is_in_records(const char *path)
 {
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
-        if (field->role == ROLE_FIELD && strcmp(field->at.path, path) == 0)
+        if (field->role == ROLE_FIELD && str_equal(field->at.path, path))
             return true;
     return false;
 }
@@ -644,11 +602,8 @@ static enum err read_tree(struct jv *tree, struct summary *out, struct error *wh
     }
     struct json_field_reader reader = {.root = tree};
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
-        if (field->role == SUMMARY_IS_LIST)
-            (void)json_member_read(json_field_find(&reader, &field->at), list_at(field->at.path),
-                                   out);
-        else if (field->role == SUMMARY_IS_FIELD)
-            json_field_read(&reader, &field->at, out);
+        if (field->role != SUMMARY_IS_NULLABLE)
+            (void)json_member_read(json_field_find(&reader, &field->at), &field->at, out);
     return ERR_OK;
 }
 

@@ -103,15 +103,15 @@ enum err sweep_repeat_more(struct sweep *sweep, unsigned repeats, struct run_wri
 /* A sum of energies of different methods has the weakest method. */
 static bool is_weaker(const char *method, const char *than)
 {
-    return strcmp(method, "estimated") == 0 ||
-           (strcmp(method, "integral") == 0 && strcmp(than, "counter") == 0);
+    return str_equal(method, "estimated") ||
+           (str_equal(method, "integral") && str_equal(than, "counter"));
 }
 
 static void add_evidence(const struct sweep_attempt *attempt, struct record_energy *sum)
 {
     if (!is_known(attempt->joules) || !attempt->method)
         return;
-    if (sum->method && strcmp(sum->method, attempt->method) != 0)
+    if (sum->method && !str_equal(sum->method, attempt->method))
         sum->note = "the attempts were measured by different methods: see their records";
     if (!sum->method || is_weaker(attempt->method, sum->method)) {
         sum->method = attempt->method;

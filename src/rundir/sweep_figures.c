@@ -30,7 +30,7 @@ unsigned attempt_flags_parse(const char *flags)
     char name[64];
     while (flags && *flags && str_next_item(&flags, name, sizeof name))
         for (unsigned flag = 0; flag < ATTEMPT_FLAGS; flag++)
-            if (strcmp(name, FLAGS[flag].name) == 0)
+            if (str_equal(name, FLAGS[flag].name))
                 bits |= 1U << flag;
     return bits;
 }

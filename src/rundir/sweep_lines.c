@@ -31,7 +31,7 @@ static enum err read_profile(const struct json_place *at, const struct json_fiel
 {
     const char *kind = jv_text(value);
     (void)at, (void)field;
-    ((struct sweep *)object)->profile = kind && strcmp(kind, "profile") == 0;
+    ((struct sweep *)object)->profile = kind && str_equal(kind, "profile");
     return ERR_OK;
 }
 
@@ -225,8 +225,7 @@ void sweep_keep_attempt(struct sweep *sweep, const struct sweep_attempt *attempt
         *before = mine;
         return;
     }
-    sweep->attempts =
-        xgrow(sweep->attempts, &sweep->capacity, sweep->count, sizeof *sweep->attempts);
+    XGROW(sweep->attempts, sweep->count, sweep->capacity);
     sweep->attempts[sweep->count++] = mine;
 }
 
@@ -312,7 +311,7 @@ static enum err read_header(const struct jv *line, struct sweep *sweep, struct e
     sweep->starts++;
     if (sweep->starts > 1) /* a resumed sweep has the settings of its first start */
         return ERR_OK;
-    sweep->started_at = jv_number(jv_get(line, "started_at"));
+    sweep->started_at = jv_get_number(line, "started_at");
     enum err err =
         json_fields_read_strict(jv_get(line, "settings"), SETTINGS_FIELDS, sweep, NULL, &reason);
     if (err)
@@ -384,18 +383,18 @@ static enum err read_added(const struct jv *line, struct sweep *sweep, struct er
 
 enum err sweep_take_line(struct sweep *sweep, const struct jv *line, struct error *why)
 {
-    const char *kind = text_or_empty(jv_text(jv_get(line, "kind")));
-    if (strcmp(kind, KIND_RUN) == 0)
+    const char *kind = text_or_empty(jv_get_text(line, "kind"));
+    if (str_equal(kind, KIND_RUN))
         return read_header(line, sweep, why);
-    if (strcmp(kind, KIND_POINT) == 0)
+    if (str_equal(kind, KIND_POINT))
         return sweep_take_attempt(sweep, line, why);
-    if (strcmp(kind, KIND_ADDED) == 0)
+    if (str_equal(kind, KIND_ADDED))
         return read_added(line, sweep, why);
-    if (strcmp(kind, KIND_RETRY) == 0)
+    if (str_equal(kind, KIND_RETRY))
         read_retry(line, sweep);
-    else if (strcmp(kind, KIND_REPEATS) == 0)
+    else if (str_equal(kind, KIND_REPEATS))
         read_repeats(line, sweep);
-    else if (strcmp(kind, KIND_END) == 0)
+    else if (str_equal(kind, KIND_END))
         sweep->ended = true;
     return ERR_OK;
 }

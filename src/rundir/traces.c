@@ -51,7 +51,7 @@ static fields TRACE_FIELDS = {
 const struct json_field *query_trace_field(const char *key)
 {
     const struct json_field *field = TRACE_FIELDS;
-    while (field->path && strcmp(field->path, key) != 0)
+    while (field->path && !str_equal(field->path, key))
         field++;
     return field->path ? field : NULL;
 }
@@ -239,7 +239,7 @@ static enum err read_trace(const struct jv *value, struct query_trace *out)
 static size_t *find_slot(const struct traces *traces, const char *key)
 {
     size_t mask = traces->slot_count - 1, at = hash_mix(hash_string(HASH_START, key)) & mask;
-    while (traces->slots[at] && strcmp(traces->items[traces->slots[at] - 1].ipw.key, key) != 0)
+    while (traces->slots[at] && !str_equal(traces->items[traces->slots[at] - 1].ipw.key, key))
         at = (at + 1) & mask;
     return &traces->slots[at];
 }
@@ -274,7 +274,7 @@ static void add_trace(struct traces *traces, const struct query_trace *trace)
         *known = *trace;
         return;
     }
-    traces->items = xgrow(traces->items, &traces->capacity, traces->count, sizeof *traces->items);
+    XGROW(traces->items, traces->count, traces->capacity);
     reserve_slot(traces);
     traces->items[traces->count++] = *trace;
     if (trace->ipw.key)

@@ -125,7 +125,7 @@ static void put_totals(struct json *json, const struct selection *all)
     json_integer(json, "completed", tally.completed);
     json_integer(json, "resolved", tally.resolved);
     json_integer(json, "unresolved", tally.unresolved);
-    for (size_t i = 0; i < sizeof TOTALS / sizeof *TOTALS; i++)
+    for (size_t i = 0; i < COUNT_OF(TOTALS); i++)
         json_number(json, FIGURES[TOTALS[i]].key, sum_of(all, TOTALS[i]));
     json_number(json, "accuracy", tally.accuracy);
     json_object_end(json);
@@ -240,7 +240,7 @@ static void put_events(struct json *json, const struct selection *all, uint64_t 
 #define COUNT(type, member) {#member, offsetof(struct query_trace_ours, member)},
         TRACE_EVENT_COUNTS(COUNT)};
     json_object(json, "trace_events");
-    for (size_t k = 0; k < sizeof COUNTS / sizeof *COUNTS; k++) {
+    for (size_t k = 0; k < COUNT_OF(COUNTS); k++) {
         double sum = UNKNOWN;
         for (size_t i = 0; i < all->count; i++) {
             const void *count = (const char *)&all->items[i]->ipw + COUNTS[k].offset;
@@ -314,7 +314,7 @@ static const struct column {
     KEY(is_resolved),
     KEY(unscorable_reason),
 };
-enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
+enum { COLUMN_COUNT = COUNT_OF(COLUMNS) };
 
 /* After these columns: JSON as text. */
 static const char SCORE_COLUMN[] = "score_metadata_json", TRACE_COLUMN[] = "trace_json";

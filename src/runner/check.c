@@ -132,26 +132,24 @@ static void check_sensor(struct session *session, size_t index, nanos from, nano
     sampler_source(session->sampler, source, &state);
     row->read_us = state.reads ? state.read_us : UNKNOWN;
     if (working > 0 && !row->counts && finding->status == SENSOR_OK && !finding->reason[0])
-        str_copy(finding->reason, sizeof finding->reason,
-                 "its scope is unknown: shown separately, not in the total");
+        chars_copy(finding->reason, "its scope is unknown: shown separately, not in the total");
     if (energy_channels == 0 || working > 0)
         return;
     if (state.is_lost) {
         finding->status = SENSOR_UNSUPPORTED;
-        str_copy(finding->reason, sizeof finding->reason,
-                 last.blocked_s > 0 ? "the driver does not return from a call"
-                                    : "the device was lost during the check");
+        chars_copy(finding->reason, last.blocked_s > 0 ? "the driver does not return from a call"
+                                                       : "the device was lost during the check");
     } else {
         finding->status = SENSOR_DEAD;
         if (last.zeros)
-            str_copy(finding->reason, sizeof finding->reason, "opens, but reads 0 W under load");
+            chars_copy(finding->reason, "opens, but reads 0 W under load");
         else if (!answered && (last.missing || last.refused))
-            str_format(finding->reason, sizeof finding->reason,
-                       "opens, but every reading failed: %s", err_text(last.last_error));
+            chars_format(finding->reason, "opens, but every reading failed: %s",
+                         err_text(last.last_error));
         else
-            str_format(finding->reason, sizeof finding->reason,
-                       "opens, but its counter did not change in %.1f s under load",
-                       seconds(to - from));
+            chars_format(finding->reason,
+                         "opens, but its counter did not change in %.1f s under load",
+                         seconds(to - from));
     }
 }
 

@@ -35,7 +35,7 @@ static const struct part {
     {"SQLite", "ipw profile: index of runs", sqlite_load, false},
     {"ECharts", "ipw report", NULL, false},
 };
-enum { PART_COUNT = sizeof PARTS / sizeof *PARTS };
+enum { PART_COUNT = COUNT_OF(PARTS) };
 
 static bool is_available(const struct part *part, doctor_plots_available *plots, struct error *why)
 {
@@ -79,7 +79,7 @@ void doctor_note_parts(doctor_plots_available *plots, struct result *out)
 static void put_measures(struct result *out, const char *list)
 {
     char copy[256], *rest = copy;
-    str_copy(copy, sizeof copy, list);
+    chars_copy(copy, list);
     result_list(out, "measures");
     while (*rest) {
         size_t length = strcspn(rest, ",");

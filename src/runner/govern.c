@@ -276,7 +276,7 @@ static bool is_of_server(const char *name)
 {
     static const char *const PREFIXES[] = {"vllm:",   "sglang:", "tgi_",
                                            "trtllm_", "dynamo_", "ipw_proxy_"};
-    for (size_t k = 0; k < sizeof PREFIXES / sizeof *PREFIXES; k++)
+    for (size_t k = 0; k < COUNT_OF(PREFIXES); k++)
         if (str_starts(name, PREFIXES[k]))
             return true;
     return false;
@@ -297,9 +297,9 @@ static bool is_working(const struct loop *loop)
     for (size_t i = 0; i < loop->newer.count; i++) {
         const char *name = loop->newer.items[i].name;
         const char *last = strrchr(name, '_');
-        bool is_new = i == 0 || strcmp(name, loop->newer.items[i - 1].name) != 0;
+        bool is_new = i == 0 || !str_equal(name, loop->newer.items[i - 1].name);
         if (is_new && is_of_server(name) && last &&
-            (!strcmp(last, "_count") || !strcmp(last, "_total")) &&
+            (str_equal(last, "_count") || str_equal(last, "_total")) &&
             prometheus_increase(&loop->older, &loop->newer, name) > 0)
             return true;
     }
@@ -311,9 +311,9 @@ static const char *explain_missing(struct loop *loop)
 {
     for (int m = 0; m < GOVERN_METRICS; m++)
         if (is_known(slo_of(loop->options, m)) && !loop->names[m] && is_working(loop)) {
-            (void)str_format(loop->problem, sizeof loop->problem,
-                             "requests were served, but there is no metric of %s yet",
-                             METRIC_WORDS[m]);
+            (void)chars_format(loop->problem,
+                               "requests were served, but there is no metric of %s yet",
+                               METRIC_WORDS[m]);
             return loop->problem;
         }
     return "no requests";
@@ -364,7 +364,7 @@ static void read_metric(struct loop *loop, enum govern_metric metric, struct gov
 
 static double tokens_between(const struct loop *loop)
 {
-    for (size_t i = 0; i < sizeof TOKENS / sizeof *TOKENS; i++) {
+    for (size_t i = 0; i < COUNT_OF(TOKENS); i++) {
         double tokens = prometheus_increase(&loop->older, &loop->newer, TOKENS[i]);
         if (is_known(tokens))
             return tokens;
@@ -406,7 +406,7 @@ static void advance_scrape(struct loop *loop, const struct scrape *when)
 static void handle_failed_scrape(struct loop *loop, struct govern_step *step,
                                  const struct error *why)
 {
-    (void)str_copy(loop->problem, sizeof loop->problem, why->text);
+    (void)chars_copy(loop->problem, why->text);
     step->problem = loop->problem;
     if (loop->has_missed)
         loop->has_older = false;
@@ -459,7 +459,7 @@ static void read_metrics(struct loop *loop, nanos *to, struct govern_step *step,
 static const struct ledger_device *find_device(const struct loop *loop, const struct ledger *ledger)
 {
     for (size_t i = 0; i < ledger->count; i++)
-        if (ledger->devices[i].has_energy && !strcmp(ledger->devices[i].sensor->id, loop->id))
+        if (ledger->devices[i].has_energy && str_equal(ledger->devices[i].sensor->id, loop->id))
             return &ledger->devices[i];
     return NULL;
 }
@@ -495,9 +495,9 @@ static enum err open_gpu(struct loop *loop, struct govern_result *out, struct er
     if (err)
         return err;
     struct sensor *sensor = gpu_control_sensor(loop->control);
-    (void)str_copy(out->device, sizeof out->device, sensor->id);
+    (void)chars_copy(out->device, sensor->id);
     loop->id = out->device;
-    (void)str_copy(out->name, sizeof out->name, sensor->name);
+    (void)chars_copy(out->name, sensor->name);
     err = sensor->driver->control->limits(sensor, &limits, why);
     if (!err)
         err = options->knob == KNOB_POWER_LIMIT ? list_limits(loop, sensor, &limits, why)

@@ -132,7 +132,7 @@ static enum err write_state(const struct gpu_control *control, struct error *why
     if (is_known(saved->limit_w))
         text_addf(&text, "limit_mw %lld\n", llround(saved->limit_w * 1e3));
     text_add(&text, "end\n");
-    str_format(name, sizeof name, "%s.state", saved->uuid);
+    chars_format(name, "%s.state", saved->uuid);
     enum err err = output_put_within(control->directory, name, text_get(&text), text.length, why);
     text_release(&text);
     return err;
@@ -146,13 +146,13 @@ static bool parse_line(char *line, struct saved *out)
     if (!value)
         return false;
     *value++ = '\0';
-    if (!strcmp(line, "uuid"))
-        return str_copy(out->uuid, sizeof out->uuid, value);
+    if (str_equal(line, "uuid"))
+        return chars_copy(out->uuid, value);
     if (parse_u64(value, &number) != ERR_OK)
         return false;
-    if (!strcmp(line, "knobs") && number < 1U << KNOB_COUNT)
+    if (str_equal(line, "knobs") && number < 1U << KNOB_COUNT)
         out->knobs = (unsigned)number;
-    else if (!strcmp(line, "limit_mw"))
+    else if (str_equal(line, "limit_mw"))
         out->limit_w = (double)number * 1e-3;
     else
         return false;
@@ -167,11 +167,11 @@ static enum err read_state(const char *path, struct saved *out, struct error *wh
     enum err err = file_read(path, STATE_MAX, &text, why);
     char bytes[STATE_MAX + 1], *rest;
     if (err == ERR_OK) {
-        str_copy(bytes, sizeof bytes, text_get(&text));
+        chars_copy(bytes, text_get(&text));
         char *line = strtok_r(bytes, "\n", &rest);
-        fine = line && !strcmp(line, STATE_HEADER);
+        fine = line && str_equal(line, STATE_HEADER);
         while (fine && !ended && (line = strtok_r(NULL, "\n", &rest))) {
-            ended = !strcmp(line, "end");
+            ended = str_equal(line, "end");
             fine = ended || parse_line(line, out);
         }
         if (!fine || !ended || !out->uuid[0] ||
@@ -343,7 +343,7 @@ static void release(struct gpu_control *control, bool run_command)
 
 enum err gpu_control_open(const char *device, struct gpu_control **out, struct error *why)
 {
-    struct gpu_control *control = xcalloc(1, sizeof *control);
+    struct gpu_control *control = XNEW(control);
     *out = NULL;
     control->lock = control->watchdog.alive = -1;
     control->saved.limit_w = UNKNOWN;
@@ -369,8 +369,7 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
         return err;
     control->in_use = knobs & GPU_CONTROL_IN_USE;
     control->saved.knobs = knobs & ~GPU_CONTROL_IN_USE;
-    str_copy(control->saved.uuid, sizeof control->saved.uuid,
-             sensor_fact(&control->sensor, "uuid"));
+    chars_copy(control->saved.uuid, sensor_fact(&control->sensor, "uuid"));
     /* It becomes a file name. */
     if (!control->saved.uuid[0] || strchr(control->saved.uuid, '/'))
         err = err_set(why, ERR_UNSUPPORTED, "%s has no UUID: it cannot be locked",
@@ -486,7 +485,7 @@ static enum err restore_from(const char *path, const char *uuid, struct error *w
     if (!file_exists(path)) /* another process has restored it meanwhile */
         return ERR_OK;
     enum err err = read_state(path, &saved, why);
-    if (err == ERR_OK && strcmp(saved.uuid, uuid) != 0)
+    if (err == ERR_OK && !str_equal(saved.uuid, uuid))
         err = err_set(why, ERR_BAD_VALUE, "%s is the state of another GPU (%s)", path, saved.uuid);
     if (err == ERR_OK)
         err = open_device(saved.uuid, &sensor, why);
@@ -520,7 +519,7 @@ static void restore_listed(const char *directory, const char *name, struct gpu_r
     struct error detail = {0};
     const char *suffix = strstr(name, ".state");
     if (!suffix || suffix[strlen(".state")] || suffix == name ||
-        !str_format(uuid, sizeof uuid, "%.*s", (int)(suffix - name), name))
+        !chars_format(uuid, "%.*s", (int)(suffix - name), name))
         return;
     enum err err = restore_one(directory, uuid, &detail);
     if (err == ERR_OK)

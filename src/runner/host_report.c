@@ -27,7 +27,7 @@ static void name_gpus(const struct sensor_findings *findings, char *to, size_t s
         const struct sensor_finding *finding = &findings->items[i];
         if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK || !finding->name[0])
             continue;
-        equal = equal && (!first || !strcmp(first, finding->name));
+        equal = equal && (!first || str_equal(first, finding->name));
         first = first ? first : finding->name;
         count++;
     }
@@ -58,7 +58,7 @@ static void list_uuids(const struct sensor_findings *findings, char *to, size_t 
 static const char *jetson_name(const struct sensor_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)
-        if (strcmp(findings->items[i].id, "jetson") == 0 && findings->items[i].status == SENSOR_OK)
+        if (str_equal(findings->items[i].id, "jetson") && findings->items[i].status == SENSOR_OK)
             return findings->items[i].name;
     return NULL;
 }
@@ -70,7 +70,7 @@ static void describe_gpus(const struct sensor_findings *findings, struct host_re
     bool amd = str_starts(out->gpu, "AMD");
     out->gpu_vendor = out->gpu_type = out->gpu_backend = NULL;
     if (jetson)
-        str_copy(out->gpu, sizeof out->gpu, jetson);
+        chars_copy(out->gpu, jetson);
     if (!out->gpu[0])
         return;
     out->gpu_vendor = amd ? "AMD" : "NVIDIA";

@@ -20,8 +20,7 @@
 #include "graph/gguf.h"
 #include "port/proc.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-#define MEBI            (1024.0 * 1024.0)
+#define MEBI (1024.0 * 1024.0)
 
 enum {
     BLOCK = 256, /* elements: rows of some formats are multiples of it */
@@ -35,6 +34,7 @@ enum {
     ROUNDS = 3,
     ROUNDS_MIN = 2, /* if the time budget is small */
     REPEATS_MAX = 6,
+    QUICK_REPEATS_MAX = 2,
     DISTURBED_MIN = 12,
 };
 
@@ -93,10 +93,16 @@ struct grid {
     struct progress *progress;
 };
 
+/* Whoever asks for a short calibration does not get every operation three times. */
+static bool is_quick(const struct grid *grid)
+{
+    return grid->options->budget_s < SHORT_BUDGET_S;
+}
+
 static enum err report(struct grid *grid, const char *what)
 {
     char label[80];
-    str_format(label, sizeof label, "%s %s", grid->runtime, what);
+    chars_format(label, "%s %s", grid->runtime, what);
     if (grid->options->progress)
         grid->options->progress(label, grid->progress->done, grid->progress->all);
     grid->progress->done++;
@@ -107,7 +113,7 @@ static enum err report(struct grid *grid, const char *what)
 static void add(struct grid *grid, const char *label, struct hardware_timing timing,
                 const struct op_timer_shape *shape)
 {
-    grid->points = xgrow(grid->points, &grid->capacity, grid->count, sizeof *grid->points);
+    XGROW(grid->points, grid->count, grid->capacity);
     grid->points[grid->count++] = (struct point){.timing = timing,
                                                  .shape = *shape,
                                                  .label = label,
@@ -142,13 +148,16 @@ static void add_product(struct grid *grid, const struct tensor_type *type, int64
         &shape);
 }
 
-/* Weights used by many tokens are in a cache: two matrices suffice, or enough to amortize the start of a graph. */
+/* Weights used by many tokens are in a cache: two matrices suffice, or enough to amortize the start of a graph.  With
+ * large matrices these products take most of the time of all operations, and per element as long as with those of the
+ * next smaller side: a quick calibration leaves them out. */
 static void add_side(struct grid *grid, const struct tensor_type *type, int64_t side)
 {
     double bytes = (double)(side * side) * type->block_bytes / type->block_elements;
     for (size_t r = 0; r < COUNT_OF(ROWS); r++) {
         if (ROWS[r] > FEW_ROWS) {
-            add_product(grid, type, ROWS[r], side, fmax(2 * bytes, 1 * MEBI));
+            if (side < LARGE_SIDE || !is_quick(grid))
+                add_product(grid, type, ROWS[r], side, fmax(2 * bytes, 1 * MEBI));
             continue;
         }
         for (size_t h = 0; h < COUNT_OF(WORKING_SETS); h++)
@@ -448,9 +457,9 @@ static enum err check_rounds(struct grid *grid, size_t count)
     if (!unsettled)
         return ERR_OK;
     describe(worst, named, sizeof named);
-    str_format(grid->out->unsettled, sizeof grid->out->unsettled,
-               "%zu of %zu operations of %s could not be timed undisturbed (%s)", unsettled, timed,
-               grid->runtime, named);
+    chars_format(grid->out->unsettled,
+                 "%zu of %zu operations of %s could not be timed undisturbed (%s)", unsettled,
+                 timed, grid->runtime, named);
     return (double)unsettled > UNSETTLED_MAX * (double)timed
                ? err_set(grid->why, ERR_BUSY, "%s", grid->out->unsettled)
                : ERR_OK;
@@ -484,7 +493,7 @@ static enum err time_round(struct grid *grid)
 /* The rounds of a short grid alone are spread over time, as those of llama.cpp's long one are. */
 static enum err await_round(struct grid *grid)
 {
-    if (!grid->onnx || grid->options->budget_s < SHORT_BUDGET_S)
+    if (!grid->onnx || is_quick(grid))
         return ERR_OK;
     grid->out->signal = proc_poll_signal(ROUND_PAUSE);
     return grid->out->signal ? err_set(grid->why, ERR_INTERRUPTED, "interrupted") : ERR_OK;
@@ -501,7 +510,8 @@ static unsigned count_labels(const struct grid *grid)
 static enum err repeat_suspects(struct grid *grid)
 {
     enum err err = report(grid, "repeating operations whose rounds differ");
-    for (int again = 0; !err && again < REPEATS_MAX; again++)
+    int times = is_quick(grid) ? QUICK_REPEATS_MAX : REPEATS_MAX;
+    for (int again = 0; !err && again < times; again++)
         for (size_t i = 0; !err && i < grid->count; i++)
             if (is_timed(&grid->points[i]) && is_suspect(grid, &grid->points[i]))
                 err = time_point(grid, &grid->points[i]);
@@ -511,7 +521,7 @@ static enum err repeat_suspects(struct grid *grid)
 static enum err time_rounds(struct grid *grids, size_t count)
 {
     enum err err = ERR_OK;
-    int rounds = grids->options->budget_s < SHORT_BUDGET_S ? ROUNDS_MIN : ROUNDS;
+    int rounds = is_quick(grids) ? ROUNDS_MIN : ROUNDS;
     for (size_t g = 0; g < count; g++)
         grids[g].progress->all += (unsigned)rounds * count_labels(&grids[g]) + 1;
     for (int round = 0; !err && round < rounds; round++) {
@@ -649,11 +659,11 @@ static void open_library(const struct timings_options *options, struct timers *t
     if (!err)
         err = engine_library_open(&library, &inner);
     if (err)
-        (void)str_copy(out->missing, sizeof out->missing, inner.text);
+        (void)chars_copy(out->missing, inner.text);
     else
-        str_format(out->source, sizeof out->source,
-                   "minimum over rounds of operations of llama.cpp %s%s%s on %u threads",
-                   library->version, library->cpu[0] ? ", " : "", library->cpu, options->threads);
+        chars_format(out->source,
+                     "minimum over rounds of operations of llama.cpp %s%s%s on %u threads",
+                     library->version, library->cpu[0] ? ", " : "", library->cpu, options->threads);
 }
 
 /* The grid of a missing library has no points; `missing` is the reason. */
@@ -673,11 +683,11 @@ static void open_onnx(struct grid *grid)
     struct error inner = {0};
     grid->runtime = "onnxruntime";
     if (ort_timer_open(grid->options->threads, &grid->onnx, &inner))
-        (void)str_copy(out->missing, sizeof out->missing, inner.text);
+        (void)chars_copy(out->missing, inner.text);
     else
-        str_format(out->source, sizeof out->source,
-                   "minimum over rounds of operators of ONNX Runtime %s on %u threads",
-                   ort_timer_version(grid->onnx), grid->options->threads);
+        chars_format(out->source,
+                     "minimum over rounds of operators of ONNX Runtime %s on %u threads",
+                     ort_timer_version(grid->onnx), grid->options->threads);
 }
 
 static enum err measure(struct grid *grids, size_t count)

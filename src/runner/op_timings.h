@@ -37,7 +37,8 @@ struct timings {
 
 /* Times the operations of llama.cpp, then those of ONNX Runtime (without `clock`), in three rounds that alternate (two
  * with a budget below 2 ms); each counts with its shortest.  One whose two shortest differ by more than 20 %, during
- * which a thread waited for a CPU, or which took longer than one that includes it, is timed again, six times at most.
+ * which a thread waited for a CPU, or which took longer than one that includes it, is timed again, six times at most (two
+ * with such a budget, which also leaves out the longest products).
  * ERR_BUSY, with the reason, where more than a third of the operations still differ, or several threads take longer
  * than one does.  ERR_INTERRUPTED with the signal in one of them; without a library it is no error, and its `missing`
  * says why. */

@@ -96,9 +96,9 @@ static enum err add_run(struct run_writer *writer, const struct exec_result *res
     struct record record;
     char error[64] = "";
     if (run->end.signal)
-        str_format(error, sizeof error, "ended by signal %d", run->end.signal);
+        chars_format(error, "ended by signal %d", run->end.signal);
     else if (run->end.exit_code)
-        str_format(error, sizeof error, "exit status %d", run->end.exit_code);
+        chars_format(error, "exit status %d", run->end.exit_code);
     record_init(&record);
     record.problem = command;
     record.status = run->end.exit_code ? "failed" : "completed";
@@ -324,8 +324,8 @@ static enum err add_window(struct run_writer *writer, const struct layers_model 
     int64_t tokens = (int64_t)setting->tokens * (int64_t)window->passes;
     char question[64];
     struct record record;
-    str_format(question, sizeof question, "%s, %u prompt tokens", layers_phase_name(setting->phase),
-               setting->prompt);
+    chars_format(question, "%s, %u prompt tokens", layers_phase_name(setting->phase),
+                 setting->prompt);
     record_init(&record);
     record.problem = question;
     record.subject = layers_phase_name(setting->phase);

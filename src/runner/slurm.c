@@ -54,7 +54,7 @@ enum err slurm_available(struct error *why)
 {
     static const char *const PROGRAMS[] = {"sbatch", "squeue"};
     bool are_there = true;
-    for (size_t i = 0; are_there && i < sizeof PROGRAMS / sizeof *PROGRAMS; i++) {
+    for (size_t i = 0; are_there && i < COUNT_OF(PROGRAMS); i++) {
         char *path = find_program(PROGRAMS[i], why);
         are_there = path;
         free(path);
@@ -159,28 +159,27 @@ enum err slurm_clocks(const struct slurm_options *options, const char *devices, 
     char program[PATH_MAX] = "", lowest[32];
     struct text words[4 + WORDS_MAX] = {{0}};
     struct text plan = {0};
-    const char *argv[16 + sizeof words / sizeof *words] = {"srun", "--quiet", "--nodes=1",
-                                                           "--ntasks=1"};
+    const char *argv[16 + COUNT_OF(words)] = {"srun", "--quiet", "--nodes=1", "--ntasks=1"};
     const char *const names[] = {"partition", "gres", "time", "account"};
     const char *const values[] = {options->partition, options->gres, options->time,
                                   options->account};
     size_t used = 4, made = 0;
     *out = NULL;
     *count = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < COUNT_OF(names); i++)
         if (values[i])
             text_addf(&words[made++], "--%s=%s", names[i], values[i]);
     for (size_t i = 0; i < options->more_count && i < WORDS_MAX; i++)
         text_addf(&words[made++], "--%s", options->more[i] + strspn(options->more[i], "-"));
     for (size_t i = 0; i < made; i++)
         argv[used++] = text_get(&words[i]);
-    (void)str_format(lowest, sizeof lowest, "%.10g", min);
+    (void)chars_format(lowest, "%.10g", min);
     const char *const rest[] = {program,     "sweep",     "--control",
                                 "--mode",    "dvfs",      "--min-clock",
                                 lowest,      "--devices", devices ? devices : "",
                                 "--dry-run", "--json",    "--",
                                 "true"};
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+    for (size_t i = 0; i < COUNT_OF(rest); i++)
         if (devices || (i != 7 && i != 8))
             argv[used++] = rest[i];
     enum err err = readlink("/proc/self/exe", program, sizeof program - 1) > 0
@@ -202,7 +201,7 @@ static enum err find_paths(const char *directory, struct slurm_paths *out, struc
     out->program[length > 0 ? length : 0] = '\0';
     if (length <= 0 || !realpath(directory, out->directory))
         return err_set(why, ERR_IO, "the path of this program or of %s is not known", directory);
-    str_format(out->folder, sizeof out->folder, "%s/" RUN_SLURM, out->directory);
+    chars_format(out->folder, "%s/" RUN_SLURM, out->directory);
     return ERR_OK;
 }
 
@@ -265,7 +264,7 @@ static void parse_job(struct jobs *jobs, const char *text)
     size_t digits = strspn(text, "0123456789");
     if (!digits || digits >= JOB_MAX)
         return; /* not one of our files */
-    jobs->items = xgrow(jobs->items, &jobs->capacity, jobs->count, sizeof *jobs->items);
+    XGROW(jobs->items, jobs->count, jobs->capacity);
     struct job *job = &jobs->items[jobs->count++];
     *job = (struct job){0};
     memcpy(job->id, text, digits);
@@ -274,7 +273,7 @@ static void parse_job(struct jobs *jobs, const char *text)
         size_t part = strtoul(text, &end, 10);
         if (end == text)
             break;
-        job->parts = xgrow(job->parts, &job->capacity, job->count, sizeof *job->parts);
+        XGROW(job->parts, job->count, job->capacity);
         job->parts[job->count++] = part;
     }
 }
@@ -312,7 +311,7 @@ static void add_part(struct slurm_queue *queue, size_t *capacity, const struct j
 {
     for (size_t i = 0; i < jobs->count; i++) {
         const struct job *job = &jobs->items[i];
-        if (strcmp(job->id, id) != 0 || index >= job->count)
+        if (!str_equal(job->id, id) || index >= job->count)
             continue;
         queue->parts = xgrow(queue->parts, capacity, queue->count, sizeof *queue->parts);
         queue->parts[queue->count++] = job->parts[index];
@@ -336,7 +335,7 @@ static void parse_element(struct slurm_queue *queue, size_t *capacity, const str
     if (!str_starts(end + 1, "PENDING"))
         queue->running += queue->count - before;
     else if (strchr(end + 1, ' '))
-        str_copy(queue->reason, sizeof queue->reason, strchr(end + 1, ' ') + 1);
+        chars_copy(queue->reason, strchr(end + 1, ' ') + 1);
 }
 
 /* Jobs unknown to Slurm have ended.  ERR_LOST: Slurm does not respond. */

@@ -38,7 +38,7 @@ static bool is_ours(const char *option)
 {
     static const char *const OURS[] = {"array", "output", "chdir"};
     size_t length = strcspn(option, "=");
-    for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++)
+    for (size_t i = 0; i < COUNT_OF(OURS); i++)
         if (length <= strlen(OURS[i]) && strncmp(option, OURS[i], length) == 0)
             return true;
     return false;

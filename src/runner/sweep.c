@@ -221,7 +221,7 @@ static bool same_words(char *const *a, size_t a_count, char *const *b, size_t b_
 {
     bool same = a_count == b_count;
     for (size_t i = 0; same && i < a_count; i++)
-        same = strcmp(a[i], b[i]) == 0;
+        same = str_equal(a[i], b[i]);
     return same;
 }
 
@@ -253,16 +253,13 @@ static bool expect_as_sweep(struct sweep *sweep, const char *directory)
     return same;
 }
 
-static double option_number(const struct sweep *sweep, const char *const *names, const char **text)
+/* The value of an option of the command; NULL if it is not given. */
+static const char *option_value(const struct sweep *sweep, const char *name)
 {
-    double value = UNKNOWN;
+    const char *value = NULL;
     for (size_t i = 0; i + 1 < sweep->word_count; i++)
-        for (size_t k = 0; names[k]; k++)
-            if (strcmp(sweep->command[i], names[k]) == 0) {
-                *text = sweep->command[i + 1];
-                if (parse_double(*text, &value))
-                    value = UNKNOWN;
-            }
+        if (str_equal(sweep->command[i], name))
+            value = sweep->command[i + 1];
     return value;
 }
 
@@ -270,26 +267,26 @@ static double option_number(const struct sweep *sweep, const char *const *names,
 static bool expect_as_run(struct sweep *sweep, const struct run_list_entry *entry)
 {
     const struct summary *summary = &entry->summary;
-    const char *model = NULL, *dataset = NULL, *unused = NULL;
     double each_s = ratio(summary->seconds, (double)summary->queries);
     double queries = 1;
     bool same = false;
     if (!(each_s > 0) || !summary->model || sweep->profile != (entry->kind == RUN_KIND_PROFILE))
         return false;
     if (sweep->profile) {
-        (void)option_number(sweep, (const char *const[]){"--model", NULL}, &model);
-        (void)option_number(sweep, (const char *const[]){"--dataset", NULL}, &dataset);
-        queries = option_number(sweep, (const char *const[]){"--max-queries", NULL}, &unused);
-        queries = is_known(queries) ? queries : (double)summary->queries;
-        same = model && strcmp(model, summary->model) == 0 && dataset && summary->dataset_name &&
-               strcmp(dataset, summary->dataset_name) == 0;
+        const char *model = option_value(sweep, "--model");
+        const char *dataset = option_value(sweep, "--dataset");
+        const char *max = option_value(sweep, "--max-queries");
+        if (!max || parse_double(max, &queries))
+            queries = (double)summary->queries;
+        same = model && str_equal(model, summary->model) && dataset && summary->dataset_name &&
+               str_equal(dataset, summary->dataset_name);
     }
     for (size_t p = 0; !sweep->profile && !same && p < sweep->point_count; p++) {
         struct text command = {0};
         char **words = sweep_words(sweep, p);
         for (size_t i = 0; words[i]; i++)
             text_addf(&command, "%s%s", i ? " " : "", words[i]);
-        same = strcmp(text_get(&command), summary->model) == 0;
+        same = str_equal(text_get(&command), summary->model);
         sweep_free_words(words);
         text_release(&command);
     }

@@ -99,9 +99,9 @@ static enum err check_clock(const char *device, const struct setting *setting, c
         return ERR_OK;
     char low[32] = "", high[32] = "";
     if (above < count)
-        str_format(low, sizeof low, "%g", clocks[above]);
+        chars_format(low, "%g", clocks[above]);
     if (above > 0)
-        str_format(high, sizeof high, "%g", clocks[above - 1]);
+        chars_format(high, "%g", clocks[above - 1]);
     return err_set(why, ERR_USAGE, "--knob %s: %g MHz is not a clock of %s (nearest: %s%s%s)",
                    setting->knob, wanted, device, low, low[0] && high[0] ? ", " : "", high);
 }
@@ -213,7 +213,7 @@ static enum err check_supported(struct gpu_control *gpu, const struct sweep *swe
 static const char *devices_of(const struct sweep *sweep)
 {
     for (size_t i = 0; i + 1 < sweep->option_count; i++)
-        if (strcmp(sweep->options[i], "--devices") == 0)
+        if (str_equal(sweep->options[i], "--devices"))
             return sweep->options[i + 1];
     return "";
 }
@@ -277,7 +277,7 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
     for (size_t k = 0; k < sweep->knob_count; k++)
         if (is_controlled(sweep, &sweep->settings[k]))
             knobs |= 1U << sweep->settings[k].gpu;
-    control = xcalloc(1, sizeof *control);
+    control = XNEW(control);
     enum err err = gpu_control_begin(devices_of(sweep), knobs, RESTORE, &control->gpu, why);
     if (!err)
         err = check_supported(control->gpu, sweep, why);

@@ -123,13 +123,11 @@ static bool add_step(void *context, const struct sweep *sweep, const struct swee
     struct dry_run_round *round = plan->round_count ? &plan->rounds[plan->round_count - 1] : NULL;
     (void)sweep;
     if (!round || round->repeat != step->repeat) {
-        plan->rounds =
-            xgrow(plan->rounds, &plan->round_capacity, plan->round_count, sizeof *plan->rounds);
+        XGROW(plan->rounds, plan->round_count, plan->round_capacity);
         round = &plan->rounds[plan->round_count++];
         *round = (struct dry_run_round){.repeat = step->repeat};
     }
-    round->settings =
-        xgrow(round->settings, &round->capacity, round->count, sizeof *round->settings);
+    XGROW(round->settings, round->count, round->capacity);
     round->settings[round->count++] = (double)(step->point + 1);
     return false;
 }

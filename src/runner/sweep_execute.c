@@ -55,13 +55,13 @@ static char **build_argv(const struct sweep *sweep, size_t point, const char *fo
     const char *const first[] = {"/proc/self/exe", sweep->profile ? "profile" : "run", "--quiet"};
     const char *const place[] = {"--output-dir", folder};
     size_t count = 0;
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+    for (size_t i = 0; i < COUNT_OF(first); i++)
         sweep_word(&argv, &count, first[i]);
     for (size_t i = 0; i < sweep->option_count; i++)
         sweep_word(&argv, &count, sweep->options[i]);
     for (size_t i = 0; sweep->profile && words[i]; i++)
         sweep_word(&argv, &count, words[i]);
-    for (size_t i = 0; i < sizeof place / sizeof *place; i++)
+    for (size_t i = 0; i < COUNT_OF(place); i++)
         sweep_word(&argv, &count, place[i]);
     if (!sweep->profile)
         sweep_word(&argv, &count, "--");
@@ -127,9 +127,9 @@ static void add_flags(const struct summary *summary, enum attempt_flag flag, str
     const char *seen = flag < ATTEMPT_FLAGS ? attempt_flag_name(flag) : NULL;
     if (seen)
         text_add(out, seen);
-    for (size_t i = 0; summary && i < summary->conditions.finding_count; i++) {
+    for (size_t i = 0; i < summary->conditions.finding_count; i++) {
         const struct finding *finding = &summary->conditions.findings[i];
-        if (finding->severity >= FINDING_WARNING && !(seen && !strcmp(finding->code, seen)))
+        if (finding->severity >= FINDING_WARNING && !(seen && str_equal(finding->code, seen)))
             text_addf(out, "%s%s", out->length ? "," : "", finding->code);
     }
 }
@@ -145,20 +145,22 @@ static enum err take_run(const char *directory, const char *folder, enum attempt
 {
     struct run_list list;
     struct text flags = {0};
+    struct summary none;
     enum err err = run_list_load(folder, &list, why);
     if (err)
         return err;
+    summary_init(&none);
     bool found = list.count && list.entries[0].has_summary;
-    const struct summary *summary = found ? &list.entries[0].summary : NULL;
-    attempt->joules = found ? summary->energy.joules : UNKNOWN;
-    attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
-    attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
-    attempt->coverage = found ? summary->energy.coverage : UNKNOWN;
-    attempt->method = found ? copy_known(summary->energy.method) : NULL;
-    attempt->source = found ? copy_known(summary->energy.source) : NULL;
-    attempt->seconds = found ? summary->seconds : UNKNOWN;
-    attempt->node = found ? copy_known(summary->host_name) : NULL;
-    attempt->gpus = found ? copy_known(summary->gpu_uuids) : NULL;
+    const struct summary *summary = found ? &list.entries[0].summary : &none;
+    attempt->joules = summary->energy.joules;
+    attempt->plus_minus = summary->energy.plus_minus;
+    attempt->statistical = summary->energy.statistical;
+    attempt->coverage = summary->energy.coverage;
+    attempt->method = copy_known(summary->energy.method);
+    attempt->source = copy_known(summary->energy.source);
+    attempt->seconds = summary->seconds;
+    attempt->node = copy_known(summary->host_name);
+    attempt->gpus = copy_known(summary->gpu_uuids);
     attempt->path = found ? path_join(folder + strlen(directory) + 1, list.entries[0].name) : NULL;
     add_flags(summary, seen, &flags);
     attempt->flags = xstrdup(text_get(&flags));

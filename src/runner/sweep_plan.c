@@ -36,7 +36,7 @@ static enum err add_value(struct values *values, const char *knob, const char *v
 {
     if (values->count >= POINTS_MAX)
         return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MAX);
-    values->items = xgrow(values->items, &values->capacity, values->count, sizeof *values->items);
+    XGROW(values->items, values->count, values->capacity);
     struct setting *added = &values->items[values->count++];
     *added = setting_parse(knob, value);
     for (const struct setting *earlier = values->items; earlier < added; earlier++)
@@ -50,7 +50,7 @@ static enum err add_value(struct values *values, const char *knob, const char *v
 static bool parse_range(const char *item, double *low, double *high, double *step)
 {
     char copy[VALUE_MAX];
-    str_copy(copy, sizeof copy, item);
+    chars_copy(copy, item);
     char *colon = strchr(copy, ':');
     char *dash = copy[0] ? strchr(copy + 1, '-') : NULL;
     if (!colon || !dash || dash > colon)
@@ -72,7 +72,7 @@ static enum err add_range(struct values *values, const char *knob, const char *i
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < (size_t)count; i++) {
         char value[32];
-        str_format(value, sizeof value, "%.10g", low + (double)i * step);
+        chars_format(value, "%.10g", low + (double)i * step);
         err = add_value(values, knob, value, why);
     }
     return err;
@@ -90,7 +90,7 @@ static bool is_name(const char *name, size_t length)
 static enum err add_knob(struct sweep *sweep, const char *name, struct error *why)
 {
     for (size_t i = 0; i < sweep->knob_count; i++)
-        if (strcmp(sweep->knobs[i], name) == 0)
+        if (str_equal(sweep->knobs[i], name))
             return err_set(why, ERR_USAGE, "knob '%s' given more than once", name);
     sweep_word(&sweep->knobs, &sweep->knob_count, name);
     return ERR_OK;
@@ -387,15 +387,13 @@ static bool same_curve(const struct sweep *sweep, size_t knob, size_t a, size_t 
 }
 
 /* Collects the measurements of the curve through point `first`. */
-static enum err collect(const struct sweep *sweep, size_t knob, size_t first,
-                        struct freq_points *out)
+static void collect(const struct sweep *sweep, size_t knob, size_t first, struct freq_points *out)
 {
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < sweep->count; i++) {
+    for (size_t i = 0; i < sweep->count; i++) {
         const struct sweep_attempt *attempt = &sweep->attempts[i];
         struct freq_point point = freq_point_unknown();
-        str_copy(point.gpu, sizeof point.gpu, "gpu");
-        str_copy(point.application, sizeof point.application, "command");
+        chars_copy(point.gpu, "gpu");
+        chars_copy(point.application, "command");
         point.freq_mhz = clock_at(sweep, attempt->point, knob);
         point.time_s = attempt->seconds;
         point.energy_j = attempt->joules;
@@ -404,7 +402,6 @@ static enum err collect(const struct sweep *sweep, size_t knob, size_t first,
             same_curve(sweep, knob, first, attempt->point))
             freq_points_add(out, &point);
     }
-    return err;
 }
 
 /* The clock with the least E T^n by a model fitted to the measurements; UNKNOWN if it cannot be predicted. */
@@ -457,7 +454,7 @@ static double next_clock(const struct sweep *sweep, size_t knob, size_t first, d
     double spacing = NEAR * clocks[0];
     const double wanted[] = {best, nearest(clocks, count, best + spacing),
                              nearest(clocks, count, best - spacing)};
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
         if (!is_measured(sweep, knob, first, wanted[i], i ? spacing / 2 : 0.5))
             return wanted[i];
     return UNKNOWN;
@@ -468,7 +465,7 @@ static enum err add_clock(struct sweep *sweep, struct run_writer *writer, size_t
 {
     char number[32];
     const char **values = xcalloc(sweep->knob_count, sizeof *values);
-    str_format(number, sizeof number, "%.10g", mhz);
+    chars_format(number, "%.10g", mhz);
     for (size_t k = 0; k < sweep->knob_count; k++)
         values[k] = k == knob ? number : sweep_point(sweep, first)[k].text;
     enum err err = sweep_extend(sweep, writer, values, why);
@@ -484,10 +481,11 @@ static enum err refine_curve(struct sweep *sweep, struct run_writer *writer, siz
     struct freq_points points = {0};
     struct freq_curves curves = {0};
     double best = UNKNOWN;
-    enum err err = err_explain(why, collect(sweep, knob, first, &points));
-    if (!err && points.count)
+    enum err err = ERR_OK;
+    collect(sweep, knob, first, &points);
+    if (points.count)
         freq_curves_of(&points, &curves);
-    if (!err && curves.count && curves.items[0].count)
+    if (curves.count && curves.items[0].count)
         err = predict_best(&curves, sweep->time_exponent, clocks, count, &best, why);
     if (err == ERR_NO_DATA) /* too few measurements to refine */
         err = ERR_OK;

@@ -8,7 +8,7 @@
 static const char *fact(const struct sensor *sensor, const char *key)
 {
     for (size_t i = 0; i < sensor->fact_count; i++)
-        if (!strcmp(sensor->facts[i].key, key))
+        if (str_equal(sensor->facts[i].key, key))
             return sensor->facts[i].text;
     return NULL;
 }
@@ -31,7 +31,7 @@ static bool is_same_card(const struct sensor *a, const struct sensor *b)
 static bool has_device(const struct sensor *sensor, const char *device)
 {
     for (size_t i = 0; i < sensor->channel_count; i++)
-        if (!strcmp(sensor->channels[i].device, device))
+        if (str_equal(sensor->channels[i].device, device))
             return true;
     return false;
 }
@@ -49,14 +49,14 @@ static void renumber(const struct sensor *const *others, size_t count, struct se
 {
     char old[sizeof added->channels[0].device], device[sizeof old];
     int number = 0;
-    str_copy(old, sizeof old, added->channels[0].device);
+    chars_copy(old, added->channels[0].device);
     do
-        str_format(device, sizeof device, "gpu%d", number++);
+        chars_format(device, "gpu%d", number++);
     while (is_taken(others, count, device));
     for (size_t i = 0; i < added->channel_count; i++) {
-        if (strcmp(added->channels[i].device, old) != 0)
+        if (!str_equal(added->channels[i].device, old))
             continue;
-        str_copy(added->channels[i].device, sizeof added->channels[i].device, device);
+        chars_copy(added->channels[i].device, device);
         if (added->channels[i].location >= 0)
             added->channels[i].location = number - 1;
     }
@@ -78,7 +78,7 @@ enum err identity_check(const struct sensor *const *others, size_t count, struct
 
 static bool same_channel(const struct sensor_channel *a, const struct sensor_channel *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->quantity == b->quantity && a->group == b->group &&
+    return str_equal(a->name, b->name) && a->quantity == b->quantity && a->group == b->group &&
            a->wraps_at == b->wraps_at &&
            fabs(a->joules_per_count - b->joules_per_count) <= 1e-9 * a->joules_per_count;
 }
@@ -87,9 +87,9 @@ static bool same_channel(const struct sensor_channel *a, const struct sensor_cha
 static bool same_identity(const struct sensor *a, const struct sensor *b)
 {
     static const char *const KEYS[] = {"uuid", "pci_bus_id", "chip", "label"};
-    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++) {
         const char *of_a = fact(a, KEYS[i]), *of_b = fact(b, KEYS[i]);
-        if (of_a && of_b && strcmp(of_a, of_b) != 0)
+        if (of_a && of_b && !str_equal(of_a, of_b))
             return false;
     }
     return true;
@@ -98,7 +98,7 @@ static bool same_identity(const struct sensor *a, const struct sensor *b)
 /* Device names are not compared: the sampler may have renamed the first one. */
 bool identity_continues(const struct sensor *before, const struct sensor *now)
 {
-    if (before->channel_count != now->channel_count || strcmp(before->name, now->name) != 0 ||
+    if (before->channel_count != now->channel_count || !str_equal(before->name, now->name) ||
         !same_identity(before, now))
         return false;
     for (size_t i = 0; i < before->channel_count; i++)

@@ -40,7 +40,7 @@ static bool names_driver(const char *list, const char *name, struct text *argume
     struct wanted word;
     bool is_named = false;
     while (list) {
-        if (!next_wanted(&list, &word) || strcmp(word.name, name) != 0)
+        if (!next_wanted(&list, &word) || !str_equal(word.name, name))
             continue;
         is_named = true;
         if (word.argument)
@@ -97,8 +97,8 @@ static enum err add_finding(struct session *session, const struct sensor_finding
 static enum err add_hung(struct session *session, const struct sensor_driver *driver)
 {
     struct sensor_finding hung = {.driver = driver, .kind = SENSOR_HOST, .status = SENSOR_DEAD};
-    str_copy(hung.id, sizeof hung.id, driver->name);
-    str_copy(hung.reason, sizeof hung.reason, "the driver does not return from a call");
+    chars_copy(hung.id, driver->name);
+    chars_copy(hung.reason, "the driver does not return from a call");
     log_warn("%s: %s; measuring without it", hung.id, hung.reason);
     return add_finding(session, &hung);
 }
@@ -186,7 +186,7 @@ static enum err add_sources(struct session *session)
             if (err != ERR_UNSUPPORTED)
                 log_warn("%s%s%s", named ? "" : finding->id, named ? "" : ": ", why.text);
             finding->status = status_of(err);
-            str_copy(finding->reason, sizeof finding->reason, why.text);
+            chars_copy(finding->reason, why.text);
             continue;
         }
         session->source_of[i] = (long)sampler_count(session->sampler) - 1;

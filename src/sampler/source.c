@@ -412,7 +412,7 @@ void source_read_group(struct source *source, unsigned group)
     struct reader *reader = &source->reader;
     struct observations seen = {
         .items = reader->buffer,
-        .capacity = sizeof reader->buffer / sizeof *reader->buffer,
+        .capacity = COUNT_OF(reader->buffer),
     };
     nanos before = clock_now();
     atomic_store(&source->counts.reading, before);
@@ -709,7 +709,7 @@ static void *source_main(void *argument)
 {
     struct source *source = argument;
     char name[16];
-    str_format(name, sizeof name, "ipw-%s", source->finding.id);
+    chars_format(name, "ipw-%s", source->finding.id);
     thread_name(name, source->described.pin_cpu);
     source->reader.suspended = clock_suspended();
     bool requested = false, has_priority = false;

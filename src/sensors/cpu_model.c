@@ -60,19 +60,20 @@ static void cpu_model_probe(const struct sensor_config *config, struct sensor_fi
     if (!finding)
         return;
     if (err) {
-        str_format(finding->reason, sizeof finding->reason, "/proc/stat: %s", err_text(err));
+        chars_format(finding->reason, "/proc/stat: %s", err_text(err));
         if (err == ERR_DENIED)
-            str_copy(finding->fix, sizeof finding->fix, PROC_STAT_FIX);
+            chars_copy(finding->fix, PROC_STAT_FIX);
         return;
     }
     struct host_info host;
     host_info_read(&host);
     struct cpu_power figure = host_power(&host);
-    str_copy(finding->name, sizeof finding->name, host.cpu_brand[0] ? host.cpu_brand : "CPU");
-    str_copy(finding->measures, sizeof finding->measures, "power");
-    str_format(finding->reason, sizeof finding->reason,
-               "a model, not a meter: utilization x %.2f W per thread (%s; %s), good to %.0f %%",
-               figure.watts_per_thread, figure.name, figure.source, figure.relative_accuracy * 100);
+    chars_copy(finding->name, host.cpu_brand[0] ? host.cpu_brand : "CPU");
+    chars_copy(finding->measures, "power");
+    chars_format(finding->reason,
+                 "a model, not a meter: utilization x %.2f W per thread (%s; %s), good to %.0f %%",
+                 figure.watts_per_thread, figure.name, figure.source,
+                 figure.relative_accuracy * 100);
 }
 
 static void add_facts(struct sensor *sensor, const struct host_info *host,
@@ -83,9 +84,9 @@ static void add_facts(struct sensor *sensor, const struct host_info *host,
         sensor_add_fact(sensor, "cpu", host->cpu_brand);
     sensor_add_fact(sensor, "figure", figure->name);
     sensor_add_fact(sensor, "figure_source", figure->source);
-    str_format(text, sizeof text, "%.3f", figure->watts_per_thread);
+    chars_format(text, "%.3f", figure->watts_per_thread);
     sensor_add_fact(sensor, "watts_per_thread", text);
-    str_format(text, sizeof text, "%u", host->cpu_count);
+    chars_format(text, "%u", host->cpu_count);
     sensor_add_fact(sensor, "threads", text);
     sensor_add_fact(sensor, "virtual", host->virtualized ? "yes" : "no");
 }

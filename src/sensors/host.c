@@ -50,16 +50,16 @@ static void add_chip(struct host *host, const char *dir)
 {
     static const char *const PACKAGE_LABELS[] = {"Package id", "Tdie", "Tctl"};
     char path[FS_PATH_MAX], label[64];
-    for (size_t w = 0; w < sizeof PACKAGE_LABELS / sizeof *PACKAGE_LABELS; w++)
+    for (size_t w = 0; w < COUNT_OF(PACKAGE_LABELS); w++)
         for (unsigned i = 1; i <= 4; i++) {
-            if (!str_format(path, sizeof path, "%s/temp%u_label", dir, i) ||
+            if (!chars_format(path, "%s/temp%u_label", dir, i) ||
                 fs_read_text(path, label, sizeof label) || !str_starts(label, PACKAGE_LABELS[w]))
                 continue;
-            str_format(path, sizeof path, "%s/temp%u_input", dir, i);
+            chars_format(path, "%s/temp%u_input", dir, i);
             add_temperature(host, path);
             return;
         }
-    if (str_format(path, sizeof path, "%s/temp1_input", dir))
+    if (chars_format(path, "%s/temp1_input", dir))
         add_temperature(host, path);
 }
 
@@ -70,8 +70,8 @@ static void find_hwmon_temperatures(struct host *host)
     if (hwmon_chips_list(&chips))
         return;
     for (size_t i = 0; i < chips.count; i++)
-        for (size_t j = 0; j < sizeof CHIPS / sizeof *CHIPS; j++)
-            if (!strcmp(chips.items[i].name, CHIPS[j]))
+        for (size_t j = 0; j < COUNT_OF(CHIPS); j++)
+            if (str_equal(chips.items[i].name, CHIPS[j]))
                 add_chip(host, chips.items[i].dir);
     hwmon_chips_release(&chips);
 }
@@ -83,13 +83,13 @@ static void find_thermal_zones(struct host *host)
         return;
     for (size_t i = 0; i < zones.count; i++) {
         char path[FS_PATH_MAX], type[64];
-        if (!str_format(path, sizeof path, "/sys/class/thermal/%s/type", zones.items[i]) ||
+        if (!chars_format(path, "/sys/class/thermal/%s/type", zones.items[i]) ||
             fs_read_text(path, type, sizeof type))
             continue;
-        if (strcmp(type, "x86_pkg_temp") != 0 && !str_starts(type, "cpu-thermal") &&
-            !str_starts(type, "cpu_thermal") && strcmp(type, "CPU-therm") != 0)
+        if (!str_equal(type, "x86_pkg_temp") && !str_starts(type, "cpu-thermal") &&
+            !str_starts(type, "cpu_thermal") && !str_equal(type, "CPU-therm"))
             continue;
-        if (str_format(path, sizeof path, "/sys/class/thermal/%s/temp", zones.items[i]))
+        if (chars_format(path, "/sys/class/thermal/%s/temp", zones.items[i]))
             add_temperature(host, path);
     }
     fs_names_release(&zones);
@@ -102,8 +102,8 @@ static void find_clocks(struct host *host, unsigned cpus)
     for (unsigned i = 0; i < count; i++) {
         char path[FS_PATH_MAX];
         int fd;
-        if (str_format(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cpufreq/scaling_cur_freq",
-                       i * cpus / count) &&
+        if (chars_format(path, "/sys/devices/system/cpu/cpu%u/cpufreq/scaling_cur_freq",
+                         i * cpus / count) &&
             !fs_open(path, &fd))
             host->clocks[host->clock_count++] = fd;
     }
@@ -157,7 +157,7 @@ static void add_channels(struct sensor *out, struct host *host)
 static void add_facts(struct sensor *out, const struct host_info *info)
 {
     char os[72];
-    str_format(os, sizeof os, "%.47s %.20s", info->os_name, info->os_version);
+    chars_format(os, "%.47s %.20s", info->os_name, info->os_version);
     const struct {
         const char *key, *text;
     } FACTS[] = {{"os", os},
@@ -165,8 +165,8 @@ static void add_facts(struct sensor *out, const struct host_info *info)
                  {"machine", info->machine},
                  {"cpu", info->cpu_brand},
                  {"virtual", info->virtualized ? "yes" : "no"}};
-    for (size_t i = 0; i < sizeof FACTS / sizeof *FACTS; i++)
-        if (FACTS[i].text[0] && strcmp(FACTS[i].text, " ") != 0)
+    for (size_t i = 0; i < COUNT_OF(FACTS); i++)
+        if (FACTS[i].text[0] && !str_equal(FACTS[i].text, " "))
             sensor_add_fact(out, FACTS[i].key, FACTS[i].text);
 }
 
@@ -211,11 +211,11 @@ static void host_probe(const struct sensor_config *config, struct sensor_finding
     if (finding) {
         struct host_info host;
         host_info_read(&host);
-        str_copy(finding->name, sizeof finding->name, host.host_name);
+        chars_copy(finding->name, host.host_name);
         if (err)
-            str_format(finding->reason, sizeof finding->reason, "/proc/stat: %s", err_text(err));
+            chars_format(finding->reason, "/proc/stat: %s", err_text(err));
         if (err == ERR_DENIED)
-            str_copy(finding->fix, sizeof finding->fix, PROC_STAT_FIX);
+            chars_copy(finding->fix, PROC_STAT_FIX);
         sensor_measures(&sensor, finding->measures, sizeof finding->measures);
     }
     host_close(&sensor);

@@ -62,8 +62,8 @@ struct chip {
 
 static const struct known_chip *find_known(const char *name)
 {
-    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
-        if (!strcmp(KNOWN[i].name, name))
+    for (size_t i = 0; i < COUNT_OF(KNOWN); i++)
+        if (str_equal(KNOWN[i].name, name))
             return &KNOWN[i];
     return &UNKNOWN_CHIP;
 }
@@ -91,7 +91,7 @@ static const struct grace_part *grace_part(const char *label, int *socket)
         return NULL;
     *socket = (int)strtol(mark + strlen(MARK), NULL, 10);
     size_t length = (size_t)(mark - label);
-    for (size_t i = 0; i < sizeof GRACE_PARTS / sizeof *GRACE_PARTS; i++)
+    for (size_t i = 0; i < COUNT_OF(GRACE_PARTS); i++)
         if (strlen(GRACE_PARTS[i].label) == length && !strncmp(label, GRACE_PARTS[i].label, length))
             return &GRACE_PARTS[i];
     return NULL;
@@ -126,7 +126,7 @@ static bool walk_next(struct walk *walk, struct chip *chip)
 {
     while (walk->next < walk->chips.count) {
         const struct hwmon_chip *at = &walk->chips.items[walk->next++];
-        if (walk->on_jetson && !strcmp(at->name, "ina3221"))
+        if (walk->on_jetson && str_equal(at->name, "ina3221"))
             continue; /* the jetson driver reads its rails */
         *chip = (struct chip){.at = at, .known = find_known(at->name)};
         /* Per-core counters would crowd out the sockets they are part of. */
@@ -136,8 +136,8 @@ static bool walk_next(struct walk *walk, struct chip *chip)
             continue;
         /* "amdgpu0", but "i915.0": two numbers must not run together. */
         const char *dot = isdigit((unsigned char)at->name[strlen(at->name) - 1]) ? "." : "";
-        str_format(chip->id, sizeof chip->id, "hwmon:%.30s%s%u", at->name, dot, at->nth);
-        str_format(chip->device, sizeof chip->device, "%.18s%s%u", at->name, dot, at->nth);
+        chars_format(chip->id, "hwmon:%.30s%s%u", at->name, dot, at->nth);
+        chars_format(chip->device, "%.18s%s%u", at->name, dot, at->nth);
         if (chip->known->role == ROLE_GPU)
             chip->gpu = walk->gpus++;
         chip->is_node = covers_node(chip) && walk->nodes++ == 0;
@@ -164,10 +164,10 @@ static void set_acpi_placement(const struct chip *chip, const struct hwmon_meter
     if (part) {
         placement->scope = part->scope;
         placement->location = socket;
-        str_format(placement->device, sizeof placement->device, "%s%d", part->device, socket);
+        chars_format(placement->device, "%s%d", part->device, socket);
     } else if (chip->is_node && meter == &chip->meters[0]) {
         placement->scope = SCOPE_NODE;
-        str_copy(placement->device, sizeof placement->device, "node");
+        chars_copy(placement->device, "node");
     }
 }
 
@@ -181,7 +181,7 @@ static void set_gpu_placement(const struct chip *chip, const struct hwmon_meter 
         if (chip->meters[i].is_energy && !main_meter->is_energy)
             main_meter = &chip->meters[i];
     bool integrated = hwmon_is_integrated(chip->at);
-    str_format(placement->device, sizeof placement->device, "gpu%u", chip->gpu);
+    chars_format(placement->device, "gpu%u", chip->gpu);
     placement->location = integrated ? -1 : (int)chip->gpu;
     if (meter->index != main_meter->index)
         return;
@@ -193,7 +193,7 @@ static void set_gpu_placement(const struct chip *chip, const struct hwmon_meter 
 static struct placement placement_of(const struct chip *chip, const struct hwmon_meter *meter)
 {
     struct placement placement = {.scope = SCOPE_NONE, .location = -1};
-    str_copy(placement.device, sizeof placement.device, chip->device);
+    chars_copy(placement.device, chip->device);
     switch (chip->known->role) {
     case ROLE_ACPI:
         set_acpi_placement(chip, meter, &placement);
@@ -204,12 +204,12 @@ static struct placement placement_of(const struct chip *chip, const struct hwmon
     case ROLE_SOCKETS:
         placement.scope = SCOPE_PACKAGE;
         placement.location = (int)strtol(meter->label + strlen("Esocket"), NULL, 10);
-        str_format(placement.device, sizeof placement.device, "cpu%d", placement.location);
+        chars_format(placement.device, "cpu%d", placement.location);
         break;
     case ROLE_SUPPLY: /* the first is the total, the others its rails */
         if (meter->index == 1) {
             placement.scope = SCOPE_NODE;
-            str_copy(placement.device, sizeof placement.device, "node");
+            chars_copy(placement.device, "node");
         }
         break;
     case ROLE_UNKNOWN:
@@ -231,7 +231,7 @@ static void channel_name(const struct sensor *sensor, const struct chip *chip,
     else
         str_format(to, size, "%s%u", what, meter->index);
     for (size_t i = 0; i < sensor->channel_count; i++)
-        if (!strcmp(sensor->channels[i].name, to))
+        if (str_equal(sensor->channels[i].name, to))
             str_format(to, size, "%s%u", what, meter->index);
 }
 
@@ -241,7 +241,7 @@ static nanos average_interval(const struct hwmon_meter *meter)
     char path[FS_PATH_MAX];
     uint64_t ms;
     const uint64_t HOUR_MS = 3600000;
-    if (meter->is_energy || !str_format(path, sizeof path, "%s_interval", meter->path) ||
+    if (meter->is_energy || !chars_format(path, "%s_interval", meter->path) ||
         fs_read_u64(path, &ms) || ms == 0 || ms > HOUR_MS)
         return 0;
     return (nanos)ms * NS_PER_MS;
@@ -287,11 +287,11 @@ static void add_gpu_extras(struct sensor *out, struct sysfs_channels *set, const
         {"memory.total", QTY_MEMORY_TOTAL, "device/mem_info_vram_total", 1},
     };
     char device[24];
-    str_format(device, sizeof device, "gpu%u", chip->gpu);
-    for (size_t i = 0; i < sizeof EXTRAS / sizeof *EXTRAS; i++) {
+    chars_format(device, "gpu%u", chip->gpu);
+    for (size_t i = 0; i < COUNT_OF(EXTRAS); i++) {
         char path[FS_PATH_MAX];
         struct sysfs_rule rule = {.factor = EXTRAS[i].factor};
-        if (!str_format(path, sizeof path, "%s/%s", chip->at->dir, EXTRAS[i].file))
+        if (!chars_format(path, "%s/%s", chip->at->dir, EXTRAS[i].file))
             continue;
         struct sensor_channel *channel =
             sysfs_channels_add(set, out, EXTRAS[i].name, device, EXTRAS[i].quantity, path, rule);
@@ -392,12 +392,11 @@ static void describe(const struct chip *chip, struct sensor_finding *finding)
     hwmon_pci_address(chip->at, pci, sizeof pci);
     int socket;
     if (chip->known->role == ROLE_ACPI && grace_part(chip->meters[0].label, &socket))
-        str_format(finding->name, sizeof finding->name, "NVIDIA Grace: %s", chip->meters[0].label);
+        chars_format(finding->name, "NVIDIA Grace: %s", chip->meters[0].label);
     else if (chip->known->role == ROLE_UNKNOWN)
-        str_copy(finding->name, sizeof finding->name, chip->at->name);
+        chars_copy(finding->name, chip->at->name);
     else
-        str_format(finding->name, sizeof finding->name, "%s%s%s", chip->known->title,
-                   pci[0] ? " " : "", pci);
+        chars_format(finding->name, "%s%s%s", chip->known->title, pci[0] ? " " : "", pci);
 }
 
 static void report_chip(const struct chip *chip, struct sensor_findings *out)
@@ -410,11 +409,10 @@ static void report_chip(const struct chip *chip, struct sensor_findings *out)
         return;
     describe(chip, finding);
     if (err)
-        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", failed->path,
-                   err_text(err));
+        chars_format(finding->reason, "%.120s: %s", failed->path, err_text(err));
     if (err == ERR_DENIED)
-        str_format(finding->fix, sizeof finding->fix,
-                   "sudo chmod a+r %.150s (until the next boot), or run as root", failed->path);
+        chars_format(finding->fix, "sudo chmod a+r %.150s (until the next boot), or run as root",
+                     failed->path);
     struct sensor sensor = {0};
     if (!err && !open_chip(chip, &sensor, NULL)) {
         sensor_measures(&sensor, finding->measures, sizeof finding->measures);
@@ -430,20 +428,18 @@ static void report_none(enum err err, struct sensor_findings *out)
     if (!finding)
         return;
     if (denied)
-        str_copy(finding->fix, sizeof finding->fix, "run as root, or outside the sandbox");
+        chars_copy(finding->fix, "run as root, or outside the sandbox");
     struct host_info host;
     host_info_read(&host);
     if (!denied && host_is_grace(&host)) {
-        str_copy(finding->reason, sizeof finding->reason,
-                 "a Grace processor, but its ACPI power meters are missing");
-        str_copy(finding->fix, sizeof finding->fix,
-                 "boot with acpi_power_meter.force_cap_on=y on the kernel command line, "
-                 "then sudo modprobe acpi_power_meter (needs CONFIG_SENSORS_ACPI_POWER)");
+        chars_copy(finding->reason, "a Grace processor, but its ACPI power meters are missing");
+        chars_copy(finding->fix,
+                   "boot with acpi_power_meter.force_cap_on=y on the kernel command line, "
+                   "then sudo modprobe acpi_power_meter (needs CONFIG_SENSORS_ACPI_POWER)");
     } else if (err) {
-        str_format(finding->reason, sizeof finding->reason, "/sys/class/hwmon: %s", err_text(err));
+        chars_format(finding->reason, "/sys/class/hwmon: %s", err_text(err));
     } else {
-        str_copy(finding->reason, sizeof finding->reason,
-                 "no chip under /sys/class/hwmon measures power or energy");
+        chars_copy(finding->reason, "no chip under /sys/class/hwmon measures power or energy");
     }
 }
 
@@ -451,9 +447,9 @@ static void report_hidden(struct sensor_findings *out)
 {
     struct sensor_finding *finding = sensor_found(out, "hwmon", SENSOR_BOARD, SENSOR_ABSENT);
     if (finding)
-        str_copy(finding->reason, sizeof finding->reason,
-                 "GPUs found, but --devices, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES "
-                 "selects none");
+        chars_copy(finding->reason,
+                   "GPUs found, but --devices, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES "
+                   "selects none");
 }
 
 static void hwmon_probe(const struct sensor_config *config, struct sensor_findings *out)
@@ -494,7 +490,7 @@ static enum err hwmon_open(const struct sensor_finding *finding, struct sensor *
         return err_set(why, err, "/sys/class/hwmon: %s", err_text(err));
     bool found = false;
     while (!found && walk_next(&walk, &chip))
-        found = !strcmp(chip.id, finding->id);
+        found = str_equal(chip.id, finding->id);
     err = found ? open_chip(&chip, out, why)
                 : err_set(why, ERR_NOT_FOUND, "%s no longer exists", finding->id);
     hwmon_chips_release(&walk.chips);

@@ -39,7 +39,7 @@ struct rails {
 
 static bool is_total(const char *label)
 {
-    return !strcmp(label, "VDD_IN") || !strcmp(label, "POM_5V_IN");
+    return str_equal(label, "VDD_IN") || str_equal(label, "POM_5V_IN");
 }
 
 /* ---- finding the rails ---- */
@@ -62,8 +62,7 @@ static nanos update_interval(const char *dir)
 {
     char path[FS_PATH_MAX];
     uint64_t ms;
-    if (!str_format(path, sizeof path, "%s/update_interval", dir) || fs_read_u64(path, &ms) ||
-        ms > 60000)
+    if (!chars_format(path, "%s/update_interval", dir) || fs_read_u64(path, &ms) || ms > 60000)
         return 0;
     return (nanos)ms * NS_PER_MS;
 }
@@ -97,7 +96,7 @@ static void find_hwmon_rails(struct rails *rails)
     if (hwmon_chips_list(&chips))
         return;
     for (size_t i = 0; i < chips.count; i++)
-        if (!strcmp(chips.items[i].name, "ina3221"))
+        if (str_equal(chips.items[i].name, "ina3221"))
             add_rails(rails, chips.items[i].dir, &HWMON);
     hwmon_chips_release(&chips);
 }
@@ -111,12 +110,11 @@ static void find_iio_rails(struct rails *rails)
     if (fs_list(BASE, &devices))
         return;
     for (size_t i = 0; i < devices.count; i++) {
-        if (!str_format(path, sizeof path, "%s/%s", BASE, devices.items[i]) ||
-            fs_list(path, &parts))
+        if (!chars_format(path, "%s/%s", BASE, devices.items[i]) || fs_list(path, &parts))
             continue;
         for (size_t j = 0; j < parts.count; j++)
             if (str_starts(parts.items[j], "iio:device") &&
-                str_format(dir, sizeof dir, "%s/%s", path, parts.items[j]))
+                chars_format(dir, "%s/%s", path, parts.items[j]))
                 add_rails(rails, dir, &IIO);
         fs_names_release(&parts);
     }
@@ -145,7 +143,7 @@ static enum err add_rail(struct sensor *out, struct sysfs_channels *set, const s
         return err;
     bool total = is_total(rail->label);
     char device[24];
-    str_format(device, sizeof device, "rail:%.18s", rail->label);
+    chars_format(device, "rail:%.18s", rail->label);
     struct sensor_channel *channel =
         sensor_add_channel(out, rail->label, total ? "board" : device, QTY_POWER);
     bool top_level = total || !rails->has_total;
@@ -166,10 +164,10 @@ static void add_temperature(struct sensor *out, struct sysfs_channels *set)
     struct sensor_channel *channel = NULL;
     for (size_t i = 0; i < zones.count && !channel; i++) {
         char path[FS_PATH_MAX], type[64];
-        if (!str_format(path, sizeof path, "/sys/class/thermal/%s/type", zones.items[i]) ||
+        if (!chars_format(path, "/sys/class/thermal/%s/type", zones.items[i]) ||
             fs_read_text(path, type, sizeof type) ||
             !(str_starts(type, "gpu") || str_starts(type, "GPU")) ||
-            !str_format(path, sizeof path, "/sys/class/thermal/%s/temp", zones.items[i]))
+            !chars_format(path, "/sys/class/thermal/%s/temp", zones.items[i]))
             continue;
         /* A powered-down GPU reads far below zero: no temperature. */
         channel =
@@ -201,15 +199,14 @@ static void add_gpu(struct sensor *out, struct sysfs_channels *set)
     if (!fs_list("/sys/class/devfreq", &devices)) {
         for (size_t i = 0; i < devices.count; i++) {
             bool is_gpu = false;
-            for (size_t j = 0; j < sizeof NAMES / sizeof *NAMES; j++)
+            for (size_t j = 0; j < COUNT_OF(NAMES); j++)
                 is_gpu |= strstr(devices.items[i], NAMES[j]) != NULL;
             char path[FS_PATH_MAX];
             if (is_gpu && !load &&
-                str_format(path, sizeof path, "/sys/class/devfreq/%s/device/load",
-                           devices.items[i]))
+                chars_format(path, "/sys/class/devfreq/%s/device/load", devices.items[i]))
                 load = add_load(out, set, path);
             if (is_gpu && !clock &&
-                str_format(path, sizeof path, "/sys/class/devfreq/%s/cur_freq", devices.items[i]))
+                chars_format(path, "/sys/class/devfreq/%s/cur_freq", devices.items[i]))
                 clock = sysfs_channels_add(set, out, "gpu.clock", "board", QTY_CLOCK, path,
                                            (struct sysfs_rule){.factor = 1e-6});
         }
@@ -297,7 +294,7 @@ static void jetson_probe(const struct sensor_config *config, struct sensor_findi
     if (!host_is_jetson(model, sizeof model)) {
         finding = sensor_found(out, "jetson", SENSOR_BOARD, SENSOR_ABSENT);
         if (finding)
-            str_copy(finding->reason, sizeof finding->reason, "not a Jetson board");
+            chars_copy(finding->reason, "not a Jetson board");
         return;
     }
     struct rails rails;
@@ -307,7 +304,7 @@ static void jetson_probe(const struct sensor_config *config, struct sensor_findi
     finding = sensor_found(out, "jetson", SENSOR_BOARD, sensor_status_of(err, SENSOR_UNSUPPORTED));
     if (!finding)
         return;
-    str_copy(finding->name, sizeof finding->name, model[0] ? model : "NVIDIA Jetson");
+    chars_copy(finding->name, model[0] ? model : "NVIDIA Jetson");
     struct sensor sensor = {0};
     if (!err && !jetson_open(finding, &sensor, NULL)) {
         sensor_measures(&sensor, finding->measures, sizeof finding->measures);
@@ -316,18 +313,17 @@ static void jetson_probe(const struct sensor_config *config, struct sensor_findi
     if (!err)
         return;
     if (!rails.count)
-        str_copy(finding->reason, sizeof finding->reason,
-                 rails.monitors ? "its INA3221 power monitor has no labeled rail"
-                                : "no INA3221 power monitor under /sys/class/hwmon");
+        chars_copy(finding->reason, rails.monitors
+                                        ? "its INA3221 power monitor has no labeled rail"
+                                        : "no INA3221 power monitor under /sys/class/hwmon");
     else
-        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", failed->current,
-                   err_text(err));
+        chars_format(finding->reason, "%.120s: %s", failed->current, err_text(err));
     if (err == ERR_DENIED)
-        str_copy(finding->fix, sizeof finding->fix,
-                 "sudo chmod a+r /sys/class/hwmon/hwmon*/in*_input "
-                 "/sys/class/hwmon/hwmon*/curr*_input (until the next boot), or run as root");
+        chars_copy(finding->fix,
+                   "sudo chmod a+r /sys/class/hwmon/hwmon*/in*_input "
+                   "/sys/class/hwmon/hwmon*/curr*_input (until the next boot), or run as root");
     else if (!rails.monitors)
-        str_copy(finding->fix, sizeof finding->fix, "sudo modprobe ina3221");
+        chars_copy(finding->fix, "sudo modprobe ina3221");
 }
 
 static enum err jetson_read(struct sensor *sensor, unsigned group, struct observations *out)

@@ -10,7 +10,7 @@ static void null_probe(const struct sensor_config *config, struct sensor_finding
     (void)config;
     struct sensor_finding *finding = sensor_found(out, "null", SENSOR_TEST, SENSOR_UNSUPPORTED);
     if (finding)
-        str_copy(finding->reason, sizeof finding->reason, "measures nothing, by design");
+        chars_copy(finding->reason, "measures nothing, by design");
 }
 
 static enum err null_open(const struct sensor_finding *finding, struct sensor *out,

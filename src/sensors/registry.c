@@ -26,7 +26,7 @@ void sensors_probe(const struct sensor_config *config, const char *only,
                    struct sensor_findings *out)
 {
     for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d; d++) {
-        if (only && strcmp((*d)->name, only) != 0)
+        if (only && !str_equal((*d)->name, only))
             continue;
         size_t first = out->count;
         (*d)->probe(config, out);
@@ -48,8 +48,8 @@ enum err sensor_open(const struct sensor_finding *finding, struct sensor *out, s
         .kind = finding->kind,
         .pin_cpu = -1,
     };
-    str_copy(out->id, sizeof out->id, finding->id);
-    str_copy(out->name, sizeof out->name, finding->name);
+    chars_copy(out->id, finding->id);
+    chars_copy(out->name, finding->name);
     return finding->driver->open(finding, out, why);
 }
 

@@ -112,8 +112,8 @@ static enum err read_address(const char *given, char *address, size_t size, char
         return err_set(why, ERR_USAGE, "'%s' is not an address: expected HOST or HOST:PORT",
                        plain_text(given).text);
     char plain[200];
-    str_format(plain, sizeof plain, "%s%s", is_grpc ? "http://" : "",
-               address + (is_grpc ? strlen(GRPC_SCHEME) : 0));
+    chars_format(plain, "%s%s", is_grpc ? "http://" : "",
+                 address + (is_grpc ? strlen(GRPC_SCHEME) : 0));
     enum err err = url_read(plain, &url, why);
     if (err)
         return err;
@@ -298,7 +298,7 @@ static enum err request_readings(struct remote *remote, nanos since, struct read
 {
     char url[sizeof remote->url + 64];
     struct http_response response;
-    str_format(url, sizeof url, "%s" READINGS_PATH "?since=%lld", remote->url, (long long)since);
+    chars_format(url, "%s" READINGS_PATH "?since=%lld", remote->url, (long long)since);
     enum err err = http_fetch(remote->http, url, &remote->headers, REQUEST_TIMEOUT, BODY_MAX,
                               &remote->body, &response, why);
     if (!err)
@@ -348,8 +348,8 @@ static enum err connect_to(const char *url, struct remote **out, struct readings
     if (!remote)
         return err_no_memory(why);
     bool is_grpc = str_starts(url, GRPC_SCHEME);
-    str_format(remote->url, sizeof remote->url, "%s%s", is_grpc ? "http://" : "",
-               url + (is_grpc ? strlen(GRPC_SCHEME) : 0));
+    chars_format(remote->url, "%s%s", is_grpc ? "http://" : "",
+                 url + (is_grpc ? strlen(GRPC_SCHEME) : 0));
     enum err err = http_available(why);
     if (!err)
         err = is_grpc ? connect_grpc(remote, readings, why) : connect_http(remote, readings, why);
@@ -365,7 +365,7 @@ static enum err connect_to(const char *url, struct remote **out, struct readings
 static enum sensor_kind kind_of(const char *name)
 {
     for (int kind = SENSOR_CPU; kind < SENSOR_TEST; kind++)
-        if (!strcmp(sensor_kind_name((enum sensor_kind)kind), name))
+        if (str_equal(sensor_kind_name((enum sensor_kind)kind), name))
             return (enum sensor_kind)kind;
     return SENSOR_BOARD;
 }
@@ -374,7 +374,7 @@ static enum sensor_kind kind_of(const char *name)
 static bool is_estimate(const struct readings *readings, const char *device)
 {
     for (size_t i = 0; i < readings->domain_count; i++)
-        if (!strcmp(readings->domains[i].device, device) &&
+        if (str_equal(readings->domains[i].device, device) &&
             readings->domains[i].method != METHOD_ESTIMATED)
             return false;
     return true;
@@ -383,14 +383,14 @@ static bool is_estimate(const struct readings *readings, const char *device)
 static bool is_used(const struct readings *readings, size_t domain, const char *device)
 {
     const struct reading_domain *of = &readings->domains[domain];
-    return !strcmp(of->device, device) &&
+    return str_equal(of->device, device) &&
            (of->method != METHOD_ESTIMATED || is_estimate(readings, device));
 }
 
 static bool has_channel(const struct sensor *sensor, const char *name)
 {
     for (size_t i = 0; i < sensor->channel_count; i++)
-        if (!strcmp(sensor->channels[i].name, name))
+        if (str_equal(sensor->channels[i].name, name))
             return true;
     return false;
 }
@@ -399,9 +399,9 @@ static void add_energy(struct sensor *out, const struct reading_domain *domain, 
                        unsigned host, nanos interval)
 {
     char name[sizeof domain->channel];
-    str_copy(name, sizeof name, domain->channel);
+    chars_copy(name, domain->channel);
     for (unsigned n = 2; has_channel(out, name); n++)
-        str_format(name, sizeof name, "%.24s.%u", domain->channel, n);
+        chars_format(name, "%.24s.%u", domain->channel, n);
     struct sensor_channel *row = sensor_add_channel(out, name, device, QTY_ENERGY);
     if (!row)
         return;
@@ -426,7 +426,7 @@ static void add_channels(struct sensor *out, const struct readings *readings, co
             add_energy(out, &readings->domains[i], device, host, readings->interval);
     for (size_t i = 0; i < readings->gauge_count && out->channel_count; i++) {
         const struct reading_gauge *gauge = &readings->gauges[i];
-        if (!strcmp(gauge->device, there) && !quantity_gives_joules(gauge->quantity) &&
+        if (str_equal(gauge->device, there) && !quantity_gives_joules(gauge->quantity) &&
             !gauge->is_absent && !has_channel(out, gauge->channel))
             sensor_add_channel(out, gauge->channel, device, gauge->quantity);
     }
@@ -453,7 +453,7 @@ static void note_domains(struct remote *remote, const struct readings *readings,
         if (!is_used(readings, i, remote->device))
             continue;
         struct progress *at = &remote->progress[channel++];
-        str_copy(at->source, sizeof at->source, domain->source);
+        chars_copy(at->source, domain->source);
         at->scope = domain->scope;
         at->location = domain->location;
         if (domain->uuid[0] && channel == 1)
@@ -476,12 +476,12 @@ static enum err remote_open(const struct sensor_finding *finding, struct sensor 
     struct readings readings;
     struct remote *remote;
     bool agrees;
-    str_format(url, sizeof url, "%.*s", (int)(mark - finding->address), finding->address);
+    chars_format(url, "%.*s", (int)(mark - finding->address), finding->address);
     enum err err = connect_to(url, &remote, &readings, why);
     if (err)
         return err;
-    str_copy(remote->device, sizeof remote->device, mark + 1);
-    str_copy(remote->instance, sizeof remote->instance, readings.instance);
+    chars_copy(remote->device, mark + 1);
+    chars_copy(remote->instance, readings.instance);
     nanos several = 3 * readings.interval;
     remote->asked_since = readings.monotonic - (several > HISTORY ? several : HISTORY);
     add_channels(out, &readings, remote->device, finding->id + strlen("remote:"), finding->key);
@@ -546,8 +546,8 @@ static void observe_gauges(struct remote *remote, const struct sensor *sensor,
         const struct sensor_channel *row = &sensor->channels[c];
         for (size_t i = 0; row->quantity != QTY_ENERGY && i < readings->gauge_count; i++) {
             const struct reading_gauge *gauge = &readings->gauges[i];
-            if (strcmp(gauge->channel, row->name) != 0 || gauge->quantity != row->quantity ||
-                strcmp(gauge->device, remote->device) != 0)
+            if (!str_equal(gauge->channel, row->name) || gauge->quantity != row->quantity ||
+                !str_equal(gauge->device, remote->device))
                 continue;
             if (is_known(gauge->value)) /* still current there, whenever it was read */
                 observe_value(out, c, now, gauge->value);
@@ -561,12 +561,12 @@ static void observe_gauges(struct remote *remote, const struct sensor *sensor,
 static bool is_of(const struct progress *at, const struct reading_domain *domain)
 {
     return at->scope == domain->scope && at->location == domain->location &&
-           !strcmp(at->source, domain->source);
+           str_equal(at->source, domain->source);
 }
 
 static enum err lost(struct sensor *sensor, const char *why)
 {
-    str_copy(sensor->lost_why, sizeof sensor->lost_why, why);
+    chars_copy(sensor->lost_why, why);
     return ERR_LOST;
 }
 
@@ -576,7 +576,7 @@ static enum err observe_answer(struct remote *remote, struct sensor *sensor,
 {
     nanos now = clock_now();
     bool any = false;
-    if (strcmp(readings->instance, remote->instance) != 0)
+    if (!str_equal(readings->instance, remote->instance))
         return lost(sensor, "its ipw monitor was restarted");
     for (unsigned c = 0; c < sensor->channel_count; c++)
         for (size_t i = 0; sensor->channels[c].quantity == QTY_ENERGY && i < readings->domain_count;
@@ -679,27 +679,25 @@ static void found_none(struct sensor_findings *out, const char *label, bool is_g
                        const struct error *why)
 {
     char id[sizeof out->items->id];
-    str_format(id, sizeof id, "remote:%s", label);
+    chars_format(id, "remote:%s", label);
     struct sensor_finding *finding =
         sensor_found(out, id, SENSOR_HOST, err == ERR_DENIED ? SENSOR_DENIED : SENSOR_UNSUPPORTED);
     if (!finding)
         return;
-    str_copy(finding->reason, sizeof finding->reason, why->text);
+    chars_copy(finding->reason, why->text);
     if (err == ERR_DENIED)
-        str_copy(finding->fix, sizeof finding->fix,
-                 "set " TOKEN_NAME " to the token of that monitor, or " TOKEN_FILE_NAME
-                 " to a file with it");
+        chars_copy(finding->fix,
+                   "set " TOKEN_NAME " to the token of that monitor, or " TOKEN_FILE_NAME
+                   " to a file with it");
     else if (err == ERR_NO_DATA)
-        str_copy(finding->fix, sizeof finding->fix, "run `ipw doctor` there");
+        chars_copy(finding->fix, "run `ipw doctor` there");
     else if (is_grpc && err == ERR_UNSUPPORTED)
-        str_copy(finding->fix, sizeof finding->fix,
-                 "give the port of an energy-monitor, or, without " GRPC_SCHEME
-                 ", of an ipw monitor");
+        chars_copy(finding->fix, "give the port of an energy-monitor, or, without " GRPC_SCHEME
+                                 ", of an ipw monitor");
     else if (err != ERR_USAGE)
-        str_copy(finding->fix, sizeof finding->fix,
-                 is_grpc ? "run `energy-monitor --bind-address ADDRESS` there"
-                         : "run `ipw monitor --listen ADDRESS:" DEFAULT_PORT
-                           " --token-file FILE` there");
+        chars_copy(finding->fix, is_grpc ? "run `energy-monitor --bind-address ADDRESS` there"
+                                         : "run `ipw monitor --listen ADDRESS:" DEFAULT_PORT
+                                           " --token-file FILE` there");
 }
 
 static void found_device(struct sensor_findings *out, const char *address, const char *label,
@@ -709,8 +707,8 @@ static void found_device(struct sensor_findings *out, const char *address, const
     char id[sizeof out->items->id], full[sizeof out->items->address];
     struct sensor sensor = {0};
     struct error why;
-    if (!str_format(id, sizeof id, "remote:%s/%s", label, domain->device) ||
-        !str_format(full, sizeof full, "%s#%s", address, domain->device)) {
+    if (!chars_format(id, "remote:%s/%s", label, domain->device) ||
+        !chars_format(full, "%s#%s", address, domain->device)) {
         enum err err =
             err_set(&why, ERR_UNSUPPORTED, "%s: name too long; give its address", domain->device);
         found_none(out, label, false, err, &why);
@@ -721,11 +719,11 @@ static void found_device(struct sensor_findings *out, const char *address, const
         sensor_found(out, id, kind_of(domain->kind), estimated ? SENSOR_ESTIMATED : SENSOR_OK);
     if (!finding)
         return;
-    str_copy(finding->name, sizeof finding->name, domain->name);
-    str_copy(finding->address, sizeof finding->address, full);
-    str_copy(finding->uuid, sizeof finding->uuid, domain->uuid);
+    chars_copy(finding->name, domain->name);
+    chars_copy(finding->address, full);
+    chars_copy(finding->uuid, domain->uuid);
     if (estimated)
-        str_copy(finding->reason, sizeof finding->reason, "a model there, not a measurement");
+        chars_copy(finding->reason, "a model there, not a measurement");
     finding->key = host;
     add_channels(&sensor, readings, domain->device, "device", host);
     sensor_measures(&sensor, finding->measures, sizeof finding->measures);
@@ -752,7 +750,7 @@ static void probe_host(const char *given, unsigned host, struct sensor_findings 
     bool is_grpc = str_starts(given, GRPC_SCHEME);
     enum err err = read_address(given, address, sizeof address, label, sizeof label, &why);
     if (err) {
-        str_format(label, sizeof label, "%.36s", plain_text(given).text);
+        chars_format(label, "%.36s", plain_text(given).text);
         found_none(out, label, is_grpc, err, &why);
         return;
     }
@@ -770,7 +768,7 @@ static void probe_host(const char *given, unsigned host, struct sensor_findings 
     for (size_t i = 0; i < readings.domain_count; i++) {
         bool is_first = true;
         for (size_t k = 0; k < i; k++)
-            is_first &= strcmp(readings.domains[k].device, readings.domains[i].device) != 0;
+            is_first &= !str_equal(readings.domains[k].device, readings.domains[i].device);
         if (is_first)
             found_device(out, address, label, host, &readings, &readings.domains[i]);
     }
@@ -785,8 +783,7 @@ static void remote_probe(const struct sensor_config *config, struct sensor_findi
     if (!list) {
         struct sensor_finding *finding = sensor_found(out, "remote", SENSOR_HOST, SENSOR_ABSENT);
         if (finding)
-            str_copy(finding->reason, sizeof finding->reason,
-                     "no remote host given: --sensors remote=HOST[:PORT]");
+            chars_copy(finding->reason, "no remote host given: --sensors remote=HOST[:PORT]");
         return;
     }
     for (unsigned host = 1; list && str_next_item(&list, given, sizeof given); host++)

@@ -16,7 +16,7 @@ struct sensor_finding *sensor_found(struct sensor_findings *findings, const char
     findings->items = items;
     struct sensor_finding *finding = &findings->items[findings->count++];
     *finding = (struct sensor_finding){.kind = kind, .status = status};
-    str_copy(finding->id, sizeof finding->id, id);
+    chars_copy(finding->id, id);
     return finding;
 }
 
@@ -73,8 +73,8 @@ struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *nam
         return NULL;
     struct sensor_channel *channel = &sensor->channels[sensor->channel_count++];
     *channel = (struct sensor_channel){.quantity = quantity, .location = -1};
-    str_copy(channel->name, sizeof channel->name, name);
-    str_copy(channel->device, sizeof channel->device, device);
+    chars_copy(channel->name, name);
+    chars_copy(channel->device, device);
     return channel;
 }
 
@@ -83,14 +83,14 @@ void sensor_add_fact(struct sensor *sensor, const char *key, const char *text)
     if (sensor->fact_count == SENSOR_FACTS_MAX)
         return;
     struct sensor_fact *fact = &sensor->facts[sensor->fact_count++];
-    str_copy(fact->key, sizeof fact->key, key);
-    str_copy(fact->text, sizeof fact->text, text);
+    chars_copy(fact->key, key);
+    chars_copy(fact->text, text);
 }
 
 const char *sensor_fact(const struct sensor *sensor, const char *key)
 {
     for (size_t i = 0; i < sensor->fact_count; i++)
-        if (!strcmp(sensor->facts[i].key, key))
+        if (str_equal(sensor->facts[i].key, key))
             return sensor->facts[i].text;
     return "";
 }
@@ -103,7 +103,7 @@ long sensor_shape_channel(const struct sensor *sensor, size_t counter)
     for (size_t i = 0; i < sensor->channel_count; i++) {
         const struct sensor_channel *other = &sensor->channels[i];
         if (other->quantity == QTY_POWER && other->secondary && other->scope == row->scope &&
-            other->location == row->location && !strcmp(other->device, row->device))
+            other->location == row->location && str_equal(other->device, row->device))
             return (long)i;
     }
     return -1;

@@ -9,10 +9,10 @@
 #include "analysis/compare_set.h"
 #include "core/arena.h"
 #include "core/json.h"
-#include "core/params.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "port/json_read.h"
 #include "report/print/print.h"
 #include "report/export/export.h"
@@ -67,7 +67,7 @@ static enum err find_axis(const struct request *request, const char *name, const
     for (size_t i = 0; i < ROW_COLUMNS; i++) {
         const struct summary_field *figure = run_row_figure((enum run_column)i);
         if (figure && figure->better != BETTER_NEITHER &&
-            !strcmp(ROW_COLUMN[i].name, given ? given : usual)) {
+            str_equal(ROW_COLUMN[i].name, given ? given : usual)) {
             *out = (struct axis){(enum run_column)i, figure};
             return ERR_OK;
         }
@@ -81,8 +81,8 @@ static enum err find_group(const struct request *request, enum run_column *out, 
                                              ROW_DATASET,  ROW_CLIENT, ROW_KIND};
     const char *given = request_param(request, "group");
     *out = ROW_HARDWARE;
-    for (size_t i = 0; i < sizeof GROUPS / sizeof *GROUPS; i++)
-        if (!given || !strcmp(ROW_COLUMN[GROUPS[i]].name, given)) {
+    for (size_t i = 0; i < COUNT_OF(GROUPS); i++)
+        if (!given || str_equal(ROW_COLUMN[GROUPS[i]].name, given)) {
             *out = GROUPS[i];
             return ERR_OK;
         }
@@ -105,7 +105,7 @@ static double value_on(const struct axis *axis, const struct run_row *row)
 /* The relative error of an energy is that of the run's. */
 static double error_on(const struct axis *axis, const struct run_row *row)
 {
-    bool is_energy = strcmp(axis->figure->unit, "J") == 0;
+    bool is_energy = str_equal(axis->figure->unit, "J");
     double energy = run_row_number(row, ROW_ENERGY), error = run_row_number(row, ROW_PLUS_MINUS);
     return is_energy && energy > 0 ? value_on(axis, row) * error / energy : UNKNOWN;
 }
@@ -132,7 +132,7 @@ static void take_point(void *context, const struct run_row *row)
         front->left_out++;
         return;
     }
-    front->points = xgrow(front->points, &front->capacity, front->count, sizeof *front->points);
+    XGROW(front->points, front->count, front->capacity);
     front->points[front->count++] =
         (struct front_point){.id = keep_text(front, row->id),
                              .name = keep_text(front, run_row_text(row, ROW_NAME)),
@@ -170,7 +170,7 @@ enum err api_pareto(const struct api *api, const struct request *request,
     const enum run_column columns[] = {ROW_NAME,       ROW_METHOD,     ROW_ENERGY, ROW_PLUS_MINUS,
                                        front.x.column, front.y.column, front.group};
     query.columns = columns;
-    query.column_count = sizeof columns / sizeof *columns;
+    query.column_count = COUNT_OF(columns);
     runs_filter(request, &query);
     if (!err)
         err = runs_select(api->runs, &query, take_point, &front, why);
@@ -330,7 +330,7 @@ enum err api_records(const struct api *api, const struct request *request,
     err = run_records_read(&records, take_record, &page, why);
     run_records_close(&records);
     json_array_end(&json);
-    str_format(next, sizeof next, "%llu", (unsigned long long)page.from + page.limit);
+    chars_format(next, "%llu", (unsigned long long)page.from + page.limit);
     json_string(&json, "next_cursor", page.has_more ? next : NULL);
     json_object_end(&json);
     return err == ERR_INTERRUPTED ? ERR_OK : err;
@@ -339,8 +339,7 @@ enum err api_records(const struct api *api, const struct request *request,
 static void name_download(struct api_response *answer, const struct request *request,
                           const char *suffix)
 {
-    str_format(answer->file, sizeof answer->file, "%.200s%s", str_last_part(request->ids[0]),
-               suffix);
+    chars_format(answer->file, "%.200s%s", str_last_part(request->ids[0]), suffix);
     for (char *at = answer->file; *at; at++)
         if ((unsigned char)*at < ' ' || (unsigned char)*at > '~' || *at == '"' || *at == '\\')
             *at = '_';
@@ -405,7 +404,7 @@ enum err api_file(const struct api *api, const struct request *request, struct a
         err = run_dir_read(directory, request->ids[1], DOWNLOAD_MAX, &answer->body, why);
     free(directory);
     answer->type = "application/octet-stream";
-    str_copy(answer->file, sizeof answer->file, err ? "" : request->ids[1]);
+    chars_copy(answer->file, err ? "" : request->ids[1]);
     return err;
 }
 
@@ -457,13 +456,8 @@ enum err api_compare(const struct api *api, const struct request *request,
 static enum err put_sweep(struct json *json, const char *id, const char *directory,
                           struct error *why)
 {
-    const struct params none = {0};
-    const struct analysis_input input = {.sweep = directory};
     struct result result;
-    const struct analysis_driver *driver = analysis_driver_find("sweep", why);
-    if (!driver)
-        return ERR_NOT_FOUND;
-    enum err err = analysis_run(driver, &input, &none, &result);
+    enum err err = analysis_run_sweep(directory, &result);
     if (err)
         err_set(why, err, "%s", result.why.text);
     json_string(json, "id", id);
@@ -502,14 +496,9 @@ static char *copy_of(const struct result *result, const char *path)
 /* Reads every attempt. */
 static void compute_conclusion(struct sweep_best *best, const char *directory)
 {
-    const struct params none = {0};
-    const struct analysis_input input = {.sweep = directory};
-    const struct analysis_driver *driver = analysis_driver_find("sweep", NULL);
     struct result result;
-    if (!driver)
-        return;
+    enum err err = analysis_run_sweep(directory, &result);
     best->is_computed = true;
-    enum err err = analysis_run(driver, &input, &none, &result);
     best->saving_pct = result_value(result_find(&result, "summary.saving_pct"));
     best->plus_minus_pct = result_value(result_find(&result, "summary.saving_plus_minus_pct"));
     best->setting = copy_of(&result, "data.best.0.setting");

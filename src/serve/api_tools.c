@@ -1,6 +1,5 @@
 /* API functions that are not about runs: server status and files, catalogs, estimates. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "core/result.h"
 #include "core/slice.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "estimate/estimate_result.h"
 #include "report/html/html.h"
 #include "report/print/print.h"
@@ -46,8 +46,8 @@ static const char *type_of(const char *name)
                  {".svg", "image/svg+xml"},
                  {".json", "application/json"}};
     const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < sizeof TYPES / sizeof *TYPES; i++)
-        if (!strcmp(dot, TYPES[i].suffix))
+    for (size_t i = 0; dot && i < COUNT_OF(TYPES); i++)
+        if (str_equal(dot, TYPES[i].suffix))
             return TYPES[i].type;
     return dot ? "application/octet-stream" : "text/plain; charset=utf-8"; /* licenses */
 }
@@ -55,8 +55,8 @@ static const char *type_of(const char *name)
 bool web_file_find(const char *name, struct web_file *out)
 {
     *out = (struct web_file){.type = type_of(name)};
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++)
-        if (!strcmp(FILES[i].name, name)) {
+    for (size_t i = 0; i < COUNT_OF(FILES); i++)
+        if (str_equal(FILES[i].name, name)) {
             out->bytes = FILES[i].begin;
             out->length = (size_t)((uintptr_t)FILES[i].end - (uintptr_t)FILES[i].begin);
         }
@@ -64,8 +64,8 @@ bool web_file_find(const char *name, struct web_file *out)
         (void)html_file(name + strlen(SHARED), &out->bytes, &out->length);
     if (!out->bytes)
         return false;
-    str_format(out->tag, sizeof out->tag, "\"%016llx\"",
-               (unsigned long long)hash_mix(hash_bytes(HASH_START, out->bytes, out->length)));
+    chars_format(out->tag, "\"%016llx\"",
+                 (unsigned long long)hash_mix(hash_bytes(HASH_START, out->bytes, out->length)));
     return true;
 }
 
@@ -198,7 +198,7 @@ static enum err read_tariff(const struct request *request, struct tariff *out, s
     } PRICES[] = {{"price_per_kwh", &out->price_per_kwh, 1e6},
                   {"gco2_per_kwh", &out->gco2_per_kwh, 1e4},
                   {"device_price_per_hour", &out->device_price_per_hour, 1e6}};
-    for (size_t i = 0; i < sizeof PRICES / sizeof *PRICES; i++) {
+    for (size_t i = 0; i < COUNT_OF(PRICES); i++) {
         const char *given = request_param(request, PRICES[i].name);
         double value = 0;
         if (given && (parse_double(given, &value) || value < 0 || value > PRICES[i].max))
@@ -225,7 +225,7 @@ enum err api_estimate(const struct api *api, const struct request *request,
     (void)api;
     if (!question.model || !question.hardware)
         return err_set(why, ERR_USAGE, "missing parameter: model and hardware are needed");
-    if (strchr(question.hardware, ',') || !strcmp(question.hardware, "all") ||
+    if (strchr(question.hardware, ',') || str_equal(question.hardware, "all") ||
         (question.precision && strchr(question.precision, ',')))
         return err_set(why, ERR_USAGE, "expected one hardware and one precision");
     enum err err = check_numbers(request, &question.output_tokens, why);

@@ -14,6 +14,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "port/event_loop.h"
 #include "port/json_read.h"
 #include "port/proc.h"
@@ -155,7 +156,7 @@ static const char *const CLIENTS[] = {"openai", "ollama", "null"};
 
 static const char *client_at(size_t i)
 {
-    return i < sizeof CLIENTS / sizeof *CLIENTS ? CLIENTS[i] : NULL;
+    return i < COUNT_OF(CLIENTS) ? CLIENTS[i] : NULL;
 }
 
 static const struct setting {
@@ -172,7 +173,7 @@ static const struct setting {
     {.key = "concurrency", .option = "--concurrency=", .max = 256},
     {.key = "max_tokens", .option = "--param=max_tokens=", .max = 1000000},
 };
-enum { SETTINGS_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
+enum { SETTINGS_COUNT = COUNT_OF(SETTINGS) };
 
 static enum err check_url(const struct setting *setting, const char *given, struct error *why)
 {
@@ -202,7 +203,7 @@ static enum err check_text(const struct setting *setting, const char *given, str
                    : err_set(why, ERR_USAGE, "%s: expected plain text of 1 to %d bytes",
                              setting->key, NAME_BYTES_MAX);
     for (size_t i = 0; choice; i++)
-        if ((choice = setting->choice(i)) && !strcmp(choice, given))
+        if ((choice = setting->choice(i)) && str_equal(choice, given))
             return ERR_OK;
     return err_set(why, ERR_USAGE, "%s: unknown name '%.60s'; see choices in /api/v1/current",
                    setting->key, given);
@@ -232,7 +233,7 @@ static enum err check_keys(const struct jv *settings, struct error *why)
     for (const struct jv *member = jv_first_member(settings); member; member = jv_next(member)) {
         bool is_known = false;
         for (size_t i = 0; i < SETTINGS_COUNT; i++)
-            is_known |= !strcmp(SETTINGS[i].key, jv_key(member));
+            is_known |= str_equal(SETTINGS[i].key, jv_key(member));
         if (!is_known)
             return err_set(why, ERR_USAGE, "unknown key '%.60s'", jv_key(member));
         if (jv_get(settings, jv_key(member)) != member)
@@ -263,11 +264,10 @@ static enum err read_settings(const struct jv *settings,
 static void name_run(struct launch *launch, const struct jv *settings)
 {
     char when[CLOCK_TEXT_MAX];
-    const char *dataset = jv_text(jv_get(settings, "dataset"));
+    const char *dataset = jv_get_text(settings, "dataset");
     launch->started_at = clock_wall();
-    str_format(launch->id, sizeof launch->id, "profile_%.80s_%s_%s",
-               str_last_part(jv_text(jv_get(settings, "model"))), dataset ? dataset : "builtin",
-               clock_text(when, launch->started_at));
+    chars_format(launch->id, "profile_%.80s_%s_%s", str_last_part(jv_get_text(settings, "model")),
+                 dataset ? dataset : "builtin", clock_text(when, launch->started_at));
     for (char *at = launch->id; *at; at++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", *at))
             *at = '-';
@@ -309,7 +309,7 @@ static enum err start_run(struct launch *launch, const struct jv *settings, stru
     if (err)
         return err;
     name_run(launch, settings);
-    str_format(name, sizeof name, "--name=%s", launch->id);
+    chars_format(name, "--name=%s", launch->id);
     char *folder = xformat("--output-dir=%s", launch->options->runs);
     char *argv[WORDS_MAX] = {self, profile, quiet, folder, name};
     for (size_t i = 0, words = 5; i < count; i++)
@@ -384,7 +384,7 @@ static void respond_started(struct launch *launch, struct api_response *answer)
     struct text location = {0};
     text_add(&location, "/api/v1/runs/");
     request_encode(&location, launch->id);
-    str_copy(answer->location, sizeof answer->location, text_get(&location));
+    chars_copy(answer->location, text_get(&location));
     text_release(&location);
     put_state(launch, answer);
     answer->status = 202;
@@ -399,7 +399,7 @@ enum err api_start(const struct api *api, const struct request *request,
     enum err err = ERR_OK;
     launch_poll(launch);
     if (is_alive(launch)) {
-        str_format(message, sizeof message, "%s is still running", launch->id);
+        chars_format(message, "%s is still running", launch->id);
         response_set_status(answer, 409, "running", message);
         return ERR_OK;
     }

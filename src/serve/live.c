@@ -4,7 +4,6 @@
  * of seconds with a row for each device seen so far.  Everything belongs to the thread of the event loop. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/clock.h"
 #include "core/json.h"
@@ -52,12 +51,12 @@ struct live {
 static struct history *history_of(struct live *live, const char *id)
 {
     for (size_t i = 0; i < live->history_count; i++)
-        if (!strcmp(live->history[i]->id, id))
+        if (str_equal(live->history[i]->id, id))
             return live->history[i];
     if (live->history_count == DEVICES_MAX)
         return NULL;
     struct history *added = xmalloc(sizeof *added);
-    str_copy(added->id, sizeof added->id, id);
+    chars_copy(added->id, id);
     for (size_t i = 0; i < HISTORY_SECONDS; i++)
         added->watts[i] = NAN;
     return live->history[live->history_count++] = added;
@@ -100,8 +99,7 @@ bool live_add(struct live *live, struct http_exchange *exchange)
 {
     if (live->stream_count >= STREAMS_MAX)
         return false;
-    live->streams =
-        xgrow(live->streams, &live->stream_capacity, live->stream_count, sizeof *live->streams);
+    XGROW(live->streams, live->stream_count, live->stream_capacity);
     live->streams[live->stream_count++] = exchange;
     http_exchange_add_header(exchange, "Content-Type", "text/event-stream");
     http_exchange_begin(exchange, 200, HTTP_LENGTH_UNKNOWN);
@@ -166,12 +164,12 @@ void live_set_running(struct live *live, const struct text *running)
 
 struct live *live_new(const struct serve_options *options)
 {
-    struct live *live = xcalloc(1, sizeof *live);
+    struct live *live = XNEW(live);
     struct error missing = {0};
     if (options->no_live)
-        str_copy(live->missing, sizeof live->missing, "started with --no-live");
+        chars_copy(live->missing, "started with --no-live");
     else if (monitor_view_open(options->drivers, options->devices, INTERVAL, &live->view, &missing))
-        str_copy(live->missing, sizeof live->missing, missing.text);
+        chars_copy(live->missing, missing.text);
     return live;
 }
 

@@ -16,6 +16,7 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "core/units.h"
 #include "report/print/print.h"
 
 /* In place; false for an invalid escape or a NUL. */
@@ -53,7 +54,7 @@ static enum err read_params(char *query, struct request *out, struct error *why)
             (value && !str_is_plain(value)))
             return err_set(why, ERR_USAGE, "malformed parameter");
         out->params[out->param_count].name = query;
-        out->params[out->param_count++].value = value ? value : "";
+        out->params[out->param_count++].value = text_or_empty(value);
     }
     return ERR_OK;
 }
@@ -123,7 +124,7 @@ void request_encode(struct text *to, const char *string)
 const char *request_param(const struct request *request, const char *name)
 {
     for (size_t i = 0; i < request->param_count; i++)
-        if (!strcmp(request->params[i].name, name))
+        if (str_equal(request->params[i].name, name))
             return str_or_null(request->params[i].value);
     return NULL;
 }
@@ -149,7 +150,7 @@ enum err request_check(const struct request *request, const char *names, struct 
         if (!is_accepted(name, names, &may_repeat))
             return err_set(why, ERR_USAGE, "unknown parameter '%.60s'", name);
         for (size_t j = 0; j < i && !may_repeat; j++)
-            if (!strcmp(request->params[j].name, name))
+            if (str_equal(request->params[j].name, name))
                 return err_set(why, ERR_USAGE, "parameter '%.60s' given more than once", name);
     }
     return ERR_OK;
@@ -217,7 +218,7 @@ void response_set_error(struct api_response *answer, enum err err, const char *m
         {ERR_BUSY, 503, "busy"},
         {ERR_LOST, 503, "unavailable"},
     };
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
+    for (size_t i = 0; i < COUNT_OF(KINDS); i++)
         if (KINDS[i].err == err) {
             response_set_status(answer, KINDS[i].status, KINDS[i].code, message);
             return;
@@ -297,7 +298,7 @@ bool access_new_session(struct access *access, nanos now, char id[static SESSION
     for (size_t i = 1; i < SESSIONS; i++)
         if (access->sessions[i].until < oldest->until)
             oldest = &access->sessions[i];
-    str_copy(oldest->id, sizeof oldest->id, id);
+    chars_copy(oldest->id, id);
     oldest->until = now + SESSION_LIFE;
     return true;
 }

@@ -72,7 +72,7 @@ void run_row_to_json(const struct run_row *row, struct json *json)
 static void take_copy(void *context, const struct run_row *row)
 {
     struct rows *rows = context;
-    rows->rows = xgrow(rows->rows, &rows->capacity, rows->count, sizeof *rows->rows);
+    XGROW(rows->rows, rows->count, rows->capacity);
     rows->rows[rows->count++] = run_row_copy(row);
 }
 
@@ -276,14 +276,14 @@ static const enum run_column FILTERS[] = {ROW_KIND,   ROW_MODEL,   ROW_HARDWARE,
 void runs_filter(const struct request *request, struct run_query *out)
 {
     out->search = request_param(request, "q");
-    for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++)
+    for (size_t i = 0; i < COUNT_OF(FILTERS); i++)
         out->equal[FILTERS[i]] = request_param(request, ROW_COLUMN[FILTERS[i]].name);
 }
 
 static bool is_filtered(const struct run_query *query)
 {
     bool is = query->search;
-    for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++)
+    for (size_t i = 0; i < COUNT_OF(FILTERS); i++)
         is |= query->equal[FILTERS[i]] != NULL;
     return is;
 }
@@ -291,7 +291,7 @@ static bool is_filtered(const struct run_query *query)
 static enum err find_column(const char *name, enum run_column *out, struct error *why)
 {
     for (size_t i = 0; i < ROW_COLUMNS; i++)
-        if (!strcmp(ROW_COLUMN[i].name, name)) {
+        if (str_equal(ROW_COLUMN[i].name, name)) {
             *out = (enum run_column)i;
             return ERR_OK;
         }
@@ -306,9 +306,9 @@ static enum err read_query(const struct request *request, struct run_query *out,
     *out = (struct run_query){0};
     *limit = PAGE_DEFAULT;
     enum err err = find_column(sort ? sort : "created_at", &out->sort, why);
-    if (!err && order && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
+    if (!err && order && !str_equal(order, "asc") && !str_equal(order, "desc"))
         err = err_set(why, ERR_USAGE, "order: asc or desc");
-    out->is_descending = !order || strcmp(order, "desc") == 0;
+    out->is_descending = !order || str_equal(order, "desc");
     runs_filter(request, out);
     return err ? err : request_count(request, "limit", 1, PAGE_MAX, limit, why);
 }
@@ -341,7 +341,7 @@ static enum err put_facets(struct runs *runs, struct json *json, struct error *w
         struct json facets;
         json_init(&facets, &runs->facets, false);
         json_object(&facets, NULL);
-        for (size_t i = 0; !err && i < sizeof COLUMNS / sizeof *COLUMNS; i++) {
+        for (size_t i = 0; !err && i < COUNT_OF(COLUMNS); i++) {
             json_array(&facets, ROW_COLUMN[COLUMNS[i]].name);
             err = run_index_texts(runs->index, COLUMNS[i], FACETS_MAX, take_facet, &facets, why);
             json_array_end(&facets);
@@ -424,10 +424,10 @@ static void clear_best(struct sweep_best *best)
 struct sweep_best *runs_sweep_best(struct runs *runs, const struct run_row *row)
 {
     size_t i = 0;
-    while (i < runs->best_count && strcmp(runs->bests[i].id, row->id) != 0)
+    while (i < runs->best_count && !str_equal(runs->bests[i].id, row->id))
         i++;
     if (i == runs->best_count) {
-        runs->bests = xgrow(runs->bests, &runs->best_capacity, i, sizeof *runs->bests);
+        XGROW(runs->bests, i, runs->best_capacity);
         runs->bests[runs->best_count++] = (struct sweep_best){.id = xstrdup(row->id)};
     }
     struct sweep_best *best = &runs->bests[i];
@@ -443,7 +443,7 @@ struct sweep_best *runs_sweep_best(struct runs *runs, const struct run_row *row)
 
 enum err runs_open(const struct serve_options *options, struct runs **out, struct error *why)
 {
-    struct runs *runs = *out = xcalloc(1, sizeof *runs);
+    struct runs *runs = *out = XNEW(runs);
     pthread_mutex_init(&runs->lock, NULL);
     return row_source_open(options, &runs->source, why);
 }
@@ -473,10 +473,9 @@ void runs_close(struct runs *runs)
 static struct running *running_of(struct runs *runs, const char *id)
 {
     for (size_t i = 0; i < runs->running_count; i++)
-        if (!strcmp(runs->running[i].id, id))
+        if (str_equal(runs->running[i].id, id))
             return &runs->running[i];
-    runs->running =
-        xgrow(runs->running, &runs->running_capacity, runs->running_count, sizeof *runs->running);
+    XGROW(runs->running, runs->running_count, runs->running_capacity);
     runs->running[runs->running_count] = (struct running){.id = xstrdup(id)};
     return &runs->running[runs->running_count++];
 }

@@ -8,6 +8,8 @@
 #include "core/clock.h"
 #include "core/secret.h"
 #include "core/xalloc.h"
+#include "core/text.h"
+#include "core/units.h"
 #include "port/event_loop.h"
 #include "port/http_server.h"
 #include "port/proc.h"
@@ -49,7 +51,7 @@ static void send_response(struct http_exchange *exchange, const struct api_respo
     http_exchange_add_header(exchange, "Content-Security-Policy",
                              answer->policy ? answer->policy : POLICY);
     if (answer->file[0]) {
-        str_format(file, sizeof file, "attachment; filename=\"%s\"", answer->file);
+        chars_format(file, "attachment; filename=\"%s\"", answer->file);
         http_exchange_add_header(exchange, "Content-Disposition", file);
     }
     if (answer->location[0])
@@ -171,14 +173,14 @@ static void handle_api(struct serve *serve, struct request *request, struct http
     struct error why = {0};
     const struct route *route = NULL;
     struct api_response answer = {0};
-    for (size_t i = 0; !route && i < sizeof ROUTES / sizeof *ROUTES; i++)
+    for (size_t i = 0; !route && i < COUNT_OF(ROUTES); i++)
         if (request_matches(request, ROUTES[i].path))
             route = &ROUTES[i];
     if (!route) {
         send_status(exchange, 404, "not_found", "see /api/v1/openapi.json");
     } else if (request_check(request, route->params, &why)) {
         send_status(exchange, 400, "bad_request", why.text);
-    } else if (route->worker == STREAM && !strcmp(http_exchange_method(exchange), "GET")) {
+    } else if (route->worker == STREAM && str_equal(http_exchange_method(exchange), "GET")) {
         begin_stream(serve, exchange);
     } else if (route->worker < WORKERS) {
         submit_task(serve, route, request, exchange);
@@ -203,7 +205,7 @@ static void send_file(struct http_exchange *exchange, const char *name)
     const char *have = http_exchange_header(exchange, "If-None-Match");
     http_exchange_add_header(exchange, "ETag", file.tag);
     http_exchange_add_header(exchange, "Content-Security-Policy", POLICY);
-    if (have && !strcmp(have, file.tag))
+    if (have && str_equal(have, file.tag))
         http_exchange_reply(exchange, 304, file.type, "", 0);
     else
         http_exchange_reply(exchange, 200, file.type, file.bytes, file.length);
@@ -215,7 +217,7 @@ static bool is_page(struct request *request)
     static const char *const PAGES[] = {"/",        "/runs",   "/runs/{id}",   "/compare",
                                         "/pareto",  "/sweeps", "/sweeps/{id}", "/estimate",
                                         "/sensors", "/live"};
-    for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++)
+    for (size_t i = 0; i < COUNT_OF(PAGES); i++)
         if (request_matches(request, PAGES[i]))
             return true;
     return false;
@@ -253,8 +255,8 @@ static void begin_session(struct serve *serve, struct http_exchange *exchange, c
         send_status(exchange, 500, "failed", "the random number generator failed");
         return;
     }
-    str_format(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", SESSION_COOKIE,
-               id, serve->options.tls_cert ? "; Secure" : "");
+    chars_format(cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", SESSION_COOKIE, id,
+                 serve->options.tls_cert ? "; Secure" : "");
     http_exchange_add_header(exchange, "Set-Cookie", cookie);
     /* The remainder of the location is already encoded: it was a request target. */
     text_add(&location, is_own_path(next) ? next : "/");
@@ -328,13 +330,13 @@ static void refuse_method(struct http_exchange *exchange, const char *allowed)
 static bool serve_public(struct serve *serve, struct request *request,
                          struct http_exchange *exchange)
 {
-    if (!strcmp(request->path, "/healthz")) {
+    if (str_equal(request->path, "/healthz")) {
         send_text(exchange, 200, "ok\n");
-    } else if (!strcmp(request->path, "/readyz")) {
+    } else if (str_equal(request->path, "/readyz")) {
         bool is_ready = runs_is_loaded(serve->api.runs);
         send_text(exchange, is_ready ? 200 : 503,
                   is_ready ? "ready\n" : "not ready: reading runs\n");
-    } else if (!strcmp(request->path, "/login")) {
+    } else if (str_equal(request->path, "/login")) {
         send_file(exchange, "login.html");
     } else if (str_starts(request->path, "/assets/")) {
         send_file(exchange, request->path + strlen("/assets/"));
@@ -366,8 +368,8 @@ static void serve_read(struct serve *serve, struct request *request, struct http
 /* The action of this path; NULL if there is none, or if runs are not allowed. */
 static const struct action *find_action(const struct serve *serve, const char *path)
 {
-    for (size_t i = 0; serve->options.allow_runs && i < sizeof ACTIONS / sizeof *ACTIONS; i++)
-        if (!strcmp(ACTIONS[i].route.path, path))
+    for (size_t i = 0; serve->options.allow_runs && i < COUNT_OF(ACTIONS); i++)
+        if (str_equal(ACTIONS[i].route.path, path))
             return &ACTIONS[i];
     return NULL;
 }
@@ -376,7 +378,7 @@ static const struct action *find_action(const struct serve *serve, const char *p
 static bool is_json(const char *type)
 {
     char name[32] = "";
-    str_copy(name, sizeof name, type ? type : "");
+    chars_copy(name, text_or_empty(type));
     name[strcspn(name, ";")] = '\0';
     return str_equal_nocase(str_trim(name), "application/json");
 }
@@ -395,7 +397,7 @@ static void run_action(struct serve *serve, const struct action *action, struct 
                                         http_exchange_header(exchange, "Origin"),
                                         http_exchange_header(exchange, "Host"), &why)) {
         send_status(exchange, 403, "forbidden", why.text);
-    } else if (!strcmp(action->method, "POST") &&
+    } else if (str_equal(action->method, "POST") &&
                !is_json(http_exchange_header(exchange, "Content-Type"))) {
         send_status(exchange, 415, "unsupported_type", "Content-Type must be application/json");
     } else if (request_check(request, action->route.params, &why)) {
@@ -412,16 +414,16 @@ static void handle_request(struct serve *serve, struct request *request,
                            struct http_exchange *exchange)
 {
     const char *method = http_exchange_method(exchange);
-    bool is_login = !strcmp(request->path, "/login");
+    bool is_login = str_equal(request->path, "/login");
     const struct action *action = find_action(serve, request->path);
     char allowed[40] = "GET, HEAD";
     if (is_login || action)
-        str_format(allowed, sizeof allowed, "GET, HEAD, %s", action ? action->method : "POST");
-    if (!strcmp(method, "GET") || !strcmp(method, "HEAD"))
+        chars_format(allowed, "GET, HEAD, %s", action ? action->method : "POST");
+    if (str_equal(method, "GET") || str_equal(method, "HEAD"))
         serve_read(serve, request, exchange);
-    else if (is_login && !strcmp(method, "POST"))
+    else if (is_login && str_equal(method, "POST"))
         log_in(serve, exchange);
-    else if (action && !strcmp(method, action->method))
+    else if (action && str_equal(method, action->method))
         run_action(serve, action, request, exchange);
     else
         refuse_method(exchange, allowed);
@@ -592,7 +594,7 @@ enum err serve_run(const struct serve_options *options, int *signal, struct erro
         err = err_set(why, ERR_USAGE, "--allow-runs and --db are mutually exclusive");
     if (err)
         return err;
-    struct serve *serve = xcalloc(1, sizeof *serve);
+    struct serve *serve = XNEW(serve);
     serve->options = *options;
     serve->api.options = &serve->options;
     serve->api.started_at = clock_wall();

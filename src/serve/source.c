@@ -95,7 +95,7 @@ static bool is_attempt(const char *sweep_directory, const char *path)
     if (sweep_load(sweep_directory, &sweep, NULL))
         return false;
     for (size_t i = 0; i < sweep.count && !found; i++)
-        found = sweep.attempts[i].path && !strcmp(sweep.attempts[i].path, path);
+        found = sweep.attempts[i].path && str_equal(sweep.attempts[i].path, path);
     sweep_release(&sweep);
     return found;
 }
@@ -220,12 +220,12 @@ static void remove_copy(const struct row_source *source, const char *id)
 static void use_copy(struct row_source *source, const char *id)
 {
     size_t i = 0;
-    while (i + 1 < COPIES_MAX && strcmp(source->copies[i], id) != 0)
+    while (i + 1 < COPIES_MAX && !str_equal(source->copies[i], id))
         i++;
-    if (strcmp(source->copies[i], id) != 0)
+    if (!str_equal(source->copies[i], id))
         remove_copy(source, source->copies[i]);
     memmove(source->copies[1], source->copies[0], i * sizeof source->copies[0]);
-    str_copy(source->copies[0], sizeof source->copies[0], id);
+    chars_copy(source->copies[0], id);
 }
 
 static enum err copy_run(struct row_source *source, const char *id, char **to, struct error *why)
@@ -262,7 +262,7 @@ static enum err open_database(struct row_source *source, struct error *why)
     source->shown = db_address_display(source->address);
     enum err err = scratch_folder(&source->folder, why);
     if (!err)
-        err = run_open_confine(source->folder, why);
+        run_open_confine(source->folder);
     return err ? err : connect_to(source, &source->db, why);
 }
 
@@ -271,21 +271,22 @@ static enum err open_database(struct row_source *source, struct error *why)
 enum err row_source_open(const struct serve_options *options, struct row_source **out,
                          struct error *why)
 {
-    struct row_source *source = *out = xcalloc(1, sizeof *source);
+    struct row_source *source = *out = XNEW(source);
     pthread_mutex_init(&source->lock, NULL);
     source->address = options->db;
     if (source->address)
         return open_database(source, why);
     source->folder = xstrdup(options->runs);
     source->shown = xstrdup(options->runs);
-    return run_open_confine(source->folder, why);
+    run_open_confine(source->folder);
+    return ERR_OK;
 }
 
 void row_source_close(struct row_source *source)
 {
     if (!source)
         return;
-    (void)!run_open_confine(NULL, NULL);
+    run_open_confine(NULL);
     db_free(source->db);
     db_free(source->pulling);
     if (source->address && source->folder)

@@ -28,8 +28,8 @@ static enum trace_type read_type(const char *name, enum trace_edge *edge)
         bool is_span = trace_type_is_span((enum trace_type)type);
         if (length < own || memcmp(name, known, own) != 0)
             continue;
-        *edge = strcmp(name + own, "_start") == 0 ? TRACE_START : TRACE_END;
-        if (is_span && (*edge == TRACE_START || strcmp(name + own, "_end") == 0))
+        *edge = str_equal(name + own, "_start") ? TRACE_START : TRACE_END;
+        if (is_span && (*edge == TRACE_START || str_equal(name + own, "_end")))
             return (enum trace_type)type;
         *edge = TRACE_POINT;
         if (!is_span && length == own)
@@ -43,7 +43,7 @@ static enum trace_type read_type(const char *name, enum trace_edge *edge)
 
 struct trace_recorder *trace_recorder_new(void)
 {
-    struct trace_recorder *recorder = xcalloc(1, sizeof *recorder);
+    struct trace_recorder *recorder = XNEW(recorder);
     pthread_mutex_init(&recorder->lock, NULL);
     return recorder;
 }
@@ -106,7 +106,7 @@ void trace_event(struct trace_recorder *recorder, const struct trace_event *even
     struct trace_event copy = copy_event(&now);
     pthread_mutex_lock(&recorder->lock);
     struct trace_events *events = &recorder->events;
-    events->items = xgrow(events->items, &events->capacity, events->count, sizeof *events->items);
+    XGROW(events->items, events->count, events->capacity);
     if (!copy.at)
         copy.at = clock_now(); /* under the lock, so that events are ordered by time */
     events->items[events->count++] = copy;
@@ -209,7 +209,7 @@ enum err trace_event_line(struct trace_recorder *recorder, const char *query, co
 
 static bool is_text(const char *a, const char *b)
 {
-    return a && b && strcmp(a, b) == 0;
+    return a && b && str_equal(a, b);
 }
 
 /* Whether an event without a query belongs to this one: another event with its id does, or there is no other query. */
@@ -219,7 +219,7 @@ static bool belongs(const struct trace_events *events, const struct trace_event 
     bool alone = true;
     for (size_t i = 0; i < events->count; i++) {
         const struct trace_event *other = &events->items[i];
-        bool is_own = strcmp(other->query, query) == 0;
+        bool is_own = str_equal(other->query, query);
         alone = alone && (is_own || !other->query[0]);
         if (is_own && other != event &&
             (is_text(other->id, event->id) || is_text(other->id, event->parent)))
@@ -233,7 +233,7 @@ static size_t mark_own(const struct trace_events *events, const char *query, boo
     size_t count = 0;
     for (size_t i = 0; i < events->count; i++) {
         const struct trace_event *event = &events->items[i];
-        own[i] = event->query[0] ? strcmp(event->query, query) == 0 : belongs(events, event, query);
+        own[i] = event->query[0] ? str_equal(event->query, query) : belongs(events, event, query);
         count += own[i];
     }
     return count;

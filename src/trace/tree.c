@@ -70,7 +70,7 @@ static uint64_t key_of(const struct trace_event *event)
 
 static void add_node(struct build *b, const struct node *node)
 {
-    b->nodes = xgrow(b->nodes, &b->capacity, b->count, sizeof *b->nodes);
+    XGROW(b->nodes, b->count, b->capacity);
     b->nodes[b->count++] = *node;
 }
 
@@ -126,7 +126,7 @@ static struct node *find_id(const struct build *b, uint64_t key, const char *id,
 {
     for (size_t i = b->count; key && i-- > 0;) {
         struct node *node = &b->nodes[i];
-        if (node->key == key && node->pending == pending && strcmp(node->span.id, id) == 0)
+        if (node->key == key && node->pending == pending && str_equal(node->span.id, id))
             return node;
     }
     return NULL;
@@ -141,7 +141,7 @@ static struct node *find_named(const struct build *b, const struct trace_event *
     for (size_t i = 0; i < b->count; i++) {
         struct node *node = &b->nodes[i];
         bool same_name =
-            !event->name || !node->span.name[0] || strcmp(event->name, node->span.name) == 0;
+            !event->name || !node->span.name[0] || str_equal(event->name, node->span.name);
         if (!node->open || node->span.type != event->type || !same_name || (node->key && event->id))
             continue;
         found = node;
@@ -359,7 +359,7 @@ static int find_by_id(const struct build *b, size_t i)
 {
     const char *id = b->nodes[i].parent_id;
     for (size_t k = 0; id && k < b->count; k++)
-        if (k != i && strcmp(b->nodes[k].span.id, id) == 0)
+        if (k != i && str_equal(b->nodes[k].span.id, id))
             return (int)k;
     return NO_PARENT;
 }
@@ -669,7 +669,7 @@ static const struct problem {
     {offsetof(struct trace_problems, too_many), "above the limit per query (dropped)"},
 };
 
-enum { PROBLEM_COUNT = sizeof PROBLEMS / sizeof *PROBLEMS };
+enum { PROBLEM_COUNT = COUNT_OF(PROBLEMS) };
 
 static size_t problem_at(const struct trace_problems *problems, size_t i)
 {

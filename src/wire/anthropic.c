@@ -48,8 +48,8 @@ static void store_stop_reason(struct completion *completion, const struct jv *va
         {"tool_use", "tool_calls"},
     };
     const char *reason = jv_text(value);
-    for (size_t i = 0; reason && i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strcmp(reason, NAMES[i][0]) == 0)
+    for (size_t i = 0; reason && i < COUNT_OF(NAMES); i++)
+        if (str_equal(reason, NAMES[i][0]))
             reason = NAMES[i][1];
     if (reason) /* others as they are: refusal, pause_turn */
         secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
@@ -58,8 +58,8 @@ static void store_stop_reason(struct completion *completion, const struct jv *va
 
 static bool is_type(const struct jv *object, const char *type)
 {
-    const char *name = jv_text(jv_get(object, "type"));
-    return name && strcmp(name, type) == 0;
+    const char *name = jv_get_text(object, "type");
+    return name && str_equal(name, type);
 }
 
 /* A call of a tool of the request.  In a stream, its input is {} here and follows in chunks. */
@@ -69,8 +69,8 @@ static enum err start_call(struct completion_sink *sink, const struct jv *block,
     const struct jv *input = jv_get(block, "input");
     struct text printed = {0};
     struct call_chunk chunk = {.index = index,
-                               .id = jv_text(jv_get(block, "id")),
-                               .name = jv_text(jv_get(block, "name")),
+                               .id = jv_get_text(block, "id"),
+                               .name = jv_get_text(block, "name"),
                                .is_start = true};
     if (jv_count(input) > 0) {
         jv_print(input, &printed);
@@ -87,9 +87,9 @@ static enum err read_block(struct completion_sink *sink, const struct jv *block,
                            nanos t)
 {
     if (is_type(block, "text"))
-        return completion_sink_content(sink, jv_text(jv_get(block, "text")), t);
+        return completion_sink_content(sink, jv_get_text(block, "text"), t);
     if (is_type(block, "thinking"))
-        return completion_sink_reasoning(sink, jv_text(jv_get(block, "thinking")), t);
+        return completion_sink_reasoning(sink, jv_get_text(block, "thinking"), t);
     if (is_type(block, "tool_use"))
         return start_call(sink, block, index, t);
     return ERR_OK;
@@ -109,10 +109,10 @@ static enum err read_delta(struct completion_sink *sink, const struct jv *delta,
                            nanos t)
 {
     if (is_type(delta, "text_delta"))
-        return completion_sink_content(sink, jv_text(jv_get(delta, "text")), t);
+        return completion_sink_content(sink, jv_get_text(delta, "text"), t);
     if (is_type(delta, "thinking_delta"))
-        return completion_sink_reasoning(sink, jv_text(jv_get(delta, "thinking")), t);
-    const char *input = jv_text(jv_get(delta, "partial_json"));
+        return completion_sink_reasoning(sink, jv_get_text(delta, "thinking"), t);
+    const char *input = jv_get_text(delta, "partial_json");
     if (!is_type(delta, "input_json_delta") || !input || !*input ||
         !has_call(&sink->completion->calls, index))
         return ERR_OK;
@@ -133,16 +133,16 @@ static enum err read_event(struct anthropic_response *response, const struct jv 
                            const char *type, nanos t)
 {
     struct completion_sink *sink = &response->events.sink;
-    if (strcmp(type, "message_start") == 0) {
+    if (str_equal(type, "message_start")) {
         read_prompt(response, jv_path(event, "message.usage"));
-    } else if (strcmp(type, "content_block_start") == 0) {
+    } else if (str_equal(type, "content_block_start")) {
         return read_block(sink, jv_get(event, "content_block"), block_index(event), t);
-    } else if (strcmp(type, "content_block_delta") == 0) {
+    } else if (str_equal(type, "content_block_delta")) {
         return read_delta(sink, jv_get(event, "delta"), block_index(event), t);
-    } else if (strcmp(type, "message_delta") == 0) {
+    } else if (str_equal(type, "message_delta")) {
         store_stop_reason(sink->completion, jv_path(event, "delta.stop_reason"));
         store_counts(response, jv_get(event, "usage"));
-    } else if (strcmp(type, "message_stop") == 0) {
+    } else if (str_equal(type, "message_stop")) {
         store_counts(response, NULL);
         response->events.is_done = response->events.has_ended = true;
     }
@@ -168,8 +168,8 @@ static enum err read_root(struct event_response *events, const struct jv *root, 
                           nanos t)
 {
     struct anthropic_response *response = (struct anthropic_response *)events;
-    const char *type = jv_text(jv_get(root, "type"));
-    bool is_error = type && strcmp(type, "error") == 0;
+    const char *type = jv_get_text(root, "type");
+    bool is_error = type && str_equal(type, "error");
     enum err err = event_error(&events->sink, root, is_error ? type : event);
     if (err)
         return err;

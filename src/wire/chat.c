@@ -13,7 +13,7 @@
 static void append_call(struct tool_calls *calls, const char *id, const char *name,
                         const char *arguments)
 {
-    calls->items = xgrow(calls->items, &calls->capacity, calls->count, sizeof *calls->items);
+    XGROW(calls->items, calls->count, calls->capacity);
     struct tool_call *call = &calls->items[calls->count++];
     *call = (struct tool_call){.id = xstrdup(id ? id : ""), .name = xstrdup(name ? name : "")};
     call->index = -1;
@@ -75,7 +75,7 @@ static void release_message(struct chat_message *message)
 /* Takes ownership of the message. */
 static void append(struct chat *chat, struct chat_message message)
 {
-    chat->messages = xgrow(chat->messages, &chat->capacity, chat->count, sizeof *chat->messages);
+    XGROW(chat->messages, chat->count, chat->capacity);
     chat->messages[chat->count++] = message;
 }
 

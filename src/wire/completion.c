@@ -49,7 +49,7 @@ static bool is_json_number(const char *c)
 
 static bool is_json_literal(const char *value)
 {
-    return !strcmp(value, "true") || !strcmp(value, "false") || !strcmp(value, "null");
+    return str_equal(value, "true") || str_equal(value, "false") || str_equal(value, "null");
 }
 
 void message_write_param(struct json *json, const char *key, const char *value)
@@ -135,7 +135,7 @@ static void add_content(const struct jv *content, struct text *out)
     text_add(out, jv_text(content) ? jv_text(content) : "");
     for (const struct jv *part = jv_is_array(content) ? jv_first(content) : NULL; part;
          part = jv_next(part)) {
-        const char *text = jv_text(part) ? jv_text(part) : jv_text(jv_get(part, "text"));
+        const char *text = jv_text(part) ? jv_text(part) : jv_get_text(part, "text");
         text_add(out, text ? text : "");
     }
 }
@@ -146,8 +146,8 @@ static bool is_tool_results(const struct jv *content)
     size_t results = 0;
     for (const struct jv *part = jv_is_array(content) ? jv_first(content) : NULL; part;
          part = jv_next(part), results++) {
-        const char *type = jv_text(jv_get(part, "type"));
-        if (!type || strcmp(type, "tool_result") != 0)
+        const char *type = jv_get_text(part, "type");
+        if (!type || !str_equal(type, "tool_result"))
             return false;
     }
     return results > 0;
@@ -158,8 +158,8 @@ static const struct jv *last_of_user(const struct jv *messages)
     const struct jv *last = NULL;
     for (const struct jv *m = jv_is_array(messages) ? jv_first(messages) : NULL; m;
          m = jv_next(m)) {
-        const char *role = jv_text(jv_get(m, "role"));
-        if (role && strcmp(role, "user") == 0 && !is_tool_results(jv_get(m, "content")))
+        const char *role = jv_get_text(m, "role");
+        if (role && str_equal(role, "user") && !is_tool_results(jv_get(m, "content")))
             last = jv_get(m, "content");
     }
     return last;
@@ -214,8 +214,7 @@ double completion_backoff_s(const struct completion *completion, unsigned attemp
 static void mark_arrival(struct completion *completion, nanos t)
 {
     struct arrivals *arrivals = &completion->arrivals;
-    arrivals->times =
-        xgrow(arrivals->times, &arrivals->capacity, arrivals->count, sizeof *arrivals->times);
+    XGROW(arrivals->times, arrivals->count, arrivals->capacity);
     arrivals->times[arrivals->count++] = t;
     if (!completion->first_token)
         completion->first_token = t;
@@ -284,7 +283,7 @@ static struct tool_call *find_call(struct tool_calls *calls, const struct call_c
     for (size_t i = 0; i < calls->count; i++)
         if (chunk->index < 0 || calls->items[i].index == chunk->index)
             found = &calls->items[i];
-    bool is_other = found && has_id && *found->id && strcmp(chunk->id, found->id) != 0;
+    bool is_other = found && has_id && *found->id && !str_equal(chunk->id, found->id);
     bool is_named = chunk->index < 0 && chunk->name && *chunk->name && !has_id;
     bool is_second = found && found->arguments.length > 0 && chunk->is_whole;
     return chunk->is_start || is_other || is_named || is_second ? NULL : found;
@@ -294,7 +293,7 @@ static struct tool_call *find_call(struct tool_calls *calls, const struct call_c
 static void add_name(struct tool_call *call, const char *name)
 {
     struct text joined = {0};
-    if (!name || !*name || strcmp(call->name, name) == 0)
+    if (!name || !*name || str_equal(call->name, name))
         return;
     text_addf(&joined, "%s%s", call->name, name);
     str_take(&call->name, &joined);
@@ -330,7 +329,7 @@ static enum err add_call(struct completion_sink *sink, const struct jv *item, na
     const struct jv *arguments = jv_path(item, "function.arguments");
     struct text printed = {0};
     struct call_chunk chunk = {.index = -1,
-                               .id = jv_text(jv_get(item, "id")),
+                               .id = jv_get_text(item, "id"),
                                .name = jv_text(jv_path(item, "function.name")),
                                .arguments = jv_text(arguments),
                                .is_whole = jv_is_object(arguments)};
@@ -435,8 +434,7 @@ void completion_read_seconds(double *s, const struct jv *value, double unit)
 
 static void drop_count(struct completion *completion, int64_t *count, const char *what)
 {
-    str_format(completion->count_problem, sizeof completion->count_problem, "%lld %s",
-               (long long)*count, what);
+    chars_format(completion->count_problem, "%lld %s", (long long)*count, what);
     *count = -1;
 }
 

@@ -33,7 +33,7 @@ static void read_counts(const struct jv *root, struct completion *completion)
                             NANOSECOND);
     completion_read_seconds(&completion->server_decode_s, jv_get(root, "eval_duration"),
                             NANOSECOND);
-    const char *reason = jv_text(jv_get(root, "done_reason"));
+    const char *reason = jv_get_text(root, "done_reason");
     if (reason)
         secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
                         strlen(reason));
@@ -45,13 +45,13 @@ static enum err read_object(struct ollama_response *response, const struct jv *r
     enum err err = ollama_error(sink, root);
     const struct jv *message = jv_get(root, "message"); /* of /api/chat */
     if (!err)
-        err = completion_sink_reasoning(sink, jv_text(jv_get(root, "thinking")), t);
+        err = completion_sink_reasoning(sink, jv_get_text(root, "thinking"), t);
     if (!err)
-        err = completion_sink_reasoning(sink, jv_text(jv_get(message, "thinking")), t);
+        err = completion_sink_reasoning(sink, jv_get_text(message, "thinking"), t);
     if (!err)
-        err = completion_sink_content(sink, jv_text(jv_get(root, "response")), t);
+        err = completion_sink_content(sink, jv_get_text(root, "response"), t);
     if (!err)
-        err = completion_sink_content(sink, jv_text(jv_get(message, "content")), t);
+        err = completion_sink_content(sink, jv_get_text(message, "content"), t);
     if (!err)
         err = completion_sink_calls(sink, jv_get(message, "tool_calls"), t);
     if (!err && jv_bool(jv_get(root, "done"), false)) {
@@ -128,7 +128,7 @@ static void ollama_response_release(void *state)
 
 static void read_details(const struct jv *details, struct completion *completion)
 {
-    const char *reason = jv_text(jv_get(details, "finish_reason"));
+    const char *reason = jv_get_text(details, "finish_reason");
     int64_t prefill = 0;
     for (const struct jv *p = jv_first(jv_get(details, "prefill")); p; p = jv_next(p))
         prefill++;
@@ -137,8 +137,7 @@ static void read_details(const struct jv *details, struct completion *completion
     completion_read_count(&completion->prompt_tokens, jv_get(details, "input_length"));
     completion_read_count(&completion->output_tokens, jv_get(details, "generated_tokens"));
     if (reason)
-        str_copy(completion->finish_reason, sizeof completion->finish_reason,
-                 strcmp(reason, "length") == 0 ? "length" : "stop");
+        chars_copy(completion->finish_reason, str_equal(reason, "length") ? "length" : "stop");
 }
 
 static enum err read_tgi(struct event_response *response, const struct jv *root, const char *event,
@@ -146,7 +145,7 @@ static enum err read_tgi(struct event_response *response, const struct jv *root,
 {
     struct completion_sink *sink = &response->sink;
     const struct jv *token = jv_get(root, "token");
-    const char *text = jv_text(jv_get(root, "generated_text"));
+    const char *text = jv_get_text(root, "generated_text");
     enum err err = event_error(sink, root, event);
     if (err)
         return err;
@@ -154,7 +153,7 @@ static enum err read_tgi(struct event_response *response, const struct jv *root,
         int64_t *count = &sink->completion->output_tokens;
         *count = *count < 0 ? 1 : *count + 1;
         if (!jv_bool(jv_get(token, "special"), false))
-            err = completion_sink_content(sink, jv_text(jv_get(token, "text")), t);
+            err = completion_sink_content(sink, jv_get_text(token, "text"), t);
     } else if (text) {
         err = completion_sink_content(sink, text, t);
     } else {
@@ -196,7 +195,7 @@ static void read_count(int64_t *count, struct slice digits)
 {
     char copy[24];
     int64_t value;
-    if (str_format(copy, sizeof copy, "%.*s", (int)digits.length, digits.start) &&
+    if (chars_format(copy, "%.*s", (int)digits.length, digits.start) &&
         parse_i64(copy, &value) == ERR_OK && value >= 0)
         *count = value;
 }
@@ -216,7 +215,7 @@ static enum err counts_response_end(void *state, enum err transport)
     read_count(&completion->prompt_tokens,
                message_member(usage.start, usage.length, "prompt_tokens"));
     read_count(&completion->prompt_tokens, message_member(bytes, length, "prompt_eval_count"));
-    str_copy(completion->finish_reason, sizeof completion->finish_reason, "stop");
+    chars_copy(completion->finish_reason, "stop");
     return ERR_OK;
 }
 

@@ -42,7 +42,7 @@ static const struct {
 } UNITS[] = {{"W", 1},    {"mW", 1e-3}, {"kW", 1e3},  {"J", 1},    {"mJ", 1e-3},
              {"kJ", 1e3}, {"MHz", 1},   {"GHz", 1e3}, {"%", 1e-2}, {"C", 1}};
 
-enum { UNIT_COUNT = sizeof UNITS / sizeof *UNITS };
+enum { UNIT_COUNT = COUNT_OF(UNITS) };
 
 /* Column sets of nvidia-smi without a header that profilers are known to use. */
 static const char *const HEADERLESS[] = {
@@ -85,7 +85,7 @@ static bool is_absent(const char *cell)
     /* "[N/A]", "[Not Supported]", "[Unknown Error]"; of texts in a table "<<<NULL>>>", "<<<NOT_SUPPORTED>>>" */
     if (cell[0] == '[' || str_starts(cell, "<<<"))
         return true;
-    for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++)
+    for (size_t i = 0; i < COUNT_OF(NONE); i++)
         if (str_equal_nocase(cell, NONE[i]))
             return true;
     return false;
@@ -94,7 +94,7 @@ static bool is_absent(const char *cell)
 static double unit_scale(const char *unit, double otherwise)
 {
     for (size_t i = 0; i < UNIT_COUNT; i++)
-        if (strcmp(unit, UNITS[i].name) == 0)
+        if (str_equal(unit, UNITS[i].name))
             return UNITS[i].scale;
     return otherwise;
 }
@@ -138,7 +138,7 @@ static char *cut_unit(char *cell)
 
 static bool is_csv_name(const char *cell)
 {
-    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+    for (size_t i = 0; i < COUNT_OF(OTHERS); i++)
         if (str_equal_nocase(cell, OTHERS[i]))
             return true;
     for (size_t v = 0; v < GPU_LOG_VALUES; v++)
@@ -180,12 +180,12 @@ static void take_header(struct gpu_log *log, char **cells, size_t count)
 /* The assumed header of a row without one, by the number of its cells. */
 static bool assume_header(struct gpu_log *log, size_t count)
 {
-    for (size_t i = 0; i < sizeof HEADERLESS / sizeof *HEADERLESS; i++) {
+    for (size_t i = 0; i < COUNT_OF(HEADERLESS); i++) {
         char line[512], *cells[GPU_LOG_COLUMNS_MAX];
-        (void)str_copy(line, sizeof line, HEADERLESS[i]);
+        (void)chars_copy(line, HEADERLESS[i]);
         if (split_commas(line, cells, GPU_LOG_COLUMNS_MAX) != count)
             continue;
-        (void)str_copy(line, sizeof line, HEADERLESS[i]);
+        (void)chars_copy(line, HEADERLESS[i]);
         count = split_commas(line, cells, GPU_LOG_COLUMNS_MAX);
         take_header(log, cells, count);
         return true;
@@ -225,7 +225,7 @@ static void take_name(struct gpu_log *log, const char *name)
 {
     if (is_absent(name))
         return;
-    (void)str_copy(log->gpu_name, sizeof log->gpu_name, name);
+    (void)chars_copy(log->gpu_name, name);
     str_plain(log->gpu_name, sizeof log->gpu_name);
 }
 
@@ -271,7 +271,7 @@ static size_t join_name(char **cells, size_t count, size_t at, size_t extra)
 static bool is_table_header(char *const *cells, size_t count)
 {
     return (count && str_equal_nocase(cells[0], "#Entity")) ||
-           (count > 1 && !strcmp(cells[0], "#") && str_equal_nocase(cells[1], "Entity"));
+           (count > 1 && str_equal(cells[0], "#") && str_equal_nocase(cells[1], "Entity"));
 }
 
 /* "#Entity", "# Entity"; "ID" or "Id" alone with units; "GPU 0 ...". */
@@ -279,7 +279,7 @@ static enum gpu_log_line table_line(struct gpu_log *log, char *line, struct gpu_
 {
     char *cells[2 * GPU_LOG_COLUMNS_MAX];
     size_t count = split_words(line, cells, 2 * GPU_LOG_COLUMNS_MAX);
-    size_t skip = count && strcmp(cells[0], "#") == 0 ? 2 : 1;
+    size_t skip = count && str_equal(cells[0], "#") ? 2 : 1;
     if (is_table_header(cells, count)) {
         log->is_table = true;
         if (count > skip && count - skip <= GPU_LOG_COLUMNS_MAX)
@@ -288,8 +288,8 @@ static enum gpu_log_line table_line(struct gpu_log *log, char *line, struct gpu_
     }
     if (!log->is_table)
         return GPU_LOG_OTHER; /* a comment */
-    if (count < 2 || strcmp(cells[0], "GPU") != 0 || !take_index(cells[1], &out->gpu))
-        return count && strcmp(cells[0], "GPU") == 0 ? GPU_LOG_DAMAGED : GPU_LOG_OTHER;
+    if (count < 2 || !str_equal(cells[0], "GPU") || !take_index(cells[1], &out->gpu))
+        return count && str_equal(cells[0], "GPU") ? GPU_LOG_DAMAGED : GPU_LOG_OTHER;
     size_t words = count - 2;
     if (log->count && words > log->count && log->name >= 0)
         words = join_name(cells + 2, words, (size_t)log->name, words - log->count);
@@ -304,7 +304,7 @@ static enum gpu_log_line csv_line(struct gpu_log *log, char *line, struct gpu_lo
         return count && cells[0][0] && log->count ? GPU_LOG_DAMAGED : GPU_LOG_OTHER;
     for (size_t i = 0; i < count; i++) {
         char name[64];
-        (void)str_copy(name, sizeof name, cells[i]);
+        (void)chars_copy(name, cells[i]);
         (void)cut_unit(name);
         names += is_csv_name(name);
     }

@@ -33,7 +33,7 @@ static const struct {
 void otlp_digits(struct json *json, const char *key, int64_t value)
 {
     char digits[24];
-    str_format(digits, sizeof digits, "%" PRId64, value);
+    chars_format(digits, "%" PRId64, value);
     json_string(json, key, digits);
 }
 
@@ -146,11 +146,10 @@ static enum err read_url(struct otlp_receiver *receiver, enum otlp_signal signal
         length--;
     bool is_whole =
         length >= strlen(path) && !strncmp(given + length - strlen(path), path, strlen(path));
-    if (!str_format(receiver->url, sizeof receiver->url, "%.*s%s", (int)length, given,
-                    is_whole ? "" : path))
+    if (!chars_format(receiver->url, "%.*s%s", (int)length, given, is_whole ? "" : path))
         return err_set(why, ERR_USAGE, "the URL of the OTLP receiver is too long");
     err = url_read(receiver->url, &url, why);
-    str_copy(receiver->shown, sizeof receiver->shown, url.shown);
+    chars_copy(receiver->shown, url.shown);
     return err;
 }
 
@@ -198,7 +197,7 @@ static void read_partial_success(enum otlp_signal signal, const struct text *bod
         return;
     const struct jv *partial = jv_get(tree, "partialSuccess");
     const struct jv *count = jv_get(partial, SIGNALS[signal].rejected);
-    const char *digits = jv_text(count), *message = jv_text(jv_get(partial, "errorMessage"));
+    const char *digits = jv_text(count), *message = jv_get_text(partial, "errorMessage");
     bool is_read = digits ? parse_i64(digits, &rejected) == ERR_OK : jv_integer(count, &rejected);
     if (is_read && rejected > 0) {
         reply->rejected = rejected;

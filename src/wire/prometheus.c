@@ -254,16 +254,16 @@ static bool take_label(struct cursor *c, struct prometheus_sample *sample)
     if (c->at < c->end && *c->at == '"') {
         if (sample->name[0] || !take_quoted(c, value, sizeof value, &hash))
             return false;
-        return str_copy(sample->name, sizeof sample->name, value);
+        return chars_copy(sample->name, value);
     }
     if (!take_word(c, "=,}\"", name, sizeof name) || !take_char(c, '='))
         return false;
     hash = hash_bytes(hash, name, strlen(name) + 1);
     if (!take_quoted(c, value, sizeof value, &hash))
         return false;
-    if (!strcmp(name, "le"))
+    if (str_equal(name, "le"))
         return read_number(value, &sample->le) && !isnan(sample->le);
-    if (!strcmp(name, "quantile"))
+    if (str_equal(name, "quantile"))
         return read_number(value, &sample->quantile) && sample->quantile >= 0 &&
                sample->quantile <= 1;
     sample->series += hash_mix(hash);
@@ -343,7 +343,7 @@ static void add_line(struct prometheus *out, const char *line, size_t length)
         out->skipped++;
         return;
     }
-    out->items = xgrow(out->items, &out->capacity, out->count, sizeof *out->items);
+    XGROW(out->items, out->count, out->capacity);
     out->items[out->count++] = sample;
 }
 
@@ -387,7 +387,7 @@ static size_t first_of(const struct prometheus *metrics, const char *name)
 
 static bool has_name(const struct prometheus *metrics, size_t i, const char *name)
 {
-    return i < metrics->count && !strcmp(metrics->items[i].name, name);
+    return i < metrics->count && str_equal(metrics->items[i].name, name);
 }
 
 static bool part_of(const char *name, const char *suffix, char *to, size_t size)

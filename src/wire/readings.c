@@ -50,7 +50,7 @@ static enum err read_quantity(const struct json_place *at, const struct json_fie
     const char *name = jv_text(value);
     (void)at, (void)field;
     for (int i = 0; name && i < QTY_COUNT; i++)
-        if (strcmp(quantity_name((enum quantity)i), name) == 0)
+        if (str_equal(quantity_name((enum quantity)i), name))
             ((struct reading_gauge *)object)->quantity = (enum quantity)i;
     return ERR_OK;
 }

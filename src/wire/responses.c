@@ -87,12 +87,12 @@ static bool is_transient(const struct jv *error)
 {
     static const char *const TYPES[] = {"overload", "rate_limit", "server_error", "api_error",
                                         "internal", "timeout",    "unavailable"};
-    double code = jv_number(jv_get(error, "code"));
+    double code = jv_get_number(error, "code");
     if (is_known(code))
         return code >= 500 || code == 429 || code == 408;
-    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++) {
-        const char *type = jv_text(jv_get(error, "type"));
-        const char *name = jv_text(jv_get(error, "code"));
+    for (size_t i = 0; i < COUNT_OF(TYPES); i++) {
+        const char *type = jv_get_text(error, "type");
+        const char *name = jv_get_text(error, "code");
         if ((type && str_contains_nocase(type, TYPES[i])) ||
             (name && str_contains_nocase(name, TYPES[i])))
             return true;
@@ -103,8 +103,8 @@ static bool is_transient(const struct jv *error)
 enum err event_error(struct completion_sink *sink, const struct jv *root, const char *event)
 {
     const struct jv *error = jv_get(root, "error");
-    const char *object = jv_text(jv_get(root, "object"));
-    if (jv_is_null(error) && strcmp(event, "error") != 0 && !(object && !strcmp(object, "error")))
+    const char *object = jv_get_text(root, "object");
+    if (jv_is_null(error) && !str_equal(event, "error") && !(object && str_equal(object, "error")))
         return ERR_OK;
     const char *text = message_error(root);
     char shown[160];
@@ -121,9 +121,9 @@ static enum err read_parts(struct completion_sink *sink, const struct jv *parts,
     enum err err = ERR_OK;
     for (const struct jv *part = jv_first(parts); part && !err; part = jv_next(part)) {
         const struct jv *thinking = jv_get(part, "thinking");
-        err = completion_sink_content(sink, jv_text(jv_get(part, "text")), t);
+        err = completion_sink_content(sink, jv_get_text(part, "text"), t);
         for (const struct jv *p = jv_first(thinking); p && !err; p = jv_next(p))
-            err = completion_sink_reasoning(sink, jv_text(jv_get(p, "text")), t);
+            err = completion_sink_reasoning(sink, jv_get_text(p, "text"), t);
     }
     return err;
 }
@@ -132,9 +132,9 @@ static enum err read_parts(struct completion_sink *sink, const struct jv *parts,
 static enum err read_message(struct completion_sink *sink, const struct jv *message, nanos t)
 {
     /* Some servers send the same reasoning text under both names. */
-    const char *thinking = jv_text(jv_get(message, "reasoning_content"));
+    const char *thinking = jv_get_text(message, "reasoning_content");
     if (!thinking || !*thinking)
-        thinking = jv_text(jv_get(message, "reasoning"));
+        thinking = jv_get_text(message, "reasoning");
     enum err err = completion_sink_reasoning(sink, thinking, t);
     const struct jv *content = jv_get(message, "content");
     if (!err && jv_is_array(content))
@@ -142,7 +142,7 @@ static enum err read_message(struct completion_sink *sink, const struct jv *mess
     else if (!err)
         err = completion_sink_content(sink, jv_text(content), t);
     if (!err)
-        err = completion_sink_content(sink, jv_text(jv_get(message, "refusal")), t);
+        err = completion_sink_content(sink, jv_get_text(message, "refusal"), t);
     if (!err)
         err = completion_sink_calls(sink, jv_get(message, "tool_calls"), t);
     return err;
@@ -153,7 +153,7 @@ static int64_t token_bytes(const char *token)
 {
     static const char *const MARKS[] = {"\\x", "<0x", "\xEF\xBF\xBD"};
     const char *text = str_starts(token, "bytes:") ? token + strlen("bytes:") : token;
-    for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++) {
+    for (size_t i = 0; i < COUNT_OF(MARKS); i++) {
         int64_t count = 0;
         if ((i == 0 && text == token) || !str_starts(text, MARKS[i]))
             continue;
@@ -187,8 +187,8 @@ static bool is_shifted(const struct jv *logprobs)
     const struct jv *top = jv_first(jv_get(logprobs, "top_logprobs"));
     for (; token && top; token = jv_next(token), top = jv_next(top)) {
         const char *best = likeliest(top), *this = jv_text(token), *after = jv_text(jv_next(token));
-        own += best && this && !strcmp(best, this);
-        next += best && after && !strcmp(best, after);
+        own += best && this && str_equal(best, this);
+        next += best && after && str_equal(best, after);
     }
     return next >= MATCHES_MIN && next > TIMES * own;
 }
@@ -229,7 +229,7 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
     if (!err)
         err = read_message(sink, jv_get(choice, "message"), t);
     if (!err)
-        err = completion_sink_content(sink, jv_text(jv_get(choice, "text")), t);
+        err = completion_sink_content(sink, jv_get_text(choice, "text"), t);
     if (!err && sink->wants_score && is_shifted(jv_get(choice, "logprobs")))
         err = err_set(
             sink->why, ERR_UNSUPPORTED,
@@ -239,7 +239,7 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
             sink->server);
     if (!err && sink->wants_score)
         read_score(sink->completion, jv_get(choice, "logprobs"));
-    const char *reason = jv_text(jv_get(choice, "finish_reason"));
+    const char *reason = jv_get_text(choice, "finish_reason");
     if (reason && *reason)
         secret_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,
                         reason, strlen(reason));
@@ -253,18 +253,18 @@ static void end_reply(struct event_response *response, const struct jv *reply)
     struct completion *completion = response->sink.completion;
     const char *reason = jv_text(jv_path(reply, "incomplete_details.reason"));
     read_usage(jv_get(reply, "usage"), completion);
-    str_copy(completion->finish_reason, sizeof completion->finish_reason,
-             reason && strcmp(reason, "max_output_tokens") == 0 ? "length" : "stop");
+    chars_copy(completion->finish_reason,
+               reason && str_equal(reason, "max_output_tokens") ? "length" : "stop");
     response->is_done = true;
 }
 
 static enum err read_reply_event(struct event_response *response, const struct jv *root,
                                  const char *type, nanos t)
 {
-    const char *delta = jv_text(jv_get(root, "delta"));
-    if (strcmp(type, "response.completed") == 0 || strcmp(type, "response.incomplete") == 0)
+    const char *delta = jv_get_text(root, "delta");
+    if (str_equal(type, "response.completed") || str_equal(type, "response.incomplete"))
         end_reply(response, jv_get(root, "response"));
-    else if (strcmp(type, "response.failed") == 0)
+    else if (str_equal(type, "response.failed"))
         return event_error(&response->sink, jv_get(root, "response"), "error");
     else if (str_starts(type, "response.reasoning") && str_contains_nocase(type, ".delta"))
         return completion_sink_reasoning(&response->sink, delta, t);
@@ -291,7 +291,7 @@ static enum err read_reply(struct event_response *response, const struct jv *roo
 static void read_native_end(struct event_response *response, const struct jv *root)
 {
     struct completion *total = response->sink.completion, part;
-    const char *type = jv_text(jv_get(root, "stop_type"));
+    const char *type = jv_get_text(root, "stop_type");
     completion_init(&part);
     read_timings(jv_get(root, "timings"), &part);
     completion_read_count(&part.prompt_tokens, jv_get(root, "tokens_evaluated"));
@@ -307,25 +307,24 @@ static void read_native_end(struct event_response *response, const struct jv *ro
         total->server_prefill_s = part.server_prefill_s;
         total->server_decode_s = part.server_decode_s;
     }
-    bool is_limit =
-        type ? strcmp(type, "limit") == 0 : jv_bool(jv_get(root, "stopped_limit"), false);
-    str_copy(total->finish_reason, sizeof total->finish_reason, is_limit ? "length" : "stop");
+    bool is_limit = type ? str_equal(type, "limit") : jv_bool(jv_get(root, "stopped_limit"), false);
+    chars_copy(total->finish_reason, is_limit ? "length" : "stop");
     response->has_ended = true;
     completion_release(&part);
 }
 
 static bool is_native(const struct jv *root)
 {
-    return jv_text(jv_get(root, "content")) && jv_is_bool(jv_get(root, "stop"));
+    return jv_get_text(root, "content") && jv_is_bool(jv_get(root, "stop"));
 }
 
 static enum err read_native(struct event_response *response, const struct jv *root, nanos t)
 {
     int64_t index;
     bool is_further = jv_integer(jv_get(root, "index"), &index) && index != 0;
-    enum err err =
-        is_further ? ERR_OK
-                   : completion_sink_content(&response->sink, jv_text(jv_get(root, "content")), t);
+    enum err err = is_further
+                       ? ERR_OK
+                       : completion_sink_content(&response->sink, jv_get_text(root, "content"), t);
     if (!err && jv_bool(jv_get(root, "stop"), false))
         read_native_end(response, root);
     return err;
@@ -339,7 +338,7 @@ static enum err read_root(struct event_response *response, const struct jv *root
         return read_native(response, root, t);
     read_statistics(root, sink->completion);
     enum err err = event_error(sink, root, event);
-    const char *type = jv_text(jv_get(root, "type"));
+    const char *type = jv_get_text(root, "type");
     if (!err && type && str_starts(type, "response."))
         return read_reply_event(response, root, type, t);
     if (!err && jv_is_array(jv_get(root, "output")))
@@ -360,7 +359,7 @@ static enum err handle_event(void *context, const struct sse_event *event)
     struct event_response *response = context;
     if (response->is_done || event->length == 0)
         return ERR_OK;
-    if (strcmp(event->data, "[DONE]") == 0) {
+    if (str_equal(event->data, "[DONE]")) {
         response->is_done = true;
         return ERR_OK;
     }

@@ -141,9 +141,9 @@ static enum err handle_line(void *context, const char *line, size_t length, nano
     if (is_field(line, field, "data"))
         return add_data(sse, value, value_length, t);
     if (is_field(line, field, "event"))
-        str_format(sse->name, sizeof sse->name, "%.*s",
-                   (int)(value_length < sizeof sse->name ? value_length : sizeof sse->name - 1),
-                   value);
+        chars_format(sse->name, "%.*s",
+                     (int)(value_length < sizeof sse->name ? value_length : sizeof sse->name - 1),
+                     value);
     return ERR_OK; /* a comment, an id, a retry time, or an unknown field */
 }
 

@@ -176,7 +176,8 @@ static enum err add_domain(struct readings *out, const struct message *message, 
         return ERR_NO_MEMORY;
     *point = (struct reading_point){(nanos)message->timestamp, (nanos)message->timestamp,
                                     message->doubles[energy]};
-    bool is_counter = !strcmp(message->platform, "nvidia") || !strcmp(message->platform, "rapl");
+    bool is_counter =
+        str_equal(message->platform, "nvidia") || str_equal(message->platform, "rapl");
     *domain = (struct reading_domain){
         .scope = scope,
         .location = -1,
@@ -191,14 +192,14 @@ static enum err add_domain(struct readings *out, const struct message *message, 
         .points = point,
         .point_count = 1,
     };
-    str_copy(domain->device, sizeof domain->device, device);
-    str_copy(domain->name, sizeof domain->name, name);
+    chars_copy(domain->device, device);
+    chars_copy(domain->name, name);
     if (scope == SCOPE_GPU)
-        str_copy(domain->kind, sizeof domain->kind, "gpu");
+        chars_copy(domain->kind, "gpu");
     else
-        str_copy(domain->kind, sizeof domain->kind, scope == SCOPE_PACKAGE ? "cpu" : "board");
-    str_format(domain->source, sizeof domain->source, "grpc %s", device);
-    str_copy(domain->channel, sizeof domain->channel, "energy");
+        chars_copy(domain->kind, scope == SCOPE_PACKAGE ? "cpu" : "board");
+    chars_format(domain->source, "grpc %s", device);
+    chars_copy(domain->channel, "energy");
     out->domain_count++;
     return ERR_OK;
 }
@@ -212,8 +213,8 @@ static void add_gauge(struct readings *out, const struct message *message, int f
         .value = message->doubles[field] * scale,
         .is_absent = !is_known(message->doubles[field]),
     };
-    str_copy(gauge->device, sizeof gauge->device, device);
-    str_copy(gauge->channel, sizeof gauge->channel, quantity_name(quantity));
+    chars_copy(gauge->device, device);
+    chars_copy(gauge->channel, quantity_name(quantity));
 }
 
 enum err readings_from_telemetry(const unsigned char *bytes, size_t length, struct readings *out,
@@ -230,8 +231,8 @@ enum err readings_from_telemetry(const unsigned char *bytes, size_t length, stru
         .gauges = memory_zeroed(8, sizeof *out->gauges),
     };
     enum err err = out->domains && out->gauges ? ERR_OK : ERR_NO_MEMORY;
-    str_copy(out->host, sizeof out->host, message.host);
-    bool is_board = !strcmp(message.platform, "jetson");
+    chars_copy(out->host, message.host);
+    bool is_board = str_equal(message.platform, "jetson");
     const char *device = is_board ? "board" : "gpu";
     if (!err)
         err = add_domain(out, &message, ENERGY_J, POWER_W, is_board ? SCOPE_BOARD : SCOPE_GPU,

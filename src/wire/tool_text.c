@@ -138,6 +138,14 @@ void tool_text_render(enum tool_text form, const struct chat *chat, const struct
 
 /* ---- reading: JSON of a call ---- */
 
+/* What is parsed: calls of these tools, and the answer beside them. */
+struct reading {
+    const struct chat_tool *tools;
+    size_t tool_count;
+    struct text *answer;
+    struct tool_calls *calls;
+};
+
 static struct slice trim(const char *at, const char *end)
 {
     return slice_trim(slice_between(at, end));
@@ -169,12 +177,11 @@ static struct jv *read_json(struct slice s)
     return end && !jv_parse(s.start, (size_t)(end - s.start), &tree, NULL) ? tree : NULL;
 }
 
-static const struct chat_tool *find_tool(const char *name, const struct chat_tool *tools,
-                                         size_t count)
+static const struct chat_tool *find_tool(const struct reading *reading, const char *name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(tools[i].name, name) == 0)
-            return &tools[i];
+    for (size_t i = 0; i < reading->tool_count; i++)
+        if (str_equal(reading->tools[i].name, name))
+            return &reading->tools[i];
     return NULL;
 }
 
@@ -217,10 +224,10 @@ static void wrap(const struct chat_tool *tool, const char *value, struct text *o
         name = jv_key(jv_first_member(properties));
     if (!name)
         name = "input";
-    const char *type = jv_text(jv_get(jv_get(properties, name), "type"));
+    const char *type = jv_get_text(jv_get(properties, name), "type");
     struct slice bare = strip_name(value, name);
     bool is_typed =
-        type && strcmp(type, "string") != 0 && !jv_parse(bare.start, bare.length, &typed, NULL);
+        type && !str_equal(type, "string") && !jv_parse(bare.start, bare.length, &typed, NULL);
     json_init(&json, out, false);
     json_object(&json, NULL);
     if (is_typed)
@@ -233,8 +240,8 @@ static void wrap(const struct chat_tool *tool, const char *value, struct text *o
 }
 
 /* Arguments as JSON text; `plain` is the value if they are not JSON. */
-static enum err add_call(const char *name, const struct jv *arguments, const char *plain,
-                         const struct chat_tool *tools, size_t count, struct tool_calls *calls)
+static enum err add_call(struct reading *reading, const char *name, const struct jv *arguments,
+                         const char *plain)
 {
     struct text text = {0};
     struct jv *inner = NULL;
@@ -247,44 +254,42 @@ static enum err add_call(const char *name, const struct jv *arguments, const cha
         struct text value = {0};
         if (!string)
             jv_print(arguments, &value);
-        wrap(find_tool(name, tools, count), string ? string : text_get(&value), &text);
+        wrap(find_tool(reading, name), string ? string : text_get(&value), &text);
         text_release(&value);
     }
     jv_free(inner);
-    enum err err = tool_calls_add(calls, NULL, name, text_get(&text));
+    enum err err = tool_calls_add(reading->calls, NULL, name, text_get(&text));
     text_release(&text);
     return err;
 }
 
 /* {"name": ..., "arguments": {...}} and variants of these keys; *is_call: whether it was one. */
-static enum err read_call(const struct jv *object, const struct chat_tool *tools, size_t count,
-                          struct tool_calls *calls, bool *is_call)
+static enum err read_call(struct reading *reading, const struct jv *object, bool *is_call)
 {
     static const char *const NAMES[] = {"name", "function.name", "function", "tool", "action"};
     static const char *const ARGUMENTS[] = {"arguments", "function.arguments", "parameters",
                                             "args",      "action_input",       "input"};
     const char *name = NULL;
     const struct jv *arguments = NULL;
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !name; i++)
+    for (size_t i = 0; i < COUNT_OF(NAMES) && !name; i++)
         name = jv_text(jv_path(object, NAMES[i]));
-    for (size_t i = 0; i < sizeof ARGUMENTS / sizeof *ARGUMENTS && !arguments; i++)
+    for (size_t i = 0; i < COUNT_OF(ARGUMENTS) && !arguments; i++)
         arguments = jv_path(object, ARGUMENTS[i]);
     *is_call = name && *name;
-    return *is_call ? add_call(name, arguments, NULL, tools, count, calls) : ERR_OK;
+    return *is_call ? add_call(reading, name, arguments, NULL) : ERR_OK;
 }
 
 /* One call, or an array of them. */
-static enum err read_calls(const struct jv *tree, const struct chat_tool *tools, size_t count,
-                           struct tool_calls *calls, bool *is_call)
+static enum err read_calls(struct reading *reading, const struct jv *tree, bool *is_call)
 {
     enum err err = ERR_OK;
     *is_call = false;
     if (jv_is_object(tree))
-        return read_call(tree, tools, count, calls, is_call);
+        return read_call(reading, tree, is_call);
     for (const struct jv *item = jv_is_array(tree) ? jv_first(tree) : NULL; item && !err;
          item = jv_next(item)) {
         bool is_one;
-        err = read_call(item, tools, count, calls, &is_one);
+        err = read_call(reading, item, &is_one);
         *is_call = *is_call || is_one;
     }
     return err;
@@ -301,8 +306,7 @@ static void add_part(struct text *answer, struct slice part)
 
 /* Parses everything between the tags; the last closing tag may be missing, since it is often a stop token.  Text that
  * is not JSON of a call stays part of the answer. */
-static enum err parse_hermes(const char *text, const struct chat_tool *tools, size_t count,
-                             struct text *answer, struct tool_calls *calls)
+static enum err parse_hermes(struct reading *reading, const char *text)
 {
     const char *at = text, *begin;
     enum err err = ERR_OK;
@@ -311,13 +315,13 @@ static enum err parse_hermes(const char *text, const struct chat_tool *tools, si
         const char *next = end ? end + strlen(CALL_END) : body + strlen(body);
         struct jv *tree = read_json(trim(body, end ? end : next));
         bool is_call;
-        err = read_calls(tree, tools, count, calls, &is_call);
+        err = read_calls(reading, tree, &is_call);
         jv_free(tree);
-        add_part(answer, trim(at, is_call ? begin : next));
+        add_part(reading->answer, trim(at, is_call ? begin : next));
         at = next;
     }
     if (!err && !strstr(at, "<tool_response>"))
-        add_part(answer, trim(at, at + strlen(at)));
+        add_part(reading->answer, trim(at, at + strlen(at)));
     return err;
 }
 
@@ -393,22 +397,23 @@ static bool next_step(const char *text, const char **at, struct step *out)
     return true;
 }
 
-/* Matches a tool name in the model's text: exactly, ignoring case, or within a sentence. */
-static const char *known_name(const char *written, const struct chat_tool *tools, size_t count)
+/* Matches a tool name in the model's text: exactly, ignoring case, or within a sentence; else the text itself. */
+static const char *known_name(const struct reading *reading, const char *written)
 {
-    for (size_t i = 0; i < count; i++)
+    const struct chat_tool *tools = reading->tools;
+    for (size_t i = 0; i < reading->tool_count; i++)
         if (str_equal_nocase(tools[i].name, written))
             return tools[i].name;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < reading->tool_count; i++)
         if (str_contains_nocase(written, tools[i].name))
             return tools[i].name;
-    return NULL;
+    return written;
 }
 
 static bool is_no_action(const char *name)
 {
     static const char *const WORDS[] = {"", "none", "n/a", "no action", "no action needed"};
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
         if (str_equal_nocase(name, WORDS[i]))
             return true;
     return false;
@@ -429,8 +434,7 @@ static struct jv *read_python(struct slice s)
     return tree;
 }
 
-static enum err add_action(const char *name, struct slice input, const struct chat_tool *tools,
-                           size_t count, struct tool_calls *calls)
+static enum err add_action(struct reading *reading, const char *name, struct slice input)
 {
     struct jv *tree = read_json(input);
     struct text plain = {0};
@@ -440,9 +444,8 @@ static enum err add_action(const char *name, struct slice input, const struct ch
         input = unquote(unfence(input));
         text_add_bytes(&plain, input.start, input.length);
     }
-    const char *known = known_name(name, tools, count);
-    enum err err = add_call(known ? known : name, tree,
-                            jv_is_object(tree) ? NULL : text_get(&plain), tools, count, calls);
+    enum err err = add_call(reading, known_name(reading, name), tree,
+                            jv_is_object(tree) ? NULL : text_get(&plain));
     jv_free(tree);
     text_release(&plain);
     return err;
@@ -450,40 +453,35 @@ static enum err add_action(const char *name, struct slice input, const struct ch
 
 /* The text after "Action:": JSON of a complete call, name[input] or name(input), or a name, whose input follows.
  * Finish[answer] is an answer. */
-static enum err read_action(struct slice action, struct slice input, const struct chat_tool *tools,
-                            size_t count, struct text *answer, struct tool_calls *calls)
+static enum err read_action(struct reading *reading, struct slice action, struct slice input)
 {
     bool is_call = false;
     struct jv *tree = read_json(action);
-    enum err err = read_calls(tree, tools, count, calls, &is_call);
+    enum err err = read_calls(reading, tree, &is_call);
     jv_free(tree);
     if (err || is_call)
         return err;
     const char *end = memchr(action.start, '\n', action.length);
-    struct slice line = trim(action.start, end ? end : action.start + action.length);
-    const char *bracket = line.start;
-    while (bracket < line.start + line.length && *bracket != '[' && *bracket != '(')
+    struct slice line = trim(action.start, end ? end : slice_end(action));
+    const char *bracket = line.start, *line_end = slice_end(line);
+    while (bracket < line_end && *bracket != '[' && *bracket != '(')
         bracket++;
-    char last = '\0';
-    if (line.length)
-        last = line.start[line.length - 1];
-    bool has_input = bracket < line.start + line.length && (last == ']' || last == ')');
+    bool has_input = bracket < line_end && (line_end[-1] == ']' || line_end[-1] == ')');
     if (has_input && input.length == 0)
-        input = trim(bracket + 1, line.start + line.length - 1);
-    struct slice name = unquote(trim(line.start, has_input ? bracket : line.start + line.length));
+        input = trim(bracket + 1, line_end - 1);
+    struct slice name = unquote(trim(line.start, has_input ? bracket : line_end));
     struct text written = {0};
     text_add_bytes(&written, name.start, name.length);
     if (str_equal_nocase(text_get(&written), "finish"))
-        add_part(answer, input);
+        add_part(reading->answer, input);
     else if (!is_no_action(text_get(&written)))
-        err = add_action(text_get(&written), input, tools, count, calls);
+        err = add_action(reading, text_get(&written), input);
     text_release(&written);
     return err;
 }
 
 /* Steps in order, up to the first hallucinated one; *has_form: whether there was an action or an answer. */
-static enum err parse_react(const char *text, const struct chat_tool *tools, size_t count,
-                            struct text *answer, struct tool_calls *calls, bool *has_form)
+static enum err parse_react(struct reading *reading, const char *text, bool *has_form)
 {
     struct step step, next;
     const char *at = text;
@@ -493,12 +491,12 @@ static enum err parse_react(const char *text, const struct chat_tool *tools, siz
         const char *after = at;
         struct slice input = {step.value.start, 0};
         *has_form = *has_form || step.label == ACTION || step.label == FINAL_ANSWER;
-        if (calls->count > 0 && step.label != ACTION)
+        if (reading->calls->count > 0 && step.label != ACTION)
             break; /* hallucinated: there is no result yet */
         if (step.label == FINAL_ANSWER)
-            text_clear(answer);
+            text_clear(reading->answer);
         if (step.label != ACTION) {
-            add_part(answer, step.value);
+            add_part(reading->answer, step.value);
             if (step.label == FINAL_ANSWER)
                 break;
             continue;
@@ -507,7 +505,7 @@ static enum err parse_react(const char *text, const struct chat_tool *tools, siz
             input = next.value;
             at = after;
         }
-        err = read_action(step.value, input, tools, count, answer, calls);
+        err = read_action(reading, step.value, input);
     }
     return err;
 }
@@ -515,27 +513,29 @@ static enum err parse_react(const char *text, const struct chat_tool *tools, siz
 /* ---- parsing: bare JSON ---- */
 
 /* The first JSON in the text that is a call of a known tool; the text before it is the answer. */
-static enum err parse_bare(const char *text, const struct chat_tool *tools, size_t count,
-                           struct text *answer, struct tool_calls *calls)
+static enum err parse_bare(const struct reading *reading, const char *text)
 {
     enum { TRIES = 32 }; /* each may scan to the end */
     enum err err = ERR_OK;
     const char *at = text, *end = text + strlen(text);
+    struct tool_calls *calls = reading->calls;
     for (int i = 0; i < TRIES && !err && calls->count == 0 && (at = strpbrk(at, "{[")); i++, at++) {
         struct tool_calls found = {0};
+        struct reading inner = *reading;
         struct jv *tree = read_json((struct slice){at, (size_t)(end - at)});
         bool is_call;
-        err = read_calls(tree, tools, count, &found, &is_call);
+        inner.calls = &found;
+        err = read_calls(&inner, tree, &is_call);
         jv_free(tree);
         for (size_t c = 0; c < found.count && !err; c++)
-            if (find_tool(found.items[c].name, tools, count))
+            if (find_tool(reading, found.items[c].name))
                 err = tool_calls_add(calls, NULL, found.items[c].name,
                                      text_get(&found.items[c].arguments));
         tool_calls_release(&found);
         if (calls->count > 0) {
             const char *fence = strstr(text, "```");
-            text_clear(answer);
-            add_part(answer, trim(text, fence && fence < at ? fence : at));
+            text_clear(reading->answer);
+            add_part(reading->answer, trim(text, fence && fence < at ? fence : at));
         }
     }
     return err;
@@ -544,12 +544,13 @@ static enum err parse_bare(const char *text, const struct chat_tool *tools, size
 enum err tool_text_parse(const char *text, const struct chat_tool *tools, size_t count,
                          struct text *answer, struct tool_calls *calls)
 {
+    struct reading reading = {tools, count, answer, calls};
     const char *end;
     bool has_form;
     while ((end = strstr(text, "</think>"))) /* a plan is not an action */
         text = end + strlen("</think>");
     if (strstr(text, CALL_BEGIN))
-        return parse_hermes(text, tools, count, answer, calls);
-    enum err err = parse_react(text, tools, count, answer, calls, &has_form);
-    return err || has_form ? err : parse_bare(text, tools, count, answer, calls);
+        return parse_hermes(&reading, text);
+    enum err err = parse_react(&reading, text, &has_form);
+    return err || has_form ? err : parse_bare(&reading, text);
 }

@@ -29,10 +29,12 @@ def read_message(stream):
     fields = dict(headers)
     body = b""
     if fields.get("transfer-encoding") == "chunked":
+        parts = []
         while (size := int(stream.readline(), 16)):
-            body += stream.read(size)
+            parts.append(stream.read(size))
             stream.readline()
         stream.readline()
+        body = b"".join(parts)
     elif "content-length" in fields:
         body = stream.read(int(fields["content-length"]))
     elif line.startswith(b"HTTP/"):

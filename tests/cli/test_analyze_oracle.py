@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # test: real time
-"""ipw analyze against SciPy and NumPy on the same records, loaded with Hugging Face datasets: runs of ipw, and
-directories in the layout of the Python IPW.  $IPW_PYTHON may name an interpreter with these packages; without them the
+"""ipw analyze against SciPy and NumPy on the same records, loaded with pyarrow: runs of ipw, and directories in the
+layout of the Python IPW (test_python_ipw has the package datasets write them).  $IPW_PYTHON may name an interpreter with these packages; without them the
 test is skipped."""
 
 import os
@@ -21,15 +21,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-analyze-")
-os.environ.update(HF_HOME=SCRATCH.name, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1",
-                  HF_DATASETS_DISABLE_PROGRESS_BARS="1")
 try:
-    import datasets
     import numpy as np
+    import pyarrow  # noqa: F401
     import scipy.stats as st
 except ImportError as error:
-    print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has datasets and scipy)")
+    print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has pyarrow and scipy)")
     sys.exit(77)
 
 sys.dont_write_bytecode = True
@@ -38,7 +35,6 @@ from machines import Intel  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
 from python_ipw import record, stats  # noqa: E402
 
-datasets.disable_progress_bars()
 NAN = float("nan")
 
 
@@ -60,10 +56,9 @@ class AnalyzeTest(MachineTest):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def saved(self, rows, name="profile_GPU_org_Model_7B_mmlu", shards=None, summary=True):
+    def saved(self, rows, name="profile_GPU_org_Model_7B_mmlu", shards=1, summary=True):
         path = self.folder / name
-        made = datasets.Dataset.from_list(rows)
-        made.save_to_disk(path, num_shards=shards)
+        oracle.save_rows(path, rows, shards)
         if summary:
             (path / "summary.json").write_text(json.dumps(
                 {"model": next(iter(rows[0]["model_metrics"])), "dataset": "mmlu-pro",
@@ -83,7 +78,7 @@ class Columns:
     """The figures of a run as NumPy arrays, NaN for unknown ones."""
 
     def __init__(self, path):
-        self.rows = datasets.load_from_disk(str(path)).to_list()
+        self.rows = oracle.load_rows(path)
         self.model = next(iter(self.rows[0]["model_metrics"]))
 
     def of(self, *path):

@@ -23,7 +23,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from program import TIMEOUT_S
+from program import IPW, TIMEOUT_S
 from proxies import Proxy, Upstream, send_document
 
 SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-arrow-")
@@ -390,6 +390,15 @@ class TestReaders(Case):
                 new = self.check(folder)
                 self.assertEqual([row["ipw"]["key"] for row in new], [row["ipw"]["key"] for row in old])
                 self.assertEqual([row["model_answers"] for row in new], [row["model_answers"] for row in old])
+
+    def test_traces_of_an_agent(self):
+        """Exported as queries, and as the traces of the Python IPW."""
+        out = self.folder() / "out"
+        run = SOURCE / "tests/fixtures/measured/agent"
+        subprocess.run([IPW, "export", run, "--to", "hf", "--output-dir", out], check=True, timeout=TIMEOUT_S)
+        traces = [json.loads(line)["query_id"] for line in (run / "traces.jsonl").read_text().splitlines()]
+        self.assertEqual(len(self.check(out)), len(traces))
+        self.assertEqual([row["query_id"] for row in self.check(out / "hf_dataset")], traces)
 
     def test_every_kind_of_run(self):
         runs = self.folder()

@@ -45,7 +45,7 @@ class BadRuns(unittest.TestCase):
         out = self.root / "out"
         yield ("analyze", path), None
         if HAS["plot"]:
-            yield ("plot", path, "--plot", "ttft,energy", "--output-dir", out / "plots"), out / "plots"
+            yield ("plot", path, "--plot", "ttft,energy", "--format", "svg", "--output-dir", out / "plots"), out / "plots"
         yield ("report", path, "-o", out / "page.html"), out / "page.html"
         yield ("compare", self.good, path), None
         yield ("compare", path, self.good, "--json"), None

@@ -27,7 +27,7 @@ class CalibrateHere(MachineTest):
         return done
 
     def test_refuses_power_independent_of_load(self):
-        done = self.ipw("calibrate", "--seconds", "1", "--threads", "2", "-q", "--runtime", "none",
+        done = self.ipw("calibrate", "--seconds", "1", "--threads", "1", "--sample-rate", "200", "-q", "--runtime", "none",
                         machine=self.machine(Intel, 40), code=1)
         self.assertRegex(done.stderr, r"refused: (power does not depend on the load|negative|not identified)")
 

@@ -40,7 +40,8 @@ class CalibrateLoads(MachineTest):
 
     def calibrated(self, draws, *options):
         machine = self.machine(Intel, draws["idle"])
-        with subprocess.Popen([IPW, "estimate", "calibrate", "--seconds", "10", "--threads", "2",
+        # A high rate, because a window has at least thirteen readings.
+        with subprocess.Popen([IPW, "estimate", "calibrate", "--seconds", "8", "--threads", "2", "--sample-rate", "250",
                                "--runtime", "none", "--json", *map(str, options)], env=machine.environment(), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             lines = self.set_power_by_load(machine, process, draws)

@@ -54,8 +54,9 @@ class Family(DemoTest):
             raise unittest.SkipTest(f"no model can run here: {client['missing']}")
 
     def test_measured_family(self):
-        models, done = self.family(self.machine(Intel, 40, 25))
-        self.assertEqual(sorted(model["model"] for model in models), FAMILY)
+        some = ["ipw-1m-f16", "ipw-1m-q4_0", "ipw-6m-q8_0"]
+        models, done = self.family(self.machine(Intel, 40, 25), "--model", ",".join(some))
+        self.assertEqual(sorted(model["model"] for model in models), some)
         for model in models:
             self.assertIsNone(model["error"])
             self.assertEqual(model["completed"], QUERIES)
@@ -86,7 +87,7 @@ class Family(DemoTest):
 
     def test_conclusion_comes_first_in_80_columns(self):
         machine = self.machine(Modeled)
-        done = self.demo(machine, "--queries", QUERIES)
+        done = self.demo(machine, "--queries", 12)
         self.assertEqual(done.returncode, 0, done.stderr)
         models = [json.loads(path.read_text()) for path in (machine.root / "runs").glob("*/summary.json")]
         # Two precisions of one size may be equally accurate: the energy of the queries decides, not that of the run,

@@ -375,7 +375,7 @@ class WorkedExample(unittest.TestCase):
     def build_and_run(self, driver, test):
         """Builds and runs a test with the driver in the registry, like a build with its line in sensors.def."""
         program = self.root / "program"
-        build(f"-iquote{self.root}/src", f"-I{SOURCE}/src", f"-I{SOURCE}/tests", test, driver,
+        build("-O0", f"-iquote{self.root}/src", f"-I{SOURCE}/src", f"-I{SOURCE}/tests", test, driver,
               SOURCE / "src/sensors/registry.c", "-Wl,--start-group",
               BUILD / "tests/libtest_support.a", *sorted(BUILD.glob("libipw_*.a")),
               "-Wl,--end-group", "-lcmocka", *LIBRARIES, "-lm", "-ldl", "-lpthread", "-o", program)

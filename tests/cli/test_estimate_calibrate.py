@@ -512,6 +512,8 @@ class ShippedModels(Files):
         sums = self.inside("h200.csv", "--hardware", "h200", "--no-fusion")
         self.assertEqual((sums["latency"]["rows"], sums["energy"]["rows"]), (18, 17))
 
+    reports = {}  # several tests check the same report
+
     def measured(self, name, *arguments):
         """Errors of one set of measurements on an H200; some of its models are defined by a config.json."""
         with (SOURCE / f"tests/fixtures/estimate/h200_{name}.csv").open() as file:
@@ -519,7 +521,10 @@ class ShippedModels(Files):
         for row in rows:
             if row["model"].endswith(".json"):
                 row["model"] = self.config(row["model"].removesuffix(".json"))
-        return json.loads(self.ipw("validate", "--csv", self.write(rows), "--hardware", "h200", *arguments, "--json").stdout)
+        key = (name, arguments)
+        if key not in self.reports:
+            self.reports[key] = self.ipw("validate", "--csv", self.write(rows), "--hardware", "h200", *arguments, "--json").stdout
+        return json.loads(self.reports[key])
 
     def held_out(self, runtime):
         done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200_shipped.csv", "--hardware", "h200",
@@ -573,7 +578,7 @@ class ShippedModels(Files):
         """Published peaks of an H200: 989.4 TFLOPS in fp16, 494.7 in tf32, 4.8 TB/s."""
         for model, precision, peak in (("resnet50", "fp16", 989.4e12), ("resnet50", "fp32", 494.7e12),
                                        ("vit_b_16", "fp16", 989.4e12), ("mobilenet_v2", "fp16", 989.4e12)):
-            for batch in ("1", "64", "1024"):
+            for batch in ("1", "1024"):
                 for runtime in ("pytorch-eager", "pytorch-graph", "torch-compile", "tensorrt", "onnxruntime"):
                     report = self.estimate("--model", model, "--hardware", "h200", "--precision", precision,
                                            "--batch", batch, "--runtime", runtime)

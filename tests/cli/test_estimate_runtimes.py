@@ -42,7 +42,7 @@ class Scan(EstimateTest):
         part of a step of these two models, is narrower than that of others."""
         compared = 0
         for model, *phase in (*((model,) for model in self.models), ("lstm-text",), ("phi-2", "--phase", "decode")):
-            options = ("--precision", "fp32,bf16,fp8,int8,int4", "--batch", "1,8,64", *phase)
+            options = ("--precision", "fp32,bf16,fp8,int8,int4", "--batch", "1,64", *phase)
             bounds = {self.key(row): row for row in self.scan(model, "ideal", *options)}
             for runtime in RUNTIMES:
                 if runtime in OF_TEXT and not model.startswith(("bert", "llama", "lstm", "phi")):

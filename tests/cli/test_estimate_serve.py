@@ -203,7 +203,7 @@ class LoadTest(ServeTest):
             self.assertEqual(point["ttft_s"]["p95"] <= 0.1 and point["itl_s"]["p95"] <= 0.012, meets)
 
     def test_largest_load_never_exceeds_throughput(self):
-        for replicas, *slo in ((1, "--slo-itl-ms", "300"), (1, "--slo-ttft-ms", "60000"), (8, "--slo-ttft-ms", "500")):
+        for replicas, *slo in ((1, "--slo-itl-ms", "300"), (8, "--slo-ttft-ms", "500")):
             ask = ("--replicas", replicas, "--runtime", "vllm")
             flood, = self.serve("--request-rate", "1e6", *ask)["points"]  # saturated
             report = self.serve("--request-rate", f"5,{3 * flood['requests_per_s']}", *ask, *slo)
@@ -282,7 +282,7 @@ class LoadTest(ServeTest):
             "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 512, "d_ff": 2048, "d_kv": 64,
             "num_heads": 8, "num_layers": 6, "vocab_size": 32128, "relative_attention_num_buckets": 32}))
         for model in (LLAMA, "whisper-large-v3", "whisper-tiny", t5):
-            for runtime in ("vllm", "ideal"):
+            for runtime in ("vllm", "ideal") if model == LLAMA else ("vllm",):
                 ask = ("--runtime", runtime, "--prompt-tokens", "16", "--output-tokens", "64")
                 plain = self.on("h100-sxm", model, *ask)
                 served, = self.serve("--requests", "1", "--request-rate", "1", *ask, model=model)["points"]
@@ -296,8 +296,9 @@ class LoadTest(ServeTest):
         def joules(count, prompt):
             return self.serve("--requests", count, "--request-rate", "1e6", "--prompt-tokens", prompt, "--output-tokens",
                               "1", model="whisper-large-v3")["points"][0]["energy_j"]["steps"]
-        self.assertClose(joules(32, "4..64") / joules(32, "34"), 1, 0.1)
-        self.assertClose(joules(64, "4..64") / joules(32, "4..64"), 2, 0.1)
+        different = joules(24, "4..64")
+        self.assertClose(different / joules(24, "34"), 1, 0.1)
+        self.assertClose(joules(48, "4..64") / different, 2, 0.1)
 
     def test_default_kv_cache_share_is_documented(self):
         stated = {float(re.search(r"of (0\.\d+) of its memory", text).group(1)) for text in (

@@ -492,12 +492,17 @@ class OurClient(ProxyTest):
         self.assertEqual(self.run_command("agent", upstream.url, "--tools", "calculator")["completed"], 1)
         self.assertEqual(self.bodies(upstream)[-1]["stop_sequences"], ["\nObservation:"])
 
-    def test_external_agent_with_the_official_client(self):
+    def test_external_agent(self):
+        """It finds the proxy by the variables that the official client reads."""
         program = self.root / "agent.py"
-        program.write_text("import anthropic, os\n"
-                           "reply = anthropic.Anthropic().messages.create(model=os.environ['IPW_MODEL'], max_tokens=64,\n"
-                           "    messages=[{'role': 'user', 'content': os.environ['IPW_PROBLEM']}])\n"
-                           "print(reply.content[-1].text)\n")
+        program.write_text("""
+import json, os, urllib.request
+asked = {"model": os.environ["IPW_MODEL"], "max_tokens": 64,
+         "messages": [{"role": "user", "content": os.environ["IPW_PROBLEM"]}]}
+headers = {"x-api-key": os.environ["ANTHROPIC_API_KEY"], "anthropic-version": "2023-06-01", "content-type": "application/json"}
+request = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", json.dumps(asked).encode(), headers)
+print(json.load(urllib.request.urlopen(request))["content"][-1]["text"])
+""")
         upstream = self.upstream(Server())
         result = self.run_command("agent", upstream.url, "--exec", f"{sys.executable} {program}")
         self.assertEqual(result["completed"], 1)

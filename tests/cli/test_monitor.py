@@ -250,7 +250,7 @@ class AttributionTest(MonitorTest):
         (machine.root / "proc/stat").symlink_to("/proc/stat")
         monitor = self.monitor(machine)
         processes = []
-        for share in (0.2, 0.6):
+        for share in (0.2, 0.4):
             process = subprocess.Popen(python(BURN, share), stdout=subprocess.PIPE)
             self.addCleanup(process.wait)
             self.addCleanup(process.kill)
@@ -264,7 +264,7 @@ class AttributionTest(MonitorTest):
             return int(fields[11]) + int(fields[12])
 
         until = time.monotonic() + TIMEOUT_S
-        while min(map(ticks, processes)) < 250:
+        while min(map(ticks, processes)) < 100:
             self.assertLess(time.monotonic(), until)
             time.sleep(0.2)
         for process in processes:

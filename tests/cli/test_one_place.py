@@ -62,6 +62,7 @@ class Patched:
 
     def compile(self, path):
         words = shlex.split(self.commands[path]["command"].replace(f"-I{SOURCE}/src", f"-I{self.root}/src"))
+        words = ["-O0" if word.startswith("-O") else word for word in words if not word.startswith("-g")]
         target = self.root / path.with_suffix(".o")
         words[words.index("-o") + 1], words[-1] = str(target), str(self.root / path)
         for option in ("-MF", "-MT"):

@@ -175,9 +175,9 @@ class SyntheticData(OptimizeTest):
                 (("a", 0.5, 0.2), ("b", 0.1, 0.6), ("c", 0.3, 0.3), ("d", 0.7, 0.1)) for mhz, p, t in knee_rows(name, noise=0.005)]
         path = self.file("act.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s", "fp", "dram"), rows)
         clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in knee_rows()])
-        for kind in ("roofline", "fgcs", "linear", "ridge", "poly2", "poly3", "ensemble", "rf", "gbt"):
+        for kind in ("roofline", "fgcs", "linear", "poly2", "ensemble", "gbt"):
             done = ipw(None, "power", "fit", "--input", path, "--model", kind, "-o", self.path / "m.json")
-            if kind in ("rf", "gbt") and done.returncode:
+            if kind == "gbt" and done.returncode:
                 continue  # without XGBoost
             self.assertEqual(done.returncode, 0, done.stderr)
             if kind == "roofline":

@@ -81,11 +81,11 @@ class FailedQuery(ProfileTest):
         self.assertLess((self.run.path / "records.jsonl").stat().st_size, 1 << 20)
 
     def test_long_answer_is_kept_and_too_long_one_fails(self):
-        report, record = self.mixed("many:mb=12")
+        report, record = self.mixed("many:mb=4")
         self.assertEqual((report["queries"], report["completed"]), (3, 3))
-        self.assertEqual(len(record["model_answers"][MODEL]), 12 << 20)
+        self.assertEqual(len(record["model_answers"][MODEL]), 4 << 20)
         # Six bytes each in JSON, stored twice.
-        report, record = self.mixed("many:mb=25,piece=\1", "--overwrite")
+        report, record = self.mixed("many:mb=23,piece=\1", "--overwrite")
         self.assertEqual((report["queries"], report["completed"], report["failed"]), (3, 2, 1))
         self.assertIn("too long for the journal", record["ipw"]["error"])
         self.assertGreater(record["ipw"]["pieces"], 0)

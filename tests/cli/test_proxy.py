@@ -72,7 +72,7 @@ class Start(ProxyTest):
 
     def test_first_connection_is_answered(self):
         upstream = self.upstream(send_document)
-        for number in range(8):
+        for number in range(4):
             self.start_and_ask(upstream, number)
 
 
@@ -1107,7 +1107,7 @@ class Persistence(ProxyTest):
         upstream = self.upstream(send_document)
         cpu = min(os.sched_getaffinity(0))
         count, lost = 1000, []
-        for i in range(3):
+        for i in range(2):
             proxy = self.proxy(upstream, *(["--resume"] if i else []))
             tasks = Path(f"/proc/{proxy.process.pid}/task")
             recorder, = until(lambda: [int(task.name) for task in tasks.iterdir()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """Number of NVML calls, and energy between readings of the counter."""
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: real time, asan
+# test: real time
 """The sandbox of the shell and python tools: programs that people use work in it, the limit on processes holds for
 every kind of process and user, and nothing outside can be changed.  Fork bombs are bounded, in case that it does
 not."""

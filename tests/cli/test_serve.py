@@ -814,7 +814,8 @@ class CommandTest(ServeTest):
         self.assertEqual(len([p for p in patterns if re.search(p, "a \u00fc/<\U0001f600>")]), 1)
 
     def test_api_conforms_to_openapi_file(self):
-        """schemathesis generates valid and invalid requests from the OpenAPI file and validates every response."""
+        """schemathesis generates valid and invalid requests from the OpenAPI file and validates every response.  Invalid
+        ones (its phase coverage) are refused before anything is read, so once is enough."""
         tester = Path(os.environ.get("IPW_PYTHON", sys.executable)).with_name("schemathesis")
         if not tester.exists():
             self.skipTest("schemathesis is not installed: tools/setup")
@@ -822,14 +823,14 @@ class CommandTest(ServeTest):
         address = f"sqlite:///{self.folder / 'team.db'}"
         ipw(None, "db", "init", "--db", address)
         ipw(None, "db", "push", self.runs / "alpha", self.runs / "beta", "--db", address)
-        for options in ((), ("--db", address))[SANITIZED:]:
+        for options, phases in (((), "coverage,fuzzing"), (("--db", address), "fuzzing"))[SANITIZED:]:
             served = self.serve(*options, runs=not options)
             described = served.get("openapi.json")
             ids = [row["id"] for row in served.get("runs")["runs"]] + ["none"]
             plain = described["paths"]["/api/v1/runs/{id}"]["get"]["parameters"][0]["schema"]
             text = json.dumps(described).replace(json.dumps(plain), json.dumps({"enum": ids}))
             (self.folder / "openapi.json").write_text(text)
-            done = subprocess.run([tester, "run", self.folder / "openapi.json", "--url", served.url, "--phases", "coverage,fuzzing",
+            done = subprocess.run([tester, "run", self.folder / "openapi.json", "--url", served.url, "--phases", phases,
                                    "--max-examples", "3", "--exclude-path", "/api/v1/live/stream", "--generation-deterministic", "--no-color"],
                                   capture_output=True, text=True, timeout=TIMEOUT_S, cwd=self.folder)
             self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr)

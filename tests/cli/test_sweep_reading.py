@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# test: asan
 """Commands that read a sweep: analyze, export, compare, plot, list.  The sweeps are synthetic, so every figure is
 known."""
 

@@ -1,4 +1,4 @@
-/* test: real time, tsan, valgrind */
+/* test: real time, tsan */
 /* Every client driver in the registry against the contract of clients/client.h: without a service,
  * with a healthy one and with a faulty one. A driver added to clients.def is tested automatically;
  * the test server must then speak its protocol. */

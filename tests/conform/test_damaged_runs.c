@@ -18,7 +18,8 @@ static void check_damaged_run(const char *name, uint64_t seed)
     assert_true(run_files_add(&files, name));
     assert_true(files.length <= RUN_FILES_MAX);
     assert_null(run_files_exercise(files.bytes, files.length));
-    int rounds = getenv("IPW_SLOW") ? ROUNDS_SLOW : ROUNDS;
+    /* fuzz_run_files has the sanitized rounds. */
+    int rounds = test_is_instrumented() ? ROUNDS_SLOW : ROUNDS;
     for (int round = 0; round < rounds; round++, seed++) {
         memcpy(bytes, files.bytes, files.length);
         const char *wrong = run_files_exercise(bytes, run_files_damage(bytes, files.length, seed));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """`ipw agent` with real MCP servers, which tools/setup installs: the reference filesystem server over stdio, and servers
 of the Python and TypeScript SDKs over streamable HTTP."""
 

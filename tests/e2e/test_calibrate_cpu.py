@@ -47,7 +47,7 @@ print(best)
 
 
 def setUpModule():
-    """One calibration for all tests, with operations of both libraries, which takes half a minute."""
+    """One quick calibration for all tests, with operations of both libraries."""
     listing = json.loads(ipw(None, "list", "clients", "--json").stdout)
     row = next(row for row in listing["clients"] if row["name"] == "llama")
     if not row["available"]:
@@ -113,8 +113,8 @@ class LlamaCpp(Calibrated):
         best = {}
         end = time.monotonic() + ATTEMPTS_S
         while not best or time.monotonic() < end:
-            done = ipw(None, "layers", "--model", MODEL, "--threads", "1", "--prompt-tokens", "32,128", "--gen", "8",
-                       "--repeat", "3", "--window", "0.03", "--idle", "0", "-q", "-o", made)
+            done = ipw(None, "layers", "--model", MODEL, "--threads", "1", "--prompt-tokens", "32,128", "--gen", "4",
+                       "--repeat", "1", "--window", "0.02", "--idle", "0", "-q", "-o", made)
             self.assertEqual(done.returncode, 0, done.stderr)
             report = json.loads(made.read_text())
             for key in wanted:

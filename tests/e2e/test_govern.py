@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """`ipw govern` reads the metrics of llama.cpp's server; the GPU is fake."""
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """`ipw profile` measures llama.cpp's server."""
 
 import sys

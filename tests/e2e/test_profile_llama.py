@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """`ipw profile` with a model in its own process, compared with llama.cpp's server."""
 
 import contextlib

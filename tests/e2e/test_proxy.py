@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """The official clients of OpenAI, in Python and JavaScript, and Anthropic with llama.cpp's server: results through
 `ipw proxy` equal those without it."""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """llama.cpp's server, as installed by set-up, behaves as the tests that measure it require."""
 
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """research/serving-check against llama.cpp's server: requests have the simulated lengths, and the comparison has all
 figures.  Agreement is not tested, because it needs an idle machine: see docs/measurements.md."""
 
@@ -19,7 +19,7 @@ class ServingCheckTest(unittest.TestCase):
     def test_comparison_of_short_load(self):
         servers.present("python/bin/python", "python/ready", "test")
         done = subprocess.run([sys.executable, servers.SOURCE / "research" / "serving-check", "--ipw", os.environ["IPW"],
-                               "--rates", "2", "--segments", "1", "--requests", "6", "--slots", "2"],
+                               "--model", servers.SOURCE / "models/ipw-1m-f16.gguf", "--rates", "2", "--segments", "1", "--requests", "6", "--slots", "2"],
                               capture_output=True, text=True, timeout=300)
         self.assertIn(done.returncode, (0, 1), done.stderr)
         figures = re.findall(r"^ +2\.00  (.+?) +([\d.]+) +([\d.]+) +[-+][\d.]+ %$", done.stdout, re.M)

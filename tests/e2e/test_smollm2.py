@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """SmolLM2, a real model of 135 million parameters, in ipw's process; tools/fetch-model downloads it."""
 
 import json

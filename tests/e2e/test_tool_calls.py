@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# test: serial
+# test: real time
 """Tool calls with real inference: parsed by llama.cpp's server, and by ipw's in-process client; a model without a tool
 template is recognized."""
 

@@ -44,8 +44,9 @@ def texts(*parts):
 def call(name, arguments):
     if name == "add":
         return texts(str(arguments["a"] + arguments["b"]))
-    if name == "slow":
-        time.sleep(arguments.get("s", 60))
+    if name == "slow":  # until a file exists, or killed
+        while not os.path.exists(arguments.get("until", "")):
+            time.sleep(0.005)
         return texts("done")
     if name == "crash":
         print("out of cheese", file=sys.stderr, flush=True)

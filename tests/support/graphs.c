@@ -94,11 +94,6 @@ static void add_node(struct growing *growing, uint32_t index)
     }
 }
 
-int graphs_rounds(int all)
-{
-    return getenv("IPW_SLOW") ? all / 10 : all;
-}
-
 void graphs_random(struct rng *rng, uint32_t nodes, struct graph *out)
 {
     struct error why = {0};

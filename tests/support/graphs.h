@@ -18,10 +18,6 @@ uint32_t rng_below(struct rng *rng, uint32_t limit); /* 0 to limit - 1 */
  * intermediate outputs, shared weights, integers, a KV cache. */
 void graphs_random(struct rng *rng, uint32_t nodes, struct graph *out);
 
-/* How many of that many random graphs to test: all, or a tenth under valgrind, where a graph takes
- * thirty times as long. */
-int graphs_rounds(int all);
-
 /* References, independent of the tested code: where kernels are fused (in_place), a tensor that is
  * only rearranged is read in place, like a view, unless it is an output of the model. */
 bool graphs_is_view(const struct graph *graph, const struct graph_node *node, bool in_place);

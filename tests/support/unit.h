@@ -40,6 +40,12 @@ static inline bool test_is_instrumented(void)
     return TEST_IS_SANITIZED || getenv("IPW_SLOW");
 }
 
+/* Of rounds with random input: fewer where one pass through each path is enough. */
+static inline int test_rounds(int all)
+{
+    return test_is_instrumented() ? all / 10 : all;
+}
+
 /* For a file whose tests need a library that a build may lack: without it they are skipped, which
  * 77 reports to ctest. */
 #define RUN_TESTS_WITH(available, tests) (skipped_without(available) ? 77 : RUN_TESTS(tests))

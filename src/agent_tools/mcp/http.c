@@ -104,7 +104,7 @@ static enum err take_event(void *context, const struct sse_event *event)
 static enum err take_body(void *context, const char *bytes, size_t length, nanos t)
 {
     struct post *post = context;
-    if (!strcmp(post->response.content_type, "text/event-stream")) {
+    if (str_equal(post->response.content_type, "text/event-stream")) {
         enum err err = sse_feed(&post->events, bytes, length, t);
         return err == ERR_BAD_VALUE ? mcp_too_long(post->why) : err;
     }
@@ -124,7 +124,7 @@ static void add_headers(const struct http_peer *peer, const struct mcp_identity 
         {"Authorization", peer->authorization}, {ID_HEADER, identity->id},
         {VERSION_HEADER, identity->version},
     };
-    for (size_t i = 0; i < sizeof HEADERS / sizeof *HEADERS; i++)
+    for (size_t i = 0; i < COUNT_OF(HEADERS); i++)
         if (HEADERS[i].value && HEADERS[i].value[0])
             params_set(headers, HEADERS[i].name, HEADERS[i].value);
 }
@@ -214,11 +214,11 @@ static enum err check_status(struct post *post, struct error *why)
 static enum err check_answer(struct post *post, struct error *why)
 {
     const char *type = post->response.content_type;
-    if (!strcmp(type, "text/event-stream")) {
+    if (str_equal(type, "text/event-stream")) {
         enum err err = sse_end(&post->events, post->response.done);
         if (err && !post->is_answered)
             return err;
-    } else if (!strcmp(type, "application/json")) {
+    } else if (str_equal(type, "application/json")) {
         take(post, text_get(&post->body), post->body.length);
     } else if (post->body.length) {
         return err_set(why, ERR_BAD_VALUE,
@@ -271,7 +271,7 @@ static void set_token(struct http_peer *peer, const struct url *url, const char 
 {
     if (!token || !*token)
         return;
-    peer->is_withheld = strcmp(url->scheme, "https") != 0 && !url_is_loopback(url);
+    peer->is_withheld = !str_equal(url->scheme, "https") && !url_is_loopback(url);
     if (!peer->is_withheld)
         peer->authorization = xformat("Bearer %s", token);
 }
@@ -285,7 +285,7 @@ static enum err http_peer_open(struct mcp_session *session, const struct mcp_tar
         err = url_read(target->address, &url, why);
     if (err)
         return err;
-    struct http_peer *peer = xcalloc(1, sizeof *peer);
+    struct http_peer *peer = XNEW(peer);
     set_token(peer, &url, target->token);
     peer->address = target->address;
     pthread_mutex_init(&peer->lock, NULL);

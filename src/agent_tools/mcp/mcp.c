@@ -120,8 +120,8 @@ static char *make_tool_name(const char *prefix, const char *name)
 
 static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *why)
 {
-    const char *name = jv_text(jv_get(tool, "name"));
-    const char *description = jv_text(jv_get(tool, "description"));
+    const char *name = jv_get_text(tool, "name");
+    const char *description = jv_get_text(tool, "description");
     const struct jv *schema = jv_get(tool, "inputSchema");
     struct text parameters = {0};
     if (!name || !*name)
@@ -319,7 +319,7 @@ static void *mcp_begin(void *state)
     const struct mcp *mcp = state;
     if (!mcp->is_per_query)
         return NULL;
-    struct server_scope *scope = xcalloc(1, sizeof *scope);
+    struct server_scope *scope = XNEW(scope);
     pthread_mutex_init(&scope->lock, NULL);
     return scope;
 }
@@ -341,9 +341,9 @@ static void add_result(const struct jv *result, struct tool_result *out)
     const struct jv *content = jv_get(result, "content");
     out->is_error = jv_bool(jv_get(result, "isError"), false);
     for (const struct jv *part = jv_first(content); part; part = jv_next(part)) {
-        const char *text = jv_text(jv_get(part, "text"));
-        const char *type = jv_text(jv_get(part, "type"));
-        const char *uri = jv_text(jv_get(part, "uri"));
+        const char *text = jv_get_text(part, "text");
+        const char *type = jv_get_text(part, "type");
+        const char *uri = jv_get_text(part, "uri");
         if (!text)
             text = jv_text(jv_path(part, "resource.text"));
         if (!uri)
@@ -399,7 +399,7 @@ static enum err mcp_call(void *state, const struct tool_spec *spec, const struct
     struct error reason = {0};
     size_t at = 0;
     nanos deadline = clock_now() + (call->timeout > 0 ? call->timeout : 3600 * NS_PER_S);
-    while (strcmp(mcp->specs[at].name, spec->name) != 0)
+    while (!str_equal(mcp->specs[at].name, spec->name))
         at++; /* always found: toolset_open took the spec from this list */
     enum err err = acquire_server(mcp, scope, call, &deadline, &server, &reason);
     if (!err) {

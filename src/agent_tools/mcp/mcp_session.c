@@ -12,6 +12,7 @@
 #include "core/jv.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "port/thread.h"
 #include "wire/sse.h"
 
 #define PROTOCOL_VERSION "2025-06-18"
@@ -77,12 +78,12 @@ static void respond(struct mcp_session *session, const struct jv *message,
     const struct outgoing outgoing = {NULL, identity, &patience};
     struct text text = {0};
     struct json json;
-    const char *method = jv_text(jv_get(message, "method"));
+    const char *method = jv_get_text(message, "method");
     json_init(&json, &text, false);
     json_object(&json, NULL);
     json_string(&json, "jsonrpc", "2.0");
     jv_to_json(jv_get(message, "id"), "id", &json);
-    if (method && !strcmp(method, "ping")) {
+    if (method && str_equal(method, "ping")) {
         json_object(&json, "result");
         json_object_end(&json);
     } else {
@@ -107,7 +108,7 @@ static void take_response(struct mcp_session *session, const struct jv *message)
         pending = pending->next;
     if (pending) /* otherwise it is late */
         pending->answer = jv_copy(message);
-    pthread_cond_broadcast(&session->changed);
+    thread_wake(&session->changed);
     pthread_mutex_unlock(&session->lock);
 }
 
@@ -162,7 +163,7 @@ static void cancel_request(struct mcp_session *session, int64_t id,
     const struct mcp_patience patience = mcp_patience_of(REPLY_TIMEOUT, NULL);
     const struct outgoing outgoing = {NULL, identity, &patience};
     char params[64];
-    str_format(params, sizeof params, "{\"requestId\":%lld}", (long long)id);
+    chars_format(params, "{\"requestId\":%lld}", (long long)id);
     (void)send_method(session, &outgoing, "notifications/cancelled", params, NULL);
 }
 
@@ -215,11 +216,10 @@ static enum err request_identity(struct mcp_session *session, const struct mcp_p
     if (!err)
         err = check_result(request.method, &pending.answer, why);
     const char *version = jv_text(jv_path(pending.answer, "result.protocolVersion"));
-    if (!err && pending.new_id && !str_copy(identity->id, sizeof identity->id, pending.new_id))
+    if (!err && pending.new_id && !chars_copy(identity->id, pending.new_id))
         err = err_set(why, ERR_BAD_VALUE, "the session ID of the MCP server is too long");
     if (!err)
-        str_copy(identity->version, sizeof identity->version,
-                 version && *version ? version : PROTOCOL_VERSION);
+        chars_copy(identity->version, version && *version ? version : PROTOCOL_VERSION);
     jv_free(pending.answer);
     free(pending.new_id);
     return err;
@@ -290,7 +290,7 @@ enum err mcp_session_open(const struct mcp_transport *transport, const struct mc
                           nanos timeout, const atomic_bool *cancel, struct mcp_session **out,
                           struct error *why)
 {
-    struct mcp_session *session = xcalloc(1, sizeof *session);
+    struct mcp_session *session = XNEW(session);
     const struct mcp_patience patience = mcp_patience_of(timeout, cancel);
     struct error reason = {0};
     *out = NULL;

@@ -50,8 +50,7 @@ static enum err take_log(void *context, const char *bytes, size_t length, nanos 
     if (length == 0)
         return ERR_OK;
     pthread_mutex_lock(&stdio->session->lock);
-    str_format(stdio->last_stderr_line, sizeof stdio->last_stderr_line, "%.*s",
-               (int)(length < 150 ? length : 150), bytes);
+    chars_format(stdio->last_stderr_line, "%.*s", (int)(length < 150 ? length : 150), bytes);
     str_plain(stdio->last_stderr_line, sizeof stdio->last_stderr_line);
     pthread_mutex_unlock(&stdio->session->lock);
     return ERR_OK;
@@ -79,7 +78,7 @@ static void set_ended(struct mcp_session *session)
 {
     pthread_mutex_lock(&session->lock);
     session->has_ended = true;
-    pthread_cond_broadcast(&session->changed);
+    thread_wake(&session->changed);
     pthread_mutex_unlock(&session->lock);
 }
 
@@ -215,7 +214,7 @@ static enum err spawn(struct stdio *stdio, const struct mcp_target *target, stru
 static enum err stdio_open(struct mcp_session *session, const struct mcp_target *target,
                            struct error *why)
 {
-    struct stdio *stdio = xcalloc(1, sizeof *stdio);
+    struct stdio *stdio = XNEW(stdio);
     stdio->session = session;
     enum err err = spawn(stdio, target, why);
     if (err) {

@@ -209,8 +209,8 @@ static void enter_iteration(const struct loop *loop)
     size_t space = sizeof infer->scope - infer->scope_length;
     struct slice name = onnx_node_name(infer->file, loop->step->node);
     char text[128];
-    if (str_format(text, sizeof text, "%.*s.%lld.", (int)(name.length & 0x3f), name.start,
-                   (long long)loop->done) &&
+    if (chars_format(text, "%.*s.%lld.", (int)(name.length & 0x3f), name.start,
+                     (long long)loop->done) &&
         strlen(text) < space) {
         memcpy(infer->scope + infer->scope_length, text, strlen(text));
         infer->scope_length += strlen(text);

@@ -28,8 +28,7 @@ static struct name_text full_name(const struct step *step)
 {
     const struct infer *infer = step->infer;
     struct name_text own = text_of(onnx_node_name(step->infer->file, step->node)), full = {{0}};
-    str_format(full.text, sizeof full.text, "%.*s%s", (int)infer->scope_length, infer->scope,
-               own.text);
+    chars_format(full.text, "%.*s%s", (int)infer->scope_length, infer->scope, own.text);
     return full;
 }
 
@@ -127,7 +126,7 @@ static enum graph_role role_of(const struct step *step, size_t index, struct ope
     unsigned bit = index < 16 ? 1u << index : 0;
     enum graph_kind kind = graph_op_kind(step->emitted.op);
     bool takes_weights = kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM ||
-                         kind == GRAPH_KIND_RECURRENT || (row && strcmp(row->name, "PRelu") == 0);
+                         kind == GRAPH_KIND_RECURRENT || (row && str_equal(row->name, "PRelu"));
     bool is_scalar = tensor && tensor->elements <= 1 && !takes_weights;
     if (!tensor || tensor->rank == 0 ||
         (is_scalar && (operand->is_constant_node || !has_dot(tensor->name))))

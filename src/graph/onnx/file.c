@@ -179,7 +179,7 @@ static void add_link(struct onnx_file *file, int32_t value)
 
 /* ---- first pass: declarations ---- */
 
-static void add_tensor(struct onnx_file *file, int32_t graph, const struct wire_field *field)
+static void add_tensor(struct onnx_file *file, int32_t graph, const struct wire *field)
 {
     struct onnx_tensor tensor;
     const char *wrong = field->number == GRAPH_SPARSE_INITIALIZER
@@ -208,13 +208,12 @@ static void add_info(struct onnx_file *file, int32_t graph, struct slice info)
 static void declare_outputs(struct onnx_file *file, int32_t graph, struct slice node)
 {
     struct wire wire = wire_of(node);
-    struct wire_field field;
-    while (!file->err && wire_next(&wire, &field)) {
-        if (field.number != NODE_OUTPUT || field.type != WIRE_BYTES || field.bytes.length == 0)
+    while (!file->err && wire_next(&wire)) {
+        if (wire.number != NODE_OUTPUT || wire.type != WIRE_BYTES || wire.bytes.length == 0)
             continue;
-        int32_t value = own_value(file, graph, field.bytes);
+        int32_t value = own_value(file, graph, wire.bytes);
         if (value != ONNX_NONE && file->values[value].tensor != ONNX_NONE)
-            bad_name(file, "name", field.bytes, "is both a tensor and the output of a node");
+            bad_name(file, "name", wire.bytes, "is both a tensor and the output of a node");
     }
     check_end(file, &wire, "a node");
 }
@@ -233,13 +232,12 @@ static void declare_parameter(struct onnx_file *file, int32_t graph, struct slic
 static void declare_function(struct onnx_file *file, int32_t graph)
 {
     struct wire wire = wire_of(file->graphs[graph].body);
-    struct wire_field field;
     uint32_t parameters = 0;
-    while (!file->err && wire_next(&wire, &field)) {
-        if (field.type == WIRE_BYTES && field.number == FUNCTION_IN)
-            declare_parameter(file, graph, field.bytes, parameters++);
-        else if (field.type == WIRE_BYTES && field.number == FUNCTION_NODE)
-            declare_outputs(file, graph, field.bytes);
+    while (!file->err && wire_next(&wire)) {
+        if (wire.type == WIRE_BYTES && wire.number == FUNCTION_IN)
+            declare_parameter(file, graph, wire.bytes, parameters++);
+        else if (wire.type == WIRE_BYTES && wire.number == FUNCTION_NODE)
+            declare_outputs(file, graph, wire.bytes);
     }
     check_end(file, &wire, "a function");
 }
@@ -247,16 +245,15 @@ static void declare_function(struct onnx_file *file, int32_t graph)
 static void declare_graph(struct onnx_file *file, int32_t graph)
 {
     struct wire wire = wire_of(file->graphs[graph].body);
-    struct wire_field field;
-    while (!file->err && wire_next(&wire, &field)) {
-        if (field.type != WIRE_BYTES)
+    while (!file->err && wire_next(&wire)) {
+        if (wire.type != WIRE_BYTES)
             continue;
-        if (field.number == GRAPH_INITIALIZER || field.number == GRAPH_SPARSE_INITIALIZER)
-            add_tensor(file, graph, &field);
-        else if (field.number == GRAPH_IN || field.number == GRAPH_VALUE_INFO)
-            add_info(file, graph, field.bytes);
-        else if (field.number == GRAPH_NODE)
-            declare_outputs(file, graph, field.bytes);
+        if (wire.number == GRAPH_INITIALIZER || wire.number == GRAPH_SPARSE_INITIALIZER)
+            add_tensor(file, graph, &wire);
+        else if (wire.number == GRAPH_IN || wire.number == GRAPH_VALUE_INFO)
+            add_info(file, graph, wire.bytes);
+        else if (wire.number == GRAPH_NODE)
+            declare_outputs(file, graph, wire.bytes);
     }
     check_end(file, &wire, "the graph");
 }
@@ -335,11 +332,9 @@ static void add_call(struct onnx_file *file, int32_t graph, struct onnx_node *no
 static struct slice function_default(struct slice body, struct slice name)
 {
     struct wire wire = wire_of(body);
-    struct wire_field field;
-    while (wire_next(&wire, &field))
-        if (field.number == FUNCTION_DEFAULT && field.type == WIRE_BYTES &&
-            compare_slices(onnx_attribute_name(field.bytes), name) == 0)
-            return field.bytes;
+    while (wire_next_bytes(&wire, FUNCTION_DEFAULT))
+        if (compare_slices(onnx_attribute_name(wire.bytes), name) == 0)
+            return wire.bytes;
     return (struct slice){0};
 }
 
@@ -400,15 +395,12 @@ static void add_links(struct onnx_file *file, int32_t graph, struct slice node, 
                       uint32_t *first, uint32_t *count)
 {
     struct wire wire = wire_of(node);
-    struct wire_field field;
     *first = (uint32_t)file->link_count;
-    while (!file->err && wire_next(&wire, &field)) {
-        if (field.number != number || field.type != WIRE_BYTES)
-            continue;
+    while (!file->err && wire_next_bytes(&wire, number)) {
         if (number == NODE_INPUT)
-            add_input(file, graph, field.bytes);
+            add_input(file, graph, wire.bytes);
         else
-            add_output(file, graph, field.bytes);
+            add_output(file, graph, wire.bytes);
     }
     *count = (uint32_t)file->link_count - *first;
 }
@@ -421,20 +413,19 @@ static void add_node(struct onnx_file *file, int32_t graph, struct slice message
                              .first_attribute = (uint32_t)file->attribute_count};
     struct slice overload = {"", 0};
     struct wire wire = wire_of(message);
-    struct wire_field field;
-    while (!file->err && wire_next(&wire, &field)) {
-        if (field.type != WIRE_BYTES)
+    while (!file->err && wire_next(&wire)) {
+        if (wire.type != WIRE_BYTES)
             continue;
-        if (field.number == NODE_NAME)
-            node.name = field.bytes;
-        else if (field.number == NODE_OP)
-            node.op = field.bytes;
-        else if (field.number == NODE_DOMAIN)
-            node.domain = field.bytes;
-        else if (field.number == NODE_OVERLOAD)
-            overload = field.bytes;
-        else if (field.number == NODE_ATTRIBUTE)
-            add_attribute(file, graph, field.bytes);
+        if (wire.number == NODE_NAME)
+            node.name = wire.bytes;
+        else if (wire.number == NODE_OP)
+            node.op = wire.bytes;
+        else if (wire.number == NODE_DOMAIN)
+            node.domain = wire.bytes;
+        else if (wire.number == NODE_OVERLOAD)
+            overload = wire.bytes;
+        else if (wire.number == NODE_ATTRIBUTE)
+            add_attribute(file, graph, wire.bytes);
     }
     node.attribute_count = (uint32_t)file->attribute_count - node.first_attribute;
     add_links(file, graph, message, NODE_INPUT, &node.first_input, &node.input_count);
@@ -448,12 +439,10 @@ static void add_node(struct onnx_file *file, int32_t graph, struct slice message
 static void read_nodes(struct onnx_file *file, int32_t graph)
 {
     struct wire wire = wire_of(file->graphs[graph].body);
-    struct wire_field field;
     uint32_t number = is_function_body(file, graph) ? FUNCTION_NODE : GRAPH_NODE;
     file->graphs[graph].first_node = (uint32_t)file->node_count;
-    while (!file->err && wire_next(&wire, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            add_node(file, graph, field.bytes);
+    while (!file->err && wire_next_bytes(&wire, number))
+        add_node(file, graph, wire.bytes);
     file->graphs[graph].node_count = (uint32_t)file->node_count - file->graphs[graph].first_node;
 }
 
@@ -467,17 +456,14 @@ static void read_ends(struct onnx_file *file, int32_t graph, bool is_in, uint32_
     if (is_function)
         number = is_in ? FUNCTION_IN : FUNCTION_OUT;
     struct wire wire = wire_of(file->graphs[graph].body);
-    struct wire_field field;
     *first = (uint32_t)file->link_count;
-    while (!file->err && wire_next(&wire, &field)) {
-        if (field.number != number || field.type != WIRE_BYTES)
-            continue;
-        struct slice name = is_function ? field.bytes : wire_bytes(field.bytes, INFO_NAME);
+    while (!file->err && wire_next_bytes(&wire, number)) {
+        struct slice name = is_function ? wire.bytes : wire_bytes(wire.bytes, INFO_NAME);
         int32_t value = is_in ? own_value(file, graph, name) : visible_value(file, graph, name);
         if (value == ONNX_NONE)
             break;
         if (!file->values[value].info.start && !is_function)
-            file->values[value].info = field.bytes;
+            file->values[value].info = wire.bytes;
         add_link(file, value);
     }
     *count = (uint32_t)file->link_count - *first;
@@ -500,13 +486,12 @@ static void read_graph(struct onnx_file *file, int32_t graph)
 static void read_model(struct onnx_file *file)
 {
     struct wire wire = wire_of(file->bytes);
-    struct wire_field field;
     struct slice body = {0};
-    while (!file->err && wire_next(&wire, &field)) {
-        if (field.number == MODEL_GRAPH && field.type == WIRE_BYTES)
-            body = field.bytes;
-        else if (field.number == MODEL_FUNCTION && field.type == WIRE_BYTES)
-            add_function(file, field.bytes);
+    while (!file->err && wire_next(&wire)) {
+        if (wire.number == MODEL_GRAPH && wire.type == WIRE_BYTES)
+            body = wire.bytes;
+        else if (wire.number == MODEL_FUNCTION && wire.type == WIRE_BYTES)
+            add_function(file, wire.bytes);
     }
     check_end(file, &wire, "the model");
     if (!file->err && !body.start)

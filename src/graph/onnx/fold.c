@@ -5,13 +5,8 @@
 #include <string.h>
 
 #include "graph/onnx/infer.h"
+#include "core/text.h"
 #include "graph/onnx/operators.h"
-
-bool fold_none(struct step *step, size_t index, double *out, int64_t count)
-{
-    (void)step, (void)index, (void)out, (void)count;
-    return false;
-}
 
 static const double *input_data(struct step *step, size_t index)
 {
@@ -21,10 +16,10 @@ static const double *input_data(struct step *step, size_t index)
 
 /* ---- from shapes and attributes ---- */
 
-bool fold_shape(struct step *step, size_t index, double *out, int64_t count)
+bool fold_shape(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const struct shape *in = step_shape(step, 0);
-    (void)index;
+    (void)result;
     if (!in)
         return false;
     int64_t begin = step_int(step, "start", 0);
@@ -35,18 +30,18 @@ bool fold_shape(struct step *step, size_t index, double *out, int64_t count)
     return true;
 }
 
-bool fold_size(struct step *step, size_t index, double *out, int64_t count)
+bool fold_size(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const struct shape *in = step_shape(step, 0);
-    (void)index;
+    (void)result;
     if (in && count == 1)
         out[0] = (double)shape_elements(in);
     return in && count == 1;
 }
 
-bool fold_constant(struct step *step, size_t index, double *out, int64_t count)
+bool fold_constant(struct step *step, const struct operand *result, double *out, int64_t count)
 {
-    (void)index;
+    (void)result;
     if (step_attribute(step, "value"))
         return false; /* a tensor, read where it is needed */
     for (uint32_t i = 0; i < step->node->attribute_count; i++) {
@@ -65,12 +60,12 @@ bool fold_constant(struct step *step, size_t index, double *out, int64_t count)
     return !step_attribute(step, "value_string") && !step_attribute(step, "value_strings");
 }
 
-bool fold_fill(struct step *step, size_t index, double *out, int64_t count)
+bool fold_fill(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const struct onnx_attribute *value = step_attribute(step, "value");
     struct onnx_tensor tensor;
     double fill = 0;
-    (void)index;
+    (void)result;
     if (value && value->tensor.start &&
         (onnx_tensor_decode(value->tensor, &tensor) || tensor.elements != 1 ||
          !onnx_tensor_data(&tensor, &fill, 1)))
@@ -80,10 +75,10 @@ bool fold_fill(struct step *step, size_t index, double *out, int64_t count)
     return true;
 }
 
-bool fold_range(struct step *step, size_t index, double *out, int64_t count)
+bool fold_range(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *begin = input_data(step, 0), *delta = input_data(step, 2);
-    (void)index;
+    (void)result;
     for (int64_t i = 0; i < count && begin && delta; i++)
         out[i] = begin[0] + (double)i * delta[0];
     return begin && delta;
@@ -91,12 +86,11 @@ bool fold_range(struct step *step, size_t index, double *out, int64_t count)
 
 /* ---- from elements ---- */
 
-bool fold_copy(struct step *step, size_t index, double *out, int64_t count)
+bool fold_copy(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
-    const struct operand *result = step_output(step, index);
-    if (!in || !shape || !result || shape_elements(shape) != count)
+    if (!in || !shape || shape_elements(shape) != count)
         return false;
     for (int64_t i = 0; i < count; i++) {
         out[i] = onnx_dtype_is_float(result->dtype) ? in[i] : trunc(in[i]);
@@ -107,11 +101,11 @@ bool fold_copy(struct step *step, size_t index, double *out, int64_t count)
 }
 
 /* Along the first dimension only. */
-bool fold_gather(struct step *step, size_t index, double *out, int64_t count)
+bool fold_gather(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *in = input_data(step, 0), *which = input_data(step, 1);
     const struct shape *shape = step_shape(step, 0);
-    (void)index;
+    (void)result;
     int axis;
     if (!in || !which || shape->rank < 1 || shape->dims[0] < 1 ||
         !resolve_axis(step_int(step, "axis", 0), shape->rank, &axis) || axis != 0)
@@ -127,12 +121,12 @@ bool fold_gather(struct step *step, size_t index, double *out, int64_t count)
     return true;
 }
 
-bool fold_concat(struct step *step, size_t index, double *out, int64_t count)
+bool fold_concat(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const struct shape *first = step_shape(step, 0);
     int64_t filled = 0;
     int axis;
-    (void)index;
+    (void)result;
     if (!first || !resolve_axis(step_int(step, "axis", 1), first->rank, &axis) || axis != 0)
         return false;
     for (size_t i = 0; i < step->node->input_count; i++) {
@@ -147,11 +141,10 @@ bool fold_concat(struct step *step, size_t index, double *out, int64_t count)
 }
 
 /* Along one dimension. */
-bool fold_slice(struct step *step, size_t index, double *out, int64_t count)
+bool fold_slice(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
-    const struct operand *result = step_output(step, index);
     int64_t begin, stride = 1, which = 0, row = 1;
     int axis;
     if (!in || step_ints_or_input(step, "starts", 1, &begin, 1) != 1 ||
@@ -178,12 +171,12 @@ bool fold_slice(struct step *step, size_t index, double *out, int64_t count)
     return true;
 }
 
-bool fold_transpose(struct step *step, size_t index, double *out, int64_t count)
+bool fold_transpose(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
     int64_t order[GRAPH_MAX_RANK], strides[GRAPH_MAX_RANK] = {0}, stride = 1;
-    (void)index;
+    (void)result;
     if (!in || shape_elements(shape) != count)
         return false;
     bool has_perm = step_ints(step, "perm", order, GRAPH_MAX_RANK) == shape->rank;
@@ -207,14 +200,14 @@ bool fold_transpose(struct step *step, size_t index, double *out, int64_t count)
     return true;
 }
 
-bool fold_split(struct step *step, size_t index, double *out, int64_t count)
+bool fold_split(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
     int64_t from = 0;
     if (!in || shape->rank != 1)
         return false;
-    for (size_t i = 0; i < index; i++) {
+    for (size_t i = 0; step_output(step, i) != result; i++) {
         const struct operand *before = step_output(step, i);
         if (!before || !before->has_shape)
             return false;
@@ -245,20 +238,18 @@ static int64_t broadcast_index(const struct shape *in, const struct shape *out, 
     return at;
 }
 
-bool fold_expand(struct step *step, size_t index, double *out, int64_t count)
+bool fold_expand(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
-    const struct operand *result = step_output(step, index);
     for (int64_t i = 0; i < count && in; i++)
         out[i] = in[broadcast_index(step_shape(step, 0), &result->shape, i)];
     return in != NULL;
 }
 
-bool fold_where(struct step *step, size_t index, double *out, int64_t count)
+bool fold_where(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *which = input_data(step, 0), *a = input_data(step, 1);
     const double *b = input_data(step, 2);
-    const struct operand *result = step_output(step, index);
     if (!which || !a || !b)
         return false;
     for (int64_t i = 0; i < count; i++)
@@ -278,11 +269,11 @@ static double reduce_two(struct slice op, double sum, double next)
 }
 
 /* Reduces all elements to one. */
-bool fold_reduce(struct step *step, size_t index, double *out, int64_t count)
+bool fold_reduce(struct step *step, const struct operand *result, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     struct slice op = step->node->op;
-    (void)index;
+    (void)result;
     int64_t length = in ? shape_elements(step_shape(step, 0)) : 0;
     if (!in || count != 1 || length < 1)
         return false;
@@ -351,9 +342,9 @@ static const struct {
 #undef ROW
 };
 
-bool fold_math(struct step *step, size_t index, double *out, int64_t count)
+bool fold_math(struct step *step, const struct operand *result, double *out, int64_t count)
 {
-    const struct operand *result = step_output(step, index), *first = step_input(step, 0);
+    const struct operand *first = step_input(step, 0);
     for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; i++) {
         if (!slice_is(step->node->op, FUNCTIONS[i].name))
             continue;
@@ -393,8 +384,9 @@ static bool fold_outputs(struct step *step)
         if (!out)
             continue;
         int64_t count = shape_elements(&out->shape);
-        double *data = is_small(out) ? infer_alloc_data(step->infer, count) : NULL;
-        if (data && step->row->fold(step, i, data, count))
+        double *data =
+            step->row->fold && is_small(out) ? infer_alloc_data(step->infer, count) : NULL;
+        if (data && step->row->fold(step, out, data, count))
             out->data = data;
         is_folded = is_folded && out->data && !out->is_output;
     }
@@ -422,7 +414,7 @@ static void alias_weight(struct operand *out, struct operand *in)
 static bool is_one_of(const struct step *step, const char *const *names)
 {
     for (; *names; names++)
-        if (strcmp(step->row->name, *names) == 0)
+        if (str_equal(step->row->name, *names))
             return true;
     return false;
 }

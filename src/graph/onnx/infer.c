@@ -215,6 +215,11 @@ enum err step_set_output(struct step *step, size_t index, int32_t dtype, const s
     return ERR_OK;
 }
 
+enum err step_set_result(struct step *step, const struct shape *shape)
+{
+    return step_set_output(step, 0, 0, shape);
+}
+
 /* ---- its attributes ---- */
 
 const struct onnx_attribute *step_attribute(const struct step *step, const char *name)
@@ -232,6 +237,13 @@ int64_t step_int(const struct step *step, const char *name, int64_t otherwise)
 {
     const struct onnx_attribute *found = step_attribute(step, name);
     return found && found->has_int ? found->int_value : otherwise;
+}
+
+enum err step_axis(const struct step *step, int64_t otherwise, int rank, int *out)
+{
+    return resolve_axis(step_int(step, "axis", otherwise), rank, out)
+               ? ERR_OK
+               : step_fail(step, "axis out of range");
 }
 
 struct slice step_string(const struct step *step, const char *name)

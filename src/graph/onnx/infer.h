@@ -170,10 +170,14 @@ int step_input_ints(const struct step *step, size_t index, int64_t *out, int cap
 void step_select(struct step *step, const uint8_t *order, uint8_t count);
 enum err step_set_output(struct step *step, size_t index, int32_t dtype, const struct shape *shape)
     MUST_USE; /* dtype 0: that of the first input */
+/* The first output, with the dtype of the first input. */
+enum err step_set_result(struct step *step, const struct shape *shape) MUST_USE;
 
 const struct onnx_attribute *step_attribute(const struct step *step,
                                             const char *name); /* or NULL */
 int64_t step_int(const struct step *step, const char *name, int64_t otherwise);
+/* The attribute "axis", from 0; ERR_BAD_VALUE if it is out of range. */
+enum err step_axis(const struct step *step, int64_t otherwise, int rank, int *out) MUST_USE;
 struct slice step_string(const struct step *step, const char *name);
 /* The list's length, up to `capacity`; 0 when it is not set. */
 int step_ints(const struct step *step, const char *name, int64_t *out, int capacity);

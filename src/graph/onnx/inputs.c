@@ -57,7 +57,7 @@ static enum meaning meaning_of_name(struct slice slice)
     char name[64];
     if (slice.length == 0 || slice.length >= sizeof name)
         return MEANS_NOTHING;
-    str_format(name, sizeof name, "%.*s", (int)slice.length, slice.start);
+    chars_format(name, "%.*s", (int)slice.length, slice.start);
     if (is_one_of(name, TOKENS))
         return MEANS_TOKENS;
     if (contains_nocase(name, "batch") || str_equal_nocase(name, "n"))
@@ -153,8 +153,7 @@ static void add_binding(struct infer *infer, struct slice name, int64_t size)
     enum { MAX_BINDINGS = 256 }; /* a model has a handful */
     if (infer->binding_count == MAX_BINDINGS)
         return;
-    infer->bindings = xgrow(infer->bindings, &infer->binding_capacity, infer->binding_count,
-                            sizeof *infer->bindings);
+    XGROW(infer->bindings, infer->binding_count, infer->binding_capacity);
     infer->bindings[infer->binding_count++] = (struct dim_binding){name, size};
 }
 
@@ -253,7 +252,7 @@ static enum err bind_sum(struct binding *binding, struct slice sum, int64_t *out
         uint64_t number;
         char digits[16];
         bool is_number = term.length < sizeof digits &&
-                         str_format(digits, sizeof digits, "%.*s", (int)term.length, term.start) &&
+                         chars_format(digits, "%.*s", (int)term.length, term.start) &&
                          parse_u64(digits, &number) == ERR_OK && number <= INT32_MAX;
         if (is_number)
             size = (int64_t)number;
@@ -327,7 +326,7 @@ static bool parse_shape(const char *text, struct shape *out)
         uint64_t size;
         if (length >= sizeof number || out->rank == GRAPH_MAX_RANK)
             return false;
-        str_format(number, sizeof number, "%.*s", (int)length, word);
+        chars_format(number, "%.*s", (int)length, word);
         if (parse_u64(number, &size) || size == 0 || size > INT32_MAX)
             return false;
         out->dims[out->rank++] = (int64_t)size;

@@ -21,8 +21,8 @@
 /* ---- operators ---- */
 
 static const struct onnx_operator OPERATORS[] = {
-#define OPERATOR(name, rule, shapes, fold, op, shape_inputs, buffers, quantized)                   \
-    {name, rule_##rule, shapes, fold_##fold, GRAPH_##op, shape_inputs, buffers, quantized},
+#define OPERATOR(name_, function, shapes_, ...)                                                    \
+    {.name = name_, .rule = rule_##function, .shapes = shapes_, .op = __VA_ARGS__},
 #include "graph/onnx/operators.def"
 #undef OPERATOR
 };
@@ -396,7 +396,7 @@ static enum err open_file(const char *source, struct model *model, struct error 
         return err;
     warn_of_missing_weights(file);
     const char *slash = strrchr(source, '/');
-    str_copy(model->name, sizeof model->name, slash ? slash + 1 : source);
+    chars_copy(model->name, slash ? slash + 1 : source);
     if (model_path_ends(model->name, ".onnx"))
         model->name[strlen(model->name) - strlen(".onnx")] = '\0';
     return ERR_OK;
@@ -440,7 +440,7 @@ static void note_denormals(const struct onnx_file *file, struct graph *graph)
 static enum err build(const struct model *model, struct graph_options *options, struct graph *out,
                       struct error *why)
 {
-    str_copy(out->name, sizeof out->name, model->name);
+    chars_copy(out->name, model->name);
     enum err err = onnx_graph(model->state, options, out, why);
     if (!err)
         note_denormals(model->state, out);

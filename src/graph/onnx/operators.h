@@ -8,15 +8,16 @@
 /* A shape rule reads the inputs and attributes and sets the outputs.  Without enough information it sets nothing; it
  * fails for contradictory inputs. */
 typedef enum err rule_function(struct step *step) MUST_USE;
-/* A folding computes the elements of one output; false: it cannot. */
-typedef bool fold_function(struct step *step, size_t index, double *out, int64_t count);
+/* A folding computes the elements of one output, the result; false: it cannot. */
+typedef bool fold_function(struct step *step, const struct operand *result, double *out,
+                           int64_t count);
 
 struct onnx_operator {
     const char *name;
     rule_function *rule;
     uint8_t shapes; /* the rule requires this many leading inputs with known shapes */
-    fold_function *fold;
     enum graph_op op;
+    fold_function *fold;   /* NULL: none */
     uint16_t shape_inputs; /* bit masks of inputs: those that determine shapes, ... */
     uint16_t buffers;      /* ... those that belong to the model and are not trained, ... */
     uint16_t quantized;    /* ... and those that are weights even as integers */
@@ -51,8 +52,8 @@ rule_function rule_concat, rule_qlinear_concat, rule_split, rule_split_to_sequen
     rule_multinomial;
 
 /* fold.c */
-fold_function fold_none, fold_shape, fold_size, fold_constant, fold_copy, fold_fill, fold_gather,
-    fold_concat, fold_slice, fold_transpose, fold_split, fold_expand, fold_range, fold_where,
-    fold_reduce, fold_math;
+fold_function fold_shape, fold_size, fold_constant, fold_copy, fold_fill, fold_gather, fold_concat,
+    fold_slice, fold_transpose, fold_split, fold_expand, fold_range, fold_where, fold_reduce,
+    fold_math;
 
 #endif

@@ -48,44 +48,55 @@ static bool read_scalar(const char **at, const char *end, enum wire_type type, u
     return true;
 }
 
-static bool read_bytes(struct wire *wire, struct slice *out)
+static bool read_bytes(struct wire *wire)
 {
     uint64_t length;
     if (!read_varint(&wire->at, wire->end, &length) || length > (uint64_t)(wire->end - wire->at))
         return false;
-    *out = (struct slice){wire->at, (size_t)length};
+    wire->bytes = (struct slice){wire->at, (size_t)length};
     wire->at += length;
     return true;
 }
 
-static bool read_field(struct wire *wire, struct wire_field *out)
+static bool read_field(struct wire *wire)
 {
     uint64_t tag;
     if (!read_varint(&wire->at, wire->end, &tag) || tag >> 3 == 0 || tag >> 32)
         return false;
-    *out = (struct wire_field){.number = (uint32_t)(tag >> 3), .type = (enum wire_type)(tag & 7)};
-    switch (out->type) {
+    wire->number = (uint32_t)(tag >> 3);
+    wire->type = (enum wire_type)(tag & 7);
+    wire->value = 0;
+    wire->bytes = (struct slice){0};
+    switch (wire->type) {
     case WIRE_VARINT:
     case WIRE_FIXED64:
     case WIRE_FIXED32:
-        return read_scalar(&wire->at, wire->end, out->type, &out->value);
+        return read_scalar(&wire->at, wire->end, wire->type, &wire->value);
     case WIRE_BYTES:
-        return read_bytes(wire, &out->bytes);
+        return read_bytes(wire);
     }
     return false; /* groups, which ONNX does not use */
 }
 
-bool wire_next(struct wire *wire, struct wire_field *out)
+bool wire_next(struct wire *wire)
 {
     if (wire->at == wire->end || wire->is_damaged)
         return false;
-    wire->is_damaged = !read_field(wire, out);
+    wire->is_damaged = !read_field(wire);
     return !wire->is_damaged;
+}
+
+bool wire_next_bytes(struct wire *wire, uint32_t number)
+{
+    while (wire_next(wire))
+        if (wire->number == number && wire->type == WIRE_BYTES)
+            return true;
+    return false;
 }
 
 /* Takes the next scalar from a repeated field, packed or not; false if none is left.  `type` is that of one scalar.
  * Remaining bytes of a packed field are less than a scalar: it is corrupt. */
-static bool wire_scalar(struct wire_field *field, enum wire_type type, uint64_t *out)
+static bool wire_scalar(struct wire *field, enum wire_type type, uint64_t *out)
 {
     if (field->type == type) {
         *out = field->value;
@@ -105,11 +116,9 @@ static bool wire_scalar(struct wire_field *field, enum wire_type type, uint64_t 
 struct slice wire_bytes(struct slice message, uint32_t number)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     struct slice found = {"", 0};
-    while (wire_next(&wire, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            found = field.bytes;
+    while (wire_next_bytes(&wire, number))
+        found = wire.bytes;
     return found;
 }
 
@@ -170,7 +179,7 @@ static const struct dtype {
 static const struct dtype *dtype_of(int32_t number)
 {
     static const struct dtype OTHER = {.field = TENSOR_INT32S, .in_graph = GRAPH_INT32};
-    for (size_t i = 0; i < sizeof DTYPES / sizeof *DTYPES; i++)
+    for (size_t i = 0; i < COUNT_OF(DTYPES); i++)
         if (DTYPES[i].number == number)
             return &DTYPES[i];
     return &OTHER;
@@ -215,7 +224,7 @@ const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements
     return NULL;
 }
 
-static const char *add_dims(struct onnx_tensor *tensor, struct wire_field field)
+static const char *add_dims(struct onnx_tensor *tensor, struct wire field)
 {
     uint64_t value;
     while (wire_scalar(&field, WIRE_VARINT, &value)) {
@@ -233,7 +242,7 @@ static void read_external(struct slice entry, struct onnx_tensor *tensor)
         tensor->external = wire_bytes(entry, ENTRY_VALUE);
 }
 
-static const char *read_tensor_field(const struct wire_field *field, struct onnx_tensor *out)
+static const char *read_tensor_field(const struct wire *field, struct onnx_tensor *out)
 {
     bool is_bytes = field->type == WIRE_BYTES;
     if (field->number == TENSOR_DIMS)
@@ -260,11 +269,10 @@ static const char *end_tensor(const struct wire *wire, const char *wrong, struct
 const char *onnx_tensor_decode(struct slice message, struct onnx_tensor *out)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     const char *wrong = NULL;
     *out = (struct onnx_tensor){.message = message, .name = {"", 0}};
-    while (!wrong && wire_next(&wire, &field))
-        wrong = read_tensor_field(&field, out);
+    while (!wrong && wire_next(&wire))
+        wrong = read_tensor_field(&wire, out);
     return end_tensor(&wire, wrong, out);
 }
 
@@ -272,15 +280,14 @@ const char *onnx_tensor_decode(struct slice message, struct onnx_tensor *out)
 const char *onnx_tensor_decode_sparse(struct slice message, struct onnx_tensor *out)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     struct onnx_tensor values = {.name = {"", 0}};
     const char *wrong = NULL;
     *out = (struct onnx_tensor){.name = {"", 0}};
-    while (!wrong && wire_next(&wire, &field)) {
-        if (field.number == SPARSE_VALUES && field.type == WIRE_BYTES)
-            wrong = onnx_tensor_decode(field.bytes, &values);
-        else if (field.number == SPARSE_DIMS)
-            wrong = add_dims(out, field);
+    while (!wrong && wire_next(&wire)) {
+        if (wire.number == SPARSE_VALUES && wire.type == WIRE_BYTES)
+            wrong = onnx_tensor_decode(wire.bytes, &values);
+        else if (wire.number == SPARSE_DIMS)
+            wrong = add_dims(out, wire);
     }
     out->name = values.name;
     out->dtype = values.dtype;
@@ -308,10 +315,9 @@ bool onnx_tensor_data(const struct onnx_tensor *tensor, double *out, size_t coun
     }
     uint64_t bits;
     struct wire wire = wire_of(tensor->message);
-    struct wire_field field;
-    while (taken < count && wire_next(&wire, &field))
-        if (field.number == dtype->field)
-            while (taken < count && wire_scalar(&field, dtype->type, &bits))
+    while (taken < count && wire_next(&wire))
+        if (wire.number == dtype->field)
+            while (taken < count && wire_scalar(&wire, dtype->type, &bits))
                 out[taken++] = element_of(dtype, bits);
     return tensor->message.start && taken == count;
 }
@@ -337,15 +343,13 @@ struct slice onnx_attribute_string(const struct onnx_attribute *attribute)
 struct slice onnx_attribute_name(struct slice message)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
-    while (wire_next(&wire, &field))
-        if (field.number == ATTRIBUTE_NAME && field.type == WIRE_BYTES)
-            return field.bytes;
+    while (wire_next_bytes(&wire, ATTRIBUTE_NAME))
+        return wire.bytes;
     return (struct slice){"", 0};
 }
 
 /* Counts the scalars of a repeated field; false if it is of another type, or corrupt. */
-static bool count_scalars(struct wire_field field, enum wire_type type, uint32_t *count)
+static bool count_scalars(struct wire field, enum wire_type type, uint32_t *count)
 {
     uint64_t bits;
     while (*count < UINT32_MAX && wire_scalar(&field, type, &bits))
@@ -353,7 +357,7 @@ static bool count_scalars(struct wire_field field, enum wire_type type, uint32_t
     return field.type == WIRE_BYTES && field.bytes.length == 0;
 }
 
-static bool read_attribute_field(const struct wire_field *field, struct onnx_attribute *out,
+static bool read_attribute_field(const struct wire *field, struct onnx_attribute *out,
                                  struct slice *graph)
 {
     switch (field->number) {
@@ -385,11 +389,10 @@ static bool read_attribute_field(const struct wire_field *field, struct onnx_att
 bool onnx_attribute_decode(struct slice message, struct onnx_attribute *out, struct slice *graph)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     *out = (struct onnx_attribute){.message = message, .graph = ONNX_NONE};
     *graph = (struct slice){0};
-    while (wire_next(&wire, &field))
-        if (!read_attribute_field(&field, out, graph))
+    while (wire_next(&wire))
+        if (!read_attribute_field(&wire, out, graph))
             return false;
     return !wire.is_damaged;
 }
@@ -399,10 +402,9 @@ size_t onnx_attribute_ints(const struct onnx_attribute *attribute, int64_t *out,
     size_t count = 0;
     uint64_t bits;
     struct wire wire = wire_of(attribute->message);
-    struct wire_field field;
-    while (count < capacity && wire_next(&wire, &field))
-        if (field.number == ATTRIBUTE_INTS)
-            while (count < capacity && wire_scalar(&field, WIRE_VARINT, &bits))
+    while (count < capacity && wire_next(&wire))
+        if (wire.number == ATTRIBUTE_INTS)
+            while (count < capacity && wire_scalar(&wire, WIRE_VARINT, &bits))
                 out[count++] = (int64_t)bits;
     return count;
 }
@@ -412,10 +414,9 @@ size_t onnx_attribute_floats(const struct onnx_attribute *attribute, double *out
     size_t count = 0;
     uint64_t bits;
     struct wire wire = wire_of(attribute->message);
-    struct wire_field field;
-    while (count < capacity && wire_next(&wire, &field))
-        if (field.number == ATTRIBUTE_FLOATS)
-            while (count < capacity && wire_scalar(&field, WIRE_FIXED32, &bits))
+    while (count < capacity && wire_next(&wire))
+        if (wire.number == ATTRIBUTE_FLOATS)
+            while (count < capacity && wire_scalar(&wire, WIRE_FIXED32, &bits))
                 out[count++] = float_of(bits);
     return count;
 }
@@ -446,19 +447,18 @@ static bool is_name(struct slice name)
 static bool decode_dim(struct slice message, struct onnx_dim *out)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     *out = (struct onnx_dim){-1, {"", 0}};
-    while (wire_next(&wire, &field)) {
-        if (field.number != DIM_VALUE && field.number != DIM_PARAM)
+    while (wire_next(&wire)) {
+        if (wire.number != DIM_VALUE && wire.number != DIM_PARAM)
             continue;
-        bool is_value = field.number == DIM_VALUE;
-        if (field.type != (is_value ? WIRE_VARINT : WIRE_BYTES))
+        bool is_value = wire.number == DIM_VALUE;
+        if (wire.type != (is_value ? WIRE_VARINT : WIRE_BYTES))
             return false;
         *out = (struct onnx_dim){-1, {"", 0}};
         if (is_value)
-            out->size = field.value > INT64_MAX ? -1 : (int64_t)field.value;
-        else if (is_name(field.bytes))
-            out->name = field.bytes;
+            out->size = wire.value > INT64_MAX ? -1 : (int64_t)wire.value;
+        else if (is_name(wire.bytes))
+            out->name = wire.bytes;
     }
     return !wire.is_damaged;
 }
@@ -466,13 +466,12 @@ static bool decode_dim(struct slice message, struct onnx_dim *out)
 static bool decode_shape(struct slice message, struct onnx_type *out)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     struct onnx_dim dim;
     out->has_shape = true;
-    while (wire_next(&wire, &field)) {
-        if (field.number != SHAPE_DIM)
+    while (wire_next(&wire)) {
+        if (wire.number != SHAPE_DIM)
             continue;
-        if (field.type != WIRE_BYTES || !decode_dim(field.bytes, &dim))
+        if (wire.type != WIRE_BYTES || !decode_dim(wire.bytes, &dim))
             return false;
         if (out->rank < GRAPH_MAX_RANK)
             out->dims[out->rank] = dim;
@@ -484,14 +483,13 @@ static bool decode_shape(struct slice message, struct onnx_type *out)
 static bool decode_tensor_type(struct slice message, struct onnx_type *out)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     bool is_valid = true;
-    while (is_valid && wire_next(&wire, &field)) {
-        if (field.number == TENSOR_TYPE_DTYPE) {
-            out->dtype = (int32_t)field.value;
-            is_valid = field.type == WIRE_VARINT;
-        } else if (field.number == TENSOR_TYPE_SHAPE) {
-            is_valid = field.type == WIRE_BYTES && decode_shape(field.bytes, out);
+    while (is_valid && wire_next(&wire)) {
+        if (wire.number == TENSOR_TYPE_DTYPE) {
+            out->dtype = (int32_t)wire.value;
+            is_valid = wire.type == WIRE_VARINT;
+        } else if (wire.number == TENSOR_TYPE_SHAPE) {
+            is_valid = wire.type == WIRE_BYTES && decode_shape(wire.bytes, out);
         }
     }
     return is_valid && !wire.is_damaged;
@@ -500,13 +498,12 @@ static bool decode_tensor_type(struct slice message, struct onnx_type *out)
 static bool decode_value_type(struct slice message, struct onnx_type *out)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     out->is_other = true;
-    while (wire_next(&wire, &field)) {
-        if (field.number != TYPE_TENSOR)
+    while (wire_next(&wire)) {
+        if (wire.number != TYPE_TENSOR)
             continue;
         out->is_other = false;
-        if (field.type != WIRE_BYTES || !decode_tensor_type(field.bytes, out))
+        if (wire.type != WIRE_BYTES || !decode_tensor_type(wire.bytes, out))
             return false;
     }
     return !wire.is_damaged;
@@ -515,11 +512,10 @@ static bool decode_value_type(struct slice message, struct onnx_type *out)
 bool onnx_type_decode(struct slice message, struct onnx_type *out)
 {
     struct wire wire = wire_of(message);
-    struct wire_field field;
     *out = (struct onnx_type){0};
-    while (wire_next(&wire, &field))
-        if (field.number == INFO_TYPE &&
-            (field.type != WIRE_BYTES || !decode_value_type(field.bytes, out)))
+    while (wire_next(&wire))
+        if (wire.number == INFO_TYPE &&
+            (wire.type != WIRE_BYTES || !decode_value_type(wire.bytes, out)))
             return false;
     return !wire.is_damaged;
 }

@@ -23,22 +23,22 @@ enum wire_type {
     WIRE_FIXED32 = 5,
 };
 
-struct wire_field {
+/* A message, and the field that was read last. */
+struct wire {
+    const char *at, *end;
+    bool is_damaged; /* ends within a field, or has an invalid one */
     uint32_t number;
     enum wire_type type;
     uint64_t value;     /* a scalar */
     struct slice bytes; /* for WIRE_BYTES */
 };
 
-struct wire {
-    const char *at, *end;
-    bool is_damaged; /* ends within a field, or has an invalid one */
-};
-
 struct wire wire_of(struct slice message);
 
 /* The next field; false at the end, or if the message is corrupt. */
-bool wire_next(struct wire *wire, struct wire_field *out);
+bool wire_next(struct wire *wire);
+/* The next WIRE_BYTES field with that number. */
+bool wire_next_bytes(struct wire *wire, uint32_t number);
 
 /* The last WIRE_BYTES field with that number; a slice of length 0 if there is none. */
 struct slice wire_bytes(struct slice message, uint32_t number);

@@ -3,22 +3,19 @@
 
 enum err rule_same(struct step *step)
 {
-    const struct shape *in = step_shape(step, 0);
-    return step_set_output(step, 0, 0, in);
+    return step_set_result(step, step_shape(step, 0));
 }
 
 enum err rule_predicate(struct step *step)
 {
-    const struct shape *in = step_shape(step, 0);
-    return step_set_output(step, 0, ONNX_BOOL, in);
+    return step_set_output(step, 0, ONNX_BOOL, step_shape(step, 0));
 }
 
 /* ---- broadcasting ---- */
 
 static enum err broadcast(struct step *step, int32_t dtype)
 {
-    const struct shape *first = step_shape(step, 0);
-    struct shape joined = *first;
+    struct shape joined = *step_shape(step, 0);
     bool is_old = step_int(step, "broadcast", 0) != 0; /* before version 7: shaped like the first */
     for (size_t i = 1; i < step->node->input_count && !is_old; i++) {
         const struct shape *more = step_shape(step, i);
@@ -41,7 +38,7 @@ enum err rule_qlinear_binary(struct step *step)
     struct shape joined = *first;
     if (!shape_broadcast(&joined, second))
         return step_fail(step, "input shapes cannot be broadcast");
-    return step_set_output(step, 0, 0, &joined);
+    return step_set_result(step, &joined);
 }
 
 enum err rule_broadcast(struct step *step)
@@ -110,7 +107,7 @@ enum err rule_dynamic_quantize(struct step *step)
 enum err rule_dropout(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    enum err err = step_set_output(step, 0, 0, in);
+    enum err err = step_set_result(step, in);
     return err ? err : step_set_output(step, 1, ONNX_BOOL, in);
 }
 
@@ -119,7 +116,7 @@ enum err rule_dropout(struct step *step)
 enum err rule_batch_norm(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *scale = step_shape(step, 1);
-    enum err err = in ? step_set_output(step, 0, 0, in) : ERR_OK;
+    enum err err = in ? step_set_result(step, in) : ERR_OK;
     for (size_t i = 1; i < 5 && scale && !err; i++) /* statistics, in training mode */
         err = step_set_output(step, i, 0, scale);
     return err;
@@ -129,12 +126,12 @@ enum err rule_layer_norm(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int axis;
-    if (!resolve_axis(step_int(step, "axis", -1), in->rank, &axis))
-        return step_fail(step, "axis out of range");
+    if (step_axis(step, -1, in->rank, &axis))
+        return ERR_BAD_VALUE;
     struct shape means = *in;
     for (int i = axis; i < means.rank; i++)
         means.dims[i] = 1;
-    enum err err = step_set_output(step, 0, 0, in);
+    enum err err = step_set_result(step, in);
     for (size_t i = 1; i < 3 && !err; i++)
         err = step_set_output(step, i, ONNX_FLOAT, &means);
     return err;
@@ -153,7 +150,7 @@ enum err rule_skip_norm(struct step *step)
     step_select(step, REST, sizeof REST);
     struct shape means = *in;
     means.dims[means.rank - 1] = 1;
-    enum err err = step_set_output(step, 0, 0, in);
+    enum err err = step_set_result(step, in);
     for (size_t i = 1; i < 3 && !err; i++)
         err = step_set_output(step, i, ONNX_FLOAT, &means);
     return err ? err : step_set_output(step, 3, 0, in);
@@ -181,7 +178,7 @@ enum err rule_reduce(struct step *step)
     if (count < 0)
         return ERR_OK;
     if (count == 0 && step_int(step, "noop_with_empty_axes", 0))
-        return step_set_output(step, 0, 0, in);
+        return step_set_result(step, in);
     for (int i = 0; i < in->rank; i++)
         is_reduced[i] = count == 0;
     for (int i = 0, axis; i < count; i++) {
@@ -190,7 +187,7 @@ enum err rule_reduce(struct step *step)
         is_reduced[axis] = true;
     }
     struct shape out = reduced(in, is_reduced, step_int(step, "keepdims", 1) != 0);
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_arg_reduce(struct step *step)
@@ -198,8 +195,8 @@ enum err rule_arg_reduce(struct step *step)
     const struct shape *in = step_shape(step, 0);
     bool is_reduced[GRAPH_MAX_RANK] = {0};
     int axis;
-    if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
-        return step_fail(step, "axis out of range");
+    if (step_axis(step, 0, in->rank, &axis))
+        return ERR_BAD_VALUE;
     is_reduced[axis] = true;
     struct shape out = reduced(in, is_reduced, step_int(step, "keepdims", 1) != 0);
     return step_set_output(step, 0, ONNX_INT64, &out);
@@ -212,5 +209,5 @@ enum err rule_det(struct step *step)
         return ERR_OK;
     struct shape out = *in;
     out.rank -= 2;
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }

@@ -10,8 +10,8 @@ static enum err concat(struct step *step, size_t first, size_t stride)
     int axis;
     if (!begin)
         return ERR_OK;
-    if (!resolve_axis(step_int(step, "axis", 1), begin->rank, &axis))
-        return step_fail(step, "axis out of range");
+    if (step_axis(step, 1, begin->rank, &axis))
+        return ERR_BAD_VALUE;
     struct shape out = *begin;
     for (size_t i = first + stride; i < step->node->input_count; i += stride) {
         const struct shape *more = step_shape(step, i);
@@ -51,8 +51,8 @@ enum err rule_split_to_sequence(struct step *step)
     int axis, count = step_input_ints(step, 1, parts, MAX_PARTS);
     if (step_input(step, 1) && count < 1)
         return ERR_OK;
-    if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
-        return step_fail(step, "axis out of range");
+    if (step_axis(step, 0, in->rank, &axis))
+        return ERR_BAD_VALUE;
     struct shape out = *in;
     out.dims[axis] = count > 0 ? parts[0] : 1;
     for (int i = 1; i < count; i++)
@@ -61,7 +61,7 @@ enum err rule_split_to_sequence(struct step *step)
     for (int i = axis; is_squeezed && i + 1 < out.rank; i++)
         out.dims[i] = out.dims[i + 1];
     out.rank = (uint8_t)(out.rank - is_squeezed);
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_split(struct step *step)
@@ -69,8 +69,8 @@ enum err rule_split(struct step *step)
     const struct shape *in = step_shape(step, 0);
     int64_t parts[MAX_PARTS];
     int axis, count = step_ints_or_input(step, "split", 1, parts, MAX_PARTS);
-    if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
-        return step_fail(step, "axis out of range");
+    if (step_axis(step, 0, in->rank, &axis))
+        return ERR_BAD_VALUE;
     bool is_given = step_attribute(step, "split") || step_input(step, 1);
     if (is_given && count < 0)
         return ERR_OK;
@@ -130,7 +130,7 @@ enum err rule_slice(struct step *step)
         out.dims[axis] = slice_count(in->dims[axis], clamp_to_int((double)begins[i]),
                                      clamp_to_int((double)ends[i]), stride);
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 /* ---- gather ---- */
@@ -150,8 +150,8 @@ enum err rule_gather(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *which = step_shape(step, 1);
     int axis;
-    if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
-        return step_fail(step, "axis out of range");
+    if (step_axis(step, 0, in->rank, &axis))
+        return ERR_BAD_VALUE;
     if (in->rank - 1 + which->rank > GRAPH_MAX_RANK)
         return step_fail(step, "its output has more than 8 dimensions");
     struct shape out = {0};
@@ -166,13 +166,13 @@ enum err rule_gather(struct step *step)
     if (step->emitted.op == GRAPH_MOVE && shape_elements(which) == 1 &&
         operand_data(step->infer, step_input(step, 1)))
         step->emitted.op = GRAPH_REARRANGE;
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_gather_elements(struct step *step)
 {
     const struct shape *which = step_shape(step, 1);
-    return which ? step_set_output(step, 0, 0, which) : ERR_OK;
+    return which ? step_set_result(step, which) : ERR_OK;
 }
 
 enum err rule_gather_nd(struct step *step)
@@ -192,7 +192,7 @@ enum err rule_gather_nd(struct step *step)
         out.dims[out.rank++] = which->dims[i];
     for (int i = in->rank - rest; i < in->rank; i++)
         out.dims[out.rank++] = in->dims[i];
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 /* ---- padding, resizing ---- */
@@ -221,7 +221,7 @@ enum err rule_pad(struct step *step)
         pads_nothing &= pads[i] == 0;
     if (pads_nothing)
         step->emitted.op = GRAPH_VIEW;
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 /* Sizes are the fourth input; scales are the third, or the second (before version 11, Upsample), or an attribute
@@ -292,7 +292,7 @@ enum err rule_resize(struct step *step)
     bool is_known = resize_by_sizes(step, in, axes, count, &out) ||
                     resize_by_scales(step, in, axes, count, &out) ||
                     resize_by_attribute(step, in, &out);
-    return is_known ? step_set_output(step, 0, 0, &out) : ERR_OK;
+    return is_known ? step_set_result(step, &out) : ERR_OK;
 }
 
 enum err rule_center_crop_pad(struct step *step)
@@ -310,7 +310,7 @@ enum err rule_center_crop_pad(struct step *step)
             return step_fail(step, "axis out of range");
         out.dims[axis] = sizes[i];
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 /* ---- selection by data ---- */
@@ -325,8 +325,8 @@ enum err rule_one_hot(struct step *step)
         return ERR_OK;
     if (in->rank == GRAPH_MAX_RANK)
         return step_fail(step, "its output has more than 8 dimensions");
-    if (!resolve_axis(step_int(step, "axis", -1), in->rank + 1, &axis))
-        return step_fail(step, "axis out of range");
+    if (step_axis(step, -1, in->rank + 1, &axis))
+        return ERR_BAD_VALUE;
     struct shape out = {.rank = (uint8_t)(in->rank + 1)};
     for (int i = 0; i < out.rank; i++)
         out.dims[i] = i == axis ? depth : in->dims[i - (i > axis)];
@@ -340,11 +340,11 @@ enum err rule_top_k(struct step *step)
     int axis;
     if (k < 0 && step_input_ints(step, 1, &k, 1) != 1)
         return ERR_OK;
-    if (!resolve_axis(step_int(step, "axis", -1), in->rank, &axis))
-        return step_fail(step, "axis out of range");
+    if (step_axis(step, -1, in->rank, &axis))
+        return ERR_BAD_VALUE;
     struct shape out = *in;
     out.dims[axis] = k;
-    enum err err = step_set_output(step, 0, 0, &out);
+    enum err err = step_set_result(step, &out);
     return err ? err : step_set_output(step, 1, ONNX_INT64, &out);
 }
 
@@ -376,7 +376,7 @@ enum err rule_compress(struct step *step)
     const struct shape *in = step_shape(step, 0);
     step->is_guessed = true;
     struct shape flat = {.rank = 1, .dims = {shape_elements(in)}};
-    return step_set_output(step, 0, 0, step_attribute(step, "axis") ? in : &flat);
+    return step_set_result(step, step_attribute(step, "axis") ? in : &flat);
 }
 
 enum err rule_unique(struct step *step)
@@ -388,7 +388,7 @@ enum err rule_unique(struct step *step)
     bool has_axis =
         step_attribute(step, "axis") && resolve_axis(step_int(step, "axis", 0), in->rank, &axis);
     struct shape one = {.rank = 1, .dims = {has_axis ? in->dims[axis] : flat.dims[0]}};
-    enum err err = step_set_output(step, 0, 0, has_axis ? in : &flat);
+    enum err err = step_set_result(step, has_axis ? in : &flat);
     for (size_t i = 1; i < 4 && !err; i++)
         err = step_set_output(step, i, ONNX_INT64, &one);
     return err;

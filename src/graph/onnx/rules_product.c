@@ -9,10 +9,10 @@ static struct shape shape_of(int rank, int64_t a, int64_t b, int64_t c, int64_t 
 }
 
 /* A product with a weight is a linear layer. */
-static void choose_op(struct step *step, size_t a, size_t b)
+static void choose_op(struct step *step, size_t second)
 {
-    bool left = operand_is_weight(step_input(step, a));
-    bool right = operand_is_weight(step_input(step, b));
+    bool left = operand_is_weight(step_input(step, 0));
+    bool right = operand_is_weight(step_input(step, second));
     step->emitted.op = left != right ? GRAPH_LINEAR : GRAPH_MATMUL;
 }
 
@@ -60,7 +60,7 @@ static enum err multiply(struct step *step, struct shape a, struct shape b, int3
 static enum err matmul(struct step *step, size_t second, int32_t dtype)
 {
     const struct shape *a = step_shape(step, 0), *b = step_shape(step, second);
-    choose_op(step, 0, second);
+    choose_op(step, second);
     return a && b ? multiply(step, *a, *b, dtype) : ERR_OK;
 }
 
@@ -111,7 +111,7 @@ enum err rule_matmul_bits(struct step *step)
     root->is_data_read = true;
     struct shape out = *in;
     out.dims[out.rank - 1] = rows;
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 /* (rows, batches..., columns), as before the transpose of heads, to (batches..., rows, columns). */
@@ -128,7 +128,7 @@ static void move_rows_inside(struct shape *shape)
 enum err rule_fused_matmul(struct step *step)
 {
     const struct shape *first = step_shape(step, 0), *second = step_shape(step, 1);
-    choose_op(step, 0, 1);
+    choose_op(step, 1);
     if (!first || !second)
         return ERR_OK;
     struct shape a = *first, b = *second;
@@ -147,7 +147,7 @@ enum err rule_fused_matmul(struct step *step)
 static enum err gemm(struct step *step, size_t right)
 {
     const struct shape *first = step_shape(step, 0), *second = step_shape(step, right);
-    choose_op(step, 0, right);
+    choose_op(step, right);
     if (!first || !second)
         return ERR_OK;
     if (first->rank != 2 || second->rank != 2)
@@ -260,7 +260,7 @@ enum err rule_einsum(struct step *step)
     struct shape out = {0};
     bool is_kept[LETTERS] = {0};
     split_equation(step_string(step, "equation"), &equation);
-    choose_op(step, 0, 1);
+    choose_op(step, 1);
     if (!read_terms(step, &equation) || !einsum_shape(&equation, &out, is_kept))
         return ERR_OK;
     double summed = 1;
@@ -275,7 +275,7 @@ enum err rule_einsum(struct step *step)
         step->emitted.op = GRAPH_MUL;
         step->inner = 0;
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 /* ---- recurrence ---- */
@@ -297,7 +297,7 @@ enum err rule_recurrent(struct step *step)
                                     : shape_of(3, directions, batch, hidden, 0);
     step->emitted.as.recurrent =
         (struct graph_recurrent){.steps = steps, .hidden = hidden, .directions = directions};
-    enum err err = step_set_output(step, 0, 0, &all);
+    enum err err = step_set_result(step, &all);
     for (size_t i = 1; i < 3 && !err; i++)
         err = step_set_output(step, i, 0, &last);
     return err;
@@ -364,7 +364,7 @@ enum err rule_attention(struct step *step)
     struct shape keys = shape_of(4, q.batch, k.heads, total, k.size);
     struct shape values = shape_of(4, q.batch, v.heads, total, v.size);
     struct shape scores = shape_of(4, q.batch, q.heads, q.tokens, total);
-    enum err err = step_set_output(step, 0, 0, &out);
+    enum err err = step_set_result(step, &out);
     if (!err)
         err = step_set_output(step, 1, 0, &keys);
     if (!err)
@@ -409,7 +409,7 @@ enum err rule_packed_attention(struct step *step)
     struct shape out = shape_of(3, in->dims[0], in->dims[1], sizes[2], 0);
     struct shape present = {
         .rank = 5, .dims = {2, in->dims[0], heads, before + in->dims[1], divided(sizes[0], heads)}};
-    enum err err = step_set_output(step, 0, 0, &out);
+    enum err err = step_set_result(step, &out);
     return err ? err : step_set_output(step, 1, 0, &present);
 }
 
@@ -441,7 +441,7 @@ enum err rule_multi_head_attention(struct step *step)
     struct shape keys =
         shape_of(4, q->dims[0], heads, before + tokens_k, divided(q->dims[2], heads));
     struct shape values = shape_of(4, q->dims[0], heads, before + tokens_k, width_v);
-    enum err err = step_set_output(step, 0, 0, &out);
+    enum err err = step_set_result(step, &out);
     if (!err)
         err = step_set_output(step, 1, 0, &keys);
     return err ? err : step_set_output(step, 2, 0, &values);
@@ -473,7 +473,7 @@ enum err rule_group_attention(struct step *step)
     };
     struct shape out = shape_of(3, q->dims[0], q->dims[1], heads * size, 0);
     struct shape cache = shape_of(4, q->dims[0], heads_kv, before + q->dims[1], size);
-    enum err err = step_set_output(step, 0, 0, &out);
+    enum err err = step_set_result(step, &out);
     for (size_t i = 1; i < 3 && !err; i++)
         err = step_set_output(step, i, 0, &cache);
     return err;

@@ -49,7 +49,7 @@ enum err rule_reshape(struct step *step)
     if (count < 0)
         return ERR_OK;
     enum err err = fill_shape(step, in, wanted, count, &out);
-    return err ? err : step_set_output(step, 0, 0, &out);
+    return err ? err : step_set_result(step, &out);
 }
 
 enum err rule_flatten(struct step *step)
@@ -62,7 +62,7 @@ enum err rule_flatten(struct step *step)
     axis = axis < 0 ? axis + in->rank : axis;
     for (int i = 0; i < in->rank; i++)
         out.dims[i >= axis] *= in->dims[i];
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 /* False when an axis is out of range. */
@@ -96,7 +96,7 @@ enum err rule_squeeze(struct step *step)
         if (!is_gone)
             out.dims[out.rank++] = in->dims[i];
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_unsqueeze(struct step *step)
@@ -118,7 +118,7 @@ enum err rule_unsqueeze(struct step *step)
             return step_fail(step, "axis given more than once");
         out.dims[i] = is_new[i] ? 1 : in->dims[from++];
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_transpose(struct step *step)
@@ -135,7 +135,7 @@ enum err rule_transpose(struct step *step)
             return step_fail(step, "perm entry out of range");
         out.dims[i] = in->dims[from];
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 /* ---- tensors created from a shape ---- */
@@ -222,7 +222,7 @@ enum err rule_range(struct step *step)
     }
     double count = ends[2] != 0 ? ceil((ends[1] - ends[0]) / ends[2]) : 0;
     struct shape out = {.rank = 1, .dims = {count > 0 ? clamp_to_int(count) : 0}};
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_random(struct step *step)
@@ -249,7 +249,7 @@ enum err rule_expand(struct step *step)
             return step_fail(step, "its input cannot be expanded to its shape");
         out.dims[out.rank - i] = has == 1 ? wants : has;
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_tile(struct step *step)
@@ -267,7 +267,7 @@ enum err rule_tile(struct step *step)
             return step_fail(step, "its output has too many elements");
         out.dims[i] *= times[i];
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_depth_to_space(struct step *step)
@@ -281,7 +281,7 @@ enum err rule_depth_to_space(struct step *step)
     struct shape out = {
         .rank = 4,
         .dims = {in->dims[0], in->dims[1] / (size * size), in->dims[2] * size, in->dims[3] * size}};
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_space_to_depth(struct step *step)
@@ -295,5 +295,5 @@ enum err rule_space_to_depth(struct step *step)
     struct shape out = {
         .rank = 4,
         .dims = {in->dims[0], in->dims[1] * size * size, in->dims[2] / size, in->dims[3] / size}};
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }

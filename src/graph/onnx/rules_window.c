@@ -187,7 +187,7 @@ enum err rule_conv_transpose(struct step *step)
             out.dims[i + 2] = wanted[i];
     }
     set_window(step, &window);
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_pool(struct step *step)
@@ -199,17 +199,16 @@ enum err rule_pool(struct step *step)
     if (!err)
         err = slide(step, in, &window, in->dims[1], &out);
     if (!err)
-        err = step_set_output(step, 0, 0, &out);
+        err = step_set_result(step, &out);
     return err ? err : step_set_output(step, 1, ONNX_INT64, &out); /* indices of the maxima */
 }
 
 enum err rule_global_pool(struct step *step)
 {
-    const struct shape *in = step_shape(step, 0);
-    struct shape out = *in;
+    struct shape out = *step_shape(step, 0);
     for (int i = 2; i < out.rank; i++)
         out.dims[i] = 1;
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_max_unpool(struct step *step)
@@ -232,7 +231,7 @@ enum err rule_max_unpool(struct step *step)
             out.dims[i] = (out.dims[i] - 1) * window.stride[i - 2] + window.kernel[i - 2] -
                           window.before[i - 2] - window.after[i - 2];
     }
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_roi_align(struct step *step)
@@ -243,7 +242,7 @@ enum err rule_roi_align(struct step *step)
     struct shape out = {.rank = 4,
                         .dims = {boxes->dims[0], in->dims[1], step_int(step, "output_height", 1),
                                  step_int(step, "output_width", 1)}};
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_max_roi_pool(struct step *step)
@@ -253,7 +252,7 @@ enum err rule_max_roi_pool(struct step *step)
     if (in->rank < 2 || boxes->rank < 1 || step_ints(step, "pooled_shape", size, 2) != 2)
         return ERR_OK;
     struct shape out = {.rank = 4, .dims = {boxes->dims[0], in->dims[1], size[0], size[1]}};
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_grid_sample(struct step *step)
@@ -264,5 +263,5 @@ enum err rule_grid_sample(struct step *step)
     struct shape out = *in;
     for (int i = 2; i < out.rank; i++)
         out.dims[i] = grid->dims[i - 1];
-    return step_set_output(step, 0, 0, &out);
+    return step_set_result(step, &out);
 }

@@ -26,7 +26,7 @@ static const char *next_feature(char buffer[24], int *number)
 
 static tensor_id vgg_classifier(struct build *b, tensor_id x)
 {
-    x = zoo_adaptive_pool(b, "avgpool", x, 7);
+    x = zoo_adaptive_pool(b, x, 7);
     x = build_flatten(b, "flatten", x);
     x = build_linear(b, "classifier.0", x, 4096, true);
     x = build_op(b, GRAPH_RELU, "classifier.1", x);
@@ -74,13 +74,13 @@ tensor_id zoo_build_alexnet(struct build *b, const struct graph_options *options
     char scope[24];
     int number = 0;
     tensor_id x = zoo_image(b, options);
-    for (size_t i = 0; i < sizeof CONVS / sizeof *CONVS; i++) {
+    for (size_t i = 0; i < COUNT_OF(CONVS); i++) {
         x = build_conv(b, next_feature(scope, &number), x, CONVS[i].conv);
         x = build_op(b, GRAPH_RELU, next_feature(scope, &number), x);
         if (CONVS[i].pools)
             x = build_pool(b, next_feature(scope, &number), x, POOL);
     }
-    x = zoo_adaptive_pool(b, "avgpool", x, 6);
+    x = zoo_adaptive_pool(b, x, 6);
     x = build_flatten(b, "flatten", x);
     x = zoo_dropout(b, "classifier.0", x);
     x = build_linear(b, "classifier.1", x, 4096, true);
@@ -138,7 +138,7 @@ tensor_id zoo_build_densenet(struct build *b, const struct graph_options *option
     static const char *const TRANSITION[] = {"norm", "relu", "conv"};
     const struct densenet *net = ZOO_ROW(DENSENETS, b->graph->name);
     tensor_id x = zoo_image(b, options);
-    build_scope(b, "%s", "features.");
+    build_scope(b, "features.");
     x = build_conv(b, "conv0", x, zoo_same_conv(net->first, 7, 2));
     x = build_batch_norm(b, "norm0", x);
     x = build_op(b, GRAPH_RELU, "relu0", x);
@@ -152,7 +152,7 @@ tensor_id zoo_build_densenet(struct build *b, const struct graph_options *option
         x = norm_relu_conv(b, TRANSITION, x, zoo_same_conv(build_dim(b, x, 1) / 2, 1, 1));
         x = build_pool(b, "pool", x, (struct build_pool){GRAPH_AVG_POOL, .kernel = 2, .stride = 2});
     }
-    build_scope(b, "%s", "");
+    build_root(b);
     x = build_batch_norm(b, "features.norm5", x);
     x = build_op(b, GRAPH_RELU, "relu", x);
     return zoo_classifier(b, x, "adaptive_avg_pool2d", NULL, "classifier");
@@ -214,7 +214,7 @@ tensor_id zoo_build_squeezenet(struct build *b, const struct graph_options *opti
         build_scope(b, "features.%d.", net->fires[i]);
         x = fire(b, x, SQUEEZED[i]);
     }
-    build_scope(b, "%s", "");
+    build_root(b);
     x = zoo_dropout(b, "classifier.0", x);
     x = conv_relu(b, "classifier.1", "classifier.2", x, 1000, 1);
     x = build_global_pool(b, "classifier.3", x);
@@ -237,12 +237,12 @@ static tensor_id same_conv(struct build *b, const char *scope, tensor_id x, int6
     return conv_bn_relu(b, scope, x, zoo_same_conv(channels, kernel, 1));
 }
 
-/* A convolution without padding. */
+/* A 3 x 3 convolution without padding. */
 static tensor_id valid_conv(struct build *b, const char *scope, tensor_id x, int64_t channels,
-                            int32_t kernel, int32_t stride)
+                            int32_t stride)
 {
-    return conv_bn_relu(
-        b, scope, x, (struct build_conv){.channels = channels, .kernel = kernel, .stride = stride});
+    return conv_bn_relu(b, scope, x,
+                        (struct build_conv){.channels = channels, .kernel = 3, .stride = stride});
 }
 
 /* 1 x n or n x 1, with same padding. */
@@ -290,7 +290,7 @@ static tensor_id googlenet_module(struct build *b, const struct branches *m, ten
         same_conv(b, "branch3.1", same_conv(b, "branch3.0", x, m->five_before, 1), m->five, 3);
     parts[3] = same_conv(b, "branch4.1", build_pool(b, "branch4.0", x, POOL), m->pool_branch, 1);
     x = build_concat(b, "cat", 1, parts, 4);
-    build_scope(b, "%s", "");
+    build_root(b);
     return x;
 }
 
@@ -316,7 +316,7 @@ tensor_id zoo_build_googlenet(struct build *b, const struct graph_options *optio
     x = same_conv(b, "conv2", x, 64, 1);
     x = same_conv(b, "conv3", x, 192, 3);
     x = ceil_pool(b, "maxpool2", x, 3);
-    for (size_t i = 0; i < sizeof MODULES / sizeof *MODULES; i++) {
+    for (size_t i = 0; i < COUNT_OF(MODULES); i++) {
         x = googlenet_module(b, &MODULES[i], x);
         if (MODULES[i].pool_after > 0)
             x = ceil_pool(b, MODULES[i].pool_after == 3 ? "maxpool3" : "maxpool4", x,
@@ -347,9 +347,9 @@ static tensor_id module_a(struct build *b, tensor_id x, int64_t channels)
 
 static tensor_id module_b(struct build *b, tensor_id x)
 {
-    tensor_id parts[3] = {valid_conv(b, "branch3x3", x, 384, 3, 2)};
+    tensor_id parts[3] = {valid_conv(b, "branch3x3", x, 384, 2)};
     parts[1] = same_conv(b, "branch3x3dbl_2", same_conv(b, "branch3x3dbl_1", x, 64, 1), 96, 3);
-    parts[1] = valid_conv(b, "branch3x3dbl_3", parts[1], 96, 3, 2);
+    parts[1] = valid_conv(b, "branch3x3dbl_3", parts[1], 96, 2);
     parts[2] = build_pool(b, "max_pool2d", x, HALVE);
     return build_concat(b, "cat", 1, parts, 3);
 }
@@ -372,11 +372,11 @@ static tensor_id module_c(struct build *b, tensor_id x, int64_t width)
 static tensor_id module_d(struct build *b, tensor_id x)
 {
     tensor_id parts[3];
-    parts[0] = valid_conv(b, "branch3x3_2", same_conv(b, "branch3x3_1", x, 192, 1), 320, 3, 2);
+    parts[0] = valid_conv(b, "branch3x3_2", same_conv(b, "branch3x3_1", x, 192, 1), 320, 2);
     tensor_id y =
         asymmetric_conv(b, "branch7x7x3_2", same_conv(b, "branch7x7x3_1", x, 192, 1), 192, 1, 7);
     y = asymmetric_conv(b, "branch7x7x3_3", y, 192, 7, 1);
-    parts[1] = valid_conv(b, "branch7x7x3_4", y, 192, 3, 2);
+    parts[1] = valid_conv(b, "branch7x7x3_4", y, 192, 2);
     parts[2] = build_pool(b, "max_pool2d", x, HALVE);
     return build_concat(b, "cat", 1, parts, 3);
 }
@@ -397,12 +397,12 @@ static tensor_id module_e(struct build *b, tensor_id x)
 
 static tensor_id inception_stem(struct build *b, tensor_id x)
 {
-    x = valid_conv(b, "Conv2d_1a_3x3", x, 32, 3, 2);
-    x = valid_conv(b, "Conv2d_2a_3x3", x, 32, 3, 1);
+    x = valid_conv(b, "Conv2d_1a_3x3", x, 32, 2);
+    x = valid_conv(b, "Conv2d_2a_3x3", x, 32, 1);
     x = same_conv(b, "Conv2d_2b_3x3", x, 64, 3);
     x = build_pool(b, "maxpool1", x, HALVE);
     x = same_conv(b, "Conv2d_3b_1x1", x, 80, 1);
-    x = valid_conv(b, "Conv2d_4a_3x3", x, 192, 3, 1);
+    x = valid_conv(b, "Conv2d_4a_3x3", x, 192, 1);
     return build_pool(b, "maxpool2", x, HALVE);
 }
 
@@ -412,7 +412,7 @@ static void add_auxiliary_head(struct build *b)
     int64_t first = 768 * 128 + 2 * 128;
     int64_t second = 128 * 768 * 25 + 2 * 768;
     int64_t last = 768 * 1000 + 1000;
-    build_tensor(b, GRAPH_PARAMETER, "AuxLogits", 1, (int64_t[]){first + second + last});
+    build_tensor(b, GRAPH_PARAMETER, "AuxLogits", DIMS(first + second + last));
 }
 
 tensor_id zoo_build_inception_v3(struct build *b, const struct graph_options *options)
@@ -426,19 +426,19 @@ tensor_id zoo_build_inception_v3(struct build *b, const struct graph_options *op
         build_scope(b, "%s", A[i]);
         x = module_a(b, x, i == 0 ? 32 : 64);
     }
-    build_scope(b, "%s", "Mixed_6a.");
+    build_scope(b, "Mixed_6a.");
     x = module_b(b, x);
     for (int i = 0; i < 4; i++) {
         build_scope(b, "%s", C[i]);
         x = module_c(b, x, WIDTHS[i]);
     }
-    build_scope(b, "%s", "Mixed_7a.");
+    build_scope(b, "Mixed_7a.");
     x = module_d(b, x);
-    build_scope(b, "%s", "Mixed_7b.");
+    build_scope(b, "Mixed_7b.");
     x = module_e(b, x);
-    build_scope(b, "%s", "Mixed_7c.");
+    build_scope(b, "Mixed_7c.");
     x = module_e(b, x);
-    build_scope(b, "%s", "");
+    build_root(b);
     add_auxiliary_head(b);
     return inception_classifier(b, x);
 }
@@ -461,7 +461,7 @@ static const struct convnext CONVNEXTS[] = {
 /* LayerNorm2d normalizes the channels of each pixel: as many operations as a group norm. */
 static tensor_id channel_norm(struct build *b, const char *name, tensor_id x)
 {
-    return build_norm(b, GRAPH_GROUP_NORM, name, x, true);
+    return build_norm(b, GRAPH_GROUP_NORM, name, x);
 }
 
 static tensor_id convnext_block(struct build *b, tensor_id in)
@@ -471,14 +471,13 @@ static tensor_id convnext_block(struct build *b, tensor_id in)
     struct build_conv depthwise = zoo_depthwise_conv(channels, 7, 1);
     depthwise.has_bias = true;
     tensor_id x = build_conv(b, "block.0", in, depthwise);
-    x = build_rearrange(b, "block.1", x, 4, (int64_t[]){batch, height, width, channels});
-    x = build_norm(b, GRAPH_LAYER_NORM, "block.2", x, true);
+    x = build_rearrange(b, "block.1", x, DIMS(batch, height, width, channels));
+    x = build_norm(b, GRAPH_LAYER_NORM, "block.2", x);
     x = build_linear(b, "block.3", x, 4 * channels, true);
     x = build_op(b, GRAPH_GELU, "block.4", x);
     x = build_linear(b, "block.5", x, channels, true);
-    x = build_rearrange(b, "block.6", x, 4, (int64_t[]){batch, channels, height, width});
-    tensor_id scale =
-        build_tensor(b, GRAPH_PARAMETER, "layer_scale", 3, (int64_t[]){channels, 1, 1});
+    x = build_rearrange(b, "block.6", x, DIMS(batch, channels, height, width));
+    tensor_id scale = build_tensor(b, GRAPH_PARAMETER, "layer_scale", DIMS(channels, 1, 1));
     x = build_binary(b, GRAPH_MUL, "mul", x, scale);
     return build_binary(b, GRAPH_ADD, "add", x, in);
 }
@@ -506,7 +505,7 @@ tensor_id zoo_build_convnext(struct build *b, const struct graph_options *option
             x = convnext_block(b, x);
         }
     }
-    build_scope(b, "%s", "");
+    build_root(b);
     x = build_global_pool(b, "avgpool", x);
     x = channel_norm(b, "classifier.0", x);
     x = build_flatten(b, "classifier.1", x);

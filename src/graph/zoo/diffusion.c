@@ -12,17 +12,16 @@ enum { LATENT_CHANNELS = 4, VAE_SCALE = 8, TEXT_TOKENS = 77, TEXT_FEATURES = 768
 /* `time` is the embedding of the step, or GRAPH_NONE. */
 static tensor_id resnet_block(struct build *b, tensor_id in, int64_t channels, tensor_id time)
 {
-    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm1", in, true);
+    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm1", in);
     x = build_op(b, GRAPH_SILU, "nonlinearity", x);
     x = build_conv(b, "conv1", x, zoo_biased_conv(channels, 3, 1));
     if (time >= 0) {
         tensor_id shift = build_op(b, GRAPH_SILU, "time_nonlinearity", time);
         shift = build_linear(b, "time_emb_proj", shift, channels, true);
-        shift = build_view(b, "time_view", shift, 4,
-                           (int64_t[]){build_dim(b, shift, 0), channels, 1, 1});
+        shift = build_view(b, "time_view", shift, DIMS(build_dim(b, shift, 0), channels, 1, 1));
         x = build_binary(b, GRAPH_ADD, "time_add", x, shift);
     }
-    x = build_norm(b, GRAPH_GROUP_NORM, "norm2", x, true);
+    x = build_norm(b, GRAPH_GROUP_NORM, "norm2", x);
     x = build_op(b, GRAPH_SILU, "nonlinearity_1", x);
     x = build_conv(b, "conv2", x, zoo_biased_conv(channels, 3, 1));
     if (build_dim(b, in, 1) != channels)
@@ -33,31 +32,32 @@ static tensor_id resnet_block(struct build *b, tensor_id in, int64_t channels, t
 static tensor_id upsample(struct build *b, tensor_id x)
 {
     int64_t channels = build_dim(b, x, 1);
-    int64_t dims[] = {build_dim(b, x, 0), channels, 2 * build_dim(b, x, 2), 2 * build_dim(b, x, 3)};
-    x = build_move(b, "interpolate", x, 4, dims);
+    x = build_move(
+        b, "interpolate", x,
+        DIMS(build_dim(b, x, 0), channels, 2 * build_dim(b, x, 2), 2 * build_dim(b, x, 3)));
     return build_conv(b, "conv", x, zoo_biased_conv(channels, 3, 1));
 }
 
 /* Pixels as tokens: (batch, height x width, channels); and back. */
 static tensor_id as_tokens(struct build *b, tensor_id x)
 {
-    int64_t dims[] = {build_dim(b, x, 0), build_dim(b, x, 2) * build_dim(b, x, 3),
-                      build_dim(b, x, 1)};
-    return build_rearrange(b, "permute", x, 3, dims);
+    return build_rearrange(
+        b, "permute", x,
+        DIMS(build_dim(b, x, 0), build_dim(b, x, 2) * build_dim(b, x, 3), build_dim(b, x, 1)));
 }
 
 static tensor_id as_image(struct build *b, tensor_id x, tensor_id like)
 {
-    int64_t dims[] = {build_dim(b, like, 0), build_dim(b, x, 2), build_dim(b, like, 2),
-                      build_dim(b, like, 3)};
-    return build_rearrange(b, "permute_1", x, 4, dims);
+    return build_rearrange(b, "permute_1", x,
+                           DIMS(build_dim(b, like, 0), build_dim(b, x, 2), build_dim(b, like, 2),
+                                build_dim(b, like, 3)));
 }
 
-static tensor_id output_conv(struct build *b, const char *conv, tensor_id x, int64_t channels)
+static tensor_id output_conv(struct build *b, tensor_id x, int64_t channels)
 {
-    x = build_norm(b, GRAPH_GROUP_NORM, "conv_norm_out", x, true);
+    x = build_norm(b, GRAPH_GROUP_NORM, "conv_norm_out", x);
     x = build_op(b, GRAPH_SILU, "conv_act", x);
-    return build_conv(b, conv, x, zoo_biased_conv(channels, 3, 1));
+    return build_conv(b, "conv_out", x, zoo_biased_conv(channels, 3, 1));
 }
 
 /* ---- UNet ---- */
@@ -89,7 +89,7 @@ static tensor_id unet_transformer(struct build *b, tensor_id in, tensor_id text)
                           .is_gated = true,
                           .has_no_qkv_bias = true};
     struct block_pass cross = {.cross_tokens = TEXT_TOKENS, .cross_states = text};
-    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm", in, true);
+    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm", in);
     x = build_conv(b, "proj_in", x, zoo_biased_conv(channels, 1, 1));
     tensor_id before = x;
     x = as_tokens(b, x);
@@ -147,14 +147,13 @@ static tensor_id unet_up(struct build *b, struct unet *unet, tensor_id x)
         if (i < 3)
             x = upsample(b, x);
     }
-    build_scope(b, "%s", "");
+    build_root(b);
     return x;
 }
 
 static tensor_id embed_time(struct build *b, int64_t batch)
 {
-    tensor_id x =
-        build_input(b, "timestep_features", GRAPH_FLOAT, 2, (int64_t[]){batch, CHANNELS[0]});
+    tensor_id x = build_input(b, "timestep_features", GRAPH_FLOAT, DIMS(batch, CHANNELS[0]));
     x = build_linear(b, "time_embedding.linear_1", x, 4 * CHANNELS[0], true);
     x = build_op(b, GRAPH_SILU, "time_embedding.act", x);
     return build_linear(b, "time_embedding.linear_2", x, 4 * CHANNELS[0], true);
@@ -162,21 +161,20 @@ static tensor_id embed_time(struct build *b, int64_t batch)
 
 static tensor_id unet(struct build *b, int64_t batch, int64_t side)
 {
-    tensor_id x =
-        build_input(b, "sample", GRAPH_FLOAT, 4, (int64_t[]){batch, LATENT_CHANNELS, side, side});
+    tensor_id x = build_input(b, "sample", GRAPH_FLOAT, DIMS(batch, LATENT_CHANNELS, side, side));
     struct unet net = {.time = embed_time(b, batch)};
-    net.text = build_input(b, "encoder_hidden_states", GRAPH_FLOAT, 3,
-                           (int64_t[]){batch, TEXT_TOKENS, TEXT_FEATURES});
+    net.text = build_input(b, "encoder_hidden_states", GRAPH_FLOAT,
+                           DIMS(batch, TEXT_TOKENS, TEXT_FEATURES));
     x = save_skip(&net, build_conv(b, "conv_in", x, zoo_biased_conv(CHANNELS[0], 3, 1)));
     x = unet_down(b, &net, x);
-    build_scope(b, "%s", "mid_block.resnets.0.");
+    build_scope(b, "mid_block.resnets.0.");
     x = resnet_block(b, x, CHANNELS[3], net.time);
-    build_scope(b, "%s", "mid_block.attentions.0.");
+    build_scope(b, "mid_block.attentions.0.");
     x = unet_transformer(b, x, net.text);
-    build_scope(b, "%s", "mid_block.resnets.1.");
+    build_scope(b, "mid_block.resnets.1.");
     x = resnet_block(b, x, CHANNELS[3], net.time);
     x = unet_up(b, &net, x);
-    return output_conv(b, "conv_out", x, LATENT_CHANNELS);
+    return output_conv(b, x, LATENT_CHANNELS);
 }
 
 /* ---- VAE ---- */
@@ -187,18 +185,13 @@ static const int64_t VAE_CHANNELS[] = {128, 256, 512, 512};
 static tensor_id vae_attention(struct build *b, tensor_id in)
 {
     int64_t channels = build_dim(b, in, 1);
-    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "group_norm", in, true);
+    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "group_norm", in);
     x = as_tokens(b, x);
     tensor_id q = build_linear(b, "to_q", x, channels, true);
     tensor_id k = build_linear(b, "to_k", x, channels, true);
     tensor_id v = build_linear(b, "to_v", x, channels, true);
-    struct graph_attention one = {.heads = 1,
-                                  .heads_kv = 1,
-                                  .key_size = channels,
-                                  .value_size = channels,
-                                  .tokens = build_dim(b, x, 1),
-                                  .sequences = build_dim(b, x, 0)};
-    x = build_attention(b, "attention", q, k, v, GRAPH_NONE, GRAPH_NONE, one);
+    x = build_attention(b, "attention", q, k, v, GRAPH_NONE, GRAPH_NONE,
+                        build_heads(b, x, 1, channels));
     x = build_linear(b, "to_out.0", x, channels, true);
     return build_binary(b, GRAPH_ADD, "add", as_image(b, x, in), in);
 }
@@ -219,8 +212,9 @@ static tensor_id vae_mid_block(struct build *b, const char *part, tensor_id x)
 static tensor_id downsample(struct build *b, tensor_id x)
 {
     int64_t channels = build_dim(b, x, 1);
-    int64_t dims[] = {build_dim(b, x, 0), channels, build_dim(b, x, 2) + 1, build_dim(b, x, 3) + 1};
-    x = build_move(b, "pad", x, 4, dims);
+    x = build_move(
+        b, "pad", x,
+        DIMS(build_dim(b, x, 0), channels, build_dim(b, x, 2) + 1, build_dim(b, x, 3) + 1));
     return build_conv(
         b, "conv", x,
         (struct build_conv){.channels = channels, .kernel = 3, .stride = 2, .has_bias = true});
@@ -239,8 +233,8 @@ static tensor_id vae_encode(struct build *b, tensor_id x)
             x = downsample(b, x);
     }
     x = vae_mid_block(b, "encoder", x);
-    x = output_conv(b, "conv_out", x, 2 * LATENT_CHANNELS);
-    build_scope(b, "%s", "");
+    x = output_conv(b, x, 2 * LATENT_CHANNELS);
+    build_root(b);
     return build_conv(b, "quant_conv", x, zoo_biased_conv(2 * LATENT_CHANNELS, 1, 1));
 }
 
@@ -258,9 +252,9 @@ static tensor_id vae_decode(struct build *b, tensor_id x)
         if (i < 3)
             x = upsample(b, x);
     }
-    build_scope(b, "%s", "decoder.");
-    x = output_conv(b, "conv_out", x, 3);
-    build_scope(b, "%s", "");
+    build_scope(b, "decoder.");
+    x = output_conv(b, x, 3);
+    build_root(b);
     return x;
 }
 
@@ -271,7 +265,7 @@ static tensor_id vae(struct build *b, bool has_encoder, bool has_decoder, int64_
     int64_t latents[] = {batch, LATENT_CHANNELS, side, side};
     tensor_id x;
     if (has_encoder) {
-        x = build_input(b, "sample", GRAPH_FLOAT, 4, (int64_t[]){batch, 3, image, image});
+        x = build_input(b, "sample", GRAPH_FLOAT, DIMS(batch, 3, image, image));
         x = vae_encode(b, x); /* means and log-variances */
         if (has_decoder)
             x = build_rearrange(b, "latent_dist.mode", x, 4, latents);
@@ -311,7 +305,7 @@ tensor_id zoo_build_clip_text(struct build *b, const struct graph_options *optio
                           .is_causal = true};
     tensor_id x = block_text_input(b, options->batch, options->tokens);
     b->component = DECODER_EMBEDDING;
-    build_scope(b, "%s", "text_model.embeddings.");
+    build_scope(b, "text_model.embeddings.");
     x = build_embedding(b, "token_embedding", x, 49408, TEXT_FEATURES);
     tensor_id positions =
         block_positions(b, "position_embedding", options->tokens, 0, TEXT_TOKENS, TEXT_FEATURES);

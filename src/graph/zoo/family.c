@@ -12,7 +12,7 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
     for (size_t i = 0; i < count; i++, row += row_size) {
         const char *row_name;
         memcpy(&row_name, row, sizeof row_name);
-        if (!strcmp(row_name, name))
+        if (str_equal(row_name, name))
             return row;
     }
     return NULL; /* a name of zoo.def that its family lacks: a programming error detected by tests */
@@ -20,8 +20,8 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
 
 tensor_id zoo_image(struct build *build, const struct graph_options *options)
 {
-    int64_t dims[] = {options->batch, 3, options->image, options->image};
-    return build_input(build, "input", GRAPH_FLOAT, 4, dims);
+    return build_input(build, "input", GRAPH_FLOAT,
+                       DIMS(options->batch, 3, options->image, options->image));
 }
 
 void zoo_check_multiple(struct build *build, int64_t image, int64_t multiple)
@@ -41,7 +41,7 @@ struct scoped_name {
 static struct scoped_name scoped(const char *scope, const char *name)
 {
     struct scoped_name scoped = {0};
-    str_format(scoped.text, sizeof scoped.text, "%s%s%s", scope, *scope ? "." : "", name);
+    chars_format(scoped.text, "%s%s%s", scope, *scope ? "." : "", name);
     return scoped;
 }
 
@@ -60,7 +60,7 @@ tensor_id zoo_conv_norm_from(struct build *build, const char *scope, int first, 
 {
     char numbers[3][8];
     for (int i = 0; i < 3; i++)
-        str_format(numbers[i], sizeof numbers[i], "%d", first + i);
+        chars_format(numbers[i], "%d", first + i);
     const struct zoo_unit names = {numbers[0], numbers[1], numbers[2]};
     return zoo_unit(build, scope, &names, x, conv, activation);
 }
@@ -117,7 +117,7 @@ tensor_id zoo_squeeze_excite(struct build *build, const char *scope, tensor_id x
 tensor_id zoo_classifier(struct build *build, tensor_id x, const char *pool, const char *dropout,
                          const char *linear)
 {
-    build_scope(build, "%s", "");
+    build_root(build);
     x = build_flatten(build, "flatten", build_global_pool(build, pool, x));
     if (dropout)
         x = zoo_dropout(build, dropout, x);
@@ -127,29 +127,25 @@ tensor_id zoo_classifier(struct build *build, tensor_id x, const char *pool, con
 tensor_id zoo_dropout(struct build *build, const char *name, tensor_id x)
 {
     struct graph_node node = {.op = GRAPH_VIEW, .name = name, .label = "dropout"};
-    int64_t dims[GRAPH_MAX_RANK];
-    int rank = build_rank(build, x);
-    for (int i = 0; i < rank; i++)
-        dims[i] = build_dim(build, x, i);
-    return build_node(build, &node, &x, 1, rank, dims);
+    return build_like(build, &node, &x, 1, x);
 }
 
-tensor_id zoo_adaptive_pool(struct build *build, const char *name, tensor_id x, int64_t size)
+tensor_id zoo_adaptive_pool(struct build *build, tensor_id x, int64_t size)
 {
-    struct graph_node node = {.op = GRAPH_AVG_POOL, .name = name, .as.window = {.rank = 2}};
-    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), size, size};
+    struct graph_node node = {.op = GRAPH_AVG_POOL, .name = "avgpool", .as.window = {.rank = 2}};
     for (int i = 0; i < 2; i++) {
         int32_t width = (int32_t)((build_dim(build, x, i + 2) + size - 1) / size);
         node.as.window.kernel[i] = node.as.window.stride[i] = width;
         node.as.window.dilation[i] = 1;
     }
     node.as.window.groups = 1;
-    return build_node(build, &node, &x, 1, 4, dims);
+    return build_node(build, &node, &x, 1,
+                      DIMS(build_dim(build, x, 0), build_dim(build, x, 1), size, size));
 }
 
 tensor_id zoo_half_channels(struct build *build, const char *name, tensor_id x)
 {
-    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1) / 2, build_dim(build, x, 2),
-                      build_dim(build, x, 3)};
-    return build_rearrange(build, name, x, 4, dims);
+    return build_rearrange(build, name, x,
+                           DIMS(build_dim(build, x, 0), build_dim(build, x, 1) / 2,
+                                build_dim(build, x, 2), build_dim(build, x, 3)));
 }

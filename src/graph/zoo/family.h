@@ -50,7 +50,7 @@ tensor_id zoo_classifier(struct build *build, tensor_id x, const char *pool, con
 /* No-op at inference. */
 tensor_id zoo_dropout(struct build *build, const char *name, tensor_id x);
 /* Adaptive average pooling to `size` x `size`. */
-tensor_id zoo_adaptive_pool(struct build *build, const char *name, tensor_id x, int64_t size);
+tensor_id zoo_adaptive_pool(struct build *build, tensor_id x, int64_t size);
 /* The first or second half of the channels. */
 tensor_id zoo_half_channels(struct build *build, const char *name, tensor_id x);
 

@@ -17,7 +17,7 @@ struct v2_stage {
 static const struct v2_stage V2_STAGES[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2},
                                             {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2},
                                             {6, 320, 1, 1}};
-enum { V2_STAGE_COUNT = sizeof V2_STAGES / sizeof *V2_STAGES };
+enum { V2_STAGE_COUNT = COUNT_OF(V2_STAGES) };
 
 static tensor_id inverted_residual_v2(struct build *b, const struct v2_stage *v2_stage,
                                       int32_t stride, tensor_id in)
@@ -45,7 +45,7 @@ tensor_id zoo_build_mobilenet_v2(struct build *b, const struct graph_options *op
             build_scope(b, "features.%d.", number++);
             x = inverted_residual_v2(b, &V2_STAGES[s], i == 0 ? V2_STAGES[s].stride : 1, x);
         }
-    build_scope(b, "%s", "");
+    build_root(b);
     x = zoo_conv_norm(b, "features.18", x, zoo_same_conv(1280, 1, 1), GRAPH_CLIP);
     return zoo_classifier(b, x, "adaptive_avg_pool2d", "classifier.0", "classifier.1");
 }
@@ -151,8 +151,8 @@ tensor_id zoo_build_mobilenet_v3(struct build *b, const struct graph_options *op
         build_scope(b, "features.%d.", i + 1);
         x = inverted_residual_v3(b, &net->blocks[i], 1, x);
     }
-    build_scope(b, "%s", "");
-    str_format(scope, sizeof scope, "features.%d", net->count + 1);
+    build_root(b);
+    chars_format(scope, "features.%d", net->count + 1);
     x = zoo_conv_norm(b, scope, x, zoo_same_conv(6 * build_dim(b, x, 1), 1, 1), GRAPH_HARD_SWISH);
     x = build_global_pool(b, "avgpool", x);
     x = build_flatten(b, "flatten", x);
@@ -166,7 +166,7 @@ tensor_id zoo_mobilenet_v3_dilated(struct build *build, tensor_id x, tensor_id *
 {
     enum { EARLY = 3, DILATED = 12 }; /* blocks: the first with 40 channels, and with 160 */
     const struct mobilenet_v3 *net = ZOO_ROW(MOBILENETS_V3, "mobilenet_v3_large");
-    build_scope(build, "%s", "backbone.");
+    build_scope(build, "backbone.");
     x = zoo_conv_norm(build, "0", x, zoo_same_conv(16, 3, 2), GRAPH_HARD_SWISH);
     for (int i = 0; i < net->count; i++) {
         build_scope(build, "backbone.%d.", i + 1);
@@ -174,7 +174,7 @@ tensor_id zoo_mobilenet_v3_dilated(struct build *build, tensor_id x, tensor_id *
         if (i == EARLY)
             *early = x;
     }
-    build_scope(build, "%s", "backbone.");
+    build_scope(build, "backbone.");
     return zoo_conv_norm(build, "16", x, zoo_same_conv(6 * build_dim(build, x, 1), 1, 1),
                          GRAPH_HARD_SWISH);
 }
@@ -289,8 +289,8 @@ tensor_id zoo_build_efficientnet(struct build *b, const struct graph_options *op
             x = mb_block(b, mb_stage, channels, i == 0 ? mb_stage->stride : 1, x);
         }
     }
-    build_scope(b, "%s", "");
-    str_format(scope, sizeof scope, "features.%d", number);
+    build_root(b);
+    chars_format(scope, "features.%d", number);
     int64_t last = net->last > 0 ? net->last : 4 * build_dim(b, x, 1);
     x = zoo_conv_norm(b, scope, x, zoo_same_conv(last, 1, 1), GRAPH_SILU);
     return zoo_classifier(b, x, "avgpool", "classifier.0", "classifier.1");
@@ -339,8 +339,9 @@ static tensor_id shuffle_unit(struct build *b, tensor_id x, int64_t channels, bo
         parts[1] = main_branch(b, zoo_half_channels(b, "chunk_1", x), channels / 2, 1);
     }
     x = build_concat(b, "cat", 1, parts, 2);
-    int64_t dims[] = {build_dim(b, x, 0), channels, build_dim(b, x, 2), build_dim(b, x, 3)};
-    return build_rearrange(b, "channel_shuffle", x, 4, dims);
+    return build_rearrange(
+        b, "channel_shuffle", x,
+        DIMS(build_dim(b, x, 0), channels, build_dim(b, x, 2), build_dim(b, x, 3)));
 }
 
 tensor_id zoo_build_shufflenet(struct build *b, const struct graph_options *options)
@@ -356,7 +357,7 @@ tensor_id zoo_build_shufflenet(struct build *b, const struct graph_options *opti
             build_scope(b, "stage%d.%d.", stage + 2, i);
             x = shuffle_unit(b, x, net->channels[stage], i == 0);
         }
-    build_scope(b, "%s", "");
+    build_root(b);
     x = zoo_conv_norm_from(b, "conv5", 0, x, zoo_same_conv(net->last, 1, 1), GRAPH_RELU);
     return zoo_classifier(b, x, "mean", NULL, "fc");
 }
@@ -406,7 +407,7 @@ tensor_id zoo_build_mnasnet(struct build *b, const struct graph_options *options
                               zoo_round_channels(MNAS_STACKS[s].channels * width),
                               i == 0 ? MNAS_STACKS[s].stride : 1, x);
         }
-    build_scope(b, "%s", "");
+    build_root(b);
     x = zoo_conv_norm_from(b, "layers", 14, x, zoo_same_conv(1280, 1, 1), GRAPH_RELU);
     return zoo_classifier(b, x, "mean", "classifier.0", "classifier.1");
 }

@@ -100,8 +100,7 @@ static struct block_step dilated(int stage, int block)
 static tensor_id interpolate(struct build *b, const char *name, tensor_id x, int64_t height,
                              int64_t width)
 {
-    return build_move(b, name, x, 4,
-                      (int64_t[]){build_dim(b, x, 0), build_dim(b, x, 1), height, width});
+    return build_move(b, name, x, DIMS(build_dim(b, x, 0), build_dim(b, x, 1), height, width));
 }
 
 static tensor_id fcn_head(struct build *b, tensor_id x)
@@ -138,7 +137,7 @@ static tensor_id deeplab_head(struct build *b, tensor_id x)
 static tensor_id dilated_resnet(struct build *b, const struct resnet *resnet, tensor_id x,
                                 tensor_id *third)
 {
-    build_scope(b, "%s", "backbone.");
+    build_scope(b, "backbone.");
     x = resnet_stem(b, x);
     for (int stage = 0; stage < 4; stage++) {
         for (int i = 0; i < resnet->blocks[stage]; i++) {
@@ -159,10 +158,10 @@ tensor_id zoo_build_segmentation(struct build *b, const struct graph_options *op
     tensor_id x = zoo_image(b, options), early = GRAPH_NONE;
     x = strstr(name, "mobilenet") ? zoo_mobilenet_v3_dilated(b, x, &early)
                                   : dilated_resnet(b, resnet, x, &early);
-    build_scope(b, "%s", "classifier.");
+    build_scope(b, "classifier.");
     x = is_deeplab ? deeplab_head(b, x) : fcn_head(b, x);
     build_output(b, interpolate(b, "interpolate", x, options->image, options->image));
-    build_scope(b, "%s", "aux_classifier.");
+    build_scope(b, "aux_classifier.");
     x = fcn_head(b, early);
     return interpolate(b, "interpolate", x, options->image, options->image);
 }
@@ -173,7 +172,7 @@ tensor_id zoo_build_lraspp(struct build *b, const struct graph_options *options)
 {
     struct build_conv last = {.channels = SEGMENTATION_CLASSES, .kernel = 1, .has_bias = true};
     tensor_id early = GRAPH_NONE, x = zoo_mobilenet_v3_dilated(b, zoo_image(b, options), &early);
-    build_scope(b, "%s", "classifier.");
+    build_scope(b, "classifier.");
     tensor_id scale = build_global_pool(b, "scale.0", x);
     scale = build_conv(b, "scale.1", scale, zoo_same_conv(128, 1, 1));
     scale = build_op(b, GRAPH_SIGMOID, "scale.2", scale);
@@ -182,7 +181,7 @@ tensor_id zoo_build_lraspp(struct build *b, const struct graph_options *options)
     x = interpolate(b, "interpolate", x, build_dim(b, early, 2), build_dim(b, early, 3));
     x = build_conv(b, "high_classifier", x, last);
     x = build_binary(b, GRAPH_ADD, "add", build_conv(b, "low_classifier", early, last), x);
-    build_scope(b, "%s", "");
+    build_root(b);
     return interpolate(b, "interpolate", x, options->image, options->image);
 }
 

@@ -87,7 +87,7 @@ tensor_id zoo_build_recurrent(struct build *b, const struct graph_options *optio
     }
     b->layer = GRAPH_NONE;
     b->component = DECODER_HEAD;
-    x = build_rearrange(b, "last_states", x, 2, (int64_t[]){options->batch, 2 * RNN_HIDDEN});
+    x = build_rearrange(b, "last_states", x, DIMS(options->batch, 2 * RNN_HIDDEN));
     return build_linear(b, "fc", zoo_dropout(b, "dropout", x), 1, true);
 }
 

@@ -50,19 +50,19 @@ static int64_t relative_positions(const struct swin *swin)
 /* A trained table of biases by relative position, expanded once when the model is loaded. */
 static tensor_id position_bias(struct build *b, const struct swin *swin, int64_t heads)
 {
-    return build_tensor(b, GRAPH_PARAMETER, "attn.relative_position_bias_table", 2,
-                        (int64_t[]){relative_positions(swin), heads});
+    return build_tensor(b, GRAPH_PARAMETER, "attn.relative_position_bias_table",
+                        DIMS(relative_positions(swin), heads));
 }
 
 /* An MLP over relative coordinates instead of the table. */
 static tensor_id position_bias_v2(struct build *b, const struct swin *swin, int64_t heads)
 {
     int64_t tokens = swin->window * swin->window;
-    tensor_id x = build_tensor(b, GRAPH_BUFFER, "attn.relative_coords_table", 2,
-                               (int64_t[]){relative_positions(swin), 2});
+    tensor_id x = build_tensor(b, GRAPH_BUFFER, "attn.relative_coords_table",
+                               DIMS(relative_positions(swin), 2));
     x = build_op(b, GRAPH_RELU, "attn.cpb_mlp.1", build_linear(b, "attn.cpb_mlp.0", x, 512, true));
     x = build_linear(b, "attn.cpb_mlp.2", x, heads, false);
-    x = build_move(b, "attn.relative_position_bias", x, 3, (int64_t[]){heads, tokens, tokens});
+    x = build_move(b, "attn.relative_position_bias", x, DIMS(heads, tokens, tokens));
     return build_op(b, GRAPH_SIGMOID, "attn.sigmoid", x);
 }
 
@@ -70,9 +70,9 @@ static tensor_id position_bias_v2(struct build *b, const struct swin *swin, int6
 static tensor_id normalized_qk(struct build *b, tensor_id qkv, int64_t features)
 {
     struct graph_node node = {.op = GRAPH_RMS_NORM, .name = "attn.normalize"};
-    int64_t dims[] = {build_dim(b, qkv, 0), build_dim(b, qkv, 1), 2 * features};
-    tensor_id x = build_rearrange(b, "attn.qk", qkv, 3, dims);
-    return build_node(b, &node, &x, 1, 3, dims);
+    tensor_id x = build_rearrange(b, "attn.qk", qkv,
+                                  DIMS(build_dim(b, qkv, 0), build_dim(b, qkv, 1), 2 * features));
+    return build_like(b, &node, &x, 1, x);
 }
 
 /* A partition into complete windows is read in place; one that needs padding is copied. */
@@ -89,12 +89,7 @@ static tensor_id window_scores(struct build *b, const struct swin *swin, tensor_
     int64_t features = build_dim(b, qkv, 2) / 3;
     struct graph_node node = {.op = GRAPH_ATTENTION,
                               .name = "attn",
-                              .as.attention = {.heads = heads,
-                                               .heads_kv = heads,
-                                               .key_size = features / heads,
-                                               .value_size = features / heads,
-                                               .tokens = tokens,
-                                               .sequences = windows}};
+                              .as.attention = build_heads(b, qkv, heads, features)};
     int64_t dims[] = {windows, tokens, features};
     if (!swin->is_v2) {
         tensor_id inputs[] = {qkv, qkv, qkv, position_bias(b, swin, heads)};
@@ -102,8 +97,7 @@ static tensor_id window_scores(struct build *b, const struct swin *swin, tensor_
     }
     tensor_id qk = normalized_qk(b, qkv, features);
     tensor_id values = build_rearrange(b, "attn.v", qkv, 3, dims);
-    tensor_id scale =
-        build_tensor(b, GRAPH_PARAMETER, "attn.logit_scale", 3, (int64_t[]){heads, 1, 1});
+    tensor_id scale = build_tensor(b, GRAPH_PARAMETER, "attn.logit_scale", DIMS(heads, 1, 1));
     tensor_id inputs[] = {qk, qk, values, position_bias_v2(b, swin, heads), scale};
     return build_node(b, &node, inputs, 5, 3, dims);
 }
@@ -116,40 +110,40 @@ static tensor_id windowed_attention(struct build *b, const struct swin *swin, te
     int64_t features = build_dim(b, in, 3), side = swin->window;
     int64_t windows = batch * ((height + side - 1) / side) * ((width + side - 1) / side);
     bool is_exact = height % side == 0 && width % side == 0;
-    tensor_id x = swin->is_v2 ? in : build_norm(b, GRAPH_LAYER_NORM, "norm1", in, true);
-    x = partition(b, "attn.windows", x, is_exact, 3, (int64_t[]){windows, side * side, features});
+    tensor_id x = swin->is_v2 ? in : build_norm(b, GRAPH_LAYER_NORM, "norm1", in);
+    x = partition(b, "attn.windows", x, is_exact, DIMS(windows, side * side, features));
     x = build_linear(b, "attn.qkv", x, 3 * features, true);
     x = window_scores(b, swin, x, heads);
     x = build_linear(b, "attn.proj", x, features, true);
-    x = partition(b, "attn.image", x, is_exact, 4, (int64_t[]){batch, height, width, features});
+    x = partition(b, "attn.image", x, is_exact, DIMS(batch, height, width, features));
     if (swin->is_v2)
-        x = build_norm(b, GRAPH_LAYER_NORM, "norm1", x, true);
+        x = build_norm(b, GRAPH_LAYER_NORM, "norm1", x);
     return build_binary(b, GRAPH_ADD, "add", in, x);
 }
 
 static tensor_id swin_mlp(struct build *b, const struct swin *swin, tensor_id in)
 {
     int64_t features = build_dim(b, in, 3);
-    tensor_id x = swin->is_v2 ? in : build_norm(b, GRAPH_LAYER_NORM, "norm2", in, true);
+    tensor_id x = swin->is_v2 ? in : build_norm(b, GRAPH_LAYER_NORM, "norm2", in);
     x = build_linear(b, "mlp.0", x, 4 * features, true);
     x = build_op(b, GRAPH_GELU, "mlp.1", x);
     x = build_linear(b, "mlp.3", x, features, true);
     if (swin->is_v2)
-        x = build_norm(b, GRAPH_LAYER_NORM, "norm2", x, true);
+        x = build_norm(b, GRAPH_LAYER_NORM, "norm2", x);
     return build_binary(b, GRAPH_ADD, "add_1", in, x);
 }
 
 static tensor_id patch_merging(struct build *b, const struct swin *swin, tensor_id x)
 {
     int64_t features = build_dim(b, x, 3);
-    int64_t dims[] = {build_dim(b, x, 0), (build_dim(b, x, 1) + 1) / 2,
-                      (build_dim(b, x, 2) + 1) / 2, 4 * features};
     bool is_exact = build_dim(b, x, 1) % 2 == 0 && build_dim(b, x, 2) % 2 == 0;
-    x = partition(b, "cat", x, is_exact, 4, dims);
+    x = partition(b, "cat", x, is_exact,
+                  DIMS(build_dim(b, x, 0), (build_dim(b, x, 1) + 1) / 2,
+                       (build_dim(b, x, 2) + 1) / 2, 4 * features));
     if (!swin->is_v2)
-        x = build_norm(b, GRAPH_LAYER_NORM, "norm", x, true);
+        x = build_norm(b, GRAPH_LAYER_NORM, "norm", x);
     x = build_linear(b, "reduction", x, 2 * features, false);
-    return swin->is_v2 ? build_norm(b, GRAPH_LAYER_NORM, "norm", x, true) : x;
+    return swin->is_v2 ? build_norm(b, GRAPH_LAYER_NORM, "norm", x) : x;
 }
 
 tensor_id zoo_build_swin(struct build *b, const struct graph_options *options)
@@ -162,9 +156,9 @@ tensor_id zoo_build_swin(struct build *b, const struct graph_options *options)
     patches.channels = swin->first;
     x = build_conv(b, "features.0.0", x, patches);
     x = build_rearrange(
-        b, "features.0.1", x, 4,
-        (int64_t[]){build_dim(b, x, 0), build_dim(b, x, 2), build_dim(b, x, 3), swin->first});
-    x = build_norm(b, GRAPH_LAYER_NORM, "features.0.2", x, true);
+        b, "features.0.1", x,
+        DIMS(build_dim(b, x, 0), build_dim(b, x, 2), build_dim(b, x, 3), swin->first));
+    x = build_norm(b, GRAPH_LAYER_NORM, "features.0.2", x);
     for (int stage = 0; stage < 4; stage++) {
         for (int i = 0; i < swin->layers[stage]; i++) {
             build_scope(b, "features.%d.%d.", 2 * stage + 1, i);
@@ -175,11 +169,11 @@ tensor_id zoo_build_swin(struct build *b, const struct graph_options *options)
         build_scope(b, "features.%d.", 2 * stage + 2);
         x = stage < 3 ? patch_merging(b, swin, x) : x;
     }
-    build_scope(b, "%s", "");
-    x = build_norm(b, GRAPH_LAYER_NORM, "norm", x, true);
-    x = build_rearrange(b, "permute", x, 4,
-                        (int64_t[]){build_dim(b, x, 0), build_dim(b, x, 3), build_dim(b, x, 1),
-                                    build_dim(b, x, 2)});
+    build_root(b);
+    x = build_norm(b, GRAPH_LAYER_NORM, "norm", x);
+    x = build_rearrange(
+        b, "permute", x,
+        DIMS(build_dim(b, x, 0), build_dim(b, x, 3), build_dim(b, x, 1), build_dim(b, x, 2)));
     return zoo_classifier(b, x, "avgpool", NULL, "head");
 }
 
@@ -222,20 +216,16 @@ static tensor_id mbconv(struct build *b, tensor_id in, int64_t channels, int32_t
 static tensor_id maxvit_attention(struct build *b, tensor_id in)
 {
     int64_t windows = build_dim(b, in, 0), channels = build_dim(b, in, 2);
-    tensor_id x = build_norm(b, GRAPH_LAYER_NORM, "attn_layer.0", in, true);
+    tensor_id x = build_norm(b, GRAPH_LAYER_NORM, "attn_layer.0", in);
     x = build_linear(b, "attn_layer.1.to_qkv", x, 3 * channels, true);
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "attn_layer.1.relative_position_bias_table",
-                                   2, (int64_t[]){MAXVIT_POSITIONS, channels / MAXVIT_HEAD_SIZE});
+                                   DIMS(MAXVIT_POSITIONS, channels / MAXVIT_HEAD_SIZE));
     struct graph_node node = {.op = GRAPH_ATTENTION,
                               .name = "attn_layer.1",
-                              .as.attention = {.heads = channels / MAXVIT_HEAD_SIZE,
-                                               .heads_kv = channels / MAXVIT_HEAD_SIZE,
-                                               .key_size = MAXVIT_HEAD_SIZE,
-                                               .value_size = MAXVIT_HEAD_SIZE,
-                                               .tokens = MAXVIT_TOKENS,
-                                               .sequences = windows}};
+                              .as.attention =
+                                  build_heads(b, x, channels / MAXVIT_HEAD_SIZE, channels)};
     tensor_id inputs[] = {x, x, x, table};
-    x = build_node(b, &node, inputs, 4, 3, (int64_t[]){windows, MAXVIT_TOKENS, channels});
+    x = build_node(b, &node, inputs, 4, DIMS(windows, MAXVIT_TOKENS, channels));
     x = build_linear(b, "attn_layer.1.merge", x, channels, true);
     return build_binary(b, GRAPH_ADD, "add", in, x);
 }
@@ -243,7 +233,7 @@ static tensor_id maxvit_attention(struct build *b, tensor_id in)
 static tensor_id maxvit_mlp(struct build *b, tensor_id in)
 {
     int64_t channels = build_dim(b, in, 2);
-    tensor_id x = build_norm(b, GRAPH_LAYER_NORM, "mlp_layer.0", in, true);
+    tensor_id x = build_norm(b, GRAPH_LAYER_NORM, "mlp_layer.0", in);
     x = build_linear(b, "mlp_layer.1", x, 4 * channels, true);
     x = build_op(b, GRAPH_GELU, "mlp_layer.2", x);
     x = build_linear(b, "mlp_layer.3", x, channels, true);
@@ -259,10 +249,9 @@ static tensor_id partition_attention(struct build *b, tensor_id in)
             b, "partition",
             "cannot be partitioned into windows: the image size must be a multiple of 224");
     int64_t windows = batch * (height / MAXVIT_WINDOW) * (width / MAXVIT_WINDOW);
-    tensor_id x =
-        build_rearrange(b, "partition", in, 3, (int64_t[]){windows, MAXVIT_TOKENS, channels});
+    tensor_id x = build_rearrange(b, "partition", in, DIMS(windows, MAXVIT_TOKENS, channels));
     x = maxvit_mlp(b, maxvit_attention(b, x));
-    return build_rearrange(b, "departition", x, 4, (int64_t[]){batch, channels, height, width});
+    return build_rearrange(b, "departition", x, DIMS(batch, channels, height, width));
 }
 
 static tensor_id maxvit_stem(struct build *b, tensor_id x)
@@ -275,7 +264,7 @@ static tensor_id maxvit_classifier(struct build *b, tensor_id x)
 {
     int64_t channels = build_dim(b, x, 1);
     x = build_flatten(b, "classifier.1", build_global_pool(b, "classifier.0", x));
-    x = build_norm(b, GRAPH_LAYER_NORM, "classifier.2", x, true);
+    x = build_norm(b, GRAPH_LAYER_NORM, "classifier.2", x);
     x = build_linear(b, "classifier.3", x, channels, true);
     x = build_op(b, GRAPH_TANH, "classifier.4", x);
     return build_linear(b, "classifier.5", x, 1000, false);
@@ -297,6 +286,6 @@ tensor_id zoo_build_maxvit(struct build *b, const struct graph_options *options)
             x = partition_attention(b, x);
         }
     b->layer = GRAPH_NONE;
-    build_scope(b, "%s", "");
+    build_root(b);
     return maxvit_classifier(b, x);
 }

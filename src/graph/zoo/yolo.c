@@ -43,11 +43,11 @@ static tensor_id bottleneck(struct build *b, int number, tensor_id in, bool has_
 {
     char scope[24];
     int64_t channels = build_dim(b, in, 1);
-    str_format(scope, sizeof scope, "m.%d.cv1", number);
+    chars_format(scope, "m.%d.cv1", number);
     tensor_id x = conv(b, scope, in, channels, 3, 1);
-    str_format(scope, sizeof scope, "m.%d.cv2", number);
+    chars_format(scope, "m.%d.cv2", number);
     x = conv(b, scope, x, channels, 3, 1);
-    str_format(scope, sizeof scope, "m.%d.add", number);
+    chars_format(scope, "m.%d.add", number);
     return has_shortcut ? build_binary(b, GRAPH_ADD, scope, in, x) : x;
 }
 
@@ -97,10 +97,10 @@ static tensor_id stage(struct build *b, int number, tensor_id x, int64_t channel
 
 static tensor_id upsample(struct build *b, int number, tensor_id x)
 {
-    int64_t dims[] = {build_dim(b, x, 0), build_dim(b, x, 1), 2 * build_dim(b, x, 2),
-                      2 * build_dim(b, x, 3)};
     enter_module(b, number);
-    return build_move(b, "upsample", x, 4, dims);
+    return build_move(b, "upsample", x,
+                      DIMS(build_dim(b, x, 0), build_dim(b, x, 1), 2 * build_dim(b, x, 2),
+                           2 * build_dim(b, x, 3)));
 }
 
 static tensor_id concat(struct build *b, int number, tensor_id x, tensor_id other)
@@ -116,11 +116,11 @@ static tensor_id branch(struct build *b, const char *kind, int level, tensor_id 
 {
     char scope[24];
     struct build_conv last = {.channels = outputs, .kernel = 1, .has_bias = true};
-    str_format(scope, sizeof scope, "%s.%d.0", kind, level);
+    chars_format(scope, "%s.%d.0", kind, level);
     x = conv(b, scope, x, channels, 3, 1);
-    str_format(scope, sizeof scope, "%s.%d.1", kind, level);
+    chars_format(scope, "%s.%d.1", kind, level);
     x = conv(b, scope, x, channels, 3, 1);
-    str_format(scope, sizeof scope, "%s.%d.2", kind, level);
+    chars_format(scope, "%s.%d.2", kind, level);
     return build_conv(b, scope, x, last);
 }
 
@@ -128,14 +128,13 @@ static tensor_id branch(struct build *b, const char *kind, int level, tensor_id 
 static tensor_id boxes_of(struct build *b, tensor_id x, int64_t anchors)
 {
     int64_t batch = build_dim(b, x, 0);
-    x = build_rearrange(b, "box", x, 3, (int64_t[]){batch, SIDES * BINS, anchors});
-    x = build_rearrange(b, "dfl.transpose", x, 4, (int64_t[]){batch, BINS, SIDES, anchors});
+    x = build_rearrange(b, "box", x, DIMS(batch, SIDES * BINS, anchors));
+    x = build_rearrange(b, "dfl.transpose", x, DIMS(batch, BINS, SIDES, anchors));
     x = build_op(b, GRAPH_SOFTMAX, "dfl.softmax", x);
     x = build_conv(b, "dfl.conv", x, (struct build_conv){.channels = 1, .kernel = 1});
-    x = build_view(b, "dfl.view", x, 3, (int64_t[]){batch, SIDES, anchors});
-    tensor_id points =
-        build_tensor(b, GRAPH_CONSTANT, "anchors", 3, (int64_t[]){1, SIDES, anchors});
-    tensor_id strides = build_tensor(b, GRAPH_CONSTANT, "strides", 3, (int64_t[]){1, 1, anchors});
+    x = build_view(b, "dfl.view", x, DIMS(batch, SIDES, anchors));
+    tensor_id points = build_tensor(b, GRAPH_CONSTANT, "anchors", DIMS(1, SIDES, anchors));
+    tensor_id strides = build_tensor(b, GRAPH_CONSTANT, "strides", DIMS(1, 1, anchors));
     x = build_binary(b, GRAPH_ADD, "dist2bbox", x, points);
     return build_binary(b, GRAPH_MUL, "scale", x, strides);
 }
@@ -153,14 +152,14 @@ static tensor_id detect(struct build *b, const tensor_id levels[3])
         tensor_id both[] = {branch(b, "cv2", i, levels[i], for_box, SIDES * BINS),
                             branch(b, "cv3", i, levels[i], for_class, CLASSES)};
         int64_t points = build_dim(b, levels[i], 2) * build_dim(b, levels[i], 3);
-        str_format(name, sizeof name, "cat_%d", i);
+        chars_format(name, "cat_%d", i);
         tensor_id x = build_concat(b, name, 1, both, 2);
-        str_format(name, sizeof name, "view_%d", i);
-        flat[i] = build_view(b, name, x, 3, (int64_t[]){batch, depthwise, points});
+        chars_format(name, "view_%d", i);
+        flat[i] = build_view(b, name, x, DIMS(batch, depthwise, points));
         anchors += points;
     }
     tensor_id all = build_concat(b, "cat", 2, flat, 3);
-    tensor_id classes = build_rearrange(b, "cls", all, 3, (int64_t[]){batch, CLASSES, anchors});
+    tensor_id classes = build_rearrange(b, "cls", all, DIMS(batch, CLASSES, anchors));
     tensor_id parts[] = {boxes_of(b, all, anchors), build_op(b, GRAPH_SIGMOID, "sigmoid", classes)};
     return build_concat(b, "output", 1, parts, 2);
 }

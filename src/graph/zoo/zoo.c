@@ -18,10 +18,13 @@
 static const struct zoo_entry BUILT_IN[] = {
 #define ZOO(name, family, image, tokens, context, summary, source)                                 \
     {name, #family, summary, source, image, tokens, context, zoo_build_##family, 0},
+#define TORCHVISION(name, family, image, summary)                                                  \
+    ZOO(name, family, image, 0, 0, summary, "torchvision")
 #include "graph/zoo/zoo.def"
+#undef TORCHVISION
 #undef ZOO
 };
-enum { BUILT_IN_COUNT = sizeof BUILT_IN / sizeof *BUILT_IN };
+enum { BUILT_IN_COUNT = COUNT_OF(BUILT_IN) };
 
 static struct zoo_entry *decoders; /* of the model catalog */
 
@@ -108,13 +111,13 @@ const char *zoo_nearest(const char *source)
     const char **names = NULL, *name = strip_owner(source);
     size_t count = 0, capacity = 0;
     for (size_t i = 0; i < zoo_count(); i++) {
-        names = xgrow(names, &capacity, count, sizeof *names);
+        XGROW(names, count, capacity);
         names[count++] = zoo_at(i)->name;
     }
     for (size_t i = 0; i < model_card_count(); i++) {
         const struct model_card *card = model_card_at(i);
         for (const char *const *at = card->names; card->architecture && *at; at++) {
-            names = xgrow(names, &capacity, count, sizeof *names);
+            XGROW(names, count, capacity);
             names[count++] = *at;
         }
     }
@@ -192,7 +195,7 @@ static enum err open_entry(const char *source, struct model *model, struct error
     if (!entry)
         return err_set(why, ERR_NOT_FOUND, "unknown architecture %.120s", source);
     model->state = (void *)entry;
-    str_copy(model->name, sizeof model->name, entry->name);
+    chars_copy(model->name, entry->name);
     model->has_phases = zoo_has_phases(entry);
     model->context_length = entry->context_length;
     return ERR_OK;

@@ -1,7 +1,6 @@
 /* Running an exporter: input, selection of records, output. */
 #include "report/export/export.h"
 
-#include <stdio.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "core/slice.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "port/thread.h"
@@ -266,7 +266,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
                                  .pushed = work.push.sent,
                                  .rejected = work.push.rejected};
     if (request->push) {
-        str_copy(done->receiver, sizeof done->receiver, work.push.receiver.shown);
+        chars_copy(done->receiver, work.push.receiver.shown);
         otlp_receiver_release(&work.push.receiver);
     }
     if (err)
@@ -296,7 +296,7 @@ const char *export_text(const struct export_run *run, const struct record *recor
 {
     if (field->role != ROLE_DERIVED)
         return json_field_text(&field->at, record);
-    return strcmp(field->export_name, "run") == 0 ? run->name : run->model;
+    return str_equal(field->export_name, "run") ? run->name : run->model;
 }
 
 bool moments_of(const struct record *record, struct moments *out)

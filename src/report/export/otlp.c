@@ -5,6 +5,7 @@
 
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/json_bind.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/export/export.h"
@@ -56,7 +57,7 @@ static uint64_t id_of(const struct export_run *run, const char *key, int64_t at,
 {
     const char *const texts[] = {run->name, run->model, key};
     uint64_t hash = HASH_START ^ (uint64_t)at;
-    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+    for (size_t t = 0; t < COUNT_OF(texts); t++)
         hash = hash_bytes(hash, texts[t], strlen(texts[t]) + 1); /* NUL as a separator */
     hash = hash_mix(hash + part * UINT64_C(0x9E3779B97F4A7C15));
     return hash ? hash : 1; /* 0 is not a valid id */
@@ -113,7 +114,7 @@ static void put_energy(struct json *json, const struct record_energy *energy)
 static void put_query(struct json *json, const struct query *query)
 {
     const struct record *record = query->record;
-    bool failed = record->status && strcmp(record->status, "failed") == 0;
+    bool failed = record->status && str_equal(record->status, "failed");
     struct text name = {0};
     const char *operation = query->agent ? "invoke_agent" : "chat";
     text_addf(&name, "%s %s", operation, query->run->model);
@@ -162,8 +163,8 @@ static const char *operation_of(const struct span_trace *span)
                                            {"lm_inference", "chat"},
                                            {"submodel_call", "chat"},
                                            {"tool_call", "execute_tool"}};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strcmp(span->type, NAMES[i][0]) == 0)
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
+        if (str_equal(span->type, NAMES[i][0]))
             return NAMES[i][1];
     return NULL;
 }
@@ -172,16 +173,16 @@ static void put_agent_span(struct json *json, const struct query *query, const c
                            const char *parent, const struct span_trace *span)
 {
     const char *operation = operation_of(span);
-    bool is_tool = strcmp(span->type, "tool_call") == 0;
+    bool is_tool = str_equal(span->type, "tool_call");
     char name[160];
-    str_format(name, sizeof name, "%s%s%s", operation ? operation : span->type,
-               span->name ? " " : "", text_or_empty(span->name));
+    chars_format(name, "%s%s%s", operation ? operation : span->type, span->name ? " " : "",
+                 text_or_empty(span->name));
     span_begin(json, query, id, parent, name, KIND_INTERNAL,
                query->when.from_ns + from_seconds(span->from_s),
                query->when.from_ns + from_seconds(span->to_s));
     otlp_text(json, "gen_ai.operation.name", operation);
     otlp_text(json, is_tool ? "gen_ai.tool.name" : "gen_ai.request.model",
-              is_tool || (operation && strcmp(operation, "chat") == 0) ? span->name : NULL);
+              is_tool || (operation && str_equal(operation, "chat")) ? span->name : NULL);
     put_integer(json, "gen_ai.usage.input_tokens",
                 is_known(span->input_tokens) ? (int64_t)span->input_tokens : INTEGER_UNKNOWN);
     put_integer(json, "gen_ai.usage.output_tokens",
@@ -208,9 +209,8 @@ static void put_agent_spans(struct json *json, const struct query *query, const 
     for (size_t i = 1; i < trace->span_count; i++) {
         const struct span_trace *span = &trace->spans[i];
         char id[17], parent[17];
-        str_format(id, sizeof id, "%016" PRIx64, id_of(query->run, key, at, 2 + i));
-        str_format(parent, sizeof parent, "%016" PRIx64,
-                   id_of(query->run, key, at, 2 + (uint64_t)span->parent));
+        chars_format(id, "%016" PRIx64, id_of(query->run, key, at, 2 + i));
+        chars_format(parent, "%016" PRIx64, id_of(query->run, key, at, 2 + (uint64_t)span->parent));
         put_agent_span(json, query, id, parent, span);
     }
 }
@@ -235,14 +235,14 @@ static enum err spans_record(struct export *export, const struct export_record *
     struct query query = {
         .run = export->run, .record = record, .agent = is_agent ? given->trace : NULL};
     char number[32], phases[2][17];
-    str_format(number, sizeof number, "%" PRIu64, spans->number++);
+    chars_format(number, "%" PRIu64, spans->number++);
     const char *key = record->key ? record->key : number;
     if (!moments_of(record, &query.when))
         return ERR_OK;
     int64_t at = query.when.from_ns, first = query.when.first_ns;
-    str_format(query.trace, sizeof query.trace, "%016" PRIx64 "%016" PRIx64,
-               id_of(export->run, key, at, 0), id_of(export->run, key, at, 1));
-    str_format(query.span, sizeof query.span, "%016" PRIx64, id_of(export->run, key, at, 2));
+    chars_format(query.trace, "%016" PRIx64 "%016" PRIx64, id_of(export->run, key, at, 0),
+                 id_of(export->run, key, at, 1));
+    chars_format(query.span, "%016" PRIx64, id_of(export->run, key, at, 2));
     for (size_t i = 0; i < 2; i++)
         str_format(phases[i], sizeof *phases, "%016" PRIx64, id_of(export->run, key, at, 3 + i));
     if (!spans->in_batch) {
@@ -296,41 +296,16 @@ static const struct histogram_info {
     double first, factor; /* bounds */
     struct json_field at; /* in a struct record */
 } INFO[HISTOGRAMS] = {
-    {"gen_ai.client.operation.duration",
-     "s",
-     "Latency of queries.",
-     NULL,
-     0.01,
-     2,
-     {.type = FIELD_NUMBER, .offset = offsetof(struct record, latency_s)}},
-    {"gen_ai.client.token.usage",
-     "{token}",
-     "Tokens per query.",
-     "input",
-     1,
-     4,
-     {.type = FIELD_INTEGER, .offset = offsetof(struct record, input_tokens)}},
-    {"gen_ai.client.token.usage",
-     "{token}",
-     "Tokens per query.",
-     "output",
-     1,
-     4,
-     {.type = FIELD_INTEGER, .offset = offsetof(struct record, output_tokens)}},
-    {"ipw.client.time_to_first_token",
-     "s",
-     "Time to first token.",
-     NULL,
-     0.001,
-     2.5,
-     {.type = FIELD_NUMBER, .offset = offsetof(struct record, ttft_s)}},
-    {"ipw.client.operation.energy",
-     "J",
-     "A query's share of the energy of all counted devices.",
-     NULL,
-     0.001,
-     4,
-     {.type = FIELD_NUMBER, .offset = offsetof(struct record, energy.joules)}},
+    {"gen_ai.client.operation.duration", "s", "Latency of queries.", NULL, 0.01, 2,
+     BIND_NUMBER(record, latency_s, NULL)},
+    {"gen_ai.client.token.usage", "{token}", "Tokens per query.", "input", 1, 4,
+     BIND_INTEGER(record, input_tokens, NULL)},
+    {"gen_ai.client.token.usage", "{token}", "Tokens per query.", "output", 1, 4,
+     BIND_INTEGER(record, output_tokens, NULL)},
+    {"ipw.client.time_to_first_token", "s", "Time to first token.", NULL, 0.001, 2.5,
+     BIND_NUMBER(record, ttft_s, NULL)},
+    {"ipw.client.operation.energy", "J", "A query's share of the energy of all counted devices.",
+     NULL, 0.001, 4, BIND_NUMBER(record, energy.joules, NULL)},
 };
 
 struct histogram {

@@ -2,11 +2,11 @@
  * sensor readings as counters of each device. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/json.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "report/export/export.h"
 #include "rundir/samples.h"
 #include "rundir/journal.h"
@@ -60,8 +60,8 @@ static void put_time(struct json *json, const char *key, int64_t ns)
 {
     char digits[40];
     uint64_t size = ns < 0 ? (uint64_t)-ns : (uint64_t)ns;
-    str_format(digits, sizeof digits, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000,
-               (unsigned)(size % 1000));
+    chars_format(digits, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000,
+                 (unsigned)(size % 1000));
     json_raw(json, key, digits);
 }
 
@@ -87,7 +87,7 @@ static size_t lanes_take(struct lanes *lanes, int64_t from, int64_t to)
         if (lanes->ends[i] <= from && (best == lanes->count || lanes->ends[i] > lanes->ends[best]))
             best = i;
     if (best == lanes->count) {
-        lanes->ends = xgrow(lanes->ends, &lanes->capacity, lanes->count, sizeof *lanes->ends);
+        XGROW(lanes->ends, lanes->count, lanes->capacity);
         lanes->count++;
     }
     lanes->ends[best] = to;
@@ -154,11 +154,10 @@ static void put_span(struct tracing *tracing, size_t lane, int64_t zero,
 {
     struct json json;
     char name[128];
-    if (strcmp(span->type, "turn") == 0)
-        str_format(name, sizeof name, "turn %.0f", span->turn);
+    if (str_equal(span->type, "turn"))
+        chars_format(name, "turn %.0f", span->turn);
     else
-        str_format(name, sizeof name, "%s%s%s", span->type, span->name ? " " : "",
-                   text_or_empty(span->name));
+        chars_format(name, "%s%s%s", span->type, span->name ? " " : "", text_or_empty(span->name));
     span_begin(tracing, &json, name, lane, zero + from_seconds(span->from_s),
                zero + from_seconds(span->to_s));
     json_optional_number(&json, "energy_j", span->joules);
@@ -181,7 +180,7 @@ static void name_lanes(struct tracing *tracing, size_t lane)
 {
     char name[64];
     for (; tracing->named <= lane; tracing->named++) {
-        str_format(name, sizeof name, "lane %zu", tracing->named + 1);
+        chars_format(name, "lane %zu", tracing->named + 1);
         name_track(tracing, "thread_name", PID_QUERIES, tracing->named + 1, name);
     }
 }
@@ -254,7 +253,7 @@ static enum err each_sample(struct tracing *tracing, unsigned start, samples_tak
 static size_t pid_of(struct tracing *tracing, const char *device)
 {
     for (size_t i = 0; i < tracing->counter_count; i++)
-        if (strcmp(tracing->counters[i].device, device) == 0)
+        if (str_equal(tracing->counters[i].device, device))
             return tracing->counters[i].pid;
     size_t pid = PID_DEVICES + tracing->devices++;
     name_track(tracing, "process_name", pid, 0, device);
@@ -263,21 +262,20 @@ static size_t pid_of(struct tracing *tracing, const char *device)
 
 static struct counter *counter_of(struct tracing *tracing, const struct sample *row)
 {
-    const char *unit = strcmp(row->quantity, "energy") == 0 ? "W" : row->unit;
+    const char *unit = str_equal(row->quantity, "energy") ? "W" : row->unit;
     char name[sizeof tracing->counters->name], device[sizeof tracing->counters->device];
-    str_format(name, sizeof name, "%s%s%s", row->channel, unit[0] ? " " : "", unit);
-    str_copy(device, sizeof device, row->device);
+    chars_format(name, "%s%s%s", row->channel, unit[0] ? " " : "", unit);
+    chars_copy(device, row->device);
     for (size_t i = 0; i < tracing->counter_count; i++)
-        if (strcmp(tracing->counters[i].name, name) == 0 &&
-            strcmp(tracing->counters[i].device, device) == 0)
+        if (str_equal(tracing->counters[i].name, name) &&
+            str_equal(tracing->counters[i].device, device))
             return &tracing->counters[i];
-    tracing->counters = xgrow(tracing->counters, &tracing->counter_capacity, tracing->counter_count,
-                              sizeof *tracing->counters);
+    XGROW(tracing->counters, tracing->counter_count, tracing->counter_capacity);
     size_t pid = pid_of(tracing, device);
     struct counter *counter = &tracing->counters[tracing->counter_count++];
     *counter = (struct counter){.pid = pid, .before_s = UNKNOWN};
-    str_copy(counter->name, sizeof counter->name, name);
-    str_copy(counter->device, sizeof counter->device, device);
+    chars_copy(counter->name, name);
+    chars_copy(counter->device, device);
     return counter;
 }
 
@@ -287,7 +285,7 @@ static enum err put_sample(void *context, const struct sample *row)
     struct tracing *tracing = context;
     struct counter *counter = counter_of(tracing, row);
     struct json json;
-    double at = strcmp(row->quantity, "energy") == 0 ? counter->before_s : row->t_s;
+    double at = str_equal(row->quantity, "energy") ? counter->before_s : row->t_s;
     counter->before_s = row->t_s;
     if (!is_known(at) || !is_known(row->value))
         return ERR_OK;

@@ -4,6 +4,8 @@
 #include "report/export/export.h"
 #include "rundir/summary.h"
 #include "wire/prometheus.h"
+#include "core/text.h"
+#include "core/units.h"
 
 /* The labels of every line of the run, and optional ones. */
 static void add_common(const struct export_run *run, struct text *labels)
@@ -12,8 +14,8 @@ static void add_common(const struct export_run *run, struct text *labels)
     text_clear(labels);
     exposition_label(labels, "run", run->name);
     exposition_label(labels, "model", run->model);
-    exposition_label(labels, "hardware", hardware ? hardware : "");
-    exposition_label(labels, "dataset", dataset ? dataset : "");
+    exposition_label(labels, "hardware", text_or_empty(hardware));
+    exposition_label(labels, "dataset", text_or_empty(dataset));
 }
 
 static void put_gauges(const struct export_run *run, struct exposition *to)
@@ -23,7 +25,7 @@ static void put_gauges(const struct export_run *run, struct exposition *to)
     for (size_t i = 0; i < SUMMARY_GAUGES; i++) {
         const struct summary_field *gauge = summary_gauge(i);
         const char *equals = strchr(gauge->gauge_label, '=');
-        if (strcmp(family.name, gauge->gauge_name) != 0) {
+        if (!str_equal(family.name, gauge->gauge_name)) {
             family.name = gauge->gauge_name;
             family.help = gauge->gauge_help;
             exposition_family(to, &family);
@@ -49,7 +51,7 @@ static void put_info(const struct export_run *run, struct exposition *to)
                                     {"version", summary->version}};
     struct text labels = {0};
     add_common(run, &labels);
-    for (size_t i = 0; i < sizeof FACTS / sizeof *FACTS; i++)
+    for (size_t i = 0; i < COUNT_OF(FACTS); i++)
         if (FACTS[i][1])
             exposition_label(&labels, FACTS[i][0], FACTS[i][1]);
     exposition_family(to, &FAMILY);
@@ -70,7 +72,7 @@ static void put_devices(const struct export_run *run, struct exposition *to)
             continue;
         add_common(run, &labels);
         exposition_label(&labels, "device", device->id);
-        exposition_label(&labels, "method", device->energy.method ? device->energy.method : "");
+        exposition_label(&labels, "method", text_or_empty(device->energy.method));
         exposition_label(&labels, "in_total", device->in_total ? "true" : "false");
         exposition_sample(to, text_get(&labels), "", device->energy.joules);
     }

@@ -1,6 +1,5 @@
 /* An SQLite database with two tables: `runs`, one row per run, and `queries`, one flat row per query.  All in one
  * transaction; other runs in the database are kept, also one of the same name unless it is to be replaced. */
-#include <string.h>
 #include <unistd.h>
 
 #include "port/file.h"

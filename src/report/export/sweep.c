@@ -1,9 +1,9 @@
 /* The attempts of a sweep, one row each, with a column for every knob: CSV and JSON lines. */
-#include <string.h>
 
 #include "core/csv.h"
 #include "core/json.h"
 #include "core/units.h"
+#include "core/text.h"
 #include "metrics/efficiency.h"
 #include "power/sweep_points.h"
 #include "report/export/export.h"
@@ -25,7 +25,7 @@ struct row {
 
 static void add_text(struct row *row, const char *name, const char *text)
 {
-    row->cells[row->count++] = (struct cell){name, text ? text : "", UNKNOWN};
+    row->cells[row->count++] = (struct cell){name, text_or_empty(text), UNKNOWN};
 }
 
 static void add_number(struct row *row, const char *name, double number)
@@ -36,7 +36,7 @@ static void add_number(struct row *row, const char *name, double number)
 static bool has_cell(const struct row *row, const char *name)
 {
     for (size_t i = 0; i < row->count; i++)
-        if (strcmp(row->cells[i].name, name) == 0)
+        if (str_equal(row->cells[i].name, name))
             return true;
     return false;
 }
@@ -75,8 +75,8 @@ static void fill_row(const struct sweep_points *points, size_t index, struct row
     row->count = 0;
     add_figures(points, index, row);
     for (size_t k = 0; k < sweep->knob_count && k < KNOBS_SHOWN; k++) {
-        (void)str_format(row->names[k], sizeof row->names[k], "%s%s",
-                         has_cell(row, sweep->knobs[k]) ? "knob_" : "", sweep->knobs[k]);
+        chars_format(row->names[k], "%s%s", has_cell(row, sweep->knobs[k]) ? "knob_" : "",
+                     sweep->knobs[k]);
         add_text(row, row->names[k], sweep_point(sweep, sweep->attempts[index].point)[k].text);
     }
 }
@@ -119,8 +119,8 @@ enum err export_sweep(const char *directory, const char *format, bool raw, struc
 {
     struct sweep_points points;
     struct row row;
-    bool is_csv = strcmp(format, "csv") == 0;
-    if (!is_csv && strcmp(format, "jsonl") != 0)
+    bool is_csv = str_equal(format, "csv");
+    if (!is_csv && !str_equal(format, "jsonl"))
         return err_set(
             why, ERR_USAGE,
             "a sweep is exported to csv or jsonl; its runs, each alone, to %s: give one of "

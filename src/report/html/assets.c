@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/embed.h"
+#include "core/units.h"
 
 EMBED(report_template, IPW_REPORT_WEB "/report.html");
 EMBED(report_style, IPW_REPORT_WEB "/report.css");
@@ -51,7 +52,7 @@ struct asset asset_template(void)
 
 struct asset asset_find(const char *name, size_t length)
 {
-    for (size_t i = 0; i < sizeof EMBEDDED / sizeof *EMBEDDED; i++)
+    for (size_t i = 0; i < COUNT_OF(EMBEDDED); i++)
         if (strlen(EMBEDDED[i].name) == length && memcmp(EMBEDDED[i].name, name, length) == 0)
             return between(EMBEDDED[i].begin, EMBEDDED[i].end);
     return (struct asset){NULL, 0};

@@ -2,7 +2,6 @@
 #include "report/print/print.h"
 #include "report/html/sections.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -66,7 +65,7 @@ static const struct result_item *item_at(const struct results *results, const ch
                                          const char *path)
 {
     for (size_t i = 0; i < results->count; i++)
-        if (strcmp(results->items[i].name, analysis) == 0)
+        if (str_equal(results->items[i].name, analysis))
             return result_find(&results->items[i], path);
     return NULL;
 }
@@ -78,13 +77,8 @@ static double figure_at(const struct results *results, const char *analysis, con
 
 enum err sweep_put(struct json *json, const char *directory, struct error *why)
 {
-    const struct params none = {0};
-    const struct analysis_input input = {.sweep = directory};
     struct result result;
-    const struct analysis_driver *driver = analysis_driver_find("sweep", why);
-    enum err err = driver ? analysis_run(driver, &input, &none, &result) : ERR_NOT_FOUND;
-    if (!driver)
-        return err;
+    enum err err = analysis_run_sweep(directory, &result);
     if (err && err != ERR_NO_DATA) {
         err_set(why, err, "%s", result.why.text);
     } else {
@@ -150,7 +144,7 @@ static void add_interval(char *note, const struct result_item *item, const char 
     if (!item || !is_known(item->low) || !is_known(item->high))
         return;
     if (is_known(item->queries))
-        str_format(count, sizeof count, ", n = %.0f", item->queries);
+        chars_format(count, ", n = %.0f", item->queries);
     str_format(note + used, NOTE_MAX - used, "%s95 %% CI (sampling error only): %s to %s%s",
                used ? "; " : "", format_figure(from, item->low, UNKNOWN, unit),
                format_figure(to, item->high, UNKNOWN, unit), count);
@@ -176,11 +170,11 @@ static void put_energy(const struct top *top)
         method = common_word(top->table, RUN_METHOD);
     format_percent(covered, energy->coverage);
     if (!is_known(joules))
-        str_format(note, sizeof note, "not measured%s%s", why[0] ? ": " : "", why);
+        chars_format(note, "not measured%s%s", why[0] ? ": " : "", why);
     else if (is_known(energy->coverage))
-        str_format(note, sizeof note, "%s, %s coverage", method ? method : "", covered);
+        chars_format(note, "%s, %s coverage", text_or_empty(method), covered);
     else
-        str_format(note, sizeof note, "sum over queries; %s", method ? method : "method unknown");
+        chars_format(note, "sum over queries; %s", method ? method : "method unknown");
     format_with_error(text, joules, energy->plus_minus, "J");
     put_figure(top, "joules", NULL, joules, text, note);
 }
@@ -192,7 +186,7 @@ static void put_per_query(const struct top *top)
                             "summary.joules_per_query");
     double known = figure_at(top->results, "efficiency", "summary.energy_known");
     format_with_error(text, joules, joules * relative_error(top->table), "J");
-    str_format(note, sizeof note, "mean of %.0f queries", known);
+    chars_format(note, "mean of %.0f queries", known);
     put_figure(top, "joules_per_query", NULL, joules, text,
                is_known(known) ? note : missing_note(top, "not measured"));
 }
@@ -233,11 +227,11 @@ static void put_accuracy(const struct top *top)
     double accuracy = fact_or(top, top->table->summary.accuracy, "accuracy", "summary.accuracy");
     format_percent(text, accuracy);
     if (item && is_known(item->low) && is_known(accuracy))
-        str_format(note, sizeof note, "%.0f of %.0f correct; 95 %% CI: %s to %s%s%s",
-                   figure_at(results, "accuracy", "summary.correct"),
-                   figure_at(results, "accuracy", "summary.total_scored"),
-                   format_percent(from, item->low), format_percent(to, item->high),
-                   unread[0] ? "; " : "", unread);
+        chars_format(note, "%.0f of %.0f correct; 95 %% CI: %s to %s%s%s",
+                     figure_at(results, "accuracy", "summary.correct"),
+                     figure_at(results, "accuracy", "summary.total_scored"),
+                     format_percent(from, item->low), format_percent(to, item->high),
+                     unread[0] ? "; " : "", unread);
     put_figure(top, "accuracy", NULL, accuracy, text,
                note[0] ? note : missing_note(top, "no graded answers"));
 }
@@ -249,11 +243,10 @@ static void put_perplexity(const struct top *top)
     const struct summary *run = &top->table->summary;
     if (!is_known(run->perplexity))
         return;
-    str_format(note, sizeof note, "per token, over %.0f tokens",
-               integer_number(run->scored_tokens));
+    chars_format(note, "per token, over %.0f tokens", integer_number(run->scored_tokens));
     put_figure(top, "perplexity", NULL, run->perplexity,
                format_figure(text, run->perplexity, run->perplexity_plus_minus, ""), note);
-    str_format(note, sizeof note, "over %.0f bytes", integer_number(run->scored_bytes));
+    chars_format(note, "over %.0f bytes", integer_number(run->scored_bytes));
     put_figure(top, "bits_per_byte", NULL, run->bits_per_byte,
                format_figure(text, run->bits_per_byte, run->bits_per_byte_plus_minus, ""), note);
 }
@@ -262,8 +255,8 @@ static void put_intelligence(const struct top *top, const char *key, double know
                              const char *unit, const char *what)
 {
     char text[FORMAT_MAX], path[80], note[NOTE_MAX];
-    str_format(path, sizeof path, "summary.%s", key);
-    str_copy(note, sizeof note, what);
+    chars_format(path, "summary.%s", key);
+    chars_copy(note, what);
     add_interval(note, item_at(top->results, "accuracy", path), unit);
     double value = fact_or(top, known, "accuracy", path);
     format_figure(text, value, error, unit);
@@ -277,9 +270,8 @@ static void put_speed(const struct top *top)
     char text[FORMAT_MAX], note[NOTE_MAX], p95[FORMAT_MAX];
     double rate = top->table->summary.output_tokens_per_s;
     double at_once = integer_number(top->table->summary.config_concurrency);
-    str_format(text, sizeof text, "%.4g tok/s", rate);
-    str_format(note, sizeof note, "output; up to %.0f concurrent request%s", at_once,
-               at_once == 1 ? "" : "s");
+    chars_format(text, "%.4g tok/s", rate);
+    chars_format(note, "output; up to %.0f concurrent request%s", at_once, str_plural(at_once));
     put_figure(top, "output_tokens_per_s", NULL, rate, text, is_known(at_once) ? note : "output");
 
     static const struct {
@@ -289,11 +281,11 @@ static void put_speed(const struct top *top)
          "data.times.time_to_first_token_s.p95"},
         {"latency_s", "data.times.latency_s.p50", "data.times.latency_s.p95"},
     };
-    for (size_t i = 0; i < sizeof TIMES / sizeof *TIMES; i++) {
+    for (size_t i = 0; i < COUNT_OF(TIMES); i++) {
         double median = figure_at(top->results, "latency", TIMES[i].p50);
         format_si(text, median, "s");
         format_si(p95, figure_at(top->results, "latency", TIMES[i].p95), "s");
-        str_format(note, sizeof note, "median; 95 %% of queries within %s", p95);
+        chars_format(note, "median; 95 %% of queries within %s", p95);
         put_figure(top, TIMES[i].key, NULL, median, text,
                    is_known(median) ? note : missing_note(top, "unknown for all queries"));
     }

@@ -237,9 +237,9 @@ static void add_part(struct text *out, const char *mark, size_t length, const ch
 bool html_file(const char *name, const char **bytes, size_t *length)
 {
     const char *mark = name;
-    if (strcmp(name, "report.css") == 0)
+    if (str_equal(name, "report.css"))
         mark = "style";
-    else if (strcmp(name, "echarts.min.js") == 0)
+    else if (str_equal(name, "echarts.min.js"))
         mark = "echarts";
     struct asset asset = asset_find(mark, strlen(mark));
     *bytes = asset.bytes;
@@ -310,8 +310,7 @@ static enum err put_sweeps(struct report_state *state, struct error *why)
             continue;
         err = sweep_put(&state->json, report->inputs[i], why);
         if (!state->sweeps++)
-            str_format(state->title, sizeof state->title, "Sweep %.300s",
-                       str_last_part(report->inputs[i]));
+            chars_format(state->title, "Sweep %.300s", str_last_part(report->inputs[i]));
     }
     json_array_end(&state->json);
     return err;
@@ -388,8 +387,7 @@ static void put_settings(struct report_state *state)
     result_members_to_json(&settings, &state->json);
     const char *family = result_text_at(&settings, NULL, "family");
     if (state->runs > 1)
-        str_format(state->title, sizeof state->title, "%zu runs%s%s", state->runs,
-                   family[0] ? " of " : "", family);
+        chars_format(state->title, "%zu runs%s%s", state->runs, family[0] ? " of " : "", family);
     result_release(&settings);
 }
 
@@ -444,10 +442,10 @@ static void title_of(struct report_state *state)
 {
     const struct run_point *first = &state->figures[0].point;
     if (state->runs == 0 && state->sweeps == 0)
-        str_copy(state->title, sizeof state->title, "Energy by layer");
+        chars_copy(state->title, "Energy by layer");
     else if (state->runs == 1)
-        str_format(state->title, sizeof state->title, "%s on %s", first->model,
-                   first->hardware[0] ? first->hardware : "unknown hardware");
+        chars_format(state->title, "%s on %s", first->model,
+                     first->hardware[0] ? first->hardware : "unknown hardware");
 }
 
 static enum err write_data(struct report_state *state, struct text *out, struct error *why)

@@ -149,9 +149,9 @@ static void add_settings(struct text *out, const struct summary *run)
         {"--eval-base-url", .text = run->config_judge_base_url},
         {"--eval-model", .text = run->config_judge_model},
     };
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+    for (size_t i = 0; i < COUNT_OF(ROWS); i++) {
         char number[32];
-        str_format(number, sizeof number, "%.15g", ROWS[i].number);
+        chars_format(number, "%.15g", ROWS[i].number);
         if (ROWS[i].text && ROWS[i].text[0])
             add_option(out, ROWS[i].option, ROWS[i].text);
         else if (!ROWS[i].text && is_known(ROWS[i].number) && ROWS[i].number != ROWS[i].otherwise)

@@ -3,16 +3,15 @@
  * for the icicle view: as many as fit on a page. */
 #include "report/html/sections.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/json.h"
 #include "core/json_bind.h"
 #include "core/json_field.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "core/text.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
 #include "rundir/traces.h"
@@ -48,9 +47,8 @@ struct named_row {
 static int compare_names(const void *left, const void *right)
 {
     const struct named_row *a = left, *b = right;
-    if (a->index != b->index)
-        return a->index < b->index ? -1 : 1;
-    return a->repeat < b->repeat ? -1 : a->repeat > b->repeat;
+    int order = compare_numbers(a->index, b->index);
+    return order ? order : compare_numbers(a->repeat, b->repeat);
 }
 
 static uint32_t as_index(double value)
@@ -165,7 +163,7 @@ static void put_columns(struct json *json, const struct listing *listing)
     json_object(json, "queries");
     json_integer(json, "rows", (int64_t)listing->table->rows);
     json_integer(json, "listed", (int64_t)listing->count);
-    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++)
+    for (size_t i = 0; i < COUNT_OF(NUMBERS); i++)
         put_number(json, listing, NUMBERS[i].key, NUMBERS[i].column);
     put_subject(json, listing);
     put_flags(json, listing);
@@ -278,7 +276,7 @@ enum { QUERIES_MAX = 100, SPANS_MAX = 10000, QUERY_SPANS_MAX = 2000 };
 
 static double cost_of(const struct query_trace *trace)
 {
-    return is_known(trace->ipw.energy_joules) ? trace->ipw.energy_joules : -1;
+    return known_or(trace->ipw.energy_joules, -1);
 }
 
 static int by_cost(const void *a, const void *b)
@@ -345,7 +343,7 @@ static void put_fields(struct json *json, const struct page_field *field, const 
 
 static void put_span(struct json *json, const struct span_trace *span)
 {
-    bool has_gaps = strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0;
+    bool has_gaps = str_equal(span->type, "agent") || str_equal(span->type, "turn");
     json_object(json, NULL);
     put_fields(json, SPAN_FIELDS, span, has_gaps);
     json_object_end(json);

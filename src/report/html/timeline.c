@@ -46,7 +46,7 @@ static void put_channel(struct json *json, const struct power_channel *channel, 
     double *mean = xmalloc(count * sizeof *mean);
     for (size_t i = 0; i < count; i++)
         mean[i] = power_mean(channel, i);
-    str_format(source, sizeof source, "%s %s", channel->sensor, channel->name);
+    chars_format(source, "%s %s", channel->sensor, channel->name);
     json_object(json, NULL);
     json_string(json, "device", channel->device);
     json_string(json, "scope", channel->scope);

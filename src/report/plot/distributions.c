@@ -36,7 +36,7 @@ static enum err put_density(struct figure *figure, double *values, size_t count)
         top = fmax(top, 100 * density[i]);
     }
     double median = select_median(values, count);
-    str_format(name, sizeof name, "median %.4g tokens", median);
+    chars_format(name, "median %.4g tokens", median);
     draw_vertical(figure, panel, FIGURE_VERMILION, median, top, name);
     return ERR_OK;
 }
@@ -136,11 +136,11 @@ static void put_bins(struct figure *figure, double *values, size_t count)
         series_add4(boxes, low + gap, bin_edge(&bins, i + 1) - gap, 0, (double)bins.counts[i]);
         top = fmax(top, (double)bins.counts[i]);
     }
-    str_format(name, sizeof name, "median %s", format_si(figure_text, marks[1], "J"));
+    chars_format(name, "median %s", format_si(figure_text, marks[1], "J"));
     draw_vertical(figure, panel, FIGURE_VERMILION, marks[1], top, name);
-    str_format(name, sizeof name, "mean %s", format_si(figure_text, online_mean(&all), "J"));
+    chars_format(name, "mean %s", format_si(figure_text, online_mean(&all), "J"));
     draw_vertical(figure, panel, FIGURE_GREEN, online_mean(&all), top, name);
-    str_format(name, sizeof name, "95 %% below %s", format_si(figure_text, marks[3], "J"));
+    chars_format(name, "95 %% below %s", format_si(figure_text, marks[3], "J"));
     draw_vertical(figure, panel, FIGURE_PURPLE, marks[3], top, name);
 }
 

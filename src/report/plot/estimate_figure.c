@@ -9,7 +9,6 @@
 #include "core/units.h"
 #include "core/xalloc.h"
 #include "report/plot/plot.h"
-#include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
 
 /* ---- one estimate ---- */
@@ -26,7 +25,7 @@ static const struct {
     {"link_j", "link", FIGURE_PURPLE},
     {"static_j", "static", FIGURE_SKY_BLUE},
 };
-enum { PART_COUNT = sizeof PARTS / sizeof *PARTS };
+enum { PART_COUNT = COUNT_OF(PARTS) };
 
 static void put_bar(struct figure_series *const series[PART_COUNT], double at,
                     const struct result *result, const struct result_item *row, double unit)
@@ -44,21 +43,20 @@ static void name_bar(struct figure_panel *panel, const struct result *result,
                      const struct result_item *row)
 {
     char name[WORDS_MAX];
-    bool phases = strcmp(result_text_at(result, NULL, "setting.phase"), "request") == 0;
-    str_format(name, sizeof name, "%s%s%s", result_text_at(result, row, "name"), phases ? ", " : "",
-               phases ? result_text_at(result, row, "phase") : "");
+    bool phases = str_equal(result_text_at(result, NULL, "setting.phase"), "request");
+    chars_format(name, "%s%s%s", result_text_at(result, row, "name"), phases ? ", " : "",
+                 phases ? result_text_at(result, row, "phase") : "");
     figure_name(&panel->y, name);
 }
 
 static void put_heading(struct figure *figure, const struct result *result)
 {
     char each[WORDS_MAX];
-    str_format(figure->title, sizeof figure->title, "%s on %s",
-               result_text_at(result, NULL, "model"),
-               result_text_at(result, NULL, "hardware_name"));
-    str_format(figure->note, sizeof figure->note, "%.100s; %.100s, estimated, not measured",
-               result_text_at(result, NULL, "view.setting"),
-               words_energy(each, result, "each", result_text_at(result, NULL, "each.unit")));
+    chars_format(figure->title, "%s on %s", result_text_at(result, NULL, "model"),
+                 result_text_at(result, NULL, "hardware_name"));
+    chars_format(figure->note, "%.100s; %.100s, estimated, not measured",
+                 result_text_at(result, NULL, "view.setting"),
+                 words_energy(each, result, "each", result_text_at(result, NULL, "each.unit")));
 }
 
 /* Activation memory, by subgraph. */
@@ -76,7 +74,7 @@ static void put_timeline(const struct result *result, struct figure *figure)
         figure_panel(figure, "subgraph, in the order in which they run",
                      unit < mib ? "activations (KiB)" : "activations (MiB)");
     struct figure_series *series = figure_series(figure, panel, FIGURE_STEPS, FIGURE_GREEN, "");
-    str_copy(panel->title, sizeof panel->title, "memory in use besides weights and KV cache");
+    chars_copy(panel->title, "memory in use besides weights and KV cache");
     panel->y.from_zero = panel->x.integer = true;
     RESULT_EACH (row, result, timeline) {
         last = result_number_at(result, row, "bytes") / unit;
@@ -101,7 +99,7 @@ enum err estimate_figure(const struct result *result, struct figure *figure, str
     for (size_t i = 0; i < PART_COUNT; i++)
         series[i] =
             figure_series(figure, panel, FIGURE_BOXES, PARTS[i].color,
-                          strcmp(PARTS[i].name, "link") == 0 && !has_link ? "" : PARTS[i].name);
+                          str_equal(PARTS[i].name, "link") && !has_link ? "" : PARTS[i].name);
     put_heading(figure, result);
     panel->x.from_zero = true;
     panel->y.down = true;
@@ -144,11 +142,6 @@ struct spot {
     const char *basis;
 };
 
-static double known_or_0(double value)
-{
-    return is_known(value) ? value : 0;
-}
-
 static void read_spot(const struct result *result, const struct result_item *point,
                       struct spot *out)
 {
@@ -157,8 +150,8 @@ static void read_spot(const struct result *result, const struct result_item *poi
         .precision = result_text_at(result, point, "view.precision"),
         .device_index = result_number_at(result, point, "view.device"),
         .batch = result_number_at(result, point, "batch"),
-        .prompt = known_or_0(result_number_at(result, point, "setting.prompt_tokens")),
-        .context = known_or_0(result_number_at(result, point, "setting.context")),
+        .prompt = known_or(result_number_at(result, point, "setting.prompt_tokens"), 0),
+        .context = known_or(result_number_at(result, point, "setting.context"), 0),
         .joules = result_number_at(result, point, "each.energy_j"),
         .low_j = result_number_at(result, point, "each.low"),
         .high_j = result_number_at(result, point, "each.high"),
@@ -218,7 +211,7 @@ static void compare_all(struct lines *lines)
     for (size_t i = 1; i < lines->spot_count; i++) {
         const struct spot *spot = &lines->spots[i];
         lines->devices |= spot->device_index != first->device_index;
-        lines->formats |= strcmp(spot->precision, first->precision) != 0;
+        lines->formats |= !str_equal(spot->precision, first->precision);
         lines->batches |= spot->batch != first->batch;
         lines->others |= lines->of_context && spot->prompt != first->prompt;
     }
@@ -357,14 +350,14 @@ static void put_figure(const struct lines *lines, struct figure *figure)
     else if (result_flag_at(lines->result, NULL, "view.has_phases"))
         length = "prompt";
     char each[WORDS_MAX], x_label[WORDS_MAX], y_label[WORDS_MAX + 48];
-    str_format(y_label, sizeof y_label, "energy %s (%s, estimated)",
-               words_each(each, result_text_at(lines->result, NULL, "unit")),
-               lines->unit < 1 ? "mJ" : "J");
-    str_format(x_label, sizeof x_label, "%s (tokens)", length);
+    chars_format(y_label, "energy %s (%s, estimated)",
+                 words_each(each, result_text_at(lines->result, NULL, "unit")),
+                 lines->unit < 1 ? "mJ" : "J");
+    chars_format(x_label, "%s (tokens)", length);
     struct figure_panel *panel = figure_panel(figure, x_label, y_label);
     size_t shown = lines->count < LINES_MAX ? lines->count : LINES_MAX;
-    str_format(figure->title, sizeof figure->title, "%s: energy %s against the %s",
-               result_text_at(lines->result, NULL, "model"), each, length);
+    chars_format(figure->title, "%s: energy %s against the %s",
+                 result_text_at(lines->result, NULL, "model"), each, length);
     put_common(lines, figure->note, sizeof figure->note);
     set_axes(lines, panel);
     if (lines->count == 1)
@@ -480,15 +473,16 @@ static enum err latency_figure(const struct result *result, struct figure *figur
                                struct error *why)
 {
     char each[WORDS_MAX], label[WORDS_MAX + 48];
-    str_format(label, sizeof label, "energy %s (mJ, estimated)",
-               words_each(each, result_text_at(result, NULL, "unit")));
+    chars_format(label, "energy %s (mJ, estimated)",
+                 words_each(each, result_text_at(result, NULL, "unit")));
     struct figure_panel *panel = figure_panel(figure, "latency (ms, estimated)", label);
     panel->x.log_base = panel->y.log_base = 10;
-    str_format(figure->title, sizeof figure->title, "%s: energy and latency of %.0f settings",
-               result_text_at(result, NULL, "model"), result_number_at(result, NULL, "view.able"));
-    str_format(figure->note, sizeof figure->note,
-               "every device, precision and batch that fits; estimated, not measured: %s",
-               result_text_at(result, NULL, "view.kernels"));
+    chars_format(figure->title, "%s: energy and latency of %.0f settings",
+                 result_text_at(result, NULL, "model"),
+                 result_number_at(result, NULL, "view.able"));
+    chars_format(figure->note,
+                 "every device, precision and batch that fits; estimated, not measured: %s",
+                 result_text_at(result, NULL, "view.kernels"));
     put_devices(result, figure, panel);
     put_frontier(result, figure, panel);
     figure->height = 600;

@@ -26,8 +26,8 @@ struct figure_panel *figure_panel(struct figure *figure, const char *x_label, co
     if (figure->panel_count < FIGURE_PANELS_MAX - 1)
         figure->panel_count++;
     panel->x.low = panel->x.high = panel->y.low = panel->y.high = UNKNOWN;
-    str_copy(panel->x.label, sizeof panel->x.label, x_label);
-    str_copy(panel->y.label, sizeof panel->y.label, y_label);
+    chars_copy(panel->x.label, x_label);
+    chars_copy(panel->y.label, y_label);
     return panel;
 }
 
@@ -42,13 +42,11 @@ struct axis_label axis_label(const char *which, const char *label, const char *u
     else if (tokens)
         length = (int)(tokens - label);
     if (unit[0])
-        str_format(to.text, sizeof to.text, "%s%.*s ({%s}%s)", which, length, label, unit,
-                   text_or_empty(per));
+        chars_format(to.text, "%s%.*s ({%s}%s)", which, length, label, unit, text_or_empty(per));
     else if (tokens)
-        str_format(to.text, sizeof to.text, "%s%.*s (tokens)", which, length, label);
+        chars_format(to.text, "%s%.*s (tokens)", which, length, label);
     else
-        str_format(to.text, sizeof to.text, "%s%.*s (%%%s)", which, length, label,
-                   text_or_empty(per));
+        chars_format(to.text, "%s%.*s (%%%s)", which, length, label, text_or_empty(per));
     to.text[0] = (char)tolower((unsigned char)to.text[0]);
     return to;
 }
@@ -65,11 +63,10 @@ struct figure_series *figure_series(struct figure *figure, struct figure_panel *
                                     enum figure_style style, enum figure_color color,
                                     const char *name)
 {
-    panel->series = xgrow((void *)panel->series, &panel->series_capacity, panel->series_count,
-                          sizeof *panel->series);
-    struct figure_series *series = xcalloc(1, sizeof *series);
+    XGROW(panel->series, panel->series_count, panel->series_capacity);
+    struct figure_series *series = XNEW(series);
     *series = (struct figure_series){.style = style, .color = color, .figure = figure};
-    str_copy(series->name, sizeof series->name, name);
+    chars_copy(series->name, name);
     panel->series[panel->series_count++] = series;
     return series;
 }
@@ -79,7 +76,7 @@ void series_add(struct figure_series *series, const double *values, unsigned cou
     for (unsigned i = 0; i < count; i++)
         if (!is_known(values[i]) || fabs(values[i]) > FIGURE_LARGEST)
             return;
-    series->rows = xgrow(series->rows, &series->capacity, series->count, sizeof *series->rows);
+    XGROW(series->rows, series->count, series->capacity);
     for (unsigned i = 0; i < FIGURE_ROW; i++)
         series->rows[series->count][i] = i < count ? values[i] : 0;
     series->count++;
@@ -103,7 +100,7 @@ void figure_points(struct figure_series *line, struct figure_series *marks,
         for (; i < count && points[i].x == x; i++) {
             double y = points[i].y;
             double error = points[i].plus_minus;
-            error = is_known(error) ? error : 0;
+            error = known_or(error, 0);
             series_add4(marks, x, y, y - error > 0 ? y - error : y / 100, y + error);
             sum += y;
         }
@@ -114,14 +111,13 @@ void figure_points(struct figure_series *line, struct figure_series *marks,
 
 void figure_name(struct figure_axis *axis, const char *name)
 {
-    axis->names = xgrow(axis->names, &axis->name_capacity, axis->name_count, sizeof *axis->names);
+    XGROW(axis->names, axis->name_count, axis->name_capacity);
     str_copy(axis->names[axis->name_count++], FIGURE_TEXT_MAX, name);
 }
 
 void figure_label(struct figure_panel *panel, double x, double y, bool left, const char *text)
 {
-    panel->labels =
-        xgrow(panel->labels, &panel->label_capacity, panel->label_count, sizeof *panel->labels);
+    XGROW(panel->labels, panel->label_count, panel->label_capacity);
     if (!is_known(x) || !is_known(y))
         return;
     panel->labels[panel->label_count] = (struct figure_label){.x = x, .y = y, .left = left};
@@ -201,7 +197,7 @@ static const struct prefix {
 static const struct prefix *prefix_for(double largest, const char *unit)
 {
     size_t at = unit[0] == 's' ? 3 : 0; /* kiloseconds are not used */
-    while (at + 1 < sizeof PREFIXES / sizeof *PREFIXES && largest * PREFIXES[at].factor < 1)
+    while (at + 1 < COUNT_OF(PREFIXES) && largest * PREFIXES[at].factor < 1)
         at++;
     return &PREFIXES[largest > 0 ? at : 3];
 }
@@ -213,8 +209,8 @@ static void put_prefix(char *label, const struct prefix *prefix)
     char *close = open ? strchr(open, '}') : NULL;
     if (!close)
         return;
-    str_format(whole, sizeof whole, "%.*s%s%.*s%s", (int)(open - label), label, prefix->text,
-               (int)(close - open - 1), open + 1, close + 1);
+    chars_format(whole, "%.*s%s%.*s%s", (int)(open - label), label, prefix->text,
+                 (int)(close - open - 1), open + 1, close + 1);
     str_copy(label, FIGURE_TEXT_MAX, whole);
 }
 
@@ -302,16 +298,15 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
     const char *hardware = run_hardware(table);
     size_t without = run_completed_count(table) - drawn;
     char counts[128] = "";
-    str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
-               hardware[0] ? " on " : "", hardware);
+    chars_format(figure->title, "%s: %.100s%s%.60s", what, table->model, hardware[0] ? " on " : "",
+                 hardware);
     figure->title[0] = (char)toupper((unsigned char)figure->title[0]);
     if (drawn == table->rows) {
         figure_note(figure, "%zu quer%s", drawn, drawn == 1 ? "y" : "ies");
         return;
     }
     if (table->failed)
-        str_format(counts, sizeof counts, "%zu failed%s", table->failed,
-                   without || table->canceled ? ", " : "");
+        chars_format(counts, "%zu failed%s", table->failed, without || table->canceled ? ", " : "");
     if (table->canceled)
         str_format(counts + strlen(counts), sizeof counts - strlen(counts), "%zu canceled%s",
                    table->canceled, without ? ", " : "");
@@ -332,15 +327,14 @@ void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figur
 void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what)
 {
     const struct record_energy *energy = &layers->energy;
-    str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
-               str_last_part(layers->model ? layers->model : "a model"));
+    chars_format(figure->title, "%s: %.160s", what,
+                 str_last_part(layers->model ? layers->model : "a model"));
     char total[FORMAT_MAX];
     if (is_known(energy->joules))
-        str_format(figure->note, sizeof figure->note,
-                   "one pass of the workload, %s in total%s; attributed by %s",
-                   format_with_error(total, energy->joules, energy->plus_minus, "J"),
-                   layers_result_is_estimated(layers) ? ", estimated" : "",
-                   layers->attribution ? layers->attribution : "an unknown method");
+        chars_format(figure->note, "one pass of the workload, %s in total%s; attributed by %s",
+                     format_with_error(total, energy->joules, energy->plus_minus, "J"),
+                     layers_result_is_estimated(layers) ? ", estimated" : "",
+                     layers->attribution ? layers->attribution : "an unknown method");
 }
 
 /* ---- drawing by gnuplot ---- */
@@ -489,7 +483,7 @@ static bool format_of(const char *path, enum figure_format *format)
     if (!dot || dot == base)
         return false;
     for (int i = 0; i < FIGURE_FORMATS; i++)
-        if (strcmp(dot + 1, FIGURE_SUFFIXES[i]) == 0) {
+        if (str_equal(dot + 1, FIGURE_SUFFIXES[i])) {
             *format = (enum figure_format)i;
             return true;
         }

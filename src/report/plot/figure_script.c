@@ -67,11 +67,11 @@ static struct letter letter_at(const struct drawing *d, const char *at, size_t l
     struct letter letter = {.width = 1};
     uint32_t code = utf8_decode(at, left, &letter.length);
     if (code >= UTF8_INVALID)
-        str_copy(letter.shown, sizeof letter.shown, "?");
+        chars_copy(letter.shown, "?");
     else if (code < 0x20 || code == 0x7f)
-        str_copy(letter.shown, sizeof letter.shown, " ");
+        chars_copy(letter.shown, " ");
     else if (code == '\'' || (code == '%' && is_format))
-        str_format(letter.shown, sizeof letter.shown, "%c%c", *at, *at);
+        chars_format(letter.shown, "%c%c", *at, *at);
     else if (d->can_be_shown && !d->can_be_shown(code))
         letter.width =
             (size_t)snprintf(letter.shown, sizeof letter.shown, "[U+%04X]", (unsigned)code);
@@ -158,24 +158,47 @@ static double px(const struct drawing *d, double pixels)
 
 /* ---- data ---- */
 
+/* How gnuplot draws a series: the words around its color, and the columns of its data. */
+static const struct style {
+    const char *with;
+    bool is_dashed, is_marked;  /* by the round of its color */
+    const char *color, *ending; /* NULL: the color is in the data */
+    unsigned columns;
+} STYLES[] = {
+    [FIGURE_POINTS] = {" using 1:2:3 with points pointtype 7 pointsize 0.75 linecolor rgb variable "
+                       "notitle",
+                       false, false, NULL, "", 2},
+    [FIGURE_LINE] = {" with lines linewidth 2", true, false, " linecolor rgb '#", "'", 2},
+    [FIGURE_DOTTED] = {" with lines linewidth 2 dashtype (3,3)", false, false, " linecolor rgb '#",
+                       "'", 2},
+    [FIGURE_STEPS] = {" with steps linewidth 1.5", false, false, " linecolor rgb '#", "'", 2},
+    [FIGURE_MARKED] = {" with linespoints linewidth 1.5", true, true, " linecolor rgb '#", "'", 2},
+    [FIGURE_BAND] = {" with filledcurves", false, false, " fillcolor rgb '#c0",
+                     "' fillstyle solid noborder", 3},
+    [FIGURE_BOXES] = {" with boxxyerror", false, false, " fillcolor rgb '#",
+                      "' fillstyle solid noborder", 5},
+    [FIGURE_ERRORS_Y] = {" with yerrorbars linewidth 1.5", false, true, " linecolor rgb '#", "'",
+                         4},
+    [FIGURE_ERRORS_X] = {" with xerrorbars linewidth 1.5", false, true, " linecolor rgb '#", "'",
+                         4},
+    [FIGURE_HEAT] = {" with boxxyerror fillstyle solid noborder fillcolor palette", false, false,
+                     NULL, "", 5},
+};
+
 static void put_block(struct drawing *d, size_t p, size_t s, const struct figure_series *series)
 {
-    unsigned color = d->theme->colors[series->color];
+    bool is_box = series->style == FIGURE_BOXES || series->style == FIGURE_HEAT;
     text_addf(d->out, "$p%zus%zu << END\n", p, s);
     for (size_t i = 0; i < series->count; i++) {
         const double *row = series->rows[i];
+        if (is_box)
+            text_addf(d->out, "%.9g %.9g ", row[0] / 2 + row[1] / 2, row[2] / 2 + row[3] / 2);
+        for (unsigned c = 0; c < STYLES[series->style].columns; c++)
+            text_addf(d->out, "%s%.9g", c ? " " : "", row[c]);
         if (series->style == FIGURE_POINTS)
-            text_addf(d->out, "%.9g %.9g %u\n", row[0], row[1],
-                      (unsigned)lround((1 - row[2]) * 215) << 24 | color);
-        else if (series->style == FIGURE_BAND)
-            text_addf(d->out, "%.9g %.9g %.9g\n", row[0], row[1], row[2]);
-        else if (series->style == FIGURE_BOXES || series->style == FIGURE_HEAT)
-            text_addf(d->out, "%.9g %.9g %.9g %.9g %.9g %.9g %.9g\n", row[0] / 2 + row[1] / 2,
-                      row[2] / 2 + row[3] / 2, row[0], row[1], row[2], row[3], row[4]);
-        else if (series->style == FIGURE_ERRORS_X || series->style == FIGURE_ERRORS_Y)
-            text_addf(d->out, "%.9g %.9g %.9g %.9g\n", row[0], row[1], row[2], row[3]);
-        else
-            text_addf(d->out, "%.9g %.9g\n", row[0], row[1]);
+            text_addf(d->out, " %u",
+                      (unsigned)lround((1 - row[2]) * 215) << 24 | d->theme->colors[series->color]);
+        text_add(d->out, "\n");
     }
     text_add(d->out, "END\n");
 }
@@ -184,47 +207,14 @@ static void put_style(struct drawing *d, const struct figure_series *series)
 {
     static const unsigned MARKS[] = {7, 5, 9, 13};
     static const unsigned DASHES[] = {1, 2, 4, 5};
-    unsigned color = d->theme->colors[series->color];
-    unsigned mark = MARKS[series->round % 4];
-    unsigned dash = DASHES[series->round % 4];
-    switch (series->style) {
-    case FIGURE_POINTS:
-        text_add(d->out, " using 1:2:3 with points pointtype 7 pointsize 0.75 linecolor rgb "
-                         "variable notitle");
-        break;
-    case FIGURE_LINE:
-        text_addf(d->out, " with lines linewidth 2 dashtype %u linecolor rgb '#%06x'", dash, color);
-        break;
-    case FIGURE_DOTTED:
-        text_addf(d->out, " with lines linewidth 2 dashtype (3,3) linecolor rgb '#%06x'", color);
-        break;
-    case FIGURE_STEPS:
-        text_addf(d->out, " with steps linewidth 1.5 linecolor rgb '#%06x'", color);
-        break;
-    case FIGURE_MARKED:
-        text_addf(d->out,
-                  " with linespoints linewidth 1.5 dashtype %u pointtype %u pointsize 0.9 "
-                  "linecolor rgb '#%06x'",
-                  dash, mark, color);
-        break;
-    case FIGURE_BAND:
-        text_addf(d->out, " with filledcurves fillcolor rgb '#c0%06x' fillstyle solid noborder",
-                  color);
-        break;
-    case FIGURE_BOXES:
-        text_addf(d->out, " with boxxyerror fillcolor rgb '#%06x' fillstyle solid noborder", color);
-        break;
-    case FIGURE_ERRORS_X:
-    case FIGURE_ERRORS_Y:
-        text_addf(d->out,
-                  " with %serrorbars linewidth 1.5 pointtype %u pointsize 0.9 linecolor rgb "
-                  "'#%06x'",
-                  series->style == FIGURE_ERRORS_X ? "x" : "y", mark, color);
-        break;
-    case FIGURE_HEAT:
-        text_add(d->out, " with boxxyerror fillstyle solid noborder fillcolor palette");
-        break;
-    }
+    const struct style *style = &STYLES[series->style];
+    text_add(d->out, style->with);
+    if (style->is_dashed)
+        text_addf(d->out, " dashtype %u", DASHES[series->round % 4]);
+    if (style->is_marked)
+        text_addf(d->out, " pointtype %u pointsize 0.9", MARKS[series->round % 4]);
+    if (style->color)
+        text_addf(d->out, "%s%06x%s", style->color, d->theme->colors[series->color], style->ending);
 }
 
 /* Points have variable colors, so their legend entry is separate. */
@@ -345,7 +335,7 @@ static double nice_step(struct range range, double max, bool integer)
     double min = (range.high - range.low) / fmax(max, 3);
     double power = pow(10, floor(log10(min)));
     size_t i = 0;
-    while (i + 1 < sizeof STEPS / sizeof *STEPS && min > STEPS[i] * power)
+    while (i + 1 < COUNT_OF(STEPS) && min > STEPS[i] * power)
         i++;
     double step = STEPS[i] * power;
     return integer ? fmax(step, 1) : step;
@@ -451,8 +441,7 @@ static size_t longest_number(const struct figure_axis *axis, struct range range)
     char number[32];
     double first = ceil(low / step);
     for (int i = 0; first + i <= high / step; i++) {
-        str_format(number, sizeof number, "%.7g",
-                   is_log ? pow(axis->log_base, first + i) : (first + i) * step);
+        chars_format(number, "%.7g", is_log ? pow(axis->log_base, first + i) : (first + i) * step);
         longest = strlen(number) > longest ? strlen(number) : longest;
     }
     return longest;
@@ -624,10 +613,10 @@ static bool find_space(const struct drawing *d, const struct labels *labels, siz
     double x = labels->x[own];
     double y = labels->y[own];
     *out = (struct rect){x + 0.008, x + 0.008 + width, y - px(d, 7), y + px(d, 7)};
-    for (size_t i = 0; i < (far ? 6 : 2) * sizeof SHIFTS / sizeof *SHIFTS; i++) {
+    for (size_t i = 0; i < (far ? 6 : 2) * COUNT_OF(SHIFTS); i++) {
         bool to_left = left != (i % 2 == 1);
-        size_t ring = i / (2 * sizeof SHIFTS / sizeof *SHIFTS);
-        double middle = y + px(d, SHIFTS[i / 2 % (sizeof SHIFTS / sizeof *SHIFTS)]);
+        size_t ring = i / (2 * COUNT_OF(SHIFTS));
+        double middle = y + px(d, SHIFTS[i / 2 % (COUNT_OF(SHIFTS))]);
         double gap = 0.008 + 0.02 * (double)ring;
         double begin = to_left ? x - gap - width : x + gap;
         struct rect tried = {begin, begin + width, middle - px(d, 7), middle + px(d, 7)};
@@ -687,7 +676,7 @@ static void put_numbers_legend(struct drawing *d, const struct figure_panel *pan
         char text[FIGURE_TEXT_MAX + 16];
         size_t row = i / columns;
         size_t column = i % columns;
-        str_format(text, sizeof text, "%zu  %s", i + 1, panel->labels[i].text);
+        chars_format(text, "%zu  %s", i + 1, panel->labels[i].text);
         put_label(d, text, rect.left + width / (double)columns * (double)column,
                   base + px(d, ROW_HEIGHT * (rows - 1 - (double)row)), "left");
     }
@@ -703,7 +692,7 @@ static void put_labels(struct drawing *d, const struct figure_panel *panel, stru
         char number[16];
         const struct figure_label *label = &panel->labels[i];
         struct rect box;
-        str_format(number, sizeof number, "%zu", i + 1);
+        chars_format(number, "%zu", i + 1);
         const char *text = numbered ? number : label->text;
         double width = label_width(d, text);
         if (!find_space(d, &labels, i, width, label->left, false, rect, &box)) {
@@ -758,7 +747,7 @@ static void put_heading(struct drawing *d)
               FONT + 2, d->theme->foreground);
     if (!d->figure->note[0])
         return;
-    str_format(first, sizeof first, "%.*s", at ? (int)at : FIGURE_TEXT_MAX, d->figure->note);
+    chars_format(first, "%.*s", at ? (int)at : FIGURE_TEXT_MAX, d->figure->note);
     put_note(d, first, 44);
     if (at)
         put_note(d, d->figure->note + at + strlen("; "), 44 + ROW_HEIGHT);

@@ -27,7 +27,7 @@ static void put_mark(struct figure_series *marks, const struct clock_setting *se
 {
     double value = setting->values[which];
     double error = setting->errors[which];
-    error = is_known(error) ? error : 0;
+    error = known_or(error, 0);
     series_add4(marks, setting->x, value, fmax(value - error, 0), value + error);
 }
 
@@ -50,10 +50,10 @@ static void put_lowest(struct figure *figure, struct figure_panel *panel,
     char value[FORMAT_MAX], at[96], name[FIGURE_TEXT_MAX];
     format_with_error(value, lowest->values[which], lowest->errors[which], MEASURES[which].unit);
     if (settings->knob)
-        str_format(at, sizeof at, "%.60s = %g", settings->knob, lowest->x);
+        chars_format(at, "%.60s = %g", settings->knob, lowest->x);
     else
-        str_format(at, sizeof at, "%.0f MHz", lowest->x);
-    str_format(name, sizeof name, "%s: %s at %s", MEASURES[which].lowest, value, at);
+        chars_format(at, "%.0f MHz", lowest->x);
+    chars_format(name, "%s: %s at %s", MEASURES[which].lowest, value, at);
     put_mark(figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_GREEN, name), lowest, which);
 }
 
@@ -62,8 +62,7 @@ static void put_measure(struct figure *figure, const struct clock_settings *sett
 {
     const struct measure *measure = &MEASURES[which];
     char label[80];
-    str_format(label, sizeof label, "%s ({%s} per %s)", measure->name, measure->unit,
-               settings->each);
+    chars_format(label, "%s ({%s} per %s)", measure->name, measure->unit, settings->each);
     struct figure_panel *panel = figure_panel(figure, settings->label, label);
     panel->x.hidden = which < CLOCK_MEASURES - 1;
     if (panel->x.hidden)
@@ -102,8 +101,8 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
     size_t left_out = source->run_count - settings->count;
     char queries[64];
     put_queries(settings, queries, sizeof queries);
-    str_format(figure->title, sizeof figure->title,
-               "Energy, time, EDP and ED²P against the clock: %.100s", point->model);
+    chars_format(figure->title, "Energy, time, EDP and ED²P against the clock: %.100s",
+                 point->model);
     figure_note(figure, "%zu runs%s%.30s%s%.30s, %s", settings->count,
                 point->dataset[0] ? " of " : "", point->dataset, point->hardware[0] ? " on " : "",
                 point->hardware, queries);
@@ -117,10 +116,9 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
 /* The knob, the number of attempts, and exclusions. */
 static void put_sweep_heading(struct figure *figure, const struct clock_settings *settings)
 {
-    str_format(figure->title, sizeof figure->title,
-               "Energy, time, EDP and ED²P against %s%.40s: %.80s",
-               settings->knob ? "" : "the clock", settings->knob ? settings->knob : "",
-               settings->application);
+    chars_format(figure->title, "Energy, time, EDP and ED²P against %s%.40s: %.80s",
+                 settings->knob ? "" : "the clock", text_or_empty(settings->knob),
+                 settings->application);
     figure_note(figure, "sweep of %zu settings%s%.40s, %zu attempts", settings->count,
                 settings->device[0] ? " on " : "", settings->device, settings->measurements);
     if (settings->excluded[0])
@@ -131,9 +129,8 @@ static void put_sweep_heading(struct figure *figure, const struct clock_settings
 
 static void put_curve_heading(struct figure *figure, const struct clock_settings *settings)
 {
-    str_format(figure->title, sizeof figure->title,
-               "Energy, time, EDP and ED²P against the clock%s%.60s",
-               settings->application[0] ? ": " : "", settings->application);
+    chars_format(figure->title, "Energy, time, EDP and ED²P against the clock%s%.60s",
+                 settings->application[0] ? ": " : "", settings->application);
     figure_note(figure, "%zu clocks%s%.40s, medians of %zu runs", settings->count,
                 settings->device[0] ? " on " : "", settings->device, settings->measurements);
     figure_note(figure, "measured elsewhere; bars and ±: 95 %% CI of repeats");

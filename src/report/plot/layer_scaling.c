@@ -22,7 +22,7 @@ struct points {
 
 static bool same_text(const char *a, const char *b)
 {
-    return strcmp(text_or_empty(a), text_or_empty(b)) == 0;
+    return str_equal(text_or_empty(a), text_or_empty(b));
 }
 
 /* Whether both were measured on the same machine and in the same way. */
@@ -163,8 +163,7 @@ static void put_line(const struct plot_source *source, struct figure *figure,
             }
         if (!points->count)
             continue;
-        str_format(label, sizeof label, "%.200s%s%s", name, name[0] ? ", " : "",
-                   RESULT_PHASE[phase]);
+        chars_format(label, "%.200s%s%s", name, name[0] ? ", " : "", RESULT_PHASE[phase]);
         struct figure_series *drawn = figure_series(figure, panel, FIGURE_LINE, color, "");
         struct figure_series *marks = figure_series(figure, panel, FIGURE_ERRORS_Y, color, label);
         drawn->round = marks->round = (unsigned)(2 * (line / FIGURE_INK) + (name[0] ? phase : 0));
@@ -244,7 +243,7 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
         }
         if (!points->count)
             continue;
-        str_format(label, sizeof label, "%s, prompt of %.0f tokens", RESULT_PHASE[phase], prompt);
+        chars_format(label, "%s, prompt of %.0f tokens", RESULT_PHASE[phase], prompt);
         struct figure_series *line =
             all_same ? figure_series(figure, panel, FIGURE_LINE, color, "") : NULL;
         figure_points(line, figure_series(figure, panel, FIGURE_ERRORS_Y, color, label),
@@ -259,15 +258,14 @@ static void put_heading(const struct plot_source *source, const struct extent *e
 {
     char name[FIGURE_TEXT_MAX];
     name_of(source, &source->layers[0], name);
-    str_format(figure->title, sizeof figure->title,
-               "Energy per token against prompt length%s%s%.160s",
-               extent->min_size < extent->max_size ? " and model size" : "", name[0] ? "" : ": ",
-               name[0] ? "" : layers_result_name(&source->layers[0]));
+    chars_format(figure->title, "Energy per token against prompt length%s%s%.160s",
+                 extent->min_size < extent->max_size ? " and model size" : "", name[0] ? "" : ": ",
+                 name[0] ? "" : layers_result_name(&source->layers[0]));
     const char *energy = "measured";
     if (extent->estimated > 0)
         energy = extent->estimated < extent->models ? "measured or estimated" : "estimated";
-    str_format(figure->note, sizeof figure->note, "%zu result%s, energy %s; bars: ±",
-               extent->models, extent->models == 1 ? "" : "s", energy);
+    chars_format(figure->note, "%zu result%s, energy %s; bars: ±", extent->models,
+                 str_plural(extent->models), energy);
 }
 
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)

@@ -1,7 +1,6 @@
 /* Plots of a result of `ipw layers`: the energy of every layer and of its components, a heat map of layers by
  * components, and the power of the measured windows over time. */
 #include <math.h>
-#include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
@@ -19,13 +18,13 @@ struct layer_parts {
 
 static bool is_same(const char *a, const char *b)
 {
-    return a && strcmp(a, b) == 0;
+    return a && str_equal(a, b);
 }
 
 static void add_part(struct layer_parts *parts, const char *name)
 {
     for (size_t i = 0; i < parts->count; i++)
-        if (strcmp(parts->names[i], name) == 0)
+        if (str_equal(parts->names[i], name))
             return;
     if (parts->count < PARTS_MAX)
         parts->names[parts->count++] = name;
@@ -83,7 +82,7 @@ static enum figure_color part_color(size_t part)
     static const enum figure_color COLORS[] = {FIGURE_BLUE,   FIGURE_ORANGE,   FIGURE_GREEN,
                                                FIGURE_PURPLE, FIGURE_SKY_BLUE, FIGURE_VERMILION,
                                                FIGURE_YELLOW, FIGURE_INK};
-    return COLORS[part % (sizeof COLORS / sizeof *COLORS)];
+    return COLORS[part % (COUNT_OF(COLORS))];
 }
 
 /* ---- layers: a stacked bar per layer ---- */
@@ -206,8 +205,8 @@ static void put_heat(struct figure *figure, const struct layers_result *layers,
                      const struct layer_parts *parts, const char *phase, double max)
 {
     struct figure_panel *panel = figure_panel(figure, "", "layer");
-    str_copy(panel->title, sizeof panel->title, phase);
-    str_copy(panel->heat_label, sizeof panel->heat_label, "energy ({J})");
+    chars_copy(panel->title, phase);
+    chars_copy(panel->heat_label, "energy ({J})");
     panel->weight = 1;
     panel->heat_high = max;
     panel->y.low = -0.5;

@@ -3,7 +3,6 @@
  * number, so that a million queries take as long as some thousands. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/columns.h"
 #include "core/text.h"
@@ -112,9 +111,9 @@ static void put_line(struct figure *figure, struct figure_panel *panel, const st
     char name[FIGURE_TEXT_MAX], slope[FORMAT_MAX], intercept[FORMAT_MAX];
     double step = (pairs->x_all.max - pairs->x_all.min) / (FIT_POINTS - 1);
     struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_VERMILION, "");
-    str_format(name, sizeof name, "%s/token · x %c %s, R² %.3f", format_si(slope, fit->slope, unit),
-               fit->intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit->intercept), unit),
-               fit->r2);
+    chars_format(name, "%s/token · x %c %s, R² %.3f", format_si(slope, fit->slope, unit),
+                 fit->intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit->intercept), unit),
+                 fit->r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_VERMILION, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = pairs->x_all.min + step * i;
@@ -135,9 +134,9 @@ static void put_log_line(struct figure *figure, struct figure_panel *panel,
         return;
     for (size_t i = 0; i < pairs->count; i++)
         min = pairs->x[i] > 0 ? fmin(min, pairs->x[i]) : min;
-    str_format(name, sizeof name, "%s · ln x %c %s, R² %.3f", format_si(slope, fit.slope, unit),
-               fit.intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit.intercept), unit),
-               fit.r2);
+    chars_format(name, "%s · ln x %c %s, R² %.3f", format_si(slope, fit.slope, unit),
+                 fit.intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit.intercept), unit),
+                 fit.r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, FIGURE_GREEN, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = min + (pairs->x_all.max - min) / (FIT_POINTS - 1) * i;
@@ -187,11 +186,11 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
     enum err err = ERR_OK;
     const char *x_label = axis_of("", plot->x).label;
     const char *what = axis_of("", plot->instead).label;
-    str_format(words, sizeof words, "%s and %s together are", x_label, axis_of("", y).label);
+    chars_format(words, "%s and %s together are", x_label, axis_of("", y).label);
     if (!pairs.count)
         err = no_data_error(table, words, why);
     if (!err) {
-        str_format(words, sizeof words, "%s or %s", x_label, what);
+        chars_format(words, "%s or %s", x_label, what);
         draw_heading(figure, table, what, pairs.count, words);
         if (devices_note(plot, table, y)[0])
             figure_note(figure, "%s", devices_note(plot, table, y));

@@ -53,13 +53,12 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
     panel->x.integer = true;
     panel->y.from_zero = true;
     if (bars == count)
-        str_copy(panel->title, sizeof panel->title, "every query");
+        chars_copy(panel->title, "every query");
     else if (count % bars)
-        str_format(panel->title, sizeof panel->title, "a bar is the mean of %zu or %zu queries",
-                   count / bars, count / bars + 1);
+        chars_format(panel->title, "a bar is the mean of %zu or %zu queries", count / bars,
+                     count / bars + 1);
     else
-        str_format(panel->title, sizeof panel->title, "a bar is the mean of %zu queries",
-                   count / bars);
+        chars_format(panel->title, "a bar is the mean of %zu queries", count / bars);
     struct figure_series *prefill =
         figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "prefill");
     struct figure_series *decode =
@@ -99,7 +98,7 @@ static void put_spread_of(struct figure *figure, struct figure_panel *panel,
 static void put_tokens(struct figure *figure, const struct run_table *table)
 {
     struct figure_panel *panel = figure_panel(figure, "", "energy ({J} per token)");
-    str_copy(panel->title, sizeof panel->title, "median, 5 to 95 %");
+    chars_copy(panel->title, "median, 5 to 95 %");
     panel->y.from_zero = true;
     figure_name(&panel->x, "prompt");
     figure_name(&panel->x, "output");

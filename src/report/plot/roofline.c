@@ -1,7 +1,6 @@
 /* Roofline: whether components of a model, or queries of a run, are compute-bound or memory-bound.  The roof is drawn
  * if the device's peaks are known. */
 #include <math.h>
-#include <string.h>
 
 #include "analysis/columns.h"
 #include "core/text.h"
@@ -27,8 +26,8 @@ static void put_roof(struct figure *figure, struct figure_panel *panel,
 {
     char name[FIGURE_TEXT_MAX];
     double ridge = 1000 * peak->tflops / peak->gb_per_s;
-    str_format(name, sizeof name, "%s: %g GB/s, %g TFLOP/s %s", peak->name, peak->gb_per_s,
-               peak->tflops, peak->precision);
+    chars_format(name, "%s: %g GB/s, %g TFLOP/s %s", peak->name, peak->gb_per_s, peak->tflops,
+                 peak->precision);
     struct figure_series *roof = figure_series(figure, panel, FIGURE_LINE, FIGURE_INK, name);
     low = fmin(low, ridge) / 2;
     series_add2(roof, low, low * peak->gb_per_s);
@@ -66,7 +65,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode")};
     for (size_t i = 0; i < layers->components.count; i++) {
         const struct result_component *component = &layers->components.items[i];
-        bool decode = strcmp(text_or_empty(component->phase), "decode") == 0;
+        bool decode = str_equal(text_or_empty(component->phase), "decode");
         known += put_component(panel, series[decode], component, &low, &high);
     }
     if (!known)
@@ -76,8 +75,8 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
         is_known(peak.tflops))
         put_roof(figure, panel, &peak, low, high);
     else
-        str_copy(
-            figure->note, sizeof figure->note,
+        chars_copy(
+            figure->note,
             "operations and bytes counted from the model's shape; no roof: device peaks unknown");
     return ERR_OK;
 }

@@ -28,8 +28,8 @@ static void note_runs(struct figure *figure, const struct plot_source *source, s
     const char *machine = first->point.hardware;
     bool one_method = true;
     for (size_t i = 1; i < source->run_count; i++) {
-        machine = strcmp(source->runs[i].point.hardware, machine) == 0 ? machine : "";
-        one_method = one_method && strcmp(source->runs[i].method, first->method) == 0;
+        machine = str_equal(source->runs[i].point.hardware, machine) ? machine : "";
+        one_method = one_method && str_equal(source->runs[i].method, first->method);
     }
     if (drawn < source->run_count)
         figure_note(figure, "%zu of %zu runs, the others without grades or energy", drawn,
@@ -46,7 +46,7 @@ static void note_runs(struct figure *figure, const struct plot_source *source, s
 
 static bool same_line(const struct run_point *a, const struct run_point *b)
 {
-    return strcmp(a->model, b->model) == 0 && strcmp(a->hardware, b->hardware) == 0;
+    return str_equal(a->model, b->model) && str_equal(a->hardware, b->hardware);
 }
 
 static bool has_token_energy(const struct run_figures *run, double x)
@@ -145,7 +145,7 @@ static enum err draw_per_token(const struct plot_source *source, struct figure *
     if (err)
         return err;
     struct axis_label label = METRIC_AXIS(ENERGY_PER_OUTPUT_TOKEN);
-    str_format(figure->title, sizeof figure->title, "%s against %s", label.label, plot->what);
+    chars_format(figure->title, "%s against %s", label.label, plot->what);
     note_runs(figure, source, source->run_count);
     struct figure_panel *panel = figure_panel(
         figure, plot->x_label ? plot->x_label : axis_of("mean ", RUN_INPUT_TOKENS).text,
@@ -274,7 +274,7 @@ static enum err draw_models(const struct plot_source *source, struct figure *fig
     }
     if (with_names)
         return err_set(why, ERR_NO_DATA, "no metric is known for two runs");
-    str_format(figure->title, sizeof figure->title, "%zu runs side by side", source->run_count);
+    chars_format(figure->title, "%zu runs side by side", source->run_count);
     note_runs(figure, source, source->run_count);
     figure->horizontal = true;
     share = names_share(source);
@@ -313,7 +313,7 @@ static void put_run(struct figure_panel *panel, const struct plot_source *source
     const struct run_figures *run = &source->runs[i];
     double x = run->point.joules_per_query;
     double y = 100 * run->point.accuracy;
-    double error = is_known(run->joules_per_query_error) ? run->joules_per_query_error : 0;
+    double error = known_or(run->joules_per_query_error, 0);
     series_add4(series[on][0], x, y, 100 * run->accuracy_low, 100 * run->accuracy_high);
     series_add4(series[on][1], x, y, x - error > 0 ? x - error : x / 100, x + error);
     figure_label(panel, x, y, x > farthest, source->names->names[i]);
@@ -387,7 +387,7 @@ static enum err draw_known(const struct plot_source *source, double *cost, doubl
         return err_set(why, ERR_NO_DATA, "%zu of %zu runs have graded answers of known energy",
                        known, source->run_count);
     pareto_mark(cost, benefit, source->run_count, on);
-    str_copy(figure->title, sizeof figure->title, "Accuracy against energy");
+    chars_copy(figure->title, "Accuracy against energy");
     note_runs(figure, source, known);
     put_runs(source, on, best, figure);
     return ERR_OK;

@@ -46,7 +46,7 @@ static void put_latencies(const struct result *result, struct figure *figure)
     panel->y.log_base = 10;
     panel->x.from_zero = true;
     RESULT_EACH (point, result, result_find(result, "points"))
-        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (size_t i = 0; i < COUNT_OF(lines); i++)
             series_add2(lines[i].line, result_number_at(result, point, "request_rate"),
                         result_number_at(result, point, lines[i].path));
 }
@@ -56,15 +56,15 @@ enum err serving_figure(const struct result *result, struct figure *figure, stru
     if (!is_known(result_number_at(result, NULL, "points.0.energy_per_token_j")))
         return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
                        result_text_at(result, NULL, "hardware"));
-    str_format(figure->title, sizeof figure->title, "%.100s on %.100s: energy per token by load",
-               result_text_at(result, NULL, "model"),
-               result_text_at(result, NULL, "view.device_name"));
-    str_format(figure->note, sizeof figure->note,
-               "%.0f requests of %.0f prompt and %.0f output tokens on average; simulated, not "
-               "measured",
-               result_number_at(result, NULL, "load.requests"),
-               result_number_at(result, NULL, "load.mean_prompt_tokens"),
-               result_number_at(result, NULL, "load.mean_output_tokens"));
+    chars_format(figure->title, "%.100s on %.100s: energy per token by load",
+                 result_text_at(result, NULL, "model"),
+                 result_text_at(result, NULL, "view.device_name"));
+    chars_format(figure->note,
+                 "%.0f requests of %.0f prompt and %.0f output tokens on average; simulated, not "
+                 "measured",
+                 result_number_at(result, NULL, "load.requests"),
+                 result_number_at(result, NULL, "load.mean_prompt_tokens"),
+                 result_number_at(result, NULL, "load.mean_output_tokens"));
     put_energy(result, figure);
     put_latencies(result, figure);
     figure->height = 700;

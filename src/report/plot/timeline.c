@@ -2,7 +2,6 @@
  * drawn in sequence, without the time between them. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
@@ -55,9 +54,9 @@ struct lines {
 static size_t line_of(struct lines *lines, const char *name, bool *is_new)
 {
     size_t i = 0;
-    while (i < lines->count && strcmp(lines->names[i], name) != 0)
+    while (i < lines->count && !str_equal(lines->names[i], name))
         i++;
-    *is_new = i == lines->count && i < sizeof lines->names / sizeof *lines->names;
+    *is_new = i == lines->count && i < COUNT_OF(lines->names);
     if (*is_new)
         str_copy(lines->names[lines->count++], sizeof *lines->names, name);
     return i;
@@ -72,7 +71,7 @@ static void put_range(struct figure *figure, struct figure_panel *panel,
         bool is_new;
         if (!channel->shown)
             continue;
-        str_format(name, sizeof name, "%.100s %.60s", channel->device, channel->scope);
+        chars_format(name, "%.100s %.60s", channel->device, channel->scope);
         size_t line = line_of(lines, name, &is_new);
         put_channel(figure_series(figure, panel, FIGURE_LINE,
                                   (enum figure_color)(line % FIGURE_INK), is_new ? name : ""),
@@ -107,7 +106,7 @@ static size_t put_requests(struct figure *figure, struct figure_panel *panel, st
         const struct span *span = &spans->items[i];
         double low = (double)span->lane + 0.62;
         double high = (double)span->lane + 1.38;
-        double first = is_known(span->first_token) ? span->first_token : span->from;
+        double first = known_or(span->first_token, span->from);
         series_add4(prefill, span->from, first, low, high);
         series_add4(decode, first, span->to, low, high);
     }
@@ -185,9 +184,8 @@ static struct start_range *range_of(struct start_ranges *ranges, unsigned start)
 
 static int by_number(const void *a, const void *b)
 {
-    unsigned x = ((const struct start_range *)a)->start;
-    unsigned y = ((const struct start_range *)b)->start;
-    return (x > y) - (x < y);
+    return compare_numbers(((const struct start_range *)a)->start,
+                           ((const struct start_range *)b)->start);
 }
 
 /* The extent of every start with a request, in order. */
@@ -272,7 +270,7 @@ static void mark_starts(struct figure *figure, const struct start_ranges *ranges
             double x = ranges->items[i].from + ranges->items[i].shift;
             draw_vertical(figure, panel, FIGURE_INK, x, top,
                           p == 0 && i == 1 ? "another start" : "");
-            str_format(name, sizeof name, "start %u", ranges->items[i].start);
+            chars_format(name, "start %u", ranges->items[i].start);
             if (p == 0 && ranges->count <= STARTS_NAMED)
                 figure_label(panel, x, top, false, name);
         }

@@ -15,7 +15,7 @@ static const struct table_column FIGURE_COLUMNS[] = {
     {"source", false}, {"result", false}, {"path", false}, {"value", true},
     {"unit", false},   {"error", true},   {"low", true},   {"high", true},
 };
-enum { ALL_COLUMNS = sizeof FIGURE_COLUMNS / sizeof *FIGURE_COLUMNS, BEFORE = 2 };
+enum { ALL_COLUMNS = COUNT_OF(FIGURE_COLUMNS), BEFORE = 2 };
 
 /* A table of figures, and what is in the columns before each; NULL: without these columns. */
 struct figures {
@@ -28,7 +28,7 @@ static void add_value(struct table *table, const struct result *result,
 {
     switch (item ? item->kind : RESULT_NULL) {
     case RESULT_NUMBER:
-        if (strcmp(item->unit, UNIT_TIME) == 0 && is_known(item->number))
+        if (str_equal(item->unit, UNIT_TIME) && is_known(item->number))
             table_addf(table, "%.6f", item->number);
         else
             table_add_number(table, scale != 0 ? scale * item->number : item->number);
@@ -78,9 +78,9 @@ static void add_figures(const struct figures *to, const struct result *result, c
         if (!result_is_figure(item) || item->kind == RESULT_ASIDE)
             continue;
         if (key)
-            str_format(path, sizeof path, "%s%s%s", above, above[0] ? "." : "", key);
+            chars_format(path, "%s%s%s", above, above[0] ? "." : "", key);
         else
-            str_format(path, sizeof path, "%s.%zu", above, index);
+            chars_format(path, "%s.%zu", above, index);
         index++;
         if (item->kind == RESULT_GROUP || item->kind == RESULT_LIST)
             add_figures(to, result, path, item);
@@ -113,9 +113,9 @@ static double property(const struct result_item *item, const char *name)
 {
     if (!item)
         return UNKNOWN;
-    if (strcmp(name, "error") == 0)
+    if (str_equal(name, "error"))
         return item->error;
-    return strcmp(name, "low") == 0 ? item->low : item->high;
+    return str_equal(name, "low") ? item->low : item->high;
 }
 
 static void add_cell(struct table *table, const struct table_row *row,
@@ -130,8 +130,7 @@ static void add_cell(struct table *table, const struct table_row *row,
         table_add(table, key);
         return;
     }
-    str_format(path, sizeof path, "%.*s", (int)strcspn(column->path + is_outer, ":"),
-               column->path + is_outer);
+    chars_format(path, "%.*s", (int)strcspn(column->path + is_outer, ":"), column->path + is_outer);
     const struct result_item *item = result_at(result, is_outer ? row->outer : row->row, path);
     if (of)
         table_add_number(table, (column->scale != 0 ? column->scale : 1) * property(item, of + 1));
@@ -168,9 +167,8 @@ static void add_all_rows(struct table *table, const struct result *result,
         add_rows(table, result, NULL, result_find(result, result->rows), columns);
         return;
     }
-    str_format(list, sizeof list, "%.*s", (int)(star - result->rows), result->rows);
-    const struct result_item *outers = result_find(result, list);
-    RESULT_EACH (outer, result, outers)
+    chars_format(list, "%.*s", (int)(star - result->rows), result->rows);
+    RESULT_EACH (outer, result, result_find(result, list))
         add_rows(table, result, outer, result_at(result, outer, star + strlen(".*.")), columns);
 }
 
@@ -200,15 +198,14 @@ static void add_column(struct csv_columns *columns, const char *path, const char
 {
     size_t at = columns->count;
     char title[RESULT_KEY_MAX];
-    str_format(title, sizeof title, "%s%s%s", path, property[0] ? "_" : "", property);
+    chars_format(title, "%s%s%s", path, property[0] ? "_" : "", property);
     for (size_t i = 0; i < columns->count; i++)
-        if (strcmp(columns->titles[i], title) == 0)
+        if (str_equal(columns->titles[i], title))
             return;
     if (at == TABLE_COLUMNS_MAX)
         return;
-    str_copy(columns->titles[at], sizeof columns->titles[at], title);
-    str_format(columns->paths[at], sizeof columns->paths[at], "%s%s%s", path,
-               property[0] ? ":" : "", property);
+    chars_copy(columns->titles[at], title);
+    chars_format(columns->paths[at], "%s%s%s", path, property[0] ? ":" : "", property);
     columns->items[at] = (struct result_column){columns->titles[at], columns->paths[at], 0};
     columns->count++;
 }
@@ -222,7 +219,7 @@ static void find_columns(const struct result *result, const struct result_item *
         const char *key = result_key(result, cell);
         if (!key)
             continue;
-        str_format(path, sizeof path, "%s%s%s", above, above[0] ? "." : "", key);
+        chars_format(path, "%s%s%s", above, above[0] ? "." : "", key);
         if (cell->kind == RESULT_GROUP)
             find_columns(result, cell, path, columns);
         if (!layout_is_shown(cell))

@@ -53,14 +53,14 @@ static void add_phrase(const struct result *result, const struct result_phrase *
     if (!result_is_known(item) || (item->kind == RESULT_COUNT && item->number == 0))
         return;
     if (item->kind == RESULT_TEXT)
-        str_copy(figure, sizeof figure, plain_text(result_string(result, item)).text);
+        chars_copy(figure, plain_text(result_string(result, item)).text);
     else if (item->kind == RESULT_NUMBER && !item->unit[0] && !is_known(item->error))
-        str_format(figure, sizeof figure, "%.*f", fabs(item->number) < 10 ? 2 : 0, item->number);
+        chars_format(figure, "%.*f", fabs(item->number) < 10 ? 2 : 0, item->number);
     else
         layout_number(figure, item->number, item->error, item->unit);
     text_addf(out, "%s%s%s", phrase->before + (out->length ? 0 : strspn(phrase->before, ", ")),
               figure, phrase->after);
-    if (is_known(item->low) && is_known(item->high) && strcmp(item->unit, "%") == 0) {
+    if (is_known(item->low) && is_known(item->high) && str_equal(item->unit, "%")) {
         layout_number(figure, item->low, UNKNOWN, item->unit);
         layout_number(high, item->high, UNKNOWN, item->unit);
         text_addf(out, " (95 %% CI: %s to %s)", figure, high);
@@ -75,7 +75,7 @@ static size_t put_finding(const struct result *result, struct text *out)
         text_addf(&words, "not enough data: %s", result->why.text);
     for (const struct result_phrase *phrase = result->finding; phrase && phrase->path; phrase++)
         add_phrase(result, phrase, &words);
-    str_format(label, sizeof label, "   %s", result->name);
+    chars_format(label, "   %s", result->name);
     size_t lines = wrap_words(out, label, LABEL_INDENT, FINDING_LINES,
                               words.length ? text_get(&words) : "none");
     text_release(&words);
@@ -88,7 +88,7 @@ void finding_words(const struct result *result, const struct result_item *findin
     const char *severity = result_text_at(result, finding, "severity");
     const char *gpu = result_text_at(result, finding, "gpu");
     const char *application = result_text_at(result, finding, "application");
-    bool is_red = color && strcmp(severity, finding_severity_name(FINDING_INVALID)) == 0;
+    bool is_red = color && str_equal(severity, finding_severity_name(FINDING_INVALID));
     text_addf(out, "%s%s:%s ", is_red ? "\033[31m" : "", severity, is_red ? "\033[0m" : "");
     if (gpu[0] || application[0])
         text_addf(out, "%s%s%s: ", plain_text(gpu).text, gpu[0] && application[0] ? " " : "",
@@ -123,7 +123,7 @@ static size_t gather_warnings(const struct result *results, size_t count, struct
             const char *severity = i < count ? "" : "warning: ";
             size_t length = strlen(severity);
             while ((before = result_line(out, before)) &&
-                   (strncmp(before, severity, length) != 0 || strcmp(before + length, line) != 0))
+                   (strncmp(before, severity, length) != 0 || !str_equal(before + length, line)))
                 continue;
             if (!before && ++found)
                 result_add_line(out, "%s%s", severity, line);
@@ -150,7 +150,7 @@ static void put_warnings(const struct result *results, size_t count, size_t line
     }
     if (left)
         text_addf(out, "%*s%zu more warning%s: -v shows %s\n", LABEL_INDENT, "", left,
-                  left == 1 ? "" : "s", left == 1 ? "it" : "them");
+                  str_plural(left), left == 1 ? "it" : "them");
     text_release(&all);
 }
 

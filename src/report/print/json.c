@@ -28,7 +28,7 @@ static void put_property(const struct result *result, const struct result_item *
     };
     const char *of = result_key(result, item);
     char key[RESULT_KEY_MAX];
-    str_format(key, sizeof key, "%s%s", of, SUFFIXES[item->kind]);
+    chars_format(key, "%s%s", of, SUFFIXES[item->kind]);
     if (item->kind == RESULT_INTERVAL)
         put_interval(json, key, result_get(result, group, of));
     else if (item->kind == RESULT_QUERIES)

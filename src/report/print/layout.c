@@ -13,11 +13,11 @@
 
 void layout_number(char *to, double value, double error, const char *unit)
 {
-    if (strcmp(unit, UNIT_TIME) == 0) {
+    if (str_equal(unit, UNIT_TIME)) {
         clock_text(to, from_seconds(value));
         return;
     }
-    bool is_ms = strcmp(unit, "ms") == 0; /* in seconds, with a suitable prefix */
+    bool is_ms = str_equal(unit, "ms"); /* in seconds, with a suitable prefix */
     double scale = is_ms ? 1e-3 : 1;
     format_figure(to, scale * value, scale * error, is_ms ? "s" : unit);
 }
@@ -25,7 +25,7 @@ void layout_number(char *to, double value, double error, const char *unit)
 /* Energies also have the uncertainty of their sensors, which a CI does not include: ± of other figures does. */
 static bool has_sensors(const char *unit)
 {
-    return strcmp(unit, "J") == 0 || strcmp(unit, "1/J") == 0 || strcmp(unit, "1/W") == 0;
+    return str_equal(unit, "J") || str_equal(unit, "1/J") || str_equal(unit, "1/W");
 }
 
 /* With the number of queries, if recorded. */
@@ -36,7 +36,7 @@ static void add_interval(char *to, const struct result_item *item, bool in_list)
     layout_number(low, item->low, 0, item->unit);
     layout_number(high, item->high, 0, item->unit);
     if (is_known(item->queries))
-        str_format(count, sizeof count, ", n = %.0f", item->queries);
+        chars_format(count, ", n = %.0f", item->queries);
     if (is_known(item->low) && is_known(item->high))
         str_format(to + used, LAYOUT_CELL_MAX - used, "  (95 %% CI%s: %s to %s%s)",
                    in_list && has_sensors(item->unit) ? " (sampling error only)" : "", low, high,
@@ -106,7 +106,7 @@ static void add_column(struct layout *columns, const char *key, bool right)
     if (at == TABLE_COLUMNS_MAX)
         return;
     layout_label(title, key);
-    str_copy(columns->titles[at], sizeof columns->titles[at], title);
+    chars_copy(columns->titles[at], title);
     columns->keys[at] = key;
     columns->items[at] = (struct table_column){columns->titles[at], right};
     columns->count++;
@@ -131,7 +131,7 @@ static void add_row(struct table *table, const struct result *result, const stru
     char cell[LAYOUT_CELL_MAX];
     for (size_t i = 0; i < columns->count; i++) {
         const struct result_item *item = result_get(result, row, columns->keys[i]);
-        str_copy(cell, sizeof cell, "-");
+        chars_copy(cell, "-");
         if (columns->keys[i][0] == '\0')
             layout_label(cell, result_key(result, row));
         else if (result_is_known(item))

@@ -1,8 +1,6 @@
 /* The formats of results by name. */
 #include "report/print/print.h"
 
-#include <string.h>
-
 #include "core/json.h"
 #include "core/text.h"
 
@@ -17,7 +15,7 @@ const char *const PRINT_FORMATS[] = {
 enum print_format print_format_named(const char *name)
 {
     int format = PRINT_TABLE;
-    while (PRINT_FORMATS[format] && strcmp(PRINT_FORMATS[format], name) != 0)
+    while (PRINT_FORMATS[format] && !str_equal(PRINT_FORMATS[format], name))
         format++;
     return PRINT_FORMATS[format] ? (enum print_format)format : PRINT_TABLE;
 }
@@ -29,9 +27,18 @@ static void print_json(const struct result *result, struct text *out)
     result_to_json(result, NULL, &json);
 }
 
+static void write_page(const struct print_views *views, struct print_page *page)
+{
+    views->page(page);
+    text_release(&page->words);
+}
+
 void result_print(const struct result *result, enum print_format format,
                   const struct print_views *views, bool color, struct text *out)
 {
+    struct print_page page = {.result = result, .out = out};
+    page.is_markdown = format == PRINT_MARKDOWN;
+    page.color = color && !page.is_markdown;
     switch (format) {
     case PRINT_JSON:
         print_json(result, out);
@@ -42,13 +49,17 @@ void result_print(const struct result *result, enum print_format format,
         result_to_csv(result, out);
         break;
     case PRINT_MARKDOWN:
-        if (views && views->markdown)
+        if (views && views->page)
+            write_page(views, &page);
+        else if (views && views->markdown)
             views->markdown(result, color, out);
         else
             result_to_markdown(result, out);
         break;
     case PRINT_TABLE:
-        if (views && views->text)
+        if (views && views->page)
+            write_page(views, &page);
+        else if (views && views->text)
             views->text(result, color, out);
         else
             result_to_text(result, color, out);

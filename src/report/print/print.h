@@ -8,11 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/text.h"
+
 struct json;
 struct result;
 struct result_item;
 struct table;
-struct text;
 
 enum print_format { PRINT_TABLE, PRINT_JSON, PRINT_CSV, PRINT_MARKDOWN };
 
@@ -21,10 +22,20 @@ enum print_format print_format_named(const char *name);
 
 typedef void print_view(const struct result *result, bool color, struct text *out);
 
+/* Text or Markdown, for a view that is written once for both (report/text/page.h). */
+struct print_page {
+    const struct result *result;
+    struct text *out;
+    bool color, is_markdown;
+    bool is_in_list;   /* the last block of Markdown is an item */
+    struct text words; /* of the next line */
+};
+
 /* A command's own views of its result, where a generic list of its items would read worse; NULL: the generic one. */
 struct print_views {
     print_view *text, *markdown;
-    bool has_blank_line; /* after its JSON, as in earlier versions */
+    void (*page)(struct print_page *page); /* both of them */
+    bool has_blank_line;                   /* after its JSON, as in earlier versions */
 };
 
 void result_print(const struct result *result, enum print_format format,

@@ -1,6 +1,5 @@
 /* Results as text: all figures, as lists and tables. */
 #include <stdint.h>
-#include <string.h>
 
 #include "core/result.h"
 #include "core/text.h"

@@ -1,23 +1,16 @@
 /* Views of `ipw estimate calibrate`, the fitted coefficients with their errors, and `ipw estimate validate`,
  * predictions against measurements; as text and Markdown. */
-#include <string.h>
 
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
+#include "report/text/page.h"
 #include "report/text/reports.h"
 
-struct page {
-    const struct result *result;
-    struct text *out;
-    bool color, is_markdown;
-    struct text words; /* of the next line */
-};
-
 /* Moves the words to the output. */
-static void put_words(struct page *page, const char *before, const char *after)
+static void put_words(struct print_page *page, const char *before, const char *after)
 {
     text_add(page->out, before);
     (page->is_markdown ? markdown_add : text_add)(page->out, text_get(&page->words));
@@ -25,35 +18,17 @@ static void put_words(struct page *page, const char *before, const char *after)
     text_clear(&page->words);
 }
 
-static void put_line(struct page *page)
+static void put_line(struct print_page *page)
 {
     put_words(page, page->is_markdown ? "- " : "   ", "\n");
 }
 
-static void put_title(struct page *page)
+static void put_title(struct print_page *page)
 {
     put_words(page, page->is_markdown ? "### " : " ", "\n\n");
 }
 
 #define line(page, ...) (text_addf(&(page)->words, __VA_ARGS__), put_line(page))
-
-static void put_page(void (*put)(struct page *), const struct result *result, struct text *out,
-                     bool color, bool is_markdown)
-{
-    struct page page = {.result = result, .out = out, .color = color, .is_markdown = is_markdown};
-    put(&page);
-    text_release(&page.words);
-}
-
-static void print_table(const struct page *page, struct table *table)
-{
-    if (page->is_markdown) {
-        table_write_markdown(table, page->out);
-        table_release(table);
-    } else {
-        table_print(table, "   ", page->color, page->out);
-    }
-}
 
 /* ---- calibration ---- */
 
@@ -67,25 +42,26 @@ static char *rate_text(char *to, double rate, const char *unit)
     return to;
 }
 
-static void coefficient_name(const struct page *page, const struct result_item *row,
+static void coefficient_name(const struct print_page *page, const struct result_item *row,
                              char to[CELL_MAX])
 {
     const char *unit = result_text_at(page->result, row, "unit");
     const char *name = result_text_at(page->result, row, "name");
-    if (strcmp(unit, "J/FLOP") == 0)
+    if (str_equal(unit, "J/FLOP"))
         str_format(to, CELL_MAX, "per FLOP, %s", name);
-    else if (strcmp(unit, "J/B") == 0)
+    else if (str_equal(unit, "J/B"))
         str_format(to, CELL_MAX, "per %s", name);
     else
         str_copy(to, CELL_MAX, name);
 }
 
-static void add_coefficient(struct page *page, const struct result_item *row, struct table *table)
+static void add_coefficient(struct print_page *page, const struct result_item *row,
+                            struct table *table)
 {
     const struct result *result = page->result;
     const struct result_item *figure = result_get(result, row, "value");
     const struct result_item *attained = result_get(result, row, "attained");
-    bool is_power = strcmp(figure->unit, "W") == 0;
+    bool is_power = str_equal(figure->unit, "W");
     bool is_given = result_flag_at(result, row, "given");
     double times = is_power ? 1 : 1e12;
     const char *unit = is_power ? "W" : "pJ"; /* no prefix in format_si */
@@ -108,7 +84,7 @@ static void add_coefficient(struct page *page, const struct result_item *row, st
     table_add(table, is_given ? "given, not fitted" : "");
 }
 
-static void put_coefficients(struct page *page)
+static void put_coefficients(struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"", false},    {"fitted", true},   {"95 % CI", true},
@@ -117,27 +93,26 @@ static void put_coefficients(struct page *page)
     struct table table = TABLE(COLUMNS);
     RESULT_EACH (row, page->result, result_find(page->result, "coefficients"))
         add_coefficient(page, row, &table);
-    print_table(page, &table);
+    page_table(page, &table, "   ");
     text_add(page->out, "\n");
 }
 
-static void put_rows(struct page *page)
+static void put_rows(struct print_page *page)
 {
-    double too_short = result_number_at(page->result, NULL, "rows.too_short");
-    double empty = result_number_at(page->result, NULL, "rows.without_energy");
-    text_addf(&page->words, "%.0f rows", result_number_at(page->result, NULL, "rows.used"));
+    double too_short = page_number(page, "rows.too_short");
+    double empty = page_number(page, "rows.without_energy");
+    text_addf(&page->words, "%.0f rows", page_number(page, "rows.used"));
     if (too_short > 0)
         text_addf(&page->words, "; %.0f skipped: too short for the sensor", too_short);
     if (empty > 0)
         text_addf(&page->words, "; %.0f skipped: energy unknown", empty);
     put_line(page);
     line(page, "R² %.2f; mean error of power and energy %.1f %%, leave-one-out %.1f %%",
-         result_number_at(page->result, NULL, "r2"),
-         100 * result_number_at(page->result, NULL, "mape"),
-         100 * result_number_at(page->result, NULL, "mape_held_out"));
+         page_number(page, "r2"), 100 * page_number(page, "mape"),
+         100 * page_number(page, "mape_held_out"));
 }
 
-static void put_times(struct page *page)
+static void put_times(struct print_page *page)
 {
     const struct result *result = page->result;
     char rate[FORMAT_MAX];
@@ -153,20 +128,20 @@ static void put_times(struct page *page)
     }
 }
 
-static void put_overheads(struct page *page)
+static void put_overheads(struct print_page *page)
 {
-    double idle_w = result_number_at(page->result, NULL, "idle_w");
-    double launch_s = result_number_at(page->result, NULL, "launch_s");
-    double dispatch_s = result_number_at(page->result, NULL, "dispatch_s");
-    double graph_s = result_number_at(page->result, NULL, "graph_launch_s");
-    double host_s = result_number_at(page->result, NULL, "host_launch_s");
+    double idle_w = page_number(page, "idle_w");
+    double launch_s = page_number(page, "launch_s");
+    double dispatch_s = page_number(page, "dispatch_s");
+    double graph_s = page_number(page, "graph_launch_s");
+    double host_s = page_number(page, "host_launch_s");
     char number[FORMAT_MAX];
     if (is_known(idle_w))
         line(page, "idle power %s (%.0f rows, not part of the fit)", format_si(number, idle_w, "W"),
-             result_number_at(page->result, NULL, "rows.idle"));
+             page_number(page, "rows.idle"));
     if (is_known(launch_s))
         line(page, "launch overhead %s per kernel (%.0f rows)", format_si(number, launch_s, "s"),
-             result_number_at(page->result, NULL, "view.launch_rows"));
+             page_number(page, "view.launch_rows"));
     if (is_known(dispatch_s))
         line(page, "dispatch interval %s", format_si(number, dispatch_s, "s"));
     if (is_known(graph_s))
@@ -176,23 +151,22 @@ static void put_overheads(struct page *page)
              format_si(number, host_s, "s"));
 }
 
-static void put_calibration(struct page *page)
+static void put_calibration(struct print_page *page)
 {
-    const char *hardware = result_text_at(page->result, NULL, "hardware");
-    const char *method = result_text_at(page->result, NULL, "method");
-    const char *base = result_text_at(page->result, NULL, "base");
-    const char *file = result_text_at(page->result, NULL, "hardware_file");
+    const char *hardware = page_word(page, "hardware");
+    const char *method = page_word(page, "method");
+    const char *base = page_word(page, "base");
+    const char *file = page_word(page, "hardware_file");
     bool has_energy = *method;
     text_addf(&page->words, "%s of %s, %s %s", has_energy ? "energy model" : "times",
               *hardware ? hardware : "an unnamed device", has_energy ? "fitted to" : "measured by",
-              result_text_at(page->result, NULL, "data"));
+              page_word(page, "data"));
     put_title(page);
     if (!has_energy)
-        line(page, "energy: not measured: %s",
-             result_text_at(page->result, NULL, "view.no_energy"));
-    if (strcmp(method, "estimated") == 0)
+        line(page, "energy: not measured: %s", page_word(page, "view.no_energy"));
+    if (str_equal(method, "estimated"))
         line(page, "ESTIMATED: the energy comes from a model, and so does the fit");
-    if (strcmp(method, "measured") != 0)
+    if (!str_equal(method, "measured"))
         text_add(page->out, "\n");
     put_coefficients(page);
     if (has_energy)
@@ -200,31 +174,19 @@ static void put_calibration(struct page *page)
     put_times(page);
     put_overheads(page);
     if (*base)
-        line(page, "other figures from %s (%s)", base,
-             result_text_at(page->result, NULL, "view.base_name"));
+        line(page, "other figures from %s (%s)", base, page_word(page, "view.base_name"));
     if (*file)
         line(page, "written to %s; use it with --hardware-file %s", file, file);
 }
 
-static void calibrate_text(const struct result *result, bool color, struct text *out)
-{
-    put_page(put_calibration, result, out, color, false);
-}
-
-static void calibrate_markdown(const struct result *result, bool color, struct text *out)
-{
-    (void)color;
-    put_page(put_calibration, result, out, false, true);
-}
-
-const struct print_views CALIBRATE_VIEWS = {calibrate_text, calibrate_markdown, true};
+const struct print_views CALIBRATE_VIEWS = {.page = put_calibration, .has_blank_line = true};
 
 /* ---- validation ---- */
 
 enum { ROWS_SHOWN = 60 };
 
 /* Measured, predicted, and their difference: "+12 %". */
-static void add_pair(struct page *page, const struct result_item *pair, struct table *table)
+static void add_pair(struct print_page *page, const struct result_item *pair, struct table *table)
 {
     static const char *const PATHS[] = {"measured", "predicted"};
     double error = result_number_at(page->result, pair, "error");
@@ -236,7 +198,7 @@ static void add_pair(struct page *page, const struct result_item *pair, struct t
     table_add_known(table, error, "%+.0f %%", 100 * error);
 }
 
-static void put_measured(struct page *page)
+static void put_measured(struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"row", false},  {"bound by", false}, {"measured", true},  {"predicted", true},
@@ -254,13 +216,13 @@ static void put_measured(struct page *page)
         add_pair(page, result_get(result, row, "latency_s"), &table);
         add_pair(page, result_get(result, row, "energy_j"), &table);
     }
-    print_table(page, &table);
+    page_table(page, &table, "   ");
     if (count > ROWS_SHOWN)
         line(page, "and %zu more (--json has them)", count - ROWS_SHOWN);
     text_add(page->out, "\n");
 }
 
-static void add_error(struct page *page, const struct result_item *error, struct table *table)
+static void add_error(struct print_page *page, const struct result_item *error, struct table *table)
 {
     double rows = result_number_at(page->result, error, "rows");
     if (rows == 0) {
@@ -275,7 +237,8 @@ static void add_error(struct page *page, const struct result_item *error, struct
 }
 
 /* A row of each group, and one of all. */
-static void put_errors(struct page *page, const char *name, const char *groups, const char *all)
+static void put_errors(struct print_page *page, const char *name, const char *groups,
+                       const char *all)
 {
     const struct table_column columns[] = {
         {name, false},         {"latency MAPE", true}, {"bias", true}, {"rows", true},
@@ -292,25 +255,23 @@ static void put_errors(struct page *page, const char *name, const char *groups, 
     table_add(&table, "all");
     add_error(page, result_get(result, sums, "latency"), &table);
     add_error(page, result_get(result, sums, "energy"), &table);
-    print_table(page, &table);
+    page_table(page, &table, "   ");
 }
 
-static void put_held_out(struct page *page)
+static void put_held_out(struct print_page *page)
 {
-    line(page, "leave-one-group-out correction by %s:",
-         result_text_at(page->result, NULL, "held_out.column"));
+    line(page, "leave-one-group-out correction by %s:", page_word(page, "held_out.column"));
     text_add(page->out, page->is_markdown ? "\n" : "");
-    put_errors(page, result_text_at(page->result, NULL, "held_out.column"), "held_out.groups",
-               "held_out.all");
+    put_errors(page, page_word(page, "held_out.column"), "held_out.groups", "held_out.all");
     text_add(page->out, page->is_markdown ? "\n" : "");
     line(page, "inside the 95 %% interval of the others: latency %.0f %%, energy %.0f %%",
-         100 * result_number_at(page->result, NULL, "held_out.all.latency.inside_2_sigma"),
-         100 * result_number_at(page->result, NULL, "held_out.all.energy.inside_2_sigma"));
+         100 * page_number(page, "held_out.all.latency.inside_2_sigma"),
+         100 * page_number(page, "held_out.all.energy.inside_2_sigma"));
     text_add(page->out, "\n");
 }
 
 /* Coverage of the intervals. */
-static void put_inside(struct page *page, const char *name)
+static void put_inside(struct print_page *page, const char *name)
 {
     const struct result_item *error =
         result_at(page->result, result_find(page->result, "all"), name);
@@ -323,20 +284,20 @@ static void put_inside(struct page *page, const char *name)
              100 * result_number_at(page->result, error, "inside_2_sigma"));
 }
 
-static void put_host(struct page *page)
+static void put_host(struct print_page *page)
 {
-    double rows = result_number_at(page->result, NULL, "host_assumed");
-    double launch_us = result_number_at(page->result, NULL, "host_launch_us");
+    double rows = page_number(page, "host_assumed");
+    double launch_us = page_number(page, "host_launch_us");
     char inferred[128] = "";
     if (is_known(launch_us))
-        str_format(inferred, sizeof inferred,
-                   "; by these rows it is %.2g µs: --host-launch-us %.2g", launch_us, launch_us);
+        chars_format(inferred, "; by these rows it is %.2g µs: --host-launch-us %.2g", launch_us,
+                     launch_us);
     if (rows > 0)
         line(page, "host launch time of %.0f rows assumed: %.3g µs%s", rows,
-             result_number_at(page->result, NULL, "view.host_assumed_us"), inferred);
+             page_number(page, "view.host_assumed_us"), inferred);
 }
 
-static const char *verdict_words(const struct page *page)
+static const char *verdict_words(const struct print_page *page)
 {
     const struct result_item *pass = result_find(page->result, "pass");
     if (!result_is_known(pass))
@@ -344,13 +305,13 @@ static const char *verdict_words(const struct page *page)
     return result_value(pass) != 0 ? "PASS" : "FAIL";
 }
 
-static void put_validation(struct page *page)
+static void put_validation(struct print_page *page)
 {
-    double too_short = result_number_at(page->result, NULL, "too_short_for_energy");
-    double other = result_number_at(page->result, NULL, "left_out");
-    double max = result_number_at(page->result, NULL, "max_mape");
-    text_addf(&page->words, "%s against %s", result_text_at(page->result, NULL, "view.device"),
-              result_text_at(page->result, NULL, "data"));
+    double too_short = page_number(page, "too_short_for_energy");
+    double other = page_number(page, "left_out");
+    double max = page_number(page, "max_mape");
+    text_addf(&page->words, "%s against %s", page_word(page, "view.device"),
+              page_word(page, "data"));
     put_title(page);
     put_measured(page);
     put_errors(page, "bound by", "regimes", "all");
@@ -365,21 +326,10 @@ static void put_validation(struct page *page)
              too_short);
     if (other > 0)
         line(page, "%.0f rows excluded by --where", other);
-    if (strcmp(result_text_at(page->result, NULL, "method"), "estimated") == 0)
+    if (str_equal(page_word(page, "method"), "estimated"))
         line(page, "the reference energy is ESTIMATED by a model, not measured by a sensor");
     if (is_known(max))
         line(page, "limit %.4g %%: %s", 100 * max, verdict_words(page));
 }
 
-static void validate_text(const struct result *result, bool color, struct text *out)
-{
-    put_page(put_validation, result, out, color, false);
-}
-
-static void validate_markdown(const struct result *result, bool color, struct text *out)
-{
-    (void)color;
-    put_page(put_validation, result, out, false, true);
-}
-
-const struct print_views VALIDATE_VIEWS = {validate_text, validate_markdown, true};
+const struct print_views VALIDATE_VIEWS = {.page = put_validation, .has_blank_line = true};

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/energy.h"
 #include "core/result.h"
@@ -25,7 +24,7 @@ static const struct table_column COLUMNS[CELLS] = {
 
 static void value_text(char *to, const char *unit, double value, double error)
 {
-    if (strcmp(unit, "currency") == 0)
+    if (str_equal(unit, "currency"))
         format_amount(to, value, error, "");
     else
         format_figure(to, value, error, unit);
@@ -44,7 +43,7 @@ static void difference_text(char *to, const struct result_item *difference)
     value_text(size, difference->unit, fabs(value), UNKNOWN);
     if (!is_known(value))
         str_copy(to, CELL_MAX, "-");
-    else if (strcmp(difference->unit, "%") == 0)
+    else if (str_equal(difference->unit, "%"))
         str_format(to, CELL_MAX, "%+.1f points", 100 * value);
     else
         str_format(to, CELL_MAX, "%s%s", value < 0 ? "-" : "+", size);
@@ -286,17 +285,16 @@ char *compare_check_line(const struct result *result, const struct result_item *
     const char *bound = result_text_at(result, check, "fail_if");
     const char *directory = result_text_at(result, check, "directory");
     char path[64];
-    str_format(path, sizeof path, "comparisons.%.0f",
-               result_number_at(result, check, "view.comparison"));
+    chars_format(path, "comparisons.%.0f", result_number_at(result, check, "view.comparison"));
     const struct result_item *comparison = result_find(result, path);
-    if (strcmp(outcome, "not repeated") == 0)
+    if (str_equal(outcome, "not repeated"))
         return xformat("'%s' cannot be checked with --confident%s (%s); repeat both sides with "
                        "--repeat-runs N",
                        bound, repeats_note(result, comparison), directory);
-    if (strcmp(outcome, "not known") == 0)
+    if (str_equal(outcome, "not known"))
         return xformat("'%s' cannot be checked: %s is unknown in one of the runs (%s)", bound,
                        result_text_at(result, check, "metric"), directory);
-    if (strcmp(outcome, "not comparable") == 0)
+    if (str_equal(outcome, "not comparable"))
         return xformat("'%s' cannot be checked: conditions differ, and energies are not comparable "
                        "(%s); --ignore-conditions compares them anyway",
                        bound, directory);
@@ -308,8 +306,8 @@ static const char *outcome_word(const char *outcome)
     static const struct {
         const char *outcome, *word;
     } WORDS[] = {{"failed", "FAILED"}, {"not known", "FAILED"}, {"not repeated", "not decided"}};
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (strcmp(WORDS[i].outcome, outcome) == 0)
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
+        if (str_equal(WORDS[i].outcome, outcome))
             return WORDS[i].word;
     return outcome;
 }

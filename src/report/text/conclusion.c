@@ -21,7 +21,7 @@ static double figure_of(const struct result *results, size_t count, const char *
 {
     for (size_t i = 0; i < count; i++) {
         const struct result_item *item =
-            strcmp(results[i].name, name) == 0 ? result_find(&results[i], path) : NULL;
+            str_equal(results[i].name, name) ? result_find(&results[i], path) : NULL;
         if (item && result_is_known(item)) {
             *error = item->error;
             return item->number;
@@ -70,9 +70,9 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
         text_addf(&words, "; %zu of %zu failed", point->failed, point->queries);
     if (invalid > 0)
         text_addf(&words, "; %.0f finding%s: the figures are invalid", invalid,
-                  invalid == 1 ? "" : "s");
+                  str_plural(invalid));
     if (warnings > 0)
-        text_addf(&words, "; %.0f warning%s", warnings, warnings == 1 ? "" : "s");
+        text_addf(&words, "; %.0f warning%s", warnings, str_plural(warnings));
     else if (warnings == 0)
         text_add(&words, "; no warnings");
     text_add(&words, ".");
@@ -238,7 +238,8 @@ static void put_runs(const struct run_ranking *all, size_t most, bool color, str
             table_addf(&table, "%zu", run->point.failed);
         else
             table_add(&table, "");
-        table_add(&table, format_percent(cell, run->point.accuracy));
+        table_add(&table, format_accuracy(cell, run->point.accuracy, run->unread_share,
+                                          run->accuracy_at_most));
         table_add(&table, format_with_error(cell, run->point.joules_per_query,
                                             run->joules_per_query_error / NORMAL_95, "J"));
         table_add(&table, format_si(cell, run->latency_s, "s"));

@@ -22,7 +22,7 @@ static void write_host(const struct result *result, struct text *out)
     text_addf(out, "%s, %s%s\n", result_text_at(result, host, "hardware_label"),
               cpu[0] ? cpu : "unknown CPU",
               result_flag_at(result, host, "virtualised") ? " (virtual machine)" : "");
-    text_addf(out, "  %.0f CPU%s", is_known(cpus) ? cpus : 0, cpus == 1 ? "" : "s");
+    text_addf(out, "  %.0f CPU%s", known_or(cpus, 0), str_plural(cpus));
     if (is_known(memory_mb))
         text_addf(out, ", %s memory", format_bytes(memory, memory_mb * (1 << 20)));
     if (os[0])
@@ -48,12 +48,12 @@ static const struct status {
     {"unsupported", "unsupported", "\033[33m", false},
     {"absent", "absent", "\033[2m", false},
 };
-enum { STATUS_COUNT = sizeof STATUSES / sizeof *STATUSES };
+enum { STATUS_COUNT = COUNT_OF(STATUSES) };
 
 static bool has_status(const struct result *result, const struct result_item *sensor,
                        const char *name)
 {
-    return strcmp(result_text_at(result, sensor, "status"), name) == 0;
+    return str_equal(result_text_at(result, sensor, "status"), name);
 }
 
 static void add_measures(const struct result *result, const struct result_item *sensor,
@@ -79,14 +79,13 @@ static void write_figures(const struct result *result, const struct result_item 
     double read_us = result_number_at(result, sensor, "read_us");
     char power[FORMAT_MAX] = "", period[80] = "", cost[80] = "", number[FORMAT_MAX];
     if (is_known(watts))
-        str_format(power, sizeof power, "%s%.1f W now",
-                   has_status(result, sensor, "estimated") ? "about " : "", watts);
+        chars_format(power, "%s%.1f W now", has_status(result, sensor, "estimated") ? "about " : "",
+                     watts);
     if (is_known(period_ms))
-        str_format(period, sizeof period, ", new value every %s",
-                   format_si(number, period_ms * 1e-3, "s"));
+        chars_format(period, ", new value every %s", format_si(number, period_ms * 1e-3, "s"));
     if (is_known(read_us))
-        str_format(cost, sizeof cost, "%sread overhead %s", power[0] ? ", " : "",
-                   format_si(number, read_us * 1e-6, "s"));
+        chars_format(cost, "%sread overhead %s", power[0] ? ", " : "",
+                     format_si(number, read_us * 1e-6, "s"));
     if (power[0] || cost[0])
         text_addf(out, "  %-14s %-11s  %s%s%s\n", "", "", power, period, cost);
 }

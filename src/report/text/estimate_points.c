@@ -8,6 +8,7 @@
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
+#include "report/text/page.h"
 
 /* ---- columns ---- */
 
@@ -86,10 +87,10 @@ static void compare_points(struct layout *layout)
     RESULT_EACH (point, layout->result, layout->points) {
         layout->devices |= number(layout, point, "view.devices") > 1;
         layout->runtimes |=
-            strcmp(word(layout, point, "view.runtime"), word(layout, first, "view.runtime")) != 0;
+            !str_equal(word(layout, point, "view.runtime"), word(layout, first, "view.runtime"));
         layout->confidences |=
             !missing(layout, point)[0] &&
-            strcmp(word(layout, point, "confidence"), word(layout, first, "confidence")) != 0;
+            !str_equal(word(layout, point, "confidence"), word(layout, first, "confidence"));
     }
 }
 
@@ -97,8 +98,8 @@ static void compare_points(struct layout *layout)
 static void name_costs(struct layout *layout, const char *unit)
 {
     const char *phase = word(layout, NULL, "view.phase");
-    bool is_output = strcmp(phase, "request") == 0 || strcmp(phase, "decode") == 0;
-    bool is_token = strcmp(unit, "token") == 0;
+    bool is_output = str_equal(phase, "request") || str_equal(phase, "decode");
+    bool is_token = str_equal(unit, "token");
     layout->tariff =
         words_tariff(layout->result, result_at(layout->result, layout->first, "operating"));
     layout->costs =
@@ -107,8 +108,8 @@ static void name_costs(struct layout *layout, const char *unit)
     layout->charged = "query";
     if (is_token)
         layout->charged = is_output ? "million_output_tokens" : "million_input_tokens";
-    str_format(layout->cost, sizeof layout->cost, "cost/%s", is_token ? "Mtok" : unit);
-    str_format(layout->grams, sizeof layout->grams, "CO2e/%s", is_token ? "Mtok" : unit);
+    chars_format(layout->cost, "cost/%s", is_token ? "Mtok" : unit);
+    chars_format(layout->grams, "CO2e/%s", is_token ? "Mtok" : unit);
 }
 
 static void set_columns(struct layout *layout)
@@ -156,14 +157,14 @@ static void set_layout(const struct result *result, struct layout *layout)
         .prompts = result_flag_at(result, NULL, "view.differ.prompts"),
         .outputs = result_flag_at(result, NULL, "view.differ.outputs"),
         .contexts = result_flag_at(result, NULL, "view.differ.contexts"),
-        .requests = strcmp(result_text_at(result, NULL, "view.phase"), "request") == 0,
+        .requests = str_equal(result_text_at(result, NULL, "view.phase"), "request"),
         .able = (size_t)result_number_at(result, NULL, "view.able"),
     };
     size_t top = (size_t)result_number_at(result, NULL, "view.top");
     size_t demands = (size_t)result_number_at(result, NULL, "view.demands");
     compare_points(layout);
     words_each(layout->each, unit);
-    str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
+    chars_format(layout->rate, "%ss/s", unit);
     name_costs(layout, unit);
     set_columns(layout);
     demands = demands ? demands : 1;
@@ -177,8 +178,8 @@ static const char *short_confidence(const char *name)
     static const struct {
         const char *name, *shown;
     } NAMES[] = {{"calibrated", "cal"}, {"interpolated", "int"}, {"theoretical", "theo"}};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strcmp(NAMES[i].name, name) == 0)
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
+        if (str_equal(NAMES[i].name, name))
             return NAMES[i].shown;
     return name;
 }
@@ -187,14 +188,14 @@ static double charge_at(const struct layout *layout, const struct result_item *p
                         const char *kind)
 {
     char path[96];
-    str_format(path, sizeof path, "operating.%s_per_%s", kind, layout->charged);
+    chars_format(path, "operating.%s_per_%s", kind, layout->charged);
     return number(layout, point, path);
 }
 
 /* A length; 0: none. */
 static void length_cell(char *cell, double tokens)
 {
-    str_format(cell, WORDS_MAX, "%.0f", is_known(tokens) ? tokens : 0);
+    str_format(cell, WORDS_MAX, "%.0f", known_or(tokens, 0));
 }
 
 static void fill_setting(const struct layout *layout, const struct result_item *point,
@@ -278,7 +279,7 @@ static void put_missing(const struct layout *layout, const char *before, struct 
         for (const struct result_item *k = first; is_new && k != point;
              k = result_next(result, layout->points, k))
             is_new = number(layout, k, "view.device") != number(layout, point, "view.device") ||
-                     strcmp(missing(layout, k), missing(layout, point)) != 0;
+                     !str_equal(missing(layout, k), missing(layout, point));
         if (is_new)
             text_addf(out, "%s%s: %s\n", before, word(layout, point, "hardware"),
                       missing(layout, point));
@@ -292,7 +293,7 @@ static void put_lengths(const struct layout *layout, struct text *out)
 {
     if (!layout->requests) {
         if (flag(layout, NULL, "view.has_phases") && (layout->prompts || layout->contexts))
-            text_add(out, strcmp(word(layout, NULL, "view.phase"), "decode") == 0
+            text_add(out, str_equal(word(layout, NULL, "view.phase"), "decode")
                               ? ", one decode step"
                               : ", prefill");
         return;
@@ -331,7 +332,7 @@ static void put_title(const struct layout *layout, bool is_markdown, bool color,
               word(layout, NULL, "model"), color ? "\033[0m" : "",
               layout->runtimes ? "usual runtimes" : word(layout, NULL, "view.runtime"));
     put_cheapest(layout, out);
-    text_addf(out, "%zu estimate%s", layout->able, words_plural((double)layout->able));
+    text_addf(out, "%zu estimate%s", layout->able, str_plural(layout->able));
     if (!layout->batches)
         text_addf(out, ", batch %.0f", number(layout, NULL, "view.batch"));
     put_lengths(layout, out);
@@ -476,36 +477,34 @@ static size_t table_width(const struct table *table)
 
 /* A table of text that is too wide for a terminal lacks what other columns or other formats have: the reciprocal of
  * TPOT, power, and the latency that TTFT and TPOT add up to or, with limits, the tokens over that latency. */
-static size_t put_table(struct layout *layout, bool is_markdown, bool color, struct text *out)
+static size_t put_table(struct layout *layout, const struct print_page *page)
 {
     enum { WIDTH = 100 };
     bool has_limits = flag(layout, NULL, "view.has_limits");
     const enum column less[] = {USER_RATE, POWER, has_limits ? RATE : LATENCY};
     struct table_column columns[CELLS];
     struct table table;
-    size_t left = fill_table(layout, is_markdown, columns, &table);
-    for (size_t i = 0; i < sizeof less / sizeof *less && layout->requests && !is_markdown &&
+    size_t left = fill_table(layout, page->is_markdown, columns, &table);
+    for (size_t i = 0; i < COUNT_OF(less) && layout->requests && !page->is_markdown &&
                        table_width(&table) > WIDTH;
          i++) {
         layout->omitted[less[i]] = true;
         table_release(&table);
-        left = fill_table(layout, is_markdown, columns, &table);
+        left = fill_table(layout, page->is_markdown, columns, &table);
     }
-    if (is_markdown)
-        table_write_markdown(&table, out);
-    else
-        table_write(&table, "   ", color, out);
-    table_release(&table);
+    page_table(page, &table, "   ");
     return left;
 }
 
-static void put_points(const struct result *result, bool is_markdown, bool color, struct text *out)
+static void put_points(struct print_page *page)
 {
+    struct text *out = page->out;
+    bool is_markdown = page->is_markdown;
     const char *indent = is_markdown ? "" : "   ";
     struct layout layout;
-    set_layout(result, &layout);
-    put_title(&layout, is_markdown, color, out);
-    size_t left = put_table(&layout, is_markdown, color, out);
+    set_layout(page->result, &layout);
+    put_title(&layout, is_markdown, page->color, out);
+    size_t left = put_table(&layout, page);
     if (left)
         text_addf(out, "%s%sand %zu more (--top 0 shows all)\n", is_markdown ? "\n" : "", indent,
                   left);
@@ -515,13 +514,4 @@ static void put_points(const struct result *result, bool is_markdown, bool color
     text_add(out, is_markdown ? "" : "\n");
 }
 
-void points_text(const struct result *result, bool color, struct text *out)
-{
-    put_points(result, false, color, out);
-}
-
-void points_markdown(const struct result *result, bool color, struct text *out)
-{
-    (void)color;
-    put_points(result, true, false, out);
-}
+const struct print_views POINTS_VIEWS = {.page = put_points};

@@ -3,21 +3,27 @@
 #include "report/text/estimate_report.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "report/text/estimate_page.h"
+#include "report/text/page.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
 
 enum { BAR = 32, UNKNOWN_SHOWN = 8 };
 
+static void put_table(const struct print_page *page, struct table *table)
+{
+    text_add(page->out, "\n");
+    page_table(page, table, "   ");
+    text_add(page->out, page->is_markdown ? "\n" : "");
+}
+
 /* ---- phases of a request ---- */
 
 /* Of a phase, or of the whole request.  Its ± is that of the bound. */
-static void phase_row(const struct estimate_page *page, struct table *table, const char *name,
+static void phase_row(const struct print_page *page, struct table *table, const char *name,
                       const struct result_item *phase, double tokens)
 {
     const struct result *result = page->result;
@@ -40,7 +46,7 @@ static void phase_row(const struct estimate_page *page, struct table *table, con
     table_add(table, words_share(cell, result_number_at(result, phase, "mbu")));
 }
 
-static void put_phases(const struct estimate_page *page)
+static void put_phases(const struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},   {"tokens", true}, {"latency", true},
@@ -53,7 +59,7 @@ static void put_phases(const struct estimate_page *page)
         phase_row(page, &table, result_text_at(page->result, phase, "phase"), phase,
                   result_number_at(page->result, phase, "tokens"));
     phase_row(page, &table, "request", NULL, page_number(page, "setting.output_tokens"));
-    page_table(page, &table);
+    put_table(page, &table);
 }
 
 /* ---- energy breakdown ---- */
@@ -70,7 +76,7 @@ static void bar_cell(struct table *table, double share)
     text_release(&bar);
 }
 
-static void put_breakdown(const struct estimate_page *page)
+static void put_breakdown(const struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"energy breakdown", false}, {"", false}, {"energy", true}, {"share", true}};
@@ -79,7 +85,7 @@ static void put_breakdown(const struct estimate_page *page)
     double total = page_number(page, "energy_j.total");
     char cell[WORDS_MAX];
     struct table table = TABLE(COLUMNS);
-    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+    for (size_t i = 0; i < COUNT_OF(PARTS); i++) {
         double joules = result_number_at(page->result, energy, PARTS[i]);
         if (joules <= 0) /* not if unknown */
             continue;
@@ -88,18 +94,17 @@ static void put_breakdown(const struct estimate_page *page)
         table_add(&table, words_estimated(cell, joules, UNKNOWN, "J"));
         table_add(&table, words_share(cell, joules / total));
     }
-    page_table(page, &table);
+    put_table(page, &table);
 }
 
 /* ---- bottlenecks ---- */
 
 /* "3 compute, 20 memory, 31 launch"; returns their sum. */
-static double words_bounds(const struct estimate_page *page, char *to)
+static double words_bounds(const struct print_page *page, char *to)
 {
-    const struct result_item *counts = result_find(page->result, "bound_counts");
     double sum = 0;
     to[0] = '\0';
-    RESULT_EACH (count, page->result, counts) {
+    RESULT_EACH (count, page->result, result_find(page->result, "bound_counts")) {
         sum += result_value(count);
         if (result_value(count) > 0)
             words_add(to, "%.0f %s", result_value(count), result_key(page->result, count));
@@ -107,21 +112,21 @@ static double words_bounds(const struct estimate_page *page, char *to)
     return sum;
 }
 
-static void put_limits(const struct estimate_page *page)
+static void put_limits(const struct print_page *page)
 {
     char bounds[WORDS_MAX], mfu[WORDS_MAX], mbu[WORDS_MAX], wide[64];
     double count = words_bounds(page, bounds);
     double levels = page_number(page, "concurrency.levels");
     double wide_levels = page_number(page, "concurrency.wide_levels");
     page_heading(page, "bottlenecks");
-    page_item(page, "%.0f subgraph%s, bound by: %s", count, words_plural(count), bounds);
+    page_item(page, "%.0f subgraph%s, bound by: %s", count, str_plural(count), bounds);
     page_item(page, "MFU %s of peak compute, MBU %s of memory bandwidth",
               words_share(mfu, page_number(page, "mfu")),
               words_share(mbu, page_number(page, "mbu")));
-    str_format(wide, sizeof wide, "%.0f of them with up to %.0f", wide_levels,
-               page_number(page, "concurrency.max_width"));
-    page_item(page, "%.0f sequential level%s, %s concurrent subgraphs", levels,
-              words_plural(levels), wide_levels > 0 ? wide : "none with");
+    chars_format(wide, "%.0f of them with up to %.0f", wide_levels,
+                 page_number(page, "concurrency.max_width"));
+    page_item(page, "%.0f sequential level%s, %s concurrent subgraphs", levels, str_plural(levels),
+              wide_levels > 0 ? wide : "none with");
     page_item(page, "parallelism %.2f, by level %.2f, with batching %.4g",
               page_number(page, "concurrency.parallelism"),
               page_number(page, "concurrency.stage_parallelism"),
@@ -130,7 +135,7 @@ static void put_limits(const struct estimate_page *page)
 
 /* ---- top consumers ---- */
 
-static void consumer_row(const struct estimate_page *page, struct table *table,
+static void consumer_row(const struct print_page *page, struct table *table,
                          const struct result_item *row)
 {
     const struct result *result = page->result;
@@ -150,40 +155,38 @@ static void consumer_row(const struct estimate_page *page, struct table *table,
     table_add(table, result_text_at(result, row, "bound"));
 }
 
-static void put_consumers(const struct estimate_page *page)
+static void put_consumers(const struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"top consumers", false}, {"", true},      {"operations", false}, {"phase", false},
         {"energy", true},         {"share", true}, {"latency", true},     {"bound", false},
     };
-    const struct result_item *rows = result_find(page->result, "view.consumers");
     struct table table = TABLE(COLUMNS);
     double top = page_number(page, "view.top");
     size_t count = 0, shown = 0;
-    RESULT_EACH (row, page->result, rows) {
+    RESULT_EACH (row, page->result, result_find(page->result, "view.consumers")) {
         if (top == 0 || (double)shown < top) {
             consumer_row(page, &table, row);
             shown++;
         }
         count++;
     }
-    page_table(page, &table);
+    put_table(page, &table);
     if (shown < count)
         text_addf(page->out, "%sand %zu more (--top 0 shows them)\n",
                   page->is_markdown ? "" : "   ", count - shown);
 }
 
-static void put_unknown(const struct estimate_page *page)
+static void put_unknown(const struct print_page *page)
 {
-    const struct result_item *names = result_find(page->result, "unknown_ops");
     double nodes = page_number(page, "view.unknown_nodes");
     struct text words = {0};
     size_t shown = 0;
     if (!(nodes > 0))
         return;
     text_addf(&words, "%.0f unknown operator%s, counted as data movement only:", nodes,
-              words_plural(nodes));
-    RESULT_EACH (name, page->result, names)
+              str_plural(nodes));
+    RESULT_EACH (name, page->result, result_find(page->result, "unknown_ops"))
         if (shown++ < UNKNOWN_SHOWN)
             text_addf(&words, "%s %s", shown > 1 ? "," : "", result_string(page->result, name));
     text_add(page->out, "\n");
@@ -195,7 +198,7 @@ static void put_unknown(const struct estimate_page *page)
 
 static char *limit_value(char *to, const char *unit, double value)
 {
-    if (strcmp(unit, "B") == 0) /* in 10^9 bytes, like the limit */
+    if (str_equal(unit, "B")) /* in 10^9 bytes, like the limit */
         str_format(to, FORMAT_MAX, "%.4g GB", value / 1e9);
     else
         format_si(to, value, unit);
@@ -203,25 +206,23 @@ static char *limit_value(char *to, const char *unit, double value)
 }
 
 /* "latency  0.41 ms, limit 5 ms: 92 % under". */
-static char *check_words(char *to, const struct estimate_page *page,
-                         const struct result_item *check)
+static char *check_words(char *to, const struct print_page *page, const struct result_item *check)
 {
     const struct result *result = page->result;
     const char *limit = result_text_at(result, check, "limit");
     const char *unit = result_text_at(result, check, "unit");
     char value[FORMAT_MAX], max[FORMAT_MAX], beyond[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
     double margin = result_number_at(result, check, "margin");
-    bool is_energy = strcmp(limit, "energy") == 0;
-    bool is_power = strcmp(limit, "power") == 0;
+    bool is_energy = str_equal(limit, "energy");
+    bool is_power = str_equal(limit, "power");
     limit_value(value, unit, result_number_at(result, check, "value"));
     limit_value(max, unit, result_number_at(result, check, "max"));
     if (is_energy)
-        str_format(of, sizeof of, " %.60s",
-                   words_each(each, page_word(page, "view.energy_limit_unit")));
-    if (strcmp(limit, "fit") == 0)
+        chars_format(of, " %.60s", words_each(each, page_word(page, "view.energy_limit_unit")));
+    if (str_equal(limit, "fit"))
         str_format(to, WORDS_MAX, "%-7s  %s, capacity %s: exceeds device memory by %s", limit,
                    value, max, limit_value(beyond, unit, -result_number_at(result, check, "left")));
-    else if (strcmp(result_text_at(result, check, "verdict"), "UNKNOWN") == 0)
+    else if (str_equal(result_text_at(result, check, "verdict"), "UNKNOWN"))
         str_format(to, WORDS_MAX, "%s unknown", limit);
     else
         str_format(to, WORDS_MAX, "%-7s  %s%s%s, limit %s: %.*f %% %s%s", limit,
@@ -231,7 +232,7 @@ static char *check_words(char *to, const struct estimate_page *page,
     return to;
 }
 
-static void put_checks(const struct estimate_page *page)
+static void put_checks(const struct print_page *page)
 {
     const struct result_item *checks = result_find(page->result, "budget.checks");
     char words[WORDS_MAX];
@@ -240,7 +241,7 @@ static void put_checks(const struct estimate_page *page)
     RESULT_EACH (check, page->result, checks) {
         const char *verdict = result_text_at(page->result, check, "verdict");
         page_item(page, "%s%-7s%s  %s",
-                  page_style(page, strcmp(verdict, "PASS") == 0 ? PAGE_GREEN : PAGE_RED), verdict,
+                  page_style(page, str_equal(verdict, "PASS") ? PAGE_GREEN : PAGE_RED), verdict,
                   page_style(page, PAGE_PLAIN), check_words(words, page, check));
     }
 }
@@ -258,7 +259,7 @@ static char *saving_words(char *to, double saving, double plus_minus)
     return to;
 }
 
-static void proposal_row(const struct estimate_page *page, struct table *table,
+static void proposal_row(const struct print_page *page, struct table *table,
                          const struct result_item *row)
 {
     const struct result *result = page->result;
@@ -274,7 +275,7 @@ static void proposal_row(const struct estimate_page *page, struct table *table,
     table_add(table, result_text_at(result, row, "limits"));
 }
 
-static void put_no_proposal(const struct estimate_page *page)
+static void put_no_proposal(const struct print_page *page)
 {
     text_add(page->out, "\n");
     if (!page_flag(page, "view.meets_limits"))
@@ -289,7 +290,7 @@ static void put_no_proposal(const struct estimate_page *page)
 }
 
 /* What applies to all of them, then their side effects. */
-static void put_proposal_notes(const struct estimate_page *page, const struct result_item *list)
+static void put_proposal_notes(const struct print_page *page, const struct result_item *list)
 {
     double unsure = page_number(page, "recommendations_unsure");
     text_addf(page->out, "%seach change alone", page->is_markdown ? "" : "   ");
@@ -304,7 +305,7 @@ static void put_proposal_notes(const struct estimate_page *page, const struct re
     }
 }
 
-static void put_proposals(const struct estimate_page *page)
+static void put_proposals(const struct print_page *page)
 {
     const struct result_item *list = result_find(page->result, "recommendations");
     char each[WORDS_MAX], rate[WORDS_MAX];
@@ -318,7 +319,7 @@ static void put_proposals(const struct estimate_page *page)
         {"memory", true},
         {"limits", false},
     };
-    str_format(rate, sizeof rate, "%ss/s", unit);
+    chars_format(rate, "%ss/s", unit);
     struct table table = TABLE(columns);
     if (!result_first(page->result, list)) {
         put_no_proposal(page);
@@ -326,7 +327,7 @@ static void put_proposals(const struct estimate_page *page)
     }
     RESULT_EACH (row, page->result, list)
         proposal_row(page, &table, row);
-    page_table(page, &table);
+    put_table(page, &table);
     put_proposal_notes(page, list);
 }
 
@@ -345,7 +346,7 @@ static void figure_cell(struct table *table, double value, const char *unit)
         table_add(table, format_si(cell, value, unit));
 }
 
-static void put_figures(const struct estimate_page *page)
+static void put_figures(const struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"device figure", false}, {"value", true}, {"evidence", false}, {"source", false}};
@@ -361,12 +362,12 @@ static void put_figures(const struct estimate_page *page)
         table_add(&table, evidence[0] ? evidence : "unknown");
         table_add(&table, result_text_at(result, row, "source"));
     }
-    page_table(page, &table);
+    put_table(page, &table);
 }
 
 /* ---- all of it ---- */
 
-static void put_estimate(const struct estimate_page *page)
+static void put_estimate(struct print_page *page)
 {
     estimate_summary(page);
     if (page_is_request(page))
@@ -383,13 +384,4 @@ static void put_estimate(const struct estimate_page *page)
               page->is_markdown ? "\\" : "   ", page->is_markdown ? "" : "\n");
 }
 
-void estimate_text(const struct result *result, bool color, struct text *out)
-{
-    put_estimate(&(struct estimate_page){.result = result, .out = out, .color = color});
-}
-
-void estimate_markdown(const struct result *result, bool color, struct text *out)
-{
-    (void)color;
-    put_estimate(&(struct estimate_page){.result = result, .out = out, .is_markdown = true});
-}
+const struct print_views ESTIMATE_VIEWS = {.page = put_estimate};

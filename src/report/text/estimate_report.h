@@ -1,17 +1,14 @@
 /* Text and Markdown of `ipw estimate`, from results (estimate/estimate_result.h): one estimate in full, or many as a
- * table.  Every energy is marked as an estimate.  The caller owns the output. */
+ * table.  Every energy is marked as an estimate. */
 #ifndef IPW_REPORT_ESTIMATE_REPORT_H
 #define IPW_REPORT_ESTIMATE_REPORT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "report/print/print.h"
 
-/* One estimate: estimate_report.c. */
-print_view estimate_text, estimate_markdown;
+extern const struct print_views ESTIMATE_VIEWS, POINTS_VIEWS; /* of one, of several */
 
-/* Several: estimate_points.c. */
-print_view points_text, points_markdown;
+/* The head of the page of one: estimate_summary.c. */
+bool page_is_request(const struct print_page *page);
+void estimate_summary(const struct print_page *page);
 
 #endif

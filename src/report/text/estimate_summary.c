@@ -5,11 +5,17 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "report/text/estimate_page.h"
+#include "report/text/estimate_report.h"
+#include "report/text/page.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
 
-static bool exceeds_memory(const struct estimate_page *page)
+bool page_is_request(const struct print_page *page)
+{
+    return str_equal(page_word(page, "setting.phase"), "request");
+}
+
+static bool exceeds_memory(const struct print_page *page)
 {
     return page_number(page, "fits") == 0;
 }
@@ -18,12 +24,12 @@ static bool exceeds_memory(const struct estimate_page *page)
 
 /* The result first: "resnet50 on NVIDIA H200 SXM 141GB, pytorch-graph (measured): ~131 ± 17 mJ per sample, 850 µs".
  * For a lower bound the interval is in the lines below. */
-static void put_title(const struct estimate_page *page)
+static void put_title(const struct print_page *page)
 {
     char energy[WORDS_MAX], latency[FORMAT_MAX];
     double joules = page_number(page, "each.energy_j");
     if (page_flag(page, "view.is_exceeded_as_shipped"))
-        str_format(energy, sizeof energy, "~%s", format_rough(latency, joules, "J"));
+        chars_format(energy, "~%s", format_rough(latency, joules, "J"));
     else
         words_estimated(energy, joules, page_number(page, "each.plus_minus"), "J");
     text_addf(page->out, "%s%s%s on %s%s, %s: %s per %s, %s%s%s\n",
@@ -41,7 +47,7 @@ static void put_title(const struct estimate_page *page)
               page_word(page, "view.setting"));
 }
 
-static void put_energy(const struct estimate_page *page)
+static void put_energy(const struct print_page *page)
 {
     char total[WORDS_MAX], each[WORDS_MAX], request[WORDS_MAX];
     words_energy(each, page->result, "each", page_word(page, "each.unit"));
@@ -55,7 +61,7 @@ static void put_energy(const struct estimate_page *page)
                   words_estimated(total, page_number(page, "energy_j.total"), UNKNOWN, "J"));
 }
 
-static void put_time(const struct estimate_page *page)
+static void put_time(const struct print_page *page)
 {
     char latency[WORDS_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
     const char *unit = page_word(page, "each.unit");
@@ -69,7 +75,7 @@ static void put_time(const struct estimate_page *page)
 }
 
 /* Per user: a decode step yields a token for each sequence of the batch. */
-static void put_user(const struct estimate_page *page)
+static void put_user(const struct print_page *page)
 {
     char ttft[FORMAT_MAX], tpot[FORMAT_MAX], rate[WORDS_MAX];
     double steps = page_number(page, "request.phases.1.tokens");
@@ -85,7 +91,7 @@ static void put_user(const struct estimate_page *page)
               words_rate(rate, page_number(page, "request.tokens_per_s_per_user")));
 }
 
-static void put_power(const struct estimate_page *page)
+static void put_power(const struct print_page *page)
 {
     char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
     words_estimated(average, page_number(page, "power_w.average"),
@@ -98,16 +104,16 @@ static void put_power(const struct estimate_page *page)
 
 /* ---- cost and emissions ---- */
 
-static double charge_at(const struct estimate_page *page, const char *kind, const char *each,
+static double charge_at(const struct print_page *page, const char *kind, const char *each,
                         const char *suffix)
 {
     char path[96];
-    str_format(path, sizeof path, "operating.%s_per_%s%s", kind, each, suffix);
+    chars_format(path, "operating.%s_per_%s%s", kind, each, suffix);
     return page_number(page, path);
 }
 
 /* If measured models take more than the estimate, the upper end instead of the ±, as for the energy. */
-static void add_charge(const struct estimate_page *page, const char *each, bool emissions,
+static void add_charge(const struct print_page *page, const char *each, bool emissions,
                        const char *unit, struct text *out)
 {
     char cell[FORMAT_MAX];
@@ -132,7 +138,7 @@ static void add_charge(const struct estimate_page *page, const char *each, bool 
 }
 
 /* "~0.0012 ± 0.0003 per request, ~1.20 per million output tokens"; or the emissions. */
-static void put_charges(const struct estimate_page *page, const char *name, bool emissions)
+static void put_charges(const struct print_page *page, const char *name, bool emissions)
 {
     struct text words = {0};
     bool request = page_is_request(page);
@@ -146,7 +152,7 @@ static void put_charges(const struct estimate_page *page, const char *name, bool
     text_release(&words);
 }
 
-static void put_operating(const struct estimate_page *page)
+static void put_operating(const struct print_page *page)
 {
     const struct result_item *operating = result_find(page->result, "operating");
     const struct tariff tariff = words_tariff(page->result, operating);
@@ -164,7 +170,7 @@ static void put_operating(const struct estimate_page *page)
 
 /* ---- memory and work ---- */
 
-static void put_fit(const struct estimate_page *page)
+static void put_fit(const struct print_page *page)
 {
     const char *each = page_number(page, "setting.devices") > 1 ? " per device" : "";
     char used[FORMAT_MAX], all[FORMAT_MAX], headroom[WORDS_MAX] = "";
@@ -178,16 +184,16 @@ static void put_fit(const struct estimate_page *page)
         return;
     }
     if (fits && batch >= 1)
-        str_format(headroom, sizeof headroom, ", up to batch %.0f", floor(batch));
+        chars_format(headroom, ", up to batch %.0f", floor(batch));
     else if (!fits && devices > 1)
-        str_format(headroom, sizeof headroom, "; fits with --tensor-parallel %.0f", devices);
+        chars_format(headroom, "; fits with --tensor-parallel %.0f", devices);
     page_line(page, "memory", "%s of %s%s: %s%s%s%s", used, format_bytes(all, capacity), each,
               page_style(page, fits ? PAGE_GREEN : PAGE_RED),
               fits ? "fits" : "EXCEEDS DEVICE MEMORY", page_style(page, PAGE_PLAIN), headroom);
 }
 
 /* Parts of it: "weights 2.3 GiB, activations 12.0 MiB, KV cache 20.0 MiB of 639 tokens". */
-static void put_memory(const struct estimate_page *page)
+static void put_memory(const struct print_page *page)
 {
     char words[WORDS_MAX] = "", bytes[FORMAT_MAX], sequences[FORMAT_MAX] = "";
     double workspace = page_number(page, "memory_bytes.workspace_peak");
@@ -201,7 +207,7 @@ static void put_memory(const struct estimate_page *page)
     if (workspace > 0)
         words_add(words, "workspace %s", format_bytes(bytes, workspace));
     if (batch > 1)
-        str_format(sequences, sizeof sequences, "%.0f x ", batch);
+        chars_format(sequences, "%.0f x ", batch);
     if (cache > 0 && is_known(tokens))
         words_add(words, "KV cache %s of %s%.0f tokens", format_bytes(bytes, cache), sequences,
                   tokens);
@@ -210,7 +216,7 @@ static void put_memory(const struct estimate_page *page)
     page_line(page, "", "%s", words);
 }
 
-static void put_work(const struct estimate_page *page)
+static void put_work(const struct print_page *page)
 {
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
     char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
@@ -231,7 +237,7 @@ static void put_work(const struct estimate_page *page)
 }
 
 /* "4 stages of 20 layers, 4 micro-batches; bubble 12 % of the time". */
-static void put_pipeline(const struct estimate_page *page)
+static void put_pipeline(const struct print_page *page)
 {
     const struct result_item *stages = result_find(page->result, "pipeline.stages");
     double batches = page_number(page, "pipeline.micro_batches");
@@ -246,16 +252,16 @@ static void put_pipeline(const struct estimate_page *page)
         max = fmax(max, count);
     }
     if (min < max)
-        str_format(layers, sizeof layers, "%.0f to %.0f", min, max);
+        chars_format(layers, "%.0f to %.0f", min, max);
     else
-        str_format(layers, sizeof layers, "%.0f", min);
+        chars_format(layers, "%.0f", min);
     page_line(page, "pipeline",
               "%zu stages of %s layers, %.0f micro-batch%s; bubble %s of the time",
               result_length(page->result, stages), layers, batches, batches == 1 ? "" : "es",
               words_share(waiting, page_number(page, "pipeline.bubble")));
 }
 
-static void put_devices(const struct estimate_page *page)
+static void put_devices(const struct print_page *page)
 {
     char words[WORDS_MAX];
     if (words_divided(words, page->result, NULL))
@@ -263,7 +269,7 @@ static void put_devices(const struct estimate_page *page)
     put_pipeline(page);
 }
 
-static void put_confidence(const struct estimate_page *page)
+static void put_confidence(const struct print_page *page)
 {
     const struct result_item *notes = result_find(page->result, "notes");
     const char *reason = page_word(page, "confidence_reason");
@@ -276,7 +282,7 @@ static void put_confidence(const struct estimate_page *page)
     }
 }
 
-void estimate_summary(const struct estimate_page *page)
+void estimate_summary(const struct print_page *page)
 {
     put_title(page);
     put_energy(page);

@@ -29,11 +29,6 @@ char *words_each(char *to, const char *unit)
     return to;
 }
 
-const char *words_plural(double count)
-{
-    return count == 1 ? "" : "s";
-}
-
 char *words_estimated(char *to, double value, double plus_minus, const char *unit)
 {
     char figure[FORMAT_MAX];
@@ -77,7 +72,7 @@ static void words_range(char *to, double from, double until, const char *unit)
     format_rough(high, until, unit);
     char *space = strchr(low, ' ');
     const char *other = strchr(high, ' ');
-    if (space && other && strcmp(space, other) == 0)
+    if (space && other && str_equal(space, other))
         *space = '\0'; /* common unit */
     str_format(to, WORDS_MAX, "%s to %s", low, high);
 }
@@ -113,7 +108,7 @@ char *words_energy(char *to, const struct result *result, const char *group, con
 {
     static const struct uncertain ENERGY = {"energy_j", "plus_minus", "low", "high", "J"};
     char each[64];
-    str_format(each, sizeof each, " per %.40s", unit);
+    chars_format(each, " per %.40s", unit);
     return words_shipped(to, result, result_find(result, group), &ENERGY, each);
 }
 

@@ -18,7 +18,6 @@ char *words_each(char *to, const char *unit);
 /* "~12.3 ± 4.5 mJ"; without ± if that is unknown. */
 char *words_estimated(char *to, double value, double plus_minus, const char *unit);
 /* "s", or "" for 1. */
-const char *words_plural(double count);
 /* "54 %", "< 1 %", "-". */
 char *words_share(char *to, double share);
 /* "-", or the number with three digits and a unit prefix: "2.43 k". */

@@ -34,7 +34,7 @@ static void name_members(struct family *family)
         const char *name = str_last_part(result_text_at(family->result, member, "model"));
         const char *end = strstr(name, ".gguf");
         size_t length = end && !end[5] ? (size_t)(end - name) : strlen(name);
-        str_format(points[i].model, sizeof points[i].model, "%.*s", (int)length, name);
+        chars_format(points[i].model, "%.*s", (int)length, name);
         points[i].directory = points[i].model;
         list[i] = &points[i];
         i++;
@@ -42,8 +42,8 @@ static void name_members(struct family *family)
     run_names_of(list, count, FAMILY_LETTERS, &family->names);
     i = 0;
     RESULT_EACH (member, family->result, family->models) {
-        if (strcmp(points[i].model, result_text_at(family->result, member, "model")) == 0)
-            str_copy(family->names.names[i], sizeof family->names.names[i], points[i].model);
+        if (str_equal(points[i].model, result_text_at(family->result, member, "model")))
+            chars_copy(family->names.names[i], points[i].model);
         i++;
     }
     free(points);
@@ -68,7 +68,7 @@ static const char *member_figure(char *to, const struct result *result,
                                  const struct result_item *member, const char *key,
                                  const char *unit)
 {
-    bool estimated = strcmp(result_text_at(result, member, "energy.method"), "estimated") == 0;
+    bool estimated = str_equal(result_text_at(result, member, "energy.method"), "estimated");
     double value = result_number_at(result, member, key);
     char figure[FORMAT_MAX];
     if (estimated)
@@ -111,7 +111,7 @@ static void write_members(const struct family *family, bool color, struct text *
                                             FIGURE_COLUMN(ipw),
                                             FIGURE_COLUMN(output_tokens_per_s)};
     struct table table = TABLE(headings);
-    size_t count = table.width, needed = 5, widths[sizeof headings / sizeof *headings] = {0};
+    size_t count = table.width, needed = 5, widths[COUNT_OF(headings)] = {0};
     size_t width = 0; /* each column follows a space or two */
     RESULT_EACH (member, family->result, family->models)
         add_member(&table, family->result, member, name_of(family, member));
@@ -197,7 +197,7 @@ static void write_evidence(const struct family *family, struct text *out)
                   100 * result_number_at(result, energy, "plus_minus") / joules,
                   format_percent(coverage, result_number_at(result, energy, "coverage")));
         wrap(&words, 1, out);
-        if (strcmp(name, "estimated") == 0)
+        if (str_equal(name, "estimated"))
             text_add(out, " ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
         return;
     }
@@ -215,7 +215,7 @@ static bool has_finding(const struct result *result, const struct result_item *m
 {
     const struct result_item *findings = findings_of(result, member);
     RESULT_EACH (finding, result, findings)
-        if (strcmp(result_text_at(result, finding, "code"), code) == 0)
+        if (str_equal(result_text_at(result, finding, "code"), code))
             return true;
     return false;
 }
@@ -249,11 +249,11 @@ static void write_findings(const struct family *family, bool color, struct text 
     static const char *const SEVERITIES[] = {"invalid", "warning"};
     const struct result *result = family->result;
     bool any = false;
-    for (size_t i = 0; i < sizeof SEVERITIES / sizeof *SEVERITIES; i++)
+    for (size_t i = 0; i < COUNT_OF(SEVERITIES); i++)
         RESULT_EACH (member, result, family->models) {
             const struct result_item *findings = findings_of(result, member);
             RESULT_EACH (finding, result, findings)
-                if (strcmp(result_text_at(result, finding, "severity"), SEVERITIES[i]) == 0)
+                if (str_equal(result_text_at(result, finding, "severity"), SEVERITIES[i]))
                     any |= write_finding(family, member, finding, color && i == 0, out);
         }
     text_add(out, any ? "\n" : "");
@@ -288,4 +288,4 @@ static void family_text(const struct result *result, bool color, struct text *ou
     run_names_release(&family.names);
 }
 
-const struct print_views FAMILY_VIEWS = {.text = family_text};
+const struct print_views FAMILY_VIEWS = {.text = family_text, .has_blank_line = true};

@@ -96,7 +96,7 @@ char *format_with_error(char *to, double value, double error, const char *unit)
     double scaled = value / prefix.factor;
     double scaled_error = error / prefix.factor;
     char name[FORMAT_MAX];
-    str_format(name, sizeof name, "%s%s", prefix.text, unit);
+    chars_format(name, "%s%s", prefix.text, unit);
     if (is_beyond_prefixes(scaled) || is_beyond_prefixes(scaled_error))
         str_format(to, FORMAT_MAX, "%.3e ± %.1e %s", value, error, unit);
     else if (!format_pair(to, scaled, scaled_error, name))
@@ -117,7 +117,7 @@ static void format_per(char *to, double value, double error, const char *unit, b
     double factor = pow(10, 3 * step);
     double scaled = value * factor;
     char name[FORMAT_MAX];
-    str_format(name, sizeof name, "/%s%s", PREFIXES[step + 3], unit);
+    chars_format(name, "/%s%s", PREFIXES[step + 3], unit);
     if (is_beyond_prefixes(size))
         str_format(to, FORMAT_MAX, "%.3e /%s", value, unit);
     else if (value == 0 && !(error > 0))
@@ -152,12 +152,12 @@ char *format_in(char *to, double value, double error, const char *unit)
 char *format_figure(char *to, double value, double error, const char *unit)
 {
     bool is_inverse = str_starts(unit, "1/");
-    bool is_rate = strcmp(unit, "1/s") == 0;
+    bool is_rate = str_equal(unit, "1/s");
     if (!is_known(value))
         str_copy(to, FORMAT_MAX, "-");
-    else if (strcmp(unit, "%") == 0 && error > 0)
+    else if (str_equal(unit, "%") && error > 0)
         format_in(to, 100 * value, 100 * error, unit);
-    else if (strcmp(unit, "%") == 0)
+    else if (str_equal(unit, "%"))
         format_percent(to, value);
     else if (is_inverse && !is_rate)
         format_per(to, value, error, unit + 2, false);
@@ -254,7 +254,7 @@ char *format_p(char *to, double p, bool is_bound)
 {
     static const double MARKS[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1};
     size_t i = 0;
-    while (i < sizeof MARKS / sizeof *MARKS - 1 && p * (1 + 1e-9) >= MARKS[i])
+    while (i < COUNT_OF(MARKS) - 1 && p * (1 + 1e-9) >= MARKS[i])
         i++;
     if (!is_known(p))
         str_copy(to, FORMAT_MAX, "-");
@@ -284,6 +284,17 @@ char *format_unread(char *to, double unread_share, double accuracy_at_most)
     return to;
 }
 
+char *format_accuracy(char *to, double accuracy, double unread_share, double accuracy_at_most)
+{
+    char share[FORMAT_MAX], most[FORMAT_MAX];
+    format_percent(share, accuracy);
+    if (unread_share > 0)
+        str_format(to, FORMAT_MAX, "%.20s to %.20s", share, format_percent(most, accuracy_at_most));
+    else
+        str_copy(to, FORMAT_MAX, share);
+    return to;
+}
+
 static const char *const BYTE_UNITS[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 
 /* Index of the unit, which is also the power of 1024. */
@@ -299,9 +310,9 @@ char *format_method(char *to, const char *method)
 {
     if (!method[0])
         str_copy(to, FORMAT_MAX, "by an unknown method");
-    else if (strcmp(method, "several") == 0)
+    else if (str_equal(method, "several"))
         str_copy(to, FORMAT_MAX, "by several methods");
-    else if (strcmp(method, "estimated") == 0)
+    else if (str_equal(method, "estimated"))
         str_copy(to, FORMAT_MAX, "estimated");
     else
         str_format(to, FORMAT_MAX, "measured (%.24s)", method);
@@ -333,7 +344,7 @@ char *format_bytes_of(char *to, double used, double total)
     char whole[FORMAT_MAX], part[FORMAT_MAX] = "-";
     size_t i = bytes_unit(total);
     if (is_known(used))
-        str_format(part, sizeof part, i ? "%.1f" : "%.0f", used / pow(1024, (double)i));
+        chars_format(part, i ? "%.1f" : "%.0f", used / pow(1024, (double)i));
     str_format(to, FORMAT_MAX, "%s/%s", part, format_bytes(whole, total));
     return to;
 }
@@ -378,7 +389,7 @@ void format_activities(const struct result *result, const struct result_item *co
         if (!activity || !source[0])
             continue;
         text_addf(out, "   %s activity: ", result_text_at(result, device, "id"));
-        for (size_t k = 0; k < sizeof UNITS / sizeof *UNITS; k++) {
+        for (size_t k = 0; k < COUNT_OF(UNITS); k++) {
             double share = result_number_at(result, activity, UNITS[k].key);
             if (!is_known(share))
                 continue;
@@ -407,7 +418,7 @@ void table_release(struct table *table)
 
 void table_add(struct table *table, const char *cell)
 {
-    table->cells = xgrow(table->cells, &table->capacity, table->count, sizeof *table->cells);
+    XGROW(table->cells, table->count, table->capacity);
     table->cells[table->count++] = xstrdup(cell);
 }
 
@@ -417,8 +428,8 @@ void table_add_number(struct table *table, double value)
         9007199254740992.; /* above 2^53 not every integer is a double */
     char cell[40] = "";
     if (is_known(value))
-        str_format(cell, sizeof cell,
-                   fabs(value) < EXACT_MAX && value == trunc(value) ? "%.0f" : "%.9g", value);
+        chars_format(cell, fabs(value) < EXACT_MAX && value == trunc(value) ? "%.0f" : "%.9g",
+                     value);
     table_add(table, cell);
 }
 

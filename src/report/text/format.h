@@ -46,6 +46,9 @@ char *format_percent(char *to, double share);
 /* "5.0 % unread: at most 93.0 %": what bounds an accuracy; "" if no answer is unread, or their number is unknown. */
 char *format_unread(char *to, double unread_share, double accuracy_at_most);
 
+/* "88.0 %", or "88.0 % to 93.0 %" with unread answers: if none or all of them are correct. */
+char *format_accuracy(char *to, double accuracy, double unread_share, double accuracy_at_most);
+
 /* How an energy was obtained: "estimated", "measured (counter)", "measured"; for "" "by an unknown method". */
 char *format_method(char *to, const char *method);
 

@@ -12,7 +12,7 @@
 #include "report/text/format.h"
 
 static const char *const PHASES[] = {"prefill", "decode"};
-enum { PHASE_COUNT = sizeof PHASES / sizeof *PHASES };
+enum { PHASE_COUNT = COUNT_OF(PHASES) };
 
 /* A model of the result, or one of its rows. */
 struct view {
@@ -37,7 +37,7 @@ static const struct result_item *list(const struct view *view, const char *path)
 
 static const char *mark(const struct view *model)
 {
-    return strcmp(string(model, "method"), "estimated") == 0 ? "~" : "";
+    return str_equal(string(model, "method"), "estimated") ? "~" : "";
 }
 
 static const char *name_of(const struct view *model)
@@ -83,13 +83,12 @@ static void add_component_name(struct table *table, const char *name)
         const char *prefix, *label;
     } PARTS[] = {{"attn_", "attention: "}, {"ffn_", "feed-forward: "}};
     char label[64];
-    if (strcmp(name, "all") == 0)
+    if (str_equal(name, "all"))
         name = "all together";
-    str_copy(label, sizeof label, name);
-    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+    chars_copy(label, name);
+    for (size_t i = 0; i < COUNT_OF(PARTS); i++)
         if (str_starts(name, PARTS[i].prefix))
-            str_format(label, sizeof label, "%s%.40s", PARTS[i].label,
-                       name + strlen(PARTS[i].prefix));
+            chars_format(label, "%s%.40s", PARTS[i].label, name + strlen(PARTS[i].prefix));
     for (char *at = label; *at; at++)
         if (*at == '_')
             *at = '-';
@@ -138,7 +137,7 @@ static double sum_of_phase(const struct view *layer, const char *phase, const ch
     double sum = 0;
     const struct result_item *components = list(layer, "components");
     RESULT_EACH (one, layer->result, components)
-        if (strcmp(result_text_at(layer->result, one, "phase"), phase) == 0)
+        if (str_equal(result_text_at(layer->result, one, "phase"), phase))
             sum += result_number_at(layer->result, one, key);
     return sum;
 }
@@ -170,7 +169,7 @@ static void write_layers(const struct view *model, bool color, struct text *out)
     };
     struct table table = TABLE(COLUMNS);
     const struct result_item *layers = list(model, "layers");
-    if (strcmp(string(model, "granularity"), "phase") == 0)
+    if (str_equal(string(model, "granularity"), "phase"))
         return;
     RESULT_EACH (one, model->result, layers)
         add_layer(&table, model, &(struct view){model->result, one});
@@ -205,7 +204,7 @@ static void add_setting(struct table *table, const struct view *model, const str
         table, "%s%s", mark(model),
         format_with_error(cell, number(setting, "energy_j"), number(setting, "plus_minus"), "J"));
     table_add(table, format_si(cell, number(setting, "energy_per_token_j"), "J"));
-    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+    for (size_t i = 0; i < COUNT_OF(PARTS); i++)
         table_add(table, format_percent(cell, part_of_setting(setting, PARTS[i])));
     table_addf(table, "%+.1f %%", number(setting, "overhead_pct"));
     table_addf(table, "%.0f", number(setting, "windows"));
@@ -275,7 +274,7 @@ static void write_account(const struct view *model, struct text *out)
               format_si(c, number(model, "unattributed_j"), "J"), mark(model), d);
     write_checks(model, out);
     write_floor(model, out);
-    if (strcmp(string(model, "attribution"), "nnls") != 0)
+    if (!str_equal(string(model, "attribution"), "nnls"))
         text_add(out, "   the windows cannot separate components by energy: within a phase, joules "
                       "are proportional to time\n");
 }
@@ -292,7 +291,7 @@ static void write_notes(const struct view *model, struct text *out)
     text_addf(out, "   granularity %s, ", string(model, "granularity"));
     if (stride > 1)
         text_addf(out, "one layer in %.0f at a time, ", stride);
-    text_addf(out, "%.0f round%s; instrumentation overhead %s%s\n", rounds, rounds == 1 ? "" : "s",
+    text_addf(out, "%.0f round%s; instrumentation overhead %s%s\n", rounds, str_plural(rounds),
               overhead < 0 ? "" : "+",
               format_figure(cell, overhead / 100, number(model, "overhead_plus_minus") / 100, "%"));
     if (mark(model)[0])
@@ -327,7 +326,7 @@ static double joules_per_token(const struct view *model, const char *phase)
     const struct result_item *settings = list(model, "settings");
     RESULT_EACH (one, model->result, settings) {
         double energy = result_number_at(model->result, one, "energy_j");
-        if (strcmp(result_text_at(model->result, one, "phase"), phase) == 0 && is_known(energy)) {
+        if (str_equal(result_text_at(model->result, one, "phase"), phase) && is_known(energy)) {
             joules += energy;
             tokens += result_number_at(model->result, one, "tokens");
         }

@@ -2,7 +2,6 @@
  * drivers have one shape (name, summary, parameters, what is missing). */
 #include "report/text/reports.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -11,6 +10,7 @@
 #include "core/units.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
+#include "report/text/page.h"
 #include "rundir/run_list.h"
 
 enum { BRIEF_INDENT = 10, BRIEF_WIDTH = 80 };
@@ -41,15 +41,15 @@ static const struct {
 void listing_heading(const char *kind, bool color, struct text *out)
 {
     const char *what = "";
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
-        if (strcmp(KINDS[i].kind, kind) == 0)
+    for (size_t i = 0; i < COUNT_OF(KINDS); i++)
+        if (str_equal(KINDS[i].kind, kind))
             what = KINDS[i].what;
     text_addf(out, "%s%s%s: %s\n", color ? "\x1b[1m" : "", kind, color ? "\x1b[0m" : "", what);
 }
 
 static bool is_kind(const struct result *result, const struct result_item *list, const char *kind)
 {
-    return strcmp(result_key(result, list), kind) == 0;
+    return str_equal(result_key(result, list), kind);
 }
 
 /* ---- rows ---- */
@@ -61,8 +61,8 @@ static void write_parameters(const struct result *result, const struct result_it
     RESULT_EACH (one, result, parameters) {
         char left[48];
         const char *value = result_text_at(result, one, "value");
-        str_format(left, sizeof left, "%s%s%s", result_text_at(result, one, "name"),
-                   value[0] ? "=" : "", value);
+        chars_format(left, "%s%s%s", result_text_at(result, one, "name"), value[0] ? "=" : "",
+                     value);
         text_addf(out, "      %-26s %s\n", left, result_text_at(result, one, "help"));
     }
 }
@@ -88,9 +88,9 @@ static void write_model(const struct result *result, const struct result_item *r
     char parameters[FORMAT_MAX], macs[FORMAT_MAX], input[32];
     double image = result_number_at(result, row, "image");
     const char *missing = result_text_at(result, row, "missing");
-    str_format(input, sizeof input, "%.0f %s",
-               is_known(image) ? image : result_number_at(result, row, "tokens"),
-               is_known(image) ? "px" : "tokens");
+    chars_format(input, "%.0f %s",
+                 is_known(image) ? image : result_number_at(result, row, "tokens"),
+                 is_known(image) ? "px" : "tokens");
     text_addf(out, "  %-*s %9s %12s  %-11s %s (%s)\n", MODEL_WIDTH,
               result_text_at(result, row, "name"),
               format_si(parameters, result_number_at(result, row, "params"), ""),
@@ -208,7 +208,7 @@ static void add_stored_run(struct table *table, const struct result *result,
     table_addf(table, "%.16s",
                clock_text(cell, from_seconds(result_number_at(result, run, "began"))));
     add_known_text(table, result_text_at(result, run, "host"));
-    for (size_t i = 0; i < sizeof path / sizeof *path; i++)
+    for (size_t i = 0; i < COUNT_OF(path); i++)
         add_known_text(table, result_text_at(result, run, path[i]));
     double queries = result_number_at(result, run, "queries");
     table_add_known(table, queries, "%.0f", queries);
@@ -221,9 +221,9 @@ static void add_stored_run(struct table *table, const struct result *result,
     add_known_text(table, result_text_at(result, run, "name"));
 }
 
-static void write_stored_runs(const struct result *result, bool is_markdown, bool color,
-                              struct text *out)
+static void write_stored_runs(struct print_page *page)
 {
+    const struct result *result = page->result;
     const struct table_column columns[] = {
         {"run", false},          TEXT_COLUMN(run_kind),
         TEXT_COLUMN(started),    {"host", false},
@@ -234,27 +234,15 @@ static void write_stored_runs(const struct result *result, bool is_markdown, boo
     struct table table = TABLE(columns);
     RESULT_EACH (run, result, result->items)
         add_stored_run(&table, result, run);
-    if (is_markdown)
-        table_write_markdown(&table, out);
-    else if (result_first(result, result->items))
-        table_write(&table, "", color, out);
+    bool is_empty = !table.count && !page->is_markdown;
+    text_add(page->out, is_empty ? "no runs\n" : "");
+    if (is_empty)
+        table_release(&table);
     else
-        text_add(out, "no runs\n");
-    table_release(&table);
+        page_table(page, &table, "");
 }
 
-static void stored_runs_text(const struct result *result, bool color, struct text *out)
-{
-    write_stored_runs(result, false, color, out);
-}
-
-static void stored_runs_markdown(const struct result *result, bool color, struct text *out)
-{
-    write_stored_runs(result, true, color, out);
-}
-
-const struct print_views STORED_RUNS_VIEWS = {
-    .text = stored_runs_text, .markdown = stored_runs_markdown, .has_blank_line = true};
+const struct print_views STORED_RUNS_VIEWS = {.page = write_stored_runs, .has_blank_line = true};
 
 /* ---- runs, from their summaries, which have more than their row in JSON ---- */
 
@@ -271,9 +259,9 @@ static void add_run(struct table *table, const struct run_list_entry *entry)
         return;
     }
     const struct record_energy *energy = &summary->energy;
-    bool estimated = energy->method && !strcmp(energy->method, "estimated");
-    table_add(table, summary->model ? summary->model : "");
-    table_add(table, summary->dataset_name ? summary->dataset_name : "");
+    bool estimated = energy->method && str_equal(energy->method, "estimated");
+    table_add(table, text_or_empty(summary->model));
+    table_add(table, text_or_empty(summary->dataset_name));
     if (summary->total_queries == INTEGER_UNKNOWN)
         table_add(table, "-");
     else

@@ -1,6 +1,5 @@
 /* Views of the result of `ipw optimize`: the conclusions first, a sentence each; then the underlying figures, the
  * policy, and the command that applies it. */
-#include <string.h>
 
 #include "core/result.h"
 #include "core/text.h"
@@ -25,56 +24,54 @@ static const char *name_of(const struct result *result, const struct result_item
 {
     const char *gpu = result_text_at(result, choice, "gpu");
     const char *application = result_text_at(result, choice, "application");
-    (void)str_format(to, NAME_MAX_BYTES, "%s%s%s", gpu, gpu[0] && application[0] ? " " : "",
-                     application);
+    str_format(to, NAME_MAX_BYTES, "%s%s%s", gpu, gpu[0] && application[0] ? " " : "", application);
     return to[0] ? to : "all rows";
 }
 
 /* ---- conclusions ---- */
 
-static void show_answer(struct power_view *view, const struct result_item *choice)
+static void show_answer(struct print_page *page, const struct result_item *choice)
 {
     char name[NAME_MAX_BYTES];
-    text_addf(&view->words, "%s: %s", name_of(view->result, choice, name),
-              result_text_at(view->result, choice, "view.answer"));
-    power_view_line(view);
+    text_addf(&page->words, "%s: %s", name_of(page->result, choice, name),
+              result_text_at(page->result, choice, "view.answer"));
+    power_view_line(page);
 }
 
-static void show_binding(struct power_view *view, const struct result_item *choice)
+static void show_binding(struct print_page *page, const struct result_item *choice)
 {
-    const struct result_item *limits = result_at(view->result, choice, "binding");
-    RESULT_EACH (limit, view->result, limits)
-        text_addf(&view->words, "%s%s", view->words.length ? ", " : "limited by ",
-                  result_string(view->result, limit));
-    if (view->words.length)
-        power_view_item(view);
+    RESULT_EACH (limit, page->result, result_at(page->result, choice, "binding"))
+        text_addf(&page->words, "%s%s", page->words.length ? ", " : "limited by ",
+                  result_string(page->result, limit));
+    if (page->words.length)
+        power_view_item(page);
 }
 
 /* "TTFT p95 310 ms (295 to 340 ms), SLO 500 ms" */
-static void show_latencies(struct power_view *view, const struct result_item *choice)
+static void show_latencies(struct print_page *page, const struct result_item *choice)
 {
     static const struct {
         const char *key, *title;
     } LATENCIES[] = {{"ttft", "TTFT"}, {"itl", "ITL"}, {"tpot", "TPOT"}, {"latency", "latency"}};
-    const struct result *result = view->result;
+    const struct result *result = page->result;
     const struct result_item *latencies = result_at(result, choice, "recommended.latency_s");
     const struct result_item *limits = result_at(result, choice, "view.slo_s");
     double percentile = result_value(result_at(result, latencies, "percentile"));
     char which[16] = "mean", cells[4][FORMAT_MAX];
     if (is_known(percentile))
-        (void)str_format(which, sizeof which, "p%.0f", percentile);
-    for (size_t i = 0; i < sizeof LATENCIES / sizeof *LATENCIES; i++) {
+        chars_format(which, "p%.0f", percentile);
+    for (size_t i = 0; i < COUNT_OF(LATENCIES); i++) {
         const struct result_item *at = result_at(result, latencies, LATENCIES[i].key);
         if (!at)
             continue;
         double slo = result_number_at(result, limits, LATENCIES[i].key);
         double high = result_number_at(result, at, "high");
-        text_addf(&view->words, "%s %s %s (%s to %s), SLO %s%s", LATENCIES[i].title, which,
+        text_addf(&page->words, "%s %s %s (%s to %s), SLO %s%s", LATENCIES[i].title, which,
                   format_si(cells[0], result_number_at(result, at, "value"), "s"),
                   format_si(cells[1], result_number_at(result, at, "low"), "s"),
                   format_si(cells[2], high, "s"), format_si(cells[3], slo, "s"),
                   high > slo ? ": may be exceeded; needs more queries" : "");
-        power_view_item(view);
+        power_view_item(page);
     }
 }
 
@@ -129,14 +126,14 @@ static void add_choice(struct table *table, const struct result *result,
     table_add(table, result_text_at(result, choice, "view.flags"));
 }
 
-static void show_choices(struct power_view *view)
+static void show_choices(struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"", false},        {"setting", true}, {"energy", true}, {"time", true},
         {"baseline", true}, {"", true},        {"EDP", true},    {"within 1 %", true},
         {"regret %", true}, {"model", false},  {"flags", false},
     };
-    const struct result *result = view->result;
+    const struct result *result = page->result;
     struct table table = TABLE(COLUMNS);
     double fit_level = UNKNOWN;
     for (const struct result_item *choice = NULL; (choice = next_choice(result, choice));) {
@@ -144,16 +141,16 @@ static void show_choices(struct power_view *view)
         if (result_flag_at(result, choice, "baseline.fitted"))
             fit_level = result_number_at(result, choice, "savings_pct.level");
     }
-    power_view_gap(view);
-    power_view_table(view, &table);
+    power_view_gap(page);
+    power_view_table(page, &table);
     if (!is_known(fit_level))
         return;
-    power_view_gap(view);
-    text_addf(&view->words,
+    power_view_gap(page);
+    text_addf(&page->words,
               "Savings are against the fit at the highest clock measured; ± is %.0f %%; regret: "
               "objective at the clocks chosen by refits\nwithout every fifth clock (mean, max).",
               100 * fit_level);
-    power_view_line(view);
+    power_view_line(page);
 }
 
 /* ---- one clock for several applications ---- */
@@ -168,54 +165,53 @@ static void add_percent(struct text *out, double percent, double error)
         text_add(out, " % (± unknown)");
 }
 
-static void show_effect(struct power_view *view, const struct result_item *effect)
+static void show_effect(struct print_page *page, const struct result_item *effect)
 {
-    const struct result *result = view->result;
-    text_addf(&view->words, "%s: saves ", result_text_at(result, effect, "application"));
-    add_percent(&view->words, result_number_at(result, effect, "savings_pct"),
+    const struct result *result = page->result;
+    text_addf(&page->words, "%s: saves ", result_text_at(result, effect, "application"));
+    add_percent(&page->words, result_number_at(result, effect, "savings_pct"),
                 result_number_at(result, effect, "plus_minus"));
-    text_addf(&view->words, ", %.1f %% slower, regret %.1f %%",
+    text_addf(&page->words, ", %.1f %% slower, regret %.1f %%",
               result_number_at(result, effect, "slowdown_pct"),
               result_number_at(result, effect, "regret_pct"));
-    power_view_item(view);
+    power_view_item(page);
 }
 
-static void show_policy(struct power_view *view, const struct result_item *policy)
+static void show_policy(struct print_page *page, const struct result_item *policy)
 {
-    const struct result *result = view->result;
-    const struct result_item *effects = result_at(result, policy, "applications");
+    const struct result *result = page->result;
     const char *gpu = result_text_at(result, policy, "gpu");
     double mhz = result_number_at(result, policy, "freq_mhz");
-    bool is_minimax = strcmp(result_text_at(result, policy, "rule"), "minimax") == 0;
-    power_view_gap(view);
-    text_addf(&view->words,
+    bool is_minimax = str_equal(result_text_at(result, policy, "rule"), "minimax");
+    power_view_gap(page);
+    text_addf(&page->words,
               "%s, one clock for %.0f applications (%s regret): ", gpu[0] ? gpu : "GPU",
               result_number_at(result, policy, "view.applications"),
               is_minimax ? "least maximum" : "least mean");
     if (!is_known(mhz)) {
-        text_add(&view->words, "none is within the limits of all");
-        power_view_line(view);
+        text_add(&page->words, "none is within the limits of all");
+        power_view_line(page);
         return;
     }
-    text_addf(&view->words, "%g MHz saves ", mhz);
-    add_percent(&view->words, result_number_at(result, policy, "mean_savings_pct"),
+    text_addf(&page->words, "%g MHz saves ", mhz);
+    add_percent(&page->words, result_number_at(result, policy, "mean_savings_pct"),
                 result_number_at(result, policy, "plus_minus"));
-    text_addf(&view->words, " on average, regret %.1f %% (max %.1f %%)",
+    text_addf(&page->words, " on average, regret %.1f %% (max %.1f %%)",
               result_number_at(result, policy, "mean_regret_pct"),
               result_number_at(result, policy, "most_regret_pct"));
-    power_view_line(view);
-    RESULT_EACH (effect, result, effects)
-        show_effect(view, effect);
-    text_addf(&view->words, "apply: %s", result_text_at(result, policy, "command"));
-    power_view_item(view);
+    power_view_line(page);
+    RESULT_EACH (effect, result, result_at(result, policy, "applications"))
+        show_effect(page, effect);
+    text_addf(&page->words, "apply: %s", result_text_at(result, policy, "command"));
+    power_view_item(page);
 }
 
 /* ---- commands ---- */
 
 /* For each of several applications, if it runs alone. */
-static void show_commands(struct power_view *view)
+static void show_commands(struct print_page *page)
 {
-    const struct result *result = view->result;
+    const struct result *result = page->result;
     char name[NAME_MAX_BYTES];
     bool any = false;
     for (const struct result_item *choice = NULL; (choice = next_choice(result, choice));) {
@@ -223,9 +219,9 @@ static void show_commands(struct power_view *view)
         if (!command[0])
             continue;
         if (!any)
-            power_view_heading(view, "apply, for one application alone");
-        text_addf(&view->words, "%s: %s", name_of(result, choice, name), command);
-        power_view_item(view);
+            power_view_heading(page, "apply, for one application alone");
+        text_addf(&page->words, "%s: %s", name_of(result, choice, name), command);
+        power_view_item(page);
         any = true;
     }
 }
@@ -234,54 +230,44 @@ static bool has_flag(const struct result *result, const char *name)
 {
     const struct result_item *flags = result_find(result, "flags");
     RESULT_EACH (flag, result, flags)
-        if (strcmp(result_string(result, flag), name) == 0)
+        if (str_equal(result_string(result, flag), name))
             return true;
     return false;
 }
 
 /* Of the only application. */
-static void show_command(struct power_view *view)
+static void show_command(struct print_page *page)
 {
-    const struct result *result = view->result;
+    const struct result *result = page->result;
     const char *command = result_text_at(result, NULL, "recommended.command");
     const char *undo = result_text_at(result, NULL, "recommended.undo");
     if (!command[0])
         return;
-    power_view_gap(view);
-    text_addf(&view->words, "apply%s: %s%s%s",
+    power_view_gap(page);
+    text_addf(&page->words, "apply%s: %s%s%s",
               has_flag(result, "no_repeats") ? ", where repeats confirm it" : "", command,
               undo[0] ? "    undo: " : "", undo);
-    power_view_line(view);
+    power_view_line(page);
 }
 
-static void show_optimum(struct power_view *view)
+static void show_optimum(struct print_page *page)
 {
-    const struct result *result = view->result;
+    const struct result *result = page->result;
     const struct result_item *policies = result_find(result, "policies");
+    power_view_title(page);
     for (const struct result_item *choice = NULL; (choice = next_choice(result, choice));) {
-        show_answer(view, choice);
-        show_binding(view, choice);
-        show_latencies(view, choice);
+        show_answer(page, choice);
+        show_binding(page, choice);
+        show_latencies(page, choice);
     }
-    show_choices(view);
+    show_choices(page);
     RESULT_EACH (policy, result, policies)
-        show_policy(view, policy);
+        show_policy(page, policy);
     if (result_find(result, "applications"))
-        show_commands(view);
+        show_commands(page);
     else
-        show_command(view);
-    power_view_findings(view);
+        show_command(page);
+    power_view_findings(page);
 }
 
-static void optimize_text(const struct result *result, bool color, struct text *out)
-{
-    power_view_print(show_optimum, result, false, color, out);
-}
-
-static void optimize_markdown(const struct result *result, bool color, struct text *out)
-{
-    power_view_print(show_optimum, result, true, color, out);
-}
-
-const struct print_views OPTIMIZE_VIEWS = {optimize_text, optimize_markdown,
-                                           .has_blank_line = true};
+const struct print_views OPTIMIZE_VIEWS = {.page = show_optimum, .has_blank_line = true};

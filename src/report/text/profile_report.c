@@ -22,7 +22,7 @@
 /* Prefix of figures that contain estimated energy. */
 static const char *mark_of(const struct summary *run)
 {
-    return strcmp(text_or_empty(run->energy.method), "estimated") == 0 ? "~" : "";
+    return str_equal(text_or_empty(run->energy.method), "estimated") ? "~" : "";
 }
 
 /* Relative uncertainty of the run's energy, which its parts share. */
@@ -55,7 +55,7 @@ static void add_cell(struct table *table, double value, const char *unit, const 
         table_add(table, "-");
     else if (unit[0] == '\0')
         table_add(table, format_plain(cell, value));
-    else if (strcmp(unit, "s") == 0)
+    else if (str_equal(unit, "s"))
         table_add(table, format_duration(cell, value));
     else /* J or W */
         table_addf(table, "%s%s", mark, format_si(cell, value, unit));
@@ -68,7 +68,7 @@ static bool has_own_row(const struct summary *run, enum record_statistic i)
                                                   STATISTIC_SOC_ENERGY};
     unsigned kinds = 0;
     bool is_kind = false;
-    for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++) {
+    for (size_t k = 0; k < COUNT_OF(KINDS); k++) {
         kinds += run->statistics[KINDS[k]].count > 0;
         is_kind = is_kind || i == KINDS[k];
     }
@@ -96,7 +96,7 @@ static void write_statistics(const struct summary *run, bool color, struct text 
         if (row->count == 0 || !field->statistic_label[0] || !has_own_row(run, i))
             continue;
         table_add(&table, field->statistic_label);
-        for (size_t f = 0; f < sizeof figures / sizeof *figures; f++)
+        for (size_t f = 0; f < COUNT_OF(figures); f++)
             add_cell(&table, figures[f], field->statistic_unit, mark_of(run));
     }
     if (table.count) {
@@ -197,7 +197,7 @@ static void write_tokens_unknown(const struct summary *run, struct text *out)
         return;
     text_addf(out, "   tokens unknown for %" PRId64 " of %" PRId64 " queries: %s", unknown,
               run->completed, run->tokens_note);
-    if (strcmp(text_or_empty(run->config_client), "openai") == 0 &&
+    if (str_equal(text_or_empty(run->config_client), "openai") &&
         strstr(run->tokens_note, "no usage"))
         text_add(out, " while streaming; --param stream=false gets it, without TTFT");
     text_add(out, "\n");
@@ -248,8 +248,7 @@ static void write_score(const struct summary *run, struct text *out)
     }
     if (!is_known(run->accuracy)) {
         text_addf(out, "   accuracy      unknown: no answer was graded%s%s\n",
-                  run->ungraded_reason ? "; " : "",
-                  run->ungraded_reason ? run->ungraded_reason : "");
+                  run->ungraded_reason ? "; " : "", text_or_empty(run->ungraded_reason));
         return;
     }
     int64_t unread = run->unread > 0 ? run->unread : 0;
@@ -262,8 +261,7 @@ static void write_score(const struct summary *run, struct text *out)
     write_unread(run, out);
     if (run->ungraded > 0)
         text_addf(out, ", %" PRId64 " not graded%s%s", run->ungraded,
-                  run->ungraded_reason ? ": " : "",
-                  run->ungraded_reason ? run->ungraded_reason : "");
+                  run->ungraded_reason ? ": " : "", text_or_empty(run->ungraded_reason));
     text_add(out, "\n");
     if (!is_known(run->ipj) && !is_known(run->ipw))
         return;
@@ -292,12 +290,12 @@ static void write_agent(const struct summary *run, struct text *out)
         for (size_t k = 0; k < trace->span_count; k++) {
             const struct span_trace *span = &trace->spans[k];
             bool is_request =
-                strcmp(span->type, "lm_inference") == 0 || strcmp(span->type, "submodel_call") == 0;
+                str_equal(span->type, "lm_inference") || str_equal(span->type, "submodel_call");
             if (is_request)
                 inference += span->joules;
-            else if (strcmp(span->type, "tool_call") == 0)
+            else if (str_equal(span->type, "tool_call"))
                 tools += span->own_joules;
-            else if (strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0)
+            else if (str_equal(span->type, "agent") || str_equal(span->type, "turn"))
                 gaps += span->own_joules;
         }
     }
@@ -329,7 +327,7 @@ static void write_cost(const struct summary *run, struct text *out)
     char cell[FORMAT_MAX];
     const char *before = "   cost          ";
     const char *after = "";
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
         if (!is_known(parts[i].amount))
             continue;
         format_amount(cell, parts[i].amount, UNKNOWN, text_or_empty(run->currency));
@@ -428,7 +426,7 @@ static void write_notes(const struct summary *run, bool has_model, struct text *
                   run->unrecorded_requests, run->unrecorded_requests == 1 ? " was" : "s were");
     if (run->rows_left_out > 0)
         text_addf(out, "   %" PRId64 " row%s of the dataset skipped: %s\n", run->rows_left_out,
-                  run->rows_left_out == 1 ? "" : "s",
+                  str_plural(run->rows_left_out),
                   plain_text(text_or_empty(run->first_row_left_out)).text);
     if (run->idle.known)
         text_addf(out, "   idle power measured for %s\n", format_duration(cell, run->idle.seconds));

@@ -35,7 +35,7 @@ static void add_command(const struct result *result, struct text *out)
 
 static bool is_estimated(const struct result *result, const struct result_item *energy)
 {
-    return strcmp(result_text_at(result, energy, "method"), "estimated") == 0;
+    return str_equal(result_text_at(result, energy, "method"), "estimated");
 }
 
 static void add_energy_cells(struct table *table, const struct result *result,

@@ -1,6 +1,5 @@
 /* Views of `ipw estimate --serve` as text and Markdown: latencies, throughput, power and energy per token against load,
  * and the largest load that meets an SLO. */
-#include <string.h>
 
 #include "core/energy.h"
 #include "core/result.h"
@@ -9,17 +8,12 @@
 #include "report/print/print.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
+#include "report/text/page.h"
 #include "report/text/reports.h"
-
-struct page {
-    const struct result *result;
-    struct text *out;
-    bool color, is_markdown;
-};
 
 /* ---- the head ---- */
 
-static void put_line(const struct page *page, const char *name, const char *words)
+static void put_line(const struct print_page *page, const char *name, const char *words)
 {
     if (page->is_markdown)
         text_addf(page->out, "- %s: %s\n", name, words);
@@ -27,42 +21,36 @@ static void put_line(const struct page *page, const char *name, const char *word
         text_addf(page->out, "   %-12s %s\n", name, words);
 }
 
-static void put_load(const struct page *page)
+static void put_load(const struct print_page *page)
 {
-    const char *trace = result_text_at(page->result, NULL, "load.trace");
+    const char *trace = page_word(page, "load.trace");
     char words[2 * WORDS_MAX];
-    str_format(words, sizeof words,
-               "%.0f requests %s%.120s; on average %.0f prompt and %.0f output tokens",
-               result_number_at(page->result, NULL, "load.requests"),
-               *trace ? "of " : "with Poisson arrivals", trace,
-               result_number_at(page->result, NULL, "load.mean_prompt_tokens"),
-               result_number_at(page->result, NULL, "load.mean_output_tokens"));
+    chars_format(words, "%.0f requests %s%.120s; on average %.0f prompt and %.0f output tokens",
+                 page_number(page, "load.requests"), *trace ? "of " : "with Poisson arrivals",
+                 trace, page_number(page, "load.mean_prompt_tokens"),
+                 page_number(page, "load.mean_output_tokens"));
     put_line(page, "load", words);
 }
 
-static void put_server(const struct page *page)
+static void put_server(const struct print_page *page)
 {
-    double kv_tokens = result_number_at(page->result, NULL, "server.kv_cache_tokens");
-    double replicas = result_number_at(page->result, NULL, "server.replicas");
+    double kv_tokens = page_number(page, "server.kv_cache_tokens");
+    double replicas = page_number(page, "server.replicas");
     char words[2 * WORDS_MAX], cache[WORDS_MAX], bytes[FORMAT_MAX];
     if (is_known(kv_tokens))
-        str_format(
-            cache, sizeof cache, "KV cache of %.0f tokens (%s%s)", kv_tokens,
-            format_bytes(bytes, kv_tokens * result_number_at(page->result, NULL,
-                                                             "server.kv_cache_bytes_per_token")),
-            result_number_at(page->result, NULL, "devices") > 1 ? " per device" : "");
+        chars_format(
+            cache, "KV cache of %.0f tokens (%s%s)", kv_tokens,
+            format_bytes(bytes, kv_tokens * page_number(page, "server.kv_cache_bytes_per_token")),
+            page_number(page, "devices") > 1 ? " per device" : "");
     else
-        str_format(cache, sizeof cache, "KV cache without a limit");
-    str_format(words, sizeof words, "%s: %.0f sequences and %.0f tokens per step, %s%s",
-               result_text_at(page->result, NULL, "server.policy"),
-               result_number_at(page->result, NULL, "server.max_num_seqs"),
-               result_number_at(page->result, NULL, "server.max_num_batched_tokens"), cache,
-               result_flag_at(page->result, NULL, "view.reserves") ? ", reserved on admission"
-                                                                   : "");
+        chars_format(cache, "KV cache without a limit");
+    chars_format(words, "%s: %.0f sequences and %.0f tokens per step, %s%s",
+                 page_word(page, "server.policy"), page_number(page, "server.max_num_seqs"),
+                 page_number(page, "server.max_num_batched_tokens"), cache,
+                 page_flag(page, "view.reserves") ? ", reserved on admission" : "");
     put_line(page, "server", words);
     if (replicas > 1) {
-        str_format(words, sizeof words, "%.0f, a request goes to the one with the fewest in flight",
-                   replicas);
+        chars_format(words, "%.0f, a request goes to the one with the fewest in flight", replicas);
         put_line(page, "replicas", words);
     }
 }
@@ -75,34 +63,30 @@ static void relative_words(char words[FORMAT_MAX], double relative)
         str_copy(words, FORMAT_MAX, "± unknown");
 }
 
-static void put_steps(const struct page *page)
+static void put_steps(const struct print_page *page)
 {
-    const char *basis = result_text_at(page->result, NULL, "step_times.basis");
+    const char *basis = page_word(page, "step_times.basis");
     char words[2 * WORDS_MAX], time[FORMAT_MAX], energy[FORMAT_MAX];
-    relative_words(time,
-                   result_number_at(page->result, NULL, "step_times.time_relative_plus_minus"));
-    relative_words(energy,
-                   result_number_at(page->result, NULL, "step_times.energy_relative_plus_minus"));
-    if (strcmp(result_text_at(page->result, NULL, "step_times.method"), "measured") == 0)
-        str_format(words, sizeof words, "times fitted to %.120s, %s; watts estimated, %s", basis,
-                   time, energy);
+    relative_words(time, page_number(page, "step_times.time_relative_plus_minus"));
+    relative_words(energy, page_number(page, "step_times.energy_relative_plus_minus"));
+    if (str_equal(page_word(page, "step_times.method"), "measured"))
+        chars_format(words, "times fitted to %.120s, %s; watts estimated, %s", basis, time, energy);
     else
-        str_format(words, sizeof words, "%s: time %s, energy %s", basis, time, energy);
+        chars_format(words, "%s: time %s, energy %s", basis, time, energy);
     put_line(page, "steps", words);
 }
 
-static void put_head(const struct page *page)
+static void put_head(const struct print_page *page)
 {
-    double devices = result_number_at(page->result, NULL, "devices");
+    double devices = page_number(page, "devices");
     char setting[WORDS_MAX] = "";
-    words_add(setting, "%s", result_text_at(page->result, NULL, "precision"));
+    words_add(setting, "%s", page_word(page, "precision"));
     if (devices > 1)
         words_add(setting, "%.0f devices", devices);
     text_addf(page->out, "%s%s%s on %.100s under load%s, %s: %s\n\n",
               page->is_markdown ? "### " : "\n ", page->color ? "\033[1m" : "",
-              result_text_at(page->result, NULL, "model"),
-              result_text_at(page->result, NULL, "view.device"), page->color ? "\033[0m" : "",
-              result_text_at(page->result, NULL, "view.runtime"), setting);
+              page_word(page, "model"), page_word(page, "view.device"),
+              page->color ? "\033[0m" : "", page_word(page, "view.runtime"), setting);
     put_load(page);
     put_server(page);
     put_steps(page);
@@ -110,34 +94,31 @@ static void put_head(const struct page *page)
 
 /* ---- tables ---- */
 
-static void print_table(const struct page *page, struct table *table)
+static void print_table(const struct print_page *page, struct table *table)
 {
     text_add(page->out, "\n");
-    if (page->is_markdown)
-        table_write_markdown(table, page->out);
-    else
-        table_write(table, "   ", page->color, page->out);
-    table_release(table);
+    page_table(page, table, "   ");
 }
 
-static void add_rate(const struct page *page, const struct result_item *point, struct table *table)
+static void add_rate(const struct print_page *page, const struct result_item *point,
+                     struct table *table)
 {
     table_addf(table, "%.4g", result_number_at(page->result, point, "request_rate"));
 }
 
 /* What a reader must know of a load. */
-static const char *remark(const struct page *page, const struct result_item *point)
+static const char *remark(const struct print_page *page, const struct result_item *point)
 {
     const struct result *result = page->result;
     double rate = result_number_at(result, point, "request_rate");
-    if (rate > result_number_at(page->result, NULL, "view.capacity_requests_per_s"))
+    if (rate > page_number(page, "view.capacity_requests_per_s"))
         return "exceeds capacity";
     if (!result_flag_at(result, point, "meets_slo"))
         return "misses the SLO";
     return result_flag_at(result, point, "queue_grows") ? "queue grows" : "";
 }
 
-static void put_latencies(const struct page *page)
+static void put_latencies(const struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"requests/s", true}, {"TTFT p50", true}, {"p95", true}, {"p99", true},
@@ -152,7 +133,7 @@ static void put_latencies(const struct page *page)
     RESULT_EACH (point, page->result, result_find(page->result, "points")) {
         char cell[WORDS_MAX];
         add_rate(page, point, &table);
-        for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++)
+        for (size_t i = 0; i < COUNT_OF(PATHS); i++)
             table_add(&table,
                       format_si(cell, result_number_at(page->result, point, PATHS[i]), "s"));
         table_add(&table, remark(page, point));
@@ -161,7 +142,7 @@ static void put_latencies(const struct page *page)
 }
 
 /* Per million output tokens; empty without prices. */
-static void add_charge(const struct page *page, const struct result_item *point,
+static void add_charge(const struct print_page *page, const struct result_item *point,
                        struct table *table)
 {
     const struct result *result = page->result;
@@ -178,14 +159,14 @@ static void add_charge(const struct page *page, const struct result_item *point,
     table_add(table, is_known(charge.gco2e) ? format_emissions(cell, &charge) : "");
 }
 
-static char *energy_words(char to[WORDS_MAX], const struct page *page,
+static char *energy_words(char to[WORDS_MAX], const struct print_page *page,
                           const struct result_item *point)
 {
     const struct result_item *energy = result_at(page->result, point, "energy_per_token_j");
     return words_estimated(to, energy->number, energy->error, "J");
 }
 
-static void put_throughput(const struct page *page)
+static void put_throughput(const struct print_page *page)
 {
     static const struct table_column COLUMNS[] = {
         {"requests/s", true},
@@ -204,13 +185,13 @@ static void put_throughput(const struct page *page)
     static const char *const RATES[] = {"tokens_per_s_per_user", "tokens_per_s",
                                         "tokens_per_s_plus_minus"};
     const struct result *result = page->result;
-    double kv_tokens = result_number_at(page->result, NULL, "server.kv_cache_tokens");
+    double kv_tokens = page_number(page, "server.kv_cache_tokens");
     struct table table = TABLE(COLUMNS);
     RESULT_EACH (point, result, result_find(result, "points")) {
         double full = result_number_at(result, point, "kv_cache_peak_tokens") / kv_tokens;
         char cell[WORDS_MAX];
         add_rate(page, point, &table);
-        for (size_t i = 0; i < sizeof RATES / sizeof *RATES; i++)
+        for (size_t i = 0; i < COUNT_OF(RATES); i++)
             table_add(&table, words_rate(cell, result_number_at(result, point, RATES[i])));
         table_addf(&table, "%.1f", result_number_at(result, point, "batch"));
         table_add(&table, is_known(kv_tokens) ? words_share(cell, full) : "");
@@ -226,11 +207,11 @@ static void put_throughput(const struct page *page)
 
 /* ---- the largest load ---- */
 
-static void slo_words(const struct page *page, char words[WORDS_MAX])
+static void slo_words(const struct print_page *page, char words[WORDS_MAX])
 {
-    const char *name = result_text_at(page->result, NULL, "slo.percentile");
-    double ttft_s = result_number_at(page->result, NULL, "slo.ttft_s");
-    double itl_s = result_number_at(page->result, NULL, "slo.itl_s");
+    const char *name = page_word(page, "slo.percentile");
+    double ttft_s = page_number(page, "slo.ttft_s");
+    double itl_s = page_number(page, "slo.itl_s");
     char cell[FORMAT_MAX];
     words[0] = '\0';
     if (is_known(ttft_s))
@@ -239,7 +220,7 @@ static void slo_words(const struct page *page, char words[WORDS_MAX])
         words_add(words, "%s ITL of %s", name, format_si(cell, itl_s, "s"));
 }
 
-static void put_largest(const struct page *page)
+static void put_largest(const struct print_page *page)
 {
     const struct result *result = page->result;
     const struct result_item *slo = result_find(result, "slo");
@@ -252,8 +233,7 @@ static void put_largest(const struct page *page)
         text_addf(page->out, "\n   No load meets a %s.\n", words);
         return;
     }
-    bool is_capacity =
-        strcmp(result_text_at(page->result, NULL, "slo.limited_by"), "capacity") == 0;
+    bool is_capacity = str_equal(page_word(page, "slo.limited_by"), "capacity");
     text_addf(
         page->out,
         "\n   The largest load that meets a %s%s %.3g requests/s (%s tokens/s, %s per token)\n",
@@ -263,7 +243,7 @@ static void put_largest(const struct page *page)
         energy_words(each, page, largest));
 }
 
-static void put_all(const struct page *page)
+static void put_all(struct print_page *page)
 {
     put_head(page);
     put_latencies(page);
@@ -273,15 +253,4 @@ static void put_all(const struct page *page)
               page->is_markdown ? "\\" : "   ", page->is_markdown ? "" : "\n");
 }
 
-static void serving_text(const struct result *result, bool color, struct text *out)
-{
-    put_all(&(struct page){result, out, color, false});
-}
-
-static void serving_markdown(const struct result *result, bool color, struct text *out)
-{
-    (void)color;
-    put_all(&(struct page){result, out, false, true});
-}
-
-const struct print_views SERVING_VIEWS = {serving_text, serving_markdown, true};
+const struct print_views SERVING_VIEWS = {.page = put_all, .has_blank_line = true};

@@ -48,9 +48,9 @@ static void empty_folder(int fd, int top, unsigned depth)
     for (struct dirent *entry; (entry = readdir(folder));) {
         const char *name = entry->d_name;
         char moved[32];
-        if (!strcmp(name, ".") || !strcmp(name, "..") || unlinkat(fd, name, 0) == 0)
+        if (str_equal(name, ".") || str_equal(name, "..") || unlinkat(fd, name, 0) == 0)
             continue;
-        str_format(moved, sizeof moved, ".deep-%llu", (unsigned long long)entry->d_ino);
+        chars_format(moved, ".deep-%llu", (unsigned long long)entry->d_ino);
         if (depth == DEPTH_MAX && renameat(fd, name, top, moved) == 0)
             continue;
         int inner = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -87,8 +87,7 @@ static enum err make_workspace(const char *path, struct error *why)
     remove_folder(path);
     if (mkdir(path, 0700) == 0)
         return ERR_OK;
-    return err_set(why, err_from_errno(errno), "cannot create the workspace %s: %s", path,
-                   strerror(errno));
+    return err_errno(why, errno, "cannot create the workspace %s", path);
 }
 
 static void remove_at_last(void *context)
@@ -115,8 +114,7 @@ static enum err open_workspaces(struct agent *agent, struct error *why)
         last_action_add(&agent->remove);
         return ERR_OK;
     }
-    return err_set(why, err_from_errno(errno), "cannot create a directory for workspaces: %s",
-                   strerror(errno));
+    return err_errno(why, errno, "cannot create a directory for workspaces");
 }
 
 /* ---- queries ---- */
@@ -183,7 +181,7 @@ static struct jv *settings_value(const struct agent *agent)
         {options->query_timeout ? "query_timeout_s" : NULL,
          jv_new_number((double)options->query_timeout / NS_PER_S)},
     };
-    return jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
+    return jv_new_members(MEMBERS, COUNT_OF(MEMBERS));
 }
 
 enum err agent_open(struct agent *agent, const struct agent_options *options, struct error *why)

@@ -126,8 +126,8 @@ static bool is_event(const char *line, size_t length)
         for (int edge = TRACE_START; edge <= TRACE_END; edge++) {
             char mark[48];
             bool is_span = trace_type_is_span((enum trace_type)type);
-            str_format(mark, sizeof mark, "\"%s%s\"", trace_type_name((enum trace_type)type),
-                       is_span ? EDGES[edge] : "");
+            chars_format(mark, "\"%s%s\"", trace_type_name((enum trace_type)type),
+                         is_span ? EDGES[edge] : "");
             if (mentions(line, length, mark))
                 return true;
         }
@@ -191,7 +191,7 @@ static enum err name_socket(struct external *external, const char *workspace,
                             struct sockaddr_un *address, struct error *why)
 {
     external->socket_path = xformat("%s.events", workspace);
-    if (str_copy(address->sun_path, sizeof address->sun_path, external->socket_path)) {
+    if (chars_copy(address->sun_path, external->socket_path)) {
         unlink(external->socket_path);
         return ERR_OK;
     }
@@ -199,14 +199,12 @@ static enum err name_socket(struct external *external, const char *workspace,
     if (!mkdtemp(folder)) {
         int number = errno;
         free(folder);
-        return err_set(why, err_from_errno(number),
-                       "cannot create a directory for the socket of events in /tmp: %s",
-                       strerror(number));
+        return err_errno(why, number, "cannot create a directory for the socket of events in /tmp");
     }
     external->socket_folder = folder;
     free(external->socket_path);
     external->socket_path = path_join(folder, "socket");
-    str_copy(address->sun_path, sizeof address->sun_path, external->socket_path);
+    chars_copy(address->sun_path, external->socket_path);
     return ERR_OK;
 }
 
@@ -231,8 +229,7 @@ static enum err open_socket(struct external *external, const char *workspace, st
     external->events = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (external->events < 0 ||
         bind(external->events, (struct sockaddr *)&address, sizeof address) != 0)
-        return err_set(why, err_from_errno(errno), "cannot create the socket of events: %s",
-                       strerror(errno));
+        return err_errno(why, errno, "cannot create the socket of events");
     return ERR_OK;
 }
 
@@ -248,7 +245,7 @@ struct requests {
 
 static bool is_text(const char *a, const char *b)
 {
-    return a && b ? strcmp(a, b) == 0 : a == b;
+    return a && b ? str_equal(a, b) : a == b;
 }
 
 /* Time of the matching start or end event; the event's own time if there is none. */
@@ -268,7 +265,7 @@ static nanos matching_time(const struct trace_events *events, size_t at)
 static bool is_of_proxy(const struct external *external, const struct trace_event *event)
 {
     char prefix[96];
-    str_format(prefix, sizeof prefix, "%s/r", external->query->key);
+    chars_format(prefix, "%s/r", external->query->key);
     return event->type == TRACE_INFERENCE && event->id &&
            strncmp(event->id, prefix, strlen(prefix)) == 0;
 }
@@ -386,9 +383,7 @@ static enum err write_problem(struct external *external, const struct agent *age
     FILE *file = fopen(external->problem_path, "we");
     bool fine = file && fputs(problem, file) >= 0;
     fine = file && fclose(file) == 0 && fine;
-    return fine ? ERR_OK
-                : err_set(why, err_from_errno(errno), "cannot write %s: %s", external->problem_path,
-                          strerror(errno));
+    return fine ? ERR_OK : err_errno(why, errno, "cannot write %s", external->problem_path);
 }
 
 static size_t add_variables(const struct external *external, const char *workspace, unsigned port,
@@ -400,13 +395,13 @@ static size_t add_variables(const struct external *external, const char *workspa
     static const char *const KEYS[] = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"};
     char address[64];
     size_t count = 0;
-    str_format(address, sizeof address, "http://127.0.0.1:%u", port);
-    for (size_t i = 0; i < sizeof OPENAI / sizeof *OPENAI; i++)
+    chars_format(address, "http://127.0.0.1:%u", port);
+    for (size_t i = 0; i < COUNT_OF(OPENAI); i++)
         add_variable(out, &count, OPENAI[i], address, "/v1");
-    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+    for (size_t i = 0; i < COUNT_OF(OTHERS); i++)
         add_variable(out, &count, OTHERS[i], address, "");
     const char *key = getenv("IPW_API_KEY"); /* also used by the client itself */
-    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
+    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
         if (key || !getenv(KEYS[i])) /* programs refuse to start without a key */
             add_variable(out, &count, KEYS[i], key ? key : "none", "");
     if (fits_variable(external->query->request->prompt))
@@ -479,7 +474,7 @@ static void record_gaps(struct external *external)
     const char *key = external->query->key;
     for (size_t i = 0; i < external->gap_count && !external->has_tools; i++) {
         char id[96];
-        str_format(id, sizeof id, "%s/g%zu", key, i);
+        chars_format(id, "%s/g%zu", key, i);
         for (int edge = TRACE_START; edge <= TRACE_END; edge++) {
             struct trace_event event = trace_event_new(TRACE_TOOL, (enum trace_edge)edge, key, id);
             event.name = "between_inferences";
@@ -504,11 +499,11 @@ static enum err start_proxy(struct external *external, bool inject_usage, struct
                             struct error *why)
 {
     char upstream[sizeof external->query->client->base_url];
-    str_copy(upstream, sizeof upstream, external->query->client->base_url);
+    chars_copy(upstream, external->query->client->base_url);
     size_t length = strlen(upstream);
     while (length && upstream[length - 1] == '/')
         upstream[--length] = '\0';
-    if (length > 3 && !strcmp(upstream + length - 3, "/v1"))
+    if (length > 3 && str_equal(upstream + length - 3, "/v1"))
         upstream[length - 3] = '\0';
     if (!upstream[0])
         return err_set(why, ERR_USAGE, "--exec needs the client anthropic, openai or ollama");
@@ -529,14 +524,14 @@ static void set_answer(struct external *external)
     if (answer->bytes)
         text_add_repaired(&external->out->content, str_trim(answer->bytes),
                           strlen(str_trim(answer->bytes)));
-    str_copy(external->out->finish_reason, sizeof external->out->finish_reason, "stop");
+    chars_copy(external->out->finish_reason, "stop");
 }
 
 enum err agent_external(const struct agent *agent, const struct agent_query *query,
                         const char *workspace, struct completion *out, struct error *why)
 {
     struct proxy *proxy = NULL;
-    struct external *external = xcalloc(1, sizeof *external);
+    struct external *external = XNEW(external);
     out->sent = out->done = clock_now();
     external->query = query;
     external->out = out;

@@ -70,7 +70,7 @@ static void record_inference(const struct conversation *c, unsigned attempt,
 {
     char turn[ID_MAX], id[ID_MAX + 32];
     turn_id(c, turn);
-    str_format(id, sizeof id, "%s/lm%u", turn, attempt);
+    chars_format(id, "%s/lm%u", turn, attempt);
     struct trace_event event =
         trace_event_new(TRACE_INFERENCE, reply ? TRACE_END : TRACE_START, c->query->key, id);
     event.parent = turn;
@@ -112,9 +112,9 @@ static void add_reply(struct conversation *c, const struct completion *reply, bo
     if (!total->first_token)
         total->first_token = total->last_token = reply->first_token;
     total->status = reply->status;
-    str_copy(total->finish_reason, sizeof total->finish_reason, reply->finish_reason);
+    chars_copy(total->finish_reason, reply->finish_reason);
     if (reply->count_problem[0])
-        str_copy(total->count_problem, sizeof total->count_problem, reply->count_problem);
+        chars_copy(total->count_problem, reply->count_problem);
 }
 
 static bool tools_in_text(const struct conversation *c, enum tool_text *form)
@@ -264,7 +264,7 @@ static void *run_call(void *context)
     char turn[ID_MAX], id[ID_MAX + 32];
     struct text described = {0};
     turn_id(c, turn);
-    str_format(id, sizeof id, "%s/c%u", turn, running->number);
+    chars_format(id, "%s/c%u", turn, running->number);
     record_event(c, call_event(running, TRACE_START, id, turn));
     running->err =
         tool_session_call(&c->tools, running->call->name, text_get(&running->call->arguments),
@@ -287,7 +287,7 @@ static bool has_effects(const struct conversation *c, const struct tool_calls *c
     for (size_t i = 0; i < calls->count; i++)
         for (size_t t = 0; t < c->tools.set->count; t++)
             if (c->tools.set->tools[t].spec.has_effects &&
-                !strcmp(c->tools.set->tools[t].spec.name, calls->items[i].name))
+                str_equal(c->tools.set->tools[t].spec.name, calls->items[i].name))
                 return true;
     return false;
 }
@@ -378,7 +378,7 @@ static enum err run_turn(struct conversation *c, bool *ended, struct error *why)
     bool is_last = c->turn + 1 >= c->agent->options->max_turns;
     *ended = err || reply.calls.count == 0 || is_last;
     if (!err && reply.calls.count && is_last) {
-        str_copy(c->total->finish_reason, sizeof c->total->finish_reason, "max_turns");
+        chars_copy(c->total->finish_reason, "max_turns");
         /* Text next to tool calls is not an answer. */
         text_release(&reply.content);
         text_release(&reply.reasoning);

@@ -290,8 +290,8 @@ static void set_total(struct layers_model *model)
         total->method = energy->method > total->method ? energy->method : total->method;
         total->coverage = fmin(total->coverage, energy->coverage);
         total->updates += energy->updates;
-        str_copy(total->source, sizeof total->source, energy->source);
-        str_copy(total->note, sizeof total->note, energy->note);
+        chars_copy(total->source, energy->source);
+        chars_copy(total->note, energy->note);
         double all = energy->plus_minus * energy->plus_minus;
         double chance = energy->statistical * energy->statistical;
         systematic += sqrt(fmax(all - chance, 0));
@@ -354,7 +354,7 @@ static void set_balance(struct layers_model *model)
 
 static void set_no_energy(struct layers_model *model, const char *reason)
 {
-    str_copy(model->no_energy, sizeof model->no_energy, reason);
+    chars_copy(model->no_energy, reason);
     model->gave_energy = false;
 }
 
@@ -367,17 +367,17 @@ static bool windows_suffice(struct layers_model *model)
             continue;
         char reason[sizeof model->no_energy];
         if (setting->refused)
-            str_format(reason, sizeof reason,
-                       "the windows of %s at %u tokens have fewer than %d sensor updates: "
-                       "pass a longer --window",
-                       layers_phase_name(setting->phase), setting->prompt, ATTRIBUTION_UPDATES);
+            chars_format(reason,
+                         "the windows of %s at %u tokens have fewer than %d sensor updates: "
+                         "pass a longer --window",
+                         layers_phase_name(setting->phase), setting->prompt, ATTRIBUTION_UPDATES);
         else
-            str_format(reason, sizeof reason, "no sensor covers %s at %u tokens",
-                       layers_phase_name(setting->phase), setting->prompt);
+            chars_format(reason, "no sensor covers %s at %u tokens",
+                         layers_phase_name(setting->phase), setting->prompt);
         for (size_t i = 0; i < model->window_count && !setting->refused; i++)
             if (model->windows[i].setting == s && !model->windows[i].timed &&
                 model->windows[i].energy.note[0])
-                str_copy(reason, sizeof reason, model->windows[i].energy.note);
+                chars_copy(reason, model->windows[i].energy.note);
         set_no_energy(model, reason);
         return false;
     }

@@ -89,8 +89,7 @@ static void allocate(struct campaign *c)
 
 static struct layers_window *new_window(struct layers_model *model)
 {
-    model->windows =
-        xgrow(model->windows, &model->window_capacity, model->window_count, sizeof *model->windows);
+    XGROW(model->windows, model->window_count, model->window_capacity);
     return &model->windows[model->window_count];
 }
 

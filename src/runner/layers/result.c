@@ -166,7 +166,7 @@ void layers_count_work(struct layers_model *model, unsigned batch, unsigned gene
     model_close(&decoder);
     if (err) {
         set_work(model, UNKNOWN);
-        str_copy(model->work_unknown, sizeof model->work_unknown, why.text);
+        chars_copy(model->work_unknown, why.text);
     }
 }
 

@@ -72,14 +72,14 @@ static bool position_of(const char *node, unsigned *component, int *layer)
 {
     size_t length = split_name(node, layer);
     *component = LAYERS_WHOLE;
-    for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++)
+    for (size_t i = 0; i < COUNT_OF(ENDINGS); i++)
         if (str_ends(node, ENDINGS[i].name)) {
             *component = ENDINGS[i].component;
             if (*layer == DECODER_OUTSIDE)
                 *layer = SAME_LAYER;
             return true;
         }
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+    for (size_t i = 0; i < COUNT_OF(ROWS); i++)
         if (matches(ROWS[i].name, node, length)) {
             *component = ROWS[i].component;
             return true;
@@ -198,10 +198,9 @@ static void add_plan(struct segment_timer *timer)
 /* A new graph starts when the first node of the previous one appears again. */
 static void record_node(struct segment_timer *timer, const char *node)
 {
-    if (timer->node_count && strcmp(node, timer->nodes[0]) == 0)
+    if (timer->node_count && str_equal(node, timer->nodes[0]))
         add_plan(timer);
-    timer->nodes =
-        xgrow(timer->nodes, &timer->node_capacity, timer->node_count, sizeof *timer->nodes);
+    XGROW(timer->nodes, timer->node_count, timer->node_capacity);
     timer->nodes[timer->node_count++] = xstrdup(node);
 }
 

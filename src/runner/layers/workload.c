@@ -12,7 +12,6 @@
 #include "attribute/ledger.h"
 #include "core/clock.h"
 #include "core/random.h"
-#include "core/text.h"
 #include "core/xalloc.h"
 #include "port/thread.h"
 #include "sampler/sampler.h"

@@ -57,8 +57,8 @@ static const struct cache_row {
     double share;
 } CACHES[] = {{"cache L2", 2, 0.5}, {"cache L3", 0, 0.125}};
 enum {
-    PLAN_ROWS = sizeof PLAN / sizeof *PLAN,
-    CACHE_ROWS = sizeof CACHES / sizeof *CACHES,
+    PLAN_ROWS = COUNT_OF(PLAN),
+    CACHE_ROWS = COUNT_OF(CACHES),
     WINDOWS = ROUNDS * (PLAN_ROWS + CACHE_ROWS + 1) + 1,
     RATE_ROWS = 3,
     RATE_WINDOWS = RATE_ROUNDS * (RATE_ROWS + CACHE_ROWS) + 1
@@ -79,7 +79,7 @@ struct bench {
 static bool read_cache(int index, const char *file, uint64_t *out)
 {
     char path[96], text[32];
-    str_format(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, file);
+    chars_format(path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, file);
     if (fs_read_text(path, text, sizeof text) != ERR_OK)
         return false;
     text[strcspn(text, "K\n")] = '\0';
@@ -138,8 +138,8 @@ static enum err read_energy(struct bench *b, nanos from, nanos to, struct calibr
     row->is_estimated = energy.is_estimated;
     if (has_no_reading)
         return ERR_OK;
-    (void)str_copy(b->meter->devices, sizeof b->meter->devices, energy.devices);
-    (void)str_copy(b->meter->source, sizeof b->meter->source, energy.source);
+    (void)chars_copy(b->meter->devices, energy.devices);
+    (void)chars_copy(b->meter->source, energy.source);
     return ERR_OK;
 }
 
@@ -234,7 +234,7 @@ static enum err measure_load(struct bench *b, const struct plan_row *plan, enum 
                                .threads = plan->on_half && all > 1 ? all / 2 : all,
                                .bytes_each = b->bytes_each};
     struct calibrate_row row = {.kind = kind, .precision = PRECISION_FP32};
-    str_copy(row.label, sizeof row.label, plan->label);
+    chars_copy(row.label, plan->label);
     return measure_team(b, &order, row, why);
 }
 
@@ -250,7 +250,7 @@ static enum err measure_cache(struct bench *b, const struct cache_row *plan, str
     struct calibrate_row row = {.kind = CALIBRATE_CACHE,
                                 .precision = PRECISION_FP32,
                                 .held = (double)order.bytes_each * threads};
-    str_copy(row.label, sizeof row.label, plan->label);
+    chars_copy(row.label, plan->label);
     return measure_team(b, &order, row, why);
 }
 
@@ -272,7 +272,7 @@ static enum err choose_window(struct bench *b, struct error *why)
     if (err && (b->options->requires_energy || !has_no_meter))
         return err_set(why, err, "%s", reason.text);
     if (err) {
-        (void)str_copy(b->meter->no_energy, sizeof b->meter->no_energy, reason.text);
+        (void)chars_copy(b->meter->no_energy, reason.text);
         b->meter->window_s = fmax(fmin(share, WINDOW_MOST_S), WINDOW_LEAST_S);
         return ERR_OK;
     }
@@ -302,7 +302,7 @@ enum err microbench_measure(struct session *session, const struct microbench_opt
     struct host_info host;
     *meter = (struct microbench_meter){.threads = microbench_threads(options), .min_cpu_share = 1};
     host_info_read(&host);
-    (void)str_copy(meter->host, sizeof meter->host, host.cpu_brand);
+    (void)chars_copy(meter->host, host.cpu_brand);
     struct bench b = {.session = session,
                       .options = options,
                       .rows = rows,

@@ -190,7 +190,7 @@ static const struct kernels *best_kernels(void)
 
 static struct team *team_new(const struct team_order *order)
 {
-    struct team *team = xcalloc(1, sizeof *team);
+    struct team *team = XNEW(team);
     team->members = xneed(aligned_alloc(LINE, order->threads * sizeof *team->members));
     pthread_barrier_init(&team->barrier, NULL, order->threads);
     pthread_mutex_init(&team->gate, NULL);

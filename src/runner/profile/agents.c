@@ -39,7 +39,7 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
                                      const struct answer *answer)
 {
     const struct query *query = answer->query;
-    struct ended_query *ended = xcalloc(1, sizeof *ended);
+    struct ended_query *ended = XNEW(ended);
     ended->problem = xstrdup(query->item.problem);
     ended->answer = xstrdup(text_get(&answer->reply->content));
     ended->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
@@ -48,15 +48,14 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
     ended->timed_out = (int8_t)(answer->err == ERR_TIMEOUT);
     ended->is_correct = -1;
     if (query->repeat)
-        str_format(ended->id, sizeof ended->id, "q%04llu_r%u", (unsigned long long)query->index,
-                   query->repeat);
+        chars_format(ended->id, "q%04llu_r%u", (unsigned long long)query->index, query->repeat);
     else
-        str_format(ended->id, sizeof ended->id, "q%04llu", (unsigned long long)query->index);
+        chars_format(ended->id, "q%04llu", (unsigned long long)query->index);
     if (answer->grader) {
         ended->score = answer->grade.score;
         enum grade_verdict verdict = answer->grade.verdict;
         if (verdict == VERDICT_NULL || verdict == VERDICT_UNREAD)
-            str_copy(ended->reason, sizeof ended->reason, answer->grade.reason);
+            chars_copy(ended->reason, answer->grade.reason);
         if (verdict != VERDICT_NULL) /* an unread answer resolves nothing */
             ended->is_correct = (int8_t)(verdict == VERDICT_TRUE);
     }

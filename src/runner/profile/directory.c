@@ -27,7 +27,7 @@ static void find_to_resume(const char *parent, const char *base, char *to, size_
         const char *load = str_starts(name, base) && !list.entries[i].summary.repeat_group
                                ? name + length
                                : "other";
-        is_there = is_there || strcmp(name, to) == 0;
+        is_there = is_there || str_equal(name, to);
         if (!*load || str_starts(load, "_c") || str_starts(load, "_rate")) {
             found = name;
             count++;
@@ -68,8 +68,8 @@ static void default_name(const struct profile *profile, const char *parent, char
                  sizeof base);
     if (options->agent) { /* a model may be measured with and without an agent */
         char of_profile[sizeof base];
-        str_copy(of_profile, sizeof of_profile, base);
-        str_format(base, sizeof base, "agent%s", of_profile + strcspn(of_profile, "_"));
+        chars_copy(of_profile, base);
+        chars_format(base, "agent%s", of_profile + strcspn(of_profile, "_"));
     }
     if (options->rate > 0)
         str_format(to, size, "%s_rate%g", base, options->rate);
@@ -168,7 +168,7 @@ static void find_done(struct profile *profile)
     struct run_repeat there = journal_facts(profile->files.journal_path).repeat;
     if (!profile->repeat.number || !there.group[0])
         return;
-    str_copy(profile->repeat.group, sizeof profile->repeat.group, there.group);
+    chars_copy(profile->repeat.group, there.group);
     if (summary_load(profile->files.directory, summary, NULL) == ERR_OK &&
         summary->interrupted == 0 && summary->failed == 0 && summary->queries > 0 &&
         has_same_query_count(profile->options, summary)) {
@@ -219,10 +219,10 @@ enum err profile_close_unsettled(struct profile *profile, struct error *why)
                                           &unsettled, why);
     if (!err && unsettled) {
         char line[120];
-        str_format(line, sizeof line,
-                   "the energy of %" PRIu64
-                   " quer%s stays unknown: the run was killed before it was settled",
-                   unsettled, unsettled == 1 ? "y" : "ies");
+        chars_format(line,
+                     "the energy of %" PRIu64
+                     " quer%s stays unknown: the run was killed before it was settled",
+                     unsettled, unsettled == 1 ? "y" : "ies");
         profile_warn(profile, line);
     }
     return err;

@@ -101,8 +101,7 @@ enum err profile_family_run(struct session *session, const struct host_report *h
             return err_set(why, err, "%s", failed.text);
         profiled += !err;
         if (err)
-            str_format(member->why, sizeof member->why, "%s",
-                       failed.text[0] ? failed.text : err_text(err));
+            chars_format(member->why, "%s", failed.text[0] ? failed.text : err_text(err));
         if (err && !first.code)
             err_set(&first, err, "%s: %s", member->model, member->why);
     }
@@ -170,7 +169,7 @@ static void put_member(struct result *out, const struct profile_member *member)
     result_number(out, "accuracy", member->accuracy, "%");
     result_between(out, "accuracy", interval[0], interval[1]);
     result_numbers(out, "accuracy_interval_95", interval, 2, "%");
-    for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
+    for (size_t i = 0; i < COUNT_OF(FIGURES); i++)
         put_figure(out, &FIGURES[i], member);
     energy_to_json(&json, "energy", &member->energy);
     result_flag(out, "on_frontier", member->on_frontier);

@@ -14,7 +14,7 @@ void graders_init(struct graders *graders, const struct profile_options *options
                   const struct dataset *dataset)
 {
     *graders = (struct graders){.options = options, .grading = &dataset->grading};
-    str_copy(graders->usual, sizeof graders->usual, dataset->grader);
+    chars_copy(graders->usual, dataset->grader);
 }
 
 void graders_release(struct graders *graders)
@@ -45,7 +45,7 @@ bool graders_is_judge(const char *name)
 static enum err open_one(struct graders *graders, struct open_grader *slot)
 {
     struct params params = {0};
-    if (strcmp(slot->name, graders->usual) == 0)
+    if (str_equal(slot->name, graders->usual))
         params_copy(&params, graders->grading);
     params_copy(&params, &graders->options->grader_params);
     const struct grader_driver *driver = grader_driver_find(slot->name, &slot->why);
@@ -74,7 +74,7 @@ enum err graders_check(const struct profile_options *options, const struct datas
         return ERR_OK;
     graders_init(&graders, options, dataset);
     graders.judge = graders_is_judge(name) ? &NO_JUDGE : NULL;
-    str_copy(slot.name, sizeof slot.name, name);
+    chars_copy(slot.name, name);
     enum err err = open_one(&graders, &slot);
     if (err) {
         *why = slot.why;
@@ -87,13 +87,13 @@ enum err graders_check(const struct profile_options *options, const struct datas
 static struct open_grader *find(struct graders *graders, const char *name)
 {
     for (size_t i = 0; i < graders->count; i++)
-        if (strcmp(graders->items[i].name, name) == 0)
+        if (str_equal(graders->items[i].name, name))
             return &graders->items[i];
     if (graders->count == GRADERS_MAX)
         return NULL;
     struct open_grader *slot = &graders->items[graders->count++];
     *slot = (struct open_grader){0};
-    str_copy(slot->name, sizeof slot->name, name);
+    chars_copy(slot->name, name);
     slot->opened = open_one(graders, slot) == ERR_OK;
     return slot;
 }
@@ -107,7 +107,7 @@ void grade_answer(struct grader *grader, const struct item *item, const char *an
     enum err err = grader_grade(grader, &what, out, &why);
     if (err) {
         *out = (struct grade){.score = UNKNOWN};
-        str_copy(out->reason, sizeof out->reason, why.text[0] ? why.text : err_text(err));
+        chars_copy(out->reason, why.text[0] ? why.text : err_text(err));
     }
 }
 
@@ -120,5 +120,5 @@ void graders_grade(struct graders *graders, const char *name, const struct item 
         return;
     }
     *out = (struct grade){.score = UNKNOWN};
-    str_copy(out->reason, sizeof out->reason, slot ? slot->why.text : "too many graders");
+    chars_copy(out->reason, slot ? slot->why.text : "too many graders");
 }

@@ -92,7 +92,7 @@ static bool has_judge_grader(const struct profile *profile)
 
 static bool needs_judge(const struct profile *profile, const struct record *record)
 {
-    bool completed = record->status && strcmp(record->status, "completed") == 0;
+    bool completed = record->status && str_equal(record->status, "completed");
     if (!completed || record->correct >= 0)
         return false;
     if (grading_is_unread(record->grading) == 1)
@@ -132,9 +132,9 @@ static char *copy_text(const char *text)
 
 static struct judgment *new_judgment(struct profile *profile, const struct record *record)
 {
-    struct judgment *judgment = xcalloc(1, sizeof *judgment);
+    struct judgment *judgment = XNEW(judgment);
     judgment->id = atomic_fetch_add(&profile->shared.next_request, 1);
-    str_copy(judgment->key, sizeof judgment->key, record->key ? record->key : "");
+    chars_copy(judgment->key, record->key ? record->key : "");
     judgment->gpu_joules = record->gpu_joules;
     judgment->cpu_joules = record->cpu_joules;
     record_energy_get(&record->judge_energy, &judgment->earlier);
@@ -148,7 +148,7 @@ static void fill_job(struct profile *profile, const struct record *record, struc
     struct evaluation evaluation;
     record_evaluation(record, &evaluation);
     if (grading_is_unread(record->grading) == 1)
-        str_copy(job->grader, sizeof job->grader, evaluation.grader);
+        chars_copy(job->grader, evaluation.grader);
     job->judgment = new_judgment(profile, record);
     job->problem = copy_text(record->problem);
     job->expected = copy_text(record->expected);
@@ -170,7 +170,7 @@ static enum err push_job(void *context, const struct jv *tree)
     bool full = pool->waiting == QUEUE_MAX;
     if (!full)
         pool->queue[(pool->first + pool->waiting++) % QUEUE_MAX] = job;
-    pthread_cond_broadcast(&pool->changed);
+    thread_wake(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
     if (full)
         job_release(&job);
@@ -187,7 +187,7 @@ static bool pop_job(struct judge_pool *pool, struct job *out)
         *out = pool->queue[pool->first];
         pool->first = (pool->first + 1) % QUEUE_MAX;
         pool->waiting--;
-        pthread_cond_broadcast(&pool->changed);
+        thread_wake(&pool->changed);
     }
     pthread_mutex_unlock(&pool->lock);
     return found;
@@ -204,7 +204,7 @@ static void *reader_main(void *argument)
         profile_fail(pool->profile, err, &why);
     pthread_mutex_lock(&pool->lock);
     pool->all_read = true;
-    pthread_cond_broadcast(&pool->changed);
+    thread_wake(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
     atomic_fetch_sub(&pool->profile->shared.working, 1);
     return NULL;
@@ -302,7 +302,7 @@ static enum err run_job(struct judge_worker *worker, struct job *job, struct err
     struct profile *profile = worker->pool->profile;
     struct grade grade;
     char key[sizeof job->judgment->key];
-    str_copy(key, sizeof key, job->judgment->key);
+    chars_copy(key, job->judgment->key);
     enum err err = journal_reserve(&profile->files.journal, profile->files.energy_space, why);
     if (err)
         return err;
@@ -399,7 +399,7 @@ static enum err check_health(struct client *client, int *signal, bool *is_abando
                              struct error *why)
 {
     pthread_t thread;
-    struct health_check *check = xcalloc(1, sizeof *check);
+    struct health_check *check = XNEW(check);
     *is_abandoned = false;
     check->client = client;
     enum err err = thread_start(&thread, check_main, check);
@@ -485,7 +485,7 @@ static void join_pool(struct judge_pool *pool)
  * meantime. */
 static enum err start_pool(struct profile *profile, struct judge_pool **out, struct error *why)
 {
-    struct judge_pool *pool = xcalloc(1, sizeof *pool);
+    struct judge_pool *pool = XNEW(pool);
     size_t count = profile->options->concurrency;
     pool->profile = profile;
     pool->grader =
@@ -523,8 +523,8 @@ enum err profile_judge(struct profile *profile, struct error *why)
     if (!has_work || profile->result->signal || profile->shared.err)
         return ERR_OK;
     if (!profile->options->judge_model) {
-        str_copy(profile->report.ungraded_reason, sizeof profile->report.ungraded_reason,
-                 "the judge has no model: pass --eval-model and --resume");
+        chars_copy(profile->report.ungraded_reason,
+                   "the judge has no model: pass --eval-model and --resume");
         profile_warn(profile, "answers not graded: pass --eval-model and --resume");
         return ERR_OK;
     }

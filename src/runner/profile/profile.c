@@ -66,8 +66,8 @@ static void warn_of_rows(const struct profile *profile)
     char line[sizeof supply->first_bad.text + 64];
     if (supply->bad_rows == 0)
         return;
-    str_format(line, sizeof line, "%" PRIu64 " row%s of the dataset skipped: %s", supply->bad_rows,
-               supply->bad_rows == 1 ? "" : "s", supply->first_bad.text);
+    chars_format(line, "%" PRIu64 " row%s of the dataset skipped: %s", supply->bad_rows,
+                 supply->bad_rows == 1 ? "" : "s", supply->first_bad.text);
     profile_warn(profile, line);
 }
 
@@ -93,8 +93,8 @@ static void note_unrecorded(struct profile *profile)
     if (!is_known(conditions->unrecorded_share)) /* nothing was measured */
         conditions->unrecorded_share =
             ratio((double)conditions->unrecorded, (double)atomic_load(&profile->shared.sent));
-    str_copy(conditions->unrecorded_path, sizeof conditions->unrecorded_path,
-             resume->unknown_path[0] ? resume->unknown_path : profile->shared.unknown_path);
+    chars_copy(conditions->unrecorded_path,
+               resume->unknown_path[0] ? resume->unknown_path : profile->shared.unknown_path);
 }
 
 static enum err summarize(struct profile *profile, struct error *why)
@@ -165,7 +165,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
                      struct error *why)
 {
     struct own_cost before;
-    struct profile *profile = xcalloc(1, sizeof *profile);
+    struct profile *profile = XNEW(profile);
     *out = (struct profile_result){
         .directory = "", .energy = energy_unknown("no query was sent"), .state = profile};
     summary_init(&out->summary);
@@ -258,12 +258,12 @@ enum err profile_repeats_run(struct session *session, const struct host_report *
 const char *profile_dataset_at(size_t i)
 {
     static const char *const GENERATED[] = {"builtin", "fixed_length", "null"};
-    enum { GENERATED_COUNT = sizeof GENERATED / sizeof *GENERATED };
+    enum { GENERATED_COUNT = COUNT_OF(GENERATED) };
     if (i < GENERATED_COUNT)
         return GENERATED[i];
     i -= GENERATED_COUNT;
     for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
-        if (!strcmp(preset->driver, "hub") && !strstr(preset->summary, "path=") && i-- == 0)
+        if (str_equal(preset->driver, "hub") && !strstr(preset->summary, "path=") && i-- == 0)
             return preset->name;
     return NULL;
 }

@@ -102,7 +102,7 @@ static void on_ended(void *context, struct proxy_request *request)
         proxied->queued += ended->size;
         *proxied->newest = ended;
         proxied->newest = &ended->next;
-        pthread_cond_signal(&proxied->not_empty);
+        thread_wake(&proxied->not_empty);
     }
     pthread_mutex_unlock(&proxied->lock);
     if (!fits) {
@@ -121,7 +121,7 @@ static void on_unknown_ended(void *context, const struct proxy_unknown *request)
     request_end_unknown(&profile->shared, request->id, request->from, request->to);
     if (atomic_fetch_add(&profile->shared.unknown, 1) == 0) {
         pthread_mutex_lock(&profile->shared.lock);
-        str_copy(profile->shared.unknown_path, sizeof profile->shared.unknown_path, request->path);
+        chars_copy(profile->shared.unknown_path, request->path);
         pthread_mutex_unlock(&profile->shared.lock);
     }
 }
@@ -300,7 +300,7 @@ static void take_share(void *context, const struct share *share)
     const struct pending *pending = share->trace->context;
     struct energy energy = share->total;
     if (share->is_provisional && !energy.note[0])
-        str_copy(energy.note, sizeof energy.note, "idle power is not measured yet");
+        chars_copy(energy.note, "idle power is not measured yet");
     pthread_mutex_lock(&proxied->lock);
     if (proxied->is_open && !pending->is_unknown)
         proxy_settle(proxied->proxy, share->trace->id, &energy, pending->is_written);
@@ -421,7 +421,7 @@ void proxied_free(struct proxied *proxied)
 
 enum err proxied_start(struct profile *profile, struct error *why)
 {
-    struct proxied *proxied = xcalloc(1, sizeof *proxied);
+    struct proxied *proxied = XNEW(proxied);
     struct proxy_options options = *profile->options->proxy;
     proxied->profile = profile;
     proxied->newest = &proxied->oldest;

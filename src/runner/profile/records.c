@@ -126,11 +126,11 @@ static void fill_grade(const struct graded_by *by, const struct grade *grade, st
     struct evaluation evaluation = {.score = grade->score,
                                     .attempts = grade->attempts,
                                     .is_undecided = !has_verdict && grade->attempts};
-    str_copy(evaluation.grader, sizeof evaluation.grader, by->grader);
-    str_copy(evaluation.judge, sizeof evaluation.judge, by->judge ? by->judge : "");
-    str_copy(evaluation.label, sizeof evaluation.label, grade->label);
-    str_copy(evaluation.extracted, sizeof evaluation.extracted, grade->extracted);
-    str_copy(evaluation.reason, sizeof evaluation.reason, grade->reason);
+    chars_copy(evaluation.grader, by->grader);
+    chars_copy(evaluation.judge, by->judge ? by->judge : "");
+    chars_copy(evaluation.label, grade->label);
+    chars_copy(evaluation.extracted, grade->extracted);
+    chars_copy(evaluation.reason, grade->reason);
     record_put_evaluation(out, &evaluation, text);
     record_put_verdict(out, has_verdict ? grade->verdict == VERDICT_TRUE : -1, is_unread);
 }
@@ -478,8 +478,7 @@ static struct energy all_judgments(const struct judgment *judgment, const struct
     struct energy energy = *own;
     energy_add(&energy, &judgment->earlier);
     if (own->method == METHOD_NONE && judgment->earlier.method != METHOD_NONE)
-        str_copy(energy.note, sizeof energy.note,
-                 "of earlier judgments only: the energy of the last one is unknown");
+        chars_copy(energy.note, "of earlier judgments only: the energy of the last one is unknown");
     return energy;
 }
 

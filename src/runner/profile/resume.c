@@ -73,7 +73,7 @@ struct jv *resume_settings(const struct profile_options *options, const char *da
         {"dataset_params", resume_params(&options->dataset_params)},
         {"request_params", resume_params(&options->request_params)},
     };
-    struct jv *settings = jv_new_members(MEMBERS, sizeof MEMBERS / sizeof *MEMBERS);
+    struct jv *settings = jv_new_members(MEMBERS, COUNT_OF(MEMBERS));
     jv_hide_secrets(settings);
     return settings;
 }
@@ -100,7 +100,7 @@ struct journal_reader {
 static enum err differs(void *context, const char *key, const char *then, const char *now)
 {
     struct journal_reader *reader = context;
-    bool is_hash = strcmp(key, DATASET_HASH) == 0;
+    bool is_hash = str_equal(key, DATASET_HASH);
     if (is_hash && !then)
         return ERR_OK;
     if (is_hash)
@@ -154,8 +154,7 @@ static void read_query_energy(struct journal_reader *reader, const struct journa
         add_journaled(reader, early.joules);
         return;
     }
-    reader->early =
-        xgrow(reader->early, &reader->early_capacity, reader->early_count, sizeof *reader->early);
+    XGROW(reader->early, reader->early_count, reader->early_capacity);
     reader->early[reader->early_count++] = early;
 }
 
@@ -189,7 +188,7 @@ static void read_end(struct journal_reader *reader, const struct jv *tree)
         resume->unknown += (uint64_t)end.unknown_inference;
         resume->unknown_joules += is_known(end.unknown_joules) ? end.unknown_joules : 0;
         if (end.unknown_path && !resume->unknown_path[0])
-            str_copy(resume->unknown_path, sizeof resume->unknown_path, end.unknown_path);
+            chars_copy(resume->unknown_path, end.unknown_path);
     }
     spent->busy_s += end.busy_s;
     if (end.energy.method == METHOD_NONE) {

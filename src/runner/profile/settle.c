@@ -109,7 +109,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
          jv_new_number(profile->shared.supply.total >= 0 ? (double)profile->shared.supply.total
                                                          : UNKNOWN)},
     };
-    struct jv *measuring = jv_new_members(MEASURING, sizeof MEASURING / sizeof *MEASURING);
+    struct jv *measuring = jv_new_members(MEASURING, COUNT_OF(MEASURING));
     struct jv *settings = resume_settings(profile->options, profile->setup.dataset_hash);
     struct text line = {0};
     struct journal_header header = {
@@ -142,9 +142,9 @@ static void warn_of_coverage(const struct ledger *ledger, struct energy *total)
             worst = device;
     }
     if (worst && !total->note[0])
-        str_format(total->note, sizeof total->note,
-                   "%s (%s) was not measured for %.1f %% of the time; that energy is missing",
-                   worst->id, worst->sensor->id, 100 * (1 - worst->energy.coverage));
+        chars_format(total->note,
+                     "%s (%s) was not measured for %.1f %% of the time; that energy is missing",
+                     worst->id, worst->sensor->id, 100 * (1 - worst->energy.coverage));
 }
 
 /* Sums the settled energy since `from`. */
@@ -234,13 +234,13 @@ static struct energy total_energy(const struct resume *resume,
     unmeasured += settling->has_ledger && total.method == METHOD_NONE;
     energy_add(&total, &resume->spent.energy);
     if (killed)
-        str_format(total.note, sizeof total.note,
-                   "%u earlier start%s did not finish: only the energy of its queries is included",
-                   killed, killed == 1 ? "" : "s");
+        chars_format(
+            total.note,
+            "%u earlier start%s did not finish: only the energy of its queries is included", killed,
+            killed == 1 ? "" : "s");
     else if (unmeasured && total.method != METHOD_NONE)
-        str_format(total.note, sizeof total.note,
-                   "%u of the starts measured nothing: the energy of %s is missing", unmeasured,
-                   unmeasured == 1 ? "that one" : "those");
+        chars_format(total.note, "%u of the starts measured nothing: the energy of %s is missing",
+                     unmeasured, unmeasured == 1 ? "that one" : "those");
     return total;
 }
 

@@ -129,7 +129,7 @@ static void *prepare_main(void *argument)
                                               &work->why);
         if (!work->err)
             describe_service(work, &client);
-        str_copy(work->base_url, sizeof work->base_url, client.base_url);
+        chars_copy(work->base_url, client.base_url);
         client_close(&client);
     }
     atomic_store(&work->done, true);
@@ -157,7 +157,7 @@ static enum err wait_for_service(struct profile *profile, struct preparation *wo
     pthread_join(thread, NULL);
     err = work->err;
     *why = work->why;
-    str_copy(profile->setup.base_url, sizeof profile->setup.base_url, work->base_url);
+    chars_copy(profile->setup.base_url, work->base_url);
     profile->setup.client_info = work->info;
     profile->setup.windows = work->windows;
     text_release(&work->passage);
@@ -172,7 +172,7 @@ static enum err check_perplexity(const struct profile *profile, struct error *wh
 {
     const struct profile_options *options = profile->options;
     const struct dataset_driver *dataset = profile->shared.supply.dataset.driver;
-    if (strcmp(dataset->name, "text") != 0)
+    if (!str_equal(dataset->name, "text"))
         return err_set(
             why, ERR_USAGE,
             "--task perplexity scores a text: give --dataset FILE.txt, or --dataset text "
@@ -227,7 +227,7 @@ static enum err prepare_service(struct profile *profile, struct error *why)
                                .params = &options->client_params,
                                .probe_timeout = from_seconds(options->timeout_s)};
     profile_begin_phase(profile, "preparing", -1);
-    struct preparation *work = xcalloc(1, sizeof *work);
+    struct preparation *work = XNEW(work);
     work->driver = profile->setup.client_driver;
     work->config = profile->setup.client_config;
     work->model = options->model;
@@ -314,7 +314,7 @@ static enum err warm_up(struct profile *profile, struct error *why)
     pthread_t thread;
     if (wanted == 0)
         return ERR_OK;
-    struct warm_up *work = xcalloc(1, sizeof *work);
+    struct warm_up *work = XNEW(work);
     work->profile = profile;
     profile_begin_phase(profile, "warm-up", wanted);
     atomic_store(&profile->shared.working, 1);
@@ -357,8 +357,7 @@ static enum err setup_proxied(struct profile *profile, struct error *why)
     enum err err = profile_find_facts(profile, why);
     if (!err)
         err = proxied_check(profile, why);
-    str_copy(profile->setup.dataset_name, sizeof profile->setup.dataset_name,
-             profile->options->dataset);
+    chars_copy(profile->setup.dataset_name, profile->options->dataset);
     if (!err)
         err = profile_open_directory(profile, why);
     if (!err)
@@ -380,8 +379,7 @@ enum err profile_setup(struct profile *profile, struct error *why)
         dataset_hash(profile->options->dataset, &profile->options->dataset_params,
                      profile->setup.dataset_hash, sizeof profile->setup.dataset_hash);
     if (!err)
-        str_copy(profile->setup.dataset_name, sizeof profile->setup.dataset_name,
-                 profile->shared.supply.dataset.name);
+        chars_copy(profile->setup.dataset_name, profile->shared.supply.dataset.name);
     if (!err)
         err = graders_check(profile->options, &profile->shared.supply.dataset, why);
     if (!err)

@@ -30,7 +30,7 @@ static void add_findings(const struct merge *merge, struct summary_conditions *o
         const struct summary_conditions *from = &merge->parts[i].conditions;
         for (size_t j = 0; j < from->finding_count; j++) {
             size_t k = 0;
-            while (k < all.count && strcmp(all.items[k].code, from->findings[j].code) != 0)
+            while (k < all.count && !str_equal(all.items[k].code, from->findings[j].code))
                 k++;
             bool is_of_answers = finding_is(&from->findings[j], FINDING_UNREAD_ANSWERS);
             if (k == all.count && !is_of_answers)
@@ -124,7 +124,7 @@ static enum err make_merged(struct merge *merge, const char *const *directories,
     char stem[256];
     const char *last = str_last_part(directories[0]);
     enum run_dir_state state;
-    str_format(stem, sizeof stem, "%.*s", (int)run_part_stem(last), last);
+    chars_format(stem, "%.*s", (int)run_part_stem(last), last);
     profile->files.directory =
         xformat("%s/%s", output_dir ? output_dir : "runs", name ? name : stem);
     profile->files.journal_path = run_path_file(profile->files.directory, RUN_FILE_RECORDS);
@@ -156,7 +156,7 @@ static enum err summarize_parts(struct merge *merge, struct error *why)
 enum err profile_merge(const char *const *directories, size_t count, const char *output_dir,
                        const char *name, bool overwrite, char **directory, struct error *why)
 {
-    struct merge *merge = xcalloc(1, sizeof *merge);
+    struct merge *merge = XNEW(merge);
     struct summary *parts = xcalloc(count + 1, sizeof *parts);
     merge->parts = parts;
     merge->count = count;

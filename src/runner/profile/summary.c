@@ -36,8 +36,8 @@ static enum err find_model_size(const struct profile_options *options, struct mo
         return ERR_OK;
     }
     const char *comma = strchr(options->parameters, ',');
-    str_format(total, sizeof total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
-               options->parameters);
+    chars_format(total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
+                 options->parameters);
     /* An invalid value is the user's error. */
     return model_size_given(total, comma ? comma + 1 : NULL, out, why) ? ERR_USAGE : ERR_OK;
 }
@@ -52,7 +52,7 @@ static void find_peak(const struct sensor_findings *findings, struct efficiency_
         const struct sensor_finding *finding = &findings->items[i];
         if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK)
             continue;
-        equal = equal && (!name || strcmp(name, finding->name) == 0);
+        equal = equal && (!name || str_equal(name, finding->name));
         name = finding->name;
         count++;
     }
@@ -218,8 +218,7 @@ static double lost_joules(struct profile *profile, const struct sums *sums)
                                  sums->earlier_joules) +
                   profile->files.resume.spent.lost_joules;
     if (lost > 1e-3 * energy->joules && !energy->note[0])
-        str_format(energy->note, sizeof energy->note,
-                   "%.3g J of requests without a record are unattributed", lost);
+        chars_format(energy->note, "%.3g J of requests without a record are unattributed", lost);
     return lost;
 }
 

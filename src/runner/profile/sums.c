@@ -47,8 +47,7 @@ static void add_time(struct sums *sums, const struct record *record)
         !is_known(record->latency_s))
         return;
     while (sums->start_count < (size_t)record->start) {
-        sums->starts =
-            xgrow(sums->starts, &sums->start_capacity, sums->start_count, sizeof *sums->starts);
+        XGROW(sums->starts, sums->start_count, sums->start_capacity);
         sums->starts[sums->start_count++] = (struct start_time){UNKNOWN, UNKNOWN};
     }
     struct start_time *start = &sums->starts[record->start - 1];
@@ -61,7 +60,7 @@ static void add_reason(struct reason *reasons, const char *text)
 {
     for (size_t i = 0; text && *text && i < SUMS_REASONS_MAX; i++) {
         if (!reasons[i].count)
-            str_copy(reasons[i].text, sizeof reasons[i].text, text);
+            chars_copy(reasons[i].text, text);
         if (strncmp(reasons[i].text, text, sizeof reasons[i].text - 1) != 0)
             continue;
         reasons[i].count++;
@@ -195,7 +194,7 @@ static void add_asked(struct sums *sums, const struct record *record)
 {
     double joules = record->energy.joules;
     bool is_unread = grading_is_unread(record->grading) == 1;
-    sums->asked = xgrow(sums->asked, &sums->asked_capacity, sums->asked_count, sizeof *sums->asked);
+    XGROW(sums->asked, sums->asked_count, sums->asked_capacity);
     sums->asked[sums->asked_count++] = (struct question){
         .index = integer_number(record->index),
         .right = record->correct == 1,
@@ -223,10 +222,10 @@ void sums_add(struct sums *sums, const struct record *record)
 {
     add_metadata(sums, record->dataset_metadata.value);
     add_earlier(sums, record);
-    bool completed = record->status && strcmp(record->status, "completed") == 0;
+    bool completed = record->status && str_equal(record->status, "completed");
     sums->queries++;
     add_time(sums, record);
-    if (record->status && strcmp(record->status, "canceled") == 0) {
+    if (record->status && str_equal(record->status, "canceled")) {
         sums->canceled++;
         sums->canceled_joules += is_known(record->energy.joules) ? record->energy.joules : 0;
         return;
@@ -240,7 +239,7 @@ void sums_add(struct sums *sums, const struct record *record)
         return;
     }
     sums->completed++;
-    sums->cut += record->finish_reason && strcmp(record->finish_reason, "length") == 0;
+    sums->cut += record->finish_reason && str_equal(record->finish_reason, "length");
     add_reason(sums->token_notes, record->tokens_note);
     add_to_ratio(&sums->per_token, record->negative_log_likelihood,
                  integer_number(record->scored_tokens));

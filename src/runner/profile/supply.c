@@ -92,7 +92,7 @@ static enum err next_window(struct dataset *dataset, struct item *out, bool *end
     size_t from = windows->text_at[feed->given];
     size_t to = windows->text_at[feed->given + 1];
     text_add_repaired(&text, windows->text.bytes + from, to - from);
-    (void)str_format(id, sizeof id, "%zu", feed->given++);
+    (void)chars_format(id, "%zu", feed->given++);
     str_set(&out->id, id);
     str_take(&out->problem, &text);
     return ERR_OK;
@@ -109,7 +109,7 @@ static const struct dataset_driver WINDOWS = {
 /* The dataset is open: only its items are replaced. */
 static void use_windows(const struct client_windows *windows, struct dataset *dataset)
 {
-    struct window_feed *feed = xcalloc(1, sizeof *feed);
+    struct window_feed *feed = XNEW(feed);
     if (dataset->driver)
         dataset->driver->close(dataset);
     feed->windows = windows;
@@ -270,21 +270,11 @@ static enum err refuse_field(const char *name, const struct item *item, struct e
     return ERR_USAGE;
 }
 
-/* Expands an escape sequence. */
-static size_t render_escape(const char *at, struct text *out)
-{
-    static const char CODES[] = "nt{}\\";
-    static const char BYTES[] = "\n\t{}\\";
-    const char *code = at[1] ? strchr(CODES, at[1]) : NULL;
-    text_add_bytes(out, code ? &BYTES[code - CODES] : at, 1);
-    return code ? 2 : 1;
-}
-
 static bool add_field(const struct prompt_form *form, const struct item *item, const char *name,
                       struct text *out)
 {
     bool is_found = item_field(item, name, out);
-    if (is_found && form->answer_format && strcmp(name, "problem") == 0)
+    if (is_found && form->answer_format && str_equal(name, "problem"))
         text_addf(out, "\n\n%s", form->answer_format);
     return is_found;
 }
@@ -306,7 +296,7 @@ enum err prompt_render(const struct prompt_form *form, const struct item *item, 
             used = 0;
         }
         if (!used && *c == '\\')
-            used = render_escape(c, out);
+            used = template_add_escape(c, out);
         else if (!used)
             text_add_bytes(out, c, used = 1);
         c += used;

@@ -35,9 +35,9 @@ enum err request_begin_as(struct profile_shared *shared, uint64_t id, nanos at, 
 
 struct pending *pending_new(uint64_t id, const char *key, unsigned attempt)
 {
-    struct pending *pending = xcalloc(1, sizeof *pending);
+    struct pending *pending = XNEW(pending);
     pending->id = id;
-    str_copy(pending->key, sizeof pending->key, key);
+    chars_copy(pending->key, key);
     pending->attempt = attempt;
     return pending;
 }
@@ -264,7 +264,7 @@ static const struct params *params_for(const struct profile_options *options,
     char digits[24];
     *own = (struct params){0};
     if (item->output_length <= 0 || params_get(&options->request_params, "max_tokens") ||
-        !str_format(digits, sizeof digits, "%" PRId64, item->output_length))
+        !chars_format(digits, "%" PRId64, item->output_length))
         return &options->request_params;
     params_copy(own, &options->request_params);
     params_set(own, "max_tokens", digits);
@@ -332,11 +332,9 @@ static enum err refuse_empty(const struct client *client, struct completion *rep
                              struct error *why)
 {
     static const char *const FINE[] = {"length", "tool_calls", "function_call", "max_turns"};
-    if (reply->content.length || reply->reasoning.length || reply->scored_tokens > 0)
+    if (reply->content.length || reply->reasoning.length || reply->scored_tokens > 0 ||
+        str_is_listed(reply->finish_reason, FINE, COUNT_OF(FINE)))
         return ERR_OK;
-    for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++)
-        if (strcmp(reply->finish_reason, FINE[i]) == 0)
-            return ERR_OK;
     reply->retryable = !client->driver->is_in_process; /* in process, no error is transient */
     return err_set(why, ERR_NO_DATA, "the answer is empty (finish_reason: %s)",
                    reply->finish_reason[0] ? reply->finish_reason : "none");
@@ -377,14 +375,14 @@ static void grade(struct worker *worker, const struct query *query, struct answe
     const struct graders *graders = &worker->graders;
     const char *name = graders_choose(graders, &query->item);
     bool judge = name && graders_is_judge(name);
-    bool waits = judge && (graders->options->grader || strcmp(name, graders->usual) == 0);
+    bool waits = judge && (graders->options->grader || str_equal(name, graders->usual));
     if (answer->err || !name || waits || answer->reply->scored_tokens > 0)
         return;
     answer->grader = name;
     if (judge) { /* only the row names it, so the run has no judge for it */
         answer->grade = (struct grade){.score = UNKNOWN};
-        str_format(answer->grade.reason, sizeof answer->grade.reason,
-                   "not graded: pass --grader %s --eval-model NAME --resume", name);
+        chars_format(answer->grade.reason,
+                     "not graded: pass --grader %s --eval-model NAME --resume", name);
         return;
     }
     graders_grade(&worker->graders, name, &query->item, text_get(&answer->reply->content),
@@ -543,7 +541,7 @@ void workers_join(struct workers *workers)
 enum err workers_start(struct profile *profile, unsigned count, struct workers **out,
                        struct error *why)
 {
-    struct workers *workers = xcalloc(1, sizeof *workers);
+    struct workers *workers = XNEW(workers);
     enum err err = ERR_OK;
     workers->items = xcalloc(count, sizeof *workers->items);
     for (; !err && workers->count < count; workers->count++) {

@@ -204,7 +204,7 @@ static const struct row {
     {"clock.memory", QTY_MEMORY_CLOCK, GROUP_SLOW, read_memory_clock},
     {"power_limit", QTY_POWER_LIMIT, GROUP_SLOW, read_power_cap},
 };
-enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS };
+enum { ROW_COUNT = COUNT_OF(ROWS) };
 
 /* Result of a first read of a device's energy and power.  A counter that is exactly 0 has never counted, and a powered
  * card that draws exactly 0 W is not being measured: both count as unsupported, and neither may become 0 J. */
@@ -232,7 +232,7 @@ static bool same_name(const struct amd_api *api, unsigned a, unsigned b)
 {
     char name_a[96], name_b[96];
     return !api->name(a, name_a, sizeof name_a) && !api->name(b, name_b, sizeof name_b) &&
-           !strcmp(name_a, name_b);
+           str_equal(name_a, name_b);
 }
 
 /* The device whose counter holds this device's energy: itself, except for the second die of a
@@ -287,33 +287,31 @@ static void set_status(const struct amd_api *api, unsigned device, struct sensor
     struct first_read first = read_first(api, device);
     if (carrier != device) {
         finding->status = SENSOR_UNSUPPORTED;
-        str_format(finding->reason, sizeof finding->reason, "energy is reported on amdsmi:%u",
-                   carrier);
+        chars_format(finding->reason, "energy is reported on amdsmi:%u", carrier);
     } else if (!first.energy || !first.power) {
         finding->status = SENSOR_OK;
         list_measures(api, device, &first, finding->measures, sizeof finding->measures);
     } else if (first.energy == ERR_DENIED || first.power == ERR_DENIED) {
         finding->status = SENSOR_DENIED;
-        str_copy(finding->reason, sizeof finding->reason, "no permission to read the GPU");
-        str_copy(finding->fix, sizeof finding->fix, FIX_DENIED);
+        chars_copy(finding->reason, "no permission to read the GPU");
+        chars_copy(finding->fix, FIX_DENIED);
     } else {
         finding->status = SENSOR_UNSUPPORTED;
-        str_format(finding->reason, sizeof finding->reason,
-                   "no energy (%s) and no power (%s); a guest may get neither",
-                   err_text(first.energy), err_text(first.power));
+        chars_format(finding->reason, "no energy (%s) and no power (%s); a guest may get neither",
+                     err_text(first.energy), err_text(first.power));
     }
 }
 
 static void probe_device(const struct amd_api *api, unsigned device, struct sensor_findings *out)
 {
     char id[48];
-    str_format(id, sizeof id, "amdsmi:%u", device);
+    chars_format(id, "amdsmi:%u", device);
     struct sensor_finding *finding = sensor_found(out, id, SENSOR_GPU, SENSOR_OK);
     if (!finding)
         return;
     finding->key = device;
     if (api->name(device, finding->name, sizeof finding->name))
-        str_copy(finding->name, sizeof finding->name, "AMD GPU");
+        chars_copy(finding->name, "AMD GPU");
     set_status(api, device, finding);
 }
 
@@ -325,11 +323,11 @@ static void report_nothing(struct sensor_findings *out, enum err err, const char
     struct sensor_finding *finding = sensor_found(out, "amdsmi", SENSOR_GPU, status);
     if (!finding)
         return;
-    str_copy(finding->reason, sizeof finding->reason, reason);
+    chars_copy(finding->reason, reason);
     if (status == SENSOR_DENIED)
-        str_copy(finding->fix, sizeof finding->fix, FIX_DENIED);
+        chars_copy(finding->fix, FIX_DENIED);
     else if (err == ERR_NOT_FOUND)
-        str_copy(finding->fix, sizeof finding->fix, FIX_NO_LIBRARY);
+        chars_copy(finding->fix, FIX_NO_LIBRARY);
 }
 
 /* Library order, if the library does not report HIP's. */
@@ -404,7 +402,7 @@ static void add_facts(struct amd_sensor *amd, struct sensor *out)
     char text[72];
     uint64_t id;
     if (!api->unique_id(amd->device, &id)) {
-        str_format(text, sizeof text, "GPU-%016llx", (unsigned long long)id);
+        chars_format(text, "GPU-%016llx", (unsigned long long)id);
         sensor_add_fact(out, "uuid", text);
     }
     pci_text(api, amd->device, text, sizeof text);
@@ -416,7 +414,7 @@ static void add_facts(struct amd_sensor *amd, struct sensor *out)
     for (unsigned i = from + 1; i < api->count() && counter_device_of(api, i) == from; i++)
         last = i;
     if (last > from) {
-        str_format(text, sizeof text, "amdsmi:%u to amdsmi:%u", from, last);
+        chars_format(text, "amdsmi:%u to amdsmi:%u", from, last);
         sensor_add_fact(out, "covers", text);
     }
 }
@@ -424,10 +422,10 @@ static void add_facts(struct amd_sensor *amd, struct sensor *out)
 static void add_row(struct amd_sensor *amd, size_t row, struct sensor *out)
 {
     size_t index = out->channel_count;
-    if (index && !strcmp(out->channels[index - 1].name, ROWS[row].name))
+    if (index && str_equal(out->channels[index - 1].name, ROWS[row].name))
         return;
     char device[24];
-    str_format(device, sizeof device, "gpu%u", amd->device);
+    chars_format(device, "gpu%u", amd->device);
     struct sensor_channel *channel =
         sensor_add_channel(out, ROWS[row].name, device, ROWS[row].quantity);
     if (!channel)

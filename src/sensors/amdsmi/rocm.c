@@ -103,10 +103,9 @@ static void rocm_close(void)
 static void find_version(void)
 {
     uint32_t words[16] = {0}; /* major, minor, patch, then a pointer */
-    str_copy(rsmi.version_text, sizeof rsmi.version_text, "");
+    chars_copy(rsmi.version_text, "");
     if (rsmi.version_get && !rsmi.version_get(words))
-        str_format(rsmi.version_text, sizeof rsmi.version_text, " %u.%u.%u", words[0], words[1],
-                   words[2]);
+        chars_format(rsmi.version_text, " %u.%u.%u", words[0], words[1], words[2]);
 }
 
 static enum err rocm_open(struct error *why)
@@ -123,7 +122,7 @@ static enum err rocm_open(struct error *why)
     enum err err = dl_open(&rsmi.dl, named ? only : NAMES, why);
     if (err)
         return err;
-    err = dl_load(&rsmi.dl, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, why);
+    err = dl_load(&rsmi.dl, SYMBOLS, COUNT_OF(SYMBOLS), why);
     if (err) {
         dl_close(&rsmi.dl);
         return err;

@@ -155,12 +155,11 @@ static void find_version(void)
 {
     uint32_t words[16] = {0};
     smi.version = 0;
-    str_copy(smi.version_text, sizeof smi.version_text, "");
+    chars_copy(smi.version_text, "");
     if (!smi.get_lib_version || smi.get_lib_version(words))
         return;
     smi.version = words[0];
-    str_format(smi.version_text, sizeof smi.version_text, " %u.%u.%u", words[0], words[1],
-               words[2]);
+    chars_format(smi.version_text, " %u.%u.%u", words[0], words[1], words[2]);
 }
 
 static void smi_close(void)
@@ -183,7 +182,7 @@ static enum err smi_open(struct error *why)
     enum err err = dl_open(&smi.dl, named ? only : NAMES, why);
     if (err)
         return err;
-    err = dl_load(&smi.dl, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, why);
+    err = dl_load(&smi.dl, SYMBOLS, COUNT_OF(SYMBOLS), why);
     if (err) {
         dl_close(&smi.dl);
         return err;
@@ -307,8 +306,8 @@ static enum err smi_unique_id(unsigned device, uint64_t *id)
     enum err err = smi_pci(device, &at);
     if (err)
         return err;
-    str_format(path, sizeof path, "/sys/bus/pci/devices/%04x:%02x:%02x.%u/unique_id", at.domain,
-               at.bus, at.device, at.function);
+    chars_format(path, "/sys/bus/pci/devices/%04x:%02x:%02x.%u/unique_id", at.domain, at.bus,
+                 at.device, at.function);
     return fs_read_text(path, digits, sizeof digits) ? ERR_UNSUPPORTED : parse_id(digits, id);
 }
 

@@ -157,7 +157,7 @@ static void start_dcgmi(struct nvml_activity *activity, struct observations *out
     struct error why;
     const char *const argv[] = {activity->program, "dmon", "-i",   index, "-e",
                                 DCGM_FIELDS,       "-d",   "1000", NULL};
-    (void)str_format(index, sizeof index, "%u", activity->index);
+    (void)chars_format(index, "%u", activity->index);
     enum err err = helper_start(&activity->dcgmi, argv, &why);
     observe_none(activity, clock_now(), err ? err : ERR_NO_DATA, out);
 }
@@ -222,8 +222,7 @@ static void add_channels(struct nvml_activity *activity, struct sensor *sensor, 
     for (unsigned i = 0; i < NVML_ACTIVITIES; i++) {
         char name[32] = "utilisation.tensor";
         if (METRICS[i].name)
-            (void)str_format(name, sizeof name, "%s.%s", activity->is_gpm ? "gpm" : "dcgmi",
-                             METRICS[i].name);
+            (void)chars_format(name, "%s.%s", activity->is_gpm ? "gpm" : "dcgmi", METRICS[i].name);
         struct sensor_channel *channel =
             sensor_add_channel(sensor, name, of->device, METRICS[i].quantity);
         channel->location = of->location;

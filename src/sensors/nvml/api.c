@@ -27,7 +27,7 @@ static enum err load(struct error *why)
     struct error detail;
     if (dl_open(&library, names, &detail) != ERR_OK)
         return err_set(why, ERR_ABSENT, "no NVIDIA management library: %s", detail.text);
-    if (dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &detail) != ERR_OK) {
+    if (dl_load(&library, SYMBOLS, COUNT_OF(SYMBOLS), &detail) != ERR_OK) {
         err_set(why, ERR_UNSUPPORTED, "NVIDIA's management library is too old: %s", detail.text);
         dl_close(&library);
         return ERR_UNSUPPORTED;

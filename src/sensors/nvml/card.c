@@ -205,7 +205,7 @@ int nvml_card_throttle(const struct nvml_api *api, nvml_device handle, unsigned 
         code = NVML_CALL(api, clock_throttle, handle, &reasons);
     unsigned bits = 0;
     *idle = reasons & 1U;
-    for (size_t i = 0; i < sizeof MAP / sizeof *MAP; i++) {
+    for (size_t i = 0; i < COUNT_OF(MAP); i++) {
         if (reasons & MAP[i].theirs)
             bits |= MAP[i].ours;
         reasons &= ~MAP[i].theirs;
@@ -245,7 +245,7 @@ static const struct scalar SCALARS[] = {
     {"power_limit", QTY_POWER_LIMIT, WATTS_ABSURD, read_limit},
     {"throttle", QTY_THROTTLE, 1e9, read_throttle},
 };
-enum { SCALAR_COUNT = sizeof SCALARS / sizeof *SCALARS };
+enum { SCALAR_COUNT = COUNT_OF(SCALARS) };
 
 /* For drivers without either power field.  The averaging time depends on card and driver. */
 static const struct scalar POWER_USAGE = {"power.average", QTY_POWER, WATTS_ABSURD, read_usage};
@@ -447,7 +447,7 @@ static enum err open_power(struct sensor *sensor, bool has_counter, struct error
     if (samples_scope != SCOPE_NONE && state->samples.empty)
         add_samples(sensor, samples_scope);
     open_memory_power(sensor);
-    return check_opened(sensor, codes, sizeof codes / sizeof *codes, why);
+    return check_opened(sensor, codes, COUNT_OF(codes), why);
 }
 
 /* Numbers the groups that have channels and points the channels at them. */
@@ -520,7 +520,7 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
     state->gpu.handle = card->handle;
     state->location = (int)number;
     state->energy_channel = state->samples_channel = -1;
-    str_format(state->device, sizeof state->device, "gpu%u", number);
+    chars_format(state->device, "gpu%u", number);
     unsigned min_mw, max_mw;
     state->watts_max = WATTS_MAX_UNKNOWN;
     if (NVML_CALL(api, limit_range, card->handle, &min_mw, &max_mw) == NVML_OK && max_mw > 0 &&

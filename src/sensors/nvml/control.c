@@ -179,7 +179,7 @@ static enum err set_limit(const struct sensor *sensor, double watts, struct erro
     nvml_device card;
     const struct nvml_api *api = nvml_card_api(sensor, &card);
     char what[64];
-    str_format(what, sizeof what, "set the power limit to %g W", watts);
+    chars_format(what, "set the power limit to %g W", watts);
     int code = NVML_CALL(api, set_limit, card, (unsigned)llround(watts * 1e3));
     return code == NVML_OK ? ERR_OK : refused(why, sensor, what, code);
 }
@@ -201,8 +201,7 @@ static enum err control_set(struct sensor *sensor, enum gpu_knob knob, double va
     if (code == NVML_OK)
         return ERR_OK;
     char what[64];
-    str_format(what, sizeof what, "lock the %s clock to %u MHz", memory ? "memory" : "graphics",
-               mhz);
+    chars_format(what, "lock the %s clock to %u MHz", memory ? "memory" : "graphics", mhz);
     return refused(why, sensor, what, code);
 }
 

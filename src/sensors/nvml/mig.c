@@ -44,8 +44,8 @@ static void describe(const struct nvml_api *api, const struct instance *instance
     if (api->uuid(instance->handle, uuid, sizeof uuid) != NVML_OK)
         uuid[0] = '\0';
     const char *profile = strstr(name, "MIG ");
-    str_format(key, sizeof key, "mig_gi%u", instance->id);
-    str_format(text, sizeof text, "%.20s %.48s", profile ? profile + strlen("MIG ") : "?", uuid);
+    chars_format(key, "mig_gi%u", instance->id);
+    chars_format(text, "%.20s %.48s", profile ? profile + strlen("MIG ") : "?", uuid);
     sensor_add_fact(sensor, key, text);
 }
 
@@ -60,11 +60,10 @@ static void add_channels(struct instance *instance, double share, struct sensor 
                 {"memory.total", QTY_MEMORY_TOTAL}};
     char device[DEVICE_NAME_SIZE], name[32];
     int location = sensor->channels[0].location;
-    str_format(device, sizeof device, "gpu%d:gi%u", location, instance->id);
+    chars_format(device, "gpu%d:gi%u", location, instance->id);
     instance->first = (unsigned)sensor->channel_count;
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
-        str_format(name, sizeof name, "%sgi%u.%s", i == 0 ? "gpm." : "", instance->id,
-                   ROWS[i].name);
+    for (size_t i = 0; i < COUNT_OF(ROWS); i++) {
+        chars_format(name, "%sgi%u.%s", i == 0 ? "gpm." : "", instance->id, ROWS[i].name);
         struct sensor_channel *channel = sensor_add_channel(sensor, name, device, ROWS[i].quantity);
         channel->location = location;
         channel->group = group;

@@ -190,7 +190,7 @@ static const char *architecture_name(unsigned number)
     static const char *const NAMES[] = {NULL,     NULL,     "Kepler",   "Maxwell",
                                         "Pascal", "Volta",  "Turing",   "Ampere",
                                         "Ada",    "Hopper", "Blackwell"};
-    return number < sizeof NAMES / sizeof *NAMES ? NAMES[number] : NULL;
+    return number < COUNT_OF(NAMES) ? NAMES[number] : NULL;
 }
 
 static void add_architecture(const struct nvml_api *api, const struct nvml_card *card,
@@ -202,7 +202,7 @@ static void add_architecture(const struct nvml_api *api, const struct nvml_card 
         sensor_add_fact(sensor, "architecture", architecture_name(number));
     if (NVML_CALL(api, compute, card->handle, &major, &minor) == NVML_OK) {
         char text[24];
-        str_format(text, sizeof text, "%d.%d", major, minor);
+        chars_format(text, "%d.%d", major, minor);
         sensor_add_fact(sensor, "compute_capability", text);
     }
 }
@@ -226,7 +226,7 @@ static void add_power_limits(const struct nvml_api *api, const struct nvml_card 
     unsigned min_mw, max_mw, persistence;
     char text[72];
     if (NVML_CALL(api, limit_range, card->handle, &min_mw, &max_mw) == NVML_OK) {
-        str_format(text, sizeof text, "%g to %g W", min_mw * 1e-3, max_mw * 1e-3);
+        chars_format(text, "%g to %g W", min_mw * 1e-3, max_mw * 1e-3);
         sensor_add_fact(sensor, "power_limit_range", text);
     }
     if (NVML_CALL(api, persistence, card->handle, &persistence) == NVML_OK)
@@ -244,7 +244,7 @@ static void add_mig(const struct nvml_api *api, const struct nvml_card *card, st
     }
     char text[72];
     unsigned instances = mig_count(api, card->handle);
-    str_format(text, sizeof text, "enabled, %u instance%s", instances, instances == 1 ? "" : "s");
+    chars_format(text, "enabled, %u instance%s", instances, instances == 1 ? "" : "s");
     sensor_add_fact(sensor, "mig", text);
     /* Repeating the card's watts on each instance would count them several times over. */
     sensor_add_fact(sensor, "mig_energy",
@@ -255,10 +255,10 @@ static void add_mig(const struct nvml_api *api, const struct nvml_card *card, st
 static void add_order(const struct cards *all, struct sensor *sensor)
 {
     const char *order = getenv("CUDA_DEVICE_ORDER");
-    if (order && !strcmp(order, "PCI_BUS_ID"))
+    if (order && str_equal(order, "PCI_BUS_ID"))
         return;
     for (size_t i = 1; i < all->count; i++) {
-        if (!strcmp(all->items[i].name, all->items[0].name))
+        if (str_equal(all->items[i].name, all->items[0].name))
             continue;
         sensor_add_fact(sensor, "index_order",
                         "PCI bus; CUDA's may differ without CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -346,8 +346,8 @@ static void add_failure(struct sensor_findings *out, const char *id, enum err er
     struct sensor_finding *finding = sensor_found(out, id, SENSOR_GPU, status);
     if (!finding)
         return;
-    str_copy(finding->reason, sizeof finding->reason, reason);
-    str_copy(finding->fix, sizeof finding->fix, fix_for(err, code));
+    chars_copy(finding->reason, reason);
+    chars_copy(finding->fix, fix_for(err, code));
 }
 
 static void probe_card(const struct nvml_api *api, const struct nvml_card *card,
@@ -356,7 +356,7 @@ static void probe_card(const struct nvml_api *api, const struct nvml_card *card,
     char id[48];
     struct error why = {0};
     struct sensor trial = {0};
-    str_format(id, sizeof id, "nvml:%u", card->index);
+    chars_format(id, "nvml:%u", card->index);
     enum err err = nvml_card_open(api, card, card->index, &trial, &why);
     if (err == ERR_OK) {
         struct sensor_finding *finding = sensor_found(out, id, SENSOR_GPU, SENSOR_OK);
@@ -367,10 +367,10 @@ static void probe_card(const struct nvml_api *api, const struct nvml_card *card,
         add_failure(out, id, err, card->code, why.text);
     }
     struct sensor_finding *last = out->count ? &out->items[out->count - 1] : NULL;
-    if (!last || strcmp(last->id, id) != 0)
+    if (!last || !str_equal(last->id, id))
         return; /* out of memory */
-    str_copy(last->name, sizeof last->name, card->name);
-    str_copy(last->uuid, sizeof last->uuid, card->uuid);
+    chars_copy(last->name, card->name);
+    chars_copy(last->uuid, card->uuid);
     last->key = card->key;
 }
 
@@ -389,9 +389,9 @@ static void select_requested(const struct nvml_api *api, struct cards *cards, co
         }
         char id[48], available[120], reason[200];
         describe_cards(cards, available, sizeof available);
-        str_format(id, sizeof id, "nvml:%s", name);
-        str_format(reason, sizeof reason,
-                   "\"%.48s\" does not identify exactly one GPU; available: %s", entry, available);
+        chars_format(id, "nvml:%s", name);
+        chars_format(reason, "\"%.48s\" does not identify exactly one GPU; available: %s", entry,
+                     available);
         add_failure(out, id, ERR_ABSENT, NVML_OK, reason);
     }
 }
@@ -421,7 +421,7 @@ static void probe_cards(const struct nvml_api *api, const struct sensor_config *
             probe_card(api, &cards.items[i], out);
     if (out->count == first) {
         char reason[200];
-        str_format(reason, sizeof reason, "hidden by CUDA_VISIBLE_DEVICES=%s", visible);
+        chars_format(reason, "hidden by CUDA_VISIBLE_DEVICES=%s", visible);
         add_failure(out, "nvml", ERR_ABSENT, NVML_OK, reason);
     }
 }

@@ -46,10 +46,11 @@ void rapl_cpu_read(struct rapl_cpu *cpu)
     cpu_identity_read(&identity);
     *cpu = (struct rapl_cpu){
         .family = identity.family, .model = identity.model, .guest = identity.hypervisor};
-    str_copy(cpu->brand, sizeof cpu->brand, identity.brand);
-    if (!strcmp(identity.vendor, "GenuineIntel"))
+    chars_copy(cpu->brand, identity.brand);
+    if (str_equal(identity.vendor, "GenuineIntel"))
         cpu->vendor = RAPL_INTEL;
-    else if (!strcmp(identity.vendor, "AuthenticAMD") || !strcmp(identity.vendor, "HygonGenuine"))
+    else if (str_equal(identity.vendor, "AuthenticAMD") ||
+             str_equal(identity.vendor, "HygonGenuine"))
         cpu->vendor = RAPL_AMD;
     else if (identity.implementer)
         cpu->vendor = RAPL_NOT_X86;
@@ -84,7 +85,7 @@ static bool topology_number(int cpu, const char *what, int *out)
 {
     char path[96];
     int64_t value;
-    str_format(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, what);
+    chars_format(path, "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, what);
     if (fs_read_i64(path, &value) || value < 0 || value > 0xfffff)
         return false;
     *out = (int)value;

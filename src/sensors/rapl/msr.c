@@ -66,8 +66,7 @@ static void add_domain(struct rapl_table *out, const struct reg *reg, struct rap
     domain->selector = reg->address;
     domain->joules_per_count = unit;
     domain->wraps_at = UINT64_C(1) << 32;
-    str_format(domain->source, sizeof domain->source, "/dev/cpu/%d/msr, register 0x%" PRIx64,
-               reader.cpu, reg->address);
+    chars_format(domain->source, "/dev/cpu/%d/msr, register 0x%" PRIx64, reader.cpu, reg->address);
 }
 
 static double unit_of(const struct rapl_cpu *cpu, enum rapl_kind kind, double unit)
@@ -86,8 +85,7 @@ static void add_reader(const struct rapl_cpu *cpu, struct rapl_reader reader,
 {
     bool amd = cpu->vendor == RAPL_AMD;
     const struct reg *regs = amd ? AMD_REGS : INTEL_REGS;
-    size_t count =
-        amd ? sizeof AMD_REGS / sizeof *AMD_REGS : sizeof INTEL_REGS / sizeof *INTEL_REGS;
+    size_t count = amd ? COUNT_OF(AMD_REGS) : COUNT_OF(INTEL_REGS);
     char path[64];
     int fd;
     uint64_t value = 0;
@@ -114,18 +112,18 @@ static enum err msr_list(const struct rapl_cpu *cpu, struct rapl_table *out, str
     if (count == 0)
         count = 1; /* no topology visible: CPU 0 of socket 0 */
     if (!device_path(readers[0].cpu, path, sizeof path) || !fs_exists(path)) {
-        str_format(note->reason, sizeof note->reason, "no %s", path);
+        chars_format(note->reason, "no %s", path);
         return ERR_ABSENT;
     }
     if ((cpu->vendor != RAPL_INTEL && cpu->vendor != RAPL_AMD) || unit_differs(cpu)) {
-        str_copy(note->reason, sizeof note->reason, "MSR layout of this CPU is unknown");
+        chars_copy(note->reason, "MSR layout of this CPU is unknown");
         return ERR_UNSUPPORTED;
     }
     for (size_t i = 0; i < count; i++)
         add_reader(cpu, readers[i], out);
     if (out->count)
         return ERR_OK;
-    str_copy(note->reason, sizeof note->reason, "no energy MSR responds");
+    chars_copy(note->reason, "no energy MSR responds");
     return ERR_UNSUPPORTED;
 }
 
@@ -147,10 +145,9 @@ static enum err msr_read(const struct rapl_domain *domain, uint64_t *count)
 
 static void msr_denied(const struct rapl_domain *domain, struct rapl_note *note)
 {
-    str_format(note->reason, sizeof note->reason,
-               "/dev/cpu/%d/msr needs CAP_SYS_RAWIO and read permission", domain->cpu);
-    str_copy(note->fix, sizeof note->fix,
-             "sudo setcap cap_sys_rawio,cap_dac_read_search+ep $(command -v ipw)");
+    chars_format(note->reason, "/dev/cpu/%d/msr needs CAP_SYS_RAWIO and read permission",
+                 domain->cpu);
+    chars_copy(note->fix, "sudo setcap cap_sys_rawio,cap_dac_read_search+ep $(command -v ipw)");
 }
 
 const struct rapl_path rapl_path_msr = {

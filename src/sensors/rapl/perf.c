@@ -47,7 +47,7 @@ static size_t parse_cpus(const char *list, int *cpus, size_t max)
 static bool read_scale(const char *event, double *out)
 {
     char path[128], text[64], *end;
-    str_format(path, sizeof path, PMU "/events/%s.scale", event);
+    chars_format(path, PMU "/events/%s.scale", event);
     if (fs_read_text(path, text, sizeof text))
         return false;
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -64,7 +64,7 @@ static bool read_scale(const char *event, double *out)
 static bool read_config(const char *event, uint64_t *out)
 {
     char path[128], text[64], *end;
-    str_format(path, sizeof path, PMU "/events/%s", event);
+    chars_format(path, PMU "/events/%s", event);
     if (fs_read_text(path, text, sizeof text) || !str_starts(text, "event="))
         return false;
     const char *number = text + strlen("event=");
@@ -75,8 +75,8 @@ static bool read_config(const char *event, uint64_t *out)
 static bool counts_joules(const char *event)
 {
     char path[128], text[32];
-    str_format(path, sizeof path, PMU "/events/%s.unit", event);
-    return fs_read_text(path, text, sizeof text) || !strcmp(text, "Joules");
+    chars_format(path, PMU "/events/%s.unit", event);
+    return fs_read_text(path, text, sizeof text) || str_equal(text, "Joules");
 }
 
 static void add_event(struct rapl_table *out, uint32_t type, size_t row, const int *cpus,
@@ -98,8 +98,7 @@ static void add_event(struct rapl_table *out, uint32_t type, size_t row, const i
         domain->pmu_type = type;
         domain->selector = config;
         domain->joules_per_count = scale;
-        str_format(domain->source, sizeof domain->source, "PMU power, event %s, CPU %d", name,
-                   cpus[i]);
+        chars_format(domain->source, "PMU power, event %s, CPU %d", name, cpus[i]);
     }
 }
 
@@ -111,7 +110,7 @@ static enum err perf_list(const struct rapl_cpu *cpu, struct rapl_table *out,
     char mask[256];
     int cpus[RAPL_UNITS_MAX] = {0};
     if (fs_read_u64(PMU "/type", &type) || type > UINT32_MAX) {
-        str_copy(note->reason, sizeof note->reason, "no perf PMU power");
+        chars_copy(note->reason, "no perf PMU power");
         return ERR_ABSENT;
     }
     size_t count = 1; /* without a mask there is one counter, which any CPU reads */
@@ -120,11 +119,11 @@ static enum err perf_list(const struct rapl_cpu *cpu, struct rapl_table *out,
         if (count == 0)
             count = 1;
     }
-    for (size_t row = 0; row < sizeof EVENTS / sizeof *EVENTS; row++)
+    for (size_t row = 0; row < COUNT_OF(EVENTS); row++)
         add_event(out, (uint32_t)type, row, cpus, count);
     if (out->count)
         return ERR_OK;
-    str_copy(note->reason, sizeof note->reason, "perf PMU power has no known energy event");
+    chars_copy(note->reason, "perf PMU power has no known energy event");
     return ERR_UNSUPPORTED;
 }
 
@@ -135,7 +134,7 @@ static enum err perf_list(const struct rapl_cpu *cpu, struct rapl_table *out,
 static enum err open_scripted(uint32_t pmu_type, uint64_t config, int cpu, int *fd)
 {
     char path[FS_PATH_MAX];
-    str_format(path, sizeof path, "/dev/perf/%" PRIu32 "/%" PRIx64 "/cpu%d", pmu_type, config, cpu);
+    chars_format(path, "/dev/perf/%" PRIu32 "/%" PRIx64 "/cpu%d", pmu_type, config, cpu);
     return fs_open(path, fd);
 }
 
@@ -186,22 +185,21 @@ static void perf_denied(const struct rapl_domain *domain, struct rapl_note *note
     (void)domain;
     int64_t paranoid;
     if (fs_read_i64("/proc/sys/kernel/perf_event_paranoid", &paranoid)) {
-        str_copy(note->reason, sizeof note->reason,
-                 "perf_event_open is refused: the PMU power needs CAP_PERFMON");
-        str_copy(note->fix, sizeof note->fix, "sudo setcap cap_perfmon+ep $(command -v ipw)");
+        chars_copy(note->reason, "perf_event_open is refused: the PMU power needs CAP_PERFMON");
+        chars_copy(note->fix, "sudo setcap cap_perfmon+ep $(command -v ipw)");
     } else if (paranoid > 0) {
-        str_format(note->reason, sizeof note->reason,
-                   "perf_event_paranoid is %" PRId64
-                   "; the PMU power needs 0 or less, or CAP_PERFMON",
-                   paranoid);
-        str_copy(note->fix, sizeof note->fix, "sudo sysctl kernel.perf_event_paranoid=0");
+        chars_format(note->reason,
+                     "perf_event_paranoid is %" PRId64
+                     "; the PMU power needs 0 or less, or CAP_PERFMON",
+                     paranoid);
+        chars_copy(note->fix, "sudo sysctl kernel.perf_event_paranoid=0");
     } else {
         /* Allowed by the policy but refused: a container's seccomp filter. */
-        str_format(note->reason, sizeof note->reason,
-                   "perf_event_open is refused though perf_event_paranoid is %" PRId64
-                   ": a container's seccomp filter forbids it",
-                   paranoid);
-        str_copy(note->fix, sizeof note->fix, "docker run --cap-add=PERFMON ...");
+        chars_format(note->reason,
+                     "perf_event_open is refused though perf_event_paranoid is %" PRId64
+                     ": a container's seccomp filter forbids it",
+                     paranoid);
+        chars_copy(note->fix, "docker run --cap-add=PERFMON ...");
     }
 }
 

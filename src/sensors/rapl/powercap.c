@@ -14,7 +14,7 @@
 static bool zone_label(const char *zone, char *to, size_t size)
 {
     char path[160];
-    return str_format(path, sizeof path, CLASS "/%s/name", zone) && !fs_read_text(path, to, size);
+    return chars_format(path, CLASS "/%s/name", zone) && !fs_read_text(path, to, size);
 }
 
 /* "package-1" or "package-0-die-1" */
@@ -32,7 +32,7 @@ static bool package_location(const char *label, struct rapl_location *location)
 static bool parent_location(const char *zone, struct rapl_location *location)
 {
     char parent[64], label[64];
-    str_copy(parent, sizeof parent, zone);
+    chars_copy(parent, zone);
     char *colon = strrchr(parent, ':');
     if (!colon)
         return false;
@@ -48,15 +48,15 @@ static bool classify(const char *zone, const char *label, enum rapl_kind *kind,
         *kind = RAPL_PACKAGE;
         return true;
     }
-    if (!strcmp(label, "psys") || sscanf(label, "psys-%d", &location->package) == 1) {
+    if (str_equal(label, "psys") || sscanf(label, "psys-%d", &location->package) == 1) {
         *kind = RAPL_PSYS; /* "psys" is the first package's, or the only one */
         return true;
     }
-    if (!strcmp(label, "core"))
+    if (str_equal(label, "core"))
         *kind = RAPL_CORE;
-    else if (!strcmp(label, "uncore"))
+    else if (str_equal(label, "uncore"))
         *kind = RAPL_UNCORE;
-    else if (!strcmp(label, "dram"))
+    else if (str_equal(label, "dram"))
         *kind = RAPL_DRAM;
     else
         return false;
@@ -81,7 +81,7 @@ static uint64_t read_modulus(const char *directory)
 {
     char path[160];
     uint64_t max;
-    str_format(path, sizeof path, "%s/max_energy_range_uj", directory);
+    chars_format(path, "%s/max_energy_range_uj", directory);
     if (fs_read_u64(path, &max) || max == 0 || max == UINT64_MAX)
         return 0;
     return max + 1;
@@ -94,8 +94,7 @@ static bool add_zone(struct rapl_table *out, const char *zone, const struct rapl
     char label[64], directory[sizeof out->domains->source];
     enum rapl_kind kind;
     struct rapl_location location;
-    if (!str_format(directory, sizeof directory, CLASS "/%s", zone) ||
-        !zone_label(zone, label, sizeof label))
+    if (!chars_format(directory, CLASS "/%s", zone) || !zone_label(zone, label, sizeof label))
         return false;
     if (!classify(zone, label, &kind, &location))
         return true;
@@ -105,7 +104,7 @@ static bool add_zone(struct rapl_table *out, const char *zone, const struct rapl
     domain->cpu = cpu_of(location, readers, reader_count);
     domain->joules_per_count = 1e-6;
     domain->wraps_at = read_modulus(directory);
-    str_copy(domain->source, sizeof domain->source, directory);
+    chars_copy(domain->source, directory);
     return true;
 }
 
@@ -144,15 +143,14 @@ static enum err powercap_list(const struct rapl_cpu *cpu, struct rapl_table *out
     if (out->count)
         return ERR_OK;
     if (found && !readable) {
-        str_copy(note->reason, sizeof note->reason,
-                 "powercap zones are hidden (container runtimes mask them)");
+        chars_copy(note->reason, "powercap zones are hidden (container runtimes mask them)");
         return ERR_UNSUPPORTED;
     }
     if (found) {
-        str_copy(note->reason, sizeof note->reason, "powercap has no known RAPL zone");
+        chars_copy(note->reason, "powercap has no known RAPL zone");
         return ERR_UNSUPPORTED;
     }
-    str_copy(note->reason, sizeof note->reason, "no powercap zone intel-rapl");
+    chars_copy(note->reason, "no powercap zone intel-rapl");
     return ERR_ABSENT;
 }
 
@@ -161,7 +159,7 @@ static enum err powercap_list(const struct rapl_cpu *cpu, struct rapl_table *out
 static enum err powercap_open(struct rapl_domain *domain)
 {
     char path[160];
-    str_format(path, sizeof path, "%s/energy_uj", domain->source);
+    chars_format(path, "%s/energy_uj", domain->source);
     return fs_open(path, &domain->fd);
 }
 
@@ -173,12 +171,12 @@ static enum err powercap_read(const struct rapl_domain *domain, uint64_t *count)
 static void powercap_denied(const struct rapl_domain *domain, struct rapl_note *note)
 {
     const char *zone = domain->source + strlen(CLASS "/");
-    str_copy(note->reason, sizeof note->reason,
-             "energy_uj is readable by root only since CVE-2020-8694 (a power side channel)");
-    str_format(note->fix, sizeof note->fix,
-               "sudo chmod a+r " CLASS
-               "/%.*s:*/energy_uj (until the next boot), or sudo ipw-reader --group GROUP",
-               (int)strcspn(zone, ":"), zone);
+    chars_copy(note->reason,
+               "energy_uj is readable by root only since CVE-2020-8694 (a power side channel)");
+    chars_format(note->fix,
+                 "sudo chmod a+r " CLASS
+                 "/%.*s:*/energy_uj (until the next boot), or sudo ipw-reader --group GROUP",
+                 (int)strcspn(zone, ":"), zone);
 }
 
 const struct rapl_path rapl_path_powercap = {

@@ -15,7 +15,7 @@
 
 static const struct rapl_path *const PATHS[] = {&rapl_path_perf, &rapl_path_powercap,
                                                 &rapl_path_msr};
-enum { PATH_COUNT = sizeof PATHS / sizeof *PATHS };
+enum { PATH_COUNT = COUNT_OF(PATHS) };
 
 /* ---- domains of a set ---- */
 
@@ -60,8 +60,8 @@ static enum err list_set(const struct rapl_path *path, enum rapl_set set,
     out->count = kept;
     if (kept)
         return ERR_OK;
-    str_format(note->reason, sizeof note->reason, "%s has %s", path->name,
-               set == RAPL_PLATFORM ? "no psys" : "psys only");
+    chars_format(note->reason, "%s has %s", path->name,
+                 set == RAPL_PLATFORM ? "no psys" : "psys only");
     return ERR_ABSENT;
 }
 
@@ -144,7 +144,7 @@ static bool is_better(enum err result, enum err than)
 {
     static const enum err RANK[] = {ERR_ABSENT, ERR_UNSUPPORTED, ERR_BAD_VALUE, ERR_DENIED, ERR_OK};
     size_t a = 0, b = 0;
-    for (size_t i = 0; i < sizeof RANK / sizeof *RANK; i++) {
+    for (size_t i = 0; i < COUNT_OF(RANK); i++) {
         if (RANK[i] == result)
             a = i;
         if (RANK[i] == than)
@@ -245,18 +245,16 @@ static void describe(const struct survey *survey, size_t i, bool whole,
         char original[48];
         finding_id(survey, (size_t)survey->mirror_of[i], whole, original, sizeof original);
         finding->status = SENSOR_UNSUPPORTED;
-        str_format(note.reason, sizeof note.reason, "mirrors %s: the same counter, counted once",
-                   original);
+        chars_format(note.reason, "mirrors %s: the same counter, counted once", original);
     } else if (survey->errs[i] == ERR_DENIED) {
         finding->status = SENSOR_DENIED;
         path->denied(&survey->primaries[i], &note);
     } else if (survey->errs[i]) {
         finding->status = SENSOR_UNSUPPORTED;
-        str_format(note.reason, sizeof note.reason, "%s: %s", survey->primaries[i].source,
-                   err_text(survey->errs[i]));
+        chars_format(note.reason, "%s: %s", survey->primaries[i].source, err_text(survey->errs[i]));
     }
-    str_copy(finding->reason, sizeof finding->reason, note.reason);
-    str_copy(finding->fix, sizeof finding->fix, note.fix);
+    chars_copy(finding->reason, note.reason);
+    chars_copy(finding->fix, note.fix);
 }
 
 static void report_set(enum rapl_set set, const struct rapl_cpu *cpu, struct survey *survey,
@@ -276,9 +274,8 @@ static void report_set(enum rapl_set set, const struct rapl_cpu *cpu, struct sur
             sensor_found(out, id, set == RAPL_PLATFORM ? SENSOR_HOST : SENSOR_CPU, SENSOR_OK);
         if (!finding)
             return;
-        str_format(finding->name, sizeof finding->name, "%s%s", brand,
-                   set == RAPL_PLATFORM ? " platform" : "");
-        str_copy(finding->measures, sizeof finding->measures, "energy");
+        chars_format(finding->name, "%s%s", brand, set == RAPL_PLATFORM ? " platform" : "");
+        chars_copy(finding->measures, "energy");
         finding->key =
             key_pack((struct key){survey->path, set, whole, survey->primaries[i].location});
         describe(survey, i, whole, finding);
@@ -293,15 +290,15 @@ static void report_absent(const struct rapl_cpu *cpu, enum err result, const cha
         out, "rapl", SENSOR_CPU, result == ERR_UNSUPPORTED ? SENSOR_UNSUPPORTED : SENSOR_ABSENT);
     if (!finding)
         return;
-    str_copy(finding->name, sizeof finding->name, cpu->brand);
+    chars_copy(finding->name, cpu->brand);
     if (cpu->vendor == RAPL_NOT_X86) {
-        str_copy(finding->reason, sizeof finding->reason, "RAPL is an x86 facility");
+        chars_copy(finding->reason, "RAPL is an x86 facility");
         return;
     }
-    str_format(finding->reason, sizeof finding->reason, "%s%s",
-               cpu->guest ? "a virtual machine, whose host has the counters: " : "", missing);
+    chars_format(finding->reason, "%s%s",
+                 cpu->guest ? "a virtual machine, whose host has the counters: " : "", missing);
     if (!cpu->guest && cpu->vendor != RAPL_VENDOR_UNKNOWN)
-        str_copy(finding->fix, sizeof finding->fix, "sudo modprobe intel_rapl_msr");
+        chars_copy(finding->fix, "sudo modprobe intel_rapl_msr");
 }
 
 static void rapl_probe(const struct sensor_config *config, struct sensor_findings *out)
@@ -388,7 +385,7 @@ static void add_channel(struct sensor *out, const struct rapl_domain *domain,
     char device[24], label[16];
     bool psys = domain->kind == RAPL_PSYS;
     location_label(domain->location, label, sizeof label);
-    str_format(device, sizeof device, "%s%s", KINDS[domain->kind].device, whole ? "" : label);
+    chars_format(device, "%s%s", KINDS[domain->kind].device, whole ? "" : label);
     struct sensor_channel *channel =
         sensor_add_channel(out, KINDS[domain->kind].channel, device, QTY_ENERGY);
     channel->scope = KINDS[domain->kind].scope;
@@ -429,7 +426,7 @@ static void open_domains(struct sensor *out, struct rapl_table *table,
             continue;
         }
         char text[72];
-        str_format(text, sizeof text, "%s: %s", KINDS[domain->kind].channel, err_text(result));
+        chars_format(text, "%s: %s", KINDS[domain->kind].channel, err_text(result));
         sensor_add_fact(out, "not_read", text);
         if (*err == ERR_ABSENT)
             *err = result;

@@ -69,7 +69,7 @@ static void filter(const struct amd_cards *cards, const char *words, bool stop_a
     while (*words) {
         char word[64];
         size_t length = strcspn(words, ",");
-        str_format(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), words);
+        chars_format(word, "%.*s", (int)(length < 63 ? length : 63), words);
         words += length + (words[length] == ',');
         unsigned device;
         if (find_device(cards, list, str_trim(word), &device))

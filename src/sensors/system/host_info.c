@@ -45,26 +45,28 @@ static void count_socket(struct cpu_identity *cpu, uint64_t *seen, const char *v
 /* Fields that are the same for every processor are taken from the first. */
 static void take_first(struct cpu_identity *cpu, const char *key, const char *value)
 {
-    if (!strcmp(key, "vendor_id") && !cpu->vendor[0])
-        str_copy(cpu->vendor, sizeof cpu->vendor, value);
-    else if (!strcmp(key, "cpu family") && !cpu->family)
+    if (str_equal(key, "vendor_id") && !cpu->vendor[0])
+        chars_copy(cpu->vendor, value);
+    else if (str_equal(key, "cpu family") && !cpu->family)
         cpu->family = number(value);
-    else if (!strcmp(key, "model") && !cpu->model)
+    else if (str_equal(key, "model") && !cpu->model)
         cpu->model = number(value);
-    else if (!strcmp(key, "CPU implementer") && !cpu->implementer)
+    else if (str_equal(key, "CPU implementer") && !cpu->implementer)
         cpu->implementer = number(value);
-    else if (!strcmp(key, "CPU part") && !cpu->part)
+    else if (str_equal(key, "CPU part") && !cpu->part)
         cpu->part = number(value);
-    else if ((!strcmp(key, "flags") || !strcmp(key, "Features")) && has_word(value, "hypervisor"))
+    else if ((str_equal(key, "flags") || str_equal(key, "Features")) &&
+             has_word(value, "hypervisor"))
         cpu->hypervisor = true;
 }
 
 /* "model name" on x86, "cpu" on POWER, "uarch" on RISC-V. */
 static void take_brand(struct cpu_identity *cpu, const char *key, const char *value)
 {
-    bool is_brand = !strcmp(key, "model name") || !strcmp(key, "cpu") || !strcmp(key, "uarch");
+    bool is_brand =
+        str_equal(key, "model name") || str_equal(key, "cpu") || str_equal(key, "uarch");
     if (is_brand && !cpu->brand[0] && !str_equal_nocase(value, "unknown"))
-        str_copy(cpu->brand, sizeof cpu->brand, value);
+        chars_copy(cpu->brand, value);
 }
 
 static void take_line(struct cpu_identity *cpu, uint64_t *sockets_seen, char *line)
@@ -75,9 +77,9 @@ static void take_line(struct cpu_identity *cpu, uint64_t *sockets_seen, char *li
     *colon = '\0';
     const char *key = str_trim(line);
     const char *value = str_trim(colon + 1);
-    if (!strcmp(key, "processor")) {
+    if (str_equal(key, "processor")) {
         cpu->processors++;
-    } else if (!strcmp(key, "physical id")) {
+    } else if (str_equal(key, "physical id")) {
         count_socket(cpu, sockets_seen, value);
     } else {
         take_first(cpu, key, value);
@@ -167,9 +169,9 @@ static void read_kernel(struct host_info *host)
 {
     struct utsname names;
     if (!fs_root()[0] && uname(&names) == 0) {
-        str_copy(host->kernel, sizeof host->kernel, names.release);
-        str_copy(host->host_name, sizeof host->host_name, names.nodename);
-        str_copy(host->machine, sizeof host->machine, names.machine);
+        chars_copy(host->kernel, names.release);
+        chars_copy(host->host_name, names.nodename);
+        chars_copy(host->machine, names.machine);
         return;
     }
     read_field("/proc/sys/kernel/osrelease", host->kernel, sizeof host->kernel);
@@ -177,9 +179,9 @@ static void read_kernel(struct host_info *host)
     if (read_field("/proc/sys/kernel/arch", host->machine, sizeof host->machine))
         return;
     if (host->cpu.vendor[0])
-        str_copy(host->machine, sizeof host->machine, "x86_64");
+        chars_copy(host->machine, "x86_64");
     else if (host->cpu.implementer)
-        str_copy(host->machine, sizeof host->machine, "aarch64");
+        chars_copy(host->machine, "aarch64");
 }
 
 /* How many CPUs are in a list such as "0-3,8,10-11"; 0 when it is not such a list. */
@@ -218,8 +220,7 @@ static unsigned count_packages(void)
         const char *name = names.items[i];
         if (!str_starts(name, "cpu") || !isdigit((unsigned char)name[3]))
             continue;
-        if (!str_format(path, sizeof path,
-                        "/sys/devices/system/cpu/%s/topology/physical_package_id", name) ||
+        if (!chars_format(path, "/sys/devices/system/cpu/%s/topology/physical_package_id", name) ||
             fs_read_i64(path, &package))
             continue;
         unsigned j = 0;
@@ -243,7 +244,7 @@ static void read_cpus(struct host_info *host)
     if (!host->sockets && host->cpu_count)
         host->sockets = 1;
     host->smt_off = read_field("/sys/devices/system/cpu/smt/active", active, sizeof active) &&
-                    !strcmp(active, "0");
+                    str_equal(active, "0");
 }
 
 static void read_memory(struct host_info *host)
@@ -264,7 +265,8 @@ static void read_board(struct host_info *host)
 static bool soc_id_is_grace(void)
 {
     char id[64];
-    return read_field("/sys/devices/soc0/soc_id", id, sizeof id) && !strcmp(id, "jep106:036b:0241");
+    return read_field("/sys/devices/soc0/soc_id", id, sizeof id) &&
+           str_equal(id, "jep106:036b:0241");
 }
 
 static void read_cpu_names(struct host_info *host, const char *machine_vendor)
@@ -273,13 +275,12 @@ static void read_cpu_names(struct host_info *host, const char *machine_vendor)
     const char *product = cpu_product_name(machine_vendor, cpu->implementer, cpu->part);
     if (soc_id_is_grace())
         product = "NVIDIA Grace";
-    str_copy(host->cpu_product, sizeof host->cpu_product, product);
-    str_copy(host->cpu_brand, sizeof host->cpu_brand, cpu->brand);
+    chars_copy(host->cpu_product, product);
+    chars_copy(host->cpu_brand, cpu->brand);
     if (!host->cpu_brand[0])
-        str_copy(host->cpu_brand, sizeof host->cpu_brand,
-                 cpu_core_name(cpu->implementer, cpu->part));
+        chars_copy(host->cpu_brand, cpu_core_name(cpu->implementer, cpu->part));
     if (!host->cpu_brand[0])
-        str_copy(host->cpu_brand, sizeof host->cpu_brand, host->board);
+        chars_copy(host->cpu_brand, host->board);
 }
 
 /* x86 has a CPU flag for it.  Elsewhere only the firmware's names are available; clouds sell whole
@@ -294,10 +295,7 @@ static bool is_virtual(const struct host_info *host, const char *machine_vendor)
         return true;
     if (host->cpu.vendor[0] || str_contains_nocase(host->board, "metal"))
         return false;
-    for (size_t i = 0; i < sizeof VENDORS / sizeof *VENDORS; i++)
-        if (!strcmp(machine_vendor, VENDORS[i]))
-            return true;
-    return false;
+    return str_is_listed(machine_vendor, VENDORS, COUNT_OF(VENDORS));
 }
 
 void host_info_read(struct host_info *out)
@@ -330,9 +328,9 @@ bool host_is_jetson(char *model, size_t size)
 bool host_is_grace(const struct host_info *host)
 {
     static const char *const PRODUCTS[] = {"Grace", "GH200", "GB200", "GB300"};
-    if (!strcmp(host->cpu_product, "NVIDIA Grace"))
+    if (str_equal(host->cpu_product, "NVIDIA Grace"))
         return true;
-    for (size_t i = 0; i < sizeof PRODUCTS / sizeof *PRODUCTS; i++)
+    for (size_t i = 0; i < COUNT_OF(PRODUCTS); i++)
         if (host->cpu.implementer && str_contains_nocase(host->board, PRODUCTS[i]))
             return true;
     return false;

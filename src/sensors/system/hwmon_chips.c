@@ -14,10 +14,9 @@
 static bool read_name(const char *dir, char *to, size_t size)
 {
     char path[FS_PATH_MAX];
-    if (str_format(path, sizeof path, "%s/name", dir) && !fs_read_text(path, to, size) && to[0])
+    if (chars_format(path, "%s/name", dir) && !fs_read_text(path, to, size) && to[0])
         return true;
-    return str_format(path, sizeof path, "%s/device/name", dir) && !fs_read_text(path, to, size) &&
-           to[0];
+    return chars_format(path, "%s/device/name", dir) && !fs_read_text(path, to, size) && to[0];
 }
 
 enum err hwmon_chips_list(struct hwmon_chips *out)
@@ -36,11 +35,11 @@ enum err hwmon_chips_list(struct hwmon_chips *out)
     for (size_t i = 0; i < names.count; i++) {
         struct hwmon_chip *chip = &items[count];
         *chip = (struct hwmon_chip){0};
-        if (!str_format(chip->dir, sizeof chip->dir, "/sys/class/hwmon/%s", names.items[i]) ||
+        if (!chars_format(chip->dir, "/sys/class/hwmon/%s", names.items[i]) ||
             !read_name(chip->dir, chip->name, sizeof chip->name))
             continue;
         for (size_t j = 0; j < count; j++)
-            chip->nth += !strcmp(items[j].name, chip->name);
+            chip->nth += str_equal(items[j].name, chip->name);
         count++;
     }
     fs_names_release(&names);
@@ -71,8 +70,8 @@ static bool parse_meter_name(const char *name, bool *is_energy, unsigned *index,
         return false;
     char *end;
     *index = (unsigned)strtoul(digits, &end, 10);
-    *is_average = !strcmp(end, "_average") && !*is_energy;
-    return *is_average || !strcmp(end, "_input");
+    *is_average = str_equal(end, "_average") && !*is_energy;
+    return *is_average || str_equal(end, "_input");
 }
 
 static void read_label(const char *dir, struct hwmon_meter *meter)
@@ -80,8 +79,8 @@ static void read_label(const char *dir, struct hwmon_meter *meter)
     static const char *const FILES[] = {"label", "oem_info"};
     const char *what = meter->is_energy ? "energy" : "power";
     char path[FS_PATH_MAX];
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++)
-        if (str_format(path, sizeof path, "%s/%s%u_%s", dir, what, meter->index, FILES[i]) &&
+    for (size_t i = 0; i < COUNT_OF(FILES); i++)
+        if (chars_format(path, "%s/%s%u_%s", dir, what, meter->index, FILES[i]) &&
             !fs_read_text(path, meter->label, sizeof meter->label) && meter->label[0])
             return;
     meter->label[0] = '\0';
@@ -104,7 +103,7 @@ static size_t find_in(const char *dir, const char *only, struct hwmon_meter *to)
         while (at < count && (to[at].is_energy != found.is_energy || to[at].index != found.index))
             at++;
         if ((at < count && !is_average) || at == HWMON_METERS_MAX ||
-            !str_format(found.path, sizeof found.path, "%s/%s", dir, names.items[i]))
+            !chars_format(found.path, "%s/%s", dir, names.items[i]))
             continue;
         read_label(dir, &found);
         if (!str_starts(found.label, only))
@@ -120,7 +119,7 @@ size_t hwmon_meters_find(const struct hwmon_chip *chip, const char *only, struct
 {
     char parent[FS_PATH_MAX]; /* where the old registration call puts the files */
     size_t count = find_in(chip->dir, only, to);
-    if (!count && str_format(parent, sizeof parent, "%s/device", chip->dir))
+    if (!count && chars_format(parent, "%s/device", chip->dir))
         count = find_in(parent, only, to);
     return count;
 }
@@ -130,7 +129,7 @@ void hwmon_pci_address(const struct hwmon_chip *chip, char *to, size_t size)
     char path[FS_PATH_MAX], real[FS_PATH_MAX];
     unsigned domain, bus, slot, function;
     to[0] = '\0';
-    if (!str_format(path, sizeof path, "%s/device", chip->dir) || fs_real(path, real, sizeof real))
+    if (!chars_format(path, "%s/device", chip->dir) || fs_real(path, real, sizeof real))
         return;
     const char *last = strrchr(real, '/');
     if (last && sscanf(last, "/%4x:%2x:%2x.%1x", &domain, &bus, &slot, &function) == 4)
@@ -143,18 +142,18 @@ enum vendor { VENDOR_OTHER, VENDOR_AMD, VENDOR_INTEL };
 
 static enum vendor vendor_of(const struct hwmon_chip *chip)
 {
-    if (!strcmp(chip->name, "amdgpu"))
+    if (str_equal(chip->name, "amdgpu"))
         return VENDOR_AMD;
-    return !strcmp(chip->name, "i915") || !strcmp(chip->name, "xe") ? VENDOR_INTEL : VENDOR_OTHER;
+    return str_equal(chip->name, "i915") || str_equal(chip->name, "xe") ? VENDOR_INTEL
+                                                                        : VENDOR_OTHER;
 }
 
 /* Only integrated GPUs have the north bridge's voltage. */
 bool hwmon_is_integrated(const struct hwmon_chip *chip)
 {
     char path[FS_PATH_MAX], label[32];
-    return vendor_of(chip) == VENDOR_AMD &&
-           str_format(path, sizeof path, "%s/in1_label", chip->dir) &&
-           !fs_read_text(path, label, sizeof label) && !strcmp(label, "vddnb");
+    return vendor_of(chip) == VENDOR_AMD && chars_format(path, "%s/in1_label", chip->dir) &&
+           !fs_read_text(path, label, sizeof label) && str_equal(label, "vddnb");
 }
 
 bool hwmon_is_integrated_at(const char *pci)
@@ -177,7 +176,7 @@ bool hwmon_is_integrated_at(const char *pci)
 static uint64_t unique_id(const struct hwmon_chip *chip)
 {
     char path[FS_PATH_MAX], digits[40], *end;
-    if (!str_format(path, sizeof path, "%s/device/unique_id", chip->dir) ||
+    if (!chars_format(path, "%s/device/unique_id", chip->dir) ||
         fs_read_text(path, digits, sizeof digits))
         return 0;
     uint64_t id = strtoull(digits, &end, 16);

@@ -1,7 +1,7 @@
 /* test: real time */
-/* The tools that access files and run programs: paths outside the workspace, time, memory and
- * output limits, sockets, background processes. Programs of the machine are the reference: sh,
- * python3, ls. */
+/* The tools that access files and run programs: paths outside the workspace, time, memory and output limits, sockets,
+ * background processes.  Programs of the machine are the reference: sh, python3, ls.  Real are the seconds that a
+ * supervisor has to end. */
 #include "support/unit.h"
 
 #include <errno.h>
@@ -22,7 +22,10 @@
 #include "port/json_read.h"
 #include "port/subprocess.h"
 #include "port/thread.h"
+#include "support/shifted_clock.h"
 #include "support/tool_results.h"
+
+#define TIMEOUT_S 600
 
 struct fixture {
     char folder[64]; /* inside it: workspace/ and secret.txt */
@@ -38,7 +41,7 @@ static void put_file(const char *path, const char *content)
     close(fd);
 }
 
-static void open_fixture(struct fixture *fixture, const char *names, double timeout_s)
+static void open_fixture(struct fixture *fixture, const char *names)
 {
     struct error why = {0};
     char path[128];
@@ -52,10 +55,8 @@ static void open_fixture(struct fixture *fixture, const char *names, double time
     struct params params = {0};
     if (strstr(names, "shell"))
         assert_int_equal(params_add(&params, "shell.memory_mb=512"), ERR_OK);
-    struct toolset_options options = {.names = names,
-                                      .params = &params,
-                                      .timeout = from_seconds(timeout_s),
-                                      .output_limit = 2000};
+    struct toolset_options options = {
+        .names = names, .params = &params, .timeout = TIMEOUT_S * NS_PER_S, .output_limit = 2000};
     enum err err = toolset_open(&options, &fixture->set, &why);
     if (err)
         print_error("%s\n", why.text);
@@ -111,7 +112,7 @@ static void files_are_written_and_read(void **state)
 {
     (void)state;
     struct fixture fixture;
-    open_fixture(&fixture, "file_read,file_write", 10);
+    open_fixture(&fixture, "file_read,file_write");
     expect_result(call(&fixture, "file_write", "path", "a/b/c.txt", "content", "h\xC3\xA4llo\n"),
                   false, "Wrote 7 bytes");
     expect_result(call(&fixture, "file_read", "path", "a//./b/c.txt", NULL, NULL), false,
@@ -137,7 +138,7 @@ static void paths_cannot_escape_the_workspace(void **state)
     (void)state;
     struct fixture fixture;
     char link[128], target[128];
-    open_fixture(&fixture, "file_read,file_write", 10);
+    open_fixture(&fixture, "file_read,file_write");
     snprintf(target, sizeof target, "%s/secret.txt", fixture.folder);
     snprintf(link, sizeof link, "%s/workspace/link", fixture.folder);
     assert_int_equal(symlink(target, link), 0);
@@ -177,7 +178,7 @@ static void pipes_are_rejected_and_long_files_are_truncated(void **state)
     (void)state;
     struct fixture fixture;
     char path[128], content[5001];
-    open_fixture(&fixture, "file_read,file_write", 10);
+    open_fixture(&fixture, "file_read,file_write");
     snprintf(path, sizeof path, "%s/workspace/pipe", fixture.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_result(call(&fixture, "file_read", "path", "pipe", NULL, NULL), true, "not a file");
@@ -204,7 +205,7 @@ static void commands_run_in_the_workspace(void **state)
     struct fixture fixture;
     char path[128];
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 20);
+    open_fixture(&fixture, "shell");
     snprintf(path, sizeof path, "%s/workspace\n", fixture.folder);
     expect_result(shell(&fixture, "pwd"), false, path);
     expect_result(shell(&fixture, "echo out; echo err >&2"), false, "err");
@@ -224,7 +225,7 @@ static void api_keys_are_not_inherited(void **state)
     struct fixture fixture;
     SKIP_WITHOUT(confine_available);
     setenv("OPENAI_API_KEY", "sk-secret", 1);
-    open_fixture(&fixture, "shell", 20);
+    open_fixture(&fixture, "shell");
     struct tool_result result = shell(&fixture, "env");
     assert_null(strstr(text_get(&result.output), "sk-secret"));
     assert_contains(text_get(&result.output), "PATH=");
@@ -238,7 +239,7 @@ static void output_is_limited_and_made_valid_utf8(void **state)
     (void)state;
     struct fixture fixture;
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 20);
+    open_fixture(&fixture, "shell");
     struct tool_result result = shell(&fixture, "yes | head -c 3000000");
     assert_true(result.is_truncated);
     assert_true(result.output.length < 2100);
@@ -249,28 +250,44 @@ static void output_is_limited_and_made_valid_utf8(void **state)
     close_fixture(&fixture);
 }
 
+/* The number that a program in the workspace has written, and whether its process ends. */
+static pid_t read_pid(const struct fixture *fixture, const char *name)
+{
+    char path[128], number[32] = "";
+    snprintf(path, sizeof path, "%s/workspace/%s", fixture->folder, name);
+    int fd = open(path, O_RDONLY);
+    assert_true(read(fd, number, sizeof number - 1) > 0);
+    close(fd);
+    return (pid_t)strtol(number, NULL, 10);
+}
+
+static bool ends(pid_t pid)
+{
+    for (int i = 0; i < 3000 && kill(pid, 0) == 0; i++)
+        thread_sleep(10 * NS_PER_MS); /* until init has reaped it */
+    return kill(pid, 0) < 0;
+}
+
 static void a_slow_command_is_killed_with_its_children(void **state)
 {
     (void)state;
     struct fixture fixture;
-    char path[128], number[32] = "";
+    char path[128];
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 1);
+    open_fixture(&fixture, "shell");
+    snprintf(path, sizeof path, "%s/workspace/pid", fixture.folder);
+    struct shift_at at = {.path = path, .text = "\n", .length = TIMEOUT_S * NS_PER_S};
+    pthread_t thread;
+    assert_int_equal(thread_start(&thread, shifted_clock_main, &at), ERR_OK);
     nanos start = clock_now();
-    struct tool_result result = shell(&fixture, "sleep 300 & echo $! > pid; sleep 300");
+    struct tool_result result = shell(&fixture, "sleep 3000 & echo $! > pid; sleep 3000");
+    pthread_join(thread, NULL);
     assert_true(result.timed_out);
     assert_true(result.is_error);
     assert_contains(text_get(&result.output), "timed out");
-    assert_true(clock_now() - start < 60 * NS_PER_S);
+    assert_true(clock_now() - start < 2 * TIMEOUT_S * NS_PER_S);
     tool_result_release(&result);
-    snprintf(path, sizeof path, "%s/workspace/pid", fixture.folder);
-    int fd = open(path, O_RDONLY);
-    assert_true(read(fd, number, sizeof number - 1) > 0);
-    close(fd);
-    pid_t pid = (pid_t)strtol(number, NULL, 10);
-    for (int i = 0; i < 500 && kill(pid, 0) == 0; i++)
-        thread_sleep(20 * NS_PER_MS); /* until init has reaped it */
-    assert_int_equal(kill(pid, 0), -1);
+    assert_true(ends(read_pid(&fixture, "pid")));
     close_fixture(&fixture);
 }
 
@@ -278,19 +295,16 @@ static void background_processes_are_killed(void **state)
 {
     (void)state;
     struct fixture fixture;
-    char path[128];
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 30);
+    open_fixture(&fixture, "shell");
     nanos start = clock_now();
-    expect_result(
-        shell(&fixture, "(sleep 1; touch late) & setsid sh -c 'sleep 1; touch later' & echo ok"),
-        false, "ok");
-    assert_true(clock_now() - start < 20 * NS_PER_S); /* without waiting for them */
-    thread_sleep(1500 * NS_PER_MS);
-    snprintf(path, sizeof path, "%s/workspace/late", fixture.folder);
-    assert_int_equal(access(path, F_OK), -1);
-    snprintf(path, sizeof path, "%s/workspace/later", fixture.folder);
-    assert_int_equal(access(path, F_OK), -1);
+    expect_result(shell(&fixture, "(sleep 3000) & echo $! > pid;"
+                                  "setsid sh -c 'echo $$ > own.new; mv own.new own; sleep 3000' &"
+                                  "until test -e own; do sleep 0.01; done; echo ok"),
+                  false, "ok");
+    assert_true(clock_now() - start < TIMEOUT_S * NS_PER_S); /* without waiting for them */
+    assert_true(ends(read_pid(&fixture, "pid")));
+    assert_true(ends(read_pid(&fixture, "own")));
     close_fixture(&fixture);
 }
 
@@ -317,7 +331,7 @@ static void cpu_time_of_killed_processes_is_counted(void **state)
     struct fixture fixture;
     char path[128];
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 60);
+    open_fixture(&fixture, "shell");
     snprintf(path, sizeof path, "%s/workspace/used", fixture.folder);
     /* In the background; in the background of a program that has exited; and below one that is killed by a signal. */
     static const char *const COMMANDS[] = {
@@ -363,7 +377,7 @@ static int read_own_environment(void)
     prctl(PR_SET_DUMPABLE, 1); /* reset by setuid */
     if (!can_read_environment())
         return NO_ORACLE;
-    open_fixture(&fixture, "shell,python", 60);
+    open_fixture(&fixture, "shell,python");
     struct tool_result result = shell(&fixture, "cat /proc/$PPID/environ > copy");
     bool was_read = !result.is_error;
     tool_result_release(&result);
@@ -400,7 +414,7 @@ static void sockets_are_denied(void **state)
     for (size_t i = 0; TOOL_DRIVERS[i]; i++)
         if (!strcmp(TOOL_DRIVERS[i]->name, "python") && TOOL_DRIVERS[i]->available(&why))
             SKIP("%s", why.text);
-    open_fixture(&fixture, "python,shell", 60);
+    open_fixture(&fixture, "python,shell");
     expect_result(call(&fixture, "python", "code", "print(6 * 7)", NULL, NULL), false, "42");
     expect_result(call(&fixture, "python", "code",
                        "import socket\n"
@@ -439,7 +453,7 @@ static void files_outside_the_workspace_are_inaccessible(void **state)
     assert_non_null(mkdtemp(home));
     snprintf(key, sizeof key, "%s/key", home);
     put_file(key, "sk-secret");
-    open_fixture(&fixture, "shell,python", 60);
+    open_fixture(&fixture, "shell,python");
     /* Reading, listing and writing next to the workspace; and the same inside it. */
     static const char *const DENIED[] = {
         "cat ../secret.txt", "ls ..",    "ln -s ../secret.txt l; cat l",
@@ -482,7 +496,7 @@ static void other_processes_are_inaccessible(void **state)
     char command[128];
     SKIP_WITHOUT(confine_available);
     SKIP_WITHOUT(confine_files_available);
-    open_fixture(&fixture, "shell", 60);
+    open_fixture(&fixture, "shell");
     snprintf(command, sizeof command, "cat /proc/%d/environ", (int)getpid());
     expect_result(shell(&fixture, command), true, "Permission denied");
     expect_result(shell(&fixture, "cat /proc/$PPID/environ"), true, "Permission denied");
@@ -497,7 +511,7 @@ static void paths_named_by_the_user_are_readable(void **state)
     struct error why = {0};
     char word[160];
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 60);
+    open_fixture(&fixture, "shell");
     toolset_close(&fixture.set);
     tool_session_close(&fixture.session);
     snprintf(word, sizeof word, "shell.read=/no/such/file;%s/secret.txt", fixture.folder);
@@ -520,7 +534,7 @@ static void a_command_may_create_process_groups_and_sessions(void **state)
     (void)state;
     struct fixture fixture;
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell,python", 60);
+    open_fixture(&fixture, "shell,python");
     expect_result(shell(&fixture, "timeout 0.2 sleep 50; echo $? after"), false, "124 after");
     expect_result(shell(&fixture, "setsid sh -c 'echo apart' | cat; echo ok"), false, "apart\nok");
     /* Signal dispositions are the defaults: none is ignored. */
@@ -536,7 +550,7 @@ static void descriptors_are_not_inherited(void **state)
     int ends[2];
     char command[64], byte;
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 20);
+    open_fixture(&fixture, "shell");
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0); /* not close-on-exec */
     snprintf(command, sizeof command, "echo leaked >&%d", ends[0]);
     struct tool_result result = shell(&fixture, command);
@@ -562,7 +576,7 @@ static void memory_is_limited(void **state)
     (void)state;
     struct fixture fixture;
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 60);
+    open_fixture(&fixture, "shell");
     struct tool_result result =
         shell(&fixture, "python3 -c 'x = bytearray(700 << 20); print(len(x))' 2>&1");
     assert_null(strstr(text_get(&result.output), "734003200"));
@@ -581,7 +595,7 @@ static void a_canceled_call_has_no_result(void **state)
     struct error why = {0};
     atomic_bool cancel = true;
     SKIP_WITHOUT(confine_available);
-    open_fixture(&fixture, "shell", 60);
+    open_fixture(&fixture, "shell");
     assert_int_equal(tool_session_call(&fixture.session, "shell", "{\"command\":\"sleep 50\"}",
                                        &cancel, &result, &why),
                      ERR_INTERRUPTED);
@@ -593,7 +607,7 @@ static void an_unknown_tool_is_reported_to_the_model(void **state)
 {
     (void)state;
     struct fixture fixture;
-    open_fixture(&fixture, "file_read,null", 10);
+    open_fixture(&fixture, "file_read,null");
     expect_result(call(&fixture, "file_raed", "path", "x", NULL, NULL), true,
                   "did you mean 'file_read'");
     close_fixture(&fixture);
@@ -611,6 +625,7 @@ static void an_unknown_tool_is_reported_to_the_model(void **state)
 
 int main(void)
 {
+    shifted_clock_start();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_written_and_read),
         cmocka_unit_test(paths_cannot_escape_the_workspace),

@@ -1,4 +1,3 @@
-/* test: tsan */
 /* A baseline that comes later: all energy is attributed again, as if it had been there from the start. */
 #include "attribute/share.h"
 

@@ -1,4 +1,3 @@
-/* test: tsan */
 /* Properties of sharing on random machines and random requests. */
 #include "attribute/share.h"
 

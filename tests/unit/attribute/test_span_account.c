@@ -1,4 +1,3 @@
-/* test: tsan */
 /* Energy accounts of agents' queries: properties on random machines and random traces. */
 #include "attribute/span_account.h"
 
@@ -369,7 +368,7 @@ static void every_joule_belongs_to_one_span(void **state)
     (void)state;
     static struct machine machine;
     struct query queries[QUERIES_MAX];
-    for (unsigned i = 0; i < (getenv("IPW_SLOW") ? 2 : MACHINES); i++) {
+    for (unsigned i = 0; i < (test_is_instrumented() ? 2 : MACHINES); i++) {
         rng_seed(77 + i);
         machine_start(&machine);
         size_t count = 1 + (size_t)(rng_uniform() * QUERIES_MAX), complete = 0;

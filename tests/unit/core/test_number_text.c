@@ -58,7 +58,7 @@ static void random_numbers(void **state)
 {
     (void)state;
     struct random random = {.state = 7};
-    for (int i = 0, max = test_is_instrumented() ? 20000 : 1000000; i < max; i++) {
+    for (int i = 0, max = test_is_instrumented() ? 20000 : 200000; i < max; i++) {
         uint64_t bits = random_below(&random, UINT64_MAX);
         double ten = pow(10, (double)(bits % 27) - 8);
         double values[] = {0,

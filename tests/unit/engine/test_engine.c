@@ -163,10 +163,11 @@ static void loading_can_be_canceled(void **state)
     assert_null(none);
 }
 
-/* Each corrupted file takes half a second in the library's reader under valgrind: fewer of them there. */
+/* Each corrupted file takes half a second in the library's reader under valgrind, and a tenth with a sanitizer, for which
+ * the library is not instrumented: fewer of them there. */
 static unsigned file_count(unsigned broken)
 {
-    return getenv("IPW_SLOW") ? broken / 8 : broken;
+    return test_is_instrumented() ? broken / 8 : broken;
 }
 
 /* Opens it, and closes it if it opened: a corrupted file may be an error or still a model, but it

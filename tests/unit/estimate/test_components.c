@@ -55,7 +55,7 @@ static void test_component_boundaries_match_the_formulas(void **state)
 {
     (void)state;
     struct rng rng = {4};
-    for (int i = graphs_rounds(300); i > 0; i--) {
+    for (int i = test_rounds(300); i > 0; i--) {
         struct decoder decoder = decoders_random(&rng);
         compare_components(&decoder, decoders_random_pass(&rng));
         decoder_release(&decoder);

@@ -127,7 +127,7 @@ static void levels_and_critical_path_match_brute_force(void **state)
 {
     (void)state;
     struct rng rng = {6};
-    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
+    for (int i = test_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
         graphs_random(&rng, 1 + rng_below(&rng, MOST_NODES - 1), &graph);
         graph.batch = 7;

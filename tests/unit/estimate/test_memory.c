@@ -143,7 +143,7 @@ static void memory_timeline_matches_an_allocator_simulation(void **state)
 {
     (void)state;
     struct rng rng = {5};
-    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
+    for (int i = test_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
         graphs_random(&rng, 1 + rng_below(&rng, MOST_NODES - 1), &graph);
         check_timeline(&graph, PARTITION_PLAIN, PRECISION_FP32);

@@ -71,7 +71,7 @@ static void test_decoder_layer(void **state)
     struct error why = {0};
     struct build b = build_begin(&graph, "layer", &why);
     tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){1, 4, 16});
-    tensor_id n = build_norm(&b, GRAPH_RMS_NORM, "norm", x, false);
+    tensor_id n = build_norm(&b, GRAPH_RMS_NORM, "norm", x);
     tensor_id q = build_op(&b, GRAPH_ROTATION, "q_rope", build_linear(&b, "q", n, 16, false));
     tensor_id k = build_op(&b, GRAPH_ROTATION, "k_rope", build_linear(&b, "k", n, 8, false));
     tensor_id v = build_linear(&b, "v", n, 8, false);
@@ -84,7 +84,7 @@ static void test_decoder_layer(void **state)
                                                            .sequences = 1,
                                                            .is_causal = true});
     x = build_binary(&b, GRAPH_ADD, "add1", x, build_linear(&b, "o", a, 16, false));
-    n = build_norm(&b, GRAPH_RMS_NORM, "norm2", x, false);
+    n = build_norm(&b, GRAPH_RMS_NORM, "norm2", x);
     tensor_id up = build_linear(&b, "up", n, 32, false);
     tensor_id gate = build_op(&b, GRAPH_SILU, "silu", build_linear(&b, "gate", n, 32, false));
     tensor_id h = build_binary(&b, GRAPH_MUL, "mul", gate, up);
@@ -235,7 +235,7 @@ static void test_a_rolled_tensor_is_read_in_place(void **state)
         struct error why = {0};
         struct build b = build_begin(&graph, "roll", &why);
         tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){4, 6});
-        tensor_id y = build_norm(&b, GRAPH_LAYER_NORM, "norm", x, true);
+        tensor_id y = build_norm(&b, GRAPH_LAYER_NORM, "norm", x);
         tensor_id parts[] = {build_rearrange(&b, "end", y, 2, (int64_t[]){3, 6}),
                              build_rearrange(&b, "begin", is_other ? x : y, 2, (int64_t[]){1, 6})};
         y = build_concat(&b, "rolled", 0, parts, 2);
@@ -522,7 +522,7 @@ static void test_partition_invariants_on_random_graphs(void **state)
 {
     (void)state;
     struct rng rng = {1};
-    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
+    for (int i = test_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
         graphs_random(&rng, 1 + rng_below(&rng, MOST_NODES - 1), &graph);
         check_partition(&graph, PARTITION_PLAIN);
@@ -541,7 +541,7 @@ static void test_fusion_reduces_kernels_and_bytes(void **state)
     (void)state;
     struct rng rng = {2};
     int fewer = 0;
-    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
+    for (int i = test_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
         graphs_random(&rng, 40, &graph);
         struct partition plain = make_partition(&graph, PARTITION_PLAIN),
@@ -565,7 +565,7 @@ static void test_fusion_reduces_kernels_and_bytes(void **state)
         partition_release(&fused);
         graph_release(&graph);
     }
-    assert_true(fewer > graphs_rounds(GRAPHS) * 9 / 10);
+    assert_true(fewer > test_rounds(GRAPHS) * 9 / 10);
 }
 
 static void test_partition_of_100000_nodes(void **state)
@@ -573,7 +573,7 @@ static void test_partition_of_100000_nodes(void **state)
     (void)state;
     struct rng rng = {3};
     struct graph graph;
-    graphs_random(&rng, (uint32_t)graphs_rounds(100000), &graph);
+    graphs_random(&rng, (uint32_t)test_rounds(100000), &graph);
     struct partition partition = make_partition(&graph, PARTITION_FUSED);
     struct graph_cost all = graph_cost_total(&graph);
     assert_near(partition.total.macs, all.macs, 1e-9 * all.macs);
@@ -618,7 +618,7 @@ static void test_identical_subgraphs_have_the_same_cost(void **state)
 {
     (void)state;
     struct rng rng = {11};
-    for (int i = graphs_rounds(GRAPHS); i > 0; i--) {
+    for (int i = test_rounds(GRAPHS); i > 0; i--) {
         struct graph graph;
         graphs_random(&rng, 1 + rng_below(&rng, MOST_NODES), &graph);
         struct partition partition =

@@ -25,8 +25,7 @@ static void build_layer(struct graph *graph)
     tensor_id keys = build_tensor(&b, GRAPH_CACHE, "keys", 3, cache);
     tensor_id values = build_tensor(&b, GRAPH_CACHE, "values", 3, cache);
     b.layer = 0;
-    tensor_id n =
-        build_norm(&b, GRAPH_RMS_NORM, "norm", with_component(&b, DECODER_NORM, x), false);
+    tensor_id n = build_norm(&b, GRAPH_RMS_NORM, "norm", with_component(&b, DECODER_NORM, x));
     with_component(&b, DECODER_ATTN_QKV, x);
     tensor_id q = build_linear(&b, "q", n, HEADS * SIZE, false);
     tensor_id k = build_linear(&b, "k", n, HEADS_KV * SIZE, false);
@@ -43,7 +42,7 @@ static void build_layer(struct graph *graph)
     tensor_id a = build_attention(&b, "scores", q, k, v, keys, values, attention);
     a = build_linear(&b, "o", with_component(&b, DECODER_ATTN_OUT, a), FEATURES, false);
     x = build_binary(&b, GRAPH_ADD, "add", x, a);
-    n = build_norm(&b, GRAPH_RMS_NORM, "norm2", with_component(&b, DECODER_NORM, x), false);
+    n = build_norm(&b, GRAPH_RMS_NORM, "norm2", with_component(&b, DECODER_NORM, x));
     with_component(&b, DECODER_FFN_GATE_UP, x);
     tensor_id g = build_op(&b, GRAPH_SILU, "silu", build_linear(&b, "gate", n, WIDE, false));
     g = build_binary(&b, GRAPH_MUL, "mul", g, build_linear(&b, "up", n, WIDE, false));

@@ -69,7 +69,7 @@ static void test_costs_match_the_formulas(void **state)
 {
     (void)state;
     struct rng rng = {1};
-    for (int round = graphs_rounds(1200); round > 0; round--) {
+    for (int round = test_rounds(1200); round > 0; round--) {
         struct decoder decoder = decoders_random(&rng);
         compare(&decoder, decoders_random_pass(&rng));
         decoder_release(&decoder);
@@ -118,7 +118,7 @@ static void test_parts_of_a_prompt_cost_the_whole(void **state)
 {
     (void)state;
     struct rng rng = {2};
-    for (int round = graphs_rounds(200); round > 0; round--) {
+    for (int round = test_rounds(200); round > 0; round--) {
         struct decoder decoder = decoders_random(&rng);
         struct graph_options whole = {.tokens = 60, .batch = 2, .pruning = GRAPH_PRUNE_TO_LAST};
         struct graph_cost at_once = cost_of(&decoder, whole), all = {0};

@@ -95,10 +95,10 @@ static void test_every_graph_is_connected(void **state)
         }
 }
 
-/* Valgrind sees every builder in test_every_graph_is_connected. */
+/* Sanitizers and valgrind see every builder in test_every_graph_is_connected. */
 static size_t zoo_step(void)
 {
-    return getenv("IPW_SLOW") ? 8 : 1;
+    return test_is_instrumented() ? 8 : 1;
 }
 
 static void test_defaults_are_written_back(void **state)

@@ -207,16 +207,37 @@ static void require_subreaper(void)
     SKIP("orphans cannot be adopted (prctl)");
 }
 
+/* Leaves two orphans, which wait for the pipe to have a writer. */
+static void leave_orphans(const char *pipe)
+{
+    char script[256];
+    unlink(pipe);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    snprintf(script, sizeof script, "(: <%s) & (: <%s) &", pipe, pipe);
+    struct child_end end = run_shell(script);
+    assert_int_equal(end.exit_code, 0);
+    assert_int_equal(proc_orphans(), 2);
+}
+
+static void await_orphans(const char *pipe)
+{
+    int fd = open(pipe, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(proc_await_orphans(INT64_MAX), 0);
+    assert_int_equal(proc_orphans(), 0);
+    close(fd);
+    unlink(pipe);
+}
+
 static void test_orphans_are_adopted_and_waited_for(void **state)
 {
     (void)state;
+    char pipe[96];
+    path_of("pipe", pipe, sizeof pipe);
     require_subreaper();
     assert_int_equal(proc_orphans(), 0);
-    struct child_end end = run_shell("sleep 0.4 & sleep 0.4 &");
-    assert_int_equal(end.exit_code, 0);
-    assert_int_equal(proc_orphans(), 2);
-    assert_int_equal(proc_await_orphans(INT64_MAX), 0);
-    assert_int_equal(proc_orphans(), 0);
+    leave_orphans(pipe);
+    await_orphans(pipe);
 }
 
 static void test_a_helper_is_read_and_is_not_an_orphan(void **state)
@@ -261,12 +282,14 @@ static void test_errors_of_a_helper(void **state)
 static void test_a_signal_ends_the_wait_for_orphans(void **state)
 {
     (void)state;
+    char pipe[96];
+    path_of("pipe", pipe, sizeof pipe);
     require_subreaper();
-    run_shell("sleep 1 &");
+    leave_orphans(pipe);
     kill(getpid(), SIGTERM);
     assert_int_equal(proc_await_orphans(INT64_MAX), SIGTERM);
-    assert_int_equal(proc_orphans(), 1);
-    assert_int_equal(proc_await_orphans(INT64_MAX), 0);
+    assert_int_equal(proc_orphans(), 2);
+    await_orphans(pipe);
 }
 
 static void test_waits_end_at_their_deadline(void **state)

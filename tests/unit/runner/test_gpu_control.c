@@ -12,6 +12,7 @@
 #include "port/thread.h"
 #include "runner/gpu_control.h"
 #include "support/nvml_fake.h"
+#include "support/stepped_clock.h"
 #include "support/tree.h"
 
 #define UUID "GPU-00000000-1111-2222-3333-444444444444"
@@ -184,11 +185,13 @@ static void one_process_controls_a_card(void **state)
     (void)state;
     struct gpu_control *control = begin(CLOCK);
     set_knob(control, KNOB_GRAPHICS_CLOCK, 1005);
+    stepped_clock_start(); /* both wait for the lock, which we do not release */
     assert_rejected(CLOCK, ERR_BUSY, "another process controls " UUID);
     /* Nor is it restored while it is locked. */
     struct gpu_restored restored;
     struct error why = {0};
     assert_int_equal(gpu_control_restore(&restored, &why), ERR_OK);
+    stepped_clock_stop();
     assert_int_equal(restored.held, 1);
     assert_int_equal(restored.restored, 0);
     assert_string_equal(nvml_fake_settings(), "0 graphics 1005 1005 memory 0 0 limit 0");

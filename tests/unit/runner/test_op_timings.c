@@ -19,6 +19,7 @@ struct machine {
     double growing;   /* relative increase of each measurement over the first */
     const char *only; /* "decode": `growing` only for single tokens of large matrices */
     double decode_factor; /* factor for single tokens in every measurement; 0: 1 */
+    double budget_s;      /* of the calibration; 0: 10 ms */
     unsigned calls, of_decode;
 };
 
@@ -65,7 +66,7 @@ static enum err time_operation(void *context, unsigned threads, const struct op_
 static enum err measure(struct machine *m, unsigned threads, struct timings *out, struct error *why)
 {
     const struct timings_options options = {.threads = threads,
-                                            .budget_s = 1e-2,
+                                            .budget_s = m->budget_s > 0 ? m->budget_s : 1e-2,
                                             .clock = time_operation,
                                             .context = m,
                                             .skips_onnx = true};
@@ -115,6 +116,23 @@ static void test_a_quiet_machine_is_timed_three_times(void **state)
     struct error why = {0};
     assert_int_equal(measure(&m, 1, &timings, &why), ERR_OK);
     assert_int_equal(m.calls, 3 * timings.table.count);
+    timings_release(&timings);
+}
+
+/* Twice, without the products that take most of the time. */
+static void test_a_quick_calibration_is_short(void **state)
+{
+    (void)state;
+    struct machine usual = {0}, quick = {.budget_s = 5e-4};
+    struct timings timings;
+    struct error why = {0};
+    assert_int_equal(measure(&usual, 1, &timings, &why), ERR_OK);
+    size_t count = timings.table.count;
+    timings_release(&timings);
+    assert_int_equal(measure(&quick, 1, &timings, &why), ERR_OK);
+    assert_int_equal(timings.table.count,
+                     count - 2 * 9); /* of 64 and 512 tokens, in nine formats */
+    assert_int_equal(quick.calls, 2 * timings.table.count);
     timings_release(&timings);
 }
 
@@ -199,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spikes_are_removed),
         cmocka_unit_test(test_a_quiet_machine_is_timed_three_times),
+        cmocka_unit_test(test_a_quick_calibration_is_short),
         cmocka_unit_test(test_threads_that_do_not_run_concurrently_are_rejected),
         cmocka_unit_test(test_threads_without_a_cpu_are_rejected_early),
         cmocka_unit_test(test_rounds_that_never_agree_are_rejected),

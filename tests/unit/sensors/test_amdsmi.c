@@ -1,4 +1,4 @@
-/* test: real time, tsan, valgrind */
+/* test: tsan, valgrind */
 /* The amdsmi driver through its real loading path, against the fake AMD SMI and ROCm SMI. */
 #include "support/unit.h"
 

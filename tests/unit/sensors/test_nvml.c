@@ -1,4 +1,4 @@
-/* test: real time, valgrind */
+/* test: valgrind */
 /* The channels of an NVIDIA card and their values, through the fake library. */
 #include "support/unit.h"
 

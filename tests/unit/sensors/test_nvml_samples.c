@@ -1,4 +1,3 @@
-/* test: real time */
 /* The driver's sample buffer: each sample once, in order, at its time, for any behavior of the clocks. */
 #include "support/unit.h"
 

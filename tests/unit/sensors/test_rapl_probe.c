@@ -1,4 +1,3 @@
-/* test: real time */
 /* Findings of RAPL on machines of every kind, and its sensors. */
 #include "support/unit.h"
 
@@ -6,6 +5,7 @@
 
 #include "support/machines.h"
 #include "support/sensing.h"
+#include "support/stepped_clock.h"
 #include "support/tree.h"
 
 static void assert_status(const struct sensing *s, const char *id, enum sensor_status status)
@@ -329,6 +329,7 @@ static void registers_that_read_zero_are_absent(void **state)
 
 int main(void)
 {
+    stepped_clock_start();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_sockets_are_measured_by_every_path),
         FIXTURE_TEST(sparse_sockets_and_cpu_ranges_are_parsed),

@@ -507,7 +507,7 @@ static void too_many_events_are_dropped_and_counted(void **state)
 {
     (void)state;
     enum { SPANS = TRACE_EVENTS_MAX / 2 + 5 };
-    if (getenv("IPW_SLOW") || TEST_SANITIZES_THREADS)
+    if (test_is_instrumented())
         SKIP("so many events of one thread take a quarter of a minute");
     struct trace_recorder *recorder = trace_recorder_new();
     struct trace_events events;

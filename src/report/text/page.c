@@ -1,34 +1,28 @@
-#include "report/text/estimate_page.h"
+#include "report/text/page.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/result.h"
 #include "core/text.h"
 #include "report/text/format.h"
 
-double page_number(const struct estimate_page *page, const char *path)
+double page_number(const struct print_page *page, const char *path)
 {
     return result_number_at(page->result, NULL, path);
 }
 
-const char *page_word(const struct estimate_page *page, const char *path)
+const char *page_word(const struct print_page *page, const char *path)
 {
     return result_text_at(page->result, NULL, path);
 }
 
-bool page_flag(const struct estimate_page *page, const char *path)
+bool page_flag(const struct print_page *page, const char *path)
 {
     return result_flag_at(page->result, NULL, path);
 }
 
-bool page_is_request(const struct estimate_page *page)
-{
-    return strcmp(page_word(page, "setting.phase"), "request") == 0;
-}
-
-const char *page_style(const struct estimate_page *page, enum page_style style)
+const char *page_style(const struct print_page *page, enum page_style style)
 {
     static const char *const CODES[] = {
         [PAGE_PLAIN] = "\033[0m",
@@ -39,7 +33,7 @@ const char *page_style(const struct estimate_page *page, enum page_style style)
     return page->color ? CODES[style] : "";
 }
 
-void page_line(const struct estimate_page *page, const char *name, const char *format, ...)
+void page_line(const struct print_page *page, const char *name, const char *format, ...)
 {
     char words[512];
     va_list values;
@@ -55,7 +49,7 @@ void page_line(const struct estimate_page *page, const char *name, const char *f
     }
 }
 
-void page_item(const struct estimate_page *page, const char *format, ...)
+void page_item(const struct print_page *page, const char *format, ...)
 {
     char words[512];
     va_list values;
@@ -67,7 +61,7 @@ void page_item(const struct estimate_page *page, const char *format, ...)
     text_add(page->out, "\n");
 }
 
-void page_heading(const struct estimate_page *page, const char *words)
+void page_heading(const struct print_page *page, const char *words)
 {
     if (page->is_markdown)
         text_addf(page->out, "\n**%s**\n\n", words);
@@ -76,14 +70,11 @@ void page_heading(const struct estimate_page *page, const char *words)
                   page_style(page, PAGE_PLAIN));
 }
 
-void page_table(const struct estimate_page *page, struct table *table)
+void page_table(const struct print_page *page, struct table *table, const char *indent)
 {
-    text_add(page->out, "\n");
-    if (!page->is_markdown) {
-        table_print(table, "   ", page->color, page->out);
-        return;
-    }
-    table_write_markdown(table, page->out);
+    if (page->is_markdown)
+        table_write_markdown(table, page->out);
+    else
+        table_write(table, indent, page->color, page->out);
     table_release(table);
-    text_add(page->out, "\n");
 }
